@@ -1,0 +1,63 @@
+//! Bytes of a robots.txt to a verdict on a path.
+//!
+//! [`RobotsTxt`] is the document: every line with its number, the groups, what was ignored and why. Parsing never
+//! fails, because a crawler accepts the rest of a broken file. [`RuleSet`] is what a [`Reading`] makes of it, ready to
+//! be asked: [`RuleSet::select`] finds the group that a chain of [`ProductToken`]s obeys, and
+//! [`Selection::verdict`] judges a [`RequestPath`]. A [`Verdict`] carries the rule, its line and its group.
+//!
+//! This room knows nothing of crawlers that exist, of HTTP types, files or clocks.
+//!
+//! ```
+//! use tower_robots::rules::{Access, Fallback, ProductToken, Reading, RequestPath, RobotsTxt};
+//!
+//! let robots = RobotsTxt::parse(&b"User-agent: ExampleBot\nDisallow: /private/\n"[..]);
+//! let rules = robots.compile(Reading::Standard);
+//! let verdict = rules
+//!     .select(&[ProductToken::new("examplebot")], Fallback::Star)
+//!     .verdict(&RequestPath::new(b"/private/x"));
+//! assert_eq!(verdict.access(), Access::Disallow);
+//! assert_eq!(verdict.line(), Some(2));
+//! ```
+
+mod document;
+mod line;
+mod path;
+mod pattern;
+mod reading;
+mod rule_set;
+mod token;
+
+pub use self::document::{Group, Name, Note, NoteKind, RobotsTxt, Rule, Sitemap};
+pub use self::line::{Directive, Field, Line, LineKind, MAX_LINE};
+pub use self::path::{PathForm, RequestPath};
+pub use self::pattern::PathPattern;
+pub use self::reading::{Reading, STANDARD_LIMIT};
+pub use self::rule_set::{Fallback, RuleSet, Selection, Verdict};
+pub use self::token::ProductToken;
+
+/// What a rule, and so a verdict, says about a path (RFC 9309, section 2.2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
+pub enum Access {
+    /// The path may be fetched.
+    Allow,
+    /// The path may not be fetched.
+    Disallow,
+}
+
+impl Access {
+    /// The word as it stands in a robots.txt, in lower case.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Disallow => "disallow",
+        }
+    }
+}
+
+impl std::fmt::Display for Access {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

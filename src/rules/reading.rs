@@ -1,0 +1,30 @@
+//! How a document is read.
+
+/// Octets of a file that count in [`Reading::Standard`] (RFC 9309, section 2.5: at least 500 KiB must be read).
+pub const STANDARD_LIMIT: usize = 512_000;
+
+/// How names, patterns and the size of a robots.txt are understood.
+///
+/// | | `Reference` | `Standard` | `Legacy` |
+/// |---|---|---|---|
+/// | name in a user-agent line | its longest prefix in `[A-Za-z_-]` | whole, see [`ProductToken::from_name`](super::ProductToken::from_name) | as `Standard` |
+/// | escapes in patterns | hex digits upper-cased, octets ≥ 0x80 escaped | also unreserved octets decoded | as `Standard` |
+/// | `%2A`, `%24` in a pattern | an escape | the literal `*`, `$` (RFC 9309, section 2.2.3) | as `Standard` |
+/// | octets that count | all | [`STANDARD_LIMIT`]; a line cut there is dropped | as `Standard` |
+/// | pattern without leading `/` or `*` | matches nothing | matches nothing | a leading `/` is assumed |
+///
+/// Priorities are those of `Reference` in every reading: the length of the pattern as written, an octet ≥ 0x80
+/// counting as its three-octet escape.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
+#[non_exhaustive]
+pub enum Reading {
+    /// RFC 9309 as a server has to read it. The default, used for enforcement.
+    #[default]
+    Standard,
+    /// What google/robotstxt answers, quirks included. Pair it with
+    /// [`RequestPath::verbatim`](super::RequestPath::verbatim).
+    Reference,
+    /// `Standard` with the readings of the older specification pages.
+    Legacy,
+}
