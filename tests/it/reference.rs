@@ -1,0 +1,69 @@
+//! `Reading::Reference` against the answers of the reference parser.
+
+use std::collections::HashMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::Value;
+use tower_robots::rules::{Access, Fallback, ProductToken, Reading, RequestPath, RobotsTxt, RuleSet};
+
+use crate::shared::case_lines;
+
+fn answer(rules: &RuleSet, agent: &str, url: &[u8]) -> (bool, u64) {
+    let verdict = rules.select(&[ProductToken::new(agent)], Fallback::Star).verdict(&RequestPath::verbatim(url));
+    (verdict.access() == Access::Allow, verdict.line().map_or(0, |line| line as u64))
+}
+
+fn expected(case: &Value) -> (bool, u64) {
+    (case["allowed"].as_bool().unwrap(), case["line"].as_u64().unwrap())
+}
+
+fn url(case: &Value) -> Vec<u8> {
+    match case.get("url_base64") {
+        Some(url) => BASE64.decode(url.as_str().unwrap()).unwrap(),
+        None => case["url"].as_str().unwrap().as_bytes().to_vec(),
+    }
+}
+
+fn compile(bytes: impl AsRef<[u8]>) -> RuleSet {
+    RobotsTxt::parse(bytes.as_ref()).compile(Reading::Reference)
+}
+
+#[test]
+fn the_reference_suite_agrees_in_verdict_and_line() {
+    let Some(cases) = case_lines("cases/reference_suite.jsonl") else { return };
+    assert!(!cases.is_empty());
+    let wrong: Vec<_> = cases
+        .iter()
+        .filter(|case| {
+            let rules = compile(case["robots"].as_str().unwrap());
+            answer(&rules, case["agent"].as_str().unwrap(), &url(case)) != expected(case)
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{} of {} disagree: {wrong:#?}", wrong.len(), cases.len());
+}
+
+#[test]
+fn real_files_agree_in_verdict_and_line() {
+    let (Some(files), Some(cases)) = (case_lines("cases/robots_files.jsonl.gz"), case_lines("cases/verdicts.jsonl.gz"))
+    else {
+        return;
+    };
+    let files: HashMap<&str, RuleSet> = files
+        .iter()
+        .map(|file| {
+            let body = BASE64.decode(file["body_base64"].as_str().unwrap()).unwrap();
+            (file["robots"].as_str().unwrap(), compile(body))
+        })
+        .collect();
+    assert!(!cases.is_empty());
+    let wrong: Vec<_> = cases
+        .iter()
+        .filter(|case| {
+            let rules = &files[case["robots"].as_str().unwrap()];
+            answer(rules, case["agent"].as_str().unwrap(), &url(case)) != expected(case)
+        })
+        .collect();
+    let shown = &wrong[..wrong.len().min(5)];
+    assert!(wrong.is_empty(), "{} of {} disagree, such as {shown:#?}", wrong.len(), cases.len());
+}

@@ -1,0 +1,74 @@
+//! The acceptance cases of the specification pages, each dialect through its reading.
+
+use serde_json::Value;
+use tower_robots::rules::{Access, Fallback, ProductToken, Reading, RequestPath, RobotsTxt, RuleSet, Verdict};
+
+fn spec(section: &str) -> Vec<Value> {
+    let spec: Value = serde_json::from_str(include_str!("../cases/spec.json")).unwrap();
+    let cases = spec[section].as_array().unwrap().clone();
+    assert!(!cases.is_empty());
+    cases
+}
+
+fn texts(case: &Value, key: &str) -> Vec<String> {
+    case[key].as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
+}
+
+fn verdict<'r>(rules: &'r RuleSet, tokens: &[ProductToken], url: &str) -> Verdict<'r> {
+    rules.select(tokens, Fallback::Star).verdict(&RequestPath::new(url.as_bytes()))
+}
+
+fn disallows(rules: &RuleSet, tokens: &[ProductToken], url: &str) -> bool {
+    verdict(rules, tokens, url).access() == Access::Disallow
+}
+
+#[test]
+fn path_matches() {
+    for case in spec("path_match") {
+        let pattern = case["pattern"].as_str().unwrap();
+        let reading = match case["dialect"].as_str().unwrap() {
+            "standard" => Reading::Standard,
+            "legacy" => Reading::Legacy,
+            other => panic!("unknown dialect {other}"),
+        };
+        let rules = RobotsTxt::parse(format!("user-agent: *\ndisallow: {pattern}\n").into_bytes()).compile(reading);
+        for url in texts(&case, "matches") {
+            assert!(disallows(&rules, &[], &url), "{pattern} matches {url} ({reading:?})");
+        }
+        for url in texts(&case, "not_matches") {
+            assert!(!disallows(&rules, &[], &url), "{pattern} does not match {url} ({reading:?})");
+        }
+    }
+}
+
+#[test]
+fn precedence() {
+    for case in spec("precedence") {
+        let lines = texts(&case, "rules");
+        let file = format!("user-agent: *\n{}\n", lines.join("\n"));
+        for reading in [Reading::Standard, Reading::Reference, Reading::Legacy] {
+            let rules = RobotsTxt::parse(file.clone().into_bytes()).compile(reading);
+            let verdict = verdict(&rules, &[], case["url"].as_str().unwrap());
+            assert_eq!(verdict.access().as_str(), case["verdict"].as_str().unwrap(), "{case}");
+            if let Some(rule) = case["rule"].as_str() {
+                let at = lines.iter().position(|line| line == rule).unwrap();
+                assert_eq!(verdict.line(), Some(at + 2), "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn groups() {
+    for case in spec("groups") {
+        let robots = RobotsTxt::parse(case["robots"].as_str().unwrap().as_bytes());
+        let tokens: Vec<_> = texts(&case, "tokens").into_iter().map(ProductToken::new).collect();
+        let rules = robots.compile(Reading::Standard);
+        for url in texts(&case, "disallowed") {
+            assert!(disallows(&rules, &tokens, &url), "{url} is disallowed: {case}");
+        }
+        for url in texts(&case, "allowed") {
+            assert!(!disallows(&rules, &tokens, &url), "{url} is allowed: {case}");
+        }
+    }
+}
