@@ -83,6 +83,12 @@ impl<'t> RequestPath<'t> {
         std::iter::once((self.form, self.as_bytes())).chain(others)
     }
 
+    /// Whether this is the robots.txt of the site itself, with any query.
+    #[must_use]
+    pub fn is_robots_txt(&self) -> bool {
+        self.as_bytes().strip_prefix(b"/robots.txt").is_some_and(|rest| matches!(rest, [] | [b'?', ..]))
+    }
+
     /// Whether the target can be read in one way only.
     #[must_use]
     pub fn is_canonical(&self) -> bool {

@@ -1,0 +1,114 @@
+//! The hot path: site, snapshot, agent, verdict, decision; one load of the snapshot and no allocation for a request
+//! that passes.
+
+use bytes::Bytes;
+use http::header::{HOST, USER_AGENT};
+use http::{Extensions, HeaderMap, Method, Response, Uri};
+
+use super::event::Event;
+use super::layer::Settings;
+use super::record::Record;
+use super::refusal::Refusal;
+use super::robots_txt;
+use crate::agent::Agent;
+use crate::policy::{Action, Decision, Facts, Reason};
+use crate::rules::RequestPath;
+use crate::source::{Content, Snapshot};
+
+/// What becomes of a request. The rare cases are boxed to keep the common one small.
+pub(super) enum Answer {
+    Pass,
+    Tag(Box<Record>),
+    Respond(Box<Response<Bytes>>),
+}
+
+/// The parts of a request that are looked at.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) method: &'a Method,
+    pub(super) target: &'a Uri,
+    pub(super) host: Option<&'a str>,
+    pub(super) headers: &'a HeaderMap,
+    pub(super) extensions: &'a Extensions,
+}
+
+impl Settings {
+    pub(super) fn answer(&self, method: &Method, uri: &Uri, headers: &HeaderMap, extensions: &Extensions) -> Answer {
+        let host = host(uri, headers);
+        let Some(live) = self.sites.get(host) else { return Answer::Pass };
+        let target = self.target_from.as_ref().and_then(|target| target(extensions)).unwrap_or(uri);
+        let asked = Asked { method, target, host, headers, extensions };
+        live.with(|snapshot| self.answer_from(snapshot, &asked))
+    }
+
+    fn answer_from(&self, snapshot: &Snapshot, asked: &Asked<'_>) -> Answer {
+        let target = asked.target.path_and_query().map_or("/", |target| target.as_str());
+        let path = RequestPath::new(target.as_bytes());
+        if path.is_robots_txt() {
+            return robots_txt::serve(snapshot, asked).map_or(Answer::Pass, |response| Answer::Respond(response.into()));
+        }
+        let Some(content) = snapshot.content() else { return Answer::Pass };
+        let facts = Facts::new(asked.method.as_str(), &path);
+        let mut lines = asked.headers.get_all(USER_AGENT).into_iter();
+        let first = content.identify(lines.next().map_or(b"", |line| line.as_bytes()));
+        match lines.next() {
+            None => self.carry_out(content, &[first], asked, |agents| snapshot.decide(agents, &facts)),
+            Some(second) => {
+                let more = std::iter::once(second).chain(lines).map(|line| content.identify(line.as_bytes()));
+                let agents: Vec<_> = std::iter::once(first).chain(more).collect();
+                self.carry_out(content, &agents, asked, |agents| snapshot.decide(agents, &facts))
+            }
+        }
+    }
+
+    fn carry_out<'s>(
+        &self,
+        content: &Content,
+        agents: &[Agent],
+        asked: &Asked<'_>,
+        decide: impl FnOnce(&[Agent]) -> Decision<'s>,
+    ) -> Answer {
+        let decision = decide(agents);
+        if decision.action() == Action::Pass && decision.reason() != Reason::Observed {
+            return Answer::Pass;
+        }
+        let Some(record) = Record::new(content, agents, &decision) else { return Answer::Pass };
+        match decision.action() {
+            Action::Pass => {
+                self.tell(&record, asked, None);
+                Answer::Pass
+            }
+            Action::Tag => {
+                self.tell(&record, asked, None);
+                Answer::Tag(record.into())
+            }
+            Action::Refuse => {
+                let refusal = Refusal::new(&record, asked);
+                let response = refusal.respond(self.refuse_with.as_deref());
+                self.tell(&record, asked, Some(response.status()));
+                Answer::Respond(response.into())
+            }
+        }
+    }
+
+    fn tell(&self, record: &Record, asked: &Asked<'_>, status: Option<http::StatusCode>) {
+        #[cfg(feature = "tracing")]
+        tracing::info!(
+            agent = record.agent(),
+            decision = record.action().as_str(),
+            reason = record.reason().as_str(),
+            line = record.line(),
+            "robots.txt disallows the request"
+        );
+        let event = Event::new(record, asked, status);
+        self.observers.iter().for_each(|observer| observer(&event));
+    }
+}
+
+/// An absolute target and HTTP/2's `:authority` say which host is meant; else the `Host` field does (RFC 9112, 3.2.2).
+fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
+    match uri.authority() {
+        Some(authority) => Some(authority.as_str()),
+        None => headers.get(HOST).and_then(|host| host.to_str().ok()),
+    }
+}

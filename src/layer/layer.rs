@@ -1,0 +1,98 @@
+//! The layer and its settings.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Extensions, Response, Uri};
+use tower_layer::Layer;
+
+use super::event::Event;
+use super::refusal::Refusal;
+use super::service::Robots;
+use crate::source::Sites;
+
+/// Serves `/robots.txt` and holds crawlers to it; makes [`Robots`]. Cheap to clone.
+#[derive(Clone)]
+pub struct RobotsLayer {
+    pub(super) settings: Arc<Settings>,
+}
+
+type TargetFrom = Arc<dyn for<'e> Fn(&'e Extensions) -> Option<&'e Uri> + Send + Sync>;
+type Observer = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
+type RefuseWith = Arc<dyn Fn(&Refusal<'_>) -> Response<Bytes> + Send + Sync>;
+
+#[derive(Clone)]
+pub(super) struct Settings {
+    pub(super) sites: Sites,
+    pub(super) target_from: Option<TargetFrom>,
+    pub(super) observers: Vec<Observer>,
+    pub(super) refuse_with: Option<RefuseWith>,
+}
+
+impl RobotsLayer {
+    /// A layer for one site ([`LiveRobots`](crate::source::LiveRobots)) or for several by host ([`Sites`]).
+    #[must_use]
+    pub fn new(sites: impl Into<Sites>) -> Self {
+        let settings =
+            Settings { sites: sites.into(), target_from: None, observers: Vec::new(), refuse_with: None };
+        Self { settings: Arc::new(settings) }
+    }
+
+    /// Where the target as the client sent it is found, if something outside has rewritten the request's own. Where the
+    /// function answers `None`, and by default, it is [`Request::uri`](http::Request::uri).
+    ///
+    /// An axum router that is nested strips the prefix and keeps the whole in an extension:
+    ///
+    /// ```
+    /// # use axum::extract::OriginalUri;
+    /// # use tower_robots::{layer::RobotsLayer, source::LiveRobots};
+    /// # let live = LiveRobots::inline("# nothing restricted\n").open()?;
+    /// let layer = RobotsLayer::new(live).target_from(|extensions| extensions.get::<OriginalUri>().map(|uri| &uri.0));
+    /// # Ok::<(), tower_robots::source::Rejection>(())
+    /// ```
+    #[must_use]
+    pub fn target_from(
+        self,
+        target: impl for<'e> Fn(&'e Extensions) -> Option<&'e Uri> + Send + Sync + 'static,
+    ) -> Self {
+        self.with(|settings| settings.target_from = Some(Arc::new(target)))
+    }
+
+    /// Calls back for every request that robots.txt disallows, whether it is refused, tagged or only observed. The
+    /// callback runs before the request goes on and must not block.
+    #[must_use]
+    pub fn observe(self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
+        self.with(|settings| settings.observers.push(Arc::new(observer)))
+    }
+
+    /// Makes the response to a refused request, in place of the default: 403 with text or problem details (RFC 9457).
+    ///
+    /// `Cache-Control: no-store` and `Vary: User-Agent` are added where they are missing, and the [`Record`] is put in
+    /// the response's extensions, whatever the function answers.
+    ///
+    /// [`Record`]: super::Record
+    #[must_use]
+    pub fn refuse_with(self, refuse: impl Fn(&Refusal<'_>) -> Response<Bytes> + Send + Sync + 'static) -> Self {
+        self.with(|settings| settings.refuse_with = Some(Arc::new(refuse)))
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(Arc::make_mut(&mut self.settings));
+        self
+    }
+}
+
+impl<S> Layer<S> for RobotsLayer {
+    type Service = Robots<S>;
+
+    fn layer(&self, inner: S) -> Robots<S> {
+        Robots { settings: self.settings.clone(), inner }
+    }
+}
+
+impl fmt::Debug for RobotsLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RobotsLayer").field("sites", &self.settings.sites).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,67 @@
+//! A Tower layer that serves a site's robots.txt and holds crawlers to it.
+//!
+//! What becomes of a request, in this order:
+//!
+//! 1. A host that belongs to none of the sites passes untouched.
+//! 2. `/robots.txt` (any query) is answered from the live snapshot: `GET` and `HEAD` with validators, other methods with
+//!    405. It is refused to no one. While nothing is known of the file it goes to the inner service or gets 503, as
+//!    [`WhenMissing`](crate::source::WhenMissing) says.
+//! 3. Every line of the `User-Agent` field is recognised, and the [`Policy`](crate::policy::Policy) decides.
+//! 4. A refused request is answered with 403, quoting rule and line; a tagged one goes on with a [`Record`] in its
+//!    extensions and a `Robots-Verdict` field; anything else goes on as it came.
+//!
+//! A client's own `Robots-Verdict` field, spelled with hyphen or underscore, never reaches the inner service.
+//!
+//! Requests are judged by the agent they *claim* to come from; an agent that lies is not found out here. The path is the
+//! one [`http::Uri`] holds, so a fragment is gone already.
+//!
+//! Where to put it: outside caches, and inside whatever rewrites paths, or give [`RobotsLayer::target_from`] the original
+//! one. An axum `route_layer` never sees `/robots.txt`, because no route matches it; use `Router::layer`. Readiness is the
+//! inner service's, so a busy one delays `/robots.txt` too unless it sheds load beneath the layer.
+//!
+//! ```
+//! use bytes::Bytes;
+//! use http::{Request, Response, StatusCode};
+//! use http_body_util::Full;
+//! use tower::{ServiceBuilder, ServiceExt, service_fn};
+//! use tower_robots::layer::RobotsLayer;
+//! use tower_robots::policy::{Mode, Policy};
+//! use tower_robots::source::LiveRobots;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /drafts/\n")
+//!     .policy(Policy::builder().mode(Mode::Refuse).build())
+//!     .open()?;
+//! let service = ServiceBuilder::new()
+//!     .layer(RobotsLayer::new(live))
+//!     .service(service_fn(async |_: Request<Full<Bytes>>| Ok::<_, std::io::Error>(Response::new(Full::<Bytes>::default()))));
+//!
+//! let request = Request::get("/drafts/x").header("user-agent", "GPTBot/1.2").body(Full::default())?;
+//! assert_eq!(service.oneshot(request).await?.status(), StatusCode::FORBIDDEN);
+//! # Ok(())
+//! # }
+//! ```
+
+mod layer;
+mod service;
+mod future;
+mod body;
+mod enforce;
+mod robots_txt;
+mod refusal;
+mod record;
+mod tag;
+mod event;
+
+pub use self::body::ResponseBody;
+pub use self::event::Event;
+pub use self::future::ResponseFuture;
+pub use self::layer::RobotsLayer;
+pub use self::record::Record;
+pub use self::refusal::Refusal;
+pub use self::service::Robots;
+pub use self::tag::ROBOTS_VERDICT;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+//! What stays of a decision once the snapshot is let go.
+
+use crate::agent::{Agent, Category, Class};
+use crate::policy::{Action, Decision, Reason};
+use crate::rules::{Access, PathForm};
+use crate::source::{Content, Hash};
+
+/// Characters of a claimed name that are kept; the longest registered one has a third of that.
+const MAX_NAME: usize = 128;
+
+/// An owned account of a request that robots.txt disallows: in the extensions of a tagged request and of a refusal.
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Record {
+    agent: String,
+    class: Class,
+    category: Option<Category>,
+    action: Action,
+    reason: Reason,
+    access: Access,
+    group: Vec<String>,
+    rule: String,
+    line: usize,
+    form: PathForm,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    hash: Hash,
+}
+
+impl Record {
+    /// `None` where no rule decided.
+    pub(super) fn new(content: &Content, agents: &[Agent], decision: &Decision<'_>) -> Option<Self> {
+        let agent = agents.get(decision.agent())?;
+        let verdict = decision.verdict()?;
+        let rule = verdict.rule()?;
+        let name = match (agent.crawler(), agent.tokens().first()) {
+            (Some(name), _) => cut(name),
+            (None, Some(token)) => cut(&token.to_string()),
+            (None, None) => agent.class().as_str().to_owned(),
+        };
+        Some(Self {
+            agent: name,
+            class: agent.class(),
+            category: agent.category(),
+            action: decision.action(),
+            reason: decision.reason(),
+            access: verdict.access(),
+            group: rule.group().names().map(|name| text(name.value())).collect(),
+            rule: text(rule.pattern()),
+            line: rule.line(),
+            form: verdict.form(),
+            hash: content.hash(),
+        })
+    }
+
+    /// Who the request claims to come from: a crawler's name, or else its class. Partly from the client: escape it.
+    #[must_use]
+    pub fn agent(&self) -> &str {
+        &self.agent
+    }
+
+    /// The agent's class.
+    #[must_use]
+    pub const fn class(&self) -> Class {
+        self.class
+    }
+
+    /// The crawler's category, where it is registered.
+    #[must_use]
+    pub const fn category(&self) -> Option<Category> {
+        self.category
+    }
+
+    /// What was done.
+    #[must_use]
+    pub const fn action(&self) -> Action {
+        self.action
+    }
+
+    /// Why.
+    #[must_use]
+    pub const fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    /// What the rules say.
+    #[must_use]
+    pub const fn access(&self) -> Access {
+        self.access
+    }
+
+    /// The names of the deciding rule's group, as written.
+    #[must_use]
+    pub fn group(&self) -> &[String] {
+        &self.group
+    }
+
+    /// The path pattern of the deciding rule, as written.
+    #[must_use]
+    pub fn rule(&self) -> &str {
+        &self.rule
+    }
+
+    /// The line of the deciding rule.
+    #[must_use]
+    pub const fn line(&self) -> usize {
+        self.line
+    }
+
+    /// The form of the path that decided.
+    #[must_use]
+    pub const fn form(&self) -> PathForm {
+        self.form
+    }
+
+    /// The version of the robots.txt.
+    #[must_use]
+    pub const fn hash(&self) -> Hash {
+        self.hash
+    }
+}
+
+fn text(octets: &[u8]) -> String {
+    String::from_utf8_lossy(octets).into_owned()
+}
+
+fn cut(name: &str) -> String {
+    name.chars().take(MAX_NAME).collect()
+}

@@ -1,0 +1,153 @@
+//! An honest refusal: it says which rule of the site's own robots.txt the request meets.
+
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, VARY, X_CONTENT_TYPE_OPTIONS};
+use http::{Method, Response, StatusCode};
+
+use super::enforce::Asked;
+use super::record::Record;
+
+/// A request about to be refused, for [`RobotsLayer::refuse_with`](super::RobotsLayer::refuse_with).
+#[derive(Clone, Copy, Debug)]
+pub struct Refusal<'a> {
+    record: &'a Record,
+    method: &'a Method,
+    host: Option<&'a str>,
+    headers: &'a HeaderMap,
+}
+
+impl<'a> Refusal<'a> {
+    pub(super) const fn new(record: &'a Record, asked: &Asked<'a>) -> Self {
+        Self { record, method: asked.method, host: asked.host, headers: asked.headers }
+    }
+
+    /// Who asked and what decided.
+    #[must_use]
+    pub const fn record(&self) -> &'a Record {
+        self.record
+    }
+
+    /// The request's method.
+    #[must_use]
+    pub const fn method(&self) -> &'a Method {
+        self.method
+    }
+
+    /// The request's fields.
+    #[must_use]
+    pub const fn headers(&self) -> &'a HeaderMap {
+        self.headers
+    }
+
+    /// The request's `X-Request-Id`, where it is a plain word of at most 128 characters.
+    #[must_use]
+    pub fn request_id(&self) -> Option<&'a str> {
+        let id = self.headers.get("x-request-id")?.to_str().ok()?;
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        (!id.is_empty() && id.len() <= 128 && id.bytes().all(plain)).then_some(id)
+    }
+
+    /// The default refusal: 403 with problem details where the client asks for JSON, else with text.
+    #[must_use]
+    pub fn response(&self) -> Response<Bytes> {
+        let (kind, body) = if self.wants_json() {
+            ("application/problem+json", self.problem())
+        } else {
+            ("text/plain; charset=utf-8", self.text())
+        };
+        let mut response = Response::new(Bytes::from(body));
+        *response.status_mut() = StatusCode::FORBIDDEN;
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        response.headers_mut().insert(VARY, HeaderValue::from_static("User-Agent, Accept"));
+        response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        response
+    }
+
+    pub(super) fn respond(&self, custom: Option<&(dyn Fn(&Refusal<'_>) -> Response<Bytes> + Send + Sync)>) -> Response<Bytes> {
+        let mut response = custom.map_or_else(|| self.response(), |custom| custom(self));
+        let headers = response.headers_mut();
+        headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+        headers.entry(VARY).or_insert(HeaderValue::from_static("User-Agent"));
+        if *self.method == Method::HEAD {
+            let length = response.body().len();
+            response.headers_mut().insert(http::header::CONTENT_LENGTH, length.into());
+            *response.body_mut() = Bytes::new();
+        }
+        response.extensions_mut().insert(self.record.clone());
+        response
+    }
+
+    /// Only an explicit wish counts: `*/*` is what every crawler sends.
+    fn wants_json(&self) -> bool {
+        let types = self.headers.get_all(ACCEPT).into_iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+        types
+            .filter_map(|range| range.split(|byte| *byte == b';').next())
+            .map(<[u8]>::trim_ascii)
+            .any(|range| [&b"application/problem+json"[..], b"application/json"].iter().any(|json| range.eq_ignore_ascii_case(json)))
+    }
+
+    fn text(&self) -> String {
+        let record = self.record;
+        let mut out = format!("403 Forbidden\n\n{}\n\n", self.detail());
+        for name in record.group() {
+            let _ = writeln!(out, "    User-agent: {}", printable(name));
+        }
+        let _ = writeln!(out, "    Disallow: {}        (line {})", printable(record.rule()), record.line());
+        out.push_str("\nThe rules are at /robots.txt.\n");
+        if let Some(id) = self.request_id() {
+            let _ = writeln!(out, "Request id: {id}");
+        }
+        out
+    }
+
+    fn problem(&self) -> String {
+        let record = self.record;
+        let mut out = String::from("{\"type\":\"about:blank\",\"title\":\"Forbidden\",\"status\":403,\"detail\":");
+        push_json(&mut out, &self.detail());
+        out.push_str(",\"agent\":");
+        push_json(&mut out, record.agent());
+        out.push_str(",\"group\":[");
+        for (index, name) in record.group().iter().enumerate() {
+            if index > 0 {
+                out.push(',');
+            }
+            push_json(&mut out, name);
+        }
+        out.push_str("],\"rule\":");
+        push_json(&mut out, record.rule());
+        let _ = write!(out, ",\"line\":{},\"robots\":\"/robots.txt\"", record.line());
+        if let Some(id) = self.request_id() {
+            let _ = write!(out, ",\"request_id\":\"{id}\"");
+        }
+        out.push_str("}\n");
+        out
+    }
+
+    fn detail(&self) -> String {
+        let of_host = self.host.map_or_else(String::new, |host| format!(" of {}", printable(host)));
+        format!("The robots.txt{of_host} does not let {} fetch this path.", printable(self.record.agent()))
+    }
+}
+
+/// Controls would let a name forge lines of the page, or speak to a terminal.
+fn printable(text: &str) -> String {
+    text.chars().map(|char| if char.is_control() { char::REPLACEMENT_CHARACTER } else { char }).collect()
+}
+
+fn push_json(out: &mut String, text: &str) {
+    out.push('"');
+    for char in text.chars() {
+        match char {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            // Angle brackets and the ampersand are escaped for pages that embed the text.
+            '\0'..='\x1F' | '\x7F' | '<' | '>' | '&' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(char));
+            }
+            _ => out.push(char),
+        }
+    }
+    out.push('"');
+}

@@ -1,0 +1,92 @@
+//! Answering `/robots.txt` (RFC 9309, section 2.3; RFC 9110, sections 8.8 and 13).
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE,
+    IF_NONE_MATCH, LAST_MODIFIED, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
+};
+use http::{Method, Response, StatusCode};
+
+use super::enforce::Asked;
+use crate::source::{Content, Snapshot, WhenMissing};
+
+/// When to ask again for a robots.txt that is not known yet.
+const RETRY: HeaderValue = HeaderValue::from_static("30");
+
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+/// The answer, or `None` where the inner service has to give it.
+pub(super) fn serve(snapshot: &Snapshot, asked: &Asked<'_>) -> Option<Response<Bytes>> {
+    let Some(content) = snapshot.content() else {
+        return match snapshot.when_missing() {
+            WhenMissing::Relay => None,
+            WhenMissing::Fail | WhenMissing::Unavailable => Some(unavailable()),
+        };
+    };
+    Some(match *asked.method {
+        Method::GET => file(snapshot, content, asked.headers, content.body().clone()),
+        Method::HEAD => file(snapshot, content, asked.headers, Bytes::new()),
+        _ => plain(StatusCode::METHOD_NOT_ALLOWED, (ALLOW, HeaderValue::from_static("GET, HEAD"))),
+    })
+}
+
+fn file(snapshot: &Snapshot, content: &Content, asked: &HeaderMap, body: Bytes) -> Response<Bytes> {
+    let unchanged = is_unchanged(content, asked);
+    let mut response = Response::new(if unchanged { Bytes::new() } else { body });
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, cache_control(snapshot.max_age()));
+    insert(headers, ETAG, content.etag());
+    if let Some((_, date)) = content.modified() {
+        insert(headers, LAST_MODIFIED, date);
+    }
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if unchanged {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+    } else {
+        headers.insert(CONTENT_TYPE, TEXT);
+        headers.insert(CONTENT_LENGTH, content.body().len().into());
+    }
+    response
+}
+
+/// RFC 9110, section 13.2.2: `If-None-Match` before `If-Modified-Since`.
+fn is_unchanged(content: &Content, asked: &HeaderMap) -> bool {
+    if asked.contains_key(IF_NONE_MATCH) {
+        let same = |tag: &[u8]| {
+            let tag = tag.trim_ascii();
+            tag == b"*" || tag.strip_prefix(b"W/").unwrap_or(tag) == &content.etag()[..]
+        };
+        return asked.get_all(IF_NONE_MATCH).into_iter().any(|tags| tags.as_bytes().split(|byte| *byte == b',').any(same));
+    }
+    let Some((modified, _)) = content.modified() else { return false };
+    let since = asked.get(IF_MODIFIED_SINCE).and_then(|since| since.to_str().ok());
+    let Some(since) = since.and_then(|since| httpdate::parse_http_date(since).ok()) else { return false };
+    // HTTP dates have no fractions of a second.
+    modified.duration_since(since).map_or(true, |later| later < Duration::from_secs(1))
+}
+
+fn unavailable() -> Response<Bytes> {
+    plain(StatusCode::SERVICE_UNAVAILABLE, (RETRY_AFTER, RETRY))
+}
+
+fn plain(status: StatusCode, (name, value): (HeaderName, HeaderValue)) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::new());
+    *response.status_mut() = status;
+    response.headers_mut().insert(name, value);
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn cache_control(max_age: Duration) -> HeaderValue {
+    // Digits and ASCII words are a field value.
+    HeaderValue::try_from(format!("public, max-age={}", max_age.as_secs())).unwrap_or(HeaderValue::from_static("public"))
+}
+
+/// Validators are made from hex digits or a formatted date, so they are field values.
+fn insert(headers: &mut HeaderMap, name: HeaderName, value: &Bytes) {
+    if let Ok(value) = HeaderValue::from_maybe_shared(value.clone()) {
+        headers.insert(name, value);
+    }
+}

@@ -1,0 +1,66 @@
+//! The service the layer makes.
+
+use std::fmt;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use tower_service::Service;
+
+use super::body::ResponseBody;
+use super::enforce::Answer;
+use super::future::ResponseFuture;
+use super::layer::Settings;
+use super::tag;
+
+/// Serves `/robots.txt` and holds crawlers to it, in front of `S`. Made by [`RobotsLayer`](super::RobotsLayer).
+#[derive(Clone)]
+pub struct Robots<S> {
+    pub(super) settings: Arc<Settings>,
+    pub(super) inner: S,
+}
+
+impl<S> Robots<S> {
+    /// The service behind.
+    pub const fn get_ref(&self) -> &S {
+        &self.inner
+    }
+}
+
+impl<S, A, B> Service<Request<A>> for Robots<S>
+where
+    S: Service<Request<A>, Response = Response<B>>,
+    B: Body<Data: From<Bytes>>,
+{
+    type Response = Response<ResponseBody<B>>;
+    type Error = S::Error;
+    type Future = ResponseFuture<S::Future>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request<A>) -> Self::Future {
+        match self.settings.answer(request.method(), request.uri(), request.headers(), request.extensions()) {
+            Answer::Pass => {
+                tag::strip(request.headers_mut());
+                ResponseFuture::pass(self.inner.call(request))
+            }
+            Answer::Tag(record) => {
+                tag::strip(request.headers_mut());
+                tag::mark(request.headers_mut(), &record);
+                request.extensions_mut().insert(*record);
+                ResponseFuture::pass(self.inner.call(request))
+            }
+            Answer::Respond(response) => ResponseFuture::ready(*response),
+        }
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for Robots<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Robots").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,59 @@
+//! The mark on a tagged request.
+
+use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
+
+use super::record::Record;
+
+/// The field that tells an upstream what robots.txt says:
+/// `Robots-Verdict: disallow;agent="GPTBot";rule="/private/";line=12`, an item of RFC 9651 in ASCII, what a string may
+/// not hold percent-encoded.
+pub const ROBOTS_VERDICT: HeaderName = HeaderName::from_static("robots-verdict");
+
+/// What CGI and its heirs make of the name, and so another way to say it.
+const WITH_UNDERSCORE: HeaderName = HeaderName::from_static("robots_verdict");
+
+/// Removes a client's own field.
+pub(super) fn strip(headers: &mut HeaderMap) {
+    headers.remove(ROBOTS_VERDICT);
+    headers.remove(WITH_UNDERSCORE);
+}
+
+/// Sets ours, and sees to it that a proxy behind does not drop it because the client's `Connection` names it.
+pub(super) fn mark(headers: &mut HeaderMap, record: &Record) {
+    headers.insert(ROBOTS_VERDICT, value(record));
+    let names_ours = |value: &HeaderValue| options(value).any(|option| option.eq_ignore_ascii_case(b"robots-verdict"));
+    if headers.get_all(CONNECTION).into_iter().any(names_ours) {
+        let kept: Vec<_> = headers.get_all(CONNECTION).into_iter().filter(|value| !names_ours(value)).cloned().collect();
+        headers.remove(CONNECTION);
+        for value in kept {
+            headers.append(CONNECTION, value);
+        }
+    }
+}
+
+fn options(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
+    value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii)
+}
+
+fn value(record: &Record) -> HeaderValue {
+    let mut out = format!("{};agent=\"", record.access());
+    push_string(&mut out, record.agent());
+    out.push_str("\";rule=\"");
+    push_string(&mut out, record.rule());
+    out.push_str("\";line=");
+    out.push_str(&record.line().to_string());
+    // Everything but visible ASCII and blanks was escaped, so this is a field value.
+    HeaderValue::try_from(out).unwrap_or(HeaderValue::from_static("disallow"))
+}
+
+fn push_string(out: &mut String, text: &str) {
+    for byte in text.bytes() {
+        match byte {
+            b' '..=b'~' if !matches!(byte, b'"' | b'\\') => out.push(char::from(byte)),
+            _ => {
+                out.push('%');
+                out.extend([byte >> 4, byte & 15].map(|digit| char::from(b"0123456789ABCDEF"[usize::from(digit)])));
+            }
+        }
+    }
+}

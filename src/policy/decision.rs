@@ -1,0 +1,142 @@
+//! What is done about a request, and why.
+
+use crate::rules::{RequestPath, Verdict};
+
+/// What a policy has to know of a request besides who sent it.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    method: &'a str,
+    path: &'a RequestPath<'a>,
+}
+
+impl<'a> Facts<'a> {
+    /// A request with this method (as sent: methods have case) for this path.
+    #[must_use]
+    pub const fn new(method: &'a str, path: &'a RequestPath<'a>) -> Self {
+        Self { method, path }
+    }
+
+    /// The method.
+    #[must_use]
+    pub const fn method(&self) -> &'a str {
+        self.method
+    }
+
+    /// The path and query.
+    #[must_use]
+    pub const fn path(&self) -> &'a RequestPath<'a> {
+        self.path
+    }
+}
+
+/// What is done about a request; it carries the verdict and the reason.
+#[derive(Clone, Copy, Debug)]
+pub struct Decision<'r> {
+    action: Action,
+    reason: Reason,
+    verdict: Option<Verdict<'r>>,
+    agent: usize,
+}
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
+pub enum Action {
+    /// The request goes on unchanged.
+    Pass,
+    /// It goes on with a mark.
+    Tag,
+    /// It is answered with a refusal.
+    Refuse,
+}
+
+/// Why it is done; the later ones are the stricter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum Reason {
+    /// Nothing is known of the site's robots.txt yet.
+    NothingKnown,
+    /// The path is exempt.
+    Exempt,
+    /// No group is for this agent.
+    NoGroup,
+    /// The rules allow it.
+    Allowed,
+    /// The rules disallow it; enforcement is off.
+    Off,
+    /// The rules disallow it; it is only observed.
+    Observed,
+    /// The rules disallow it.
+    Disallowed,
+}
+
+impl Action {
+    /// The action's name in lower case.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Tag => "tag",
+            Self::Refuse => "refuse",
+        }
+    }
+}
+
+impl Reason {
+    /// The reason's name in kebab-case.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NothingKnown => "nothing-known",
+            Self::Exempt => "exempt",
+            Self::NoGroup => "no-group",
+            Self::Allowed => "allowed",
+            Self::Off => "off",
+            Self::Observed => "observed",
+            Self::Disallowed => "disallowed",
+        }
+    }
+}
+
+impl<'r> Decision<'r> {
+    /// What is done.
+    #[must_use]
+    pub const fn action(&self) -> Action {
+        self.action
+    }
+
+    /// Why.
+    #[must_use]
+    pub const fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    /// What the rules say, where they were asked.
+    #[must_use]
+    pub const fn verdict(&self) -> Option<Verdict<'r>> {
+        self.verdict
+    }
+
+    /// Which of the agents it is about, as an index into those given to [`Policy::decide`](super::Policy::decide).
+    #[must_use]
+    pub const fn agent(&self) -> usize {
+        self.agent
+    }
+
+    pub(crate) const fn unjudged(reason: Reason) -> Self {
+        Self { action: Action::Pass, reason, verdict: None, agent: 0 }
+    }
+
+    pub(super) const fn judged(action: Action, reason: Reason, verdict: Verdict<'r>) -> Self {
+        Self { action, reason, verdict: Some(verdict), agent: 0 }
+    }
+
+    pub(super) const fn for_agent(self, agent: usize) -> Self {
+        Self { agent, ..self }
+    }
+
+    pub(super) fn stricter(self, other: Self) -> Self {
+        if (other.action, other.reason) > (self.action, self.reason) { other } else { self }
+    }
+}

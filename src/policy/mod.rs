@@ -1,0 +1,104 @@
+//! What the operator wants done, and the decision it leads to.
+//!
+//! [`Policy::decide`] brings the three together: who asks ([`Agent`](crate::agent::Agent)), what the file says
+//! ([`RuleSet`](crate::rules::RuleSet)) and what the operator wants ([`Policy`]). It is pure: no HTTP types, no I/O, no
+//! clock. Of several agents (a repeated header) the strictest decision counts.
+
+mod mode;
+mod scope;
+mod exempt;
+mod overrides;
+mod decision;
+mod builder;
+
+pub use self::builder::PolicyBuilder;
+pub use self::decision::{Action, Decision, Facts, Reason};
+pub use self::mode::Mode;
+pub use self::overrides::Override;
+pub use self::scope::StarScope;
+
+use self::exempt::Exemptions;
+use self::scope::Star;
+use crate::agent::Agent;
+use crate::rules::{Access, Fallback, RuleSet, Verdict};
+
+/// What is done about requests that robots.txt disallows. Immutable; build one with [`Policy::builder`].
+#[derive(Clone, Debug)]
+pub struct Policy {
+    mode: Mode,
+    star: Star,
+    exempt: Exemptions,
+    overrides: Vec<Override>,
+}
+
+impl Policy {
+    /// Starts from the defaults, which each method of the builder names.
+    #[must_use]
+    pub fn builder() -> PolicyBuilder {
+        PolicyBuilder::default()
+    }
+
+    /// What is done about a request.
+    ///
+    /// 1. A request for `/robots.txt`, or whose path is exempt in every form it can be read in, passes unjudged.
+    /// 2. An agent is held to the groups that name it for every method, else to those of `*` where
+    ///    [`Policy::holds_to_star`] says so and the method is one of the configured ones.
+    /// 3. An allowed request passes; for a disallowed one the last override that fits decides, else the mode.
+    /// 4. Of several agents the one with the strictest outcome counts.
+    #[must_use]
+    pub fn decide<'r>(&self, rules: &'r RuleSet, agents: &[Agent], request: &Facts<'_>) -> Decision<'r> {
+        if self.exempt.covers(request.path()) {
+            return Decision::unjudged(Reason::Exempt);
+        }
+        agents
+            .iter()
+            .enumerate()
+            .map(|(index, agent)| self.decide_for(rules, agent, request).for_agent(index))
+            .reduce(Decision::stricter)
+            .unwrap_or(Decision::unjudged(Reason::NoGroup))
+    }
+
+    /// Whether the groups for `*` apply to this agent, where no group names it, for the configured methods.
+    #[must_use]
+    pub fn holds_to_star(&self, agent: &Agent) -> bool {
+        self.star.holds(agent)
+    }
+
+    /// What is done about disallowed requests where no override fits.
+    #[must_use]
+    pub const fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    fn decide_for<'r>(&self, rules: &'r RuleSet, agent: &Agent, request: &Facts<'_>) -> Decision<'r> {
+        let star = self.star.covers_method(request.method()) && self.star.holds(agent);
+        let selection = rules.select(agent.tokens(), if star { Fallback::Star } else { Fallback::Nothing });
+        if !selection.applies() {
+            return Decision::unjudged(Reason::NoGroup);
+        }
+        let verdict = selection.verdict(request.path());
+        match verdict.access() {
+            Access::Allow => Decision::judged(Action::Pass, Reason::Allowed, verdict),
+            Access::Disallow => match self.mode_for(agent, &verdict) {
+                Mode::Off => Decision::judged(Action::Pass, Reason::Off, verdict),
+                Mode::Observe => Decision::judged(Action::Pass, Reason::Observed, verdict),
+                Mode::Tag => Decision::judged(Action::Tag, Reason::Disallowed, verdict),
+                Mode::Refuse => Decision::judged(Action::Refuse, Reason::Disallowed, verdict),
+            },
+        }
+    }
+
+    fn mode_for(&self, agent: &Agent, verdict: &Verdict<'_>) -> Mode {
+        let fitting = self.overrides.iter().rev().find(|over| over.fits(agent, verdict));
+        fitting.map_or(self.mode, Override::mode)
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::builder().build()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! Whom the groups for `*` are for.
+
+use crate::agent::{Agent, Category, Class, Obeys};
+
+/// The classes of agents that `User-agent: *` is applied to; each includes those before it.
+///
+/// `*` speaks to crawlers. A browser, a health probe or a payment webhook never reads robots.txt, so the default stops
+/// at agents that are registered as crawlers or declare themselves to be one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+pub enum StarScope {
+    /// No one: only groups that name an agent count.
+    Nobody,
+    /// Crawlers of the registry.
+    Registered,
+    /// Also agents that declare themselves crawlers. The default.
+    #[default]
+    Declared,
+    /// Also headless browsers and HTTP libraries.
+    Automation,
+    /// Also apps, requests without a User-Agent, and anything else not shaped like a browser.
+    NonBrowser,
+    /// Browsers too.
+    Everyone,
+}
+
+impl StarScope {
+    /// The narrowest scope that includes a class.
+    const fn narrowest_with(class: Class) -> Self {
+        match class {
+            Class::Registered => Self::Registered,
+            Class::Declared => Self::Declared,
+            Class::Headless | Class::Library => Self::Automation,
+            Class::Browser => Self::Everyone,
+            // Infrastructure, apps, empty and unshaped headers; a class to come is no crawler until someone says so.
+            _ => Self::NonBrowser,
+        }
+    }
+}
+
+/// Everything that decides whether `*` applies.
+#[derive(Clone, Debug)]
+pub(super) struct Star {
+    pub(super) scope: StarScope,
+    pub(super) methods: Vec<Box<str>>,
+    pub(super) exempt: Vec<Category>,
+}
+
+impl Default for Star {
+    fn default() -> Self {
+        Self {
+            scope: StarScope::default(),
+            methods: ["GET", "HEAD"].map(Into::into).into(),
+            exempt: vec![
+                Category::Infrastructure,
+                Category::Monitoring,
+                Category::Preview,
+                Category::Feed,
+                Category::UserFetch,
+            ],
+        }
+    }
+}
+
+impl Star {
+    pub(super) fn covers_method(&self, method: &str) -> bool {
+        self.methods.iter().any(|known| **known == *method)
+    }
+
+    /// A registry row that does not know whether its crawler obeys `*` is held to it.
+    pub(super) fn holds(&self, agent: &Agent) -> bool {
+        self.scope >= StarScope::narrowest_with(agent.class())
+            && agent.obeys_star() != Obeys::No
+            && agent.category().is_none_or(|category| !self.exempt.contains(&category))
+    }
+}

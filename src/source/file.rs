@@ -1,0 +1,87 @@
+//! Reading a file that an operator may be writing, or may have replaced with anything.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::rejection::{Rejection, RejectionKind};
+
+/// The largest robots.txt that is read, in octets. Crawlers read 512,000.
+pub const MAX_FILE: u64 = 8 << 20;
+
+/// The whole of a file, and when it was last changed.
+#[derive(Debug)]
+pub(super) struct Reading {
+    pub(super) bytes: Vec<u8>,
+    pub(super) modified: Option<SystemTime>,
+}
+
+/// Reads a regular file whole, or says why not. Blocks for as long as the file system does, never for a writer.
+pub(super) fn read(path: &Path, origin: &Arc<str>) -> Result<Reading, Rejection> {
+    let failed = |error| Rejection::io(error, origin);
+    let mut file = open(path).map_err(failed)?;
+    let before = file.metadata().map_err(failed)?;
+    if !before.is_file() {
+        return Err(Rejection::new(RejectionKind::NotAFile, origin));
+    }
+    if before.len() > MAX_FILE {
+        return Err(Rejection::new(RejectionKind::TooLarge, origin));
+    }
+    let mut bytes = Vec::new();
+    // One octet more than allowed shows a file that grew past the bound meanwhile.
+    Read::by_ref(&mut file).take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
+    let after = file.metadata().map_err(failed)?;
+    if bytes.len() as u64 != after.len() || changed(&before, &after) {
+        return Err(Rejection::new(RejectionKind::Unstable, origin));
+    }
+    Ok(Reading { bytes, modified: after.modified().ok() })
+}
+
+/// Opens without waiting: a FIFO in place of the file would block until someone writes to it.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+    options.open(path)
+}
+
+fn changed(before: &Metadata, after: &Metadata) -> bool {
+    before.len() != after.len() || before.modified().ok() != after.modified().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(path: &Path) -> RejectionKind {
+        read(path, &"it".into()).expect_err("a rejection").kind()
+    }
+
+    #[test]
+    fn only_a_readable_regular_file_of_bounded_size_is_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("robots.txt");
+        assert_eq!(kind(&path), RejectionKind::Missing);
+        assert_eq!(kind(folder.path()), RejectionKind::NotAFile);
+        std::fs::write(&path, "# x\n").expect("written");
+        assert_eq!(read(&path, &"it".into()).expect("read").bytes, b"# x\n");
+        File::create(&path).and_then(|file| file.set_len(2 << 30)).expect("a sparse file");
+        assert_eq!(kind(&path), RejectionKind::TooLarge);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_fifo_or_a_loop_of_links_does_not_block() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let fifo = folder.path().join("fifo");
+        let made = std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo runs");
+        assert!(made.success());
+        assert_eq!(kind(&fifo), RejectionKind::NotAFile);
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("link", &link).expect("a link");
+        assert_eq!(kind(&link), RejectionKind::Unreadable);
+    }
+}

@@ -1,0 +1,384 @@
+//! One site's robots.txt, live.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use arc_swap::ArcSwap;
+
+use super::file;
+use super::hash::Hash;
+use super::rejection::{Rejection, RejectionKind};
+use super::reload::{Cause, Outcome, Reload, Reloading};
+use super::snapshot::{Content, Snapshot};
+use crate::agent::Registry;
+use crate::policy::Policy;
+use crate::rules::Reading;
+
+/// One site's robots.txt, live: read, checked and compiled, and replaced while requests flow.
+///
+/// Cheap to clone; clones share everything. Dropping the last one stops the watching.
+///
+/// ```
+/// use tower_robots::source::LiveRobots;
+///
+/// let live = LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open()?;
+/// let snapshot = live.snapshot();
+/// assert_eq!(snapshot.content().map(|content| content.robots().groups().len()), Some(1));
+/// # Ok::<(), tower_robots::source::Rejection>(())
+/// ```
+#[derive(Clone)]
+pub struct LiveRobots {
+    shared: Arc<Shared>,
+}
+
+pub(super) struct Shared {
+    current: ArcSwap<Snapshot>,
+    source: Source,
+    origin: Arc<str>,
+    settings: Settings,
+    /// Held while a version is made and published, so that versions follow one another.
+    history: Mutex<History>,
+    #[cfg(feature = "watch")]
+    watch: std::sync::OnceLock<super::watch::Watch>,
+}
+
+/// Where the bytes come from.
+#[derive(Debug)]
+pub(super) enum Source {
+    Inline(Arc<[u8]>),
+    File(PathBuf),
+}
+
+type Listener = Box<dyn Fn(&Reload, &Snapshot) + Send + Sync>;
+
+struct Settings {
+    reading: Reading,
+    registry: Arc<Registry>,
+    max_age: Duration,
+    when_missing: WhenMissing,
+    listeners: Vec<Listener>,
+}
+
+struct History {
+    last: Reload,
+    since: SystemTime,
+}
+
+/// What to do when there is no usable robots.txt at the start. Later on the last good version always stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WhenMissing {
+    /// [`LiveBuilder::open`] returns the error. The default.
+    #[default]
+    Fail,
+    /// Start without one: nothing is enforced, and `/robots.txt` is answered with 503 until there is one.
+    Unavailable,
+    /// Start without one: nothing is enforced, and `/robots.txt` goes to the application behind.
+    Relay,
+}
+
+/// What is live and how it came to be.
+#[derive(Clone, Debug)]
+pub struct Status {
+    live: Option<Hash>,
+    last: Reload,
+    since: SystemTime,
+    watch_trouble: Option<String>,
+}
+
+/// Opens a [`LiveRobots`].
+#[must_use]
+pub struct LiveBuilder {
+    source: Source,
+    policy: Policy,
+    settings: Settings,
+    poll: Duration,
+}
+
+impl LiveRobots {
+    /// A robots.txt kept in a file, reloaded when it changes (with the `watch` feature) and on
+    /// [`LiveRobots::reload`].
+    pub fn file(path: impl Into<PathBuf>) -> LiveBuilder {
+        LiveBuilder::new(Source::File(path.into()))
+    }
+
+    /// A robots.txt given as text.
+    pub fn inline(text: impl AsRef<[u8]>) -> LiveBuilder {
+        LiveBuilder::new(Source::Inline(text.as_ref().into()))
+    }
+
+    /// What is live now. It stays as it is however long it is held.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.shared.current.load_full()
+    }
+
+    /// Reads what is live now, without the cost of sharing it. `read` must not block: the version it sees cannot be
+    /// freed meanwhile.
+    pub fn with<R>(&self, read: impl FnOnce(&Snapshot) -> R) -> R {
+        read(&self.shared.current.load())
+    }
+
+    /// Reads the source again now, on a thread of its own.
+    pub fn reload(&self) -> Reloading {
+        let (reloading, slot) = Reloading::new();
+        let shared = self.shared.clone();
+        std::thread::spawn(move || slot.fill(shared.reload(Cause::Request)));
+        reloading
+    }
+
+    /// Replaces the policy; the rules stay as they are.
+    pub fn set_policy(&self, policy: Policy) {
+        let _history = self.shared.history();
+        let current = self.snapshot();
+        let next = Snapshot::new(current.content().cloned(), policy.into(), current.max_age(), current.when_missing());
+        self.shared.current.store(Arc::new(next));
+    }
+
+    /// What is live, since when, and what the last reload came to.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let history = self.shared.history();
+        Status {
+            live: self.shared.live(),
+            last: history.last.clone(),
+            since: history.since,
+            watch_trouble: self.shared.watch_trouble(),
+        }
+    }
+}
+
+impl fmt::Debug for LiveRobots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LiveRobots").field("source", &self.shared.source).field("live", &self.shared.live()).finish()
+    }
+}
+
+impl LiveBuilder {
+    fn new(source: Source) -> Self {
+        let settings = Settings {
+            reading: Reading::default(),
+            registry: Registry::builtin().clone(),
+            max_age: Duration::from_secs(3600),
+            when_missing: WhenMissing::default(),
+            listeners: Vec::new(),
+        };
+        Self { source, policy: Policy::default(), settings, poll: Duration::from_secs(2) }
+    }
+
+    /// What to do about disallowed requests. Default: [`Policy::default`], which observes.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// How the file is read. Default: [`Reading::Standard`].
+    pub fn reading(mut self, reading: Reading) -> Self {
+        self.settings.reading = reading;
+        self
+    }
+
+    /// The crawlers that are known. Default: [`Registry::builtin`].
+    pub fn registry(mut self, registry: Arc<Registry>) -> Self {
+        self.settings.registry = registry;
+        self
+    }
+
+    /// How long others may cache `/robots.txt`. Default: one hour; at most 24 hours (RFC 9309, section 2.4).
+    pub fn max_age(mut self, max_age: Duration) -> Self {
+        self.settings.max_age = max_age.min(Duration::from_secs(24 * 3600));
+        self
+    }
+
+    /// What to do when there is no usable robots.txt at the start. Default: [`WhenMissing::Fail`].
+    pub fn when_missing(mut self, when_missing: WhenMissing) -> Self {
+        self.settings.when_missing = when_missing;
+        self
+    }
+
+    /// Calls back after every reload that changed something or failed in a new way, and after the first one. The
+    /// callback runs on the thread that reloads and holds up the next reload.
+    pub fn on_reload(mut self, listener: impl Fn(&Reload, &Snapshot) + Send + Sync + 'static) -> Self {
+        self.settings.listeners.push(Box::new(listener));
+        self
+    }
+
+    /// How often a watched file is read to find changes that the file system did not tell of. Default: two seconds.
+    /// Has no effect without the `watch` feature.
+    pub fn poll_every(mut self, poll: Duration) -> Self {
+        self.poll = poll.max(Duration::from_millis(50));
+        self
+    }
+
+    /// Reads the robots.txt and starts to watch it.
+    ///
+    /// # Errors
+    ///
+    /// With [`WhenMissing::Fail`], why there is no usable robots.txt.
+    pub fn open(self) -> Result<LiveRobots, Rejection> {
+        let Self { source, policy, settings, poll } = self;
+        let origin: Arc<str> = match &source {
+            Source::Inline(_) => "inline".into(),
+            Source::File(path) => path.to_string_lossy().into(),
+        };
+        let read = source.load(&origin).and_then(|(bytes, modified)| settings.accept(bytes, modified, &origin));
+        let (content, outcome) = match read {
+            Ok(content) => (Some(Arc::new(content)), None),
+            Err(rejection) if settings.when_missing == WhenMissing::Fail => return Err(rejection),
+            Err(rejection) => (None, Some(Outcome::Kept(rejection, None))),
+        };
+        let outcome = outcome.or(content.as_ref().map(|content| Outcome::Published(content.hash())));
+        // One of the two was set above: content, or the rejection in its place.
+        let outcome = outcome.unwrap_or(Outcome::Kept(Rejection::new(RejectionKind::Missing, &origin), None));
+        let last = Reload { cause: Cause::Start, origin: origin.clone(), outcome };
+        let snapshot = Snapshot::new(content, policy.into(), settings.max_age, settings.when_missing);
+        settings.tell(&last, &snapshot);
+        let shared = Arc::new(Shared {
+            current: ArcSwap::from_pointee(snapshot),
+            source,
+            origin,
+            settings,
+            history: Mutex::new(History { last, since: SystemTime::now() }),
+            #[cfg(feature = "watch")]
+            watch: std::sync::OnceLock::new(),
+        });
+        #[cfg(feature = "watch")]
+        if let Source::File(path) = &shared.source {
+            let watch = super::watch::Watch::start(path.clone(), poll, Arc::downgrade(&shared));
+            // Nothing else sets it: this is the only place that has the new `shared`.
+            let _ = shared.watch.set(watch);
+        }
+        #[cfg(not(feature = "watch"))]
+        let _ = poll;
+        Ok(LiveRobots { shared })
+    }
+}
+
+impl fmt::Debug for LiveBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LiveBuilder").field("source", &self.source).field("policy", &self.policy).finish_non_exhaustive()
+    }
+}
+
+impl Source {
+    fn load(&self, origin: &Arc<str>) -> Result<(Arc<[u8]>, Option<SystemTime>), Rejection> {
+        match self {
+            Self::Inline(text) => Ok((text.clone(), None)),
+            Self::File(path) => file::read(path, origin).map(|read| (read.bytes.into(), read.modified)),
+        }
+    }
+}
+
+impl Settings {
+    fn accept(&self, bytes: Arc<[u8]>, modified: Option<SystemTime>, origin: &Arc<str>) -> Result<Content, Rejection> {
+        match Rejection::of_bytes(&bytes, origin) {
+            Some(rejection) => Err(rejection),
+            None => Ok(Content::new(bytes, modified, self.reading, &self.registry)),
+        }
+    }
+
+    fn tell(&self, reload: &Reload, snapshot: &Snapshot) {
+        #[cfg(feature = "tracing")]
+        match &reload.outcome {
+            Outcome::Kept(..) => tracing::warn!(cause = reload.cause.as_str(), "{reload}"),
+            Outcome::Published(_) | Outcome::Unchanged(_) => tracing::info!(cause = reload.cause.as_str(), "{reload}"),
+        }
+        self.listeners.iter().for_each(|listener| listener(reload, snapshot));
+    }
+}
+
+impl Shared {
+    /// Reads the source and publishes what it holds, or keeps what is live and says why.
+    pub(super) fn reload(&self, cause: Cause) -> Reload {
+        let mut history = self.history();
+        let live = self.live();
+        let outcome = match self.source.load(&self.origin) {
+            Ok((bytes, _)) if live == Some(Hash::of(&bytes)) => Outcome::Unchanged(Hash::of(&bytes)),
+            Ok((bytes, modified)) => match self.settings.accept(bytes, modified, &self.origin) {
+                Ok(content) => self.publish(content),
+                Err(rejection) => Outcome::Kept(rejection, live),
+            },
+            Err(rejection) => Outcome::Kept(rejection, live),
+        };
+        let reload = Reload { cause, origin: self.origin.clone(), outcome };
+        if is_news(&history.last.outcome, &reload) {
+            self.settings.tell(&reload, &self.current.load());
+        }
+        if matches!(reload.outcome, Outcome::Published(_)) {
+            history.since = SystemTime::now();
+        }
+        history.last = reload.clone();
+        reload
+    }
+
+    /// What the source holds now, without publishing it: `None` where it cannot be read.
+    #[cfg(feature = "watch")]
+    pub(super) fn peek(&self) -> Option<Hash> {
+        self.source.load(&self.origin).ok().map(|(bytes, _)| Hash::of(&bytes))
+    }
+
+    pub(super) fn live(&self) -> Option<Hash> {
+        self.current.load().content().map(|content| content.hash())
+    }
+
+    fn publish(&self, content: Content) -> Outcome {
+        let hash = content.hash();
+        let policy = self.current.load().policy().clone();
+        let next =
+            Snapshot::new(Some(Arc::new(content)), policy, self.settings.max_age, self.settings.when_missing);
+        self.current.store(Arc::new(next));
+        Outcome::Published(hash)
+    }
+
+    fn history(&self) -> MutexGuard<'_, History> {
+        // A panic while it was held left it as it was before: it is only written with whole values.
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn watch_trouble(&self) -> Option<String> {
+        #[cfg(feature = "watch")]
+        return self.watch.get().and_then(super::watch::Watch::trouble);
+        #[cfg(not(feature = "watch"))]
+        None
+    }
+}
+
+/// A failure is told once, not at every look at the same broken file.
+fn is_news(last: &Outcome, reload: &Reload) -> bool {
+    match (&reload.outcome, last) {
+        (Outcome::Published(_), _) => true,
+        (Outcome::Unchanged(_), last) => reload.cause == Cause::Request || matches!(last, Outcome::Kept(..)),
+        (Outcome::Kept(now, _), Outcome::Kept(before, _)) => {
+            reload.cause == Cause::Request || now.kind() != before.kind()
+        }
+        (Outcome::Kept(..), _) => true,
+    }
+}
+
+impl Status {
+    /// The version that is live, if any is.
+    #[must_use]
+    pub const fn live(&self) -> Option<Hash> {
+        self.live
+    }
+
+    /// What the last reload came to.
+    #[must_use]
+    pub const fn last_reload(&self) -> &Reload {
+        &self.last
+    }
+
+    /// Since when this version, or the lack of one, is live.
+    #[must_use]
+    pub const fn since(&self) -> SystemTime {
+        self.since
+    }
+
+    /// Why changes are only found by polling, where the file system's events cannot be had.
+    #[must_use]
+    pub fn watch_trouble(&self) -> Option<&str> {
+        self.watch_trouble.as_deref()
+    }
+}

@@ -1,0 +1,155 @@
+//! Why bytes, or their absence, do not become the live robots.txt.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use super::file::MAX_FILE;
+
+/// A replacement that was not taken, and why.
+#[derive(Clone, Debug)]
+pub struct Rejection {
+    kind: RejectionKind,
+    origin: Arc<str>,
+    cause: Option<Arc<io::Error>>,
+}
+
+/// What is wrong with a replacement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum RejectionKind {
+    /// There is no such file.
+    Missing,
+    /// It cannot be read.
+    Unreadable,
+    /// It is a directory, a FIFO or another thing that is no regular file.
+    NotAFile,
+    /// It is larger than [`MAX_FILE`].
+    TooLarge,
+    /// It is empty, which is what a truncated file looks like too.
+    Empty,
+    /// It is not text.
+    Binary,
+    /// It is an HTML page.
+    Html,
+    /// It changed while it was being read.
+    Unstable,
+}
+
+impl RejectionKind {
+    /// The kind's name in kebab-case.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Unreadable => "unreadable",
+            Self::NotAFile => "not-a-file",
+            Self::TooLarge => "too-large",
+            Self::Empty => "empty",
+            Self::Binary => "binary",
+            Self::Html => "html",
+            Self::Unstable => "unstable",
+        }
+    }
+}
+
+impl Rejection {
+    pub(super) fn new(kind: RejectionKind, origin: &Arc<str>) -> Self {
+        Self { kind, origin: origin.clone(), cause: None }
+    }
+
+    pub(super) fn io(cause: io::Error, origin: &Arc<str>) -> Self {
+        let kind = match cause.kind() {
+            io::ErrorKind::NotFound => RejectionKind::Missing,
+            _ => RejectionKind::Unreadable,
+        };
+        Self { kind, origin: origin.clone(), cause: Some(Arc::new(cause)) }
+    }
+
+    /// What is wrong.
+    #[must_use]
+    pub const fn kind(&self) -> RejectionKind {
+        self.kind
+    }
+
+    /// The path of the file.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// Looks at bytes before they are parsed. What crawlers could not make sense of is not published.
+    pub(super) fn of_bytes(bytes: &[u8], origin: &Arc<str>) -> Option<Self> {
+        let kind = if bytes.is_empty() {
+            RejectionKind::Empty
+        } else if is_html(bytes) {
+            RejectionKind::Html
+        } else if is_binary(bytes) {
+            RejectionKind::Binary
+        } else {
+            return None;
+        };
+        Some(Self::new(kind, origin))
+    }
+}
+
+impl fmt::Display for Rejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.origin)?;
+        match self.kind {
+            RejectionKind::Missing => f.write_str("there is no such file"),
+            RejectionKind::Unreadable => f.write_str("the file cannot be read"),
+            RejectionKind::NotAFile => f.write_str("this is not a regular file"),
+            RejectionKind::TooLarge => write!(f, "the file is larger than {} MiB; crawlers read 500 KiB", MAX_FILE >> 20),
+            RejectionKind::Empty => f.write_str(
+                "the file is empty, as a truncated one would be: to restrict nothing, let it hold a comment line",
+            ),
+            RejectionKind::Binary => f.write_str("the file is not text: write it as UTF-8"),
+            RejectionKind::Html => f.write_str("the file is an HTML page, not a robots.txt"),
+            RejectionKind::Unstable => f.write_str("the file changed while it was being read"),
+        }
+    }
+}
+
+impl Error for Rejection {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.cause.as_deref().map(|cause| cause as _)
+    }
+}
+
+/// No robots.txt starts with a tag; an error page saved in its place does.
+fn is_html(bytes: &[u8]) -> bool {
+    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes).trim_ascii_start();
+    matches!(bytes, [b'<', b'!' | b'?' | b'a'..=b'z' | b'A'..=b'Z', ..])
+}
+
+/// Text in an old encoding has octets that are not UTF-8, and damaged text may hold a NUL, but only what was never
+/// text (an image, an archive, UTF-16) has both.
+fn is_binary(bytes: &[u8]) -> bool {
+    let is_control = |byte: &u8| matches!(byte, 0..=8 | 0x0E..=0x1F | 0x7F);
+    std::str::from_utf8(bytes).is_err() && bytes.iter().any(is_control)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(bytes: &[u8]) -> Option<RejectionKind> {
+        Rejection::of_bytes(bytes, &"robots.txt".into()).map(|rejection| rejection.kind())
+    }
+
+    #[test]
+    fn what_was_never_a_robots_txt_is_told_from_a_damaged_one() {
+        assert_eq!(kind(b""), Some(RejectionKind::Empty));
+        assert_eq!(kind(b"\xEF\xBB\xBF \n<!DOCTYPE html>"), Some(RejectionKind::Html));
+        assert_eq!(kind(b"<html>"), Some(RejectionKind::Html));
+        assert_eq!(kind(b"\xFF\xFEU\0s\0e\0r\0"), Some(RejectionKind::Binary));
+        assert_eq!(kind(b"\x1f\x8b\x08\x00\xa9"), Some(RejectionKind::Binary));
+        assert_eq!(kind(b"# caf\xe9\nUser-agent: *\n"), None);
+        assert_eq!(kind(b"Disallow: /a\0b\n"), None);
+        assert_eq!(kind(b"\n"), None);
+        assert_eq!(kind(b"# nothing is restricted\n"), None);
+    }
+}

@@ -1,0 +1,158 @@
+//! What a reload came to.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use super::hash::Hash;
+use super::rejection::Rejection;
+
+/// One attempt to bring a new version live: what set it off and what came of it.
+#[derive(Clone, Debug)]
+pub struct Reload {
+    pub(super) cause: Cause,
+    pub(super) origin: Arc<str>,
+    pub(super) outcome: Outcome,
+}
+
+/// What set a reload off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
+#[non_exhaustive]
+pub enum Cause {
+    /// The site was opened.
+    Start,
+    /// The file system told of a change.
+    Event,
+    /// A change was found by looking.
+    Poll,
+    /// Someone asked for it.
+    Request,
+}
+
+/// What came of a reload.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// A new version is live.
+    Published(Hash),
+    /// The version that was live still is what the source holds.
+    Unchanged(Hash),
+    /// The source's bytes were not taken; the version of this hash stays live, or none where none was.
+    Kept(Rejection, Option<Hash>),
+}
+
+impl Cause {
+    /// The cause's name in lower case.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Event => "event",
+            Self::Poll => "poll",
+            Self::Request => "request",
+        }
+    }
+}
+
+impl Reload {
+    /// What set it off.
+    #[must_use]
+    pub const fn cause(&self) -> Cause {
+        self.cause
+    }
+
+    /// Where the bytes come from: a path, or `inline`.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// What came of it.
+    #[must_use]
+    pub const fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+}
+
+impl fmt::Display for Reload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.outcome {
+            Outcome::Published(hash) => write!(f, "{}: version {} is live", self.origin, hash.short()),
+            Outcome::Unchanged(hash) => write!(f, "{}: version {} is live already", self.origin, hash.short()),
+            Outcome::Kept(rejection, Some(hash)) => write!(f, "{rejection}; version {} stays live", hash.short()),
+            Outcome::Kept(rejection, None) => write!(f, "{rejection}; nothing is live, so nothing is enforced"),
+        }
+    }
+}
+
+/// A reload under way: a future, or [`Reloading::wait`] where there is no runtime.
+#[must_use = "the reload goes on without it, but only this tells what came of it"]
+pub struct Reloading {
+    slot: Arc<Slot>,
+}
+
+#[derive(Default)]
+pub(super) struct Slot {
+    state: Mutex<SlotState>,
+    done: Condvar,
+}
+
+#[derive(Default)]
+struct SlotState {
+    result: Option<Reload>,
+    waker: Option<Waker>,
+}
+
+impl Reloading {
+    pub(super) fn new() -> (Self, Arc<Slot>) {
+        let slot = Arc::new(Slot::default());
+        (Self { slot: slot.clone() }, slot)
+    }
+
+    /// Blocks until the reload is done.
+    #[must_use]
+    pub fn wait(self) -> Reload {
+        let mut state = self.slot.state.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match state.result.take() {
+                Some(reload) => return reload,
+                None => state = self.slot.done.wait(state).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+}
+
+impl Slot {
+    pub(super) fn fill(&self, reload: Reload) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.result = Some(reload);
+        self.done.notify_all();
+        if let Some(waker) = state.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl Future for Reloading {
+    type Output = Reload;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Reload> {
+        let mut state = self.slot.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match state.result.take() {
+            Some(reload) => Poll::Ready(reload),
+            None => {
+                state.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Reloading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reloading").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,150 @@
+//! One complete state of a site.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+
+use super::hash::Hash;
+use super::live::WhenMissing;
+use crate::agent::{Agent, Recognizer, Registry};
+use crate::check::{self, Report};
+use crate::policy::{Decision, Facts, Policy, Reason};
+use crate::rules::{Reading, RobotsTxt, RuleSet};
+
+/// One immutable, complete state of a site: the file, its rules, who is recognised, the policy.
+///
+/// A request reads one snapshot and so one version. Where nothing is known of the site's robots.txt yet, there is no
+/// [`Content`] and nothing is enforced.
+#[derive(Debug)]
+pub struct Snapshot {
+    content: Option<Arc<Content>>,
+    policy: Arc<Policy>,
+    max_age: Duration,
+    when_missing: WhenMissing,
+}
+
+/// What one version of a robots.txt amounts to.
+#[derive(Debug)]
+pub struct Content {
+    robots: RobotsTxt,
+    rules: RuleSet,
+    recognizer: Recognizer,
+    report: Report,
+    hash: Hash,
+    etag: Bytes,
+    modified: Option<(SystemTime, Bytes)>,
+    body: Bytes,
+}
+
+impl Snapshot {
+    pub(super) const fn new(
+        content: Option<Arc<Content>>,
+        policy: Arc<Policy>,
+        max_age: Duration,
+        when_missing: WhenMissing,
+    ) -> Self {
+        Self { content, policy, max_age, when_missing }
+    }
+
+    /// The version that is live, if any is.
+    #[must_use]
+    pub fn content(&self) -> Option<&Arc<Content>> {
+        self.content.as_ref()
+    }
+
+    /// What the operator wants done.
+    #[must_use]
+    pub const fn policy(&self) -> &Arc<Policy> {
+        &self.policy
+    }
+
+    /// How long others may cache the file.
+    #[must_use]
+    pub const fn max_age(&self) -> Duration {
+        self.max_age
+    }
+
+    /// What is done about `/robots.txt` while there is no content.
+    #[must_use]
+    pub const fn when_missing(&self) -> WhenMissing {
+        self.when_missing
+    }
+
+    /// Judges a request by agents that [`Content::identify`] recognised.
+    #[must_use]
+    pub fn decide(&self, agents: &[Agent], request: &Facts<'_>) -> Decision<'_> {
+        match &self.content {
+            Some(content) => self.policy.decide(&content.rules, agents, request),
+            None => Decision::unjudged(Reason::NothingKnown),
+        }
+    }
+}
+
+impl Content {
+    pub(super) fn new(bytes: Arc<[u8]>, modified: Option<SystemTime>, reading: Reading, registry: &Arc<Registry>) -> Self {
+        let robots = RobotsTxt::parse(bytes.clone());
+        let rules = robots.compile_with(reading, |name| registry.stands_for(name.value()));
+        let hash = Hash::of(&bytes);
+        // A date in the future would make caches hold on to the file (RFC 9110, section 8.8.2.1).
+        let modified = modified.map(|modified| modified.min(SystemTime::now()));
+        Self {
+            recognizer: Recognizer::new(registry.clone(), &robots),
+            report: check::check(&robots),
+            hash,
+            etag: format!("\"{}\"", hash.short()).into(),
+            modified: modified.map(|modified| (modified, httpdate::fmt_http_date(modified).into())),
+            body: Bytes::from_owner(bytes),
+            robots,
+            rules,
+        }
+    }
+
+    /// The document.
+    #[must_use]
+    pub const fn robots(&self) -> &RobotsTxt {
+        &self.robots
+    }
+
+    /// The compiled rules.
+    #[must_use]
+    pub const fn rules(&self) -> &RuleSet {
+        &self.rules
+    }
+
+    /// Recognises the agent of one `User-Agent` field line.
+    #[must_use]
+    pub fn identify(&self, field: &[u8]) -> Agent {
+        self.recognizer.identify(field)
+    }
+
+    /// What the check found.
+    #[must_use]
+    pub const fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// The name of this version.
+    #[must_use]
+    pub const fn hash(&self) -> Hash {
+        self.hash
+    }
+
+    /// The file, to be served.
+    #[must_use]
+    pub const fn body(&self) -> &Bytes {
+        &self.body
+    }
+
+    /// A strong entity tag, quoted (RFC 9110, section 8.8.3); made from the bytes alone, so equal on every replica.
+    #[must_use]
+    pub const fn etag(&self) -> &Bytes {
+        &self.etag
+    }
+
+    /// When the file was last changed, as a date and as an HTTP date. A text given inline has none.
+    #[must_use]
+    pub fn modified(&self) -> Option<(SystemTime, &Bytes)> {
+        self.modified.as_ref().map(|(time, text)| (*time, text))
+    }
+}

@@ -1,0 +1,260 @@
+//! Finding out that a file has changed, without ever taking a half-written one.
+//!
+//! The *directories* of the path and of every link on the way to it are watched, because a watch on the file dies at
+//! the first atomic rename. A rename or a close after writing is a finished version and is taken at once; a bare
+//! modification waits until the file has been quiet; and since network file systems and some mounts tell nothing at
+//! all, the contents are also looked at every few seconds and taken when they are the same twice.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::{Component, Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
+use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
+
+use super::hash::Hash;
+use super::live::Shared;
+use super::rejection::RejectionKind;
+use super::reload::{Cause, Outcome};
+
+/// How long a file must be left alone after a modification that was not followed by a close.
+const QUIET: Duration = Duration::from_millis(400);
+
+/// Links followed on the way to a file, as many as Linux does.
+const MAX_LINKS: usize = 40;
+
+/// A thread that watches one file; stops when dropped.
+#[derive(Debug)]
+pub(super) struct Watch {
+    messages: Sender<Message>,
+    trouble: Arc<Mutex<Option<String>>>,
+}
+
+#[derive(Debug)]
+enum Message {
+    Event(notify::Result<Event>),
+    Stop,
+}
+
+/// How soon an event calls for a look at the file; the most urgent last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Urgency {
+    Never,
+    WhenQuiet,
+    Now,
+}
+
+impl Watch {
+    pub(super) fn start(path: PathBuf, poll: Duration, shared: Weak<Shared>) -> Self {
+        let (messages, inbox) = mpsc::channel();
+        let trouble = Arc::new(Mutex::new(None));
+        let events = messages.clone();
+        // The folders are armed before the thread runs, so that no change after `open` is missed.
+        let watcher = notify::recommended_watcher(move |event| {
+            let _ = events.send(Message::Event(event));
+        });
+        let mut armed = Armed { watcher: watcher.ok(), path, files: BTreeSet::new(), folders: Vec::new() };
+        report(&trouble, armed.arm());
+        let thread = Thread { armed, poll, shared, trouble: trouble.clone(), seen: None };
+        let spawned = std::thread::Builder::new().name("robots-watch".into()).spawn(move || thread.run(&inbox));
+        if let Err(error) = spawned {
+            report(&trouble, Err(format!("no thread to watch the file could be started: {error}")));
+        }
+        Self { messages, trouble }
+    }
+
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let _ = self.messages.send(Message::Stop);
+    }
+}
+
+fn report(trouble: &Mutex<Option<String>>, result: Result<(), String>) {
+    *trouble.lock().unwrap_or_else(PoisonError::into_inner) = result.err();
+}
+
+struct Thread {
+    armed: Armed,
+    poll: Duration,
+    shared: Weak<Shared>,
+    trouble: Arc<Mutex<Option<String>>>,
+    /// What the last poll saw, where it was not what is live.
+    seen: Option<Option<Hash>>,
+}
+
+impl Thread {
+    fn run(mut self, inbox: &Receiver<Message>) {
+        let mut next_poll = Instant::now() + self.poll;
+        let mut quiet: Option<Instant> = None;
+        loop {
+            let deadline = quiet.map_or(next_poll, |quiet| quiet.min(next_poll));
+            let urgency = match inbox.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(Message::Event(event)) => {
+                    // A burst of renames is one look at the file.
+                    let mut urgency = self.armed.urgency(&event);
+                    while let Ok(message) = inbox.try_recv() {
+                        match message {
+                            Message::Event(event) => urgency = urgency.max(self.armed.urgency(&event)),
+                            Message::Stop => return,
+                        }
+                    }
+                    urgency
+                }
+                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => Urgency::Never,
+            };
+            let Some(shared) = self.shared.upgrade() else { return };
+            let now = Instant::now();
+            match urgency {
+                Urgency::Now => quiet = self.take(&shared).then(|| now + QUIET),
+                Urgency::WhenQuiet => quiet = Some(now + QUIET),
+                Urgency::Never => {}
+            }
+            if quiet.is_some_and(|quiet| quiet <= now) {
+                quiet = self.take(&shared).then(|| now + QUIET);
+            }
+            if next_poll <= now {
+                self.look(&shared);
+                next_poll = now + self.poll;
+            }
+        }
+    }
+
+    /// Reloads after an event. Whether the file was caught changing and has to be read once more.
+    fn take(&mut self, shared: &Shared) -> bool {
+        let reload = shared.reload(Cause::Event);
+        self.seen = None;
+        report(&self.trouble, self.armed.arm());
+        matches!(reload.outcome, Outcome::Kept(rejection, _) if rejection.kind() == RejectionKind::Unstable)
+    }
+
+    /// Looks at the contents; a change is taken when two looks agree.
+    fn look(&mut self, shared: &Shared) {
+        let now = shared.peek();
+        if now == shared.live() {
+            self.seen = None;
+        } else if self.seen.replace(now) == Some(now) {
+            shared.reload(Cause::Poll);
+        }
+        report(&self.trouble, self.armed.arm());
+    }
+}
+
+/// What is being watched: the folders of a path and of every link on the way to it.
+struct Armed {
+    watcher: Option<RecommendedWatcher>,
+    path: PathBuf,
+    files: BTreeSet<PathBuf>,
+    folders: Vec<Folder>,
+}
+
+/// A folder as it was when it was armed: one that was replaced has to be armed again.
+#[derive(Debug, PartialEq, Eq)]
+struct Folder {
+    path: PathBuf,
+    identity: Option<(u64, u64)>,
+}
+
+impl Armed {
+    /// Brings the watches up to what the path leads to now.
+    fn arm(&mut self) -> Result<(), String> {
+        let Some(watcher) = &mut self.watcher else {
+            return Err("the system gives no file events; changes are found by polling".into());
+        };
+        self.files = links_to(&self.path);
+        let folders: BTreeSet<&Path> = self.files.iter().filter_map(|file| file.parent()).collect();
+        let folders: Vec<_> = folders.into_iter().map(Folder::at).collect();
+        if folders == self.folders {
+            return Ok(());
+        }
+        for folder in self.folders.drain(..) {
+            // A folder that is gone took its watch with it.
+            let _ = watcher.unwatch(&folder.path);
+        }
+        let mut result = Ok(());
+        for folder in folders {
+            match watcher.watch(&folder.path, RecursiveMode::NonRecursive) {
+                Ok(()) => self.folders.push(folder),
+                Err(error) => {
+                    result = Err(format!("{}: no file events, changes are found by polling: {error}", folder.path.display()));
+                }
+            }
+        }
+        result
+    }
+
+    fn urgency(&self, event: &notify::Result<Event>) -> Urgency {
+        // An overflow or another fault of the queue: something may have been missed.
+        let Ok(event) = event else { return Urgency::WhenQuiet };
+        let ours = event.paths.iter().any(|path| self.files.contains(path));
+        match event.kind {
+            // Our own reading raises these; acting on them would never end.
+            EventKind::Access(AccessKind::Close(AccessMode::Write)) if ours => Urgency::Now,
+            EventKind::Access(_) => Urgency::Never,
+            EventKind::Modify(ModifyKind::Name(_)) if ours => Urgency::Now,
+            _ if ours => Urgency::WhenQuiet,
+            // A rename in a folder may have moved the folder itself.
+            _ if event.need_rescan() => Urgency::WhenQuiet,
+            _ => Urgency::Never,
+        }
+    }
+}
+
+impl Folder {
+    fn at(path: &Path) -> Self {
+        #[cfg(unix)]
+        let identity = std::fs::metadata(path).ok().map(|metadata| {
+            use std::os::unix::fs::MetadataExt;
+            (metadata.dev(), metadata.ino())
+        });
+        #[cfg(not(unix))]
+        let identity = None;
+        Self { path: path.to_owned(), identity }
+    }
+}
+
+/// The path itself and every link that is followed on the way to the file, each in its resolved folder.
+fn links_to(path: &Path) -> BTreeSet<PathBuf> {
+    let mut files = BTreeSet::new();
+    let mut pending = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    // What events call the file: its name in the folder as it was given.
+    files.insert(pending.clone());
+    for _ in 0..MAX_LINKS {
+        let Some((link, target)) = first_link(&pending) else { break };
+        files.insert(link.clone());
+        pending = target;
+    }
+    files.insert(pending);
+    files
+}
+
+/// The first component of a path that is a link, and the path with that link followed.
+fn first_link(path: &Path) -> Option<(PathBuf, PathBuf)> {
+    let mut walked = PathBuf::new();
+    let mut components = path.components();
+    while let Some(component) = components.next() {
+        match component {
+            Component::ParentDir => {
+                walked.pop();
+                continue;
+            }
+            Component::CurDir => continue,
+            _ => walked.push(component),
+        }
+        if let Ok(target) = std::fs::read_link(&walked) {
+            let folder = walked.parent().unwrap_or(Path::new("/")).to_owned();
+            let rest: &OsStr = components.as_path().as_os_str();
+            let followed = folder.join(target);
+            return Some((walked, if rest.is_empty() { followed } else { followed.join(rest) }));
+        }
+    }
+    None
+}
