@@ -1,0 +1,153 @@
+//! What a lint is: a code, its reason, examples and a function.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::finding::Severity;
+use super::lints::html_instead_of_text;
+use super::sink::Sink;
+use crate::rules::{Field, Line, LineKind, Name, RobotsTxt};
+
+/// One check, as data: what `--explain` shows, and what runs.
+pub struct Lint {
+    pub(super) code: &'static str,
+    pub(super) severity: Severity,
+    pub(super) summary: &'static str,
+    pub(super) why: &'static str,
+    pub(super) bad: Example,
+    pub(super) good: Example,
+    pub(super) pass: Pass,
+}
+
+/// A small file that shows a lint.
+#[derive(Clone, Copy, Debug)]
+pub struct Example {
+    pub(super) head: &'static [u8],
+    pub(super) unit: &'static [u8],
+    pub(super) times: usize,
+}
+
+/// How a lint walks the file. All lints share one walk over the lines.
+pub(super) enum Pass {
+    /// Once.
+    File(fn(&Subject<'_>, &mut Sink)),
+    /// At every line.
+    Line(fn(&Line<'_>, &LineKind<'_>, &mut Sink)),
+    /// At every line that is a field.
+    Field(fn(&Subject<'_>, &Field<'_>, &mut Sink)),
+}
+
+/// What lints look at.
+pub(super) struct Subject<'a> {
+    pub(super) robots: &'a RobotsTxt,
+    /// The first user-agent line: rules before it belong to no group.
+    pub(super) first_name: Option<Name<'a>>,
+    html: bool,
+}
+
+impl Lint {
+    /// The permanent kebab-case code.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        self.code
+    }
+
+    /// The severity of most of its findings.
+    #[must_use]
+    pub const fn severity(&self) -> Severity {
+        self.severity
+    }
+
+    /// What it finds, in a few words.
+    #[must_use]
+    pub const fn summary(&self) -> &'static str {
+        self.summary
+    }
+
+    /// Why that matters, in one paragraph.
+    #[must_use]
+    pub const fn why(&self) -> &'static str {
+        self.why
+    }
+
+    /// A file that has a finding of this lint.
+    #[must_use]
+    pub const fn bad_example(&self) -> &Example {
+        &self.bad
+    }
+
+    /// The same file without the finding.
+    #[must_use]
+    pub const fn good_example(&self) -> &Example {
+        &self.good
+    }
+
+    /// Whether it has anything to say about a web page; to the others every line of one would be rubbish.
+    pub(super) fn reads_html(&self) -> bool {
+        self.code == html_instead_of_text::LINT.code
+    }
+}
+
+impl fmt::Debug for Lint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lint").field("code", &self.code).field("severity", &self.severity).finish_non_exhaustive()
+    }
+}
+
+impl Example {
+    pub(super) const fn new(head: &'static [u8]) -> Self {
+        Self { head, unit: b"", times: 0 }
+    }
+
+    /// A head followed by something many times over, for lints about size.
+    pub(super) const fn repeated(head: &'static [u8], unit: &'static [u8], times: usize) -> Self {
+        Self { head, unit, times }
+    }
+
+    /// The whole file.
+    #[must_use]
+    pub fn bytes(&self) -> Cow<'static, [u8]> {
+        match self.times {
+            0 => Cow::Borrowed(self.head),
+            times => Cow::Owned([self.head, &self.unit.repeat(times)].concat()),
+        }
+    }
+}
+
+/// The example as a person can read it: what is repeated is shown once, what does not print is escaped.
+impl fmt::Display for Example {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (octets, times) in [(self.head, 1), (self.unit, self.times)] {
+            for chunk in octets.utf8_chunks() {
+                for char in chunk.valid().chars() {
+                    match char {
+                        '\n' | '"' | '\'' | '\\' => write!(f, "{char}")?,
+                        _ => write!(f, "{}", char.escape_debug())?,
+                    }
+                }
+                for octet in chunk.invalid() {
+                    write!(f, "\\x{octet:02x}")?;
+                }
+            }
+            if times > 1 {
+                write!(f, "… ({times} times)")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Subject<'a> {
+    pub(super) fn new(robots: &'a RobotsTxt) -> Self {
+        let first_name = robots.groups().next().and_then(|group| group.names().next());
+        Self { robots, first_name, html: html_instead_of_text::page(robots.bytes()).is_some() }
+    }
+
+    pub(super) fn bytes(&self) -> &'a [u8] {
+        self.robots.bytes()
+    }
+
+    pub(super) const fn is_html(&self) -> bool {
+        self.html
+    }
+}

@@ -1,0 +1,54 @@
+//! `byte-order-mark`: invisible octets before the first line.
+
+use crate::check::Severity;
+use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::sink::Sink;
+
+pub(super) const LINT: Lint = Lint {
+    code: "byte-order-mark",
+    severity: Severity::Warning,
+    summary: "a byte order mark at the start of the file",
+    why: "Crawlers that follow the reference parser skip a UTF-8 byte order mark; others take it for part of the first \
+          word, and then the first line, often the only user-agent line, is lost to them. A mark cut off in the middle \
+          is skipped too, but says that something went wrong with the file.",
+    bad: Example::new(b"\xEF\xBB\xBFUser-agent: *\nDisallow: /private/\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
+    pass: Pass::File(run),
+};
+
+const MARK: usize = 3;
+
+fn run(subject: &Subject<'_>, sink: &mut Sink) {
+    let skipped = subject.robots.lines().next().map_or(0, |line| line.range().start);
+    match skipped {
+        0 => {}
+        MARK => sink
+            .report(
+                0..MARK,
+                format_args!(
+                    "the file begins with a byte order mark: crawlers that do not skip it misread the first line"
+                ),
+            )
+            .help(format_args!("save the file as UTF-8 without a byte order mark")),
+        part => sink
+            .report(0..part, format_args!("the file begins with part of a byte order mark"))
+            .help(format_args!("remove the first {part} octets of the file")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn whole_and_partial_marks_are_found_at_the_start_only() {
+        for (file, want) in [
+            (&b"\xEF\xBB\xBF# x\n"[..], vec!["1:1"]),
+            (b"\xEF\xBB# x\n", vec!["1:1"]),
+            (b"\xEF# x\n", vec!["1:1"]),
+            (b"# \xEF\xBB\xBF\n", vec![]),
+        ] {
+            assert_eq!(found("byte-order-mark", file), want, "{file:?}");
+        }
+    }
+}

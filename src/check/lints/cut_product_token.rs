@@ -1,0 +1,105 @@
+//! `cut-product-token`: a name of which crawlers compare only the beginning.
+
+use crate::check::Severity;
+use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::quote::Quoted;
+use crate::check::sink::Sink;
+use crate::rules::ProductToken;
+
+pub(super) const LINT: Lint = Lint {
+    code: "cut-product-token",
+    severity: Severity::Warning,
+    summary: "a name that crawlers cut",
+    why: "A product token is letters, \"_\" and \"-\" (RFC 9309, section 2.2.1). Crawlers that follow the reference \
+          parser cut any other name at the first octet that is none of these and compare what is left, so the group \
+          may be for another crawler or for none. Names with digits, dots or a version are noted only: there are \
+          crawlers of such names that read them whole, and a version is cut as it was meant.",
+    bad: Example::new(b"User-agent: GPT Bot\nDisallow: /private/\n"),
+    good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n"),
+    pass: Pass::File(run),
+};
+
+fn run(subject: &Subject<'_>, sink: &mut Sink) {
+    for name in subject.robots.groups().flat_map(|group| group.names()) {
+        let value = name.value();
+        let kept = &value[..ProductToken::cut(value).as_bytes().len()];
+        if name.is_star() || kept.len() == value.len() {
+            continue;
+        }
+        let severity = if is_versioned(value, kept) || is_one_word(value) { Severity::Note } else { Severity::Warning };
+        let read = Reads(kept);
+        let draft = sink.report_at(
+            severity,
+            name.range(),
+            format_args!("{} is not a product token: crawlers that cut it read {read}", Quoted(value)),
+        );
+        if is_versioned(value, kept) {
+            draft.help(format_args!("write {}", Quoted(kept)));
+        } else if value.starts_with(b"*") {
+            draft.help(format_args!("write \"*\" for every crawler, or the name of one"));
+        } else {
+            draft.help(format_args!("use the name the crawler documents; standard ones are letters, \"_\" and \"-\""));
+        }
+    }
+}
+
+/// What is left of a cut name.
+struct Reads<'a>(&'a [u8]);
+
+impl std::fmt::Display for Reads<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0.is_empty() { f.write_str("nothing") } else { Quoted(self.0).fmt(f) }
+    }
+}
+
+/// `Googlebot/2.1`: the cut takes off what was never compared.
+fn is_versioned(value: &[u8], kept: &[u8]) -> bool {
+    match value[kept.len()..].split_first() {
+        Some((b'/', version)) => !kept.is_empty() && version.iter().all(|byte| is_word(*byte)),
+        _ => false,
+    }
+}
+
+/// `MJ12bot`, `archive.org_bot`, `008`.
+fn is_one_word(value: &[u8]) -> bool {
+    value.iter().all(|byte| is_word(*byte))
+}
+
+const fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::lints::tests::{found, messages};
+
+    #[test]
+    fn the_message_says_what_is_left() {
+        let want = "\"GPT Bot\" is not a product token: crawlers that cut it read \"GPT\"";
+        assert_eq!(messages("cut-product-token", b"User-agent: GPT Bot"), [want]);
+        let want = "\"008\" is not a product token: crawlers that cut it read nothing";
+        assert_eq!(messages("cut-product-token", b"User-agent: 008"), [want]);
+    }
+
+    #[test]
+    fn plain_tokens_and_star_are_not_found() {
+        let file = b"User-agent: *\nUser-agent: * all\nUser-agent: a_B-c\nUser-agent:\nUser-agent: a # b\n";
+        assert_eq!(found("cut-product-token", file), [""; 0]);
+        assert_eq!(found("cut-product-token", b"User-agent:  Googlebot*\nUser-agent: *bot"), ["1:14", "2:13"]);
+    }
+
+    #[test]
+    fn names_that_work_are_noted_only() {
+        let noted = |value: &[u8]| {
+            let kept = ProductToken::cut(value);
+            is_one_word(value) || is_versioned(value, &value[..kept.as_bytes().len()])
+        };
+        for value in ["MJ12bot", "archive.org_bot", "008", "Googlebot/2.1"] {
+            assert!(noted(value.as_bytes()), "{value}");
+        }
+        for value in ["GPT Bot", "/2.1", "Mozilla/5.0 (x)", "*bot", "Yahoo! Slurp", "b\u{f6}t"] {
+            assert!(!noted(value.as_bytes()), "{value}");
+        }
+    }
+}

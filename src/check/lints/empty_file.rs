@@ -1,0 +1,42 @@
+//! `empty-file`: nothing at all, not even a comment.
+
+use crate::check::Severity;
+use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::sink::Sink;
+use crate::rules::LineKind;
+
+pub(super) const LINT: Lint = Lint {
+    code: "empty-file",
+    severity: Severity::Warning,
+    summary: "a file without a single line of text",
+    why: "An empty robots.txt is legal and restricts nobody. It is also what a full disk or a deployment that broke off \
+          leaves behind, and nothing tells the two apart. A comment does.",
+    bad: Example::new(b"\n"),
+    good: Example::new(b"# Everything is allowed.\n"),
+    pass: Pass::File(run),
+};
+
+fn run(subject: &Subject<'_>, sink: &mut Sink) {
+    if subject.robots.lines().all(|line| line.kind() == LineKind::Blank) {
+        sink.report(
+            0..0,
+            format_args!("the file is empty: it allows everything, and looks like one that was cut off while written"),
+        )
+        .help(format_args!("a comment such as \"# everything is allowed\" shows that this is meant"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn white_space_is_empty_and_a_comment_is_not() {
+        for file in [&b""[..], b" ", b"\r\n\t\n\x0b", b"\xEF\xBB\xBF"] {
+            assert_eq!(found("empty-file", file), ["1:1"], "{file:?}");
+        }
+        for file in [&b"#"[..], b"\n\nx", b"\0"] {
+            assert_eq!(found("empty-file", file), [""; 0], "{file:?}");
+        }
+    }
+}

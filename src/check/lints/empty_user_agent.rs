@@ -1,0 +1,38 @@
+//! `empty-user-agent`: a user-agent line that names nobody.
+
+use crate::check::Severity;
+use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::sink::Sink;
+use crate::rules::{Directive, Field};
+
+pub(super) const LINT: Lint = Lint {
+    code: "empty-user-agent",
+    severity: Severity::Error,
+    summary: "a user-agent line without a name",
+    why: "A user-agent line without a value names no crawler, not every crawler. Where it is the only one of its \
+          group, the rules of the group bind nobody.",
+    bad: Example::new(b"User-agent:\nDisallow: /private/\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
+    pass: Pass::Field(run),
+};
+
+fn run(_: &Subject<'_>, field: &Field<'_>, sink: &mut Sink) {
+    if field.directive() == Directive::UserAgent && field.value().is_empty() {
+        sink.report(
+            field.name_range().start..field.value_range().end,
+            format_args!("the user-agent line names no crawler"),
+        )
+        .help(format_args!("write \"User-agent: *\" if the group is for every crawler"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn a_comment_is_no_name() {
+        let file = b"User-agent: # Googlebot\nUser-agent: *\n user-agent : \n";
+        assert_eq!(found("empty-user-agent", file), ["1:1", "3:2"]);
+    }
+}

@@ -1,0 +1,66 @@
+//! `missing-colon`: a directive and its value with nothing but white space between them.
+
+use crate::check::Severity;
+use crate::check::directives::{is_known, lost_colon};
+use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::quote::Quoted;
+use crate::check::sink::Sink;
+use crate::rules::Field;
+
+pub(super) const LINT: Lint = Lint {
+    code: "missing-colon",
+    severity: Severity::Warning,
+    summary: "a directive without a colon after it",
+    why: "The standard wants a colon between name and value. The reference parser makes do with white space where the \
+          line has exactly two words; other crawlers ignore the line. Where the value itself holds a colon, the line \
+          is split there, and what is left of the value means something else: that is an error.",
+    bad: Example::new(b"User-agent: *\nDisallow /private/\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
+    pass: Pass::Field(run),
+};
+
+fn run(_: &Subject<'_>, field: &Field<'_>, sink: &mut Sink) {
+    if !field.has_colon() {
+        if is_known(field) {
+            let written = [field.name(), b": ", field.value()].concat();
+            sink.report(
+                field.name_range(),
+                format_args!("no colon after {}: not every crawler reads the line", Quoted(field.name())),
+            )
+            .help(format_args!("write {}", Quoted(&written)));
+        }
+        return;
+    }
+    if let Some(word) = lost_colon(field) {
+        let rest = field.name()[word.len()..].trim_ascii_start();
+        let written = [word, b": ", rest, b":", field.value()].concat();
+        sink.report_at(
+            Severity::Error,
+            field.name_range(),
+            format_args!(
+                "no colon after {}: crawlers split the line at its first colon and read the value {}",
+                Quoted(word),
+                Quoted(field.value())
+            ),
+        )
+        .help(format_args!("write {}", Quoted(&written)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::{found, helps};
+
+    #[test]
+    fn only_known_directives_are_found() {
+        let file = b"User-agent *\nDisallow\t/x\nCrawl-delay 10\nhello world\nUser agent: x\nfoo bar: x\n";
+        assert_eq!(found("missing-colon", file), ["1:1", "2:1", "3:1"]);
+    }
+
+    #[test]
+    fn a_colon_in_the_value_is_worse() {
+        let file = b"Disallow /wiki/Special:Search\nSitemap https://example.com/\nHost example.com:8080\n";
+        assert_eq!(found("missing-colon", file), ["1:1", "2:1", "3:1"]);
+        assert_eq!(helps("missing-colon", b"Disallow /a:b"), ["write \"Disallow: /a:b\""]);
+    }
+}

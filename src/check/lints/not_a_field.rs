@@ -1,0 +1,68 @@
+//! `not-a-field`: a line that is neither a field nor a comment.
+
+use crate::check::Severity;
+use crate::check::directives::{first_word, is_known, is_spelled};
+use crate::check::lint::{Example, Lint, Pass};
+use crate::check::quote::Quoted;
+use crate::check::sink::Sink;
+use crate::rules::{Line, LineKind};
+
+pub(super) const LINT: Lint = Lint {
+    code: "not-a-field",
+    severity: Severity::Error,
+    summary: "a line that is neither a field nor a comment",
+    why: "A line is a name, a colon and a value, or a comment that begins with \"#\" (RFC 9309, section 2.2). Crawlers \
+          ignore any other line without a word, and a rule on such a line is not in force.",
+    bad: Example::new(b"User-agent: *\nKeep out of the drafts\nDisallow: /drafts/\n"),
+    good: Example::new(b"User-agent: *\n# Keep out of the drafts\nDisallow: /drafts/\n"),
+    pass: Pass::Line(run),
+};
+
+fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
+    let ignored = match kind {
+        LineKind::Malformed => true,
+        // Two words without a colon pass for a field only where the first is a directive.
+        LineKind::Field(field) => !field.has_colon() && !is_known(field),
+        LineKind::Blank | LineKind::Comment => false,
+    };
+    if !ignored {
+        return;
+    }
+    let content = line.content();
+    let text = &line.bytes()[content.start - line.range().start..content.end - line.range().start];
+    if let [b':', value @ ..] = text {
+        sink.report(
+            content,
+            format_args!("nothing stands before the colon of {}: crawlers ignore the line", Quoted(text)),
+        )
+        .help(format_args!("name the directive, for example {}", Quoted(&[b"Disallow:", value].concat())));
+        return;
+    }
+    let draft = sink
+        .report(content, format_args!("{} is neither a field nor a comment: crawlers ignore the line", Quoted(text)));
+    let word = first_word(text);
+    if is_spelled(word) {
+        draft.help(format_args!("write {}", Quoted(&[word, b":", &text[word.len()..]].concat())));
+    } else {
+        draft.help(format_args!("begin a comment with \"#\""));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::{found, helps};
+
+    #[test]
+    fn text_and_nameless_values_are_found() {
+        let file = b"junk\nhello world\n  three words here # x\n: /x\nDisallow /x\nfoo: x\n# x\n\n";
+        assert_eq!(found("not-a-field", file), ["1:1", "2:1", "3:3", "4:1"]);
+    }
+
+    #[test]
+    fn the_help_knows_what_was_meant() {
+        assert_eq!(helps("not-a-field", b"Disallow /a b"), ["write \"Disallow: /a b\""]);
+        assert_eq!(helps("not-a-field", b"Disallow"), ["write \"Disallow:\""]);
+        assert_eq!(helps("not-a-field", b"go away"), ["begin a comment with \"#\""]);
+        assert_eq!(helps("not-a-field", b": /x"), ["name the directive, for example \"Disallow: /x\""]);
+    }
+}

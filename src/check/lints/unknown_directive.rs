@@ -1,0 +1,72 @@
+//! `unknown-directive`: a field no crawler knows.
+
+use crate::check::Severity;
+use crate::check::directives::{is_known, lost_colon, nearest};
+use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::quote::Quoted;
+use crate::check::sink::Sink;
+use crate::rules::Field;
+
+pub(super) const LINT: Lint = Lint {
+    code: "unknown-directive",
+    severity: Severity::Warning,
+    summary: "a directive that no crawler knows",
+    why: "Crawlers ignore a directive they do not know without a word, so a misspelled rule is no rule. The common \
+          extensions are known here even where few crawlers read them: Crawl-delay, Clean-param, Request-rate, \
+          Visit-time, Noindex, Host, Content-Usage, Content-Signal, License.",
+    bad: Example::new(b"User-agent: *\nDisalllow: /private/\nDisallow: /drafts/\n"),
+    good: Example::new(b"User-agent: *\nCrawl-delay: 10\nDisallow: /private/\nDisallow: /drafts/\n"),
+    pass: Pass::Field(run),
+};
+
+fn run(_: &Subject<'_>, field: &Field<'_>, sink: &mut Sink) {
+    if !field.has_colon() || is_known(field) || lost_colon(field).is_some() {
+        return;
+    }
+    let name = field.name();
+    let draft =
+        sink.report(field.name_range(), format_args!("unknown directive {}: crawlers ignore the line", Quoted(name)));
+    if name.eq_ignore_ascii_case(b"http") || name.eq_ignore_ascii_case(b"https") {
+        let address = [b"Sitemap: ", name, b":", field.value()].concat();
+        draft.help(format_args!("for a sitemap write {}", Quoted(&address)));
+    } else if let Some(nearest) = nearest(name) {
+        draft.help(format_args!("did you mean \"{nearest}\"?"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::{found, helps};
+
+    #[test]
+    fn known_ones_are_not_found() {
+        for name in [
+            "user-agent",
+            "ALLOW",
+            "Disallow",
+            "sitemap",
+            "host",
+            "Crawl-delay",
+            "clean-param",
+            "request-rate",
+            "visit-time",
+            "noindex",
+            "content-usage",
+            "content-signal",
+            "license",
+            "acap-crawler",
+            "dissallow",
+        ] {
+            assert_eq!(found("unknown-directive", format!("{name}: x").as_bytes()), [""; 0], "{name}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_known_one_is_named() {
+        assert_eq!(helps("unknown-directive", b"alow: /"), ["did you mean \"Allow\"?"]);
+        assert_eq!(helps("unknown-directive", b"crawl_delay: 1"), ["did you mean \"Crawl-delay\"?"]);
+        assert_eq!(helps("unknown-directive", b"Foo: 1"), [""; 0]);
+        let address = b"https://example.com/s.xml";
+        assert_eq!(helps("unknown-directive", address), ["for a sitemap write \"Sitemap: https://example.com/s.xml\""]);
+    }
+}

@@ -1,0 +1,177 @@
+//! `whole-site-disallowed`: a group in which nothing is left to fetch.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+
+use crate::check::Severity;
+use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::quote::Quoted;
+use crate::check::sink::Sink;
+use crate::rules::{Access, Group, Name, PathPattern, ProductToken, Reading, Rule, STANDARD_LIMIT};
+
+pub(super) const LINT: Lint = Lint {
+    code: "whole-site-disallowed",
+    severity: Severity::Warning,
+    summary: "a crawler, or every crawler, is shut out of the whole site",
+    why: "\"Disallow: /\" with nothing allowed shuts a crawler out of the whole site. For \"*\" that is every crawler \
+          without a group of its own, search engines included: a staging file that went live has cost many a site its \
+          place in the index. For a named crawler it is mostly meant, so it is only noted.",
+    bad: Example::new(b"User-agent: *\nDisallow: /\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /\nAllow: /public/\n"),
+    pass: Pass::File(run),
+};
+
+fn run(subject: &Subject<'_>, sink: &mut Sink) {
+    let mut everyone = Reach::default();
+    let mut named: HashMap<ProductToken, (Name<'_>, Reach<'_>)> = HashMap::new();
+    for group in subject.robots.groups() {
+        let reach = Reach::of(group);
+        for name in group.names() {
+            if name.is_star() {
+                everyone = everyone.merge(reach);
+            } else if let Some(token) = ProductToken::from_name(name.value()) {
+                let (_, merged) = named.entry(token).or_insert_with(|| (name, Reach::default()));
+                *merged = merged.merge(reach);
+            }
+        }
+    }
+    let everyone = everyone.shut_by();
+    if let Some(rule) = everyone {
+        sink.report(
+            rule.range(),
+            format_args!("the whole site is disallowed for every crawler without a group of its own"),
+        )
+        .help(format_args!("\"Disallow:\" without a path disallows nothing"));
+    }
+    // One finding a rule, however many crawlers it shuts out.
+    let mut shut: BTreeMap<usize, (Rule<'_>, Vec<Name<'_>>)> = BTreeMap::new();
+    for (name, reach) in named.into_values() {
+        if let Some(rule) = reach.shut_by() {
+            shut.entry(rule.range().start).or_insert_with(|| (rule, Vec::new())).1.push(name);
+        }
+    }
+    for (at, (rule, mut names)) in shut {
+        if everyone.is_none_or(|everyone| everyone.range().start != at) {
+            names.sort_by_key(|name| name.range().start);
+            let names = Names(&names);
+            sink.report_at(Severity::Note, rule.range(), format_args!("the whole site is disallowed for {names}"));
+        }
+    }
+}
+
+/// How much of the site the rules of one token close and open.
+#[derive(Clone, Copy, Default)]
+struct Reach<'r> {
+    /// The disallow rule that matches every path, and its priority.
+    closes: Option<(usize, Rule<'r>)>,
+    /// The highest priority of an allow rule that matches any path.
+    opens: usize,
+}
+
+impl<'r> Reach<'r> {
+    fn of(group: Group<'r>) -> Self {
+        let mut reach = Self::default();
+        for rule in group.rules().filter(|rule| rule.range().end <= STANDARD_LIMIT) {
+            let priority = || PathPattern::new(rule.pattern(), Reading::Standard).priority();
+            let one = match rule.access() {
+                Access::Disallow if is_every_path(rule.pattern()) => {
+                    Self { closes: Some((priority(), rule)), opens: 0 }
+                }
+                Access::Allow if matches!(rule.pattern(), [b'/' | b'*', ..]) => {
+                    Self { closes: None, opens: priority() }
+                }
+                _ => continue,
+            };
+            reach = reach.merge(one);
+        }
+        reach
+    }
+
+    fn merge(self, other: Self) -> Self {
+        let closes = match (self.closes, other.closes) {
+            (Some((first, _)), Some((second, _))) if second > first => other.closes,
+            (None, _) => other.closes,
+            _ => self.closes,
+        };
+        Self { closes, opens: self.opens.max(other.opens) }
+    }
+
+    /// The rule that leaves nothing to fetch: an allow rule of equal priority would win against it.
+    fn shut_by(self) -> Option<Rule<'r>> {
+        self.closes.filter(|(priority, _)| self.opens < *priority).map(|(_, rule)| rule)
+    }
+}
+
+/// `/`, `*`, `/*`, `*/`, `/*$` and the like.
+fn is_every_path(pattern: &[u8]) -> bool {
+    let open = match pattern {
+        [body @ .., b'*', b'$'] => [body, b"*"].concat(),
+        _ => pattern.to_vec(),
+    };
+    let mut literal = open.iter().filter(|byte| **byte != b'*');
+    !open.is_empty() && literal.next().is_none_or(|byte| *byte == b'/') && literal.next().is_none()
+}
+
+/// A few names, and how many more there are.
+struct Names<'a>(&'a [Name<'a>]);
+
+impl fmt::Display for Names<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 3;
+        for (at, name) in self.0.iter().take(SHOWN).enumerate() {
+            let separator = if at == 0 { "" } else { ", " };
+            write!(f, "{separator}{}", Quoted(name.value()))?;
+        }
+        match self.0.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::lints::tests::{found, messages};
+
+    #[test]
+    fn patterns_that_match_every_path() {
+        for pattern in ["/", "*", "/*", "*/", "**", "*/*", "/*$", "*$"] {
+            assert!(is_every_path(pattern.as_bytes()), "{pattern}");
+        }
+        for pattern in ["", "/$", "$", "/a", "/*/", "//", "*a", "*/$", "?"] {
+            assert!(!is_every_path(pattern.as_bytes()), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn an_allow_that_wins_somewhere_opens_the_site() {
+        for (rules, want) in [
+            ("Disallow: /", vec!["2:11"]),
+            ("Disallow: /\nAllow: /", vec![]),
+            ("Disallow: /\nAllow: /$", vec![]),
+            ("Disallow: /*\nAllow: /", vec!["2:11"]),
+            ("Disallow: /\nDisallow: /*\nAllow:\nAllow: a", vec!["3:11"]),
+            ("Disallow: /a\nDisallow:", vec![]),
+        ] {
+            let file = format!("User-agent: *\n{rules}\n");
+            assert_eq!(found("whole-site-disallowed", file.as_bytes()), want, "{rules}");
+        }
+    }
+
+    #[test]
+    fn groups_of_one_crawler_are_judged_together() {
+        let file = b"User-agent: a\nUser-agent: b\nDisallow: /\n\nUser-agent: A/1\nAllow: /x\n";
+        assert_eq!(messages("whole-site-disallowed", file), ["the whole site is disallowed for \"b\""]);
+        let file = b"User-agent: a\nDisallow: /\n\nUser-agent: *\nAllow: /x\n";
+        assert_eq!(messages("whole-site-disallowed", file), ["the whole site is disallowed for \"a\""]);
+    }
+
+    #[test]
+    fn one_rule_is_reported_once() {
+        let file = b"User-agent: e\nUser-agent: d\nUser-agent: c\nUser-agent: b\nUser-agent: a\nDisallow: /\n";
+        let want = "the whole site is disallowed for \"e\", \"d\", \"c\" and 2 more";
+        assert_eq!(messages("whole-site-disallowed", file), [want]);
+        assert_eq!(found("whole-site-disallowed", b"User-agent: *\nUser-agent: a\nDisallow: /"), ["3:11"]);
+    }
+}

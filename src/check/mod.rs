@@ -1,0 +1,67 @@
+//! A robots.txt to what is wrong with it, before crawlers read it.
+//!
+//! [`check`] runs every [`Lint`] over a document and gathers their [`Finding`]s in a [`Report`]. A finding has a
+//! permanent code, a severity, a place in the file, a message and often a help line. A lint says what crawlers make of
+//! a line, not what somebody might have liked better: a clean ordinary file has no findings.
+//!
+//! This room is pure: it reads no files and prints nothing.
+//!
+//! ```
+//! use tower_robots::check::{Options, Severity, check};
+//! use tower_robots::rules::RobotsTxt;
+//!
+//! let robots = RobotsTxt::parse(&b"User-agent: *\nDisallow: private/\n"[..]);
+//! let report = check(&robots, &Options::new());
+//! let finding = &report.findings()[0];
+//! assert_eq!((finding.code(), finding.line(), finding.column()), ("path-without-slash", 2, 11));
+//! assert_eq!(report.worst(), Some(Severity::Error));
+//! ```
+
+mod directives;
+mod finding;
+mod lint;
+mod lints;
+mod options;
+mod quote;
+mod report;
+mod sink;
+
+pub use self::finding::{Finding, Severity};
+pub use self::lint::{Example, Lint};
+pub use self::lints::{lint, lints};
+pub use self::options::Options;
+pub use self::report::{MAX_FINDINGS_PER_LINT, Report};
+
+use self::lint::{Pass, Subject};
+use self::sink::Sink;
+use crate::rules::{LineKind, RobotsTxt};
+
+/// Runs every lint that `options` leave on.
+///
+/// The cost grows with the size of the file, whatever its content.
+#[must_use]
+pub fn check(robots: &RobotsTxt, options: &Options) -> Report {
+    let subject = Subject::new(robots);
+    let mut sinks: Vec<Sink> = lints()
+        .iter()
+        .filter(|lint| !options.is_off(lint))
+        .filter(|lint| !subject.is_html() || lint.reads_html())
+        .map(|lint| Sink::new(lint, options.severity(lint), robots.bytes().len()))
+        .collect();
+    for sink in &mut sinks {
+        if let Pass::File(run) = sink.lint().pass {
+            run(&subject, sink);
+        }
+    }
+    for line in robots.lines() {
+        let kind = line.kind();
+        for sink in &mut sinks {
+            match (&sink.lint().pass, &kind) {
+                (Pass::Line(run), kind) => run(&line, kind, sink),
+                (Pass::Field(run), LineKind::Field(field)) => run(&subject, field, sink),
+                (Pass::File(_) | Pass::Field(_), _) => {}
+            }
+        }
+    }
+    Report::new(robots, sinks)
+}

@@ -1,0 +1,67 @@
+//! Values of the file in messages: quoted, on one line, safe for a terminal, of bounded length.
+
+use std::fmt;
+
+/// Characters of a value that a message shows.
+const SHOWN: usize = 60;
+
+/// A value of the file in double quotes. What does not print is escaped, a long value is cut with `…`.
+pub(super) struct Quoted<'a>(pub(super) &'a [u8]);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A character has at most four octets; a longer value is cut anyway.
+        let head = &self.0[..self.0.len().min(4 * (SHOWN + 1))];
+        f.write_str("\"")?;
+        let mut left = SHOWN;
+        for chunk in head.utf8_chunks() {
+            for char in chunk.valid().chars() {
+                if left == 0 {
+                    return f.write_str("…\"");
+                }
+                left -= 1;
+                match char {
+                    '\'' => f.write_str("'")?,
+                    _ => write!(f, "{}", char.escape_debug())?,
+                }
+            }
+            for octet in chunk.invalid() {
+                if left == 0 {
+                    return f.write_str("…\"");
+                }
+                left -= 1;
+                write!(f, "\\x{octet:02x}")?;
+            }
+        }
+        f.write_str("\"")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_print_is_escaped() {
+        for (value, want) in [
+            (&b"GPT Bot"[..], "\"GPT Bot\""),
+            (b"", "\"\""),
+            (b"a\"b\\", "\"a\\\"b\\\\\""),
+            (b"it's", "\"it's\""),
+            (b"\x1b[31m\0", "\"\\u{1b}[31m\\0\""),
+            (b"\xff/\xc3", "\"\\xff/\\xc3\""),
+            ("caf\u{e9}\u{202e}".as_bytes(), "\"caf\u{e9}\\u{202e}\""),
+        ] {
+            assert_eq!(Quoted(value).to_string(), want);
+        }
+    }
+
+    #[test]
+    fn a_long_value_is_cut() {
+        assert_eq!(Quoted(&[b'a'; 60]).to_string(), format!("\"{}\"", "a".repeat(60)));
+        assert_eq!(Quoted(&[b'a'; 61]).to_string(), format!("\"{}…\"", "a".repeat(60)));
+        assert_eq!(Quoted(&[0xff; 16_000]).to_string(), format!("\"{}…\"", "\\xff".repeat(60)));
+        let wide = "\u{1f916}".repeat(70);
+        assert_eq!(Quoted(wide.as_bytes()).to_string(), format!("\"{}…\"", "\u{1f916}".repeat(60)));
+    }
+}
