@@ -71,6 +71,12 @@ impl<'t> RequestPath<'t> {
         Self { form: PathForm::Verbatim, sent: path_of_url(target), others: Vec::new() }
     }
 
+    /// The form of [`RequestPath::as_bytes`]: standard or verbatim.
+    #[must_use]
+    pub const fn form(&self) -> PathForm {
+        self.form
+    }
+
     /// The path and query, in standard form or verbatim.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {

@@ -1,2 +1,20 @@
-//! x
-fn main() {}
+//! `robotsd`: a site's robots.txt served, checked, explained and enforced.
+//!
+//! Uses the library's public API only. `edge` and `upstream` speak HTTP and know nothing of robots.txt; `serve` puts the
+//! layer between them; `check` and `explain` are for whoever edits the file.
+
+mod cli;
+mod config;
+mod log;
+mod edge;
+mod upstream;
+mod serve;
+mod check;
+mod render;
+mod explain;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::run()
+}

@@ -1,0 +1,57 @@
+//! The command line.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::check::CheckArgs;
+use crate::explain::ExplainArgs;
+use crate::{check, explain, serve};
+
+/// What the program could not even try: bad arguments, a bad config, a port that is taken.
+pub(crate) const COULD_NOT_TELL: u8 = 2;
+
+#[derive(Debug, Parser)]
+#[command(name = "robotsd", version, about, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve and enforce robots.txt in front of sites
+    Serve(ServeArgs),
+    /// Say what is wrong with a robots.txt before crawlers read it
+    Check(CheckArgs),
+    /// Say what a robots.txt means for a crawler and a URL
+    Explain(ExplainArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ServeArgs {
+    /// The config file
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+
+    /// Refuse to start where a robots.txt is missing or unusable
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+pub(crate) fn run() -> ExitCode {
+    match Cli::parse().command {
+        Command::Serve(args) => serve::run(&args),
+        Command::Check(args) => check::run(args),
+        Command::Explain(args) => explain::run(&args),
+    }
+}
+
+/// Says on standard error why the program cannot go on.
+pub(crate) fn fail(message: &dyn std::fmt::Display) -> ExitCode {
+    // Where standard error is closed there is no one to tell.
+    let _ = writeln!(std::io::stderr().lock(), "robotsd: {message}");
+    ExitCode::from(COULD_NOT_TELL)
+}

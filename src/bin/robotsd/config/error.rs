@@ -1,0 +1,58 @@
+//! Why a config file is not run.
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+
+/// Why a config file is not run, with the place where that shows.
+#[derive(Debug)]
+pub(crate) struct ConfigError(String);
+
+/// A fault in a value, before its line and column are known.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) span: Range<usize>,
+    pub(crate) message: String,
+}
+
+impl ConfigError {
+    pub(super) fn unreadable(path: &Path, error: &io::Error) -> Self {
+        Self(format!("{}: the config file cannot be read: {error}", path.display()))
+    }
+
+    pub(super) fn syntax(path: &Path, text: &str, error: &toml::de::Error) -> Self {
+        let place = error.span().map_or((1, 1), |span| place(text, span.start));
+        // The message of a failed choice or of two keys that clash runs over several lines.
+        let message = error.message().trim_end().replace('\n', "; ");
+        Self::at(path, place, &message)
+    }
+
+    fn at(path: &Path, (line, column): (usize, usize), message: &str) -> Self {
+        Self(format!("{}:{line}:{column}: {message}", path.display()))
+    }
+}
+
+impl Fault {
+    pub(super) fn new(span: Range<usize>, message: impl Into<String>) -> Self {
+        Self { span, message: message.into() }
+    }
+
+    pub(super) fn at(self, path: &Path, text: &str) -> ConfigError {
+        ConfigError::at(path, place(text, self.span.start), &self.message)
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Line and column, in characters, both from 1.
+fn place(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+    (line, column)
+}

@@ -1,0 +1,194 @@
+//! The TOML as it is written: every key, every default.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use toml::Spanned;
+use tower_robots::agent::Category;
+use tower_robots::policy::{Mode, StarScope};
+
+use super::values::Span;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ConfigFile {
+    #[serde(default)]
+    pub(super) mode: Mode,
+    #[serde(default)]
+    pub(super) listener: Vec<Listener>,
+    #[serde(default)]
+    pub(super) site: Vec<Spanned<Site>>,
+    #[serde(default)]
+    pub(super) agents: Agents,
+    #[serde(default)]
+    pub(super) exempt: Exempt,
+    #[serde(default)]
+    pub(super) limits: Limits,
+    #[serde(default)]
+    pub(super) log: LogSettings,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Listener {
+    pub(super) address: SocketAddr,
+    #[serde(default, rename = "kind")]
+    pub(super) _kind: ListenerKind,
+}
+
+/// What a listener does; other kinds are to come.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum ListenerKind {
+    #[default]
+    Proxy,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Site {
+    pub(super) name: Spanned<String>,
+    #[serde(default)]
+    pub(super) hosts: Vec<Spanned<String>>,
+    pub(super) upstreams: Option<Vec<Spanned<String>>>,
+    pub(super) root: Option<Spanned<PathBuf>>,
+    #[serde(default)]
+    pub(super) robots: Robots,
+    #[serde(default)]
+    pub(super) enforcement: Enforcement,
+    #[serde(default, rename = "override")]
+    pub(super) overrides: Vec<Spanned<Override>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Robots {
+    pub(super) source: Option<Spanned<RobotsSource>>,
+    pub(super) path: Option<Spanned<PathBuf>>,
+    pub(super) text: Option<Spanned<String>>,
+    pub(super) max_age: Spanned<Span>,
+    pub(super) on_missing: OnMissing,
+}
+
+impl Default for Robots {
+    fn default() -> Self {
+        Self {
+            source: None,
+            path: None,
+            text: None,
+            max_age: Spanned::new(0..0, Span::seconds(3600)),
+            on_missing: OnMissing::default(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum RobotsSource {
+    #[default]
+    File,
+    Inline,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum OnMissing {
+    #[default]
+    LastGood,
+    Upstream,
+    Fail,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Enforcement {
+    pub(super) mode: Option<Mode>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Override {
+    pub(super) category: Option<Category>,
+    pub(super) agent: Option<String>,
+    pub(super) pattern: Option<String>,
+    pub(super) mode: Mode,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Agents {
+    pub(super) star_scope: StarScope,
+    pub(super) star_methods: Option<Vec<String>>,
+    pub(super) star_exempt: Option<Vec<Category>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Exempt {
+    pub(super) paths: Option<Vec<String>>,
+}
+
+/// Every resource has a bound.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Limits {
+    pub(super) connections: usize,
+    pub(super) header_read: Span,
+    pub(super) body_idle: Span,
+    pub(super) connect: Span,
+    pub(super) response: Span,
+    pub(super) drain: Span,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 10_000,
+            header_read: Span::seconds(10),
+            body_idle: Span::seconds(60),
+            connect: Span::seconds(3),
+            response: Span::seconds(30),
+            drain: Span::seconds(30),
+        }
+    }
+}
+
+/// What is logged and what of it is left out.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct LogSettings {
+    pub(crate) format: LogFormat,
+    pub(crate) query: QueryLogging,
+    pub(crate) address: AddressLogging,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    #[default]
+    Json,
+    Text,
+}
+
+/// What a log line holds of a request's query.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum QueryLogging {
+    Keep,
+    /// Names without their values.
+    #[default]
+    Redact,
+    Drop,
+}
+
+/// What a log line holds of the client's address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum AddressLogging {
+    Keep,
+    /// Its /24 or /48.
+    #[default]
+    Truncate,
+    Drop,
+}

@@ -1,0 +1,72 @@
+//! The config file: what may stand in it, and what the program runs on.
+//!
+//! [`file`] mirrors the TOML, key by key, with its defaults. [`Config`] is what is left once everything in it is known
+//! to make sense. Errors say where: `robotsd.toml:12:8: …`.
+
+mod error;
+mod file;
+mod values;
+mod resolve;
+
+pub(crate) use self::error::ConfigError;
+pub(crate) use self::file::{AddressLogging, LogFormat, LogSettings, QueryLogging};
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tower_robots::policy::Policy;
+use tower_robots::source::WhenMissing;
+
+use crate::{edge, upstream};
+
+/// A config that makes sense.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) listeners: Vec<SocketAddr>,
+    pub(crate) sites: Vec<Site>,
+    pub(crate) edge: edge::Limits,
+    pub(crate) upstream: upstream::UpstreamLimits,
+    pub(crate) drain: Duration,
+    pub(crate) log: LogSettings,
+}
+
+/// One site.
+#[derive(Debug)]
+pub(crate) struct Site {
+    pub(crate) name: String,
+    /// Host patterns; none means every host.
+    pub(crate) hosts: Vec<String>,
+    pub(crate) backend: Backend,
+    pub(crate) robots: Source,
+    pub(crate) max_age: Duration,
+    pub(crate) when_missing: WhenMissing,
+    pub(crate) policy: Policy,
+}
+
+/// What stands behind a site.
+#[derive(Debug)]
+pub(crate) enum Backend {
+    Upstreams(Vec<String>),
+    Files(PathBuf),
+}
+
+/// Where a site's robots.txt comes from.
+#[derive(Debug)]
+pub(crate) enum Source {
+    File(PathBuf),
+    Inline(String),
+}
+
+impl Config {
+    /// Reads a config file. Paths in it are relative to its folder.
+    pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::unreadable(path, &error))?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let file: file::ConfigFile = toml::from_str(&text).map_err(|error| ConfigError::syntax(path, &text, &error))?;
+        resolve::resolve(file, folder).map_err(|fault| fault.at(path, &text))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,169 @@
+//! From what was written to what the program runs on.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::time::Duration;
+
+use toml::Spanned;
+use tower_robots::policy::{Override, Policy, PolicyBuilder};
+use tower_robots::source::{HostMap, WhenMissing};
+
+use super::error::Fault;
+use super::file::{self, ConfigFile, OnMissing, RobotsSource};
+use super::{Backend, Config, Site, Source};
+use crate::{edge, upstream};
+
+/// RFC 9309, section 2.4.
+const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
+
+pub(super) fn resolve(file: ConfigFile, folder: &Path) -> Result<Config, Fault> {
+    if file.listener.is_empty() {
+        return Err(Fault::new(0..0, "there is no [[listener]]: write one with an address such as \"127.0.0.1:8080\""));
+    }
+    if file.site.is_empty() {
+        return Err(Fault::new(0..0, "there is no [[site]]: write one with a name and upstreams or a root"));
+    }
+    let mut names = HashSet::new();
+    let mut hosts = HostMap::new();
+    let mut sites = Vec::new();
+    for site in &file.site {
+        let span = site.span();
+        let site = site.get_ref();
+        if !names.insert(site.name.get_ref()) {
+            return Err(Fault::new(site.name.span(), format!("the site {:?} stands here twice", site.name.get_ref())));
+        }
+        for host in &site.hosts {
+            hosts.insert(host.get_ref(), ()).map_err(|error| Fault::new(host.span(), error.to_string()))?;
+        }
+        if site.hosts.is_empty() && hosts.insert("*", ()).is_err() {
+            let message = "a site before has no hosts, so it has every host: name the hosts of each";
+            return Err(Fault::new(site.name.span(), message));
+        }
+        sites.push(resolve_site(&file, site, span, folder)?);
+    }
+    let limits = &file.limits;
+    let edge = edge::Limits {
+        connections: limits.connections,
+        header_read: limits.header_read.0,
+        body_idle: limits.body_idle.0,
+        ..edge::Limits::default()
+    };
+    let upstream = upstream::UpstreamLimits {
+        connect: limits.connect.0,
+        response: limits.response.0,
+        body_idle: limits.body_idle.0,
+        ..upstream::UpstreamLimits::default()
+    };
+    Ok(Config {
+        listeners: file.listener.iter().map(|listener| listener.address).collect(),
+        sites,
+        edge,
+        upstream,
+        drain: limits.drain.0,
+        log: file.log,
+    })
+}
+
+fn resolve_site(
+    file: &ConfigFile,
+    site: &file::Site,
+    span: std::ops::Range<usize>,
+    folder: &Path,
+) -> Result<Site, Fault> {
+    let backend = match (&site.upstreams, &site.root) {
+        (Some(upstreams), None) => {
+            if upstreams.is_empty() {
+                return Err(Fault::new(span, "upstreams is empty: name at least one, such as \"http://127.0.0.1:3000\""));
+            }
+            for address in upstreams {
+                upstream::parse_address(address.get_ref()).map_err(|message| Fault::new(address.span(), message))?;
+            }
+            Backend::Upstreams(upstreams.iter().map(|address| address.get_ref().clone()).collect())
+        }
+        (None, Some(root)) => {
+            let path = folder.join(root.get_ref());
+            if !path.is_dir() {
+                let message = format!("{:?} is not a folder: root names the folder of static files", path.display().to_string());
+                return Err(Fault::new(root.span(), message));
+            }
+            Backend::Files(path)
+        }
+        (Some(_), Some(root)) => {
+            return Err(Fault::new(root.span(), "a site has upstreams or a root, not both"));
+        }
+        (None, None) => {
+            return Err(Fault::new(
+                site.name.span(),
+                format!("the site {:?} has nothing behind it: give it upstreams or a root", site.name.get_ref()),
+            ));
+        }
+    };
+    if site.robots.max_age.get_ref().0 > MAX_AGE {
+        return Err(Fault::new(site.robots.max_age.span(), "max_age is longer than crawlers may keep a robots.txt, \"24h\""));
+    }
+    let robots = resolve_source(site, &backend, folder)?;
+    Ok(Site {
+        name: site.name.get_ref().clone(),
+        hosts: site.hosts.iter().map(|host| host.get_ref().clone()).collect(),
+        backend,
+        robots,
+        max_age: site.robots.max_age.get_ref().0,
+        when_missing: match site.robots.on_missing {
+            OnMissing::LastGood => WhenMissing::Unavailable,
+            OnMissing::Upstream => WhenMissing::Relay,
+            OnMissing::Fail => WhenMissing::Fail,
+        },
+        policy: resolve_policy(file, site)?,
+    })
+}
+
+fn resolve_source(site: &file::Site, backend: &Backend, folder: &Path) -> Result<Source, Fault> {
+    let robots = &site.robots;
+    let source = match (&robots.source, &robots.text) {
+        (Some(source), _) => *source.get_ref(),
+        (None, Some(_)) => RobotsSource::Inline,
+        (None, None) => RobotsSource::File,
+    };
+    match (source, &robots.path, &robots.text, backend) {
+        (RobotsSource::File, Some(path), None, _) => Ok(Source::File(folder.join(path.get_ref()))),
+        (RobotsSource::File, None, None, Backend::Files(root)) => Ok(Source::File(root.join("robots.txt"))),
+        (RobotsSource::File, None, None, Backend::Upstreams(_)) => {
+            let message = format!("the site {:?} has no robots.txt: write [site.robots] with path = \"…\"", site.name.get_ref());
+            Err(Fault::new(site.name.span(), message))
+        }
+        (RobotsSource::File, _, Some(text), _) => Err(Fault::new(text.span(), "text goes with source = \"inline\"")),
+        (RobotsSource::Inline, Some(path), _, _) => Err(Fault::new(path.span(), "path goes with source = \"file\"")),
+        (RobotsSource::Inline, None, Some(text), _) => Ok(Source::Inline(text.get_ref().clone())),
+        (RobotsSource::Inline, None, None, _) => {
+            let span = robots.source.as_ref().map_or(0..0, Spanned::span);
+            Err(Fault::new(span, "source = \"inline\" wants the robots.txt itself in text = \"…\""))
+        }
+    }
+}
+
+fn resolve_policy(file: &ConfigFile, site: &file::Site) -> Result<Policy, Fault> {
+    let mut policy: PolicyBuilder = Policy::builder()
+        .mode(site.enforcement.mode.unwrap_or(file.mode))
+        .star_scope(file.agents.star_scope);
+    if let Some(methods) = &file.agents.star_methods {
+        policy = policy.star_methods(methods);
+    }
+    if let Some(categories) = &file.agents.star_exempt {
+        policy = policy.star_exempt(categories.iter().copied());
+    }
+    if let Some(paths) = &file.exempt.paths {
+        policy = policy.exempt_paths(paths);
+    }
+    for over in &site.overrides {
+        let span = over.span();
+        let over = over.get_ref();
+        let over = match (&over.category, &over.agent, &over.pattern) {
+            (Some(category), None, None) => Override::category(*category, over.mode),
+            (None, Some(agent), None) => Override::agent(agent, over.mode),
+            (None, None, Some(pattern)) => Override::pattern(pattern, over.mode),
+            _ => return Err(Fault::new(span, "an override has exactly one of category, agent and pattern")),
+        };
+        policy = policy.with_override(over);
+    }
+    Ok(policy.build())
+}

@@ -1,0 +1,256 @@
+//! The log: one line an event, written by a thread of its own.
+//!
+//! Every field from a request is escaped, so that one event is one line whatever a client sends.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::time::SystemTime;
+
+use serde::Serialize;
+
+use crate::config::{AddressLogging, LogFormat, LogSettings, QueryLogging};
+
+/// Lines that wait to be written; when it is full a line is dropped and counted, so that a slow disk slows no request.
+const QUEUE: usize = 4096;
+
+/// Writes events. Cheap to clone; the thread ends with the last clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Log {
+    settings: LogSettings,
+    lines: SyncSender<Message>,
+    dropped: Arc<AtomicU64>,
+}
+
+enum Message {
+    Line(String),
+    Flush(SyncSender<()>),
+}
+
+/// One event. Fields without a value are left out.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Entry<'a> {
+    pub(crate) ts: String,
+    pub(crate) event: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) request_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) site: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) agent: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) category: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) identity: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) decision: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) status: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) group: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rule: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) robots_hash: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) method: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) address: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) message: Option<String>,
+}
+
+impl Log {
+    pub(crate) fn start(settings: LogSettings) -> Self {
+        let (lines, queue) = sync_channel(QUEUE);
+        let dropped = Arc::new(AtomicU64::new(0));
+        let lost = dropped.clone();
+        std::thread::spawn(move || {
+            for message in queue {
+                let mut out = std::io::stdout().lock();
+                match message {
+                    // A closed standard output is no reason to stop serving.
+                    Message::Line(line) => drop(out.write_all(line.as_bytes())),
+                    Message::Flush(done) => {
+                        let _ = out.flush();
+                        let _ = done.send(());
+                    }
+                }
+                let lost = lost.swap(0, Ordering::Relaxed);
+                if lost > 0 {
+                    let entry = Entry {
+                        event: "log-overflow",
+                        message: Some(format!("{lost} lines were not written: the log is slower than the events")),
+                        ..Entry::now()
+                    };
+                    let _ = out.write_all(entry.line(settings.format).as_bytes());
+                }
+            }
+        });
+        Self { settings, lines, dropped }
+    }
+
+    pub(crate) fn write(&self, entry: &Entry<'_>) {
+        let line = entry.line(self.settings.format);
+        if let Err(TrySendError::Full(_)) = self.lines.try_send(Message::Line(line)) {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn say(&self, event: &str, message: impl Into<String>) {
+        self.write(&Entry { event, message: Some(message.into()), ..Entry::now() });
+    }
+
+    /// Waits until everything written so far is out.
+    pub(crate) fn flush(&self) {
+        let (done, wait) = sync_channel(1);
+        if self.lines.send(Message::Flush(done)).is_ok() {
+            let _ = wait.recv();
+        }
+    }
+
+    /// A request's target as the settings let it be logged.
+    pub(crate) fn target(&self, path: &str, query: Option<&str>) -> String {
+        match (query, self.settings.query) {
+            (None, _) | (_, QueryLogging::Drop) => path.to_owned(),
+            (Some(query), QueryLogging::Keep) => format!("{path}?{query}"),
+            (Some(query), QueryLogging::Redact) => {
+                let redacted = query.split('&').map(|pair| match pair.split_once('=') {
+                    Some((name, _)) => format!("{name}=…"),
+                    // A word without a name is a value.
+                    None => "…".to_owned(),
+                });
+                format!("{path}?{}", redacted.collect::<Vec<_>>().join("&"))
+            }
+        }
+    }
+
+    /// A client's address as the settings let it be logged.
+    pub(crate) fn address(&self, address: IpAddr) -> Option<String> {
+        match self.settings.address {
+            AddressLogging::Keep => Some(address.to_string()),
+            AddressLogging::Drop => None,
+            AddressLogging::Truncate => Some(match address.to_canonical() {
+                IpAddr::V4(address) => {
+                    let [a, b, c, _] = address.octets();
+                    format!("{a}.{b}.{c}.0/24")
+                }
+                IpAddr::V6(address) => {
+                    let [a, b, c, ..] = address.segments();
+                    format!("{}/48", std::net::Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0))
+                }
+            }),
+        }
+    }
+}
+
+impl Entry<'_> {
+    pub(crate) fn now() -> Self {
+        Self { ts: humantime::format_rfc3339_millis(SystemTime::now()).to_string(), ..Self::default() }
+    }
+
+    fn line(&self, format: LogFormat) -> String {
+        let mut line = match format {
+            LogFormat::Json => serde_json::to_string(self).unwrap_or_default(),
+            LogFormat::Text => self.text(),
+        };
+        line.push('\n');
+        line
+    }
+
+    fn text(&self) -> String {
+        let mut out = format!("{} {}", self.ts, self.event);
+        let status = self.status.map(|status| status.to_string());
+        let number = self.line.map(|line| line.to_string());
+        for (name, value) in [
+            ("site", self.site),
+            ("agent", self.agent),
+            ("category", self.category),
+            ("decision", self.decision),
+            ("reason", self.reason),
+            ("status", status.as_deref()),
+            ("group", self.group.as_deref()),
+            ("rule", self.rule),
+            ("line", number.as_deref()),
+            ("method", self.method),
+            ("path", self.path.as_deref()),
+            ("address", self.address.as_deref()),
+            ("request_id", self.request_id),
+            ("robots_hash", self.robots_hash.as_deref()),
+        ] {
+            if let Some(value) = value {
+                let _ = write!(out, " {name}={}", quoted(value));
+            }
+        }
+        if let Some(message) = &self.message {
+            let printable: String = message.chars().flat_map(|char| if char.is_control() { char.escape_debug().collect::<Vec<_>>() } else { vec![char] }).collect();
+            let _ = write!(out, ": {printable}");
+        }
+        out
+    }
+}
+
+/// A plain word as it is, anything else in quotes with what does not print escaped.
+fn quoted(value: &str) -> String {
+    let plain = |char: char| char.is_ascii_graphic() && !matches!(char, '"' | '\\' | '=');
+    if !value.is_empty() && value.chars().all(plain) { value.to_owned() } else { format!("{value:?}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(query: QueryLogging, address: AddressLogging) -> Log {
+        let (lines, _) = sync_channel(1);
+        let settings = LogSettings { query, address, ..LogSettings::default() };
+        Log { settings, lines, dropped: Arc::default() }
+    }
+
+    #[test]
+    fn queries_are_redacted_unless_asked_for() {
+        for (query, want) in [
+            (QueryLogging::Keep, "/x?q=secret&word&b="),
+            (QueryLogging::Redact, "/x?q=…&…&b=…"),
+            (QueryLogging::Drop, "/x"),
+        ] {
+            assert_eq!(log(query, AddressLogging::Keep).target("/x", Some("q=secret&word&b=")), want);
+        }
+        assert_eq!(log(QueryLogging::Redact, AddressLogging::Keep).target("/x", None), "/x");
+    }
+
+    #[test]
+    fn addresses_are_truncated_unless_asked_for() {
+        for (address, want) in
+            [("192.0.2.77", "192.0.2.0/24"), ("2001:db8:1:2::9", "2001:db8:1::/48"), ("::ffff:192.0.2.77", "192.0.2.0/24")]
+        {
+            let address: IpAddr = address.parse().expect("an address");
+            assert_eq!(log(QueryLogging::Keep, AddressLogging::Truncate).address(address).as_deref(), Some(want));
+            assert_eq!(log(QueryLogging::Keep, AddressLogging::Drop).address(address), None);
+        }
+    }
+
+    #[test]
+    fn one_event_is_one_line_whatever_a_client_sends() {
+        let entry = Entry {
+            event: "refused",
+            agent: Some("Evil\nBot \x1b[31m\""),
+            path: Some("/a\r\nb".to_owned()),
+            message: Some("x\ny".to_owned()),
+            ..Entry::now()
+        };
+        for format in [LogFormat::Json, LogFormat::Text] {
+            let line = entry.line(format);
+            assert_eq!(line.matches('\n').count(), 1, "{line}");
+            assert!(!line.contains('\x1b') && !line.contains('\r'), "{line}");
+        }
+    }
+}

@@ -1,0 +1,359 @@
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt, Full};
+use tower::{Layer, Service, ServiceExt, service_fn};
+
+use super::*;
+use crate::policy::{Action, Mode, Policy, Reason};
+use crate::source::{HostMap, LiveRobots, Sites, WhenMissing};
+
+const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
+const GPTBOT: &str = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)";
+const FILE: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
+
+type Body = Full<Bytes>;
+
+fn live(mode: Mode) -> LiveRobots {
+    LiveRobots::inline(FILE).policy(Policy::builder().mode(mode).build()).open().expect("a robots.txt")
+}
+
+/// Answers 200 with the request's own verdict field, so that a test sees what reached it.
+async fn app(request: Request<Body>) -> Result<Response<Body>, Infallible> {
+    let mut response = Response::new(Full::from("app"));
+    for name in ["robots-verdict", "robots_verdict", "connection"] {
+        for value in request.headers().get_all(name) {
+            response.headers_mut().append(http::HeaderName::try_from(format!("saw-{name}")).expect("a name"), value.clone());
+        }
+    }
+    if let Some(record) = request.extensions().get::<Record>() {
+        response.extensions_mut().insert(record.clone());
+    }
+    Ok(response)
+}
+
+async fn ask(layer: RobotsLayer, request: Request<Body>) -> Response<ResponseBody<Body>> {
+    layer.layer(service_fn(app)).oneshot(request).await.expect("infallible")
+}
+
+fn get(target: &str, agent: &str) -> Request<Body> {
+    Request::get(target).header("user-agent", agent).body(Body::default()).expect("a request")
+}
+
+async fn text(response: Response<ResponseBody<Body>>) -> String {
+    let body = response.into_body().collect().await.expect("a body").to_bytes();
+    String::from_utf8(body.to_vec()).expect("text")
+}
+
+fn field<'a, B>(response: &'a Response<B>, name: &str) -> Option<&'a str> {
+    response.headers().get(name).map(|value| value.to_str().expect("ASCII"))
+}
+
+#[tokio::test]
+async fn a_browser_passes_and_a_named_crawler_is_refused_with_the_line() {
+    let layer = RobotsLayer::new(live(Mode::Refuse));
+    for (target, agent) in [("/drafts/x", FIREFOX), ("/", GPTBOT), ("/drafts", GPTBOT)] {
+        assert_eq!(ask(layer.clone(), get(target, agent)).await.status(), StatusCode::OK, "{target} {agent}");
+    }
+    let response = ask(layer, get("/drafts/x", GPTBOT)).await;
+    assert_eq!(response.status(), StatusCode::FORBIDDEN);
+    assert_eq!(field(&response, "cache-control"), Some("no-store"));
+    assert!(field(&response, "vary").expect("vary").contains("User-Agent"));
+    let record = response.extensions().get::<Record>().expect("a record").clone();
+    assert_eq!((record.agent(), record.rule(), record.line()), ("GPTBot", "/drafts/", 2));
+    assert_eq!((record.action(), record.reason()), (Action::Refuse, Reason::Disallowed));
+    let body = text(response).await;
+    assert!(body.contains("User-agent: GPTBot"), "{body}");
+    assert!(body.contains("Disallow: /drafts/        (line 2)"), "{body}");
+}
+
+#[tokio::test]
+async fn a_refusal_is_problem_details_where_json_is_asked_for() {
+    let mut request = get("/drafts/x", GPTBOT);
+    request.headers_mut().insert("accept", "text/html, application/json;q=0.9".parse().expect("a value"));
+    request.headers_mut().insert("x-request-id", "abc-1".parse().expect("a value"));
+    let response = ask(RobotsLayer::new(live(Mode::Refuse)), request).await;
+    assert_eq!(field(&response, "content-type"), Some("application/problem+json"));
+    let problem: serde_json::Value = serde_json::from_str(&text(response).await).expect("JSON");
+    assert_eq!(problem["status"], 403);
+    assert_eq!(problem["rule"], "/drafts/");
+    assert_eq!(problem["line"], 2);
+    assert_eq!(problem["group"][0], "GPTBot");
+    assert_eq!(problem["request_id"], "abc-1");
+}
+
+#[tokio::test]
+async fn a_refused_head_has_the_fields_and_no_body() {
+    let mut request = get("/drafts/x", GPTBOT);
+    *request.method_mut() = Method::HEAD;
+    let response = ask(RobotsLayer::new(live(Mode::Refuse)), request).await;
+    assert_eq!(response.status(), StatusCode::FORBIDDEN);
+    let length: usize = field(&response, "content-length").expect("a length").parse().expect("a number");
+    assert!(length > 0);
+    assert_eq!(text(response).await, "");
+}
+
+#[tokio::test]
+async fn nothing_from_the_client_reaches_a_refusal_unescaped() {
+    let file = "User-agent: Evil\x1b[31mBot\nDisallow: /\n";
+    let live = LiveRobots::inline(file).policy(Policy::builder().mode(Mode::Refuse).build()).open().expect("open");
+    let mut request = get("/<script>", "Evil\x1b[31mBot/1.0");
+    request = match http::HeaderValue::from_bytes(b"<b>\"x\"</b>") {
+        Ok(id) => {
+            request.headers_mut().insert("x-request-id", id);
+            request
+        }
+        Err(_) => request,
+    };
+    // A field value cannot hold the escape octet, so the header is the nearest a client can send.
+    request.headers_mut().insert("user-agent", http::HeaderValue::from_static("GPTBot"));
+    let response = ask(RobotsLayer::new(live), request).await;
+    let body = text(response).await;
+    assert!(!body.contains('\x1b') && !body.contains("<b>"), "{body}");
+}
+
+#[tokio::test]
+async fn a_tagged_request_carries_the_verdict_and_the_record() {
+    let response = ask(RobotsLayer::new(live(Mode::Tag)), get("/drafts/x", GPTBOT)).await;
+    assert_eq!(response.status(), StatusCode::OK);
+    let want = r#"disallow;agent="GPTBot";rule="/drafts/";line=2"#;
+    assert_eq!(field(&response, "saw-robots-verdict"), Some(want));
+    assert_eq!(response.extensions().get::<Record>().map(Record::line), Some(2));
+}
+
+#[tokio::test]
+async fn a_clients_own_verdict_never_passes_as_ours() {
+    for (mode, ours) in [(Mode::Off, 0), (Mode::Observe, 0), (Mode::Tag, 1)] {
+        for agent in [FIREFOX, GPTBOT] {
+            let mut request = get("/drafts/x", agent);
+            for name in ["robots-verdict", "robots_verdict"] {
+                request.headers_mut().append(name, "allow".parse().expect("a value"));
+                request.headers_mut().append(name, "allow".parse().expect("a value"));
+            }
+            let response = ask(RobotsLayer::new(live(mode)), request).await;
+            let seen: Vec<_> = response.headers().get_all("saw-robots-verdict").iter().collect();
+            assert_eq!(seen.len(), if agent == GPTBOT { ours } else { 0 }, "{mode} {agent}");
+            assert!(seen.iter().all(|value| value.as_bytes().starts_with(b"disallow")));
+            assert_eq!(field(&response, "saw-robots_verdict"), None);
+        }
+    }
+}
+
+#[tokio::test]
+async fn connection_cannot_name_our_field_away() {
+    let mut request = get("/drafts/x", GPTBOT);
+    request.headers_mut().append("connection", "close, Robots-Verdict".parse().expect("a value"));
+    request.headers_mut().append("connection", "te".parse().expect("a value"));
+    let response = ask(RobotsLayer::new(live(Mode::Tag)), request).await;
+    assert_eq!(field(&response, "saw-connection"), Some("te"));
+    assert!(field(&response, "saw-robots-verdict").is_some());
+}
+
+#[tokio::test]
+async fn a_tag_is_ascii_whatever_the_rule_holds() {
+    let file = "User-agent: GPTBot\nDisallow: /caf\u{e9}\"\\\x01\n";
+    let live = LiveRobots::inline(file).policy(Policy::builder().mode(Mode::Tag).build()).open().expect("open");
+    let response = ask(RobotsLayer::new(live), get("/caf%C3%A9\"\\%01", GPTBOT)).await;
+    // The rule has a raw control and the request an escaped one: they are not the same octets.
+    assert_eq!(field(&response, "saw-robots-verdict"), None);
+    let file = "User-agent: GPTBot\nDisallow: /caf\u{e9}\"\\\n";
+    let live = LiveRobots::inline(file).policy(Policy::builder().mode(Mode::Tag).build()).open().expect("open");
+    let response = ask(RobotsLayer::new(live), get("/caf%C3%A9\"\\x", GPTBOT)).await;
+    let want = r#"disallow;agent="GPTBot";rule="/caf%C3%A9%22%5C";line=2"#;
+    assert_eq!(field(&response, "saw-robots-verdict"), Some(want));
+}
+
+#[tokio::test]
+async fn either_of_two_user_agent_lines_is_enough() {
+    for agents in [[FIREFOX, GPTBOT], [GPTBOT, FIREFOX]] {
+        let mut request = get("/drafts/x", agents[0]);
+        request.headers_mut().append("user-agent", agents[1].parse().expect("a value"));
+        assert_eq!(ask(RobotsLayer::new(live(Mode::Refuse)), request).await.status(), StatusCode::FORBIDDEN);
+    }
+}
+
+#[tokio::test]
+async fn an_odd_octet_does_not_let_a_crawler_through() {
+    for agent in [&b"GPTBot/1.2 \xff"[..], b"\xe9 GPTBot/1.2", b"GPTBot/1.2\t"] {
+        let mut request = get("/drafts/x", "x");
+        request.headers_mut().insert("user-agent", http::HeaderValue::from_bytes(agent).expect("a value"));
+        assert_eq!(ask(RobotsLayer::new(live(Mode::Refuse)), request).await.status(), StatusCode::FORBIDDEN, "{agent:?}");
+    }
+}
+
+#[tokio::test]
+async fn robots_txt_is_served_to_everyone_with_validators() {
+    let file = "User-agent: *\nDisallow: /\n";
+    let live = LiveRobots::inline(file).policy(Policy::builder().mode(Mode::Refuse).build()).open().expect("open");
+    let layer = RobotsLayer::new(live);
+    for target in ["/robots.txt", "/robots.txt?from=crawler", "/%72obots.txt"] {
+        for agent in [FIREFOX, GPTBOT, ""] {
+            let response = ask(layer.clone(), get(target, agent)).await;
+            assert_eq!(response.status(), StatusCode::OK, "{target} {agent}");
+            assert_eq!(field(&response, "content-type"), Some("text/plain; charset=utf-8"));
+            assert_eq!(field(&response, "cache-control"), Some("public, max-age=3600"));
+            assert_eq!(field(&response, "x-content-type-options"), Some("nosniff"));
+            assert_eq!(field(&response, "vary"), None);
+            assert_eq!(text(response).await, file);
+        }
+    }
+    let response = ask(layer.clone(), get("/robots.txt", FIREFOX)).await;
+    let etag = field(&response, "etag").expect("an entity tag").to_owned();
+    for tags in [etag.clone(), format!("W/{etag}"), format!("\"x\", {etag}"), "*".to_owned()] {
+        let mut request = get("/robots.txt", GPTBOT);
+        request.headers_mut().insert("if-none-match", tags.parse().expect("a value"));
+        let response = ask(layer.clone(), request).await;
+        assert_eq!(response.status(), StatusCode::NOT_MODIFIED, "{tags}");
+        assert_eq!(field(&response, "etag"), Some(&*etag));
+        assert_eq!(text(response).await, "");
+    }
+    let mut request = get("/robots.txt", GPTBOT);
+    *request.method_mut() = Method::HEAD;
+    let response = ask(layer.clone(), request).await;
+    assert_eq!(response.status(), StatusCode::OK);
+    assert_eq!(field(&response, "content-length"), Some(&*file.len().to_string()));
+    assert_eq!(text(response).await, "");
+    for method in [Method::POST, Method::DELETE, Method::OPTIONS] {
+        let mut request = get("/robots.txt", FIREFOX);
+        *request.method_mut() = method;
+        let response = ask(layer.clone(), request).await;
+        assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
+        assert_eq!(field(&response, "allow"), Some("GET, HEAD"));
+    }
+}
+
+#[tokio::test]
+async fn last_modified_counts_only_without_an_entity_tag() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("robots.txt");
+    std::fs::write(&path, FILE).expect("written");
+    let layer = RobotsLayer::new(LiveRobots::file(&path).open().expect("open"));
+    let response = ask(layer.clone(), get("/robots.txt", FIREFOX)).await;
+    let date = field(&response, "last-modified").expect("a date").to_owned();
+    for (none_match, since, want) in [
+        (None, &*date, StatusCode::NOT_MODIFIED),
+        (None, "Sun, 06 Nov 1994 08:49:37 GMT", StatusCode::OK),
+        (None, "yesterday", StatusCode::OK),
+        (Some("\"other\""), &*date, StatusCode::OK),
+    ] {
+        let mut request = get("/robots.txt", FIREFOX);
+        request.headers_mut().insert("if-modified-since", since.parse().expect("a value"));
+        if let Some(tags) = none_match {
+            request.headers_mut().insert("if-none-match", tags.parse().expect("a value"));
+        }
+        assert_eq!(ask(layer.clone(), request).await.status(), want, "{none_match:?} {since}");
+    }
+}
+
+#[tokio::test]
+async fn with_nothing_known_nothing_is_enforced() {
+    for (when, status) in [(WhenMissing::Unavailable, StatusCode::SERVICE_UNAVAILABLE), (WhenMissing::Relay, StatusCode::OK)] {
+        let policy = Policy::builder().mode(Mode::Refuse).build();
+        let live = LiveRobots::file("/nonexistent/robots.txt").policy(policy).when_missing(when).open().expect("open");
+        let layer = RobotsLayer::new(live);
+        let response = ask(layer.clone(), get("/robots.txt", GPTBOT)).await;
+        assert_eq!(response.status(), status);
+        assert_eq!(field(&response, "retry-after").is_some(), status == StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(ask(layer, get("/drafts/x", GPTBOT)).await.status(), StatusCode::OK);
+    }
+}
+
+#[tokio::test]
+async fn each_host_has_its_own_site_and_an_unknown_one_none() {
+    let mut hosts = HostMap::new();
+    hosts.insert("a.example", live(Mode::Refuse)).expect("a host");
+    let open = LiveRobots::inline("# b\n").open().expect("open");
+    hosts.insert("*.b.example", open).expect("a host");
+    let layer = RobotsLayer::new(Sites::from(hosts));
+    for (target, host, status) in [
+        ("/drafts/x", "A.example:80", StatusCode::FORBIDDEN),
+        ("/drafts/x", "www.b.example", StatusCode::OK),
+        ("/drafts/x", "c.example", StatusCode::OK),
+        ("http://a.example/drafts/x", "c.example", StatusCode::FORBIDDEN),
+    ] {
+        let mut request = get(target, GPTBOT);
+        request.headers_mut().insert("host", host.parse().expect("a value"));
+        assert_eq!(ask(layer.clone(), request).await.status(), status, "{target} {host}");
+    }
+    let mut request = get("/robots.txt", GPTBOT);
+    request.headers_mut().insert("host", "c.example".parse().expect("a value"));
+    assert_eq!(text(ask(layer, request).await).await, "app");
+}
+
+#[tokio::test]
+async fn the_target_may_come_from_the_extensions() {
+    let layer = RobotsLayer::new(live(Mode::Refuse)).target_from(|extensions| extensions.get::<Uri>());
+    let mut request = get("/x", GPTBOT);
+    assert_eq!(ask(layer.clone(), get("/x", GPTBOT)).await.status(), StatusCode::OK);
+    request.extensions_mut().insert(Uri::from_static("/drafts/x"));
+    assert_eq!(ask(layer, request).await.status(), StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn observers_hear_of_every_disallowed_request_and_of_no_other() {
+    for (mode, want) in
+        [(Mode::Off, None), (Mode::Observe, Some(None)), (Mode::Tag, Some(None)), (Mode::Refuse, Some(Some(403)))]
+    {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let ear = heard.clone();
+        let layer = RobotsLayer::new(live(mode)).observe(move |event| {
+            let status = event.status().map(|status| status.as_u16());
+            ear.lock().expect("unpoisoned").push((status, event.target().to_string(), event.record().line()));
+        });
+        ask(layer.clone(), get("/drafts/x?y", GPTBOT)).await;
+        ask(layer.clone(), get("/", GPTBOT)).await;
+        ask(layer, get("/drafts/x", FIREFOX)).await;
+        let want: Vec<_> = want.into_iter().map(|status| (status, "/drafts/x?y".to_owned(), 2)).collect();
+        assert_eq!(*heard.lock().expect("unpoisoned"), want, "{mode}");
+    }
+}
+
+#[tokio::test]
+async fn a_custom_refusal_keeps_what_must_be_kept() {
+    let layer = RobotsLayer::new(live(Mode::Refuse)).refuse_with(|refusal| {
+        let mut response = Response::new(Bytes::from(format!("no, {}", refusal.record().agent())));
+        *response.status_mut() = StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS;
+        response
+    });
+    let response = ask(layer, get("/drafts/x", GPTBOT)).await;
+    assert_eq!(response.status(), StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS);
+    assert_eq!(field(&response, "cache-control"), Some("no-store"));
+    assert_eq!(field(&response, "vary"), Some("User-Agent"));
+    assert!(response.extensions().get::<Record>().is_some());
+    assert_eq!(text(response).await, "no, GPTBot");
+}
+
+#[tokio::test]
+async fn inner_errors_and_readiness_pass_through() {
+    struct Busy;
+    impl Service<Request<Body>> for Busy {
+        type Response = Response<Body>;
+        type Error = &'static str;
+        type Future = std::future::Ready<Result<Response<Body>, &'static str>>;
+
+        fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), Self::Error>> {
+            std::task::Poll::Ready(Err("not ready"))
+        }
+
+        fn call(&mut self, _: Request<Body>) -> Self::Future {
+            std::future::ready(Err("called"))
+        }
+    }
+    let mut robots = RobotsLayer::new(live(Mode::Refuse)).layer(Busy);
+    assert_eq!(robots.ready().await.err(), Some("not ready"));
+    assert_eq!(robots.call(get("/", FIREFOX)).await.err(), Some("called"));
+    assert!(robots.call(get("/drafts/", GPTBOT)).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_new_version_is_one_store_away_and_the_layer_is_send_and_sync() {
+    fn assert_send<T: Send + Sync + Clone + 'static>(_: &T) {}
+    let live = live(Mode::Refuse);
+    let layer = RobotsLayer::new(live.clone());
+    assert_send(&layer);
+    assert_send(&layer.layer(service_fn(app)));
+    live.set_policy(Policy::builder().mode(Mode::Off).build());
+    assert_eq!(ask(layer, get("/drafts/x", GPTBOT)).await.status(), StatusCode::OK);
+}
