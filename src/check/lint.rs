@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::finding::Severity;
 use super::lints::html_instead_of_text;
+use super::quote::{write_char, write_octet};
 use super::sink::Sink;
 use crate::rules::{Field, Line, LineKind, Name, RobotsTxt};
 
@@ -28,6 +29,7 @@ pub struct Example {
 }
 
 /// How a lint walks the file. All lints share one walk over the lines.
+#[derive(Clone, Copy)]
 pub(super) enum Pass {
     /// Once.
     File(fn(&Subject<'_>, &mut Sink)),
@@ -121,12 +123,12 @@ impl fmt::Display for Example {
             for chunk in octets.utf8_chunks() {
                 for char in chunk.valid().chars() {
                     match char {
-                        '\n' | '"' | '\'' | '\\' => write!(f, "{char}")?,
-                        _ => write!(f, "{}", char.escape_debug())?,
+                        '\n' => f.write_str("\n")?,
+                        _ => write_char(f, char)?,
                     }
                 }
                 for octet in chunk.invalid() {
-                    write!(f, "\\x{octet:02x}")?;
+                    write_octet(f, *octet)?;
                 }
             }
             if times > 1 {

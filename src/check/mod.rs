@@ -48,18 +48,22 @@ pub fn check(robots: &RobotsTxt, options: &Options) -> Report {
         .filter(|lint| !subject.is_html() || lint.reads_html())
         .map(|lint| Sink::new(lint, options.severity(lint), robots.bytes().len()))
         .collect();
+    let (mut at_lines, mut at_fields) = (Vec::new(), Vec::new());
     for sink in &mut sinks {
-        if let Pass::File(run) = sink.lint().pass {
-            run(&subject, sink);
+        match sink.lint().pass {
+            Pass::File(run) => run(&subject, sink),
+            Pass::Line(run) => at_lines.push((run, sink)),
+            Pass::Field(run) => at_fields.push((run, sink)),
         }
     }
     for line in robots.lines() {
         let kind = line.kind();
-        for sink in &mut sinks {
-            match (&sink.lint().pass, &kind) {
-                (Pass::Line(run), kind) => run(&line, kind, sink),
-                (Pass::Field(run), LineKind::Field(field)) => run(&subject, field, sink),
-                (Pass::File(_) | Pass::Field(_), _) => {}
+        for (run, sink) in &mut at_lines {
+            run(&line, &kind, sink);
+        }
+        if let LineKind::Field(field) = &kind {
+            for (run, sink) in &mut at_fields {
+                run(&subject, field, sink);
             }
         }
     }

@@ -21,8 +21,8 @@ impl fmt::Display for Quoted<'_> {
                 }
                 left -= 1;
                 match char {
-                    '\'' => f.write_str("'")?,
-                    _ => write!(f, "{}", char.escape_debug())?,
+                    '"' | '\\' => write!(f, "\\{char}")?,
+                    _ => write_char(f, char)?,
                 }
             }
             for octet in chunk.invalid() {
@@ -30,11 +30,24 @@ impl fmt::Display for Quoted<'_> {
                     return f.write_str("…\"");
                 }
                 left -= 1;
-                write!(f, "\\x{octet:02x}")?;
+                write_octet(f, *octet)?;
             }
         }
         f.write_str("\"")
     }
+}
+
+/// Writes a character, escaped unless it prints.
+pub(super) fn write_char(f: &mut fmt::Formatter<'_>, char: char) -> fmt::Result {
+    match char {
+        '"' | '\'' | '\\' => write!(f, "{char}"),
+        _ => write!(f, "{}", char.escape_debug()),
+    }
+}
+
+/// Writes an octet that is no part of a character.
+pub(super) fn write_octet(f: &mut fmt::Formatter<'_>, octet: u8) -> fmt::Result {
+    write!(f, "\\x{octet:02x}")
 }
 
 #[cfg(test)]

@@ -72,4 +72,11 @@ impl Draft<'_> {
             finding.help = Some(help.to_string());
         }
     }
+
+    /// Says what would be right, where that costs more to find out than findings that are not kept are worth.
+    pub(super) fn help_with(self, help: impl FnOnce() -> Option<String>) {
+        if let Some(finding) = self.0 {
+            finding.help = help();
+        }
+    }
 }

@@ -12,8 +12,9 @@ pub(super) const LINT: Lint = Lint {
     summary: "a name that crawlers cut",
     why: "A product token is letters, \"_\" and \"-\" (RFC 9309, section 2.2.1). Crawlers that follow the reference \
           parser cut any other name at the first octet that is none of these and compare what is left, so the group \
-          may be for another crawler or for none. Names with digits, dots or a version are noted only: there are \
-          crawlers of such names that read them whole, and a version is cut as it was meant.",
+          may be for another crawler or for none. Names with digits or dots are noted only, because there are \
+          crawlers of such names that read them whole, and so are names with a version or a last \"*\", which are cut \
+          as they were meant.",
     bad: Example::new(b"User-agent: GPT Bot\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n"),
     pass: Pass::File(run),
@@ -26,14 +27,15 @@ fn run(subject: &Subject<'_>, sink: &mut Sink) {
         if name.is_star() || kept.len() == value.len() {
             continue;
         }
-        let severity = if is_versioned(value, kept) || is_one_word(value) { Severity::Note } else { Severity::Warning };
+        let as_meant = is_cut_as_meant(value, kept);
+        let severity = if as_meant || is_one_word(value) { Severity::Note } else { Severity::Warning };
         let read = Reads(kept);
         let draft = sink.report_at(
             severity,
             name.range(),
             format_args!("{} is not a product token: crawlers that cut it read {read}", Quoted(value)),
         );
-        if is_versioned(value, kept) {
+        if as_meant {
             draft.help(format_args!("write {}", Quoted(kept)));
         } else if value.starts_with(b"*") {
             draft.help(format_args!("write \"*\" for every crawler, or the name of one"));
@@ -52,12 +54,14 @@ impl std::fmt::Display for Reads<'_> {
     }
 }
 
-/// `Googlebot/2.1`: the cut takes off what was never compared.
-fn is_versioned(value: &[u8], kept: &[u8]) -> bool {
-    match value[kept.len()..].split_first() {
-        Some((b'/', version)) => !kept.is_empty() && version.iter().all(|byte| is_word(*byte)),
-        _ => false,
-    }
+/// `Googlebot/2.1`, `Googlebot*`: the cut takes off what was never meant to be compared.
+fn is_cut_as_meant(value: &[u8], kept: &[u8]) -> bool {
+    let rest = &value[kept.len()..];
+    let meant = match rest {
+        [b'/', version @ ..] => version.iter().all(|byte| is_word(*byte)),
+        _ => rest.iter().all(|byte| *byte == b'*'),
+    };
+    meant && !kept.is_empty()
 }
 
 /// `MJ12bot`, `archive.org_bot`, `008`.
@@ -93,9 +97,9 @@ mod tests {
     fn names_that_work_are_noted_only() {
         let noted = |value: &[u8]| {
             let kept = ProductToken::cut(value);
-            is_one_word(value) || is_versioned(value, &value[..kept.as_bytes().len()])
+            is_one_word(value) || is_cut_as_meant(value, &value[..kept.as_bytes().len()])
         };
-        for value in ["MJ12bot", "archive.org_bot", "008", "Googlebot/2.1"] {
+        for value in ["MJ12bot", "archive.org_bot", "008", "Googlebot/2.1", "Googlebot*"] {
             assert!(noted(value.as_bytes()), "{value}");
         }
         for value in ["GPT Bot", "/2.1", "Mozilla/5.0 (x)", "*bot", "Yahoo! Slurp", "b\u{f6}t"] {

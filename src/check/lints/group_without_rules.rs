@@ -21,7 +21,8 @@ pub(super) const LINT: Lint = Lint {
 
 fn run(subject: &Subject<'_>, sink: &mut Sink) {
     let Some(group) = subject.robots.groups().last().filter(|group| group.rules().len() == 0) else { return };
-    let Some(name) = group.names().next() else { return };
+    // A line without a name is another lint's.
+    let Some(name) = group.names().find(|name| !name.value().is_empty()) else { return };
     let extended = subject.robots.lines().skip(name.line()).any(|line| match line.kind() {
         LineKind::Field(field) => {
             is_known(&field) && !matches!(field.directive(), Directive::UserAgent | Directive::Sitemap)
@@ -51,6 +52,7 @@ mod tests {
             (b"User-agent: a\n\nUser-agent: b\nDisallow:\n", vec![]),
             (b"User-agent: a\nDisallow:\nUser-agent: b\nSitemap: https://example.com/\n", vec!["3:13"]),
             (b"User-agent: a\nCrawl-delay: 5\n", vec![]),
+            (b"User-agent:\n", vec![]),
             (b"Sitemap: https://example.com/\n", vec![]),
         ] {
             assert_eq!(found("group-without-rules", file), want);

@@ -1,6 +1,7 @@
 //! `path-without-slash`: a pattern that no path can match.
 
 use crate::check::Severity;
+use crate::check::directives::lost_colon;
 use crate::check::lint::{Example, Lint, Pass, Subject};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -20,7 +21,8 @@ pub(super) const LINT: Lint = Lint {
 
 fn run(_: &Subject<'_>, field: &Field<'_>, sink: &mut Sink) {
     let path = field.value();
-    if !matches!(field.directive(), Directive::Allow | Directive::Disallow) || matches!(path, [] | [b'/' | b'*', ..]) {
+    let is_rule = matches!(field.directive(), Directive::Allow | Directive::Disallow);
+    if !is_rule || matches!(path, [] | [b'/' | b'*', ..]) || lost_colon(field).is_some() {
         return;
     }
     let draft = sink.report(
@@ -46,7 +48,8 @@ mod tests {
 
     #[test]
     fn allow_and_disallow_are_held_to_it() {
-        let file = b"User-agent: *\nAllow: a\nDisallow: /a\nDisallow: *a\nDisallow:\nDisallow: $\nSitemap: x\n";
+        let file =
+            b"User-agent: *\nAllow: a\nDisallow: /a\nDisallow: *a\nDisallow:\nDisallow: $\nSitemap: x\nAllow /a:b\n";
         assert_eq!(found("path-without-slash", file), ["2:8", "6:11"]);
     }
 

@@ -1,6 +1,7 @@
 //! `sitemap-not-absolute`: the address of a sitemap that is no whole URL.
 
 use crate::check::Severity;
+use crate::check::directives::lost_colon;
 use crate::check::lint::{Example, Lint, Pass, Subject};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -19,7 +20,7 @@ pub(super) const LINT: Lint = Lint {
 
 fn run(_: &Subject<'_>, field: &Field<'_>, sink: &mut Sink) {
     let address = field.value();
-    if field.directive() != Directive::Sitemap || is_absolute(address) {
+    if field.directive() != Directive::Sitemap || is_absolute(address) || lost_colon(field).is_some() {
         return;
     }
     if address.is_empty() {
@@ -62,6 +63,7 @@ mod tests {
             assert_eq!(found("sitemap-not-absolute", format!("Sitemap: {address}").as_bytes()), ["1:10"], "{address}");
         }
         assert_eq!(found("sitemap-not-absolute", b"Sitemap:"), ["1:1"]);
+        assert_eq!(found("sitemap-not-absolute", b"Sitemap https://example.com/"), [""; 0]);
         let want = "write \"https://example.com/s.xml\", with the name of the site";
         assert_eq!(helps("sitemap-not-absolute", b"Sitemap: /s.xml"), [want]);
     }

@@ -26,12 +26,16 @@ fn run(_: &Subject<'_>, field: &Field<'_>, sink: &mut Sink) {
     let name = field.name();
     let draft =
         sink.report(field.name_range(), format_args!("unknown directive {}: crawlers ignore the line", Quoted(name)));
+    draft.help_with(|| guess(field));
+}
+
+fn guess(field: &Field<'_>) -> Option<String> {
+    let name = field.name();
     if name.eq_ignore_ascii_case(b"http") || name.eq_ignore_ascii_case(b"https") {
         let address = [b"Sitemap: ", name, b":", field.value()].concat();
-        draft.help(format_args!("for a sitemap write {}", Quoted(&address)));
-    } else if let Some(nearest) = nearest(name) {
-        draft.help(format_args!("did you mean \"{nearest}\"?"));
+        return Some(format!("for a sitemap write {}", Quoted(&address)));
     }
+    nearest(name).map(|nearest| format!("did you mean \"{nearest}\"?"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `whole-site-disallowed`: a group in which nothing is left to fetch.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
 
 use crate::check::Severity;
@@ -43,19 +43,15 @@ fn run(subject: &Subject<'_>, sink: &mut Sink) {
         )
         .help(format_args!("\"Disallow:\" without a path disallows nothing"));
     }
-    // One finding a rule, however many crawlers it shuts out.
-    let mut shut: BTreeMap<usize, (Rule<'_>, Vec<Name<'_>>)> = BTreeMap::new();
-    for (name, reach) in named.into_values() {
-        if let Some(rule) = reach.shut_by() {
-            shut.entry(rule.range().start).or_insert_with(|| (rule, Vec::new())).1.push(name);
-        }
-    }
-    for (at, (rule, mut names)) in shut {
-        if everyone.is_none_or(|everyone| everyone.range().start != at) {
-            names.sort_by_key(|name| name.range().start);
-            let names = Names(&names);
-            sink.report_at(Severity::Note, rule.range(), format_args!("the whole site is disallowed for {names}"));
-        }
+    // One finding for all of them: a list of unwanted crawlers is ordinary, and often long.
+    let mut shut: Vec<(Name<'_>, Rule<'_>)> = named
+        .into_values()
+        .filter_map(|(name, reach)| Some((name, reach.shut_by()?)))
+        .filter(|(_, rule)| everyone.is_none_or(|everyone| everyone.range() != rule.range()))
+        .collect();
+    shut.sort_by_key(|(name, _)| name.range().start);
+    if let Some((_, rule)) = shut.first() {
+        sink.report_at(Severity::Note, rule.range(), format_args!("the whole site is disallowed for {}", Names(&shut)));
     }
 }
 
@@ -113,12 +109,12 @@ fn is_every_path(pattern: &[u8]) -> bool {
 }
 
 /// A few names, and how many more there are.
-struct Names<'a>(&'a [Name<'a>]);
+struct Names<'a>(&'a [(Name<'a>, Rule<'a>)]);
 
 impl fmt::Display for Names<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 3;
-        for (at, name) in self.0.iter().take(SHOWN).enumerate() {
+        for (at, (name, _)) in self.0.iter().take(SHOWN).enumerate() {
             let separator = if at == 0 { "" } else { ", " };
             write!(f, "{separator}{}", Quoted(name.value()))?;
         }
@@ -168,8 +164,9 @@ mod tests {
     }
 
     #[test]
-    fn one_rule_is_reported_once() {
-        let file = b"User-agent: e\nUser-agent: d\nUser-agent: c\nUser-agent: b\nUser-agent: a\nDisallow: /\n";
+    fn named_crawlers_are_noted_together() {
+        let file =
+            b"User-agent: e\nUser-agent: d\nDisallow: /\nUser-agent: c\nUser-agent: b\nUser-agent: a\nDisallow: /\n";
         let want = "the whole site is disallowed for \"e\", \"d\", \"c\" and 2 more";
         assert_eq!(messages("whole-site-disallowed", file), [want]);
         assert_eq!(found("whole-site-disallowed", b"User-agent: *\nUser-agent: a\nDisallow: /"), ["3:11"]);
