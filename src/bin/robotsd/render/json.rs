@@ -1,0 +1,60 @@
+//! Findings as JSON, one object a line.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use tower_robots::check::Finding;
+
+use super::Checked;
+
+#[derive(Serialize)]
+struct Record<'a> {
+    file: &'a str,
+    #[serde(flatten)]
+    finding: &'a Finding,
+}
+
+/// Where a report holds only the first findings, the last line of the file says how many more there are.
+#[derive(Serialize)]
+struct Omitted<'a> {
+    file: &'a str,
+    omitted: usize,
+}
+
+pub(super) fn write(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
+    for finding in checked.report {
+        line(out, &Record { file: checked.name, finding })?;
+    }
+    match checked.report.omitted() {
+        0 => Ok(()),
+        omitted => line(out, &Omitted { file: checked.name, omitted }),
+    }
+}
+
+fn line(out: &mut impl Write, record: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, record)?;
+    out.write_all(b"\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use tower_robots::check::{Options, check};
+    use tower_robots::rules::RobotsTxt;
+
+    use super::*;
+
+    #[test]
+    fn a_finding_is_an_object_on_one_line() {
+        let robots = RobotsTxt::parse(&b"User-agent: *\nDisallow: a\x1b\n"[..]);
+        let report = check(&robots, &Options::new());
+        let mut out = Vec::new();
+        write(&mut out, Checked { name: "a\nb", robots: &robots, report: &report }).expect("a vector takes all");
+        let want = concat!(
+            r#"{"file":"a\nb","code":"path-without-slash","severity":"error","line":2,"column":11,"#,
+            r#""span":{"start":24,"end":26},"message":"\"a\\u{1b}\" begins with neither \"/\" nor \"*\": it matches "#,
+            r#"no path","help":"write \"/a\\u{1b}\""}"#,
+            "\n"
+        );
+        assert_eq!(String::from_utf8_lossy(&out), want);
+    }
+}

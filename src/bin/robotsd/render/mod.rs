@@ -1,0 +1,52 @@
+//! Findings as people and programs read them: snippets, JSON lines, GitHub annotations.
+//!
+//! Nothing of a robots.txt or of a path reaches the output raw: control characters would be commands to a terminal
+//! and to the log of a CI run.
+
+mod github;
+mod json;
+mod printable;
+mod text;
+
+use std::io::{self, Write};
+
+use tower_robots::check::Report;
+use tower_robots::rules::RobotsTxt;
+
+pub(crate) use self::printable::printable;
+
+/// A file and what was found in it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Checked<'a> {
+    /// What to call the file; may hold anything.
+    pub(crate) name: &'a str,
+    pub(crate) robots: &'a RobotsTxt,
+    pub(crate) report: &'a Report,
+}
+
+/// How findings are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A snippet of the file for each finding.
+    Text(Colour),
+    /// A JSON object a line for each finding.
+    Json,
+    /// Workflow commands, which GitHub shows beside the line.
+    Github,
+}
+
+/// Whether escape sequences for colour may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Colour {
+    Plain,
+    Styled,
+}
+
+/// Writes every finding about a file.
+pub(crate) fn findings(out: &mut impl Write, form: Form, checked: Checked<'_>) -> io::Result<()> {
+    match form {
+        Form::Text(colour) => text::write(out, colour, checked),
+        Form::Json => json::write(out, checked),
+        Form::Github => github::write(out, checked),
+    }
+}

@@ -1,0 +1,172 @@
+//! Findings as snippets of the file with carets, as compilers show them.
+
+use std::io::{self, Write};
+use std::ops::Range;
+
+use annotate_snippets::renderer::DEFAULT_LINE_NUM_STYLE;
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use tower_robots::check::{Finding, Severity};
+use tower_robots::rules::Line;
+
+use super::printable::{printable, printable_with_span};
+use super::{Checked, Colour};
+
+/// Octets of a line that a snippet shows; a longer line is cut around the finding.
+const SHOWN: usize = 120;
+
+/// How many of them stand before the finding.
+const BEFORE: usize = 40;
+
+pub(super) fn write(out: &mut impl Write, colour: Colour, checked: Checked<'_>) -> io::Result<()> {
+    let name = printable(checked.name.as_bytes());
+    // Findings are sorted, so one walk over the lines finds the line of each.
+    let mut lines = checked.robots.lines().peekable();
+    for finding in checked.report {
+        while lines.next_if(|line| line.number() < finding.line()).is_some() {}
+        let Some(line) = lines.peek() else { break };
+        writeln!(out, "{}\n", render(colour, &name, line, finding))?;
+    }
+    if checked.report.omitted() > 0 {
+        writeln!(out, "{name}: {} more findings of these kinds are not shown\n", checked.report.omitted())?;
+    }
+    Ok(())
+}
+
+fn render(colour: Colour, name: &str, line: &Line<'_>, finding: &Finding) -> String {
+    let renderer = match colour {
+        Colour::Plain => Renderer::plain(),
+        Colour::Styled => Renderer::styled(),
+    };
+    let level = match finding.severity() {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+        Severity::Note => Level::NOTE,
+    };
+    let excerpt = Excerpt::of(line, finding.span());
+    let snippet =
+        Snippet::source(excerpt.text).line_start(line.number()).annotation(AnnotationKind::Primary.span(excerpt.span));
+    let group = Group::with_title(level.primary_title(finding.message()).id(finding.code()))
+        .element(snippet)
+        .elements(finding.help().map(|help| Level::HELP.message(help)));
+    let text = renderer.render(&[group]);
+    // The renderer would count the column in what is shown, which may be a part of the line and has escapes in it.
+    let (title, snippet) = text.split_once('\n').unwrap_or((&text, ""));
+    let (arrow, indent) = (place_arrow(colour), finding.line().to_string().len());
+    let (line, column) = (finding.line(), finding.column());
+    format!("{title}\n{:indent$}{arrow} {name}:{line}:{column}\n{snippet}", "")
+}
+
+fn place_arrow(colour: Colour) -> String {
+    match colour {
+        Colour::Plain => "-->".to_owned(),
+        Colour::Styled => format!("{DEFAULT_LINE_NUM_STYLE}-->{DEFAULT_LINE_NUM_STYLE:#}"),
+    }
+}
+
+/// What is shown of a line, and where the finding is in it.
+struct Excerpt {
+    text: String,
+    span: Range<usize>,
+}
+
+impl Excerpt {
+    fn of(line: &Line<'_>, span: Range<usize>) -> Self {
+        let octets = line.bytes();
+        let inside = |at: usize| at.saturating_sub(line.range().start).min(octets.len());
+        let span = inside(span.start)..inside(span.end);
+        let window = window(octets, span.start);
+        let end = span.end.clamp(window.start, window.end);
+        let (text, span) = printable_with_span(&octets[window.clone()], span.start - window.start..end - window.start);
+        let head = if window.start > 0 { "…" } else { "" };
+        let tail = if window.end < octets.len() { "…" } else { "" };
+        Self { span: head.len() + span.start..head.len() + span.end, text: [head, &text, tail].concat() }
+    }
+}
+
+/// The octets of a line to show, around the one at `at`, cut between characters.
+fn window(octets: &[u8], at: usize) -> Range<usize> {
+    if octets.len() <= SHOWN {
+        return 0..octets.len();
+    }
+    let start = at.saturating_sub(BEFORE).min(octets.len() - SHOWN);
+    // An octet of the form 10xxxxxx goes on with a character; there are at most three of them in one.
+    let between = |from: usize| {
+        (from.saturating_sub(3)..=from).rev().find(|at| octets.get(*at).is_none_or(|octet| octet & 0xC0 != 0x80))
+    };
+    let start = between(start).unwrap_or(start);
+    let end = between(start + SHOWN).unwrap_or(start + SHOWN);
+    start..end
+}
+
+#[cfg(test)]
+mod tests {
+    use tower_robots::check::{Options, check};
+    use tower_robots::rules::RobotsTxt;
+
+    use super::*;
+
+    fn rendered(name: &str, file: &[u8], colour: Colour) -> String {
+        let robots = RobotsTxt::parse(file);
+        let report = check(&robots, &Options::new());
+        let mut out = Vec::new();
+        write(&mut out, colour, Checked { name, robots: &robots, report: &report }).expect("a vector takes all");
+        String::from_utf8(out).expect("the output is UTF-8")
+    }
+
+    #[test]
+    fn a_finding_is_a_snippet_with_caret_and_help() {
+        let want = r#"error[path-without-slash]: "private/" begins with neither "/" nor "*": it matches no path
+ --> robots.txt:2:12
+  |
+2 | Disallow:  private/
+  |            ^^^^^^^^
+  |
+  = help: write "/private/"
+
+"#;
+        assert_eq!(rendered("robots.txt", b"User-agent: *\nDisallow:  private/\n", Colour::Plain), want);
+    }
+
+    #[test]
+    fn a_tab_and_what_does_not_print_keep_the_caret_in_place() {
+        let text = rendered("robots.txt", b"User-agent: *\nDisallow:\t\x1b\xff/\n", Colour::Plain);
+        assert!(text.contains("2 | Disallow:    \\u{1b}\\xff/\n  |              ^^^^^^^^^^^\n"), "{text}");
+    }
+
+    #[test]
+    fn a_long_line_is_cut_around_the_finding() {
+        let file = [&b"User-agent: *\nDisallow: "[..], &[b'x'; 20_000], b" y"].concat();
+        let text = rendered("robots.txt", &file, Colour::Plain);
+        assert!(text.lines().all(|line| line.chars().count() < 200), "{text}");
+        assert!(text.contains(" --> robots.txt:2:16664"), "{text}");
+        assert!(text.contains("2 | …xxx") && text.contains("xxx…\n"), "{text}");
+    }
+
+    #[test]
+    fn nothing_raw_reaches_the_output() {
+        let file = b"\x1b]0;x\x07\nUser-agent: \xc2\x9b31m\0\x80\nDisallow \x08: \xff\xfe\r\x0b\x7f: x";
+        let text = rendered("a\x1b[31m\nb", file, Colour::Plain);
+        assert!(text.chars().all(|char| char == '\n' || !char.is_control()), "{text:?}");
+        assert!(!rendered("x", file, Colour::Plain).contains('\x1b'));
+        assert!(rendered("x", file, Colour::Styled).contains("\x1b["));
+    }
+
+    #[test]
+    fn every_example_renders() {
+        for lint in tower_robots::check::lints() {
+            let text = rendered("robots.txt", &lint.bad_example().bytes(), Colour::Plain);
+            assert!(text.contains(&format!("[{}]: ", lint.code())) && text.contains('^'), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_window_does_not_cut_characters() {
+        let line = "\u{f6}".repeat(500);
+        for at in 0..line.len() {
+            let shown = window(line.as_bytes(), at);
+            assert!(line.get(shown.clone()).is_some() && shown.contains(&(at / 2 * 2)), "{at}: {shown:?}");
+        }
+        assert_eq!(window(&[0x80; 500], 250).len(), SHOWN);
+        assert_eq!(window(&[b'a'; 500], 500), 380..500);
+    }
+}
