@@ -1,0 +1,259 @@
+//! `robotsd check`: what is wrong with files, before crawlers read them.
+//!
+//! Exit status: 0 where nothing at or over the threshold was found, 1 where something was, 2 where a file could not be
+//! read. A file that cannot be read does not keep the others from being checked.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use tower_robots::check::{Options, Severity, check};
+use tower_robots::rules::RobotsTxt;
+
+use crate::render::{self, Checked, Colour, Form, printable};
+
+/// No robots.txt is larger; what is, was given by mistake.
+const MAX_FILE: u64 = 8 << 20;
+
+/// Check robots.txt files before they are published
+#[derive(Args, Debug)]
+pub(crate) struct CheckArgs {
+    /// Files, directories, or - for standard input
+    ///
+    /// A directory stands for every robots.txt below it; where there is none, for the .txt files in it.
+    #[arg(required = true, value_name = "FILE")]
+    paths: Vec<PathBuf>,
+
+    /// How findings are written
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+
+    /// The least severity that makes the check fail
+    #[arg(long, value_enum, default_value_t = Deny::Errors)]
+    deny: Deny,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// Snippets of the file, for people
+    Text,
+    /// A JSON object a line for each finding
+    Json,
+    /// Annotations for GitHub Actions
+    Github,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Deny {
+    Errors,
+    Warnings,
+    Notes,
+}
+
+/// What came of all files.
+#[derive(Debug, Default)]
+struct Tally {
+    files: usize,
+    unread: usize,
+    /// Findings by severity, in the order of [`Severity::ALL`].
+    found: [usize; 3],
+}
+
+/// Checks the files and writes what it finds to standard output.
+pub(crate) fn run(args: &CheckArgs) -> ExitCode {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut tally = Tally::default();
+    match write(args, &mut out, &mut tally).and_then(|()| out.flush()) {
+        Ok(()) => tally.exit_code(args.deny.threshold()),
+        Err(error) => {
+            // A closed pipe is a reader that has seen enough.
+            if error.kind() != io::ErrorKind::BrokenPipe {
+                complain("standard output", &error);
+            }
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn write(args: &CheckArgs, out: &mut impl Write, tally: &mut Tally) -> io::Result<()> {
+    let form = args.format.form();
+    for path in &args.paths {
+        for source in expand(path) {
+            match source {
+                Ok(source) => {
+                    let name = source.name();
+                    match source.read() {
+                        Ok(bytes) => one(out, form, &name, bytes, tally)?,
+                        Err(error) => tally.unread(&name, &error),
+                    }
+                }
+                Err((path, error)) => tally.unread(&path.to_string_lossy(), &error),
+            }
+        }
+    }
+    if matches!(form, Form::Text(_)) { tally.summarize(out) } else { Ok(()) }
+}
+
+fn one(out: &mut impl Write, form: Form, name: &str, bytes: Vec<u8>, tally: &mut Tally) -> io::Result<()> {
+    let robots = RobotsTxt::parse(bytes);
+    let report = check(&robots, &Options::new());
+    tally.files += 1;
+    for (count, severity) in tally.found.iter_mut().zip(Severity::ALL) {
+        *count += report.count(severity);
+    }
+    render::findings(out, form, Checked { name, robots: &robots, report: &report })
+}
+
+impl Format {
+    fn form(self) -> Form {
+        match self {
+            Self::Text
+                if io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty()) =>
+            {
+                Form::Text(Colour::Styled)
+            }
+            Self::Text => Form::Text(Colour::Plain),
+            Self::Json => Form::Json,
+            Self::Github => Form::Github,
+        }
+    }
+}
+
+impl Deny {
+    const fn threshold(self) -> Severity {
+        match self {
+            Self::Errors => Severity::Error,
+            Self::Warnings => Severity::Warning,
+            Self::Notes => Severity::Note,
+        }
+    }
+}
+
+impl Tally {
+    fn unread(&mut self, name: &str, error: &io::Error) {
+        self.unread += 1;
+        complain(name, error);
+    }
+
+    fn exit_code(&self, threshold: Severity) -> ExitCode {
+        let failed = self.found.iter().zip(Severity::ALL).any(|(count, severity)| *count > 0 && severity >= threshold);
+        match (self.unread, failed) {
+            (0, false) => ExitCode::SUCCESS,
+            (0, true) => ExitCode::from(1),
+            _ => ExitCode::from(2),
+        }
+    }
+
+    fn summarize(&self, out: &mut impl Write) -> io::Result<()> {
+        let found: Vec<String> = self
+            .found
+            .iter()
+            .zip(Severity::ALL)
+            .filter(|(count, _)| **count > 0)
+            .map(|(count, severity)| counted(*count, severity.as_str()))
+            .collect();
+        let found = if found.is_empty() { "nothing found".to_owned() } else { found.join(", ") };
+        writeln!(out, "{} checked: {found}", counted(self.files, "file"))
+    }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Where a robots.txt is read from.
+enum Source {
+    Stdin,
+    File(PathBuf),
+}
+
+impl Source {
+    fn name(&self) -> String {
+        match self {
+            Self::Stdin => "<stdin>".to_owned(),
+            Self::File(path) => path.to_string_lossy().into_owned(),
+        }
+    }
+
+    fn read(&self) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Stdin => read_bounded(io::stdin().lock()),
+            Self::File(path) => read_bounded(File::open(path)?),
+        }
+    }
+}
+
+fn read_bounded(input: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    input.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "larger than 8 MiB, so it cannot be a robots.txt"));
+    }
+    Ok(bytes)
+}
+
+/// The files an argument stands for, and what could not be looked into.
+fn expand(path: &Path) -> Vec<Result<Source, (PathBuf, io::Error)>> {
+    if path == Path::new("-") {
+        return vec![Ok(Source::Stdin)];
+    }
+    if !path.is_dir() {
+        return vec![Ok(Source::File(path.to_owned()))];
+    }
+    let mut listing = Listing::default();
+    listing.walk(path);
+    let mut files = if listing.robots.is_empty() { listing.texts } else { listing.robots };
+    files.sort();
+    if files.is_empty() && listing.failed.is_empty() {
+        let error = io::Error::new(io::ErrorKind::NotFound, "the directory holds neither a robots.txt nor a .txt file");
+        return vec![Err((path.to_owned(), error))];
+    }
+    files.into_iter().map(|file| Ok(Source::File(file))).chain(listing.failed.into_iter().map(Err)).collect()
+}
+
+/// What stands in a directory.
+#[derive(Default)]
+struct Listing {
+    /// Every robots.txt, however deep.
+    robots: Vec<PathBuf>,
+    /// The .txt files of the directory itself.
+    texts: Vec<PathBuf>,
+    failed: Vec<(PathBuf, io::Error)>,
+}
+
+impl Listing {
+    fn walk(&mut self, top: &Path) {
+        let mut waiting = vec![top.to_owned()];
+        while let Some(directory) = waiting.pop() {
+            let entries = match fs::read_dir(&directory) {
+                Ok(entries) => entries,
+                Err(error) => {
+                    self.failed.push((directory, error));
+                    continue;
+                }
+            };
+            for entry in entries {
+                match entry.and_then(|entry| Ok((entry.file_type()?, entry.path()))) {
+                    // A link to a directory is not followed: it may lead back up. A link to a file is read.
+                    Ok((kind, path)) if kind.is_dir() => waiting.push(path),
+                    Ok((_, path)) if path.is_dir() => {}
+                    Ok((_, path)) if path.file_name() == Some(OsStr::new("robots.txt")) => self.robots.push(path),
+                    Ok((_, path)) if directory == top && path.extension() == Some(OsStr::new("txt")) => {
+                        self.texts.push(path);
+                    }
+                    Ok(_) => {}
+                    Err(error) => self.failed.push((directory.clone(), error)),
+                }
+            }
+        }
+    }
+}
+
+/// Says on standard error why something could not be read or written.
+fn complain(name: &str, error: &io::Error) {
+    // Nobody is left to tell where standard error itself is closed.
+    let _ = writeln!(io::stderr().lock(), "robotsd: {}: {error}", printable(name.as_bytes()));
+}
