@@ -3,5 +3,6 @@
 
 mod shared;
 
+mod check;
 mod reference;
 mod spec;
