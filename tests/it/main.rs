@@ -1,8 +1,15 @@
-//! Tests of the crate as its users see it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, missing_docs)]
+//! Tests of the crate as its users see it: data from `tests/cases` and the public API, nothing else.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    missing_docs,
+    reason = "a test stops at the first surprise"
+)]
 
 mod shared;
 
+mod agents;
 mod check;
 mod reference;
 mod spec;

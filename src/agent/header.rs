@@ -1,0 +1,444 @@
+//! A `User-Agent` header taken apart: words, the parts they stand in, and which of them say who is asking.
+//!
+//! One pass over the octets. A *word* is a run of letters, digits and `-`, `_`, `.`; a *part* is a product outside
+//! comments, or a segment between `(`, `;`, `,` and `)` inside one. Words that speak of somebody else are muted: in
+//! URLs and e-mail addresses, versions, in-app markers in brackets, what follows "like" and "compatible with", the
+//! model of an Android device.
+
+use std::ops::Range;
+
+use super::index::{WordHash, is_blank, is_joint, is_word_byte};
+use super::words::{Kinds, kinds};
+
+/// A header taken apart.
+#[derive(Debug)]
+pub(super) struct Header<'h> {
+    bytes: &'h [u8],
+    words: Vec<Word>,
+    parts: Vec<Part>,
+    /// The part that starts with `Mozilla/` or `Opera/`, where an engine follows: from there it is browser-shaped.
+    browser: Option<usize>,
+    kinds: Kinds,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Word {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) hash: WordHash,
+    pub(super) kinds: Kinds,
+    voice: Voice,
+}
+
+/// Whether a word may speak for who is asking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Voice {
+    Speaks,
+    /// It follows a `/`: the version of a product.
+    Version,
+    /// It stands in an e-mail address, or after "like".
+    Muted,
+}
+
+/// A product, or a segment of a comment.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    words: Range<usize>,
+    /// Which comment it stands in, from 1; 0 outside.
+    comment: u32,
+    pub(super) marks: Marks,
+}
+
+/// What is known of a part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Marks(u16);
+
+impl Marks {
+    /// It holds a URL or an e-mail address.
+    pub(super) const CONTACT: Self = Self(1);
+    /// The next part is, or begins a comment that is, its contact.
+    pub(super) const ADDRESSED: Self = Self(1 << 1);
+    /// It follows `compatible;`.
+    pub(super) const COMPATIBLE: Self = Self(1 << 2);
+    /// It follows `Android` in a comment: a locale, a model, a build.
+    pub(super) const MODEL: Self = Self(1 << 3);
+    /// It stands in a comment with `MSIE` or `Konqueror`.
+    pub(super) const OLD_BROWSER: Self = Self(1 << 4);
+    /// A product with a version.
+    pub(super) const VERSIONED: Self = Self(1 << 5);
+    /// It holds the word `Build`: whatever it looks like, it is a device.
+    const BUILD: Self = Self(1 << 6);
+
+    pub(super) const fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    fn add(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+impl Word {
+    /// Whether the word may begin the name of a crawler, as far as the word alone can tell.
+    pub(super) fn may_name_a_crawler(&self) -> bool {
+        self.voice == Voice::Speaks
+    }
+
+    pub(super) fn text<'h>(&self, bytes: &'h [u8]) -> &'h [u8] {
+        &bytes[self.start..self.end]
+    }
+
+    /// The word without a version glued to it (`Pingdom.com_bot_version_1.4`, `Experibot-v3`), where there is one.
+    pub(super) fn stem<'h>(&self, bytes: &'h [u8]) -> Option<&'h [u8]> {
+        let text = self.text(bytes);
+        if !text.last().is_some_and(u8::is_ascii_digit) || !text.first().is_some_and(u8::is_ascii_alphabetic) {
+            return None;
+        }
+        let version = text.iter().rposition(|byte| !byte.is_ascii_digit() && *byte != b'.')?;
+        let version = if matches!(text[version], b'v' | b'V') { version.checked_sub(1)? } else { version };
+        let end = text[..=version].iter().rposition(|byte| !is_joint(*byte))?;
+        (is_joint(text[version]) && end > 0).then(|| &text[..=end])
+    }
+}
+
+impl<'h> Header<'h> {
+    pub(super) fn read(bytes: &'h [u8]) -> Self {
+        Reader::new(bytes).read()
+    }
+
+    pub(super) fn bytes(&self) -> &'h [u8] {
+        self.bytes
+    }
+
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    pub(super) fn is_blank(&self) -> bool {
+        self.bytes.iter().all(|byte| is_blank(*byte))
+    }
+
+    /// The first part from which the header is shaped as a browser's.
+    pub(super) fn browser(&self) -> Option<usize> {
+        self.browser
+    }
+
+    /// The kinds of all words that speak.
+    pub(super) fn kinds(&self) -> Kinds {
+        self.kinds
+    }
+
+    pub(super) fn words_of(&self, part: &Part) -> &[Word] {
+        &self.words[part.words.clone()]
+    }
+
+    /// Words outside the models of devices, left to right. A product with a version beside a model is no model
+    /// (`Android 11; Pixel 2; DuplexWeb-Google/1.0`).
+    pub(super) fn words(&self) -> impl Iterator<Item = &Word> {
+        let is_product = |marks: Marks| marks.has(Marks::VERSIONED) && !marks.has(Marks::BUILD);
+        self.parts
+            .iter()
+            .filter(move |part| !part.marks.has(Marks::MODEL) || is_product(part.marks))
+            .flat_map(|part| self.words_of(part))
+    }
+
+    /// The product a part names: its words up to the version, with single blanks; at most 64 octets, always ASCII.
+    pub(super) fn product(&self, part: &Part) -> String {
+        let mut product = String::new();
+        let speaking = self.words_of(part).iter().filter(|word| word.voice != Voice::Muted);
+        for word in speaking.take_while(|word| word.voice == Voice::Speaks) {
+            let text = word.text(self.bytes);
+            if product.len() + text.len() >= 64 {
+                break;
+            }
+            if !product.is_empty() {
+                product.push(' ');
+            }
+            product.extend(text.iter().map(|byte| char::from(*byte)));
+        }
+        product
+    }
+
+    /// Whether the header holds this text anywhere, whatever the case.
+    pub(super) fn contains(&self, needle: &[u8]) -> bool {
+        let Some(first) = needle.first() else { return true };
+        let (lower, upper) = (first.to_ascii_lowercase(), first.to_ascii_uppercase());
+        memchr::memchr2_iter(lower, upper, self.bytes)
+            .any(|at| self.bytes[at..].get(..needle.len()).is_some_and(|text| text.eq_ignore_ascii_case(needle)))
+    }
+}
+
+impl Part {
+    pub(super) fn is_comment(&self) -> bool {
+        self.comment != 0
+    }
+}
+
+struct Reader<'h> {
+    header: Header<'h>,
+    at: usize,
+    depth: usize,
+    comments: u32,
+    /// The part being read.
+    marks: Marks,
+    first_word: usize,
+    /// Marks that every further part of this comment, or of the header outside comments, gets.
+    inherited: Marks,
+    inherited_outside: Marks,
+    /// What the next words are, from a word before them.
+    mute: Mute,
+    brackets_close: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mute {
+    Nothing,
+    /// The next word.
+    Word,
+    /// Words up to the end of the part or of the next product.
+    Product,
+}
+
+impl<'h> Reader<'h> {
+    fn new(bytes: &'h [u8]) -> Self {
+        // A header has a word every five octets or so; capped, because one of 64 KiB need not.
+        let words = Vec::with_capacity((bytes.len() / 4).clamp(4, 64));
+        let parts = Vec::with_capacity((bytes.len() / 8).clamp(4, 32));
+        Self {
+            header: Header { bytes, words, parts, browser: None, kinds: Kinds::default() },
+            at: 0,
+            depth: 0,
+            comments: 0,
+            marks: Marks::default(),
+            first_word: 0,
+            inherited: Marks::default(),
+            inherited_outside: Marks::default(),
+            mute: Mute::Nothing,
+            brackets_close: true,
+        }
+    }
+
+    fn read(mut self) -> Header<'h> {
+        let bytes = self.header.bytes;
+        while let Some(byte) = bytes.get(self.at) {
+            match byte {
+                byte if is_word_byte(*byte) => self.word(),
+                b'(' => {
+                    self.end_part();
+                    self.depth += 1;
+                    if self.depth == 1 {
+                        self.comments += 1;
+                        self.inherited_outside = std::mem::take(&mut self.inherited);
+                        self.marks = Marks::default();
+                    }
+                    self.at += 1;
+                }
+                b')' => {
+                    self.end_part();
+                    if self.depth == 1 {
+                        self.inherited = std::mem::take(&mut self.inherited_outside);
+                        self.marks = self.inherited;
+                    }
+                    self.depth = self.depth.saturating_sub(1);
+                    self.at += 1;
+                }
+                b';' | b',' => {
+                    self.end_part();
+                    self.at += 1;
+                }
+                b'@' => self.address(),
+                b'[' => self.bracket(),
+                _ => self.at += 1,
+            }
+        }
+        self.end_part();
+        self.finish()
+    }
+
+    /// Reads one word: a URL, or a run of word octets with its hash.
+    fn word(&mut self) {
+        let bytes = self.header.bytes;
+        if let Some(end) = end_of_url(bytes, self.at) {
+            self.begin_product();
+            self.marks.add(Marks::CONTACT);
+            self.at = end;
+            return;
+        }
+        let mut start = self.at;
+        while start < bytes.len() && is_joint(bytes[start]) {
+            start += 1;
+        }
+        let (mut hash, mut trimmed, mut end, mut at) = (WordHash::EMPTY, WordHash::EMPTY, start, start);
+        while let Some(byte) = bytes.get(at)
+            && is_word_byte(*byte)
+        {
+            hash = hash.with(*byte);
+            at += 1;
+            if !is_joint(*byte) {
+                (trimmed, end) = (hash, at);
+            }
+        }
+        self.at = at;
+        if start == end {
+            return;
+        }
+        let follows_slash = start > 1 && bytes[start - 1] == b'/' && is_word_byte(bytes[start - 2]);
+        let is_version = follows_slash && self.header.words.len() > self.first_word;
+        if !is_version {
+            self.begin_product();
+        }
+        let voice = if is_version {
+            self.marks.add(Marks::VERSIONED);
+            Voice::Version
+        } else if self.mute != Mute::Nothing {
+            Voice::Muted
+        } else {
+            Voice::Speaks
+        };
+        match self.mute {
+            Mute::Word => self.mute = Mute::Nothing,
+            Mute::Product if is_version => self.mute = Mute::Nothing,
+            _ => {}
+        }
+        let kinds = if voice == Voice::Speaks { kinds(bytes, start, trimmed) } else { Kinds::default() };
+        let word = Word { start, end, hash: trimmed, kinds, voice };
+        if voice == Voice::Speaks {
+            self.header.kinds = self.header.kinds.with(kinds);
+            self.phrase(word);
+        }
+        self.header.words.push(word);
+    }
+
+    /// Words that change how the next are read.
+    fn phrase(&mut self, word: Word) {
+        let bytes = self.header.bytes;
+        let text = word.text(bytes);
+        let then = bytes.get(word.end).copied();
+        if text.eq_ignore_ascii_case(b"like") && then.is_some_and(|next| is_blank(next) || next == b'+') {
+            self.mute = if self.depth > 0 { Mute::Product } else { Mute::Word };
+        } else if text.eq_ignore_ascii_case(b"with") {
+            let before = self.header.words.get(self.first_word..).and_then(<[Word]>::last);
+            if before.is_some_and(|before| before.text(bytes).eq_ignore_ascii_case(b"compatible")) {
+                self.mute = Mute::Product;
+            }
+        } else if text.eq_ignore_ascii_case(b"compatible") && self.first_word == self.header.words.len() {
+            self.marks.add(Marks::COMPATIBLE);
+            self.inherited.add(Marks::COMPATIBLE);
+            // A declaration ends what an Android comment says of its device.
+            self.inherited.0 &= !Marks::MODEL.0;
+            self.marks.0 &= !Marks::MODEL.0;
+        } else if text.eq_ignore_ascii_case(b"build") {
+            self.marks.add(Marks::BUILD);
+        } else if self.depth > 0 && starts_with(text, b"android") {
+            self.inherited.add(Marks::MODEL);
+        } else if self.depth > 0 && (text.eq_ignore_ascii_case(b"msie") || text.eq_ignore_ascii_case(b"konqueror")) {
+            self.marks.add(Marks::OLD_BROWSER);
+            self.inherited.add(Marks::OLD_BROWSER);
+        }
+    }
+
+    /// Outside comments a product ends with its version: the next word begins another.
+    fn begin_product(&mut self) {
+        if self.depth == 0 && self.marks.has(Marks::VERSIONED) {
+            self.end_part();
+        }
+    }
+
+    /// `@`: mutes the word before it with everything joined to it by `+`; the host after it becomes a contact.
+    fn address(&mut self) {
+        let bytes = self.header.bytes;
+        self.at += 1;
+        let host = bytes[self.at..].iter().take_while(|byte| is_word_byte(**byte)).count();
+        let host = &bytes[self.at..self.at + host];
+        if !host.contains(&b'.') {
+            return;
+        }
+        let mut after = self.at - 1;
+        for word in self.header.words[self.first_word..].iter_mut().rev() {
+            let joined = word.end == after || (word.end + 1 == after && matches!(bytes[word.end], b'+' | b'%'));
+            if !joined || word.voice == Voice::Muted {
+                break;
+            }
+            word.voice = Voice::Muted;
+            after = word.start;
+        }
+        if host
+            .iter()
+            .rposition(|byte| *byte == b'.')
+            .is_some_and(|dot| host[dot + 1..].first().is_some_and(u8::is_ascii_alphabetic))
+        {
+            self.marks.add(Marks::CONTACT);
+        }
+        self.at += host.len();
+    }
+
+    /// `[…]` is an app's mark, unless the header begins with it or it is never closed.
+    fn bracket(&mut self) {
+        self.at += 1;
+        if !self.brackets_close || self.header.words.is_empty() {
+            return;
+        }
+        match memchr::memchr(b']', &self.header.bytes[self.at..]) {
+            Some(length) => self.at += length + 1,
+            None => self.brackets_close = false,
+        }
+    }
+
+    fn end_part(&mut self) {
+        let words = self.first_word..self.header.words.len();
+        let comment = if self.depth > 0 { self.comments } else { 0 };
+        if self.marks.has(Marks::CONTACT) {
+            self.mark_addressed(comment);
+        }
+        if !words.is_empty() || self.marks.has(Marks::CONTACT) {
+            self.header.parts.push(Part { words, comment, marks: self.marks });
+        }
+        self.first_word = self.header.words.len();
+        self.marks = self.inherited;
+        self.mute = Mute::Nothing;
+    }
+
+    /// The contact of a part is often the next one: `(FooBot/1.0; +http://…)`, `FooBot/1.0 (+http://…)`.
+    fn mark_addressed(&mut self, comment: u32) {
+        if let Some(before) = self.header.parts.last_mut()
+            && (before.comment == comment || before.comment == 0)
+        {
+            before.marks.add(Marks::ADDRESSED);
+            before.marks.0 &= !Marks::MODEL.0;
+        }
+        self.marks.0 &= !Marks::MODEL.0;
+    }
+
+    fn finish(self) -> Header<'h> {
+        let mut header = self.header;
+        if header.kinds.has(Kinds::ENGINE) {
+            header.browser = header.parts.iter().position(|part| {
+                !part.is_comment()
+                    && part.marks.has(Marks::VERSIONED)
+                    && header.words_of(part).iter().any(|word| {
+                        let text = word.text(header.bytes);
+                        text.eq_ignore_ascii_case(b"mozilla") || text.eq_ignore_ascii_case(b"opera")
+                    })
+            });
+        }
+        header
+    }
+}
+
+fn starts_with(text: &[u8], start: &[u8]) -> bool {
+    text.get(..start.len()).is_some_and(|text| text.eq_ignore_ascii_case(start))
+}
+
+/// Where the URL that begins at `at` ends, if one does.
+fn end_of_url(bytes: &[u8], at: usize) -> Option<usize> {
+    let rest = &bytes[at..];
+    let is_url = match rest.first()? | 0x20 {
+        b'h' => starts_with(rest, b"http://") || starts_with(rest, b"https://"),
+        b'w' => starts_with(rest, b"www."),
+        _ => false,
+    };
+    let ends = |byte: &u8| {
+        *byte <= b' ' || matches!(byte, b'(' | b')' | b';' | b',' | b'"' | b'\'' | b'<' | b'>' | b'[' | b']')
+    };
+    is_url.then(|| rest.iter().position(ends).map_or(bytes.len(), |length| at + length))
+}

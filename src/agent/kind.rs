@@ -1,0 +1,134 @@
+//! The three scales an agent is placed on: how it is known, what it is for, and whether it obeys.
+
+use std::fmt;
+
+/// An enum whose variants have one written form each, the same in text, configuration and serde.
+macro_rules! scale {
+    (
+        $(#[$enum_doc:meta])*
+        $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }
+    ) => {
+        $(#[$enum_doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$doc])* $variant,)+
+        }
+
+        impl $name {
+            /// Every value, in the order of the documentation.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The written form, in lower case.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+
+            /// The value with this written form, or `None`.
+            #[must_use]
+            pub fn parse(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|value| value.as_str() == word)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+scale! {
+    /// How an agent is known.
+    Class {
+        /// A crawler of the [`Registry`](super::Registry).
+        Registered = "registered",
+        /// Not in the registry, but it says that it is a robot: a crawler word, a contact address, or a
+        /// `compatible; Product` that names no platform.
+        Declared = "declared",
+        /// Not in the registry, but it calls itself a health probe, a validator or a webhook.
+        Infrastructure = "infrastructure",
+        /// A browser that runs without a person in front of it, and says so.
+        Headless = "headless",
+        /// An HTTP library or command line client that says nothing of who uses it.
+        Library = "library",
+        /// An application on a person's device.
+        App = "app",
+        /// Neither shaped like a browser nor anything of the above.
+        NonBrowser = "non-browser",
+        /// A browser, or what looks like one.
+        Browser = "browser",
+        /// Nothing but blanks, or no field at all.
+        Empty = "empty",
+    }
+}
+
+scale! {
+    /// What an agent fetches pages for.
+    Category {
+        /// A search engine.
+        Search = "search",
+        /// Collecting material to train models on.
+        AiTraining = "ai-training",
+        /// An index that answers are made from.
+        AiSearch = "ai-search",
+        /// One page at a person's request.
+        UserFetch = "user-fetch",
+        /// Links and rankings, for site owners and their rivals.
+        Seo = "seo",
+        /// Keeping pages for later.
+        Archive = "archive",
+        /// A card or picture for a link that a person shared.
+        Preview = "preview",
+        /// Uptime, speed or validity, mostly for the site's own people.
+        Monitoring = "monitoring",
+        /// Feeds and podcasts that people subscribed to.
+        Feed = "feed",
+        /// Surveys of what is reachable or vulnerable.
+        Security = "security",
+        /// Advertisements and where they stand.
+        Ads = "ads",
+        /// Health probes, certificate validators, webhooks, load balancers.
+        Infrastructure = "infrastructure",
+        /// Anything else.
+        Other = "other",
+    }
+}
+
+scale! {
+    /// Whether an agent obeys robots.txt, or the groups of `*` in it.
+    Obeys {
+        /// Its operator says so.
+        Yes = "yes",
+        /// Its operator says it does not.
+        No = "no",
+        /// In part, or only for some of its requests.
+        Partial = "partial",
+        /// Nobody says, or nobody has checked.
+        Unknown = "unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn written_forms_read_back() {
+        for class in Class::ALL {
+            assert_eq!(Class::parse(class.as_str()), Some(*class));
+        }
+        for category in Category::ALL {
+            assert_eq!(Category::parse(category.as_str()), Some(*category));
+        }
+        for obeys in Obeys::ALL {
+            assert_eq!(Obeys::parse(obeys.as_str()), Some(*obeys));
+        }
+        assert_eq!(Category::parse("ai-user"), None);
+    }
+}

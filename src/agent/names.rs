@@ -1,0 +1,131 @@
+//! The names of a robots.txt: what they stand for, and finding them in headers.
+
+use super::claim;
+use super::header::Header;
+use super::index::{End, Index, WordHash, is_joint};
+use super::registry::Registry;
+use super::words::{Kinds, kinds};
+use crate::rules::{ProductToken, RobotsTxt};
+
+/// The tokens a name stands for besides itself, see [`Registry::stands_for`].
+pub(super) fn further_tokens(registry: &Registry, value: &[u8]) -> Vec<ProductToken> {
+    let Some(whole) = ProductToken::from_name(value) else { return Vec::new() };
+    if registry.knows(&whole) {
+        return Vec::new();
+    }
+    let header = Header::read(value);
+    if header.words().next().is_some_and(|first| first.kinds.has(Kinds::BROWSER)) {
+        return pasted(registry, &header);
+    }
+    let cut = ProductToken::cut(value);
+    if cut != whole && registry.knows(&cut) { vec![cut] } else { Vec::new() }
+}
+
+/// The products that a pasted header declares.
+fn pasted(registry: &Registry, header: &Header<'_>) -> Vec<ProductToken> {
+    if let Some(crawler) = registry.find(header) {
+        return crawler.tokens().first().cloned().into_iter().collect();
+    }
+    let mut tokens = Vec::new();
+    for part in claim::declared_parts(header) {
+        let speaks = |word: &&super::header::Word| word.may_name_a_crawler();
+        let Some(first) = header.words_of(part).iter().find(speaks) else { continue };
+        if first.kinds.is_costume() || first.kinds.has(Kinds::ENGINE) || first.kinds.has(Kinds::GENERIC) {
+            continue;
+        }
+        tokens.extend(ProductToken::from_name(header.product(part).as_bytes()));
+    }
+    tokens
+}
+
+/// The names of one file that the registry lacks, ready to be found in headers.
+#[derive(Debug)]
+pub(super) struct FileNames {
+    tokens: Box<[ProductToken]>,
+    index: Index,
+}
+
+impl FileNames {
+    pub(super) fn new(registry: &Registry, file: &RobotsTxt) -> Self {
+        let mut tokens = Vec::new();
+        for name in file.groups().flat_map(|group| group.names()).filter(|name| !name.is_star()) {
+            let named = ProductToken::from_name(name.value()).into_iter().chain(registry.stands_for(name.value()));
+            tokens.extend(named.filter(|token| !is_costume(token) && !registry.has_header_name(token.as_bytes())));
+        }
+        tokens.sort();
+        tokens.dedup();
+        let index = Index::new(tokens.iter().map(ProductToken::as_bytes).zip(0..));
+        Self { tokens: tokens.into(), index }
+    }
+
+    /// The longest name that a product of the header is, or else begins with.
+    pub(super) fn find(&self, header: &Header<'_>) -> Option<&ProductToken> {
+        if self.index.is_empty() {
+            return None;
+        }
+        let leading = claim::leading_word(header).map(|word| word.start);
+        let mut best: Option<((End, usize), u32)> = None;
+        for part in claim::declared_parts(header) {
+            for word in header.words_of(part).iter().filter(|word| word.may_name_a_crawler()) {
+                let leads = leading == Some(word.start);
+                self.starting_at(header.bytes(), word.start, word.end, |name, end, length| {
+                    let general = is_general(&self.tokens[name as usize]);
+                    if general && (!leads || end == End::Prefix) || end == End::Prefix && length < 4 {
+                        return;
+                    }
+                    let rank = (end, length);
+                    if best.is_none_or(|(best, _)| better(rank, best)) {
+                        best = Some((rank, name));
+                    }
+                });
+            }
+        }
+        best.map(|(_, name)| &self.tokens[name as usize])
+    }
+
+    /// Reports every name that begins with the word at `start`, or with a beginning of it that ends before a joint or
+    /// a digit.
+    fn starting_at(&self, bytes: &[u8], start: usize, end: usize, mut report: impl FnMut(u32, End, usize)) {
+        let mut hash = WordHash::EMPTY;
+        let limit = end.min(start.saturating_add(self.index.longest_word()));
+        for at in start..limit {
+            hash = hash.with(bytes[at]);
+            let next = bytes.get(at + 1).copied().unwrap_or(b' ');
+            let may_end = at + 1 == end || is_joint(next) || next.is_ascii_digit();
+            if !may_end || is_joint(bytes[at]) {
+                continue;
+            }
+            for name in self.index.with_first_word(hash) {
+                if let Some(ending) = name.ends(bytes, start) {
+                    report(name.value, ending, name.len());
+                }
+            }
+        }
+    }
+}
+
+/// Whether a product may claim this token for itself: it is more than a word.
+pub(super) fn may_claim(token: &ProductToken) -> bool {
+    !is_costume(token) && !is_general(token)
+}
+
+/// Exact before prefix, then the longer.
+fn better(rank: (End, usize), best: (End, usize)) -> bool {
+    let key = |(end, length): (End, usize)| (end == End::Whole, length);
+    key(rank) > key(best)
+}
+
+/// Names that browsers carry as part of their costume.
+fn is_costume(token: &ProductToken) -> bool {
+    kinds_of(token).is_costume()
+}
+
+/// Names that are everyday words, or so short that they turn up as languages and the like.
+fn is_general(token: &ProductToken) -> bool {
+    token.as_bytes().len() <= 3 || kinds_of(token).has(Kinds::GENERIC)
+}
+
+fn kinds_of(token: &ProductToken) -> Kinds {
+    let bytes = token.as_bytes();
+    if bytes.contains(&b' ') { Kinds::default() } else { kinds(bytes, 0, WordHash::of(bytes)) }
+}

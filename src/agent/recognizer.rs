@@ -1,0 +1,158 @@
+//! From a header to an agent.
+
+use std::sync::Arc;
+
+use super::claim;
+use super::header::Header;
+use super::kind::{Category, Class, Obeys};
+use super::names::{self, FileNames};
+use super::registry::Registry;
+use super::row::Crawler;
+use crate::rules::{ProductToken, RobotsTxt};
+
+/// Who a request says it is. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    class: Class,
+    identity: Identity,
+}
+
+#[derive(Clone, Debug)]
+enum Identity {
+    Registered(Arc<Crawler>),
+    Claimed(Arc<Claimed>),
+    Nobody,
+}
+
+#[derive(Debug)]
+struct Claimed {
+    product: Option<String>,
+    category: Option<Category>,
+    tokens: Vec<ProductToken>,
+}
+
+/// Recognises the agents of one robots.txt: the crawlers of the registry, and those the file names besides.
+///
+/// ```
+/// use tower_robots::agent::{Class, Recognizer, Registry};
+/// use tower_robots::rules::{ProductToken, RobotsTxt};
+///
+/// let file = RobotsTxt::parse(&b"User-agent: ExampleBot\nDisallow: /\n"[..]);
+/// let recognizer = Recognizer::new(Registry::builtin().clone(), &file);
+///
+/// let agent = recognizer.identify(b"Mozilla/5.0 (compatible; Googlebot-Image/1.0; +http://www.google.com/bot.html)");
+/// assert_eq!(agent.class(), Class::Registered);
+/// assert_eq!(agent.tokens(), [ProductToken::new("googlebot-image"), ProductToken::new("googlebot")]);
+///
+/// let agent = recognizer.identify(b"ExampleBot/2.1 (+https://example.com/bot)");
+/// assert_eq!((agent.class(), agent.crawler()), (Class::Declared, Some("ExampleBot")));
+/// ```
+#[derive(Debug)]
+pub struct Recognizer {
+    registry: Arc<Registry>,
+    names: FileNames,
+}
+
+impl Recognizer {
+    /// Prepares the names of a file. The registry is shared, not copied.
+    #[must_use]
+    pub fn new(registry: Arc<Registry>, file: &RobotsTxt) -> Self {
+        let names = FileNames::new(&registry, file);
+        Self { registry, names }
+    }
+
+    /// The registry it recognises by.
+    #[must_use]
+    pub const fn registry(&self) -> &Arc<Registry> {
+        &self.registry
+    }
+
+    /// Who one field line of `User-Agent` says is asking.
+    ///
+    /// Any octets will do, and the whole line counts, however long.
+    #[must_use]
+    pub fn identify(&self, field: &[u8]) -> Agent {
+        let header = Header::read(field);
+        if let Some(crawler) = self.registry.find(&header) {
+            return Agent { class: Class::Registered, identity: Identity::Registered(crawler.clone()) };
+        }
+        let name = self.names.find(&header);
+        let claim = claim::claim(&header);
+        if name.is_none() && claim.product.is_none() && claim.category.is_none() {
+            return Agent { class: claim.class, identity: Identity::Nobody };
+        }
+        let own = claim.product.as_deref().and_then(|product| ProductToken::from_name(product.as_bytes()));
+        let own = own.filter(|own| Some(own) != name && names::may_claim(own));
+        let tokens = name.cloned().into_iter().chain(own).collect();
+        let claimed = Claimed { product: claim.product, category: claim.category, tokens };
+        Agent { class: claim.class, identity: Identity::Claimed(Arc::new(claimed)) }
+    }
+}
+
+impl Agent {
+    /// An agent whose request has no `User-Agent` field.
+    #[must_use]
+    pub const fn empty() -> Self {
+        Self { class: Class::Empty, identity: Identity::Nobody }
+    }
+
+    /// How it is known.
+    #[must_use]
+    pub const fn class(&self) -> Class {
+        self.class
+    }
+
+    /// What it fetches pages for, where the registry or its own words say so.
+    #[must_use]
+    pub fn category(&self) -> Option<Category> {
+        match &self.identity {
+            Identity::Registered(crawler) => Some(crawler.category()),
+            Identity::Claimed(claimed) => claimed.category,
+            Identity::Nobody => None,
+        }
+    }
+
+    /// The registered name, or the product that declared itself.
+    #[must_use]
+    pub fn crawler(&self) -> Option<&str> {
+        match &self.identity {
+            Identity::Registered(crawler) => Some(crawler.name()),
+            Identity::Claimed(claimed) => claimed.product.as_deref(),
+            Identity::Nobody => None,
+        }
+    }
+
+    /// The product tokens it obeys, in order; for [`RuleSet::select`](crate::rules::RuleSet::select).
+    #[must_use]
+    pub fn tokens(&self) -> &[ProductToken] {
+        match &self.identity {
+            Identity::Registered(crawler) => crawler.tokens(),
+            Identity::Claimed(claimed) => &claimed.tokens,
+            Identity::Nobody => &[],
+        }
+    }
+
+    /// Whether it obeys the groups of `*`; [`Obeys::Unknown`] for all but registered crawlers.
+    #[must_use]
+    pub fn obeys_star(&self) -> Obeys {
+        match &self.identity {
+            Identity::Registered(crawler) => crawler.obeys_star(),
+            _ => Obeys::Unknown,
+        }
+    }
+
+    /// Whether the registry knows it.
+    #[must_use]
+    pub const fn is_registered(&self) -> bool {
+        matches!(self.identity, Identity::Registered(_))
+    }
+
+    /// The registry's row for it.
+    #[must_use]
+    pub fn registered(&self) -> Option<&Crawler> {
+        match &self.identity {
+            Identity::Registered(crawler) => Some(crawler),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Words that say something about a header, whoever sends it: those of browsers, platforms, libraries and robots.
+//!
+//! Kinds of words, not crawlers: what is one product belongs in the registry.
+
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+
+use super::index::{End, Index, WordHash};
+use super::kind::Category;
+
+/// What a whole word is; several may hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Kinds(u32);
+
+impl Kinds {
+    /// Part of the costume that browsers share; never a crawler's name.
+    pub(super) const BROWSER: Self = Self(1);
+    /// The engine of a browser: with `Mozilla/` or `Opera/` in front it makes a header browser-shaped.
+    pub(super) const ENGINE: Self = Self(1 << 1);
+    /// A system, device or machine; never a crawler's name.
+    pub(super) const PLATFORM: Self = Self(1 << 2);
+    /// A word many headers hold; a crawler's name only where it stands first.
+    pub(super) const GENERIC: Self = Self(1 << 3);
+    /// An HTTP library or command line client.
+    pub(super) const LIBRARY: Self = Self(1 << 4);
+    /// A browser without a person.
+    pub(super) const HEADLESS: Self = Self(1 << 5);
+    /// A part of applications on people's devices.
+    pub(super) const APP: Self = Self(1 << 6);
+    /// A browser that does not call itself Mozilla.
+    pub(super) const PLAIN_BROWSER: Self = Self(1 << 7);
+
+    pub(super) const fn has(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(super) const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether a file's name may not match here at all.
+    pub(super) const fn is_costume(self) -> bool {
+        self.has(Self::BROWSER.with(Self::PLATFORM))
+    }
+}
+
+const BROWSER: &str = "mozilla opera version mobile safari like gecko compatible with u wv rv chromium crios fxios \
+    edg edge edga edgios opr opios opt iemobile iceweasel seamonkey ucbrowser samsungbrowser yabrowser yowser vivaldi \
+    brave net clr media center pc infopath sv1 tablet touch profile configuration build release silk miuibrowser \
+    huaweibrowser duckduckgo gsa instagram fbav fban browser khtml mobilesafari ddg electron vivobrowser";
+const ENGINE: &str = "applewebkit gecko presto trident khtml msie konqueror goanna netfront chrome firefox safari \
+    phantomjs servo";
+const PLATFORM: &str = "windows nt win64 win32 x64 wow64 x11 linux i686 i386 x86_64 amd64 x86 arm arm64 armv7l aarch64 \
+    macintosh mac os x intel ppc iphone ipad ipod android cros ubuntu debian fedora freebsd openbsd netbsd sunos unix \
+    solaris beos amigaos darwin ios ipados watchos tvos symbianos series60 series40 midp-2.0 midp-1.0 cldc-1.1 cldc-1.0 \
+    blackberry bb10 playstation nintendo xbox webos tizen kaios harmonyos os/2 syllable haiku morphos smarttv \
+    mac_powerpc warp palmos";
+const GENERIC: &str = "bot bots spider crawler robot robots crawl google java search web internet agent client fetch \
+    fetcher feed link links check checker http https url site page image images news video data download downloader \
+    scanner scan monitor index the code titan disco zeus harvest yahoo bing microsoft apple amazon facebook twitter \
+    python php perl ruby node library lib proxy cache api app service server user test tool project research open \
+    fast live mobilebot widow grub black";
+const LIBRARY: &str = "curl libcurl wget python-requests python-urllib python-httpx python urllib urllib2 urllib3 \
+    httpx aiohttp requests go-http-client java apache-httpclient apache-httpasyncclient httpclient \
+    commons-httpclient okhttp okhttp3 axios got node-fetch node undici superagent request needle guzzlehttp guzzle \
+    php pear symfony httpunit libwww-perl lwp lwp-request lwp-trivial lwp::simple www-mechanize mechanize perl ruby \
+    faraday typhoeus httparty http.rb excon rest-client restsharp powershell windowspowershell dart deno bun ureq \
+    reqwest hyper rust isahc surf libsoup libhttp libwww winhttp wininet asynchttp asynchttpclient async-http-client \
+    fasthttp resty go-resty colly gocolly postmanruntime insomnia bruno-runtime httpie aria2 lftp fetch unirest-java \
+    unirest lua-resty-http luasocket cpprestsdk boost.beast poco qt neon dav davclnt cfnetwork jaunt jsoup htmlunit \
+    httrack phpcrawl zgrab masscan nmap nikto sqlmap nutch snoopy webdav filedownloader wordpress drupal typo3 \
+    jersey akka-http ktor ktor-client vertx reactornetty jetty restlet retrofit java-http-client eventmachine \
+    mikrotik esp32 esp8266 arduino indy winhttprequest serf cohttp haskell http-conduit http-kit clj-http hackney \
+    httpoison finch req tesla elixir erlang wreq scrapy node.js nodejs xmlhttp msxml microsoftwinhttp \
+    pip npm yarn pnpm cargo composer bundler rubygems maven gradle git apt yum dnf brew pacman nuget \
+    trafilatura newspaper feedparser universalfeedparser simplepie magpierss rome rawweb pycurl treq tornado twisted \
+    libsoup2 gvfs wget2 axel puf snacktory node-superagent ky httr rcurl";
+const HEADLESS: &str = "headlesschrome headlesschromium headlessfirefox headlessedg headless phantomjs slimerjs \
+    puppeteer playwright selenium webdriver chromedriver casperjs zombie.js splash cypress testcafe nightmare jsdom \
+    happydom htmlunit rendertron prerender chrome-headless-shell cutycapt webkit2png wkhtmltopdf wkhtmltoimage";
+const APP: &str = "cfnetwork dalvik darwin applecoremedia exoplayer exoplayerlib exomedia androidxmedia3 stagefright \
+    avfoundation networkingextension itunes podcasts flipboard alamofire expo reactnative flutter ios android iphone \
+    ipad applewatch watchos vlc lavf quicktime nsplayer windows-media-player mpv kodi roku spotify";
+const PLAIN_BROWSER: &str = "lynx w3m elinks links dillo netsurf ncsa_mosaic mosaic ibrowse amigavoyager amaya opera \
+    ucweb offbyone uzbl surf retawq emacs-w3m aweb contiki cyberdog hotjava netscape docomo j-phone kddi softbank \
+    vodafone nokia samsung sonyericsson blackberry lg mot motorola sie sharp";
+
+static LEXICON: LazyLock<Index> = LazyLock::new(|| {
+    let lists = [
+        (BROWSER, Kinds::BROWSER),
+        (ENGINE, Kinds::ENGINE.with(Kinds::BROWSER)),
+        (PLATFORM, Kinds::PLATFORM),
+        (GENERIC, Kinds::GENERIC),
+        (LIBRARY, Kinds::LIBRARY),
+        (HEADLESS, Kinds::HEADLESS),
+        (APP, Kinds::APP),
+        (PLAIN_BROWSER, Kinds::PLAIN_BROWSER),
+    ];
+    let mut words: std::collections::BTreeMap<&[u8], Kinds> = std::collections::BTreeMap::new();
+    for (list, kind) in lists {
+        for word in list.split_ascii_whitespace() {
+            let kinds = words.entry(word.as_bytes()).or_default();
+            *kinds = kinds.with(kind);
+        }
+    }
+    Index::new(words.into_iter().map(|(word, kinds)| (word, kinds.0)))
+});
+
+/// What the word at `bytes[start..]`, whose hash is given, is.
+#[inline]
+pub(super) fn kinds(bytes: &[u8], start: usize, hash: WordHash) -> Kinds {
+    LEXICON
+        .with_first_word(hash)
+        .find(|name| name.ends(bytes, start) == Some(End::Whole))
+        .map_or(Kinds::default(), |name| Kinds(name.value))
+}
+
+/// What a product says it does, in a piece of one of its words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trade {
+    /// It crawls: nothing else calls itself so, even in a browser's header.
+    Crawls,
+    /// It fetches, checks or collects: enough where the header is no browser's.
+    Collects(Option<Category>),
+    /// It probes health, validates or delivers hooks.
+    Serves,
+}
+
+/// Pieces of words, and whether they count anywhere in a word.
+const STEMS: &[(&str, Trade)] = &[
+    ("crawl", Trade::Crawls),
+    ("spider", Trade::Crawls),
+    ("scrap", Trade::Crawls),
+    ("robot", Trade::Crawls),
+    ("bot", Trade::Crawls),
+    ("slurp", Trade::Crawls),
+    ("archiv", Trade::Collects(Some(Category::Archive))),
+    ("harvest", Trade::Collects(None)),
+    ("fetch", Trade::Collects(None)),
+    ("extract", Trade::Collects(None)),
+    ("collect", Trade::Collects(None)),
+    ("index", Trade::Collects(None)),
+    ("scan", Trade::Collects(None)),
+    ("check", Trade::Collects(Some(Category::Monitoring))),
+    ("monitor", Trade::Collects(Some(Category::Monitoring))),
+    ("uptime", Trade::Collects(Some(Category::Monitoring))),
+    ("validat", Trade::Collects(Some(Category::Monitoring))),
+    ("preview", Trade::Collects(Some(Category::Preview))),
+    ("unfurl", Trade::Collects(Some(Category::Preview))),
+    ("screenshot", Trade::Collects(Some(Category::Preview))),
+    ("thumb", Trade::Collects(Some(Category::Preview))),
+    ("rss", Trade::Collects(Some(Category::Feed))),
+    ("feed", Trade::Collects(Some(Category::Feed))),
+    ("podcast", Trade::Collects(Some(Category::Feed))),
+    ("subscriber", Trade::Collects(Some(Category::Feed))),
+    ("aggregat", Trade::Collects(Some(Category::Feed))),
+    ("sniff", Trade::Collects(None)),
+    ("parser", Trade::Collects(None)),
+    ("survey", Trade::Collects(Some(Category::Security))),
+    ("resolver", Trade::Collects(None)),
+    ("expander", Trade::Collects(None)),
+    ("unshort", Trade::Collects(None)),
+    ("searchengine", Trade::Collects(Some(Category::Search))),
+    ("webhook", Trade::Serves),
+    ("hookshot", Trade::Serves),
+    ("healthcheck", Trade::Serves),
+    ("health-check", Trade::Serves),
+    ("health_check", Trade::Serves),
+    ("health check", Trade::Serves),
+    ("healthz", Trade::Serves),
+    ("probe", Trade::Serves),
+    ("acme", Trade::Serves),
+    ("letsencrypt", Trade::Serves),
+    ("validation server", Trade::Serves),
+    ("domain validation", Trade::Serves),
+];
+
+static AUTOMATON: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    #[expect(clippy::expect_used, reason = "a few dozen short literals are far below the automaton's limits")]
+    AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .match_kind(MatchKind::LeftmostLongest)
+        .kind(Some(AhoCorasickKind::DFA))
+        .build(STEMS.iter().map(|(stem, _)| stem))
+        .expect("the list above")
+});
+
+/// What the words of `text` say it does, from left to right.
+pub(super) fn trades(text: &[u8]) -> impl Iterator<Item = Trade> {
+    AUTOMATON.find_iter(text).filter_map(move |hit| {
+        let (stem, trade) = STEMS.get(hit.pattern().as_usize())?;
+        let next = text.get(hit.end());
+        let after = text.get(hit.end() + 1);
+        // `Bot` is a syllable of many words: it counts at the end of one, or before a capital (`BotScanner`).
+        let ends = next.is_none_or(|next| !next.is_ascii_lowercase());
+        let plural = next == Some(&b's') && after.is_none_or(|after| !after.is_ascii_alphabetic());
+        let counts = match *stem {
+            "bot" | "robot" => ends || plural,
+            "acme" | "rss" | "probe" | "index" => {
+                hit.start() == 0 || !text[hit.start() - 1].is_ascii_lowercase() || ends
+            }
+            _ => true,
+        };
+        counts.then_some(*trade)
+    })
+}

@@ -1,0 +1,213 @@
+//! Whole, real headers and what they are recognised as: `tests/cases/headers.jsonl`.
+//!
+//! A case holds `ua`, `class` and `held` (whether `*` holds by the default rule), and where they matter `crawler`,
+//! `category`, `tokens`; `names` are the groups of a file, `group` the one of them the header obeys (null: none).
+
+use serde_json::Value;
+use tower_robots::agent::{Agent, Category, Class, Obeys, Recognizer, Registry};
+use tower_robots::rules::{Fallback, ProductToken, Reading, RobotsTxt};
+
+const CASES: &str = include_str!("../cases/headers.jsonl");
+
+/// Everyday and browser words that real files name, and that no person's browser may be held to.
+const HOSTILE_NAMES: &[&str] =
+    &["Mozilla", "bot", "Java", "Google", "Opera", "es", "008", "Code", "Spider", "LCC", "Titan", "Disco", "Chrome"];
+
+fn cases() -> impl Iterator<Item = Value> {
+    CASES.lines().filter(|line| !line.is_empty()).map(|line| serde_json::from_str(line).unwrap())
+}
+
+fn file(names: &[&str]) -> RobotsTxt {
+    let text: String = names.iter().map(|name| format!("User-agent: {name}\nDisallow: /\n\n")).collect();
+    RobotsTxt::parse(text.into_bytes())
+}
+
+fn recognizer(file: &RobotsTxt) -> Recognizer {
+    Recognizer::new(Registry::builtin().clone(), file)
+}
+
+/// The default rule of policy, in short.
+fn held(agent: &Agent) -> bool {
+    let exempt =
+        [Category::Infrastructure, Category::Monitoring, Category::Preview, Category::Feed, Category::UserFetch];
+    matches!(agent.class(), Class::Registered | Class::Declared)
+        && !agent.category().is_some_and(|category| exempt.contains(&category))
+        && agent.obeys_star() != Obeys::No
+}
+
+/// The name of the file, as written, whose group the header obeys.
+fn group(names: &[&str], header: &[u8]) -> Option<String> {
+    let file = file(names);
+    let registry = Registry::builtin();
+    let rules = file.compile_with(Reading::Standard, |name| registry.stands_for(name.value()));
+    let agent = recognizer(&file).identify(header);
+    let selection = rules.select(agent.tokens(), Fallback::Nothing);
+    if !selection.applies() {
+        return None;
+    }
+    let verdict = selection.verdict(&tower_robots::rules::RequestPath::new(b"/"));
+    let name = verdict.group()?.names().next()?;
+    Some(String::from_utf8_lossy(name.value()).into_owned())
+}
+
+#[test]
+fn whole_headers_are_recognised() {
+    let nobody = recognizer(&file(&[]));
+    let mut failures = Vec::new();
+    for case in cases() {
+        let ua = case["ua"].as_str().unwrap();
+        let agent = nobody.identify(ua.as_bytes());
+        let mut expect = |what: &str, got: Value| {
+            let want = &case[what];
+            if case.get(what).is_some() && *want != got {
+                failures.push(format!("{ua}\n    {what}: {got}, not {want}"));
+            }
+        };
+        expect("class", agent.class().as_str().into());
+        expect("held", held(&agent).into());
+        expect("crawler", agent.crawler().into());
+        expect("category", agent.category().map(Category::as_str).into());
+        expect("tokens", agent.tokens().iter().map(ToString::to_string).collect::<Vec<_>>().into());
+        if let Some(names) = case["names"].as_array() {
+            let names: Vec<_> = names.iter().map(|name| name.as_str().unwrap()).collect();
+            expect("group", group(&names, ua.as_bytes()).into());
+        }
+    }
+    assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn no_browser_or_app_obeys_a_group_of_everyday_words() {
+    for case in cases().filter(|case| matches!(case["class"].as_str(), Some("browser" | "app"))) {
+        let ua = case["ua"].as_str().unwrap();
+        assert_eq!(group(HOSTILE_NAMES, ua.as_bytes()), None, "{ua}");
+    }
+}
+
+#[test]
+fn oddities_are_no_way_past_a_group() {
+    let plain = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0 Safari/537.36";
+    let mut odd: Vec<Vec<u8>> = vec![
+        b"ExampleBot/1.0".to_vec(),
+        b"EXAMPLEBOT".to_vec(),
+        b"\tExampleBot\t/1.0\t".to_vec(),
+        b"\xffExampleBot\xff/1.0".to_vec(),
+        b"ExampleBot\x80".to_vec(),
+        b"Ex\x80ample ExampleBot/1.0".to_vec(),
+        b"Mozilla/5.0 (compatible;ExampleBot/1.0;+http://example.com/)".to_vec(),
+        b"Mozilla/5.0+(compatible;+ExampleBot/1.0;++http://example.com/)".to_vec(),
+        b"[ExampleBot/1.0".to_vec(),
+        b"[ExampleBot/1.0]".to_vec(),
+        b"((((ExampleBot/1.0".to_vec(),
+        b"))))ExampleBot/1.0".to_vec(),
+        b"\"ExampleBot/1.0\"".to_vec(),
+        b"_ExampleBot_".to_vec(),
+        b"ExampleBot.".to_vec(),
+        b"http://example.com/,ExampleBot/1.0".to_vec(),
+        format!("{plain} ExampleBot/1.0").into_bytes(),
+        format!("{plain} (compatible; ExampleBot/1.0; \u{e9})").into_bytes(),
+    ];
+    for filler in ["x", "x ", "(", ")", ";", "[", "/", "@", ".", "-", "like x ", "x@x.y ", "http://x "] {
+        odd.push(format!("{} ExampleBot/1.0", filler.repeat(7 * 1024 / filler.len())).into_bytes());
+    }
+    for name in ["ExampleBot", "GPTBot"] {
+        for header in &odd {
+            let header = replace(header, b"ExampleBot", name.as_bytes());
+            let shown = String::from_utf8_lossy(&header[header.len().saturating_sub(90)..]).into_owned();
+            assert_eq!(group(&[name], &header).as_deref(), Some(name), "{shown}");
+        }
+    }
+}
+
+fn replace(header: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let lower = header.to_ascii_lowercase();
+    let from_lower = from.to_ascii_lowercase();
+    match lower.windows(from.len()).position(|window| window == from_lower) {
+        Some(at) => [&header[..at], to, &header[at + from.len()..]].concat(),
+        None => header.to_vec(),
+    }
+}
+
+#[test]
+fn cost_stays_linear() {
+    let recognizer = recognizer(&file(&["ExampleBot", "foo", "a-a", "Sogou web spider", "Daum"]));
+    let time = |bytes: usize, unit: &str| {
+        let header = unit.repeat(bytes / unit.len());
+        (0..3)
+            .map(|_| {
+                let start = std::time::Instant::now();
+                std::hint::black_box(recognizer.identify(header.as_bytes()));
+                start.elapsed()
+            })
+            .min()
+            .unwrap()
+    };
+    for unit in [
+        "x",
+        "a-",
+        "a.",
+        "(",
+        "[",
+        "[]",
+        "@",
+        "x+x@",
+        "x@x.y",
+        "http://",
+        "Daum ",
+        "Pinterest ",
+        "foo....",
+        "sogou ",
+        "like ",
+        "compatible with ",
+        "bot ",
+        "x/",
+        "x/1 ",
+        ";",
+        "-",
+        "Mozilla/5.0 ",
+        "(x;Android;",
+    ] {
+        let (small, large) = (time(16 << 10, unit), time(256 << 10, unit));
+        assert!(large < small * 16 * 8 + std::time::Duration::from_millis(20), "{unit:?}: {small:?}, {large:?}");
+    }
+}
+
+#[test]
+fn many_files_share_the_registry() {
+    // Not a measure of octets, but of what they hang on: names the registry finds are not kept again.
+    let names: Vec<String> = (0..10).map(|n| format!("ExampleBot{n}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let file = file(&names);
+    let many: Vec<_> = (0..1000).map(|_| recognizer(&file)).collect();
+    assert!(many.iter().all(|one| std::sync::Arc::ptr_eq(one.registry(), Registry::builtin())));
+}
+
+#[test]
+fn every_example_of_the_registry_is_recognised_as_its_crawler() {
+    let nobody = recognizer(&file(&[]));
+    let failures: Vec<_> = Registry::builtin()
+        .crawlers()
+        .flat_map(|crawler| crawler.examples().map(move |example| (crawler.name(), example)))
+        .filter_map(|(name, example)| {
+            let agent = nobody.identify(example.as_bytes());
+            (agent.crawler() != Some(name))
+                .then(|| format!("{name}: {:?} {:?}\n    {example}", agent.class(), agent.crawler()))
+        })
+        .collect();
+    assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn names_stand_for_what_crawlers_read() {
+    let registry = Registry::builtin();
+    let stands_for =
+        |name: &str| registry.stands_for(name.as_bytes()).iter().map(ProductToken::to_string).collect::<Vec<_>>();
+    assert_eq!(stands_for("Googlebot 2.1"), ["googlebot"]);
+    assert_eq!(stands_for("Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"), ["googlebot"]);
+    assert_eq!(stands_for("Mozilla/4.0 (compatible; BullsEye; Windows 95)"), ["bullseye"]);
+    for name in
+        ["Googlebot", "MJ12bot", "008", "es", "Mozilla/4.0 (compatible; MSIE 4.0; Windows 95)", "mozilla/5", "java"]
+    {
+        assert!(stands_for(name).is_empty(), "{name}: {:?}", stands_for(name));
+    }
+}
