@@ -42,6 +42,9 @@ mod tests {
         assert_eq!(status("GPTBot/1.2", "/robots.txt").await, StatusCode::OK);
         assert_eq!(status("GPTBot/1.2", "/drafts/x").await, StatusCode::FORBIDDEN);
         assert_eq!(status("GPTBot/1.2", "/").await, StatusCode::OK);
-        assert_eq!(status("Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0", "/drafts/x").await, StatusCode::OK);
+        assert_eq!(
+            status("Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0", "/drafts/x").await,
+            StatusCode::OK
+        );
     }
 }

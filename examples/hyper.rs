@@ -52,7 +52,8 @@ mod tests {
         tokio::spawn(async move { super::serve(listener).await.map_err(|error| error.to_string()) });
         for (path, want) in [("/drafts/x", "HTTP/1.1 403"), ("/", "HTTP/1.1 200"), ("/robots.txt", "HTTP/1.1 200")] {
             let mut stream = tokio::net::TcpStream::connect(address).await.expect("connected");
-            let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: GPTBot\r\nConnection: close\r\n\r\n");
+            let request =
+                format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: GPTBot\r\nConnection: close\r\n\r\n");
             stream.write_all(request.as_bytes()).await.expect("written");
             let mut answer = String::new();
             stream.read_to_string(&mut answer).await.expect("read");

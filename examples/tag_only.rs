@@ -11,7 +11,9 @@ use tower_robots::source::{LiveRobots, Rejection};
 
 async fn page(record: Option<Extension<Record>>) -> String {
     match record {
-        Some(Extension(record)) => format!("a summary for {}, whom line {} asks to stay away\n", record.agent(), record.line()),
+        Some(Extension(record)) => {
+            format!("a summary for {}, whom line {} asks to stay away\n", record.agent(), record.line())
+        }
         None => "the whole draft\n".to_owned(),
     }
 }

@@ -1,12 +1,12 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-pub mod rules;
 pub mod agent;
 pub mod check;
-pub mod policy;
-#[cfg(feature = "live")]
-pub mod source;
+pub mod docs;
 #[cfg(feature = "layer")]
 pub mod layer;
-pub mod docs;
+pub mod policy;
+pub mod rules;
+#[cfg(feature = "live")]
+pub mod source;

@@ -45,7 +45,8 @@ impl Settings {
         let target = asked.target.path_and_query().map_or("/", |target| target.as_str());
         let path = RequestPath::new(target.as_bytes());
         if path.is_robots_txt() {
-            return robots_txt::serve(snapshot, asked).map_or(Answer::Pass, |response| Answer::Respond(response.into()));
+            return robots_txt::serve(snapshot, asked)
+                .map_or(Answer::Pass, |response| Answer::Respond(response.into()));
         }
         let Some(content) = snapshot.content() else { return Answer::Pass };
         let facts = Facts::new(asked.method.as_str(), &path);

@@ -20,22 +20,21 @@ pub struct RobotsLayer {
 
 type TargetFrom = Arc<dyn for<'e> Fn(&'e Extensions) -> Option<&'e Uri> + Send + Sync>;
 type Observer = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
-type RefuseWith = Arc<dyn Fn(&Refusal<'_>) -> Response<Bytes> + Send + Sync>;
+pub(super) type RefuseWith = dyn Fn(&Refusal<'_>) -> Response<Bytes> + Send + Sync;
 
 #[derive(Clone)]
 pub(super) struct Settings {
     pub(super) sites: Sites,
     pub(super) target_from: Option<TargetFrom>,
     pub(super) observers: Vec<Observer>,
-    pub(super) refuse_with: Option<RefuseWith>,
+    pub(super) refuse_with: Option<Arc<RefuseWith>>,
 }
 
 impl RobotsLayer {
     /// A layer for one site ([`LiveRobots`](crate::source::LiveRobots)) or for several by host ([`Sites`]).
     #[must_use]
     pub fn new(sites: impl Into<Sites>) -> Self {
-        let settings =
-            Settings { sites: sites.into(), target_from: None, observers: Vec::new(), refuse_with: None };
+        let settings = Settings { sites: sites.into(), target_from: None, observers: Vec::new(), refuse_with: None };
         Self { settings: Arc::new(settings) }
     }
 

@@ -43,16 +43,17 @@
 //! # }
 //! ```
 
-mod layer;
-mod service;
-mod future;
 mod body;
 mod enforce;
-mod robots_txt;
-mod refusal;
-mod record;
-mod tag;
 mod event;
+mod future;
+#[expect(clippy::module_inception, reason = "as in every Tower middleware: the layer, its service, its future")]
+mod layer;
+mod record;
+mod refusal;
+mod robots_txt;
+mod service;
+mod tag;
 
 pub use self::body::ResponseBody;
 pub use self::event::Event;

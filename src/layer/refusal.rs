@@ -7,6 +7,7 @@ use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, 
 use http::{Method, Response, StatusCode};
 
 use super::enforce::Asked;
+use super::layer::RefuseWith;
 use super::record::Record;
 
 /// A request about to be refused, for [`RobotsLayer::refuse_with`](super::RobotsLayer::refuse_with).
@@ -65,7 +66,7 @@ impl<'a> Refusal<'a> {
         response
     }
 
-    pub(super) fn respond(&self, custom: Option<&(dyn Fn(&Refusal<'_>) -> Response<Bytes> + Send + Sync)>) -> Response<Bytes> {
+    pub(super) fn respond(&self, custom: Option<&RefuseWith>) -> Response<Bytes> {
         let mut response = custom.map_or_else(|| self.response(), |custom| custom(self));
         let headers = response.headers_mut();
         headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
@@ -81,11 +82,11 @@ impl<'a> Refusal<'a> {
 
     /// Only an explicit wish counts: `*/*` is what every crawler sends.
     fn wants_json(&self) -> bool {
-        let types = self.headers.get_all(ACCEPT).into_iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
-        types
-            .filter_map(|range| range.split(|byte| *byte == b';').next())
-            .map(<[u8]>::trim_ascii)
-            .any(|range| [&b"application/problem+json"[..], b"application/json"].iter().any(|json| range.eq_ignore_ascii_case(json)))
+        let types =
+            self.headers.get_all(ACCEPT).into_iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+        types.filter_map(|range| range.split(|byte| *byte == b';').next()).map(<[u8]>::trim_ascii).any(|range| {
+            [&b"application/problem+json"[..], b"application/json"].iter().any(|json| range.eq_ignore_ascii_case(json))
+        })
     }
 
     fn text(&self) -> String {

@@ -58,7 +58,10 @@ fn is_unchanged(content: &Content, asked: &HeaderMap) -> bool {
             let tag = tag.trim_ascii();
             tag == b"*" || tag.strip_prefix(b"W/").unwrap_or(tag) == &content.etag()[..]
         };
-        return asked.get_all(IF_NONE_MATCH).into_iter().any(|tags| tags.as_bytes().split(|byte| *byte == b',').any(same));
+        return asked
+            .get_all(IF_NONE_MATCH)
+            .into_iter()
+            .any(|tags| tags.as_bytes().split(|byte| *byte == b',').any(same));
     }
     let Some((modified, _)) = content.modified() else { return false };
     let since = asked.get(IF_MODIFIED_SINCE).and_then(|since| since.to_str().ok());
@@ -81,7 +84,8 @@ fn plain(status: StatusCode, (name, value): (HeaderName, HeaderValue)) -> Respon
 
 fn cache_control(max_age: Duration) -> HeaderValue {
     // Digits and ASCII words are a field value.
-    HeaderValue::try_from(format!("public, max-age={}", max_age.as_secs())).unwrap_or(HeaderValue::from_static("public"))
+    HeaderValue::try_from(format!("public, max-age={}", max_age.as_secs()))
+        .unwrap_or(HeaderValue::from_static("public"))
 }
 
 /// Validators are made from hex digits or a formatted date, so they are field values.

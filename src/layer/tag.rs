@@ -23,7 +23,8 @@ pub(super) fn mark(headers: &mut HeaderMap, record: &Record) {
     headers.insert(ROBOTS_VERDICT, value(record));
     let names_ours = |value: &HeaderValue| options(value).any(|option| option.eq_ignore_ascii_case(b"robots-verdict"));
     if headers.get_all(CONNECTION).into_iter().any(names_ours) {
-        let kept: Vec<_> = headers.get_all(CONNECTION).into_iter().filter(|value| !names_ours(value)).cloned().collect();
+        let kept: Vec<_> =
+            headers.get_all(CONNECTION).into_iter().filter(|value| !names_ours(value)).cloned().collect();
         headers.remove(CONNECTION);
         for value in kept {
             headers.append(CONNECTION, value);

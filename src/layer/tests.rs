@@ -11,7 +11,8 @@ use crate::policy::{Action, Mode, Policy, Reason};
 use crate::source::{HostMap, LiveRobots, Sites, WhenMissing};
 
 const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
-const GPTBOT: &str = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)";
+const GPTBOT: &str =
+    "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)";
 const FILE: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
 
 type Body = Full<Bytes>;
@@ -25,7 +26,9 @@ async fn app(request: Request<Body>) -> Result<Response<Body>, Infallible> {
     let mut response = Response::new(Full::from("app"));
     for name in ["robots-verdict", "robots_verdict", "connection"] {
         for value in request.headers().get_all(name) {
-            response.headers_mut().append(http::HeaderName::try_from(format!("saw-{name}")).expect("a name"), value.clone());
+            response
+                .headers_mut()
+                .append(http::HeaderName::try_from(format!("saw-{name}")).expect("a name"), value.clone());
         }
     }
     if let Some(record) = request.extensions().get::<Record>() {
@@ -97,19 +100,12 @@ async fn a_refused_head_has_the_fields_and_no_body() {
 
 #[tokio::test]
 async fn nothing_from_the_client_reaches_a_refusal_unescaped() {
-    let file = "User-agent: Evil\x1b[31mBot\nDisallow: /\n";
+    let file = "User-agent: Evil\x1b[31mBot\nUser-agent: GPTBot\nDisallow: /\n";
     let live = LiveRobots::inline(file).policy(Policy::builder().mode(Mode::Refuse).build()).open().expect("open");
-    let mut request = get("/<script>", "Evil\x1b[31mBot/1.0");
-    request = match http::HeaderValue::from_bytes(b"<b>\"x\"</b>") {
-        Ok(id) => {
-            request.headers_mut().insert("x-request-id", id);
-            request
-        }
-        Err(_) => request,
-    };
-    // A field value cannot hold the escape octet, so the header is the nearest a client can send.
-    request.headers_mut().insert("user-agent", http::HeaderValue::from_static("GPTBot"));
+    let mut request = get("/%3Cscript%3E", "GPTBot");
+    request.headers_mut().insert("x-request-id", http::HeaderValue::from_static("<b>\"x\"</b>"));
     let response = ask(RobotsLayer::new(live), request).await;
+    assert_eq!(response.status(), StatusCode::FORBIDDEN);
     let body = text(response).await;
     assert!(!body.contains('\x1b') && !body.contains("<b>"), "{body}");
 }
@@ -179,7 +175,11 @@ async fn an_odd_octet_does_not_let_a_crawler_through() {
     for agent in [&b"GPTBot/1.2 \xff"[..], b"\xe9 GPTBot/1.2", b"GPTBot/1.2\t"] {
         let mut request = get("/drafts/x", "x");
         request.headers_mut().insert("user-agent", http::HeaderValue::from_bytes(agent).expect("a value"));
-        assert_eq!(ask(RobotsLayer::new(live(Mode::Refuse)), request).await.status(), StatusCode::FORBIDDEN, "{agent:?}");
+        assert_eq!(
+            ask(RobotsLayer::new(live(Mode::Refuse)), request).await.status(),
+            StatusCode::FORBIDDEN,
+            "{agent:?}"
+        );
     }
 }
 
@@ -249,7 +249,9 @@ async fn last_modified_counts_only_without_an_entity_tag() {
 
 #[tokio::test]
 async fn with_nothing_known_nothing_is_enforced() {
-    for (when, status) in [(WhenMissing::Unavailable, StatusCode::SERVICE_UNAVAILABLE), (WhenMissing::Relay, StatusCode::OK)] {
+    for (when, status) in
+        [(WhenMissing::Unavailable, StatusCode::SERVICE_UNAVAILABLE), (WhenMissing::Relay, StatusCode::OK)]
+    {
         let policy = Policy::builder().mode(Mode::Refuse).build();
         let live = LiveRobots::file("/nonexistent/robots.txt").policy(policy).when_missing(when).open().expect("open");
         let layer = RobotsLayer::new(live);

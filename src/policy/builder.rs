@@ -1,10 +1,10 @@
 //! Putting a policy together.
 
+use super::Policy;
 use super::exempt::Exemptions;
 use super::mode::Mode;
 use super::overrides::Override;
 use super::scope::{Star, StarScope};
-use super::Policy;
 use crate::agent::Category;
 
 /// Builds a [`Policy`].
@@ -71,11 +71,6 @@ impl PolicyBuilder {
     /// The policy.
     #[must_use]
     pub fn build(self) -> Policy {
-        Policy {
-            mode: self.mode,
-            star: self.star,
-            exempt: Exemptions::new(self.exempt),
-            overrides: self.overrides,
-        }
+        Policy { mode: self.mode, star: self.star, exempt: Exemptions::new(self.exempt), overrides: self.overrides }
     }
 }

@@ -17,7 +17,6 @@ impl Exemptions {
 
     /// Every form has to be exempt: `/.well-known/..%2fprivate/x` is `/private/x` to some servers.
     pub(super) fn covers(&self, path: &RequestPath<'_>) -> bool {
-        path.is_robots_txt()
-            || path.forms().all(|(_, form)| self.patterns.iter().any(|pattern| pattern.matches(form)))
+        path.is_robots_txt() || path.forms().all(|(_, form)| self.patterns.iter().any(|pattern| pattern.matches(form)))
     }
 }

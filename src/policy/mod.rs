@@ -4,12 +4,12 @@
 //! ([`RuleSet`](crate::rules::RuleSet)) and what the operator wants ([`Policy`]). It is pure: no HTTP types, no I/O, no
 //! clock. Of several agents (a repeated header) the strictest decision counts.
 
-mod mode;
-mod scope;
-mod exempt;
-mod overrides;
-mod decision;
 mod builder;
+mod decision;
+mod exempt;
+mod mode;
+mod overrides;
+mod scope;
 
 pub use self::builder::PolicyBuilder;
 pub use self::decision::{Action, Decision, Facts, Reason};
@@ -33,7 +33,6 @@ pub struct Policy {
 
 impl Policy {
     /// Starts from the defaults, which each method of the builder names.
-    #[must_use]
     pub fn builder() -> PolicyBuilder {
         PolicyBuilder::default()
     }

@@ -64,7 +64,7 @@ impl<T> HostMap<T> {
         let name = normal(pattern);
         let (map, name) = match name.strip_prefix("*.") {
             Some(below) => (&mut self.wildcard, below),
-            None if name == "*" => {
+            None if pattern == "*" => {
                 return match self.any.replace(value) {
                     None => Ok(()),
                     Some(_) => error(Fault::Repeated),
@@ -126,7 +126,11 @@ impl fmt::Display for HostPatternError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.fault {
             Fault::Malformed => {
-                write!(f, "{:?} is not a host: write a name such as \"example.com\", \"*.example.com\" or \"*\"", self.pattern)
+                write!(
+                    f,
+                    "{:?} is not a host: write a name such as \"example.com\", \"*.example.com\" or \"*\"",
+                    self.pattern
+                )
             }
             Fault::Repeated => write!(f, "{:?} stands here twice: a host belongs to one site", self.pattern),
         }
@@ -166,17 +170,15 @@ impl From<HostMap<LiveRobots>> for Sites {
 /// Lower case, without a trailing dot; borrows what is so already.
 fn normal(host: &str) -> Cow<'_, str> {
     let host = host.strip_suffix('.').unwrap_or(host);
-    if host.bytes().any(|byte| byte.is_ascii_uppercase()) {
-        host.to_ascii_lowercase().into()
-    } else {
-        host.into()
-    }
+    if host.bytes().any(|byte| byte.is_ascii_uppercase()) { host.to_ascii_lowercase().into() } else { host.into() }
 }
 
 fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         // The colons inside `[::1]` part no port.
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !(name.contains(':') && !name.ends_with(']')) => {
+        Some((name, port))
+            if (name.ends_with(']') || !name.contains(':')) && port.bytes().all(|byte| byte.is_ascii_digit()) =>
+        {
             name
         }
         _ => host,
@@ -202,9 +204,14 @@ mod tests {
     #[test]
     fn exact_before_longest_wildcard_before_any() {
         let mut hosts = HostMap::new();
-        for (pattern, value) in
-            [("a.example.com", 1), ("*.example.com", 2), ("*.b.example.com", 3), ("*", 4), ("[::1]", 5), ("127.0.0.1:81", 6)]
-        {
+        for (pattern, value) in [
+            ("a.example.com", 1),
+            ("*.example.com", 2),
+            ("*.b.example.com", 3),
+            ("*", 4),
+            ("[::1]", 5),
+            ("127.0.0.1:81", 6),
+        ] {
             hosts.insert(pattern, value).expect("a host");
         }
         for (host, value) in [

@@ -258,7 +258,10 @@ impl LiveBuilder {
 
 impl fmt::Debug for LiveBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LiveBuilder").field("source", &self.source).field("policy", &self.policy).finish_non_exhaustive()
+        f.debug_struct("LiveBuilder")
+            .field("source", &self.source)
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
     }
 }
 
@@ -326,8 +329,7 @@ impl Shared {
     fn publish(&self, content: Content) -> Outcome {
         let hash = content.hash();
         let policy = self.current.load().policy().clone();
-        let next =
-            Snapshot::new(Some(Arc::new(content)), policy, self.settings.max_age, self.settings.when_missing);
+        let next = Snapshot::new(Some(Arc::new(content)), policy, self.settings.max_age, self.settings.when_missing);
         self.current.store(Arc::new(next));
         Outcome::Published(hash)
     }

@@ -6,13 +6,13 @@
 //!
 //! This room reads files; it serves nothing.
 
-mod hash;
 mod file;
-mod rejection;
-mod snapshot;
-mod reload;
-mod live;
+mod hash;
 mod hosts;
+mod live;
+mod rejection;
+mod reload;
+mod snapshot;
 #[cfg(feature = "watch")]
 mod watch;
 

@@ -102,7 +102,9 @@ impl fmt::Display for Rejection {
             RejectionKind::Missing => f.write_str("there is no such file"),
             RejectionKind::Unreadable => f.write_str("the file cannot be read"),
             RejectionKind::NotAFile => f.write_str("this is not a regular file"),
-            RejectionKind::TooLarge => write!(f, "the file is larger than {} MiB; crawlers read 500 KiB", MAX_FILE >> 20),
+            RejectionKind::TooLarge => {
+                write!(f, "the file is larger than {} MiB; crawlers read 500 KiB", MAX_FILE >> 20)
+            }
             RejectionKind::Empty => f.write_str(
                 "the file is empty, as a truncated one would be: to restrict nothing, let it hold a comment line",
             ),

@@ -82,7 +82,12 @@ impl Snapshot {
 }
 
 impl Content {
-    pub(super) fn new(bytes: Arc<[u8]>, modified: Option<SystemTime>, reading: Reading, registry: &Arc<Registry>) -> Self {
+    pub(super) fn new(
+        bytes: Arc<[u8]>,
+        modified: Option<SystemTime>,
+        reading: Reading,
+        registry: &Arc<Registry>,
+    ) -> Self {
         let robots = RobotsTxt::parse(bytes.clone());
         let rules = robots.compile_with(reading, |name| registry.stands_for(name.value()));
         let hash = Hash::of(&bytes);
@@ -90,7 +95,7 @@ impl Content {
         let modified = modified.map(|modified| modified.min(SystemTime::now()));
         Self {
             recognizer: Recognizer::new(registry.clone(), &robots),
-            report: check::check(&robots),
+            report: check::check(&robots, &check::Options::new()),
             hash,
             etag: format!("\"{}\"", hash.short()).into(),
             modified: modified.map(|modified| (modified, httpdate::fmt_http_date(modified).into())),

@@ -184,7 +184,10 @@ impl Armed {
             match watcher.watch(&folder.path, RecursiveMode::NonRecursive) {
                 Ok(()) => self.folders.push(folder),
                 Err(error) => {
-                    result = Err(format!("{}: no file events, changes are found by polling: {error}", folder.path.display()));
+                    result = Err(format!(
+                        "{}: no file events, changes are found by polling: {error}",
+                        folder.path.display()
+                    ));
                 }
             }
         }

@@ -192,7 +192,10 @@ impl Entry<'_> {
             }
         }
         if let Some(message) = &self.message {
-            let printable: String = message.chars().flat_map(|char| if char.is_control() { char.escape_debug().collect::<Vec<_>>() } else { vec![char] }).collect();
+            let printable: String = message
+                .chars()
+                .flat_map(|char| if char.is_control() { char.escape_debug().collect::<Vec<_>>() } else { vec![char] })
+                .collect();
             let _ = write!(out, ": {printable}");
         }
         out
@@ -229,9 +232,11 @@ mod tests {
 
     #[test]
     fn addresses_are_truncated_unless_asked_for() {
-        for (address, want) in
-            [("192.0.2.77", "192.0.2.0/24"), ("2001:db8:1:2::9", "2001:db8:1::/48"), ("::ffff:192.0.2.77", "192.0.2.0/24")]
-        {
+        for (address, want) in [
+            ("192.0.2.77", "192.0.2.0/24"),
+            ("2001:db8:1:2::9", "2001:db8:1::/48"),
+            ("::ffff:192.0.2.77", "192.0.2.0/24"),
+        ] {
             let address: IpAddr = address.parse().expect("an address");
             assert_eq!(log(QueryLogging::Keep, AddressLogging::Truncate).address(address).as_deref(), Some(want));
             assert_eq!(log(QueryLogging::Keep, AddressLogging::Drop).address(address), None);

@@ -3,15 +3,15 @@
 //! Uses the library's public API only. `edge` and `upstream` speak HTTP and know nothing of robots.txt; `serve` puts the
 //! layer between them; `check` and `explain` are for whoever edits the file.
 
+mod check;
 mod cli;
 mod config;
-mod log;
 mod edge;
-mod upstream;
-mod serve;
-mod check;
-mod render;
 mod explain;
+mod log;
+mod render;
+mod serve;
+mod upstream;
 
 use std::process::ExitCode;
 

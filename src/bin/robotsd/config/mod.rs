@@ -5,8 +5,8 @@
 
 mod error;
 mod file;
-mod values;
 mod resolve;
+mod values;
 
 pub(crate) use self::error::ConfigError;
 pub(crate) use self::file::{AddressLogging, LogFormat, LogSettings, QueryLogging};

@@ -73,7 +73,10 @@ fn resolve_site(
     let backend = match (&site.upstreams, &site.root) {
         (Some(upstreams), None) => {
             if upstreams.is_empty() {
-                return Err(Fault::new(span, "upstreams is empty: name at least one, such as \"http://127.0.0.1:3000\""));
+                return Err(Fault::new(
+                    span,
+                    "upstreams is empty: name at least one, such as \"http://127.0.0.1:3000\"",
+                ));
             }
             for address in upstreams {
                 upstream::parse_address(address.get_ref()).map_err(|message| Fault::new(address.span(), message))?;
@@ -83,7 +86,8 @@ fn resolve_site(
         (None, Some(root)) => {
             let path = folder.join(root.get_ref());
             if !path.is_dir() {
-                let message = format!("{:?} is not a folder: root names the folder of static files", path.display().to_string());
+                let message =
+                    format!("{:?} is not a folder: root names the folder of static files", path.display().to_string());
                 return Err(Fault::new(root.span(), message));
             }
             Backend::Files(path)
@@ -99,7 +103,10 @@ fn resolve_site(
         }
     };
     if site.robots.max_age.get_ref().0 > MAX_AGE {
-        return Err(Fault::new(site.robots.max_age.span(), "max_age is longer than crawlers may keep a robots.txt, \"24h\""));
+        return Err(Fault::new(
+            site.robots.max_age.span(),
+            "max_age is longer than crawlers may keep a robots.txt, \"24h\"",
+        ));
     }
     let robots = resolve_source(site, &backend, folder)?;
     Ok(Site {
@@ -128,7 +135,8 @@ fn resolve_source(site: &file::Site, backend: &Backend, folder: &Path) -> Result
         (RobotsSource::File, Some(path), None, _) => Ok(Source::File(folder.join(path.get_ref()))),
         (RobotsSource::File, None, None, Backend::Files(root)) => Ok(Source::File(root.join("robots.txt"))),
         (RobotsSource::File, None, None, Backend::Upstreams(_)) => {
-            let message = format!("the site {:?} has no robots.txt: write [site.robots] with path = \"…\"", site.name.get_ref());
+            let message =
+                format!("the site {:?} has no robots.txt: write [site.robots] with path = \"…\"", site.name.get_ref());
             Err(Fault::new(site.name.span(), message))
         }
         (RobotsSource::File, _, Some(text), _) => Err(Fault::new(text.span(), "text goes with source = \"inline\"")),
@@ -142,9 +150,8 @@ fn resolve_source(site: &file::Site, backend: &Backend, folder: &Path) -> Result
 }
 
 fn resolve_policy(file: &ConfigFile, site: &file::Site) -> Result<Policy, Fault> {
-    let mut policy: PolicyBuilder = Policy::builder()
-        .mode(site.enforcement.mode.unwrap_or(file.mode))
-        .star_scope(file.agents.star_scope);
+    let mut policy: PolicyBuilder =
+        Policy::builder().mode(site.enforcement.mode.unwrap_or(file.mode)).star_scope(file.agents.star_scope);
     if let Some(methods) = &file.agents.star_methods {
         policy = policy.star_methods(methods);
     }

@@ -27,7 +27,8 @@ impl<'de> Deserialize<'de> for Span {
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Span, E> {
-                let wrong = |_| E::custom(format!("{text:?} is not a length of time: write one such as \"10s\" or \"1h 30m\""));
+                let wrong =
+                    |_| E::custom(format!("{text:?} is not a length of time: write one such as \"10s\" or \"1h 30m\""));
                 humantime::parse_duration(text).map(Span).map_err(wrong)
             }
         }

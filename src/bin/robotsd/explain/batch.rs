@@ -84,7 +84,8 @@ pub(super) fn run(questions: impl Read, mut answers: impl Write) -> io::Result<(
 }
 
 fn answer(shelf: &mut Shelf, line: &[u8], answers: &mut impl Write) -> io::Result<()> {
-    let failed = |answers: &mut _, id: &Value, error: String| Ok(serde_json::to_writer(answers, &Failed { id, error })?);
+    let failed =
+        |answers: &mut _, id: &Value, error: String| Ok(serde_json::to_writer(answers, &Failed { id, error })?);
     let question: Question = match serde_json::from_slice(line) {
         Ok(question) => question,
         Err(error) => {
@@ -187,7 +188,9 @@ impl Origin {
     fn bytes(&self) -> Result<Vec<u8>, String> {
         match self {
             Self::Path(path) => std::fs::read(path).map_err(|error| format!("{path}: {error}")),
-            Self::Base64(text) => BASE64.decode(text).map_err(|error| format!("\"robots_base64\" is not base64: {error}")),
+            Self::Base64(text) => {
+                BASE64.decode(text).map_err(|error| format!("\"robots_base64\" is not base64: {error}"))
+            }
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use tower_robots::agent::{Agent, Recognizer, Registry};
 use tower_robots::policy::{Decision, Facts, Policy, Reason};
-use tower_robots::rules::{Access, Fallback, PathForm, ProductToken, Reading, RequestPath, RobotsTxt, RuleSet, Verdict};
+use tower_robots::rules::{
+    Access, Fallback, PathForm, ProductToken, Reading, RequestPath, RobotsTxt, RuleSet, Verdict,
+};
 
 /// A compiled robots.txt with the recogniser that goes with it.
 #[derive(Debug)]
