@@ -1,0 +1,123 @@
+//! What a connection is doing, so that its deadline is known without a timer a request.
+//!
+//! The stream says when bytes arrive, the service when requests begin and end, and the driver of the connection asks
+//! for the deadline whenever it wakes. hyper's own header timer is not used: it is off until a first byte has decided
+//! the protocol, it also ends idle kept-alive connections, and it costs a timer for every request.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::limits::Limits;
+use super::tunnel::Pending;
+
+/// The state of one connection, shared by its stream, its service and its driver.
+#[derive(Debug)]
+pub(super) struct Activity {
+    opened: Instant,
+    first_byte: Duration,
+    header_read: Duration,
+    keep_alive: Duration,
+    /// The phase in the lowest two bits, the millisecond it began (counted from `opened`) above them.
+    phase: AtomicU64,
+    /// Requests being answered. While there are any, the phase does not count.
+    in_flight: AtomicUsize,
+    http2: AtomicBool,
+    tunnel: Mutex<Option<Pending>>,
+}
+
+/// Nothing has been read yet.
+const SILENT: u64 = 0;
+/// Some bytes of a request head have been read.
+const HEAD: u64 = 1;
+/// A request has been answered.
+const BETWEEN: u64 = 2;
+
+impl Activity {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self {
+            opened: Instant::now(),
+            first_byte: limits.first_byte,
+            header_read: limits.header_read,
+            keep_alive: limits.keep_alive,
+            phase: AtomicU64::new(SILENT),
+            in_flight: AtomicUsize::new(0),
+            http2: AtomicBool::new(false),
+            tunnel: Mutex::new(None),
+        }
+    }
+
+    /// Bytes came from the client.
+    pub(super) fn bytes_read(&self) {
+        if self.in_flight.load(Ordering::Relaxed) > 0 {
+            return;
+        }
+        match self.phase.load(Ordering::Relaxed) & 3 {
+            SILENT => self.enter(HEAD),
+            // On HTTP/2 these may be a ping or a window update; a connection without streams has the longer deadline.
+            BETWEEN if !self.is_http2() => self.enter(HEAD),
+            _ => {}
+        }
+    }
+
+    /// A request is complete as far as its head goes; the returned guard ends it.
+    pub(super) fn begin(self: &Arc<Self>, http2: bool) -> Exchange {
+        if http2 {
+            self.http2.store(true, Ordering::Relaxed);
+        }
+        self.in_flight.fetch_add(1, Ordering::AcqRel);
+        Exchange(Arc::clone(self))
+    }
+
+    pub(super) fn is_http2(&self) -> bool {
+        self.http2.load(Ordering::Relaxed)
+    }
+
+    /// When the connection is overdue, should nothing change until then; none while requests are answered, whose
+    /// bodies have deadlines of their own.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        if self.in_flight.load(Ordering::Acquire) > 0 {
+            return None;
+        }
+        let state = self.phase.load(Ordering::Acquire);
+        let since = self.opened + Duration::from_millis(state >> 2);
+        match state & 3 {
+            SILENT => Some(since + self.first_byte),
+            HEAD => Some(since + self.header_read),
+            _ => Some(since + self.keep_alive),
+        }
+    }
+
+    /// Whether the connection waits for another request, having answered at least one.
+    pub(super) fn has_served(&self) -> bool {
+        self.phase.load(Ordering::Relaxed) & 3 == BETWEEN
+    }
+
+    /// Leaves a tunnel for the driver to run once the connection has switched.
+    pub(super) fn leave_tunnel(&self, tunnel: Pending) {
+        *self.tunnel.lock().unwrap_or_else(PoisonError::into_inner) = Some(tunnel);
+    }
+
+    pub(super) fn take_tunnel(&self) -> Option<Pending> {
+        self.tunnel.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn enter(&self, phase: u64) {
+        let since = self.opened.elapsed().as_millis() as u64;
+        self.phase.store(since << 2 | phase, Ordering::Release);
+    }
+}
+
+/// One request being answered. Ends when dropped: with the last byte of the response body, or when the client leaves.
+#[derive(Debug)]
+pub(super) struct Exchange(Arc<Activity>);
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if self.0.in_flight.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.enter(BETWEEN);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Whether a request may pass, and what it looks like when it does.
+//!
+//! Everything hyper leaves open about a request head is decided here, in one synchronous function: methods, bounds,
+//! target, host, codings, expectations. What passes is in origin-form, has one `Host`, and holds no field that is not
+//! end-to-end. The octets of path and query are never changed.
+
+use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING, UPGRADE};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
+
+use super::limits::Limits;
+use super::reply::Refusal;
+use super::{fields, host};
+
+/// What a client may ask a connection to become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asks {
+    /// An answer.
+    Response,
+    /// A WebSocket.
+    WebSocket,
+}
+
+/// Checks a request head and puts it into the form everything behind the edge relies on.
+pub(super) fn admit(head: &mut Parts, limits: &Limits) -> Result<Asks, Refusal> {
+    if matches!(head.method, Method::CONNECT | Method::TRACE) {
+        return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed"));
+    }
+    if head.headers.len() > limits.fields {
+        return Err(Refusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "too many header fields"));
+    }
+    check_target(head, limits)?;
+    host::settle(head)?;
+    check_codings(&head.headers)?;
+    check_expectation(head)?;
+    let asks = asks(head);
+    fields::clean_request(&mut head.headers);
+    if head.version == Version::HTTP_2 {
+        fields::join_cookies(&mut head.headers);
+    }
+    Ok(asks)
+}
+
+fn check_target(head: &Parts, limits: &Limits) -> Result<(), Refusal> {
+    let Some(target) = head.uri.path_and_query() else {
+        return Err(Refusal::bad_request("invalid target"));
+    };
+    if target.as_str().len() > limits.target_bytes {
+        return Err(Refusal::new(StatusCode::URI_TOO_LONG, "target too long"));
+    }
+    let path = target.path();
+    let is_asterisk = path == "*" && head.method == Method::OPTIONS;
+    if !path.starts_with('/') && !is_asterisk {
+        return Err(Refusal::bad_request("invalid target"));
+    }
+    // hyper has refused most of these; DEL and the backslash, which some upstreams read as a slash, pass it.
+    if path.bytes().any(|byte| byte.is_ascii_control() || byte == b'\\') {
+        return Err(Refusal::bad_request("invalid octet in the path"));
+    }
+    Ok(())
+}
+
+/// `chunked`, once, is the only transfer coding we undo; forwarding any other under the wrong framing is how requests
+/// are smuggled.
+fn check_codings(headers: &HeaderMap) -> Result<(), Refusal> {
+    let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+    let Some(coding) = codings.next() else { return Ok(()) };
+    if codings.next().is_some() || !coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
+        return Err(Refusal::bad_request("unsupported transfer coding"));
+    }
+    if headers.contains_key(CONTENT_LENGTH) {
+        return Err(Refusal::bad_request("two framings"));
+    }
+    Ok(())
+}
+
+/// The expectation is met here: hyper sends the 100 as soon as the body is asked for.
+fn check_expectation(head: &mut Parts) -> Result<(), Refusal> {
+    if head.version == Version::HTTP_10 {
+        head.headers.remove(EXPECT);
+        return Ok(());
+    }
+    match head.headers.remove(EXPECT) {
+        Some(expected) if !expected.as_bytes().eq_ignore_ascii_case(b"100-continue") => {
+            Err(Refusal::new(StatusCode::EXPECTATION_FAILED, "unknown expectation"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn asks(head: &Parts) -> Asks {
+    let mentions = |name, token: &[u8]| {
+        let mut values = head.headers.get_all(name).iter().map(HeaderValue::as_bytes);
+        values.any(|value| value.split(|byte| *byte == b',').any(|item| item.trim_ascii().eq_ignore_ascii_case(token)))
+    };
+    let has_body = head.headers.contains_key(CONTENT_LENGTH) || head.headers.contains_key(TRANSFER_ENCODING);
+    if head.version == Version::HTTP_11
+        && head.method == Method::GET
+        && !has_body
+        && head.headers.contains_key(UPGRADE)
+        && mentions(UPGRADE, b"websocket")
+        && mentions(CONNECTION, b"upgrade")
+    {
+        Asks::WebSocket
+    } else {
+        Asks::Response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn admitted(request: http::request::Builder) -> Result<Asks, StatusCode> {
+        let (mut head, ()) = request.header("host", "h.test").body(()).unwrap().into_parts();
+        admit(&mut head, &Limits::default()).map_err(|refusal| refusal.status)
+    }
+
+    #[test]
+    fn methods_for_proxies_and_mirrors_are_not_allowed() {
+        for method in ["CONNECT", "TRACE"] {
+            assert_eq!(admitted(Request::builder().method(method).uri("/")), Err(StatusCode::METHOD_NOT_ALLOWED));
+        }
+        assert!(admitted(Request::builder().method("SLUDGE").uri("/")).is_ok());
+    }
+
+    #[test]
+    fn targets_are_paths_of_bounded_length() {
+        assert_eq!(admitted(Request::builder().uri("*")), Err(StatusCode::BAD_REQUEST));
+        assert!(admitted(Request::builder().method("OPTIONS").uri("*")).is_ok());
+        assert_eq!(admitted(Request::builder().uri("h.test")), Err(StatusCode::BAD_REQUEST));
+        assert_eq!(admitted(Request::builder().uri("/a\\b")), Err(StatusCode::BAD_REQUEST));
+        assert!(admitted(Request::builder().uri("/a?b=\\c")).is_ok());
+        assert!(admitted(Request::builder().uri("/sale-50%-off")).is_ok());
+        let path = |length: usize| format!("/{}", "a".repeat(length - 1));
+        assert!(admitted(Request::builder().uri(path(8 * 1024))).is_ok());
+        assert_eq!(admitted(Request::builder().uri(path(8 * 1024 + 1))), Err(StatusCode::URI_TOO_LONG));
+    }
+
+    #[test]
+    fn chunked_once_is_the_only_coding() {
+        let with = |values: &[&'static str]| {
+            admitted(values.iter().fold(Request::builder().uri("/"), |r, v| r.header(TRANSFER_ENCODING, *v)))
+        };
+        assert!(with(&["Chunked"]).is_ok());
+        for values in [&["gzip, chunked"][..], &["chunked", "chunked"], &["chunked, chunked"], &["identity"], &[""]] {
+            assert_eq!(with(values), Err(StatusCode::BAD_REQUEST), "{values:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_proper_handshake_asks_for_a_websocket() {
+        let handshake = || Request::builder().uri("/").header(UPGRADE, "WebSocket");
+        assert_eq!(admitted(handshake().header(CONNECTION, "keep-alive, Upgrade")), Ok(Asks::WebSocket));
+        assert_eq!(admitted(handshake()), Ok(Asks::Response));
+        assert_eq!(admitted(handshake().header(CONNECTION, "upgrade").method("POST")), Ok(Asks::Response));
+        assert_eq!(
+            admitted(Request::builder().uri("/").header(UPGRADE, "h2c").header(CONNECTION, "upgrade")),
+            Ok(Asks::Response)
+        );
+    }
+
+    #[test]
+    fn rfc_9110_10_1_1_unknown_expectations_fail() {
+        assert!(admitted(Request::builder().uri("/").header(EXPECT, "100-Continue")).is_ok());
+        assert_eq!(admitted(Request::builder().uri("/").header(EXPECT, "x")), Err(StatusCode::EXPECTATION_FAILED));
+    }
+}

@@ -1,0 +1,184 @@
+//! The two bodies of a request: what the client sends, and what it gets.
+//!
+//! Both end at the deadline for standing still and carry no trailers: a trailer field would arrive behind everything
+//! that was checked, and gateways may drop them (RFC 9110, section 6.5.1).
+
+use std::error::Error;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::body::Incoming;
+use pin_project_lite::pin_project;
+
+use super::activity::Exchange;
+use super::idle::Idle;
+use super::stall::Consumer;
+
+/// The body of a request from a client.
+#[derive(Debug)]
+pub(crate) struct RequestBody {
+    /// None once the end, or an error, has been passed on; and for a request without a body.
+    incoming: Option<Incoming>,
+    idle: Idle,
+}
+
+impl RequestBody {
+    /// A body without content.
+    pub(crate) fn empty() -> Self {
+        Self { incoming: None, idle: Idle::new(Duration::MAX) }
+    }
+
+    pub(super) fn new(incoming: Incoming, idle: Duration) -> Self {
+        Self { incoming: Some(incoming), idle: Idle::new(idle) }
+    }
+}
+
+impl Body for RequestBody {
+    type Data = Bytes;
+    type Error = RequestBodyError;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
+        let this = self.get_mut();
+        loop {
+            let Some(incoming) = &mut this.incoming else { return Poll::Ready(None) };
+            let end = match Pin::new(incoming).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) if frame.is_data() => {
+                    this.idle.moved();
+                    return Poll::Ready(Some(Ok(frame)));
+                }
+                // A trailer section is the end of a body.
+                Poll::Ready(Some(Ok(_))) => continue,
+                Poll::Ready(Some(Err(error))) => Some(Err(RequestBodyError::Broken(error))),
+                Poll::Ready(None) => None,
+                Poll::Pending => {
+                    ready!(this.idle.poll_expired(cx));
+                    Some(Err(RequestBodyError::Idle))
+                }
+            };
+            this.incoming = None;
+            return Poll::Ready(end);
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.incoming.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.incoming.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
+    }
+}
+
+/// Why the body of a request ended early: always the client's doing.
+#[derive(Debug)]
+#[non_exhaustive]
+pub(crate) enum RequestBodyError {
+    /// Nothing came for too long.
+    Idle,
+    /// The client left, or its framing is broken.
+    Broken(hyper::Error),
+}
+
+impl fmt::Display for RequestBodyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Idle => "the client stopped sending its request body",
+            Self::Broken(_) => "the client's request body is broken",
+        })
+    }
+}
+
+impl Error for RequestBodyError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Idle => None,
+            Self::Broken(error) => Some(error),
+        }
+    }
+}
+
+pin_project! {
+    /// The body of a response on its way to the client.
+    #[derive(Debug)]
+    pub(crate) struct ResponseBody<B> {
+        #[pin]
+        content: Content<B>,
+        consumer: Option<Consumer>,
+        // Held for its drop: the exchange ends with the body.
+        exchange: Option<Exchange>,
+    }
+}
+
+pin_project! {
+    #[project = ContentProjection]
+    #[derive(Debug)]
+    enum Content<B> {
+        Own { text: Option<Bytes> },
+        Inner { #[pin] body: B },
+    }
+}
+
+impl<B> ResponseBody<B> {
+    /// A text of the edge's own.
+    pub(super) fn own(text: Bytes) -> Self {
+        Self {
+            content: Content::Own { text: Some(text).filter(|text| !text.is_empty()) },
+            consumer: None,
+            exchange: None,
+        }
+    }
+
+    pub(super) fn inner(body: B) -> Self {
+        Self { content: Content::Inner { body }, consumer: Consumer::current(), exchange: None }
+    }
+
+    pub(super) fn ending(mut self, exchange: Option<Exchange>) -> Self {
+        self.exchange = exchange;
+        self
+    }
+}
+
+impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let this = self.project();
+        if let Some(consumer) = this.consumer {
+            consumer.asks();
+        }
+        let mut body = match this.content.project() {
+            ContentProjection::Own { text } => return Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
+            ContentProjection::Inner { body } => body,
+        };
+        loop {
+            match ready!(body.as_mut().poll_frame(cx)) {
+                Some(Ok(frame)) if !frame.is_data() => {}
+                frame => {
+                    if let Some(consumer) = this.consumer {
+                        consumer.is_served();
+                    }
+                    return Poll::Ready(frame);
+                }
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.content {
+            Content::Own { text } => text.is_none(),
+            Content::Inner { body } => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.content {
+            Content::Own { text } => SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64)),
+            Content::Inner { body } => body.size_hint(),
+        }
+    }
+}

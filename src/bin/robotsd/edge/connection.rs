@@ -1,0 +1,147 @@
+//! One connection, from its first byte to its end.
+
+use std::convert::Infallible;
+use std::error::Error;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use tower::Service;
+
+use super::activity::Activity;
+use super::body::RequestBody;
+use super::forwarded::Peer;
+use super::limits::Limits;
+use super::service::Gate;
+use super::stall::Streams;
+use super::stream::ClientStream;
+use super::trouble::TroubleKind;
+
+/// hyper's side of the limits; the rest is ours.
+pub(super) fn protocol(limits: &Limits) -> Builder<Streams> {
+    let mut protocol = Builder::new(Streams { idle: limits.body_idle });
+    protocol
+        .http1()
+        .timer(TokioTimer::new())
+        // One deadline for heads, first bytes and idle connections alike: see `activity`.
+        .header_read_timeout(None)
+        .max_buf_size(limits.head_bytes);
+    protocol
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits.streams)
+        .initial_stream_window_size(limits.window_bytes)
+        // Four streams' worth: one upload that its upstream does not take must not stop the others.
+        .initial_connection_window_size(limits.window_bytes.saturating_mul(4))
+        .max_send_buf_size(limits.window_bytes as usize)
+        .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
+        // A peer that has gone without a word is noticed also while its streams wait for something.
+        .keep_alive_interval(limits.keep_alive)
+        .keep_alive_timeout(limits.header_read);
+    protocol
+}
+
+/// How a connection ended, where that is worth a word.
+pub(super) type Ended = Result<(), (TroubleKind, Box<dyn Error + Send + Sync>)>;
+
+/// Serves a connection until it ends, or until it has drained after `stop`.
+pub(super) async fn serve<S, B>(
+    socket: TcpStream,
+    peer: Peer,
+    number: u64,
+    service: S,
+    protocol: Arc<Builder<Streams>>,
+    limits: Arc<Limits>,
+    mut stop: watch::Receiver<bool>,
+) -> Ended
+where
+    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let activity = Arc::new(Activity::new(&limits));
+    let gate = Gate::new(service, Arc::clone(&limits), Arc::clone(&activity), peer, number);
+    let socket = ClientStream::new(socket, Arc::clone(&activity), limits.body_idle);
+    let mut connection = pin!(protocol.serve_connection_with_upgrades(TokioIo::new(socket), gate));
+    let mut timer = pin!(sleep_until(Instant::now() + limits.first_byte));
+    let mut stop = pin!(stop.wait_for(|stop| *stop));
+    let mut leaving = false;
+    // What is given to a client that has been told goodbye.
+    let mut patience = Instant::now();
+
+    let served = loop {
+        // The connection comes first: what has arrived by now is served, whatever else is due.
+        let event = poll_fn(|cx| {
+            if let Poll::Ready(served) = connection.as_mut().poll(cx) {
+                return Poll::Ready(Event::Served(served));
+            }
+            if !leaving && stop.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Event::Leave);
+            }
+            loop {
+                let now = Instant::now();
+                let deadline = activity.deadline().map(|deadline| deadline.max(patience));
+                // Looking again after `header_read` is soon enough to catch a head that has not begun yet.
+                let look = deadline.unwrap_or(now + limits.header_read);
+                if look < timer.deadline() {
+                    timer.as_mut().reset(look);
+                }
+                if timer.as_mut().poll(cx).is_pending() {
+                    return Poll::Pending;
+                }
+                if deadline.is_some_and(|deadline| deadline <= now) {
+                    return Poll::Ready(Event::Overdue);
+                }
+                timer.as_mut().reset(look);
+            }
+        })
+        .await;
+        match event {
+            Event::Served(served) => break served,
+            // HTTP/2 can say goodbye first; HTTP/1.1 has no words for it.
+            Event::Overdue if leaving || !activity.is_http2() => {
+                let slow = (TroubleKind::Slow, "no request in time".into());
+                return if activity.has_served() { Ok(()) } else { Err(slow) };
+            }
+            Event::Leave | Event::Overdue => {
+                leaving = true;
+                connection.as_mut().graceful_shutdown();
+                patience = Instant::now() + limits.header_read;
+            }
+        }
+    };
+    if let Err(error) = served {
+        return Err((kind_of(&*error), error));
+    }
+    if let Some(tunnel) = activity.take_tunnel() {
+        return tunnel.run(limits.tunnel_idle).await.map_err(|error| (TroubleKind::Broken, error.into()));
+    }
+    Ok(())
+}
+
+enum Event {
+    Served(Result<(), Box<dyn Error + Send + Sync>>),
+    Leave,
+    Overdue,
+}
+
+fn kind_of(error: &(dyn Error + 'static)) -> TroubleKind {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if error.downcast_ref::<hyper::Error>().is_some_and(|error| error.is_parse() || error.is_parse_too_large()) {
+            return TroubleKind::Protocol;
+        }
+        cause = error.source();
+    }
+    TroubleKind::Broken
+}

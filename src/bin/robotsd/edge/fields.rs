@@ -1,0 +1,199 @@
+//! Which header fields cross the edge.
+//!
+//! Hop-by-hop fields end here in both directions, before anything behind the edge adds fields of its own: stripped
+//! later, a client's `Connection: Robots-Verdict` would take our tag with it. Fields by which a proxy vouches for
+//! something come from proxies, so a client's are removed. What replaces them is in [`forwarded`](super::forwarded).
+
+use http::header::{CONNECTION, COOKIE, HeaderMap, HeaderName, HeaderValue};
+
+/// Removes from a request what was meant for us, and what the client must not say.
+pub(super) fn clean_request(fields: &mut HeaderMap) {
+    let named = named_in_connection(fields);
+    remove(fields, |name| is_hop_by_hop(name.as_str()) || is_forged(name.as_str()) || named.contains(name));
+}
+
+/// Removes what belongs to one connection only (RFC 9110, section 7.6.1).
+pub(super) fn remove_hop_by_hop(fields: &mut HeaderMap) {
+    let named = named_in_connection(fields);
+    remove(fields, |name| is_hop_by_hop(name.as_str()) || named.contains(name));
+}
+
+fn named_in_connection(fields: &HeaderMap) -> Vec<HeaderName> {
+    fields
+        .get_all(CONNECTION)
+        .iter()
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+        .filter_map(|option| HeaderName::from_bytes(option.trim_ascii()).ok())
+        .filter(|name| !is_end_to_end(name))
+        .collect()
+}
+
+/// One look at each name: nearly all messages have little or nothing to remove.
+fn remove(fields: &mut HeaderMap, is_removed: impl Fn(&HeaderName) -> bool) {
+    let removed: Vec<HeaderName> = fields.keys().filter(|name| is_removed(name)).cloned().collect();
+    for name in removed {
+        fields.remove(name);
+    }
+}
+
+/// Puts the cookies of HTTP/2, which may come in pieces, into the one field HTTP/1.1 has (RFC 9113, section 8.2.3).
+pub(super) fn join_cookies(fields: &mut HeaderMap) {
+    if fields.get_all(COOKIE).iter().nth(1).is_none() {
+        return;
+    }
+    let pieces: Vec<&[u8]> = fields.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if let Ok(joined) = HeaderValue::from_bytes(&pieces.join(&b"; "[..])) {
+        fields.insert(COOKIE, joined);
+    }
+}
+
+/// `Trailer` and `TE` are here because trailers end at the edge, `Proxy-*` because we are no proxy of the client's.
+const HOP_BY_HOP: &[&str] = &[
+    "connection",
+    "http2-settings",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authentication-info",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+fn is_hop_by_hop(name: &str) -> bool {
+    // Most names differ in their first letter.
+    matches!(name.as_bytes().first(), Some(b'c' | b'h' | b'k' | b'p' | b't' | b'u')) && HOP_BY_HOP.contains(&name)
+}
+
+/// Fields that naming them in `Connection` does not remove: host and framing are settled, and who asks must not be
+/// hidden from the rules while it could have been said.
+fn is_end_to_end(name: &HeaderName) -> bool {
+    use http::header::{CONTENT_LENGTH, HOST, USER_AGENT};
+    [HOST, CONTENT_LENGTH, USER_AGENT].contains(name)
+}
+
+/// Whether only a proxy may say this.
+///
+/// Applications that read fields through CGI's or WSGI's environment cannot tell `X_Real_IP` from `X-Real-IP`, so a
+/// name counts in every spelling that becomes the same variable.
+fn is_forged(name: &str) -> bool {
+    let is = |known: &str| {
+        name.len() == known.len() && name.bytes().zip(known.bytes()).all(|(byte, known)| as_variable(byte) == known)
+    };
+    let begins =
+        |known: &str| name.get(..known.len()).is_some_and(|start| start.bytes().map(as_variable).eq(known.bytes()));
+    let is_respelled = || {
+        name.bytes().any(|byte| byte != as_variable(byte)) && FRAMING.iter().chain(HOP_BY_HOP).any(|known| is(known))
+    };
+    // Nearly every field of a real request is decided by its first letters.
+    match name.as_bytes() {
+        [b'x', ..] => {
+            ["x-forwarded-", "x-original-"].iter().any(|known| begins(known)) || VOUCHING.iter().any(|known| is(known))
+        }
+        _ => VOUCHING.iter().any(|known| is(known)) || is_respelled(),
+    }
+}
+
+/// The letter of a field name as it is once the name has become a variable, with `-` for `_`.
+fn as_variable(byte: u8) -> u8 {
+    if byte.is_ascii_alphanumeric() { byte } else { b'-' }
+}
+
+const VOUCHING: &[&str] = &[
+    "forwarded",
+    "robots-verdict",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "x-forwarded",
+    "x-real-ip",
+    "x-request-id",
+    "x-rewrite-url",
+];
+
+/// Spelled right, these are ours to check; respelled, they are an attempt on whoever reads variables.
+const FRAMING: &[&str] = &["content-length", "host"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cleaned(fields: &[(&'static str, &'static str)]) -> Vec<String> {
+        let mut map = HeaderMap::new();
+        for (name, value) in fields {
+            map.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_static(value));
+        }
+        clean_request(&mut map);
+        let mut kept: Vec<_> = map.keys().map(ToString::to_string).collect();
+        kept.sort();
+        kept
+    }
+
+    #[test]
+    fn rfc_9110_7_6_1_hop_by_hop_fields_and_those_named_end_here() {
+        let kept = cleaned(&[
+            ("Connection", "X-Secret, keep-alive"),
+            ("connection", "Robots-Verdict ,, close"),
+            ("X-Secret", "1"),
+            ("Keep-Alive", "timeout=9"),
+            ("Proxy-Connection", "x"),
+            ("Proxy-Authorization", "x"),
+            ("TE", "trailers, deflate"),
+            ("Trailer", "X"),
+            ("Transfer-Encoding", "chunked"),
+            ("Upgrade", "h2c"),
+            ("HTTP2-Settings", "x"),
+            ("Accept", "*/*"),
+        ]);
+        assert_eq!(kept, ["accept"]);
+    }
+
+    #[test]
+    fn ours_connection_cannot_hide_host_framing_or_agent() {
+        let kept = cleaned(&[
+            ("Connection", "host, content-length, user-agent, cookie"),
+            ("Host", "h"),
+            ("Content-Length", "1"),
+            ("User-Agent", "FooBot"),
+            ("Cookie", "a=b"),
+        ]);
+        assert_eq!(kept, ["content-length", "host", "user-agent"]);
+    }
+
+    #[test]
+    fn forged_fields_are_removed_however_they_are_spelled() {
+        for name in [
+            "Robots-Verdict",
+            "rOBOTS_vERDICT",
+            "Robots.Verdict",
+            "X-Forwarded-For",
+            "X_Forwarded_For",
+            "X-Forwarded-Uri",
+            "X-Forwarded-Method",
+            "X-Original-URI",
+            "X-Original-URL",
+            "X-Real-IP",
+            "X_Real-IP",
+            "Forwarded",
+            "X-Request-Id",
+            "Transfer_Encoding",
+            "Content_Length",
+        ] {
+            assert!(cleaned(&[(name, "forged")]).is_empty(), "{name}");
+        }
+        for name in ["X-Forward", "X-Requested-With", "Content-Type", "my_field", "X-Originals", "Content-Length"] {
+            assert_eq!(cleaned(&[(name, "1")]).len(), 1, "{name}");
+        }
+    }
+
+    #[test]
+    fn rfc_9113_8_2_3_cookies_are_joined() {
+        let mut map = HeaderMap::new();
+        for value in ["a=b", "c=d"] {
+            map.append(COOKIE, HeaderValue::from_static(value));
+        }
+        join_cookies(&mut map);
+        assert_eq!(map.get_all(COOKIE).iter().collect::<Vec<_>>(), ["a=b; c=d"]);
+    }
+}

@@ -1,0 +1,173 @@
+//! Which host a request is for: one answer, whichever of its three places the client named it in.
+//!
+//! The rules are those of RFC 9112, section 3.2, and RFC 9113, section 8.3.1. Afterwards the target is in origin-form and
+//! `Host` is the only place left to look. Whether the host is one of ours is for the sites to say.
+
+use http::header::HOST;
+use http::request::Parts;
+use http::uri::{PathAndQuery, Uri};
+use http::{HeaderValue, Version};
+
+use super::reply::Refusal;
+
+/// Settles the host of a request and puts its target into origin-form.
+pub(super) fn settle(head: &mut Parts) -> Result<(), Refusal> {
+    let mut named = head.headers.get_all(HOST).iter();
+    let host = named.next();
+    if named.next().is_some() {
+        return Err(Refusal::bad_request("more than one Host"));
+    }
+    if host.is_some_and(|host| !is_valid(host.as_bytes())) {
+        return Err(Refusal::bad_request("invalid Host"));
+    }
+    if host.is_none() && head.version == Version::HTTP_11 {
+        return Err(Refusal::bad_request("no Host"));
+    }
+    let Some(authority) = head.uri.authority() else {
+        // On HTTP/2 Host may stand in for `:authority`, but one of them there must be.
+        return if host.is_none() && head.version == Version::HTTP_2 {
+            Err(Refusal::bad_request("no :authority"))
+        } else {
+            Ok(())
+        };
+    };
+    if !head.uri.scheme_str().is_some_and(|scheme| matches!(scheme, "http" | "https")) {
+        return Err(Refusal::bad_request("the target is no http URL"));
+    }
+    let authority = authority.as_str();
+    if !is_valid(authority.as_bytes()) {
+        return Err(Refusal::bad_request("invalid authority"));
+    }
+    // On HTTP/1.1 the target wins silently, as its specification demands; on HTTP/2 two hosts are somebody's attempt to
+    // have two readers disagree.
+    let differs = host.is_some_and(|host| !host.as_bytes().eq_ignore_ascii_case(authority.as_bytes()));
+    if differs && head.version == Version::HTTP_2 {
+        return Err(Refusal::bad_request("Host differs from :authority"));
+    }
+    let Ok(host) = HeaderValue::from_str(authority) else {
+        return Err(Refusal::bad_request("invalid authority"));
+    };
+    head.headers.insert(HOST, host);
+    head.uri = origin_form(&head.uri)?;
+    Ok(())
+}
+
+fn origin_form(uri: &Uri) -> Result<Uri, Refusal> {
+    let target = uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    match target.as_bytes() {
+        [b'/', ..] | b"*" => Ok(uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/")).into()),
+        // `http://host?query`: the path is there, only not written.
+        _ => format!("/{target}").parse().map_err(|_| Refusal::bad_request("invalid target")),
+    }
+}
+
+/// Whether octets are a host with an optional port.
+///
+/// Stricter than the grammar, which allows commas, quotes and escapes in a name that no resolver knows.
+fn is_valid(host: &[u8]) -> bool {
+    let (name, port) = match host.iter().rposition(|byte| *byte == b':') {
+        Some(colon) if !host.ends_with(b"]") => (&host[..colon], Some(&host[colon + 1..])),
+        _ => (host, None),
+    };
+    let name_is_valid = match name {
+        [b'[', inner @ .., b']'] => {
+            std::str::from_utf8(inner).is_ok_and(|inner| inner.parse::<std::net::Ipv6Addr>().is_ok())
+        }
+        _ => {
+            (1..=255).contains(&name.len())
+                && name.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'))
+        }
+    };
+    name_is_valid && port.is_none_or(port_is_valid)
+}
+
+fn port_is_valid(port: &[u8]) -> bool {
+    port.iter().all(u8::is_ascii_digit)
+        && (port.is_empty() || std::str::from_utf8(port).is_ok_and(|port| port.parse::<u16>().is_ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn settled(version: Version, target: &str, hosts: &[&str]) -> Result<(Option<String>, String), Refusal> {
+        let mut request = Request::builder().version(version).uri(target);
+        for host in hosts {
+            request = request.header(HOST, *host);
+        }
+        let (mut head, ()) = request.body(()).unwrap().into_parts();
+        settle(&mut head)?;
+        Ok((head.headers.get(HOST).map(|host| host.to_str().unwrap().to_owned()), head.uri.to_string()))
+    }
+
+    fn host(version: Version, target: &str, hosts: &[&str]) -> Option<String> {
+        settled(version, target, hosts).unwrap().0
+    }
+
+    #[test]
+    fn rfc_9112_3_2_http_1_1_needs_exactly_one_valid_host() {
+        assert_eq!(host(Version::HTTP_11, "/", &["h.test"]).as_deref(), Some("h.test"));
+        assert!(settled(Version::HTTP_11, "/", &[]).is_err());
+        assert!(settled(Version::HTTP_11, "/", &["a", "a"]).is_err());
+        assert!(settled(Version::HTTP_11, "http://h.test/", &[]).is_err());
+    }
+
+    #[test]
+    fn http_1_0_may_omit_host() {
+        assert_eq!(host(Version::HTTP_10, "/", &[]), None);
+        assert!(settled(Version::HTTP_10, "/", &["a b"]).is_err());
+    }
+
+    #[test]
+    fn rfc_9112_3_2_2_absolute_form_replaces_host() {
+        for (target, path) in [
+            ("http://h.test/a?b", "/a?b"),
+            ("http://h.test", "/"),
+            ("http://h.test?q=1", "/?q=1"),
+            ("HTTP://h.test/", "/"),
+        ] {
+            let expected = (Some("h.test".to_owned()), path.to_owned());
+            assert_eq!(settled(Version::HTTP_11, target, &["evil.test"]).unwrap(), expected, "{target}");
+        }
+        for target in ["ftp://h.test/a", "http://user@h.test/a"] {
+            assert!(settled(Version::HTTP_11, target, &["h.test"]).is_err(), "{target}");
+        }
+    }
+
+    #[test]
+    fn rfc_9113_8_3_1_authority_and_host_must_agree() {
+        assert_eq!(host(Version::HTTP_2, "http://h.test/", &[]).as_deref(), Some("h.test"));
+        assert_eq!(host(Version::HTTP_2, "http://h.test/", &["H.test"]).as_deref(), Some("h.test"));
+        assert!(settled(Version::HTTP_2, "http://h.test/", &["evil.test"]).is_err());
+        assert!(settled(Version::HTTP_2, "/", &[]).is_err());
+    }
+
+    #[test]
+    fn hosts_are_names_or_addresses_with_an_optional_port() {
+        for host in ["a", "a.", "a_b.test:80", "127.0.0.1:0", "[::1]", "[::1]:8080", "h.test:"] {
+            assert!(is_valid(host.as_bytes()), "{host}");
+        }
+        for host in [
+            "",
+            ":80",
+            "h.test/x",
+            "a@h.test",
+            "h.test:99999",
+            "h.test:80a",
+            "a,b",
+            "h.test?x",
+            "h.test#x",
+            "a b",
+            "::1",
+            "[::1",
+            "[x]",
+            "[::1]x",
+            "h\\.test",
+            "h%2e.test",
+        ] {
+            assert!(!is_valid(host.as_bytes()), "{host}");
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The bounds of the server side, each with its default.
+//!
+//! Only numbers: where they come from is the configuration's business.
+
+use std::time::Duration;
+
+/// What one listener grants its clients.
+#[derive(Clone, Debug)]
+pub(crate) struct Limits {
+    /// Connections open at once; further ones wait in the kernel's backlog.
+    pub(crate) connections: usize,
+    /// How long a new connection may stay silent.
+    pub(crate) first_byte: Duration,
+    /// How long a request head may take, from its first byte to its last.
+    pub(crate) header_read: Duration,
+    /// How long a connection may stay open between two requests.
+    pub(crate) keep_alive: Duration,
+    /// How long a body may stand still, in either direction. A body that moves has no deadline.
+    pub(crate) body_idle: Duration,
+    /// How long a tunnel (WebSocket) may stand still.
+    pub(crate) tunnel_idle: Duration,
+    /// The largest request head, and what is buffered of a body.
+    pub(crate) head_bytes: usize,
+    /// The longest path and query.
+    pub(crate) target_bytes: usize,
+    /// The most header fields of a request.
+    pub(crate) fields: usize,
+    /// Streams open at once on an HTTP/2 connection.
+    pub(crate) streams: u32,
+    /// The flow-control window of an HTTP/2 stream, and what is buffered for one.
+    pub(crate) window_bytes: u32,
+    /// How long requests in progress may take to finish once a shutdown has begun.
+    pub(crate) drain: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 16_384,
+            first_byte: Duration::from_secs(10),
+            header_read: Duration::from_secs(10),
+            keep_alive: Duration::from_secs(75),
+            body_idle: Duration::from_secs(60),
+            tunnel_idle: Duration::from_secs(600),
+            head_bytes: 64 * 1024,
+            target_bytes: 8 * 1024,
+            // hyper keeps the fields of up to a hundred on the stack; a larger bound would cost an allocation a request.
+            fields: 100,
+            streams: 100,
+            window_bytes: 64 * 1024,
+            drain: Duration::from_secs(30),
+        }
+    }
+}

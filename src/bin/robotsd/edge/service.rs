@@ -1,0 +1,153 @@
+//! The service of one connection: admits a request, hands it inward, and finishes the answer.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::header::{CONNECTION, HeaderName, UPGRADE};
+use http::{HeaderValue, Request, Response, StatusCode, Version};
+use http_body::Body;
+use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
+use pin_project_lite::pin_project;
+use tower::util::Oneshot;
+use tower::{Service, ServiceExt};
+
+use super::activity::{Activity, Exchange};
+use super::admission::{Asks, admit};
+use super::body::{RequestBody, ResponseBody};
+use super::fields;
+use super::forwarded::{Origin, Peer};
+use super::limits::Limits;
+use super::reply::Refusal;
+use super::request_id::RequestId;
+use super::tunnel::{Pending, Tunnel, WebSocket};
+
+/// What hyper calls for every request of a connection.
+#[derive(Debug)]
+pub(super) struct Gate<S> {
+    inner: S,
+    limits: Arc<Limits>,
+    activity: Arc<Activity>,
+    peer: Peer,
+    origin: Origin,
+    connection: u64,
+    requests: AtomicU64,
+}
+
+impl<S> Gate<S> {
+    pub(super) fn new(inner: S, limits: Arc<Limits>, activity: Arc<Activity>, peer: Peer, connection: u64) -> Self {
+        Self { inner, limits, activity, peer, origin: Origin::new(peer), connection, requests: AtomicU64::new(0) }
+    }
+
+    /// Checks and cleans a request and says what is known about it.
+    fn prepare(&self, request: Request<Incoming>, id: RequestId) -> Result<(Request<RequestBody>, Asks), Refusal> {
+        let (mut head, body) = request.into_parts();
+        let asks = admit(&mut head, &self.limits)?;
+        self.origin.announce(&mut head.headers);
+        head.headers.insert(X_REQUEST_ID, id.to_value());
+        head.extensions.insert(id);
+        head.extensions.insert(self.peer);
+        if asks == Asks::WebSocket {
+            head.extensions.insert(WebSocket);
+        }
+        Ok((Request::from_parts(head, RequestBody::new(body, self.limits.body_idle)), asks))
+    }
+}
+
+impl<S, B> hyper::service::Service<Request<Incoming>> for Gate<S>
+where
+    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone,
+    B: Body<Data = Bytes>,
+{
+    type Response = Response<ResponseBody<B>>;
+    type Error = Infallible;
+    type Future = Answer<S>;
+
+    fn call(&self, mut request: Request<Incoming>) -> Answer<S> {
+        let version = request.version();
+        let id = RequestId::new(self.connection, self.requests.fetch_add(1, Ordering::Relaxed));
+        let exchange = self.activity.begin(version == Version::HTTP_2);
+        let upgrade = hyper::upgrade::on(&mut request);
+        let (state, upgrade) = match self.prepare(request, id) {
+            // Readiness is awaited with the answer: the clone that becomes ready is the one that is called.
+            Ok((request, asks)) => (
+                State::Inner { answer: self.inner.clone().oneshot(request) },
+                (asks == Asks::WebSocket).then(|| (upgrade, Arc::clone(&self.activity))),
+            ),
+            Err(refusal) => (State::Refused { refusal, version }, None),
+        };
+        Answer { state, id, exchange: Some(exchange), upgrade }
+    }
+}
+
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+pin_project! {
+    /// The answer to one request.
+    pub(super) struct Answer<S>
+    where
+        S: Service<Request<RequestBody>>,
+    {
+        #[pin]
+        state: State<Oneshot<S, Request<RequestBody>>>,
+        id: RequestId,
+        exchange: Option<Exchange>,
+        upgrade: Option<(OnUpgrade, Arc<Activity>)>,
+    }
+}
+
+pin_project! {
+    #[project = StateProjection]
+    enum State<F> {
+        Inner { #[pin] answer: F },
+        Refused { refusal: Refusal, version: Version },
+    }
+}
+
+impl<S, B> Future for Answer<S>
+where
+    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible>,
+    B: Body<Data = Bytes>,
+{
+    type Output = Result<Response<ResponseBody<B>>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let mut response = match this.state.project() {
+            StateProjection::Inner { answer } => {
+                let Ok(response) = ready!(answer.poll(cx));
+                finish(response, this.upgrade.take())
+            }
+            StateProjection::Refused { refusal, version } => refusal.into_response(*version),
+        };
+        response.headers_mut().insert(X_REQUEST_ID, this.id.to_value());
+        let exchange = this.exchange.take();
+        Poll::Ready(Ok(response.map(|body| body.ending(exchange))))
+    }
+}
+
+/// Takes from a response what is not the client's, and lets a connection switch that both sides asked to.
+fn finish<B>(mut response: Response<B>, upgrade: Option<(OnUpgrade, Arc<Activity>)>) -> Response<ResponseBody<B>> {
+    fields::remove_hop_by_hop(response.headers_mut());
+    *response.version_mut() = Version::HTTP_11;
+    if !response.status().is_informational() {
+        return response.map(ResponseBody::inner);
+    }
+    let upstream = response.extensions_mut().remove::<Tunnel>();
+    match (upgrade, upstream) {
+        (Some((client, activity)), Some(upstream)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+            activity.leave_tunnel(Pending { client, upstream });
+            let fields = response.headers_mut();
+            fields.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+            fields.insert(UPGRADE, HeaderValue::from_static("websocket"));
+            response.map(|_| ResponseBody::own(Bytes::new()))
+        }
+        // Nobody asked for this: passed on, it would let the upstream's next octets pose as another response.
+        _ => Refusal::new(StatusCode::BAD_GATEWAY, "unexpected interim response").into_response(Version::HTTP_11),
+    }
+}

@@ -1,0 +1,1 @@
+//! The edge on real sockets, before services made for each question.

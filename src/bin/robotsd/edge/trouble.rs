@@ -1,0 +1,141 @@
+//! What goes wrong with connections, told without flooding whoever listens.
+//!
+//! Anybody can cause these events at line rate, so each kind is told at most once a second, with the count of what was
+//! left untold. Writing the line is the business of the callback.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// An event on a listener or one of its connections.
+#[derive(Clone, Debug)]
+pub(crate) struct Trouble {
+    /// What happened.
+    pub(crate) kind: TroubleKind,
+    /// Whose connection it was; none while accepting.
+    pub(crate) peer: Option<SocketAddr>,
+    /// The error behind it, in its own words; empty where the kind says it all.
+    pub(crate) detail: String,
+    /// How often this happened since the last time this kind was told, this time included.
+    pub(crate) count: u64,
+}
+
+/// The kinds of [`Trouble`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub(crate) enum TroubleKind {
+    /// A connection could not be accepted; often the process is out of file descriptors.
+    Accept,
+    /// All connections the listener may have are open.
+    Full,
+    /// No request came in time: silence, or a head in small pieces.
+    Slow,
+    /// The client sent something that is not HTTP, or broke its rules.
+    Protocol,
+    /// The connection broke, or a response could not be written in time.
+    Broken,
+    /// Requests were still in progress when the drain deadline passed.
+    Aborted,
+}
+
+impl TroubleKind {
+    const COUNT: usize = 6;
+
+    /// The kind's name in kebab-case.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Accept => "accept",
+            Self::Full => "full",
+            Self::Slow => "slow",
+            Self::Protocol => "protocol",
+            Self::Broken => "broken",
+            Self::Aborted => "aborted",
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.as_str())?;
+        if let Some(peer) = self.peer {
+            write!(f, " {peer}")?;
+        }
+        if !self.detail.is_empty() {
+            // The detail may quote what a client sent: one event stays one line.
+            write!(f, ": {}", self.detail.escape_debug())?;
+        }
+        if self.count > 1 {
+            write!(f, " ({} times)", self.count)?;
+        }
+        Ok(())
+    }
+}
+
+/// Counts trouble and passes some of it on.
+pub(super) struct Reporter<F> {
+    tell: F,
+    start: Instant,
+    tallies: [Tally; TroubleKind::COUNT],
+}
+
+#[derive(Default)]
+struct Tally {
+    untold: AtomicU64,
+    /// The second, counted from the start and from one, in which this kind was last told; zero for never.
+    told: AtomicU64,
+}
+
+impl<F: Fn(&Trouble)> Reporter<F> {
+    pub(super) fn new(tell: F) -> Self {
+        Self { tell, start: Instant::now(), tallies: Default::default() }
+    }
+
+    /// Counts an event; the error is put into words only when it is told.
+    pub(super) fn report(&self, kind: TroubleKind, peer: Option<SocketAddr>, detail: &dyn fmt::Display) {
+        let tally = &self.tallies[kind as usize];
+        tally.untold.fetch_add(1, Ordering::Relaxed);
+        let second = self.start.elapsed().as_secs() + 1;
+        let told = tally.told.load(Ordering::Relaxed);
+        // Losing the exchange means that another thread tells, and this event is in its count or in the next one.
+        let mine =
+            told != second && tally.told.compare_exchange(told, second, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if mine {
+            let count = tally.untold.swap(0, Ordering::Relaxed).max(1);
+            (self.tell)(&Trouble { kind, peer, detail: detail.to_string(), count });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[test]
+    fn a_burst_is_told_once_and_counted() {
+        let told = Mutex::new(Vec::new());
+        let reporter = Reporter::new(|trouble: &Trouble| told.lock().unwrap().push(trouble.clone()));
+        // All but instantaneous; a burst that straddles a second is told once more.
+        for _ in 0..1000 {
+            reporter.report(TroubleKind::Slow, None, &"");
+        }
+        reporter.report(TroubleKind::Full, None, &"");
+        let told = told.lock().unwrap();
+        assert!((2..=3).contains(&told.len()), "{told:?}");
+        assert_eq!(told[0].count, 1);
+        assert_eq!(told.last().unwrap().kind, TroubleKind::Full);
+    }
+
+    #[test]
+    fn an_event_stays_on_one_line() {
+        let trouble = Trouble {
+            kind: TroubleKind::Protocol,
+            peer: Some(([127, 0, 0, 1], 9).into()),
+            detail: "bad\nline".into(),
+            count: 3,
+        };
+        assert_eq!(trouble.to_string(), "protocol 127.0.0.1:9: bad\\nline (3 times)");
+    }
+}

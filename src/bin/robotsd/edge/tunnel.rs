@@ -1,0 +1,95 @@
+//! A connection that has become something else: a WebSocket, passed through octet by octet.
+//!
+//! Whoever answers the request brings the upstream's end in the response's extensions; the driver of the client's
+//! connection brings the two ends together. So a tunnel counts as that connection, and ends with it at shutdown.
+
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
+
+/// Marks a request that asks for a WebSocket; a request extension.
+///
+/// The fields that say so are hop-by-hop and removed. Whoever can provide one answers 101 with a [`Tunnel`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WebSocket;
+
+/// The upstream's end of a tunnel; a response extension.
+// Extensions must be `Clone`; the one end there is goes to who takes it first.
+#[derive(Clone)]
+pub(crate) struct Tunnel(Arc<Mutex<Option<End>>>);
+
+struct End {
+    io: Box<dyn Transport>,
+    early: Bytes,
+}
+
+trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
+
+impl Tunnel {
+    /// The connection, and what has already been read from it.
+    pub(crate) fn new(io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, early: Bytes) -> Self {
+        Self(Arc::new(Mutex::new(Some(End { io: Box::new(io), early }))))
+    }
+
+    fn take(&self) -> Option<End> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl std::fmt::Debug for Tunnel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tunnel")
+    }
+}
+
+/// A tunnel whose client end is still to come.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) client: OnUpgrade,
+    pub(super) upstream: Tunnel,
+}
+
+impl Pending {
+    /// Passes octets both ways until one side has closed and the other is done, or nothing moved for too long.
+    pub(super) async fn run(self, idle: Duration) -> io::Result<()> {
+        let Some(End { io: upstream, early }) = self.upstream.take() else { return Ok(()) };
+        let client = self.client.await.map_err(io::Error::other)?;
+        let (client_read, mut client_write) = tokio::io::split(TokioIo::new(client));
+        let (upstream_read, upstream_write) = tokio::io::split(upstream);
+        timeout(idle, client_write.write_all(&early)).await??;
+        // Often only one side talks: what moves either way keeps both alive.
+        let moved = AtomicUsize::new(0);
+        tokio::try_join!(
+            pump(client_read, upstream_write, idle, &moved),
+            pump(upstream_read, client_write, idle, &moved)
+        )
+        .map(|_| ())
+    }
+}
+
+async fn pump(
+    mut from: impl AsyncRead + Unpin,
+    mut to: impl AsyncWrite + Unpin,
+    idle: Duration,
+    moved: &AtomicUsize,
+) -> io::Result<()> {
+    let mut buffer = vec![0; 16 * 1024];
+    loop {
+        let before = moved.load(Ordering::Relaxed);
+        match timeout(idle, from.read(&mut buffer)).await {
+            Err(_) if moved.load(Ordering::Relaxed) != before => continue,
+            Err(expired) => return Err(expired.into()),
+            Ok(Ok(0)) => return to.shutdown().await,
+            Ok(length) => timeout(idle, to.write_all(&buffer[..length?])).await??,
+        }
+        moved.fetch_add(1, Ordering::Relaxed);
+    }
+}

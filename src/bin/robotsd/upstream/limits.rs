@@ -1,0 +1,38 @@
+//! The bounds towards one upstream, each with its default.
+
+use std::time::Duration;
+
+/// What an upstream is granted, and how much of it may be used at once.
+#[derive(Clone, Debug)]
+pub(crate) struct UpstreamLimits {
+    /// How long connecting may take, over all addresses.
+    pub(crate) connect: Duration,
+    /// How long the upstream may take to begin its answer, counted from the last byte of the request it took.
+    pub(crate) response_header: Duration,
+    /// How long a response body may stand still. A body that moves has no deadline.
+    pub(crate) body_idle: Duration,
+    /// The largest response head, interim responses before it included, and what is buffered of a body.
+    pub(crate) head_bytes: usize,
+    /// Requests in progress at once; further ones wait as long as connecting may take.
+    pub(crate) exchanges: usize,
+    /// Idle connections kept for reuse.
+    pub(crate) idle_connections: usize,
+    /// How long an idle connection is kept.
+    pub(crate) idle_timeout: Duration,
+}
+
+impl Default for UpstreamLimits {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(3),
+            response_header: Duration::from_secs(30),
+            body_idle: Duration::from_secs(60),
+            // Room for a common large response in one read; a quarter of this costs a quarter more CPU on such bodies.
+            head_bytes: 256 * 1024,
+            exchanges: 2048,
+            idle_connections: 128,
+            // Shorter than most servers keep theirs, so that it is seldom they who close first.
+            idle_timeout: Duration::from_secs(4),
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! An upstream against origins made of raw sockets, one behaviour each.
