@@ -44,7 +44,7 @@ pub(crate) struct ServeArgs {
 pub(crate) fn run() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
-        Command::Check(args) => check::run(args),
+        Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
     }
 }

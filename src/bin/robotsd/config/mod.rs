@@ -27,7 +27,6 @@ pub(crate) struct Config {
     pub(crate) sites: Vec<Site>,
     pub(crate) edge: edge::Limits,
     pub(crate) upstream: upstream::UpstreamLimits,
-    pub(crate) drain: Duration,
     pub(crate) log: LogSettings,
 }
 
@@ -47,6 +46,7 @@ pub(crate) struct Site {
 /// What stands behind a site.
 #[derive(Debug)]
 pub(crate) enum Backend {
+    /// As `host:port`.
     Upstreams(Vec<String>),
     Files(PathBuf),
 }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::Duration;
 
+use http::Uri;
 use toml::Spanned;
 use tower_robots::policy::{Override, Policy, PolicyBuilder};
 use tower_robots::source::{HostMap, WhenMissing};
@@ -46,11 +47,12 @@ pub(super) fn resolve(file: ConfigFile, folder: &Path) -> Result<Config, Fault> 
         connections: limits.connections,
         header_read: limits.header_read.0,
         body_idle: limits.body_idle.0,
+        drain: limits.drain.0,
         ..edge::Limits::default()
     };
     let upstream = upstream::UpstreamLimits {
         connect: limits.connect.0,
-        response: limits.response.0,
+        response_header: limits.response.0,
         body_idle: limits.body_idle.0,
         ..upstream::UpstreamLimits::default()
     };
@@ -59,7 +61,6 @@ pub(super) fn resolve(file: ConfigFile, folder: &Path) -> Result<Config, Fault> 
         sites,
         edge,
         upstream,
-        drain: limits.drain.0,
         log: file.log,
     })
 }
@@ -78,10 +79,9 @@ fn resolve_site(
                     "upstreams is empty: name at least one, such as \"http://127.0.0.1:3000\"",
                 ));
             }
-            for address in upstreams {
-                upstream::parse_address(address.get_ref()).map_err(|message| Fault::new(address.span(), message))?;
-            }
-            Backend::Upstreams(upstreams.iter().map(|address| address.get_ref().clone()).collect())
+            let authority =
+                |url: &Spanned<String>| authority(url.get_ref()).map_err(|message| Fault::new(url.span(), message));
+            Backend::Upstreams(upstreams.iter().map(authority).collect::<Result<_, _>>()?)
         }
         (None, Some(root)) => {
             let path = folder.join(root.get_ref());
@@ -173,4 +173,19 @@ fn resolve_policy(file: &ConfigFile, site: &file::Site) -> Result<Policy, Fault>
         policy = policy.with_override(over);
     }
     Ok(policy.build())
+}
+
+/// The host and port of an upstream's URL.
+fn authority(url: &str) -> Result<String, String> {
+    let wrong =
+        |why: &str| Err(format!("{url:?} is not an upstream: {why}: write one such as \"http://127.0.0.1:3000\""));
+    let Ok(uri) = url.parse::<Uri>() else { return wrong("it is not a URL") };
+    match (uri.scheme_str(), uri.authority(), uri.path_and_query().map_or("/", |path| path.as_str())) {
+        (Some("http"), Some(authority), "/") if !authority.as_str().contains('@') => {
+            Ok(format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(80)))
+        }
+        (Some("http"), Some(_), "/") => wrong("a user cannot be given"),
+        (Some("http"), Some(_), _) => wrong("the target is forwarded as it comes, so there is no path"),
+        _ => wrong("upstreams speak HTTP/1.1 over TCP, so the scheme is http"),
+    }
 }

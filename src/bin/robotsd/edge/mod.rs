@@ -53,7 +53,6 @@ pub(crate) use self::body::{RequestBody, RequestBodyError};
 pub(crate) use self::forwarded::Peer;
 pub(crate) use self::idle::Idle;
 pub(crate) use self::limits::Limits;
-#[expect(unused_imports, reason = "for the logs and refusals of what will stand behind the edge")]
 pub(crate) use self::request_id::RequestId;
 pub(crate) use self::trouble::{Trouble, TroubleKind};
 pub(crate) use self::tunnel::{Tunnel, WebSocket};

@@ -1,0 +1,72 @@
+//! What stands behind a site: upstreams, or a folder of static files.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use http::{Request, Response};
+use http_body_util::Either;
+use pin_project_lite::pin_project;
+use tower::Service;
+use tower_http::services::ServeDir;
+use tower_http::services::fs::ServeFileSystemResponseBody;
+
+use crate::edge::RequestBody;
+use crate::upstream::{ResponseBody, Upstream};
+
+/// A response body of either kind.
+pub(super) type Body = Either<ResponseBody, ServeFileSystemResponseBody>;
+
+#[derive(Clone, Debug)]
+pub(super) enum Backend {
+    Upstream(Upstream),
+    Files(ServeDir),
+}
+
+type UpstreamFuture = <Upstream as Service<Request<RequestBody>>>::Future;
+type FilesFuture = <ServeDir as Service<Request<RequestBody>>>::Future;
+
+pin_project! {
+    /// The answer of a [`Backend`].
+    #[project = BackendFutureProjection]
+    pub(super) enum BackendFuture {
+        Upstream { #[pin] future: UpstreamFuture },
+        Files { #[pin] future: FilesFuture },
+    }
+}
+
+impl Service<Request<RequestBody>> for Backend {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BackendFuture;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        match self {
+            Self::Upstream(upstream) => upstream.poll_ready(context),
+            Self::Files(files) => <ServeDir as Service<Request<RequestBody>>>::poll_ready(files, context),
+        }
+    }
+
+    fn call(&mut self, request: Request<RequestBody>) -> BackendFuture {
+        match self {
+            Self::Upstream(upstream) => BackendFuture::Upstream { future: upstream.call(request) },
+            Self::Files(files) => BackendFuture::Files { future: files.call(request) },
+        }
+    }
+}
+
+impl Future for BackendFuture {
+    type Output = Result<Response<Body>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Poll::Ready(match self.project() {
+            BackendFutureProjection::Upstream { future } => {
+                ready!(future.poll(context)).map(|response| response.map(Either::Left))
+            }
+            BackendFutureProjection::Files { future } => {
+                ready!(future.poll(context)).map(|response| response.map(Either::Right))
+            }
+        })
+    }
+}

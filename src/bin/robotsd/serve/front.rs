@@ -1,0 +1,94 @@
+//! From a request to its site.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue};
+use http::{Request, Response, StatusCode};
+use http_body_util::{Either, Full};
+use pin_project_lite::pin_project;
+use tower::{Layer, Service};
+use tower_robots::layer::{self, Robots};
+use tower_robots::source::HostMap;
+
+use super::backend::{Backend, Body};
+use super::sites::Sites;
+use crate::edge::RequestBody;
+
+/// Hands each request to the site of its host. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct Front {
+    sites: Arc<HostMap<Robots<Backend>>>,
+}
+
+pin_project! {
+    #[project = FrontFutureProjection]
+    pub(super) enum FrontFuture {
+        Site { #[pin] future: layer::ResponseFuture<<Backend as Service<Request<RequestBody>>>::Future> },
+        Nowhere,
+    }
+}
+
+impl Front {
+    pub(super) fn new(sites: &Sites) -> Self {
+        let mut map = HostMap::new();
+        for site in sites.iter() {
+            let service = site.layer.layer(site.backend.clone());
+            let every = [String::from("*")];
+            let hosts = if site.hosts.is_empty() { &every[..] } else { &site.hosts };
+            for host in hosts {
+                // The config was refused if a host was malformed or belonged to two sites.
+                let _ = map.insert(host, service.clone());
+            }
+        }
+        Self { sites: Arc::new(map) }
+    }
+}
+
+impl Service<Request<RequestBody>> for Front {
+    type Response = Response<Either<layer::ResponseBody<Body>, Full<Bytes>>>;
+    type Error = Infallible;
+    type Future = FrontFuture;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        // Backends are always ready; they answer that they are busy.
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<RequestBody>) -> FrontFuture {
+        let site = match request.headers().get(HOST).and_then(|host| host.to_str().ok()) {
+            Some(host) => self.sites.get(host),
+            None => self.sites.any(),
+        };
+        match site {
+            Some(site) => FrontFuture::Site { future: site.clone().call(request) },
+            None => FrontFuture::Nowhere,
+        }
+    }
+}
+
+impl Future for FrontFuture {
+    type Output = Result<Response<Either<layer::ResponseBody<Body>, Full<Bytes>>>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.project() {
+            FrontFutureProjection::Site { future } => {
+                Poll::Ready(ready!(future.poll(context)).map(|response| response.map(Either::Left)))
+            }
+            FrontFutureProjection::Nowhere => Poll::Ready(Ok(nowhere().map(Either::Right))),
+        }
+    }
+}
+
+/// RFC 9110, section 15.5.20: whoever sent this meant another server.
+fn nowhere() -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from("421 Misdirected Request: there is no site for this host\n"));
+    *response.status_mut() = StatusCode::MISDIRECTED_REQUEST;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

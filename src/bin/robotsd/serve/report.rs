@@ -1,0 +1,92 @@
+//! What the log is told.
+
+use tower_robots::check::Severity;
+use tower_robots::layer::Event;
+use tower_robots::policy::{Action, Reason};
+use tower_robots::source::{Outcome, Reload, Snapshot};
+
+use super::SiteName;
+use crate::edge::{Peer, RequestId, Trouble};
+use crate::log::{Entry, Log};
+
+/// One line for every request that robots.txt disallows.
+pub(super) fn event(site: SiteName, log: Log) -> impl Fn(&Event<'_>) + Send + Sync + 'static {
+    move |event| {
+        let record = event.record();
+        let target = event.target();
+        let hash = record.hash().short();
+        log.write(&Entry {
+            event: match (record.action(), record.reason()) {
+                (Action::Refuse, _) => "refused",
+                (Action::Tag, _) => "tagged",
+                (Action::Pass, Reason::Observed) => "observed",
+                (Action::Pass, _) => "passed",
+            },
+            request_id: event.extensions().get::<RequestId>().map(RequestId::as_str),
+            site: Some(&site),
+            agent: Some(record.agent()),
+            category: record.category().map(|category| category.as_str()),
+            identity: Some("claimed"),
+            decision: Some(record.access().as_str()),
+            reason: Some(record.reason().as_str()),
+            status: event.status().map(|status| status.as_u16()),
+            group: Some(record.group().join(", ")),
+            rule: Some(record.rule()),
+            line: Some(record.line()),
+            robots_hash: Some(hash),
+            method: Some(event.method().as_str()),
+            path: Some(log.target(target.path(), target.query())),
+            address: event.extensions().get::<Peer>().and_then(|peer| log.address(peer.0.ip())),
+            ..Entry::now()
+        });
+    }
+}
+
+/// One line for every reload, and the errors and warnings that the check found in what went live.
+pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + Send + Sync + 'static {
+    move |reload, snapshot| {
+        let (event, hash) = match reload.outcome() {
+            Outcome::Published(hash) => ("published", Some(hash.short())),
+            Outcome::Unchanged(hash) => ("unchanged", Some(hash.short())),
+            Outcome::Kept(_, hash) => ("rejected", hash.map(|hash| hash.short())),
+            _ => ("reloaded", None),
+        };
+        log.write(&Entry {
+            event,
+            site: Some(&site),
+            reason: Some(reload.cause().as_str()),
+            robots_hash: hash,
+            message: Some(reload.to_string()),
+            ..Entry::now()
+        });
+        let (Outcome::Published(_), Some(content)) = (reload.outcome(), snapshot.content()) else { return };
+        for finding in content.report().findings().iter().filter(|finding| finding.severity() >= Severity::Warning) {
+            log.write(&Entry {
+                event: "finding",
+                site: Some(&site),
+                reason: Some(finding.code()),
+                line: Some(finding.line()),
+                message: Some(format!("{}:{finding}", reload.origin())),
+                ..Entry::now()
+            });
+        }
+    }
+}
+
+/// One line for trouble with connections, which the edge tells of at most once a second and kind.
+pub(super) fn trouble(log: Log) -> impl Fn(&Trouble) + Send + Sync + 'static {
+    move |trouble| {
+        // Errors may quote what a client sent; the log escapes it.
+        let detail = &trouble.detail;
+        log.write(&Entry {
+            event: "trouble",
+            reason: Some(trouble.kind.as_str()),
+            address: trouble.peer.and_then(|peer| log.address(peer.ip())),
+            message: Some(match trouble.count {
+                1 => detail.clone(),
+                count => format!("{detail} ({count} times)"),
+            }),
+            ..Entry::now()
+        });
+    }
+}

@@ -1,0 +1,57 @@
+//! What the operating system asks of the process.
+
+use std::io;
+
+/// What a signal means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Signal {
+    /// SIGTERM or SIGINT: stop; the second time at once.
+    Stop,
+    /// SIGHUP: read every robots.txt again.
+    Reload,
+}
+
+#[derive(Debug)]
+pub(super) struct Signals {
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    hangup: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    pub(super) fn listen() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    pub(super) async fn next(&mut self) -> Signal {
+        tokio::select! {
+            _ = self.terminate.recv() => Signal::Stop,
+            _ = self.interrupt.recv() => Signal::Stop,
+            _ = self.hangup.recv() => Signal::Reload,
+        }
+    }
+}
+
+#[cfg(not(unix))]
+impl Signals {
+    pub(super) fn listen() -> io::Result<Self> {
+        Ok(Self {})
+    }
+
+    pub(super) async fn next(&mut self) -> Signal {
+        // Without a handler there is nothing to wait for but the process's end.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        Signal::Stop
+    }
+}
