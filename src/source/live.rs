@@ -295,10 +295,17 @@ impl Settings {
 impl Shared {
     /// Reads the source and publishes what it holds, or keeps what is live and says why.
     pub(super) fn reload(&self, cause: Cause) -> Reload {
+        self.reload_if(cause, || true)
+    }
+
+    /// Publishes what the source holds only if it was `settled` after it was read; else it is
+    /// [`RejectionKind::Unstable`], which is told only to whoever asked: the watcher looks again by itself.
+    pub(super) fn reload_if(&self, cause: Cause, settled: impl FnOnce() -> bool) -> Reload {
         let mut history = self.history();
         let live = self.live();
         let outcome = match self.source.load(&self.origin) {
             Ok((bytes, _)) if live == Some(Hash::of(&bytes)) => Outcome::Unchanged(Hash::of(&bytes)),
+            Ok(_) if !settled() => Outcome::Kept(Rejection::new(RejectionKind::Unstable, &self.origin), live),
             Ok((bytes, modified)) => match self.settings.accept(bytes, modified, &self.origin) {
                 Ok(content) => self.publish(content),
                 Err(rejection) => Outcome::Kept(rejection, live),
@@ -306,6 +313,9 @@ impl Shared {
             Err(rejection) => Outcome::Kept(rejection, live),
         };
         let reload = Reload { cause, origin: self.origin.clone(), outcome };
+        if reload.is_unstable() && cause != Cause::Request {
+            return reload;
+        }
         if is_news(&history.last.outcome, &reload) {
             self.settings.tell(&reload, &self.current.load());
         }

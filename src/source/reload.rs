@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use super::hash::Hash;
-use super::rejection::Rejection;
+use super::rejection::{Rejection, RejectionKind};
 
 /// One attempt to bring a new version live: what set it off and what came of it.
 #[derive(Clone, Debug)]
@@ -68,6 +68,11 @@ impl Reload {
     #[must_use]
     pub fn origin(&self) -> &str {
         &self.origin
+    }
+
+    /// Whether the source was caught changing.
+    pub(super) fn is_unstable(&self) -> bool {
+        matches!(&self.outcome, Outcome::Kept(rejection, _) if rejection.kind() == RejectionKind::Unstable)
     }
 
     /// What came of it.

@@ -1,8 +1,8 @@
 //! Finding out that a file has changed, without ever taking a half-written one.
 //!
 //! The *directories* of the path and of every link on the way to it are watched, because a watch on the file dies at
-//! the first atomic rename. A rename or a close after writing is a finished version and is taken at once; a bare
-//! modification waits until the file has been quiet; and since network file systems and some mounts tell nothing at
+//! the first atomic rename. A rename or a close after writing is a finished version and is taken at once, unless another
+//! modification follows on its heels; a bare modification waits until the file has been quiet; and since network file systems and some mounts tell nothing at
 //! all, the contents are also looked at every few seconds and taken when they are the same twice.
 
 use std::collections::BTreeSet;
@@ -17,11 +17,13 @@ use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 
 use super::hash::Hash;
 use super::live::Shared;
-use super::rejection::RejectionKind;
-use super::reload::{Cause, Outcome};
+use super::reload::Cause;
 
 /// How long a file must be left alone after a modification that was not followed by a close.
 const QUIET: Duration = Duration::from_millis(400);
+
+/// How long the events of a modification may take to get here once the modification can be read.
+const SETTLE: Duration = Duration::from_millis(20);
 
 /// Links followed on the way to a file, as many as Linux does.
 const MAX_LINKS: usize = 40;
@@ -39,8 +41,8 @@ enum Message {
     Stop,
 }
 
-/// How soon an event calls for a look at the file; the most urgent last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// How soon an event calls for a look at the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Urgency {
     Never,
     WhenQuiet,
@@ -97,29 +99,31 @@ impl Thread {
         loop {
             let deadline = quiet.map_or(next_poll, |quiet| quiet.min(next_poll));
             let urgency = match inbox.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(Message::Event(event)) => {
-                    // A burst of renames is one look at the file.
-                    let mut urgency = self.armed.urgency(&event);
-                    while let Ok(message) = inbox.try_recv() {
-                        match message {
-                            Message::Event(event) => urgency = urgency.max(self.armed.urgency(&event)),
-                            Message::Stop => return,
-                        }
-                    }
-                    urgency
-                }
-                Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(first) => match self.drain(Some(first), inbox) {
+                    Some(urgency) => urgency,
+                    None => return,
+                },
+                Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => Urgency::Never,
             };
             let Some(shared) = self.shared.upgrade() else { return };
             let now = Instant::now();
-            match urgency {
-                Urgency::Now => quiet = self.take(&shared).then(|| now + QUIET),
-                Urgency::WhenQuiet => quiet = Some(now + QUIET),
-                Urgency::Never => {}
-            }
-            if quiet.is_some_and(|quiet| quiet <= now) {
-                quiet = self.take(&shared).then(|| now + QUIET);
+            let due = match urgency {
+                Urgency::Now => true,
+                Urgency::WhenQuiet => {
+                    quiet = Some(now + QUIET);
+                    false
+                }
+                Urgency::Never => quiet.is_some_and(|quiet| quiet <= now),
+            };
+            if due {
+                quiet = match self.take(&shared, inbox) {
+                    Some(Urgency::Never) => None,
+                    // A finished version came meanwhile; the deadline has passed, so it is taken in the next round.
+                    Some(Urgency::Now) => Some(now),
+                    Some(Urgency::WhenQuiet) => Some(Instant::now() + QUIET),
+                    None => return,
+                };
             }
             if next_poll <= now {
                 self.look(&shared);
@@ -128,12 +132,38 @@ impl Thread {
         }
     }
 
-    /// Reloads after an event. Whether the file was caught changing and has to be read once more.
-    fn take(&mut self, shared: &Shared) -> bool {
-        let reload = shared.reload(Cause::Event);
+    /// What the events that have come call for; `None` when told to stop.
+    ///
+    /// The last one counts: a close after writing that was followed by another modification finished nothing.
+    fn drain(&self, first: Option<Message>, inbox: &Receiver<Message>) -> Option<Urgency> {
+        let mut urgency = Urgency::Never;
+        for message in first.into_iter().chain(inbox.try_iter()) {
+            match message {
+                Message::Event(event) => match self.armed.urgency(&event) {
+                    Urgency::Never => {}
+                    latest => urgency = latest,
+                },
+                Message::Stop => return None,
+            }
+        }
+        Some(urgency)
+    }
+
+    /// Reloads after an event, unless the file is modified again while it is read. What the events that came meanwhile
+    /// call for; `None` when told to stop.
+    fn take(&mut self, shared: &Shared, inbox: &Receiver<Message>) -> Option<Urgency> {
+        let mut meanwhile = Some(Urgency::Never);
+        let reload = shared.reload_if(Cause::Event, || {
+            std::thread::sleep(SETTLE);
+            meanwhile = self.drain(None, inbox);
+            meanwhile != Some(Urgency::WhenQuiet)
+        });
         self.seen = None;
         report(&self.trouble, self.armed.arm());
-        matches!(reload.outcome, Outcome::Kept(rejection, _) if rejection.kind() == RejectionKind::Unstable)
+        match meanwhile {
+            Some(Urgency::Never) if reload.is_unstable() => Some(Urgency::WhenQuiet),
+            meanwhile => meanwhile,
+        }
     }
 
     /// Looks at the contents; a change is taken when two looks agree.

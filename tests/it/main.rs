@@ -12,4 +12,7 @@ mod shared;
 mod agents;
 mod check;
 mod reference;
+#[cfg(feature = "watch")]
+mod reload;
 mod spec;
+mod tidy;

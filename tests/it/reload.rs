@@ -1,0 +1,336 @@
+//! A file that is edited, replaced, damaged and removed while it is live: real files, no bare sleeps.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use tower_robots::source::{LiveRobots, Outcome, Rejection, RejectionKind, WhenMissing};
+
+/// Far more than any of this takes; a machine may be busy.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Site {
+    folder: TempDir,
+    live: LiveRobots,
+    told: Arc<Mutex<Vec<String>>>,
+}
+
+fn version(name: &str) -> Vec<u8> {
+    let rules: String = (0..500).map(|number| format!("Disallow: /{name}/{number}/\n")).collect();
+    format!("# version {name}\nUser-agent: *\n{rules}# end {name}\n").into_bytes()
+}
+
+impl Site {
+    fn new() -> Self {
+        Self::at(|folder| folder.join("robots.txt"))
+    }
+
+    /// A site whose file is at a place inside its folder, polled so seldom that only events can bring news.
+    fn at(place: impl FnOnce(&Path) -> PathBuf) -> Self {
+        Self::polled(place, PATIENCE * 10)
+    }
+
+    fn polled(place: impl FnOnce(&Path) -> PathBuf, every: Duration) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = place(folder.path());
+        if !path.exists() {
+            fs::write(&path, version("old")).unwrap();
+        }
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let ear = told.clone();
+        let live = LiveRobots::file(&path)
+            .poll_every(every)
+            .on_reload(move |reload, _| ear.lock().unwrap().push(reload.to_string()))
+            .open()
+            .unwrap();
+        assert_eq!(live.status().watch_trouble(), None);
+        Self { folder, live, told }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("robots.txt")
+    }
+
+    fn body(&self) -> Vec<u8> {
+        self.live.snapshot().content().unwrap().body().to_vec()
+    }
+
+    /// Waits for a condition; all the while only whole versions may be live.
+    fn wait_for(&self, what: &str, condition: impl Fn(&Self) -> bool) -> Duration {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            let body = self.body();
+            assert!(body.starts_with(b"# version ") && body.contains_end(), "half a file is live");
+            if condition(self) {
+                return start.elapsed();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("{what}: not within {PATIENCE:?}; {:?}", self.told.lock().unwrap());
+    }
+
+    fn wait_for_version(&self, name: &str) -> Duration {
+        let want = version(name);
+        self.wait_for(name, |site| site.body() == want)
+    }
+
+    fn wait_for_rejection(&self, kind: RejectionKind) {
+        self.wait_for(kind.as_str(), |site| {
+            matches!(site.live.status().last_reload().outcome(), Outcome::Kept(rejection, Some(_)) if rejection.kind() == kind)
+        });
+        assert_eq!(self.body(), version("old"), "the last good version stays");
+        let told = self.told.lock().unwrap();
+        let last = told.last().unwrap();
+        assert!(last.contains("robots.txt: ") && last.ends_with("stays live"), "{last}");
+    }
+
+    fn recover(&self) {
+        replace(&self.path(), &version("good"));
+        self.wait_for_version("good");
+    }
+}
+
+trait ContainsEnd {
+    fn contains_end(&self) -> bool;
+}
+
+impl ContainsEnd for Vec<u8> {
+    fn contains_end(&self) -> bool {
+        self.windows(6).any(|window| window == b"# end ")
+    }
+}
+
+/// As editors do it: written aside, then renamed.
+fn replace(path: &Path, bytes: &[u8]) {
+    let aside = path.with_extension("new");
+    fs::write(&aside, bytes).unwrap();
+    fs::rename(aside, path).unwrap();
+}
+
+#[test]
+fn an_atomic_rename_is_live_at_once() {
+    let site = Site::new();
+    replace(&site.path(), &version("new"));
+    let took = site.wait_for_version("new");
+    assert!(took < Duration::from_secs(1), "{took:?}");
+}
+
+#[test]
+fn a_file_rewritten_in_place_is_live_when_it_is_closed() {
+    let site = Site::new();
+    fs::write(site.path(), version("new")).unwrap();
+    site.wait_for_version("new");
+    let mut file = OpenOptions::new().write(true).open(site.path()).unwrap();
+    file.write_all(&version("two")).unwrap();
+    drop(file);
+    site.wait_for_version("two");
+}
+
+#[test]
+fn a_file_that_stays_open_is_live_once_it_is_quiet() {
+    let site = Site::new();
+    let mut file = OpenOptions::new().write(true).open(site.path()).unwrap();
+    let new = version("new");
+    let (first, second) = new.split_at(new.len() / 2);
+    file.set_len(0).unwrap();
+    file.write_all(first).unwrap();
+    file.write_all(second).unwrap();
+    // `wait_for` sees to it that the half was never live; the file is still open.
+    site.wait_for_version("new");
+    drop(file);
+}
+
+#[test]
+fn a_half_written_file_is_never_live() {
+    let site = Site::new();
+    for round in 0..20 {
+        let new = version(if round % 2 == 0 { "new" } else { "old" });
+        let mut file = File::create(site.path()).unwrap();
+        for part in new.chunks(new.len() / 8) {
+            file.write_all(part).unwrap();
+            site.wait_for("still whole", |_| true);
+        }
+        drop(file);
+    }
+    site.wait_for_version("old");
+}
+
+#[test]
+fn what_cannot_be_meant_keeps_the_last_good_version() {
+    for (kind, damage) in [
+        (RejectionKind::Empty, (|path| drop(File::create(path).unwrap())) as fn(&Path)),
+        (RejectionKind::Missing, |path| fs::remove_file(path).unwrap()),
+        (RejectionKind::Html, |path| replace(path, b"<!doctype html><title>404</title>")),
+        (RejectionKind::Binary, |path| replace(path, b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\xff")),
+        (RejectionKind::TooLarge, |path| {
+            let aside = path.with_extension("sparse");
+            File::create(&aside).unwrap().set_len(2 << 30).unwrap();
+            fs::rename(aside, path).unwrap();
+        }),
+    ] {
+        let site = Site::new();
+        damage(&site.path());
+        site.wait_for_rejection(kind);
+        site.recover();
+    }
+}
+
+#[test]
+fn a_folder_in_its_place_keeps_the_last_good_version() {
+    let site = Site::new();
+    fs::remove_file(site.path()).unwrap();
+    fs::create_dir(site.path()).unwrap();
+    site.wait_for_rejection(RejectionKind::NotAFile);
+    fs::remove_dir(site.path()).unwrap();
+    site.recover();
+}
+
+#[cfg(unix)]
+#[test]
+fn a_fifo_or_a_loop_of_links_keeps_the_last_good_version() {
+    let site = Site::new();
+    fs::remove_file(site.path()).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(site.path()).status().unwrap();
+    assert!(made.success());
+    site.wait_for_rejection(RejectionKind::NotAFile);
+    fs::remove_file(site.path()).unwrap();
+    std::os::unix::fs::symlink("robots.txt", site.path()).unwrap();
+    site.wait_for_rejection(RejectionKind::Unreadable);
+    site.recover();
+}
+
+#[cfg(unix)]
+#[test]
+fn a_config_map_swap_is_live_at_once() {
+    use std::os::unix::fs::symlink;
+    let site = Site::at(|folder| {
+        for name in ["old", "new"] {
+            fs::create_dir(folder.join(format!("..{name}"))).unwrap();
+            fs::write(folder.join(format!("..{name}/robots.txt")), version(name)).unwrap();
+        }
+        symlink("..old", folder.join("..data")).unwrap();
+        symlink("..data/robots.txt", folder.join("robots.txt")).unwrap();
+        folder.join("robots.txt")
+    });
+    let folder = site.folder.path();
+    symlink("..new", folder.join("..tmp")).unwrap();
+    fs::rename(folder.join("..tmp"), folder.join("..data")).unwrap();
+    fs::remove_dir_all(folder.join("..old")).unwrap();
+    site.wait_for_version("new");
+    // The watch has to have moved to the new target.
+    fs::write(folder.join("..new/robots.txt"), version("two")).unwrap();
+    site.wait_for_version("two");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_target_of_a_link_is_watched_where_it_is() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let target = elsewhere.path().join("real.txt");
+    let site = Site::at(|folder| {
+        fs::write(&target, version("old")).unwrap();
+        std::os::unix::fs::symlink(&target, folder.join("robots.txt")).unwrap();
+        folder.join("robots.txt")
+    });
+    replace(&target, &version("new"));
+    site.wait_for_version("new");
+}
+
+#[test]
+fn a_folder_that_was_moved_and_made_again_is_found_by_looking() {
+    let site = Site::polled(
+        |folder| {
+            fs::create_dir(folder.join("inner")).unwrap();
+            folder.join("inner/robots.txt")
+        },
+        Duration::from_millis(100),
+    );
+    let inner = site.folder.path().join("inner");
+    fs::rename(&inner, site.folder.path().join("moved")).unwrap();
+    fs::create_dir(&inner).unwrap();
+    fs::write(inner.join("robots.txt"), version("new")).unwrap();
+    site.wait_for_version("new");
+    // Events are back as well: the poll takes two looks, and a rename in the new folder only one.
+    replace(&inner.join("robots.txt"), &version("two"));
+    site.wait_for_version("two");
+}
+
+#[test]
+fn a_storm_of_renames_ends_with_the_last_version() {
+    let site = Site::new();
+    for round in 0..1000 {
+        replace(&site.path(), &version(if round % 2 == 0 { "new" } else { "old" }));
+    }
+    replace(&site.path(), &version("end"));
+    site.wait_for_version("end");
+}
+
+#[test]
+fn reload_tells_what_came_of_it() {
+    let site = Site::new();
+    assert!(matches!(site.live.reload().wait().outcome(), Outcome::Unchanged(_)));
+    let good = site.live.status().live();
+    replace(&site.path(), &version("new"));
+    // The watcher may have been quicker.
+    assert!(!matches!(site.live.reload().wait().outcome(), Outcome::Kept(..)));
+    assert_ne!(site.live.status().live(), good);
+    fs::remove_file(site.path()).unwrap();
+    let reload = site.live.reload().wait();
+    let Outcome::Kept(rejection, Some(_)) = reload.outcome() else { panic!("{reload}") };
+    assert_eq!(rejection.kind(), RejectionKind::Missing);
+    assert!(reload.to_string().contains("there is no such file; version "), "{reload}");
+}
+
+#[tokio::test]
+async fn reload_is_a_future_too() {
+    let live = LiveRobots::inline("# x\n").open().unwrap();
+    assert!(matches!(live.reload().await.outcome(), Outcome::Unchanged(_)));
+}
+
+#[test]
+fn a_site_that_starts_without_a_file_takes_it_when_it_comes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("robots.txt");
+    let error: Rejection = LiveRobots::file(&path).open().unwrap_err();
+    assert_eq!(error.kind(), RejectionKind::Missing);
+    assert_eq!(error.to_string(), format!("{}: there is no such file", path.display()));
+    let live = LiveRobots::file(&path).when_missing(WhenMissing::Unavailable).open().unwrap();
+    assert!(live.snapshot().content().is_none());
+    replace(&path, &version("new"));
+    let start = Instant::now();
+    while live.snapshot().content().is_none() {
+        assert!(start.elapsed() < PATIENCE, "{:?}", live.status());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_request_sees_one_version_while_others_are_published() {
+    let site = Site::new();
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut seen = 0_u64;
+            while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                site.live.with(|snapshot| {
+                    let content = snapshot.content().unwrap();
+                    let name = if content.body().starts_with(b"# version old") { "old" } else { "new" };
+                    let rules = content.rules().document().groups().next().unwrap();
+                    let pattern = rules.rules().next().unwrap().pattern().to_vec();
+                    assert_eq!(pattern, format!("/{name}/0/").into_bytes());
+                });
+                seen += 1;
+            }
+            seen
+        });
+        for round in 0..200 {
+            replace(&site.path(), &version(if round % 2 == 0 { "new" } else { "old" }));
+            let _ = site.live.reload().wait();
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert!(reader.join().unwrap() > 0);
+    });
+}

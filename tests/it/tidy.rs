@@ -1,0 +1,127 @@
+//! The layout is a house: which room may use which.
+
+use std::path::{Path, PathBuf};
+
+/// Each room with the rooms it may use.
+const ROOMS: [(&str, &[&str]); 6] = [
+    ("rules", &[]),
+    ("agent", &["rules"]),
+    ("check", &["rules", "agent"]),
+    ("policy", &["rules", "agent"]),
+    ("source", &["rules", "agent", "check", "policy"]),
+    ("layer", &["rules", "agent", "check", "policy", "source"]),
+];
+
+/// What rooms without I/O, clocks and HTTP types never name.
+const IMPURE: [&str; 9] = [
+    "std::fs",
+    "std::net::Tcp",
+    "std::io::stdin",
+    "std::thread",
+    "SystemTime",
+    "Instant",
+    "http::",
+    "bytes::",
+    "tracing::",
+];
+const PURE: [&str; 4] = ["rules", "agent", "check", "policy"];
+
+fn source() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    assert!(!found.is_empty(), "{} holds code", folder.display());
+    found
+}
+
+/// The code of a file, without comments, documentation and unit tests, by line.
+fn code(path: &Path) -> Vec<(usize, String)> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let is_test_file = path.file_name().is_some_and(|name| name == "tests.rs");
+    let lines = text.lines().enumerate();
+    lines
+        .take_while(|(_, line)| !is_test_file && !line.contains("#[cfg(test)]"))
+        .filter(|(_, line)| !line.trim_start().starts_with("//"))
+        .map(|(number, line)| (number + 1, line.to_owned()))
+        .collect()
+}
+
+/// The rooms a line names: `crate::room` and what stands in the braces of `use crate::{…}` one a line.
+fn rooms_named(line: &str) -> impl Iterator<Item = &str> {
+    line.split("crate::")
+        .skip(1)
+        .filter_map(|rest| rest.split(|char: char| !char.is_alphanumeric() && char != '_').next())
+}
+
+#[test]
+fn a_room_uses_only_rooms_to_its_left() {
+    for (room, allowed) in ROOMS {
+        for file in files(&source().join(room)) {
+            for (number, line) in code(&file) {
+                assert!(!line.contains("use crate::{"), "{}:{number}: one `use` a room, please", file.display());
+                for named in rooms_named(&line) {
+                    let known = ROOMS.iter().any(|(known, _)| *known == named);
+                    let fine = named == room || allowed.contains(&named) || !known;
+                    assert!(fine, "{}:{number}: {room} must not use {named}", file.display());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn pure_rooms_do_no_io() {
+    for room in PURE {
+        for file in files(&source().join(room)) {
+            for (number, line) in code(&file) {
+                let named = IMPURE.iter().find(|impure| line.contains(**impure));
+                assert_eq!(named, None, "{}:{number}: {room} is pure", file.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn the_binary_uses_the_public_api_only() {
+    for file in files(&source().join("bin")) {
+        for (number, line) in code(&file) {
+            let inside = line.contains("#[path") || line.contains("include!(");
+            assert!(!inside, "{}:{number}: the binary is a user like any other", file.display());
+        }
+    }
+}
+
+#[test]
+fn every_room_says_what_it_is_for() {
+    for file in files(&source()) {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let first = text.lines().next().unwrap_or_default();
+        let is_tests = file.file_name().is_some_and(|name| name == "tests.rs");
+        assert!(
+            is_tests || first.starts_with("//!") || first.starts_with("#![doc"),
+            "{}: what is it for?",
+            file.display()
+        );
+    }
+}
+
+#[test]
+fn no_file_holds_everything() {
+    for file in files(&source()) {
+        let name = file.file_stem().unwrap().to_string_lossy().into_owned();
+        for vague in ["util", "utils", "helper", "helpers", "common", "misc"] {
+            assert_ne!(name, vague, "{}: name the idea", file.display());
+        }
+        assert!(code(&file).len() <= 550, "{}: split it by idea", file.display());
+    }
+}
