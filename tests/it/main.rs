@@ -14,5 +14,7 @@ mod check;
 mod reference;
 #[cfg(feature = "watch")]
 mod reload;
+#[cfg(feature = "cli")]
+mod robotsd;
 mod spec;
 mod tidy;

@@ -1,0 +1,86 @@
+//! `explain`, one question at a time and in bulk.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use super::process::{FIREFOX, GPTBOT, folder, robotsd, run};
+
+fn batch(questions: &str) -> Vec<Value> {
+    let mut child =
+        robotsd().args(["explain", "--batch"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let questions = questions.to_owned();
+    let writer = std::thread::spawn(move || stdin.write_all(questions.as_bytes()).unwrap());
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_batch_answers_in_order_and_survives_bad_lines() {
+    let folder =
+        folder(&[("robots.txt", "User-agent: GPTBot\nDisallow: /drafts/\n\nUser-agent: *\nDisallow: /a%62\n")]);
+    let robots = folder.path().join("robots.txt").display().to_string();
+    let question = |more: Value| {
+        let mut question = json!({"robots": robots});
+        question.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        question
+    };
+    let questions = [
+        question(json!({"id": 1, "user_agent": GPTBOT, "url": "https://x.test/drafts/y"})).to_string(),
+        question(json!({"id": "two", "user_agent": FIREFOX, "url": "/drafts/y"})).to_string(),
+        "no question".to_owned(),
+        question(json!({"id": 4, "token": "foobot", "url": "/ab"})).to_string(),
+        question(json!({"id": 5, "token": "foobot", "url": "/ab", "reading": "reference"})).to_string(),
+        question(json!({"id": 6, "token": "foobot", "url_base64": "L2Fi"})).to_string(),
+        question(json!({"id": 7, "token": "foobot"})).to_string(),
+        json!({"id": 8, "robots": "/no/such/file", "token": "x", "url": "/"}).to_string(),
+        json!({"id": 9, "robots_base64": "VXNlci1hZ2VudDogKgpEaXNhbGxvdzogLwo=", "token": "x", "url": "/"}).to_string(),
+        question(json!({"id": 10, "user_agent": "NewBot/1.0 (+https://x.test/bot)", "method": "POST", "url": "/ab"}))
+            .to_string(),
+        question(json!({"id": 11, "token": "gptbot", "url": "/drafts/", "colour": "red"})).to_string(),
+        question(json!({"id": 12, "token": "x", "url": "/b/../ab"})).to_string(),
+    ];
+    let answers = batch(&questions.join("\n"));
+    assert_eq!(answers.len(), questions.len());
+    assert_eq!(
+        answers[0],
+        json!({"id": 1, "access": "disallow", "line": 2, "pattern": "/drafts/", "group": ["GPTBot"], "form": "standard",
+            "agent": {"class": "registered", "crawler": "GPTBot", "category": "ai-training", "tokens": ["gptbot"],
+                "held_to_star": true}})
+    );
+    assert_eq!(
+        answers[1],
+        json!({"id": "two", "access": "allow", "line": null, "pattern": null, "group": null, "form": "standard",
+            "agent": {"class": "browser", "crawler": null, "category": null, "tokens": [], "held_to_star": false}})
+    );
+    assert!(answers[2]["id"].is_null() && answers[2]["error"].is_string());
+    assert_eq!((&answers[3]["access"], &answers[3]["line"]), (&json!("disallow"), &json!(5)));
+    assert_eq!((&answers[4]["access"], &answers[4]["form"]), (&json!("allow"), &json!("verbatim")));
+    assert_eq!(answers[5]["access"], "disallow");
+    assert_eq!(answers[6], json!({"id": 7, "error": "a question has a \"url\" or a \"url_base64\""}));
+    assert_eq!(answers[7]["id"], 8);
+    assert!(answers[7]["error"].as_str().unwrap().starts_with("/no/such/file: "));
+    assert_eq!((&answers[8]["access"], &answers[8]["group"]), (&json!("disallow"), &json!(["*"])));
+    assert_eq!((&answers[9]["access"], &answers[9]["agent"]["held_to_star"]), (&json!("allow"), &json!(true)));
+    assert_eq!(answers[10]["id"], 11);
+    assert!(answers[10]["error"].as_str().unwrap().contains("colour"));
+    assert_eq!((&answers[11]["access"], &answers[11]["form"]), (&json!("disallow"), &json!("resolved")));
+}
+
+#[test]
+fn an_explanation_shows_the_files_own_lines() {
+    let folder = folder(&[("robots.txt", "User-agent: GPTBot\nDisallow: /drafts/  # not yet\n")]);
+    let robots = folder.path().join("robots.txt");
+    let output = run(robotsd().args(["explain", "--robots"]).arg(&robots).args(["--user-agent", GPTBOT, "/drafts/x"]));
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("disallowed: GET /drafts/x\n"), "{text}");
+    assert!(text.contains(":2: Disallow: /drafts/  # not yet\n"), "{text}");
+    let output = run(robotsd().args(["explain", "--robots", "no-such-file", "--token", "x", "/"]));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stderr).unwrap().starts_with("robotsd: no-such-file: "));
+}

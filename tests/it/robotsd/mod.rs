@@ -1,0 +1,9 @@
+//! The binary, as an operator runs it: real processes, real sockets on loopback, real files.
+
+mod origin;
+mod process;
+
+mod explain;
+mod live;
+mod serve;
+mod start;

@@ -1,0 +1,178 @@
+//! Running `robotsd` and speaking to it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Far more than anything here takes; a machine may be busy.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(super) const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
+pub(super) const GPTBOT: &str =
+    "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)";
+pub(super) const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
+
+pub(super) fn robotsd() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_robotsd"));
+    command.current_dir(env!("CARGO_MANIFEST_DIR"));
+    command
+}
+
+/// A folder with files in it.
+pub(super) fn folder(files: &[(&str, &str)]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+/// Runs to the end, with a bound on how long that may take.
+pub(super) fn run(command: &mut Command) -> Output {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > deadline {
+            child.kill().unwrap();
+            panic!("{command:?} does not end");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.wait_with_output().unwrap()
+}
+
+/// A running proxy; killed when dropped.
+#[derive(Debug)]
+pub(super) struct Running {
+    child: Child,
+    pub(super) address: SocketAddr,
+    log: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Running {
+    /// Starts with the config `robotsd.toml` of a folder; its listener must be on port 0.
+    pub(super) fn start(folder: &Path) -> Self {
+        Self::start_with(&folder.join("robotsd.toml"))
+    }
+
+    pub(super) fn start_with(config: &Path) -> Self {
+        let mut child = robotsd().args(["serve", "--config"]).arg(config).stdout(Stdio::piped()).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let lines = log.clone();
+        std::thread::spawn(move || {
+            for line in out.lines().map_while(Result::ok) {
+                // Every line of the log is one object.
+                lines.lock().unwrap().push(serde_json::from_str::<Value>(&line).unwrap());
+            }
+        });
+        let mut running = Self { child, address: ([127, 0, 0, 1], 0).into(), log };
+        let listening = running.wait_for_event("listening", |_| true);
+        running.address = listening["message"].as_str().unwrap().trim_start_matches("http://").parse().unwrap();
+        running
+    }
+
+    /// Waits for a line of the log.
+    pub(super) fn wait_for_event(&self, event: &str, fits: impl Fn(&Value) -> bool) -> Value {
+        let found = || self.log.lock().unwrap().iter().find(|line| line["event"] == event && fits(line)).cloned();
+        wait_for(&format!("the event {event}"), found)
+    }
+
+    pub(super) fn events(&self, event: &str) -> usize {
+        self.log.lock().unwrap().iter().filter(|line| line["event"] == event).count()
+    }
+
+    pub(super) fn get(&self, path: &str, agent: &str) -> Answer {
+        self.request("GET", path, &[("User-Agent", agent)])
+    }
+
+    pub(super) fn request(&self, method: &str, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let host = [("Host", "site.test")];
+        let fields = host.iter().filter(|_| !fields.iter().any(|(name, _)| *name == "Host")).chain(fields);
+        let fields: String = fields.map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        self.send(format!("{method} {path} HTTP/1.1\r\n{fields}Connection: close\r\n\r\n").as_bytes())
+    }
+
+    pub(super) fn send(&self, request: &[u8]) -> Answer {
+        let mut stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(request).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        Answer::parse(&answer)
+    }
+
+    #[cfg(unix)]
+    pub(super) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status().unwrap();
+        assert!(sent.success());
+    }
+
+    pub(super) fn wait_for_end(&mut self) -> ExitStatus {
+        let child = &mut self.child;
+        let mut ended = || child.try_wait().unwrap();
+        let start = Instant::now();
+        loop {
+            if let Some(status) = ended() {
+                return status;
+            }
+            assert!(start.elapsed() < PATIENCE, "robotsd does not end");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// An HTTP/1.1 response that was read to the end of its connection.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    head: String,
+    pub(super) body: String,
+}
+
+impl Answer {
+    fn parse(bytes: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(bytes);
+        let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        Self {
+            status: status.unwrap_or_else(|| panic!("no response: {text:?}")),
+            head: head.to_owned(),
+            body: body.to_owned(),
+        }
+    }
+
+    pub(super) fn field(&self, name: &str) -> Option<&str> {
+        let fields = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
+        fields.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+}
+
+/// Waits until a question has an answer.
+pub(super) fn wait_for<T>(what: &str, answer: impl Fn() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(answer) = answer() {
+            return answer;
+        }
+        assert!(start.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+pub(super) fn project(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}

@@ -1,0 +1,162 @@
+//! Serving: what clients get, what upstreams see, what the log says.
+
+use super::origin::Origin;
+use super::process::{FIREFOX, GOOGLEBOT, GPTBOT, Running, folder};
+use tempfile::TempDir;
+
+const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n\nUser-agent: Googlebot\nDisallow: /drafts/\n";
+
+fn proxy(origin: &Origin, more: &str) -> (TempDir, Running) {
+    let config = format!(
+        "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\n\
+         upstreams = [\"http://{}\"]\n[site.robots]\npath = \"robots.txt\"\n\
+         [[site.override]]\ncategory = \"search\"\nmode = \"tag\"\n{more}",
+        origin.address
+    );
+    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
+    let running = Running::start(folder.path());
+    (folder, running)
+}
+
+#[test]
+fn browsers_pass_crawlers_are_refused_and_search_engines_tagged() {
+    let origin = Origin::start();
+    let (_folder, running) = proxy(&origin, "");
+    let answer = running.get("/drafts/x", FIREFOX);
+    assert_eq!(answer.status, 200);
+    assert!(!answer.body.to_lowercase().contains("robots-verdict"), "{}", answer.body);
+    assert_eq!(running.get("/", GPTBOT).status, 200);
+    let answer = running.get("/robots.txt", GPTBOT);
+    assert_eq!((answer.status, &*answer.body), (200, ROBOTS));
+    let answer = running.get("/drafts/x", GPTBOT);
+    assert_eq!(answer.status, 403);
+    assert!(answer.body.contains("Disallow: /drafts/        (line 2)"), "{}", answer.body);
+    assert!(answer.body.contains(answer.field("x-request-id").unwrap()), "{answer:?}");
+    let answer = running.get("/drafts/x", GOOGLEBOT);
+    assert_eq!(answer.status, 200);
+    let tag = r#"robots-verdict: disallow;agent="Googlebot";rule="/drafts/";line=5"#;
+    assert!(answer.body.to_lowercase().contains(&tag.to_lowercase()), "{}", answer.body);
+}
+
+#[test]
+fn the_verdict_field_cannot_be_forged_or_named_away() {
+    let origin = Origin::start();
+    let (_folder, running) = proxy(&origin, "");
+    for name in ["Robots-Verdict", "rOBOTS-verdict", "Robots_Verdict"] {
+        let answer = running.request("GET", "/x", &[(name, "allow")]);
+        assert_eq!(answer.status, 200);
+        assert!(!answer.body.to_lowercase().contains("verdict"), "{}", answer.body);
+    }
+    let request = format!(
+        "GET /drafts/x HTTP/1.1\r\nHost: site.test\r\nUser-Agent: {GOOGLEBOT}\r\nConnection: close, Robots-Verdict\r\n\r\n"
+    );
+    let answer = running.send(request.as_bytes());
+    assert!(answer.body.to_lowercase().contains("robots-verdict: disallow"), "{}", answer.body);
+}
+
+#[test]
+fn every_spelling_of_a_path_is_judged_and_the_original_forwarded() {
+    let origin = Origin::start();
+    let (_folder, running) = proxy(&origin, "");
+    for path in ["/%64rafts/x", "//drafts/x", "/a/../drafts/x", "/a/..%2fdrafts/x", "/.well-known/..%2fdrafts/x"] {
+        assert_eq!(running.get(path, GPTBOT).status, 403, "{path}");
+        let answer = running.get(path, FIREFOX);
+        assert!(answer.body.starts_with(&format!("GET {path} HTTP/1.1\r\n")), "{path}: {}", answer.body);
+    }
+    for path in ["/go?u=https%3a%2f%2fx%2fdrafts%2f", "/sale-50%-off", "/%2564rafts/x"] {
+        assert_eq!(running.get(path, GPTBOT).status, 200, "{path}");
+    }
+}
+
+#[test]
+fn hosts_have_their_own_sites_and_an_unknown_one_none() {
+    let origin = Origin::start();
+    let site = |name: &str, host: &str, text: &str| {
+        format!(
+            "[[site]]\nname = \"{name}\"\nhosts = [\"{host}\"]\nupstreams = [\"http://{}\"]\n\
+             [site.robots]\ntext = \"{text}\"\n",
+            origin.address
+        )
+    };
+    let config = format!(
+        "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n{}{}",
+        site("a", "a.test", "User-agent: GPTBot\\nDisallow: /\\n"),
+        site("b", "*.b.test", "# open\\n"),
+    );
+    let folder = folder(&[("robotsd.toml", &config)]);
+    let running = Running::start(folder.path());
+    for (host, status) in [("a.test", 403), ("A.TEST:80", 403), ("www.b.test", 200), ("b.test", 421), ("c.test", 421)] {
+        let answer = running.request("GET", "/x", &[("Host", host), ("User-Agent", GPTBOT)]);
+        assert_eq!(answer.status, status, "{host}");
+    }
+}
+
+#[test]
+fn a_request_must_say_one_valid_host() {
+    let origin = Origin::start();
+    let (_folder, running) = proxy(&origin, "");
+    for (head, status) in [
+        ("GET / HTTP/1.1\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: a.test\r\nHost: b.test\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: a b\r\n", 400),
+        ("GET / HTTP/1.0\r\n", 200),
+        ("CONNECT a.test:80 HTTP/1.1\r\nHost: a.test:80\r\n", 405),
+        ("TRACE / HTTP/1.1\r\nHost: a.test\r\n", 405),
+    ] {
+        let answer = running.send(format!("{head}Connection: close\r\n\r\n").as_bytes());
+        assert_eq!(answer.status, status, "{head}");
+    }
+}
+
+#[test]
+fn hop_by_hop_fields_stay_on_their_hop() {
+    let origin = Origin::start();
+    let (_folder, running) = proxy(&origin, "");
+    let request = "GET /x HTTP/1.1\r\nHost: site.test\r\nConnection: close, X-Named\r\nX-Named: 1\r\nKeep-Alive: 5\r\n\
+                   Proxy-Authorization: x\r\nTE: gzip\r\nX-Kept: 1\r\n\r\n";
+    let body = running.send(request.as_bytes()).body.to_lowercase();
+    assert!(body.contains("x-kept: 1"), "{body}");
+    for name in ["x-named", "keep-alive:", "proxy-", "te: gzip"] {
+        assert!(!body.contains(name), "{name} in {body}");
+    }
+}
+
+#[test]
+fn a_refusal_is_one_line_of_the_log_with_every_field() {
+    let origin = Origin::start();
+    let (_folder, running) = proxy(&origin, "");
+    running.get("/drafts/x?token=secret&page=2", GPTBOT);
+    running.get("/drafts/x", FIREFOX);
+    let line = running.wait_for_event("refused", |_| true);
+    for (name, want) in [
+        ("site", "shop"),
+        ("agent", "GPTBot"),
+        ("category", "ai-training"),
+        ("identity", "claimed"),
+        ("decision", "disallow"),
+        ("reason", "disallowed"),
+        ("group", "GPTBot"),
+        ("rule", "/drafts/"),
+        ("method", "GET"),
+        ("path", "/drafts/x?token=…&page=…"),
+        ("address", "127.0.0.0/24"),
+    ] {
+        assert_eq!(line[name], want, "{line}");
+    }
+    assert_eq!((&line["status"], &line["line"]), (&403.into(), &2.into()));
+    for name in ["ts", "request_id", "robots_hash"] {
+        assert!(line[name].as_str().is_some_and(|value| !value.is_empty()), "{line}");
+    }
+    assert_eq!(running.events("refused"), 1);
+}
+
+#[test]
+fn an_upstream_that_is_down_is_a_502_and_robots_txt_is_served_all_the_same() {
+    let down = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let origin = Origin { address: down.local_addr().unwrap() };
+    drop(down);
+    let (_folder, running) = proxy(&origin, "");
+    assert_eq!(running.get("/", FIREFOX).status, 502);
+    assert_eq!(running.get("/robots.txt", GPTBOT).status, 200);
+    assert_eq!(running.get("/drafts/x", GPTBOT).status, 403);
+}

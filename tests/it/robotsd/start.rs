@@ -1,0 +1,148 @@
+//! Starting: what a bad config, a missing file and a taken port get.
+
+use std::net::TcpListener;
+
+use super::origin::Origin;
+use super::process::{GPTBOT, Running, folder, project, robotsd, run};
+
+const GOOD: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n";
+
+/// What `serve` says of a config, after the name of the file.
+fn said(config: &str) -> String {
+    let folder = folder(&[("robotsd.toml", config), ("robots.txt", "# open\n")]);
+    let path = folder.path().join("robotsd.toml");
+    let output = run(robotsd().args(["serve", "--config"]).arg(&path));
+    assert_eq!(output.status.code(), Some(2), "{config}");
+    let error = String::from_utf8(output.stderr).unwrap();
+    let prefix = format!("robotsd: {}:", path.display());
+    error.strip_prefix(&prefix).unwrap_or_else(|| panic!("{error}")).trim_end().to_owned()
+}
+
+#[test]
+fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
+    let site = |text: &str| format!("[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\n{text}\n");
+    for (config, want) in [
+        (String::new(), "1:1: there is no [[listener]]: write one with an address such as \"127.0.0.1:8080\""),
+        ("[[listener]]\naddress = \"127.0.0.1:0\"\n".to_owned(), "1:1: there is no [[site]]"),
+        (
+            "mode = \"strict\"\n".to_owned(),
+            "1:8: unknown variant `strict`, expected one of `off`, `observe`, `tag`, `refuse`",
+        ),
+        ("mode = \n".to_owned(), "1:"),
+        ("modus = \"off\"\n".to_owned(), "1:1: unknown field `modus`, expected one of `mode`, `listener`"),
+        ("[[listener]]\naddress = \"nowhere\"\n".to_owned(), "2:11: invalid socket address syntax"),
+        (site(""), "4:8: the site \"a\" has nothing behind it: give it upstreams or a root"),
+        (site("root = \"nope\""), "5:8: "),
+        (site("root = \".\"\nupstreams = [\"http://127.0.0.1:1\"]"), "5:8: a site has upstreams or a root, not both"),
+        (site("upstreams = []"), "3:1: upstreams is empty"),
+        (site("upstreams = [\"https://127.0.0.1:1\"]"), "5:14: \"https://127.0.0.1:1\" is not an upstream: "),
+        (site("upstreams = [\"http://127.0.0.1:1/x\"]"), "5:14: \"http://127.0.0.1:1/x\" is not an upstream: "),
+        (site("upstreams = [\"http://127.0.0.1:1\"]"), "4:8: the site \"a\" has no robots.txt: write [site.robots]"),
+        (site("root = \".\"\nhosts = [\"http://x\"]"), "6:10: \"http://x\" is not a host: "),
+        (site("root = \".\"\nhosts = [\"x\", \"X.\"]"), "6:15: \"X.\" stands here twice"),
+        (site("root = \".\"\n[site.robots]\nmax_age = \"25h\""), "7:11: max_age is longer than crawlers may keep"),
+        (site("root = \".\"\n[site.robots]\nmax_age = \"soon\""), "7:11: \"soon\" is not a length of time: write one"),
+        (
+            site("root = \".\"\n[site.robots]\nsource = \"inline\""),
+            "7:10: source = \"inline\" wants the robots.txt itself",
+        ),
+        (
+            site("root = \".\"\n[[site.override]]\nmode = \"tag\""),
+            "6:1: an override has exactly one of category, agent and pattern",
+        ),
+        (
+            site("root = \".\"\n[[site.override]]\nmode = \"tag\"\ncategory = \"serch\""),
+            "8:12: unknown variant `serch`",
+        ),
+        (
+            format!("{GOOD}[[site]]\nname = \"a\"\nroot = \".\"\nhosts = [\"b\"]\n"),
+            "7:8: the site \"a\" stands here twice",
+        ),
+        (
+            format!("{GOOD}[[site]]\nname = \"b\"\nroot = \".\"\n"),
+            "7:8: a site before has no hosts, so it has every host",
+        ),
+    ] {
+        let said = said(&config);
+        assert!(said.starts_with(want), "{config}\nsaid {said:?}\nwant {want:?}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}
+
+#[test]
+fn a_config_that_is_not_there_is_named() {
+    let output = run(robotsd().args(["serve", "--config", "no/such/file.toml"]));
+    assert_eq!(output.status.code(), Some(2));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.starts_with("robotsd: no/such/file.toml: the config file cannot be read: "), "{error}");
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let folder =
+        folder(&[("robotsd.toml", &GOOD.replace("127.0.0.1:0", &address.to_string())), ("robots.txt", "# open\n")]);
+    let output = run(robotsd().args(["serve", "--config"]).arg(folder.path().join("robotsd.toml")));
+    assert_eq!(output.status.code(), Some(2));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.starts_with(&format!("robotsd: {address}: cannot listen here: ")), "{error}");
+}
+
+#[test]
+fn without_a_robots_txt_the_site_runs_and_enforces_nothing() {
+    let origin = Origin::start();
+    for (on_missing, status) in [("last-good", 503), ("upstream", 200)] {
+        let config = format!(
+            "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\n\
+             upstreams = [\"http://{}\"]\n[site.robots]\npath = \"robots.txt\"\non_missing = \"{on_missing}\"\n",
+            origin.address
+        );
+        let folder = folder(&[("robotsd.toml", &config)]);
+        let running = Running::start(folder.path());
+        let rejected = running.wait_for_event("rejected", |_| true);
+        let message = rejected["message"].as_str().unwrap();
+        assert!(
+            message.ends_with("robots.txt: there is no such file; nothing is live, so nothing is enforced"),
+            "{message}"
+        );
+        let answer = running.get("/robots.txt", GPTBOT);
+        assert_eq!(answer.status, status, "{on_missing}");
+        assert_eq!(answer.field("retry-after").is_some(), status == 503);
+        assert_eq!(running.get("/private/x", GPTBOT).status, 200);
+        // And it is taken as soon as it is there.
+        std::fs::write(folder.path().join("new"), "User-agent: GPTBot\nDisallow: /private/\n").unwrap();
+        std::fs::rename(folder.path().join("new"), folder.path().join("robots.txt")).unwrap();
+        running.wait_for_event("published", |_| true);
+        assert_eq!(running.get("/private/x", GPTBOT).status, 403);
+    }
+}
+
+#[test]
+fn strict_and_on_missing_fail_refuse_to_start_without_a_robots_txt() {
+    let fail = format!("{GOOD}[site.robots]\non_missing = \"fail\"\n");
+    for (config, arguments) in [(GOOD, &["--strict"][..]), (&fail, &[])] {
+        let folder = folder(&[("robotsd.toml", config)]);
+        let output = run(robotsd().args(["serve", "--config"]).arg(folder.path().join("robotsd.toml")).args(arguments));
+        assert_eq!(output.status.code(), Some(2));
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            error.starts_with("robotsd: site \"a\": ") && error.contains("robots.txt: there is no such file"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn the_shipped_configs_start() {
+    for name in ["config/demo.toml", "config/robotsd.toml"] {
+        let text = std::fs::read_to_string(project(name)).unwrap().replace("127.0.0.1:8080", "127.0.0.1:0");
+        // Paths are relative to the config, so the copy on another port stands beside it.
+        let copy = tempfile::Builder::new().prefix(".test-").suffix(".toml").tempfile_in(project("config")).unwrap();
+        // The log of the demo is for people.
+        std::fs::write(copy.path(), text.replace("format = \"text\"", "format = \"json\"")).unwrap();
+        let running = Running::start_with(copy.path());
+        assert_eq!(running.get("/robots.txt", GPTBOT).status, 200, "{name}");
+        assert_eq!(running.events("finding"), 0, "{name}");
+    }
+}
