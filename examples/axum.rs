@@ -1,6 +1,6 @@
 //! The layer in an axum app: one `.layer(...)` serves and enforces robots.txt.
 //!
-//!     cargo run --example axum --features layer,watch
+//!     cargo run --example axum
 //!     curl -A GPTBot http://127.0.0.1:3000/drafts/x
 
 use axum::Router;

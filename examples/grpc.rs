@@ -2,7 +2,7 @@
 //!
 //! The service is written by hand, so that no protoc is needed; generated ones are added in the same way.
 //!
-//!     cargo run --example grpc --features layer,watch
+//!     cargo run --example grpc
 
 use std::convert::Infallible;
 use std::task::{Context, Poll};

@@ -1,6 +1,7 @@
 //! The layer around a plain hyper service.
 //!
-//!     cargo run --example hyper --features layer,watch
+//!     cargo run --example hyper
+#![expect(clippy::print_stderr, reason = "an example's log")]
 
 use std::convert::Infallible;
 

@@ -1,7 +1,8 @@
 //! Refuse no one: mark the request, and let the app decide.
 //!
-//!     cargo run --example tag_only --features layer,watch
+//!     cargo run --example tag_only
 //!     curl -A GPTBot http://127.0.0.1:3000/drafts/x
+#![expect(clippy::print_stderr, reason = "an example's log")]
 
 use axum::routing::get;
 use axum::{Extension, Router};

@@ -1,4 +1,8 @@
-#![doc = include_str!("../README.md")]
+#![cfg_attr(all(feature = "layer", feature = "watch"), doc = include_str!("../README.md"))]
+#![cfg_attr(
+    not(all(feature = "layer", feature = "watch")),
+    doc = "Serve, check, reload and enforce a site's robots.txt."
+)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod agent;

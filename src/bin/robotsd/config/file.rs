@@ -9,6 +9,7 @@ use tower_robots::agent::Category;
 use tower_robots::policy::{Mode, StarScope};
 
 use super::values::Span;
+use crate::{edge, upstream};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -143,13 +144,15 @@ pub(super) struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
+        let edge = edge::Limits::default();
+        let upstream = upstream::UpstreamLimits::default();
         Self {
-            connections: 10_000,
-            header_read: Span::seconds(10),
-            body_idle: Span::seconds(60),
-            connect: Span::seconds(3),
-            response: Span::seconds(30),
-            drain: Span::seconds(30),
+            connections: edge.connections,
+            header_read: Span(edge.header_read),
+            body_idle: Span(edge.body_idle),
+            connect: Span(upstream.connect),
+            response: Span(upstream.response_header),
+            drain: Span(edge.drain),
         }
     }
 }

@@ -1,1 +1,74 @@
+use super::*;
 
+fn load(text: &str) -> Config {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("robotsd.toml");
+    std::fs::write(&path, text).expect("written");
+    let config = Config::load(&path).expect("a config that makes sense");
+    // Paths are relative to the folder, which is another one in every test.
+    Config {
+        sites: config
+            .sites
+            .into_iter()
+            .map(|site| Site { robots: Source::File("robots.txt".into()), ..site })
+            .collect(),
+        ..config
+    }
+}
+
+const SHIPPED: &str = include_str!("../../../../config/robotsd.toml");
+
+#[test]
+fn the_shipped_config_says_the_defaults() {
+    let least = r#"
+        [[listener]]
+        address = "127.0.0.1:8080"
+        [[site]]
+        name = "shop"
+        upstreams = ["http://127.0.0.1:3000"]
+        robots.path = "robots.txt"
+        [[site.override]]
+        category = "search"
+        mode = "tag"
+    "#;
+    assert_eq!(format!("{:#?}", load(SHIPPED)), format!("{:#?}", load(least)));
+}
+
+#[test]
+fn the_shipped_config_names_every_key() {
+    // An unknown key is told which ones there are.
+    let known = |table: &str| {
+        let text = format!("{table}\nno_such_key = 1\n");
+        let error = toml::from_str::<file::ConfigFile>(&text).expect_err("an unknown key");
+        let (_, keys) = error.message().split_once("expected").expect("what would be right").to_owned();
+        keys.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let site = "[[site]]\nname = \"a\"\n";
+    for table in [
+        "",
+        "[[listener]]\naddress = \"127.0.0.1:1\"",
+        "[[site]]\nname = \"a\"",
+        &format!("{site}[site.robots]"),
+        &format!("{site}[site.enforcement]"),
+        &format!("{site}[[site.override]]\nmode = \"tag\""),
+        "[agents]",
+        "[exempt]",
+        "[limits]",
+        "[log]",
+    ] {
+        let keys = known(table);
+        assert!(!keys.is_empty(), "{table}");
+        for key in keys {
+            let named = SHIPPED.lines().any(|line| {
+                let line = line.trim_start_matches("# ");
+                line.strip_prefix(&*key).is_some_and(|rest| rest.trim_start().starts_with('='))
+                    || line.contains(&format!(" {key} = "))
+                    || line
+                        .split(']')
+                        .next()
+                        .is_some_and(|table| table.trim_start_matches('[').split('.').any(|part| part == key))
+            });
+            assert!(named, "config/robotsd.toml does not say {key} ({table})");
+        }
+    }
+}
