@@ -14,7 +14,7 @@ use super::reload::{Cause, Outcome, Reload, Reloading};
 use super::snapshot::{Content, Snapshot};
 use crate::agent::Registry;
 use crate::policy::Policy;
-use crate::rules::Reading;
+use crate::rules::{Reading, RobotsTxt};
 
 /// One site's robots.txt, live: read, checked and compiled, and replaced while requests flow.
 ///
@@ -276,9 +276,10 @@ impl Source {
 
 impl Settings {
     fn accept(&self, bytes: Arc<[u8]>, modified: Option<SystemTime>, origin: &Arc<str>) -> Result<Content, Rejection> {
-        match Rejection::of_bytes(&bytes, origin) {
+        let robots = RobotsTxt::parse(bytes);
+        match Rejection::of(&robots, origin) {
             Some(rejection) => Err(rejection),
-            None => Ok(Content::new(bytes, modified, self.reading, &self.registry)),
+            None => Ok(Content::new(robots, modified, self.reading, &self.registry)),
         }
     }
 

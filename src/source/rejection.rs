@@ -6,6 +6,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::file::MAX_FILE;
+use crate::rules::{Directive, LineKind, RobotsTxt};
 
 /// A replacement that was not taken, and why.
 #[derive(Clone, Debug)]
@@ -28,12 +29,14 @@ pub enum RejectionKind {
     NotAFile,
     /// It is larger than [`MAX_FILE`].
     TooLarge,
-    /// It is empty, which is what a truncated file looks like too.
+    /// It is empty or blank, which is what a truncated file looks like too.
     Empty,
     /// It is not text.
     Binary,
     /// It is an HTML page.
     Html,
+    /// It is text, but no line of it is a field or a comment.
+    NoField,
     /// It changed while it was being read.
     Unstable,
 }
@@ -50,6 +53,7 @@ impl RejectionKind {
             Self::Empty => "empty",
             Self::Binary => "binary",
             Self::Html => "html",
+            Self::NoField => "no-field",
             Self::Unstable => "unstable",
         }
     }
@@ -80,14 +84,17 @@ impl Rejection {
         &self.origin
     }
 
-    /// Looks at bytes before they are parsed. What crawlers could not make sense of is not published.
-    pub(super) fn of_bytes(bytes: &[u8], origin: &Arc<str>) -> Option<Self> {
-        let kind = if bytes.is_empty() {
+    /// Looks at a document before it is compiled. What crawlers could make no sense of is not published.
+    pub(super) fn of(robots: &RobotsTxt, origin: &Arc<str>) -> Option<Self> {
+        let bytes = robots.bytes();
+        let kind = if bytes.trim_ascii().is_empty() {
             RejectionKind::Empty
         } else if is_html(bytes) {
             RejectionKind::Html
         } else if is_binary(bytes) {
             RejectionKind::Binary
+        } else if !robots.lines().any(|line| is_meant(&line.kind())) {
+            RejectionKind::NoField
         } else {
             return None;
         };
@@ -110,6 +117,9 @@ impl fmt::Display for Rejection {
             ),
             RejectionKind::Binary => f.write_str("the file is not text: write it as UTF-8"),
             RejectionKind::Html => f.write_str("the file is an HTML page, not a robots.txt"),
+            RejectionKind::NoField => f.write_str(
+                "the file is no robots.txt: not one line is a field such as \"User-agent: *\", or a comment",
+            ),
             RejectionKind::Unstable => f.write_str("the file changed while it was being read"),
         }
     }
@@ -134,12 +144,21 @@ fn is_binary(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err() && bytes.iter().any(is_control)
 }
 
+/// Whether somebody who writes a robots.txt would write this line, be it one that crawlers ignore.
+fn is_meant(line: &LineKind<'_>) -> bool {
+    match line {
+        LineKind::Comment => true,
+        LineKind::Field(field) => field.has_colon() || field.directive() != Directive::Other,
+        LineKind::Blank | LineKind::Malformed => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn kind(bytes: &[u8]) -> Option<RejectionKind> {
-        Rejection::of_bytes(bytes, &"robots.txt".into()).map(|rejection| rejection.kind())
+        Rejection::of(&RobotsTxt::parse(bytes), &"robots.txt".into()).map(|rejection| rejection.kind())
     }
 
     #[test]
@@ -151,7 +170,10 @@ mod tests {
         assert_eq!(kind(b"\x1f\x8b\x08\x00\xa9"), Some(RejectionKind::Binary));
         assert_eq!(kind(b"# caf\xe9\nUser-agent: *\n"), None);
         assert_eq!(kind(b"Disallow: /a\0b\n"), None);
-        assert_eq!(kind(b"\n"), None);
+        assert_eq!(kind(b" \r\n"), Some(RejectionKind::Empty));
+        assert_eq!(kind(b"Not Found"), Some(RejectionKind::NoField));
+        assert_eq!(kind(&[b'D'; 5000]), Some(RejectionKind::NoField));
+        assert_eq!(kind(b"disallow /x\n"), None);
         assert_eq!(kind(b"# nothing is restricted\n"), None);
     }
 }

@@ -83,14 +83,13 @@ impl Snapshot {
 
 impl Content {
     pub(super) fn new(
-        bytes: Arc<[u8]>,
+        robots: RobotsTxt,
         modified: Option<SystemTime>,
         reading: Reading,
         registry: &Arc<Registry>,
     ) -> Self {
-        let robots = RobotsTxt::parse(bytes.clone());
         let rules = robots.compile_with(reading, |name| registry.stands_for(name.value()));
-        let hash = Hash::of(&bytes);
+        let hash = Hash::of(robots.bytes());
         // A date in the future would make caches hold on to the file (RFC 9110, section 8.8.2.1).
         let modified = modified.map(|modified| modified.min(SystemTime::now()));
         Self {
@@ -99,7 +98,7 @@ impl Content {
             hash,
             etag: format!("\"{}\"", hash.short()).into(),
             modified: modified.map(|modified| (modified, httpdate::fmt_http_date(modified).into())),
-            body: Bytes::from_owner(bytes),
+            body: Bytes::from_owner(robots.bytes().clone()),
             robots,
             rules,
         }

@@ -11,6 +11,8 @@ mod shared;
 
 mod agents;
 mod check;
+#[cfg(feature = "layer")]
+mod pitfalls;
 mod reference;
 #[cfg(feature = "watch")]
 mod reload;

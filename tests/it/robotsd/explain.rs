@@ -84,3 +84,40 @@ fn an_explanation_shows_the_files_own_lines() {
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8(output.stderr).unwrap().starts_with("robotsd: no-such-file: "));
 }
+
+#[test]
+fn the_shared_verdicts_agree_in_bulk() {
+    use crate::shared::case_lines;
+    use base64::Engine as _;
+    let (Some(files), Some(cases)) = (case_lines("cases/robots_files.jsonl.gz"), case_lines("cases/verdicts.jsonl.gz"))
+    else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name.replace('/', "_"));
+    for file in files {
+        let body = base64::engine::general_purpose::STANDARD.decode(file["body_base64"].as_str().unwrap()).unwrap();
+        std::fs::write(path(file["robots"].as_str().unwrap()), body).unwrap();
+    }
+    let questions: Vec<_> = cases
+        .iter()
+        .enumerate()
+        .map(|(id, case)| {
+            let robots = path(case["robots"].as_str().unwrap()).display().to_string();
+            let mut question = json!({"id": id, "robots": robots, "token": case["agent"], "reading": "reference"});
+            let key = if case.get("url_base64").is_some() { "url_base64" } else { "url" };
+            question[key] = case[key].clone();
+            question.to_string()
+        })
+        .collect();
+    let answers = batch(&questions.join("\n"));
+    assert_eq!(answers.len(), cases.len());
+    let agree = |(answer, case): &(&Value, &Value)| {
+        let allowed = answer["access"] == "allow";
+        allowed == case["allowed"].as_bool().unwrap()
+            && answer["line"].as_u64().unwrap_or(0) == case["line"].as_u64().unwrap()
+    };
+    let agreed = answers.iter().zip(&cases).filter(agree).count();
+    println!("{agreed} of {} verdicts agree in access and line", cases.len());
+    assert_eq!(agreed, cases.len());
+}
