@@ -1,8 +1,7 @@
 //! What the operator wants done, and the decision it leads to.
 //!
-//! [`Policy::decide`] brings the three together: who asks ([`Agent`](crate::agent::Agent)), what the file says
-//! ([`RuleSet`](crate::rules::RuleSet)) and what the operator wants ([`Policy`]). It is pure: no HTTP types, no I/O, no
-//! clock. Of several agents (a repeated header) the strictest decision counts.
+//! [`Policy::decide`] brings the three together: who asks ([`Agent`]), what the file says ([`RuleSet`]) and what the
+//! operator wants ([`Policy`]). It is pure: no HTTP types, no I/O, no clock. Of several agents (a repeated header) the strictest decision counts.
 
 mod builder;
 mod decision;
