@@ -1,6 +1,6 @@
 //! The config file: what may stand in it, and what the program runs on.
 //!
-//! [`file`] mirrors the TOML, key by key, with its defaults. [`Config`] is what is left once everything in it is known
+//! [`mod@file`] mirrors the TOML, key by key, with its defaults. [`Config`] is what is left once everything in it is known
 //! to make sense. Errors say where: `robotsd.toml:12:8: …`.
 
 mod error;
