@@ -16,7 +16,8 @@ pub(super) struct Header<'h> {
     bytes: &'h [u8],
     words: Vec<Word>,
     parts: Vec<Part>,
-    /// The part that starts with `Mozilla/` or `Opera/`, where an engine follows: from there it is browser-shaped.
+    /// The part that starts with `Mozilla/` or `Opera/`, where an engine is named too: from there it is browser-shaped.
+    /// Browsers that never called themselves so are from their first part on.
     browser: Option<usize>,
     kinds: Kinds,
 }
@@ -411,6 +412,10 @@ impl<'h> Reader<'h> {
 
     fn finish(self) -> Header<'h> {
         let mut header = self.header;
+        if header.words.first().is_some_and(|first| first.kinds.has(Kinds::PLAIN_BROWSER)) {
+            header.browser = Some(0);
+            return header;
+        }
         if header.kinds.has(Kinds::ENGINE) {
             header.browser = header.parts.iter().position(|part| {
                 !part.is_comment()

@@ -2,7 +2,7 @@
 
 use super::claim;
 use super::header::Header;
-use super::index::{End, Index, WordHash, is_joint};
+use super::index::{End, Index, WordHash, is_blank, is_joint};
 use super::registry::Registry;
 use super::words::{Kinds, kinds};
 use crate::rules::{ProductToken, RobotsTxt};
@@ -70,7 +70,8 @@ impl FileNames {
                 let leads = leading == Some(word.start);
                 self.starting_at(header.bytes(), word.start, word.end, |name, end, length| {
                     let general = is_general(&self.tokens[name as usize]);
-                    if general && (!leads || end == End::Prefix) || end == End::Prefix && length < 4 {
+                    let alone = || leads && end == End::Whole && is_whole_product(header.bytes(), word.end);
+                    if general && !alone() || end == End::Prefix && length < 4 {
                         return;
                     }
                     let rank = (end, length);
@@ -109,6 +110,12 @@ pub(super) fn may_claim(token: &ProductToken) -> bool {
     !is_costume(token) && !is_general(token)
 }
 
+/// Whether a product whose name ends at `end` has no second word.
+fn is_whole_product(bytes: &[u8], end: usize) -> bool {
+    let blanks = bytes[end..].iter().take_while(|byte| is_blank(**byte)).count();
+    blanks == 0 || !bytes.get(end + blanks).is_some_and(|next| next.is_ascii_alphabetic())
+}
+
 /// Exact before prefix, then the longer.
 fn better(rank: (End, usize), best: (End, usize)) -> bool {
     let key = |(end, length): (End, usize)| (end == End::Whole, length);
@@ -117,7 +124,8 @@ fn better(rank: (End, usize), best: (End, usize)) -> bool {
 
 /// Names that browsers carry as part of their costume.
 fn is_costume(token: &ProductToken) -> bool {
-    kinds_of(token).is_costume()
+    let kinds = kinds_of(token);
+    kinds.is_costume() || kinds.has(Kinds::APP)
 }
 
 /// Names that are everyday words, or so short that they turn up as languages and the like.

@@ -80,7 +80,7 @@ const HEADLESS: &str = "headlesschrome headlesschromium headlessfirefox headless
     puppeteer playwright selenium webdriver chromedriver casperjs zombie.js splash cypress testcafe nightmare jsdom \
     happydom htmlunit rendertron prerender chrome-headless-shell cutycapt webkit2png wkhtmltopdf wkhtmltoimage";
 const APP: &str = "cfnetwork dalvik darwin applecoremedia exoplayer exoplayerlib exomedia androidxmedia3 stagefright \
-    avfoundation networkingextension itunes podcasts flipboard alamofire expo reactnative flutter ios android iphone \
+    avfoundation networkingextension itunes mozacfetch alamofire expo reactnative flutter ios android iphone \
     ipad applewatch watchos vlc lavf quicktime nsplayer windows-media-player mpv kodi roku spotify";
 const PLAIN_BROWSER: &str = "lynx w3m elinks links dillo netsurf ncsa_mosaic mosaic ibrowse amigavoyager amaya opera \
     ucweb offbyone uzbl surf retawq emacs-w3m aweb contiki cyberdog hotjava netscape docomo j-phone kddi softbank \
@@ -142,14 +142,14 @@ const STEMS: &[(&str, Trade)] = &[
     ("collect", Trade::Collects(None)),
     ("index", Trade::Collects(None)),
     ("scan", Trade::Collects(None)),
-    ("check", Trade::Collects(Some(Category::Monitoring))),
+    ("check", Trade::Collects(None)),
     ("monitor", Trade::Collects(Some(Category::Monitoring))),
     ("uptime", Trade::Collects(Some(Category::Monitoring))),
     ("validat", Trade::Collects(Some(Category::Monitoring))),
     ("preview", Trade::Collects(Some(Category::Preview))),
     ("unfurl", Trade::Collects(Some(Category::Preview))),
-    ("screenshot", Trade::Collects(Some(Category::Preview))),
-    ("thumb", Trade::Collects(Some(Category::Preview))),
+    ("screenshot", Trade::Collects(None)),
+    ("thumb", Trade::Collects(None)),
     ("rss", Trade::Collects(Some(Category::Feed))),
     ("feed", Trade::Collects(Some(Category::Feed))),
     ("podcast", Trade::Collects(Some(Category::Feed))),
@@ -157,7 +157,7 @@ const STEMS: &[(&str, Trade)] = &[
     ("aggregat", Trade::Collects(Some(Category::Feed))),
     ("sniff", Trade::Collects(None)),
     ("parser", Trade::Collects(None)),
-    ("survey", Trade::Collects(Some(Category::Security))),
+    ("survey", Trade::Collects(None)),
     ("resolver", Trade::Collects(None)),
     ("expander", Trade::Collects(None)),
     ("unshort", Trade::Collects(None)),
@@ -194,9 +194,11 @@ pub(super) fn trades(text: &[u8]) -> impl Iterator<Item = Trade> {
         let after = text.get(hit.end() + 1);
         // `Bot` is a syllable of many words: it counts at the end of one, or before a capital (`BotScanner`).
         let ends = next.is_none_or(|next| !next.is_ascii_lowercase());
+        // `fuboTV` holds it only across a border of words.
+        let whole = text[hit.end() - 1].is_ascii_lowercase() || text[hit.start()].is_ascii_uppercase();
         let plural = next == Some(&b's') && after.is_none_or(|after| !after.is_ascii_alphabetic());
         let counts = match *stem {
-            "bot" | "robot" => ends || plural,
+            "bot" | "robot" => whole && (ends || plural),
             "acme" | "rss" | "probe" | "index" => {
                 hit.start() == 0 || !text[hit.start() - 1].is_ascii_lowercase() || ends
             }
