@@ -42,7 +42,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             _ => paths.push(argument),
         }
     }
-    let labelled = paths.first().ok_or("usage: score [--registry FILE] labelled.jsonl[.gz] [robots_names.jsonl[.gz]]")?;
+    let labelled =
+        paths.first().ok_or("usage: score [--registry FILE] labelled.jsonl[.gz] [robots_names.jsonl[.gz]]")?;
     let labelled: Vec<Labelled> = objects(labelled)?.iter().map(Labelled::from).collect();
 
     let nobody = Recognizer::new(registry.clone(), &RobotsTxt::parse(&b""[..]));
@@ -103,11 +104,7 @@ fn is_held(agent: &Agent) -> bool {
     let exempt = |category| {
         matches!(
             category,
-            Category::Infrastructure
-                | Category::Monitoring
-                | Category::Preview
-                | Category::Feed
-                | Category::UserFetch
+            Category::Infrastructure | Category::Monitoring | Category::Preview | Category::Feed | Category::UserFetch
         )
     };
     matches!(agent.class(), Class::Registered | Class::Declared)
@@ -166,9 +163,7 @@ fn named_groups(registry: &Arc<Registry>, both: &[(&Labelled, &Agent)], files: &
             .groups()
             .flat_map(|group| group.names())
             .filter(|name| !name.is_star())
-            .flat_map(|name| {
-                registry.stands_for(name.value()).into_iter().chain(ProductToken::from_name(name.value()))
-            })
+            .flat_map(|name| registry.stands_for(name.value()).into_iter().chain(ProductToken::from_name(name.value())))
             .collect();
         if named.is_empty() {
             continue;

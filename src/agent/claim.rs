@@ -2,7 +2,7 @@
 
 use super::header::{Header, Marks, Part, Word};
 use super::kind::{Category, Class};
-use super::words::{Kinds, Trade, trades};
+use super::words::{Kinds, Trade};
 
 /// What an unregistered agent says it is.
 #[derive(Debug)]
@@ -36,8 +36,7 @@ fn declares(header: &Header<'_>, part: &Part) -> bool {
 }
 
 fn crawls(header: &Header<'_>, part: &Part) -> bool {
-    !part.marks.has(Marks::MODEL)
-        && speaking(header, part).any(|word| trades(word.text(header.bytes())).any(|trade| trade == Trade::Crawls))
+    !part.marks.has(Marks::MODEL) && header.trades(part).any(|trade| matches!(trade, Trade::Crawls | Trade::IsBot))
 }
 
 fn speaking<'a>(header: &'a Header<'_>, part: &Part) -> impl Iterator<Item = &'a Word> {
@@ -66,12 +65,12 @@ pub(super) fn claim(header: &Header<'_>) -> Claim {
         return nothing(Class::Empty);
     }
     let kinds = header.kinds();
-    if kinds.has(Kinds::HEADLESS) {
+    let evidence = Evidence::gather(header);
+    if kinds.has(Kinds::HEADLESS) && evidence.crawls.is_none() {
         let product = header.words().find(|word| word.kinds.has(Kinds::HEADLESS));
         let product = product.map(|word| String::from_utf8_lossy(word.text(header.bytes())).into_owned());
         return Claim { class: Class::Headless, category: None, product };
     }
-    let evidence = Evidence::gather(header);
     if let Some(claim) = evidence.claim(header) {
         return claim;
     }
@@ -94,6 +93,8 @@ pub(super) fn claim(header: &Header<'_>) -> Claim {
 struct Evidence<'a> {
     serves: Option<&'a Part>,
     crawls: Option<&'a Part>,
+    /// It says crawler, not merely bot: then it is one, whatever it crawls for.
+    is_crawler: bool,
     collects: Option<&'a Part>,
     addressed: Option<&'a Part>,
     category: Option<Category>,
@@ -107,12 +108,17 @@ impl<'a> Evidence<'a> {
             if part.marks.has(Marks::MODEL) {
                 continue;
             }
-            let free = at < browser;
-            for trade in speaking(header, part).flat_map(|word| trades(word.text(header.bytes()))) {
+            let mut free = at < browser;
+            for trade in header.trades(part) {
+                free = free || declares(header, part);
                 match trade {
                     Trade::Serves if free => evidence.serves = evidence.serves.or(Some(part)),
-                    Trade::Crawls => evidence.crawls = evidence.crawls.or(Some(part)),
-                    Trade::Collects(category) if free || declares(header, part) => {
+                    Trade::Crawls => {
+                        evidence.crawls = evidence.crawls.or(Some(part));
+                        evidence.is_crawler = true;
+                    }
+                    Trade::IsBot => evidence.crawls = evidence.crawls.or(Some(part)),
+                    Trade::Collects(category) if free => {
                         evidence.collects = evidence.collects.or(Some(part));
                         evidence.category = evidence.category.or(category);
                     }
@@ -131,7 +137,7 @@ impl<'a> Evidence<'a> {
 
     fn claim(&self, header: &Header<'_>) -> Option<Claim> {
         let product = |part: &Part| Some(header.product(part)).filter(|product| !product.is_empty());
-        if let Some(part) = self.serves {
+        if let Some(part) = self.serves.filter(|_| !self.is_crawler) {
             let category = Some(Category::Infrastructure);
             return Some(Claim { class: Class::Infrastructure, category, product: product(part) });
         }
@@ -142,7 +148,8 @@ impl<'a> Evidence<'a> {
             .or(self.addressed.filter(|part| !leads_library || part.is_comment()))
             .or(self.collects.filter(|_| !is_app && !leads_library))
             .or_else(|| sole_product(header))?;
-        Some(Claim { class: Class::Declared, category: self.category, product: product(part) })
+        let category = self.category.filter(|_| !self.is_crawler);
+        Some(Claim { class: Class::Declared, category, product: product(part) })
     }
 }
 

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::index::{WordHash, is_blank, is_joint, is_word_byte};
-use super::words::{Kinds, kinds};
+use super::words::{Kinds, Trade, kinds, trades};
 
 /// A header taken apart.
 #[derive(Debug)]
@@ -143,11 +143,27 @@ impl<'h> Header<'h> {
             .flat_map(|part| self.words_of(part))
     }
 
-    /// The product a part names: its words up to the version, with single blanks; at most 64 octets, always ASCII.
+    /// What the words of a part that speak say it does.
+    pub(super) fn trades(&self, part: &Part) -> impl Iterator<Item = Trade> {
+        let words = self.words_of(part);
+        let start = words.first().map_or(0, |word| word.start);
+        let text = &self.bytes[start..words.last().map_or(start, |word| word.end)];
+        let mut words = words.iter().peekable();
+        trades(text).filter_map(move |(at, trade)| {
+            while words.next_if(|word| word.end <= start + at).is_some() {}
+            words.peek().is_some_and(|word| word.voice == Voice::Speaks).then_some(trade)
+        })
+    }
+
+    /// The product a part names: its words up to the version, with single blanks, without what browsers and platforms
+    /// put in front; at most 64 octets, always ASCII.
     pub(super) fn product(&self, part: &Part) -> String {
         let mut product = String::new();
         let speaking = self.words_of(part).iter().filter(|word| word.voice != Voice::Muted);
         for word in speaking.take_while(|word| word.voice == Voice::Speaks) {
+            if word.kinds.is_costume() && product.is_empty() {
+                continue;
+            }
             let text = word.text(self.bytes);
             if product.len() + text.len() >= 64 {
                 break;

@@ -63,8 +63,9 @@ pub(super) struct Named {
 pub(super) enum End {
     /// Where a word ends.
     Whole,
-    /// Inside a word that goes on with `-`, `_`, `.` or a digit.
-    Prefix,
+    /// Inside a word that goes on with a version: `FooBot2`, `FooBot-1.0`, `FooBot_v2`. What goes on with letters is
+    /// another name (`FooBot-Image`), to RFC 9309 as to whoever named it.
+    Versioned,
 }
 
 impl Index {
@@ -161,13 +162,11 @@ impl Named {
             }
         }
         let rest = &bytes[at..];
-        match rest.first() {
-            Some(next) if next.is_ascii_alphabetic() => None,
-            Some(next) if next.is_ascii_digit() => Some(End::Prefix),
-            Some(next) if is_joint(*next) => {
-                let after = rest.iter().find(|byte| !is_joint(**byte));
-                Some(if after.is_some_and(u8::is_ascii_alphanumeric) { End::Prefix } else { End::Whole })
-            }
+        let joints = rest.iter().take_while(|byte| is_joint(**byte)).count();
+        match (joints, &rest[joints..]) {
+            (_, [next, ..]) if next.is_ascii_digit() => Some(End::Versioned),
+            (1.., [b'v' | b'V', next, ..]) if next.is_ascii_digit() => Some(End::Versioned),
+            (_, [next, ..]) if next.is_ascii_alphabetic() => None,
             _ => Some(End::Whole),
         }
     }
@@ -182,11 +181,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_ends_at_a_boundary_or_is_a_prefix() {
+    fn a_name_ends_at_a_boundary_or_before_a_version() {
         assert_eq!(ends("FooBot", "foobot/1.0", 0), Some(End::Whole));
         assert_eq!(ends("FooBot", "x FOOBOT. y", 2), Some(End::Whole));
-        assert_eq!(ends("FooBot", "FooBot-Image", 0), Some(End::Prefix));
-        assert_eq!(ends("FooBot", "FooBot2", 0), Some(End::Prefix));
+        for header in ["FooBot2", "FooBot-1.0", "FooBot_v2.1", "FooBot.3"] {
+            assert_eq!(ends("FooBot", header, 0), Some(End::Versioned), "{header}");
+        }
+        assert_eq!(ends("FooBot", "FooBot-Image", 0), None);
+        assert_eq!(ends("FooBot", "foobot.com", 0), None);
         assert_eq!(ends("FooBot", "FooBots", 0), None);
         assert_eq!(ends("FooBot", "FooBo", 0), None);
         assert_eq!(ends("Sogou web spider", "Sogou+web  spider(x", 0), Some(End::Whole));

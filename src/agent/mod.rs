@@ -10,9 +10,9 @@
 //!    there, the longer. Names that are also words need further text in the header.
 //! 3. Its [`Agent::tokens`] are the chain its operator gives (`Googlebot-Image`, then `Googlebot`). Other products of
 //!    its header are not looked at.
-//! 4. Otherwise, of the file's names, the longest that a product *is*; else the longest it begins with, going on with
-//!    `-`, `_`, `.` or a digit. Everyday words and very short names count only as the leading product; words of the
-//!    browsers' costume never.
+//! 4. Otherwise, of the file's names, the longest that a product *is*; else the longest that a version is glued to
+//!    (`FooBot2`, `FooBot-1.0`; but `FooBot-Image` is another crawler's name). Everyday words and very short names count
+//!    only as the whole of the leading product; words of the browsers' costume never.
 //! 5. In a header shaped as a browser's only declared parts are looked at: after `compatible;`, segments with or
 //!    before a contact address, products that call themselves a crawler.
 //! 6. A comment with `MSIE` or `Konqueror` declares only what calls itself a crawler.

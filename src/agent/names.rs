@@ -58,7 +58,7 @@ impl FileNames {
         Self { tokens: tokens.into(), index }
     }
 
-    /// The longest name that a product of the header is, or else begins with.
+    /// The longest name that a product of the header is, or else goes on from with a version.
     pub(super) fn find(&self, header: &Header<'_>) -> Option<&ProductToken> {
         if self.index.is_empty() {
             return None;
@@ -71,7 +71,7 @@ impl FileNames {
                 self.starting_at(header.bytes(), word.start, word.end, |name, end, length| {
                     let general = is_general(&self.tokens[name as usize]);
                     let alone = || leads && end == End::Whole && is_whole_product(header.bytes(), word.end);
-                    if general && !alone() || end == End::Prefix && length < 4 {
+                    if general && !alone() || end == End::Versioned && length < 4 {
                         return;
                     }
                     let rank = (end, length);
@@ -84,8 +84,7 @@ impl FileNames {
         best.map(|(_, name)| &self.tokens[name as usize])
     }
 
-    /// Reports every name that begins with the word at `start`, or with a beginning of it that ends before a joint or
-    /// a digit.
+    /// Reports every name that begins with the word at `start`, or with a beginning of it that a version may follow.
     fn starting_at(&self, bytes: &[u8], start: usize, end: usize, mut report: impl FnMut(u32, End, usize)) {
         let mut hash = WordHash::EMPTY;
         let limit = end.min(start.saturating_add(self.index.longest_word()));
@@ -116,16 +115,18 @@ fn is_whole_product(bytes: &[u8], end: usize) -> bool {
     blanks == 0 || !bytes.get(end + blanks).is_some_and(|next| next.is_ascii_alphabetic())
 }
 
-/// Exact before prefix, then the longer.
+/// Whole before versioned, then the longer.
 fn better(rank: (End, usize), best: (End, usize)) -> bool {
     let key = |(end, length): (End, usize)| (end == End::Whole, length);
     key(rank) > key(best)
 }
 
-/// Names that browsers carry as part of their costume.
+/// Names that browsers carry as part of their costume, with a version or without (`MSIE 6.0`).
 fn is_costume(token: &ProductToken) -> bool {
-    let kinds = kinds_of(token);
-    kinds.is_costume() || kinds.has(Kinds::APP)
+    token.as_bytes().split(|byte| *byte == b' ').all(|word| {
+        let kinds = kinds(word, 0, WordHash::of(word));
+        kinds.is_costume() || kinds.has(Kinds::APP) || word.first().is_some_and(u8::is_ascii_digit)
+    }) && !token.as_bytes().first().is_some_and(u8::is_ascii_digit)
 }
 
 /// Names that are everyday words, or so short that they turn up as languages and the like.

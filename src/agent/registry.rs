@@ -141,7 +141,7 @@ impl Registry {
                 .flat_map(|hash| self.index.with_first_word(hash).map(move |name| (name, hash == word.hash)))
                 .filter(|(name, whole)| match name.ends(header.bytes(), word.start) {
                     Some(End::Whole) => true,
-                    Some(End::Prefix) => !whole,
+                    Some(End::Versioned) => !whole,
                     None => false,
                 })
                 .filter(|(name, _)| {

@@ -121,10 +121,14 @@ pub(super) fn kinds(bytes: &[u8], start: usize, hash: WordHash) -> Kinds {
 pub(super) enum Trade {
     /// It crawls: nothing else calls itself so, even in a browser's header.
     Crawls,
+    /// It is a bot: as `Crawls`, but some watch a site for its owner.
+    IsBot,
     /// It fetches, checks or collects: enough where the header is no browser's.
     Collects(Option<Category>),
     /// It probes health, validates or delivers hooks.
     Serves,
+    /// Nothing: the word only holds another.
+    Talks,
 }
 
 /// Pieces of words, and whether they count anywhere in a word.
@@ -132,8 +136,8 @@ const STEMS: &[(&str, Trade)] = &[
     ("crawl", Trade::Crawls),
     ("spider", Trade::Crawls),
     ("scrap", Trade::Crawls),
-    ("robot", Trade::Crawls),
-    ("bot", Trade::Crawls),
+    ("robot", Trade::IsBot),
+    ("bot", Trade::IsBot),
     ("slurp", Trade::Crawls),
     ("archiv", Trade::Collects(Some(Category::Archive))),
     ("harvest", Trade::Collects(None)),
@@ -151,6 +155,7 @@ const STEMS: &[(&str, Trade)] = &[
     ("screenshot", Trade::Collects(None)),
     ("thumb", Trade::Collects(None)),
     ("rss", Trade::Collects(Some(Category::Feed))),
+    ("feedback", Trade::Talks),
     ("feed", Trade::Collects(Some(Category::Feed))),
     ("podcast", Trade::Collects(Some(Category::Feed))),
     ("subscriber", Trade::Collects(Some(Category::Feed))),
@@ -170,6 +175,19 @@ const STEMS: &[(&str, Trade)] = &[
     ("health check", Trade::Serves),
     ("healthz", Trade::Serves),
     ("probe", Trade::Serves),
+    ("dcv", Trade::Serves),
+    ("ocsp", Trade::Serves),
+    ("heartbeat", Trade::Serves),
+    ("keepalive", Trade::Serves),
+    ("callback", Trade::Serves),
+    ("liveness", Trade::Serves),
+    ("readiness", Trade::Serves),
+    ("loadbalancer", Trade::Serves),
+    ("load balancer", Trade::Serves),
+    ("load-balancer", Trade::Serves),
+    ("notifications", Trade::Serves),
+    ("ipn", Trade::Serves),
+    ("cron", Trade::Serves),
     ("acme", Trade::Serves),
     ("letsencrypt", Trade::Serves),
     ("validation server", Trade::Serves),
@@ -186,24 +204,24 @@ static AUTOMATON: LazyLock<AhoCorasick> = LazyLock::new(|| {
         .expect("the list above")
 });
 
-/// What the words of `text` say it does, from left to right.
-pub(super) fn trades(text: &[u8]) -> impl Iterator<Item = Trade> {
+/// What the words of `text` say it does, from left to right, each with its place.
+pub(super) fn trades(text: &[u8]) -> impl Iterator<Item = (usize, Trade)> {
     AUTOMATON.find_iter(text).filter_map(move |hit| {
         let (stem, trade) = STEMS.get(hit.pattern().as_usize())?;
-        let next = text.get(hit.end());
-        let after = text.get(hit.end() + 1);
-        // `Bot` is a syllable of many words: it counts at the end of one, or before a capital (`BotScanner`).
+        let (start, next, after) = (hit.start(), text.get(hit.end()), text.get(hit.end() + 1));
+        let begins = start == 0 || !text[start - 1].is_ascii_lowercase();
         let ends = next.is_none_or(|next| !next.is_ascii_lowercase());
-        // `fuboTV` holds it only across a border of words.
-        let whole = text[hit.end() - 1].is_ascii_lowercase() || text[hit.start()].is_ascii_uppercase();
+        // `fuboTV` holds `bot` only across a border of words.
+        let in_one_word = text[hit.end() - 1].is_ascii_lowercase() || text[start].is_ascii_uppercase();
         let plural = next == Some(&b's') && after.is_none_or(|after| !after.is_ascii_alphabetic());
+        // The short ones are syllables of other words.
         let counts = match *stem {
-            "bot" | "robot" => whole && (ends || plural),
-            "acme" | "rss" | "probe" | "index" => {
-                hit.start() == 0 || !text[hit.start() - 1].is_ascii_lowercase() || ends
-            }
+            "bot" | "robot" => in_one_word && (ends || plural),
+            "acme" | "dcv" | "ipn" | "ocsp" => begins && ends,
+            "rss" | "probe" | "index" => begins || ends,
+            "cron" => begins,
             _ => true,
         };
-        counts.then_some(*trade)
+        counts.then_some((start, *trade))
     })
 }
