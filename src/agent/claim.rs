@@ -2,7 +2,15 @@
 
 use super::header::{Header, Marks, Part, Word};
 use super::kind::{Category, Class};
-use super::words::{Kinds, Trade};
+use super::words::{Kinds, Trade, trades};
+
+/// A header, and what its words say it does.
+#[derive(Debug)]
+pub(super) struct Testimony<'a, 'h> {
+    header: &'a Header<'h>,
+    /// Positions of parts and what they say, in the order of the header.
+    trades: Vec<(usize, Trade)>,
+}
 
 /// What an unregistered agent says it is.
 #[derive(Debug)]
@@ -13,79 +21,116 @@ pub(super) struct Claim {
     pub(super) product: Option<String>,
 }
 
-/// Parts in which a header may name who is asking: all of them, or in a browser's only those that declare something.
-pub(super) fn declared_parts<'a>(header: &'a Header<'_>) -> impl Iterator<Item = &'a Part> {
-    let browser = header.browser().unwrap_or(usize::MAX);
-    header
-        .parts()
-        .iter()
-        .enumerate()
-        .filter(move |(at, part)| *at < browser || declares(header, part))
-        .map(|(_, part)| part)
-}
-
-/// Whether a part of a browser's header declares a product: after `compatible;`, with or before a contact, or by
-/// calling it a crawler. A comment with `MSIE` or `Konqueror` needs the last: toolbars leave their addresses there.
-fn declares(header: &Header<'_>, part: &Part) -> bool {
-    if part.marks.has(Marks::MODEL) {
-        return false;
-    }
-    let addressed = part.marks.has(Marks::CONTACT) || part.marks.has(Marks::ADDRESSED);
-    let compatible = part.marks.has(Marks::COMPATIBLE);
-    (addressed || compatible) && !part.marks.has(Marks::OLD_BROWSER) || crawls(header, part)
-}
-
-fn crawls(header: &Header<'_>, part: &Part) -> bool {
-    !part.marks.has(Marks::MODEL) && header.trades(part).any(|trade| matches!(trade, Trade::Crawls | Trade::IsBot))
-}
-
-fn speaking<'a>(header: &'a Header<'_>, part: &Part) -> impl Iterator<Item = &'a Word> {
-    header.words_of(part).iter().filter(|word| word.may_name_a_crawler())
-}
-
-/// The word that stands first where a header says who is asking; only there do general words count as names.
-pub(super) fn leading_word<'a>(header: &'a Header<'_>) -> Option<&'a Word> {
-    let costume = |word: &&Word| word.kinds.is_costume();
-    let first = header.words().find(|word| word.may_name_a_crawler())?;
-    if !costume(&first) {
-        return Some(first);
-    }
-    header
-        .parts()
-        .iter()
-        .filter(|part| part.marks.has(Marks::COMPATIBLE))
-        .flat_map(|part| speaking(header, part))
-        .find(|word| !word.text(header.bytes()).eq_ignore_ascii_case(b"compatible"))
-}
-
-/// Places a header that names no registered crawler.
-pub(super) fn claim(header: &Header<'_>) -> Claim {
-    let nothing = |class| Claim { class, category: None, product: None };
-    if header.is_blank() {
-        return nothing(Class::Empty);
-    }
-    let kinds = header.kinds();
-    let evidence = Evidence::gather(header);
-    if kinds.has(Kinds::HEADLESS) && evidence.crawls.is_none() {
-        let product = header.words().find(|word| word.kinds.has(Kinds::HEADLESS));
-        let product = product.map(|word| String::from_utf8_lossy(word.text(header.bytes())).into_owned());
-        return Claim { class: Class::Headless, category: None, product };
-    }
-    if let Some(claim) = evidence.claim(header) {
-        return claim;
-    }
-    nothing(if header.browser() == Some(0) {
-        Class::Browser
-    } else if kinds.has(Kinds::APP) || header.browser().is_some() {
-        Class::App
-    } else {
-        match header.words().next() {
-            Some(first) if first.kinds.has(Kinds::LIBRARY) => Class::Library,
-            Some(first) if first.kinds.has(Kinds::PLAIN_BROWSER) => Class::Browser,
-            Some(first) if first.kinds.has(Kinds::BROWSER) && kinds.has(Kinds::PLATFORM) => Class::Browser,
-            _ => Class::NonBrowser,
+impl<'a, 'h> Testimony<'a, 'h> {
+    pub(super) fn of(header: &'a Header<'h>) -> Self {
+        let mut found = Vec::new();
+        for (at, part) in header.parts().iter().enumerate() {
+            // Most headers are costume from end to end; then there is nothing to search.
+            if !part.marks.has(Marks::OWN_WORD) || part.marks.has(Marks::MODEL) {
+                continue;
+            }
+            let words = header.words_of(part);
+            let start = words.first().map_or(0, |word| word.start);
+            let text = &header.bytes()[start..words.last().map_or(start, |word| word.end)];
+            let mut words = words.iter().peekable();
+            for (place, trade) in trades(text) {
+                while words.next_if(|word| word.end <= start + place).is_some() {}
+                if words.peek().is_some_and(|word| word.may_name_a_crawler()) {
+                    found.push((at, trade));
+                }
+            }
         }
-    })
+        Self { header, trades: found }
+    }
+
+    /// Parts in which the header may name who is asking: all of them, or in a browser's only those that declare
+    /// something.
+    pub(super) fn declared_parts(&self) -> impl Iterator<Item = &'a Part> {
+        let header = self.header;
+        header.parts().iter().enumerate().filter(|(at, _)| self.speaks(*at)).map(|(_, part)| part)
+    }
+
+    /// The word that stands first where the header says who is asking; only there do everyday words count as names.
+    pub(super) fn leading_word(&self) -> Option<&'a Word> {
+        let header = self.header;
+        let first = header.words().find(|word| word.may_name_a_crawler())?;
+        if !first.kinds.is_costume() {
+            return Some(first);
+        }
+        header
+            .parts()
+            .iter()
+            .filter(|part| part.marks.has(Marks::COMPATIBLE))
+            .flat_map(|part| header.words_of(part))
+            .find(|word| word.may_name_a_crawler() && !is_compatible(header, word))
+    }
+
+    /// Places the header.
+    pub(super) fn claim(&self) -> Claim {
+        let header = self.header;
+        let nothing = |class| Claim { class, category: None, product: None };
+        if header.is_blank() {
+            return nothing(Class::Empty);
+        }
+        let evidence = self.evidence();
+        if header.kinds().has(Kinds::HEADLESS) && evidence.crawls.is_none() {
+            let product = header.words().find(|word| word.kinds.has(Kinds::HEADLESS));
+            let product = product.map(|word| String::from_utf8_lossy(word.text(header.bytes())).into_owned());
+            return Claim { class: Class::Headless, category: None, product };
+        }
+        evidence.claim(header).unwrap_or_else(|| nothing(silent_class(header)))
+    }
+
+    /// Whether the part at this position may name who is asking.
+    fn speaks(&self, at: usize) -> bool {
+        self.header.browser().is_none_or(|browser| at < browser) || self.declares(at)
+    }
+
+    /// Whether a part of a browser's header declares a product: after `compatible;`, with or before a contact, or by
+    /// calling it a crawler. A comment with `MSIE` or `Konqueror` needs the last: toolbars leave their addresses there.
+    fn declares(&self, at: usize) -> bool {
+        let marks = self.header.parts()[at].marks;
+        let points = marks.has(Marks::CONTACT) || marks.has(Marks::ADDRESSED) || marks.has(Marks::COMPATIBLE);
+        !marks.has(Marks::MODEL) && (points && !marks.has(Marks::OLD_BROWSER) || self.crawls(at))
+    }
+
+    fn crawls(&self, at: usize) -> bool {
+        let first = self.trades.partition_point(|(part, _)| *part < at);
+        let mut own = self.trades[first..].iter().take_while(|(part, _)| *part == at);
+        own.any(|(_, trade)| matches!(trade, Trade::Crawls | Trade::IsBot))
+    }
+
+    fn evidence(&self) -> Evidence<'a> {
+        let header = self.header;
+        let mut evidence = Evidence::default();
+        for (at, trade) in &self.trades {
+            let part = &header.parts()[*at];
+            match trade {
+                Trade::Serves if self.speaks(*at) => evidence.serves = evidence.serves.or(Some(part)),
+                Trade::Crawls => {
+                    evidence.crawls = evidence.crawls.or(Some(part));
+                    evidence.is_crawler = true;
+                }
+                Trade::IsBot => evidence.crawls = evidence.crawls.or(Some(part)),
+                Trade::Collects(category) if self.speaks(*at) => {
+                    evidence.collects = evidence.collects.or(Some(part));
+                    evidence.category = evidence.category.or(*category);
+                }
+                _ => {}
+            }
+        }
+        let addressed = |part: &&Part| {
+            (part.marks.has(Marks::CONTACT) || part.marks.has(Marks::ADDRESSED)) && !part.marks.has(Marks::OLD_BROWSER)
+        };
+        let mut addressed = header.parts().iter().filter(addressed);
+        let first = addressed.next();
+        // A contact may come before the product: the first that names one says more.
+        evidence.addressed = first
+            .filter(|part| !header.product(part).is_empty())
+            .or_else(|| addressed.find(|part| !header.product(part).is_empty()))
+            .or(first);
+        evidence
+    }
 }
 
 /// What the declared parts of a header hold.
@@ -101,41 +146,7 @@ struct Evidence<'a> {
 }
 
 impl<'a> Evidence<'a> {
-    fn gather(header: &'a Header<'_>) -> Self {
-        let mut evidence = Self::default();
-        let browser = header.browser().unwrap_or(usize::MAX);
-        for (at, part) in header.parts().iter().enumerate() {
-            if part.marks.has(Marks::MODEL) {
-                continue;
-            }
-            let mut free = at < browser;
-            for trade in header.trades(part) {
-                free = free || declares(header, part);
-                match trade {
-                    Trade::Serves if free => evidence.serves = evidence.serves.or(Some(part)),
-                    Trade::Crawls => {
-                        evidence.crawls = evidence.crawls.or(Some(part));
-                        evidence.is_crawler = true;
-                    }
-                    Trade::IsBot => evidence.crawls = evidence.crawls.or(Some(part)),
-                    Trade::Collects(category) if free => {
-                        evidence.collects = evidence.collects.or(Some(part));
-                        evidence.category = evidence.category.or(category);
-                    }
-                    _ => {}
-                }
-            }
-            if (part.marks.has(Marks::CONTACT) || part.marks.has(Marks::ADDRESSED))
-                && !part.marks.has(Marks::OLD_BROWSER)
-                && evidence.addressed.is_none_or(|part| header.product(part).is_empty())
-            {
-                evidence.addressed = Some(part);
-            }
-        }
-        evidence
-    }
-
-    fn claim(&self, header: &Header<'_>) -> Option<Claim> {
+    fn claim(&self, header: &'a Header<'_>) -> Option<Claim> {
         let product = |part: &Part| Some(header.product(part)).filter(|product| !product.is_empty());
         if let Some(part) = self.serves.filter(|_| !self.is_crawler) {
             let category = Some(Category::Infrastructure);
@@ -157,8 +168,28 @@ impl<'a> Evidence<'a> {
 fn sole_product<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
     let part = header.parts().iter().find(|part| {
         part.marks.has(Marks::COMPATIBLE)
-            && speaking(header, part).any(|word| !word.text(header.bytes()).eq_ignore_ascii_case(b"compatible"))
+            && header.words_of(part).iter().any(|word| word.may_name_a_crawler() && !is_compatible(header, word))
     })?;
     (header.browser().is_none() && !header.kinds().has(Kinds::PLATFORM) && !header.kinds().has(Kinds::ENGINE))
         .then_some(part)
+}
+
+fn is_compatible(header: &Header<'_>, word: &Word) -> bool {
+    word.text(header.bytes()).eq_ignore_ascii_case(b"compatible")
+}
+
+/// The class of a header that makes no claim.
+fn silent_class(header: &Header<'_>) -> Class {
+    let kinds = header.kinds();
+    if header.browser() == Some(0) {
+        return Class::Browser;
+    }
+    if kinds.has(Kinds::APP) || header.browser().is_some() {
+        return Class::App;
+    }
+    match header.words().next() {
+        Some(first) if first.kinds.has(Kinds::LIBRARY) => Class::Library,
+        Some(first) if first.kinds.has(Kinds::BROWSER) && kinds.has(Kinds::PLATFORM) => Class::Browser,
+        _ => Class::NonBrowser,
+    }
 }

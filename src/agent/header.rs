@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::index::{WordHash, is_blank, is_joint, is_word_byte};
-use super::words::{Kinds, Trade, kinds, trades};
+use super::words::{Kinds, kinds};
 
 /// A header taken apart.
 #[derive(Debug)]
@@ -67,6 +67,8 @@ impl Marks {
     pub(super) const OLD_BROWSER: Self = Self(1 << 4);
     /// A product with a version.
     pub(super) const VERSIONED: Self = Self(1 << 5);
+    /// It holds a word that is neither costume nor a number.
+    pub(super) const OWN_WORD: Self = Self(1 << 7);
     /// It holds the word `Build`: whatever it looks like, it is a device.
     const BUILD: Self = Self(1 << 6);
 
@@ -141,18 +143,6 @@ impl<'h> Header<'h> {
             .iter()
             .filter(move |part| !part.marks.has(Marks::MODEL) || is_product(part.marks))
             .flat_map(|part| self.words_of(part))
-    }
-
-    /// What the words of a part that speak say it does.
-    pub(super) fn trades(&self, part: &Part) -> impl Iterator<Item = Trade> {
-        let words = self.words_of(part);
-        let start = words.first().map_or(0, |word| word.start);
-        let text = &self.bytes[start..words.last().map_or(start, |word| word.end)];
-        let mut words = words.iter().peekable();
-        trades(text).filter_map(move |(at, trade)| {
-            while words.next_if(|word| word.end <= start + at).is_some() {}
-            words.peek().is_some_and(|word| word.voice == Voice::Speaks).then_some(trade)
-        })
     }
 
     /// The product a part names: its words up to the version, with single blanks, without what browsers and platforms
@@ -281,21 +271,11 @@ impl<'h> Reader<'h> {
             self.at = end;
             return;
         }
-        let mut start = self.at;
-        while start < bytes.len() && is_joint(bytes[start]) {
-            start += 1;
-        }
-        let (mut hash, mut trimmed, mut end, mut at) = (WordHash::EMPTY, WordHash::EMPTY, start, start);
-        while let Some(byte) = bytes.get(at)
-            && is_word_byte(*byte)
-        {
-            hash = hash.with(*byte);
-            at += 1;
-            if !is_joint(*byte) {
-                (trimmed, end) = (hash, at);
-            }
-        }
-        self.at = at;
+        let run = &bytes[self.at..];
+        let run = &run[..run.iter().position(|byte| !is_word_byte(*byte)).unwrap_or(run.len())];
+        let start = self.at + run.iter().take_while(|byte| is_joint(**byte)).count();
+        self.at += run.len();
+        let end = start.max(self.at - run.iter().rev().take_while(|byte| is_joint(**byte)).count());
         if start == end {
             return;
         }
@@ -317,11 +297,18 @@ impl<'h> Reader<'h> {
             Mute::Product if is_version => self.mute = Mute::Nothing,
             _ => {}
         }
-        let kinds = if voice == Voice::Speaks { kinds(bytes, start, trimmed) } else { Kinds::default() };
-        let word = Word { start, end, hash: trimmed, kinds, voice };
+        let text = &bytes[start..end];
+        let hash = WordHash::of(text);
+        let kinds = if voice == Voice::Speaks { kinds(text, hash) } else { Kinds::default() };
+        let word = Word { start, end, hash, kinds, voice };
         if voice == Voice::Speaks {
+            if !kinds.is_costume() && text.iter().any(u8::is_ascii_alphabetic) {
+                self.marks.add(Marks::OWN_WORD);
+            }
             self.header.kinds = self.header.kinds.with(kinds);
-            self.phrase(word);
+            if kinds.has(Kinds::SYNTAX) || starts_with(text, b"android") {
+                self.phrase(word);
+            }
         }
         self.header.words.push(word);
     }

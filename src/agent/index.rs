@@ -7,8 +7,19 @@
 
 /// Octets that make up a word of a header; the neighbours of a name must be others.
 pub(super) const fn is_word_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || is_joint(byte)
+    WORD_BYTES[byte as usize]
 }
+
+/// A table, because every octet of every header is looked at.
+const WORD_BYTES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric() || is_joint(byte as u8);
+        byte += 1;
+    }
+    table
+};
 
 /// Octets that join the pieces of a word: `Googlebot-Image`, `archive.org_bot`.
 pub(super) const fn is_joint(byte: u8) -> bool {
@@ -19,21 +30,27 @@ pub(super) const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t')
 }
 
-/// A hash of a word that does not see case, built octet by octet so that a word's beginnings are hashed on the way.
+/// A hash of a word that does not see case: of its length and its first and last eight octets, so that a word costs
+/// the same however long it is. What else differs, comparing finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WordHash(u32);
 
 impl WordHash {
-    pub(super) const EMPTY: Self = Self(0x811C_9DC5);
-
-    /// Bit 5 folds the case of letters and tells all other word octets apart.
     #[inline]
-    pub(super) const fn with(self, byte: u8) -> Self {
-        Self((self.0 ^ (byte | 0x20) as u32).wrapping_mul(0x0100_0193))
-    }
-
     pub(super) fn of(word: &[u8]) -> Self {
-        word.iter().fold(Self::EMPTY, |hash, byte| hash.with(*byte))
+        /// Bit 5 folds the case of letters and tells all other word octets apart.
+        const FOLD: u64 = 0x2020_2020_2020_2020;
+        let (head, tail) = match (word.first_chunk(), word.last_chunk()) {
+            (Some(head), Some(tail)) => (u64::from_le_bytes(*head), u64::from_le_bytes(*tail)),
+            _ => match (word.first_chunk(), word.last_chunk()) {
+                (Some(head), Some(tail)) => (u32::from_le_bytes(*head).into(), u32::from_le_bytes(*tail).into()),
+                _ => (word.iter().fold(0, |head, byte| head << 8 | u64::from(*byte)), 0),
+            },
+        };
+        let mixed = ((head | FOLD).rotate_left(5) ^ (tail | FOLD) ^ (word.len() as u64).rotate_left(40))
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        #[expect(clippy::cast_possible_truncation, reason = "the upper half of the product is the hash")]
+        Self((mixed >> 32) as u32)
     }
 }
 
@@ -114,6 +131,12 @@ impl Index {
         self.names[first..].iter().take_while(move |name| name.hash == hash)
     }
 
+    /// What exactly this word, whose hash is given, stands for.
+    #[inline]
+    pub(super) fn word(&self, hash: WordHash, word: &[u8]) -> Option<u32> {
+        self.with_first_word(hash).find(|name| name.text.eq_ignore_ascii_case(word)).map(|name| name.value)
+    }
+
     /// What exactly this name stands for.
     pub(super) fn exact(&self, name: &[u8]) -> Option<u32> {
         let sought = Named::new(name, 0)?;
@@ -127,7 +150,7 @@ impl Named {
         let start = name[..end].iter().position(|byte| !is_joint(*byte))?;
         let text: Box<[u8]> = name[start..end].to_ascii_lowercase().into();
         let lead = text.iter().position(u8::is_ascii_alphanumeric)?;
-        let mut named = Self { hash: WordHash::EMPTY, text, lead, value };
+        let mut named = Self { hash: WordHash(0), text, lead, value };
         named.hash = WordHash::of(named.first_word());
         Some(named)
     }

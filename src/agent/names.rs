@@ -1,6 +1,6 @@
 //! The names of a robots.txt: what they stand for, and finding them in headers.
 
-use super::claim;
+use super::claim::Testimony;
 use super::header::Header;
 use super::index::{End, Index, WordHash, is_blank, is_joint};
 use super::registry::Registry;
@@ -27,7 +27,7 @@ fn pasted(registry: &Registry, header: &Header<'_>) -> Vec<ProductToken> {
         return crawler.tokens().first().cloned().into_iter().collect();
     }
     let mut tokens = Vec::new();
-    for part in claim::declared_parts(header) {
+    for part in Testimony::of(header).declared_parts() {
         let speaks = |word: &&super::header::Word| word.may_name_a_crawler();
         let Some(first) = header.words_of(part).iter().find(speaks) else { continue };
         if first.kinds.is_costume() || first.kinds.has(Kinds::ENGINE) || first.kinds.has(Kinds::GENERIC) {
@@ -59,13 +59,13 @@ impl FileNames {
     }
 
     /// The longest name that a product of the header is, or else goes on from with a version.
-    pub(super) fn find(&self, header: &Header<'_>) -> Option<&ProductToken> {
+    pub(super) fn find(&self, header: &Header<'_>, testimony: &Testimony<'_, '_>) -> Option<&ProductToken> {
         if self.index.is_empty() {
             return None;
         }
-        let leading = claim::leading_word(header).map(|word| word.start);
+        let leading = testimony.leading_word().map(|word| word.start);
         let mut best: Option<((End, usize), u32)> = None;
-        for part in claim::declared_parts(header) {
+        for part in testimony.declared_parts() {
             for word in header.words_of(part).iter().filter(|word| word.may_name_a_crawler()) {
                 let leads = leading == Some(word.start);
                 self.starting_at(header.bytes(), word.start, word.end, |name, end, length| {
@@ -86,16 +86,14 @@ impl FileNames {
 
     /// Reports every name that begins with the word at `start`, or with a beginning of it that a version may follow.
     fn starting_at(&self, bytes: &[u8], start: usize, end: usize, mut report: impl FnMut(u32, End, usize)) {
-        let mut hash = WordHash::EMPTY;
         let limit = end.min(start.saturating_add(self.index.longest_word()));
         for at in start..limit {
-            hash = hash.with(bytes[at]);
             let next = bytes.get(at + 1).copied().unwrap_or(b' ');
             let may_end = at + 1 == end || is_joint(next) || next.is_ascii_digit();
             if !may_end || is_joint(bytes[at]) {
                 continue;
             }
-            for name in self.index.with_first_word(hash) {
+            for name in self.index.with_first_word(WordHash::of(&bytes[start..=at])) {
                 if let Some(ending) = name.ends(bytes, start) {
                     report(name.value, ending, name.len());
                 }
@@ -124,7 +122,7 @@ fn better(rank: (End, usize), best: (End, usize)) -> bool {
 /// Names that browsers carry as part of their costume, with a version or without (`MSIE 6.0`).
 fn is_costume(token: &ProductToken) -> bool {
     token.as_bytes().split(|byte| *byte == b' ').all(|word| {
-        let kinds = kinds(word, 0, WordHash::of(word));
+        let kinds = kinds(word, WordHash::of(word));
         kinds.is_costume() || kinds.has(Kinds::APP) || word.first().is_some_and(u8::is_ascii_digit)
     }) && !token.as_bytes().first().is_some_and(u8::is_ascii_digit)
 }
@@ -136,5 +134,5 @@ fn is_general(token: &ProductToken) -> bool {
 
 fn kinds_of(token: &ProductToken) -> Kinds {
     let bytes = token.as_bytes();
-    if bytes.contains(&b' ') { Kinds::default() } else { kinds(bytes, 0, WordHash::of(bytes)) }
+    if bytes.contains(&b' ') { Kinds::default() } else { kinds(bytes, WordHash::of(bytes)) }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::claim;
+use super::claim::Testimony;
 use super::header::Header;
 use super::kind::{Category, Class, Obeys};
 use super::names::{self, FileNames};
@@ -76,8 +76,9 @@ impl Recognizer {
         if let Some(crawler) = self.registry.find(&header) {
             return Agent { class: Class::Registered, identity: Identity::Registered(crawler.clone()) };
         }
-        let name = self.names.find(&header);
-        let claim = claim::claim(&header);
+        let testimony = Testimony::of(&header);
+        let name = self.names.find(&header, &testimony);
+        let claim = testimony.claim();
         if name.is_none() && claim.product.is_none() && claim.category.is_none() {
             return Agent { class: claim.class, identity: Identity::Nobody };
         }

@@ -136,6 +136,9 @@ impl Registry {
         let mut refused: Vec<u32> = Vec::new();
         for word in header.words().filter(|word| word.may_name_a_crawler()) {
             let stem = word.stem(header.bytes()).map(WordHash::of);
+            if stem.is_none() && self.index.with_first_word(word.hash).next().is_none() {
+                continue;
+            }
             let hit = std::iter::once(word.hash)
                 .chain(stem)
                 .flat_map(|hash| self.index.with_first_word(hash).map(move |name| (name, hash == word.hash)))

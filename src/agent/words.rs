@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
-use super::index::{End, Index, WordHash};
+use super::index::{Index, WordHash};
 use super::kind::Category;
 
 /// What a whole word is; several may hold.
@@ -31,6 +31,9 @@ impl Kinds {
     /// A browser that does not call itself Mozilla.
     pub(super) const PLAIN_BROWSER: Self = Self(1 << 7);
 
+    /// A word that changes how the words around it are read.
+    pub(super) const SYNTAX: Self = Self(1 << 8);
+
     pub(super) const fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
@@ -45,6 +48,7 @@ impl Kinds {
     }
 }
 
+const SYNTAX: &str = "like with compatible build android msie konqueror";
 const BROWSER: &str = "mozilla opera version mobile safari like gecko compatible with u wv rv chromium crios fxios \
     edg edge edga edgios opr opios opt iemobile iceweasel seamonkey ucbrowser samsungbrowser yabrowser yowser vivaldi \
     brave net clr media center pc infopath sv1 tablet touch profile configuration build release silk miuibrowser \
@@ -96,6 +100,7 @@ static LEXICON: LazyLock<Index> = LazyLock::new(|| {
         (HEADLESS, Kinds::HEADLESS),
         (APP, Kinds::APP),
         (PLAIN_BROWSER, Kinds::PLAIN_BROWSER),
+        (SYNTAX, Kinds::SYNTAX),
     ];
     let mut words: std::collections::BTreeMap<&[u8], Kinds> = std::collections::BTreeMap::new();
     for (list, kind) in lists {
@@ -107,13 +112,10 @@ static LEXICON: LazyLock<Index> = LazyLock::new(|| {
     Index::new(words.into_iter().map(|(word, kinds)| (word, kinds.0)))
 });
 
-/// What the word at `bytes[start..]`, whose hash is given, is.
+/// What a word, whose hash is given, is.
 #[inline]
-pub(super) fn kinds(bytes: &[u8], start: usize, hash: WordHash) -> Kinds {
-    LEXICON
-        .with_first_word(hash)
-        .find(|name| name.ends(bytes, start) == Some(End::Whole))
-        .map_or(Kinds::default(), |name| Kinds(name.value))
+pub(super) fn kinds(word: &[u8], hash: WordHash) -> Kinds {
+    LEXICON.word(hash, word).map_or(Kinds::default(), Kinds)
 }
 
 /// What a product says it does, in a piece of one of its words.

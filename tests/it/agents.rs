@@ -160,6 +160,8 @@ fn cost_stays_linear() {
         "like ",
         "compatible with ",
         "bot ",
+        "bot;",
+        "(bot;http://x;",
         "x/",
         "x/1 ",
         ";",
