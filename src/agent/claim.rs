@@ -154,8 +154,11 @@ impl<'a> Evidence<'a> {
         }
         let is_app = header.kinds().has(Kinds::APP);
         let leads_library = header.words().next().is_some_and(|first| first.kinds.has(Kinds::LIBRARY));
+        // `ChatBot/5 CFNetwork/1399` is somebody's telephone.
+        let is_someones = header.kinds().has(Kinds::RUNTIME) && self.addressed.is_none();
         let part = self
             .crawls
+            .filter(|_| !is_someones)
             .or(self.addressed.filter(|part| !leads_library || part.is_comment()))
             .or(self.collects.filter(|_| !is_app && !leads_library))
             .or_else(|| sole_product(header))?;
@@ -181,7 +184,7 @@ fn is_compatible(header: &Header<'_>, word: &Word) -> bool {
 /// The class of a header that makes no claim.
 fn silent_class(header: &Header<'_>) -> Class {
     let kinds = header.kinds();
-    if header.browser() == Some(0) {
+    if header.browser() == Some(0) || kinds.has(Kinds::PHONE) {
         return Class::Browser;
     }
     if kinds.has(Kinds::APP) || header.browser().is_some() {
@@ -190,6 +193,7 @@ fn silent_class(header: &Header<'_>) -> Class {
     match header.words().next() {
         Some(first) if first.kinds.has(Kinds::LIBRARY) => Class::Library,
         Some(first) if first.kinds.has(Kinds::BROWSER) && kinds.has(Kinds::PLATFORM) => Class::Browser,
+        Some(_) if kinds.has(Kinds::ENGINE) && kinds.has(Kinds::PLATFORM) => Class::Browser,
         _ => Class::NonBrowser,
     }
 }

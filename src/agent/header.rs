@@ -61,7 +61,7 @@ impl Marks {
     pub(super) const ADDRESSED: Self = Self(1 << 1);
     /// It follows `compatible;`.
     pub(super) const COMPATIBLE: Self = Self(1 << 2);
-    /// It follows `Android` in a comment: a locale, a model, a build.
+    /// It follows `Android`, `Mobile` or the like in a comment: a locale, a model, a build.
     pub(super) const MODEL: Self = Self(1 << 3);
     /// It stands in a comment with `MSIE` or `Konqueror`.
     pub(super) const OLD_BROWSER: Self = Self(1 << 4);
@@ -333,7 +333,7 @@ impl<'h> Reader<'h> {
             self.marks.0 &= !Marks::MODEL.0;
         } else if text.eq_ignore_ascii_case(b"build") {
             self.marks.add(Marks::BUILD);
-        } else if self.depth > 0 && starts_with(text, b"android") {
+        } else if self.depth > 0 && (word.kinds.has(Kinds::DEVICE) || starts_with(text, b"android")) {
             self.inherited.add(Marks::MODEL);
         } else if self.depth > 0 && (text.eq_ignore_ascii_case(b"msie") || text.eq_ignore_ascii_case(b"konqueror")) {
             self.marks.add(Marks::OLD_BROWSER);

@@ -49,7 +49,6 @@ impl WordHash {
         };
         let mixed = ((head | FOLD).rotate_left(5) ^ (tail | FOLD) ^ (word.len() as u64).rotate_left(40))
             .wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        #[expect(clippy::cast_possible_truncation, reason = "the upper half of the product is the hash")]
         Self((mixed >> 32) as u32)
     }
 }

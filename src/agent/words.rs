@@ -33,6 +33,12 @@ impl Kinds {
 
     /// A word that changes how the words around it are read.
     pub(super) const SYNTAX: Self = Self(1 << 8);
+    /// Inside a comment, what follows is the model of a device.
+    pub(super) const DEVICE: Self = Self(1 << 9);
+    /// A mark of phones from before they had browsers like others.
+    pub(super) const PHONE: Self = Self(1 << 10);
+    /// What applications on people's devices run on.
+    pub(super) const RUNTIME: Self = Self(1 << 11);
 
     pub(super) const fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -48,7 +54,13 @@ impl Kinds {
     }
 }
 
-const SYNTAX: &str = "like with compatible build android msie konqueror";
+const SYNTAX: &str = "like with compatible build android msie konqueror mobile tablet phone tizen symbianos series60 \
+    series40 bb10 blackberry webos harmonyos kaios playbook";
+const DEVICE: &str = "android mobile tablet phone tizen symbianos series60 series40 bb10 blackberry webos harmonyos \
+    kaios playbook";
+const PHONE: &str = "midp-1.0 midp-2.0 midp-2.1 cldc-1.0 cldc-1.1 up.browser up.link ucbrowser ucweb symbianos series60 \
+    series40 netfront mmp j2me novarra-vision docomo s40ovibrowser obigo teleca maui polaris openwave jig";
+const RUNTIME: &str = "cfnetwork dalvik";
 const BROWSER: &str = "mozilla opera version mobile safari like gecko compatible with u wv rv chromium crios fxios \
     edg edge edga edgios opr opios opt iemobile iceweasel seamonkey ucbrowser samsungbrowser yabrowser yowser vivaldi \
     brave net clr media center pc infopath sv1 tablet touch profile configuration build release silk miuibrowser \
@@ -101,6 +113,9 @@ static LEXICON: LazyLock<Index> = LazyLock::new(|| {
         (APP, Kinds::APP),
         (PLAIN_BROWSER, Kinds::PLAIN_BROWSER),
         (SYNTAX, Kinds::SYNTAX),
+        (DEVICE, Kinds::DEVICE),
+        (PHONE, Kinds::PHONE),
+        (RUNTIME, Kinds::RUNTIME),
     ];
     let mut words: std::collections::BTreeMap<&[u8], Kinds> = std::collections::BTreeMap::new();
     for (list, kind) in lists {
