@@ -51,7 +51,7 @@ impl Activity {
 
     /// Bytes came from the client.
     pub(super) fn bytes_read(&self) {
-        if self.in_flight.load(Ordering::Relaxed) > 0 {
+        if !self.is_idle() {
             return;
         }
         match self.phase.load(Ordering::Relaxed) & 3 {
@@ -78,7 +78,7 @@ impl Activity {
     /// When the connection is overdue, should nothing change until then; none while requests are answered, whose
     /// bodies have deadlines of their own.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        if self.in_flight.load(Ordering::Acquire) > 0 {
+        if !self.is_idle() {
             return None;
         }
         let state = self.phase.load(Ordering::Acquire);
@@ -88,6 +88,11 @@ impl Activity {
             HEAD => Some(since + self.header_read),
             _ => Some(since + self.keep_alive),
         }
+    }
+
+    /// Whether no request is being answered.
+    pub(super) fn is_idle(&self) -> bool {
+        self.in_flight.load(Ordering::Acquire) == 0
     }
 
     /// Whether the connection waits for another request, having answered at least one.

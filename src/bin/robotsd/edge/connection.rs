@@ -120,8 +120,11 @@ where
             }
         }
     };
-    if let Err(error) = served {
-        return Err((kind_of(&*error), error));
+    match served {
+        Ok(()) => {}
+        // A goodbye may cut off a connection on which nothing was going on.
+        Err(_) if leaving && activity.is_idle() => return Ok(()),
+        Err(error) => return Err((kind_of(&*error), error)),
     }
     if let Some(tunnel) = activity.take_tunnel() {
         return tunnel.run(limits.tunnel_idle).await.map_err(|error| (TroubleKind::Broken, error.into()));

@@ -30,6 +30,8 @@ mod service;
 mod tunnel;
 
 #[cfg(test)]
+pub(crate) mod raw;
+#[cfg(test)]
 mod tests;
 
 use std::convert::Infallible;
@@ -88,26 +90,29 @@ pub(crate) async fn serve<S, B, E>(
     let mut number = 0;
     let mut shutdown = pin!(shutdown);
 
-    let mut open = |socket: TcpStream, peer, place: OwnedSemaphorePermit, connections: &mut JoinSet<()>| {
-        // Without it, small responses may wait for an acknowledgement; a connection that refuses it is broken already.
-        let _ = socket.set_nodelay(true);
-        number += 1;
+    let mut open = {
         let reporter = Arc::clone(&reporter);
-        let serving = connection::serve(
-            socket,
-            Peer(peer),
-            number,
-            service.clone(),
-            Arc::clone(&protocol),
-            Arc::clone(&limits),
-            stopped.clone(),
-        );
-        connections.spawn(async move {
-            if let Err((kind, error)) = serving.await {
-                reporter.report(kind, Some(peer), &error);
-            }
-            drop(place);
-        });
+        move |socket: TcpStream, peer, place: OwnedSemaphorePermit, connections: &mut JoinSet<()>| {
+            // Without it, small responses may wait for an acknowledgement; one that refuses it is broken already.
+            let _ = socket.set_nodelay(true);
+            number += 1;
+            let reporter = Arc::clone(&reporter);
+            let serving = connection::serve(
+                socket,
+                Peer(peer),
+                number,
+                service.clone(),
+                Arc::clone(&protocol),
+                Arc::clone(&limits),
+                stopped.clone(),
+            );
+            connections.spawn(async move {
+                if let Err((kind, error)) = serving.await {
+                    reporter.report(kind, Some(peer), &error);
+                }
+                drop(place);
+            });
+        }
     };
 
     let mut pause = Duration::ZERO;
@@ -116,8 +121,9 @@ pub(crate) async fn serve<S, B, E>(
         let accepted = tokio::select! {
             biased;
             () = &mut shutdown => break,
-            accepted = accept(&listener, &places, &reporter, resume) => accepted,
+            // Before accepting, or a flood of short connections would leave their remains here.
             Some(_) = connections.join_next() => continue,
+            accepted = accept(&listener, &places, &reporter, resume) => accepted,
         };
         match accepted {
             Ok((socket, peer, place)) => {

@@ -1,1 +1,467 @@
 //! The edge on real sockets, before services made for each question.
+
+use std::convert::Infallible;
+use std::future::{Future, pending};
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body::{Body, Frame};
+use http_body_util::{BodyExt, Either, Empty, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinHandle;
+use tower::{Service, service_fn};
+
+use super::raw::{Raw, soon};
+use super::*;
+
+struct Edge {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    served: JoinHandle<()>,
+    troubles: Arc<Mutex<Vec<TroubleKind>>>,
+}
+
+impl Edge {
+    async fn start<S, B>(limits: Limits, service: S) -> Self
+    where
+        S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+        S::Future: Send + 'static,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let troubles = Arc::new(Mutex::new(Vec::new()));
+        let told = Arc::clone(&troubles);
+        let on_error = move |trouble: &Trouble| told.lock().unwrap().push(trouble.kind);
+        let serving = serve(listener, service, limits, on_error, async {
+            let _ = stopped.await;
+        });
+        Self { address, stop: Some(stop), served: tokio::spawn(serving), troubles }
+    }
+
+    async fn client(&self) -> Raw {
+        Raw::connect(self.address).await
+    }
+
+    async fn ask(&self, request: &str) -> raw::Message {
+        self.client().await.ask(request).await
+    }
+
+    fn begin_shutdown(&mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+    }
+
+    fn has_told(&self, kind: TroubleKind) -> bool {
+        self.troubles.lock().unwrap().contains(&kind)
+    }
+
+    async fn tells(&self, kind: TroubleKind) {
+        soon(async {
+            while !self.has_told(kind) {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+}
+
+fn brief(change: impl FnOnce(&mut Limits)) -> Limits {
+    let mut limits = Limits::default();
+    change(&mut limits);
+    limits
+}
+
+const MOMENT: Duration = Duration::from_millis(150);
+
+/// Answers with the request as it arrived: the request line, then the fields.
+async fn mirror(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
+    let mut text = format!("{} {}\n", request.method(), request.uri());
+    for (name, value) in request.headers() {
+        text.push_str(&format!("{name}: {}\n", String::from_utf8_lossy(value.as_bytes())));
+    }
+    let (Some(id), Some(peer)) = (request.extensions().get::<RequestId>(), request.extensions().get::<Peer>()) else {
+        return Ok(Response::builder().status(500).body(Full::default()).unwrap());
+    };
+    assert!(peer.0.ip().is_loopback());
+    assert_eq!(request.headers()["x-request-id"], id.as_str());
+    Ok(Response::new(Full::from(text)))
+}
+
+fn has_line(text: &str, line: &str) -> bool {
+    text.lines().any(|found| found == line)
+}
+
+fn names<'t>(text: &'t str) -> Vec<&'t str> {
+    let mut names: Vec<&'t str> = text.lines().skip(1).filter_map(|line| Some(line.split_once(':')?.0)).collect();
+    names.sort_unstable();
+    names
+}
+
+const OURS: [&str; 5] = ["host", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-request-id"];
+
+#[tokio::test]
+async fn what_arrives_is_end_to_end_and_ours() {
+    let edge = Edge::start(Limits::default(), service_fn(mirror)).await;
+    let seen = edge
+        .ask(
+            "GET http://h.test/a%2Fb?c HTTP/1.1\r\nHost: other\r\nConnection: Robots-Verdict, X-Forwarded-For, X-Own\r\n\
+             X-Own: 1\r\nRobots-Verdict: allow\r\nRobots_Verdict: allow\r\nX-Forwarded-For: 6.6.6.6\r\n\
+             X_Forwarded_For: 6.6.6.6\r\nForwarded: for=6.6.6.6\r\nX-Real-IP: 6.6.6.6\r\nX-Original-URL: /x\r\n\
+             X-Request-Id: mine\r\nTE: trailers\r\nKeep-Alive: 1\r\nUpgrade: h2c\r\nProxy-Authorization: x\r\n\r\n",
+        )
+        .await;
+    assert_eq!(seen.status(), 200);
+    assert!(has_line(&seen.body, "GET /a%2Fb?c"), "{}", seen.body);
+    assert!(has_line(&seen.body, "host: h.test"), "{}", seen.body);
+    assert!(has_line(&seen.body, "x-forwarded-for: 127.0.0.1"), "{}", seen.body);
+    assert!(has_line(&seen.body, "x-forwarded-host: h.test"), "{}", seen.body);
+    assert!(has_line(&seen.body, "x-forwarded-proto: http"), "{}", seen.body);
+    assert_eq!(names(&seen.body), OURS);
+}
+
+#[tokio::test]
+async fn request_ids_are_new_and_told_to_both_sides() {
+    let edge = Edge::start(Limits::default(), service_fn(mirror)).await;
+    let mut client = edge.client().await;
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let answer = client.ask("GET / HTTP/1.1\r\nHost: h\r\nX-Request-Id: mine\r\n\r\n").await;
+        let id = answer.field("x-request-id").unwrap().to_owned();
+        assert!(has_line(&answer.body, &format!("x-request-id: {id}")), "{}", answer.body);
+        ids.push(id);
+    }
+    assert_ne!(ids[0], ids[1]);
+}
+
+#[tokio::test]
+async fn responses_lose_what_is_not_the_clients() {
+    let service = service_fn(|_| async {
+        let response = Response::builder()
+            .header("connection", "x-hop")
+            .header("x-hop", "secret")
+            .header("keep-alive", "timeout=77")
+            .header("proxy-authenticate", "x")
+            .header("upgrade", "h2c")
+            .header("x-end", "1");
+        Ok(response.body(Full::from("ok")).unwrap())
+    });
+    let edge = Edge::start(Limits::default(), service).await;
+    let answer = edge.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    assert_eq!(names(&answer.head), ["content-length", "date", "x-end", "x-request-id"]);
+}
+
+#[tokio::test]
+async fn refusals_are_plain_never_stored_and_end_the_connection() {
+    let edge = Edge::start(Limits::default(), service_fn(mirror)).await;
+    for (request, status) in [
+        ("GET / HTTP/1.1\r\n\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: a,b\r\n\r\n", 400),
+        ("TRACE / HTTP/1.1\r\nHost: h\r\n\r\n", 405),
+        ("CONNECT h:80 HTTP/1.1\r\nHost: h:80\r\n\r\n", 405),
+        ("GET /a\\b HTTP/1.1\r\nHost: h\r\n\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: h\r\nExpect: x\r\n\r\n", 417),
+        ("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 400),
+    ] {
+        let mut client = edge.client().await;
+        let answer = client.ask(&format!("{request}GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n")).await;
+        assert_eq!(answer.status(), status, "{request}");
+        assert_eq!(answer.field("cache-control"), Some("no-store"), "{request}");
+        assert_eq!(answer.field("content-type"), Some("text/plain; charset=utf-8"), "{request}");
+        assert_eq!(client.rest().await, "", "{request}");
+    }
+}
+
+#[tokio::test]
+async fn http_1_0_needs_no_host() {
+    let edge = Edge::start(Limits::default(), service_fn(mirror)).await;
+    let answer = edge.ask("GET / HTTP/1.0\r\n\r\n").await;
+    assert_eq!(answer.status(), 200);
+    assert_eq!(names(&answer.body), ["x-forwarded-for", "x-forwarded-proto", "x-request-id"]);
+}
+
+#[tokio::test]
+async fn heads_are_bounded() {
+    let edge = Edge::start(Limits::default(), service_fn(mirror)).await;
+    let fields = |count| (0..count).map(|n| format!("X-{n}: v\r\n")).collect::<String>();
+    let big = |length| "b".repeat(length);
+    for (request, status) in [
+        (format!("GET / HTTP/1.1\r\nHost: h\r\n{}\r\n", fields(99)), 200),
+        (format!("GET / HTTP/1.1\r\nHost: h\r\n{}\r\n", fields(100)), 431),
+        (format!("GET / HTTP/1.1\r\nHost: h\r\nX-Big: {}\r\n\r\n", big(50 * 1024)), 200),
+        (format!("GET / HTTP/1.1\r\nHost: h\r\nX-Big: {}\r\n\r\n", big(65 * 1024)), 431),
+        (format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", big(8 * 1024 - 1)), 200),
+        (format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", big(8 * 1024)), 414),
+    ] {
+        assert_eq!(edge.ask(&request).await.status(), status, "{:.60}… {}", request, request.len());
+    }
+}
+
+#[tokio::test]
+async fn a_silent_connection_is_closed() {
+    let edge = Edge::start(brief(|limits| limits.first_byte = MOMENT), service_fn(mirror)).await;
+    let opened = Instant::now();
+    assert_eq!(edge.client().await.rest().await, "");
+    assert!(opened.elapsed() >= MOMENT);
+    edge.tells(TroubleKind::Slow).await;
+}
+
+#[tokio::test]
+async fn a_head_that_does_not_end_is_closed() {
+    // Also where the first octets could still become either protocol.
+    for begun in ["GET / HTTP/1.1\r\nHost: h\r\nX: ", "PRI * HT", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
+        let edge = Edge::start(brief(|limits| limits.header_read = MOMENT), service_fn(mirror)).await;
+        let mut client = edge.client().await;
+        let opened = Instant::now();
+        client.send(begun).await;
+        client.rest().await;
+        assert!(opened.elapsed() >= MOMENT, "{begun:?}");
+        assert!(opened.elapsed() < Limits::default().first_byte, "{begun:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_idle_connection_has_a_longer_deadline_than_a_head() {
+    let limits = brief(|limits| {
+        limits.header_read = MOMENT;
+        limits.keep_alive = MOMENT * 3;
+    });
+    let edge = Edge::start(limits, service_fn(mirror)).await;
+    let mut client = edge.client().await;
+    assert_eq!(client.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.status(), 200);
+    let answered = Instant::now();
+    assert_eq!(client.rest().await, "");
+    assert!(answered.elapsed() >= MOMENT * 2, "{:?}", answered.elapsed());
+    assert!(!edge.has_told(TroubleKind::Slow));
+}
+
+#[tokio::test]
+async fn a_request_body_that_stands_still_ends() {
+    let service = service_fn(|request: Request<RequestBody>| async {
+        let status = match request.into_body().collect().await {
+            Err(RequestBodyError::Idle) => StatusCode::REQUEST_TIMEOUT,
+            _ => StatusCode::OK,
+        };
+        Ok(Response::builder().status(status).body(Empty::new()).unwrap())
+    });
+    let edge = Edge::start(brief(|limits| limits.body_idle = MOMENT), service).await;
+    let answer = edge.ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nab").await;
+    assert_eq!(answer.status(), 408);
+}
+
+/// Endless, and tells when it is dropped.
+struct Endless {
+    dropped: Option<oneshot::Sender<()>>,
+}
+
+impl Endless {
+    fn new() -> (Self, oneshot::Receiver<()>) {
+        let (dropped, is_dropped) = oneshot::channel();
+        (Self { dropped: Some(dropped) }, is_dropped)
+    }
+}
+
+impl Body for Endless {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(&[b'e'; 4096])))))
+    }
+}
+
+impl Drop for Endless {
+    fn drop(&mut self) {
+        self.dropped.take().map(|dropped| dropped.send(()));
+    }
+}
+
+/// An edge that answers `/endless` with one endless body and everything else with none, and the news of its end.
+async fn endless_once(limits: Limits) -> (Edge, oneshot::Receiver<()>) {
+    let (endless, dropped) = Endless::new();
+    let endless = Arc::new(Mutex::new(Some(endless)));
+    let service = service_fn(move |request: Request<RequestBody>| {
+        let body = match request.uri().path() {
+            "/endless" => Either::Left(endless.lock().unwrap().take().unwrap()),
+            _ => Either::Right(Empty::new()),
+        };
+        async { Ok(Response::new(body)) }
+    });
+    (Edge::start(limits, service).await, dropped)
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_cut_off() {
+    let (edge, dropped) = endless_once(brief(|limits| limits.body_idle = MOMENT)).await;
+    let mut client = edge.client().await;
+    client.send("GET /endless HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    soon(dropped).await.unwrap();
+    edge.tells(TroubleKind::Broken).await;
+}
+
+type H2 = hyper::client::conn::http2::SendRequest<Empty<Bytes>>;
+
+async fn h2(edge: &Edge) -> H2 {
+    let socket = TokioIo::new(TcpStream::connect(edge.address).await.unwrap());
+    let (sender, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), socket).await.unwrap();
+    tokio::spawn(connection);
+    sender
+}
+
+fn get(uri: &str) -> http::request::Builder {
+    Request::builder().uri(uri)
+}
+
+#[tokio::test]
+async fn an_http_2_stream_that_is_not_taken_ends_alone() {
+    let (edge, dropped) = endless_once(brief(|limits| limits.body_idle = MOMENT)).await;
+    let mut client = h2(&edge).await;
+    let untaken = client.send_request(get("http://h.test/endless").body(Empty::new()).unwrap()).await.unwrap();
+    soon(dropped).await.unwrap();
+    let other = soon(client.send_request(get("http://h.test/other").body(Empty::new()).unwrap())).await.unwrap();
+    assert_eq!(other.status(), 200);
+    assert!(soon(untaken.into_body().collect()).await.is_err(), "a cut stream must not look complete");
+}
+
+#[tokio::test]
+async fn http_2_requests_arrive_like_others() {
+    let edge = Edge::start(Limits::default(), service_fn(mirror)).await;
+    let mut client = h2(&edge).await;
+    let request =
+        get("http://h.test/a?b").header("cookie", "a=b").header("cookie", "c=d").header("robots-verdict", "x");
+    let answer = client.send_request(request.body(Empty::new()).unwrap()).await.unwrap();
+    let text = String::from_utf8(answer.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap();
+    assert!(has_line(&text, "GET /a?b"), "{text}");
+    assert!(has_line(&text, "host: h.test"), "{text}");
+    assert!(has_line(&text, "cookie: a=b; c=d"), "{text}");
+    assert_eq!(names(&text)[0], "cookie");
+    assert_eq!(names(&text)[1..], OURS);
+
+    let differing = get("http://h.test/").header("host", "evil.test").body(Empty::new()).unwrap();
+    assert_eq!(client.send_request(differing).await.unwrap().status(), 400);
+}
+
+#[tokio::test]
+async fn an_interim_response_nobody_asked_for_is_a_bad_gateway() {
+    let service = service_fn(|_| async { Ok(Response::builder().status(101).body(Full::from("x")).unwrap()) });
+    let edge = Edge::start(Limits::default(), service).await;
+    for fields in ["", "Connection: upgrade\r\nUpgrade: websocket\r\n"] {
+        let answer = edge.ask(&format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}\r\n")).await;
+        assert_eq!(answer.status(), 502);
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_ends_its_request() {
+    let (alive, gone) = oneshot::channel::<()>();
+    let alive = Arc::new(Mutex::new(Some(alive)));
+    let begun = Arc::new(Notify::new());
+    let began = Arc::clone(&begun);
+    let service = service_fn(move |_: Request<RequestBody>| {
+        let alive = alive.lock().unwrap().take();
+        began.notify_one();
+        async move {
+            let _alive = alive;
+            pending::<Result<Response<Empty<Bytes>>, Infallible>>().await
+        }
+    });
+    let edge = Edge::start(Limits::default(), service).await;
+    let mut client = edge.client().await;
+    client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    soon(begun.notified()).await;
+    drop(client);
+    assert!(soon(gone).await.is_err());
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_wait_for_a_place() {
+    let edge = Edge::start(brief(|limits| limits.connections = 1), service_fn(mirror)).await;
+    let mut first = edge.client().await;
+    assert_eq!(first.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.status(), 200);
+    let mut second = edge.client().await;
+    second.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    edge.tells(TroubleKind::Full).await;
+    assert!(tokio::time::timeout(MOMENT, second.until(b"\n")).await.is_err(), "served without a place");
+    drop(first);
+    assert_eq!(second.message().await.status(), 200);
+}
+
+/// An edge whose requests wait to be released, and tell when they have begun.
+struct Held {
+    edge: Edge,
+    begun: Arc<Notify>,
+    release: Arc<Notify>,
+}
+
+async fn held(limits: Limits) -> Held {
+    let (begun, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (begins, released) = (Arc::clone(&begun), Arc::clone(&release));
+    let service = service_fn(move |_: Request<RequestBody>| {
+        begins.notify_one();
+        let released = Arc::clone(&released);
+        async move {
+            released.notified().await;
+            Ok(Response::new(Empty::new()))
+        }
+    });
+    Held { edge: Edge::start(limits, service).await, begun, release }
+}
+
+#[tokio::test]
+async fn shutdown_closes_idle_connections_and_finishes_requests() {
+    let Held { mut edge, begun, release } = held(Limits::default()).await;
+    let mut idle = edge.client().await;
+    let mut kept = edge.client().await;
+    kept.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    soon(begun.notified()).await;
+    release.notify_one();
+    assert_eq!(kept.message().await.status(), 200);
+    let mut busy = edge.client().await;
+    busy.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    soon(begun.notified()).await;
+
+    edge.begin_shutdown();
+    assert_eq!(idle.rest().await, "");
+    assert_eq!(kept.rest().await, "");
+    assert!(TcpStream::connect(edge.address).await.is_err(), "still listening");
+    assert!(!edge.served.is_finished());
+    release.notify_one();
+    let answer = busy.message().await;
+    assert_eq!((answer.status(), answer.field("connection")), (200, Some("close")));
+    assert_eq!(busy.rest().await, "");
+    soon(edge.served).await.unwrap();
+    assert!(edge.troubles.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn shutdown_has_a_deadline() {
+    let Held { mut edge, begun, .. } = held(brief(|limits| limits.drain = MOMENT)).await;
+    let mut busy = edge.client().await;
+    busy.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    soon(begun.notified()).await;
+    edge.begin_shutdown();
+    assert_eq!(busy.rest().await, "");
+    edge.tells(TroubleKind::Aborted).await;
+    soon(edge.served).await.unwrap();
+}
+
+#[tokio::test]
+async fn shutdown_serves_who_was_let_in_already() {
+    // The listener's backlog is filled before the edge first runs, and the shutdown has begun.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut waiting = Raw::connect(listener.local_addr().unwrap()).await;
+    waiting.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    let serving: Pin<Box<dyn Future<Output = ()> + Send>> =
+        Box::pin(serve(listener, service_fn(mirror), Limits::default(), |_| {}, async {}));
+    let (answer, ()) = tokio::join!(waiting.message(), soon(serving));
+    assert_eq!(answer.status(), 200);
+}

@@ -25,7 +25,17 @@ pub(crate) struct ResponseBody(Content);
 #[derive(Debug)]
 enum Content {
     Own(Option<Bytes>),
-    Upstream { incoming: Incoming, link: Option<Box<Link>>, pool: Arc<Pool>, idle: Idle },
+    Upstream(Upstream),
+}
+
+#[derive(Debug)]
+struct Upstream {
+    incoming: Incoming,
+    /// None once the connection has ended or gone back to the pool.
+    link: Option<Box<Link>>,
+    pool: Arc<Pool>,
+    idle: Idle,
+    failed: Option<ResponseBodyError>,
 }
 
 impl ResponseBody {
@@ -42,7 +52,7 @@ impl ResponseBody {
             pool.put(link);
             return Self::empty();
         }
-        Self(Content::Upstream { incoming, link: Some(link), pool, idle: Idle::new(idle) })
+        Self(Content::Upstream(Upstream { incoming, link: Some(link), pool, idle: Idle::new(idle), failed: None }))
     }
 }
 
@@ -51,67 +61,83 @@ impl Body for ResponseBody {
     type Error = ResponseBodyError;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ResponseBodyError>>> {
-        let (incoming, link, pool, idle) = match &mut self.get_mut().0 {
-            Content::Own(text) => return Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
-            Content::Upstream { incoming, link, pool, idle } => (incoming, link, pool, idle),
-        };
-        let mut next = poll_incoming(incoming);
-        if next.is_pending() {
-            // Frames come out of the connection polled here, or out of its end.
-            if let Some(active) = link
-                && active.poll(cx).is_ready()
-            {
-                *link = None;
-            }
-            next = poll_incoming(incoming);
-        }
-        match next {
-            Poll::Ready(Some(Ok(frame))) => {
-                idle.moved();
-                // With a known length nobody asks again after the last octet.
-                if incoming.is_end_stream()
-                    && let Some(link) = link.take()
-                {
-                    pool.put(link);
-                }
-                Poll::Ready(Some(Ok(frame)))
-            }
-            Poll::Ready(Some(Err(error))) => {
-                *link = None;
-                Poll::Ready(Some(Err(ResponseBodyError::Broken(error))))
-            }
-            Poll::Ready(None) => {
-                if let Some(link) = link.take() {
-                    pool.put(link);
-                }
-                Poll::Ready(None)
-            }
-            Poll::Pending => {
-                ready!(idle.poll_expired(cx));
-                *link = None;
-                Poll::Ready(Some(Err(ResponseBodyError::Idle)))
-            }
+        match &mut self.get_mut().0 {
+            Content::Own(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
+            Content::Upstream(upstream) => upstream.poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Content::Own(text) => text.is_none(),
-            Content::Upstream { incoming, .. } => incoming.is_end_stream(),
+            Content::Upstream(upstream) => upstream.incoming.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Content::Own(text) => SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64)),
-            Content::Upstream { incoming, .. } => incoming.size_hint(),
+            Content::Upstream(upstream) => upstream.incoming.size_hint(),
         }
     }
 }
 
-/// The next frame, if the connection has brought one. Nobody is to be woken: the connection has the task's waker.
-fn poll_incoming(incoming: &mut Incoming) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-    Pin::new(incoming).poll_frame(&mut Context::from_waker(Waker::noop()))
+impl Upstream {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ResponseBodyError>>> {
+        if let Some(error) = self.failed.take() {
+            return Poll::Ready(Some(Err(error)));
+        }
+        match self.poll_incoming(cx) {
+            Poll::Ready(Some(Ok(frame))) => {
+                self.idle.moved();
+                // With a known length nobody asks again after the last octet.
+                if self.incoming.is_end_stream() {
+                    self.release();
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Ready(Some(Err(error))) => self.fail(ResponseBodyError::Broken(error), cx),
+            Poll::Ready(None) => {
+                self.release();
+                Poll::Ready(None)
+            }
+            Poll::Pending => {
+                ready!(self.idle.poll_expired(cx));
+                self.fail(ResponseBodyError::Idle, cx)
+            }
+        }
+    }
+
+    fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        // Frames come out of the connection, or out of its end; it has the task's waker, so nobody else is to be woken.
+        let mut silent = Context::from_waker(Waker::noop());
+        let frame = Pin::new(&mut self.incoming).poll_frame(&mut silent);
+        let (Poll::Pending, Some(link)) = (&frame, &mut self.link) else { return frame };
+        if link.poll(cx).is_ready() {
+            self.link = None;
+        }
+        Pin::new(&mut self.incoming).poll_frame(&mut silent)
+    }
+
+    /// Gives the connection back.
+    fn release(&mut self) {
+        if let Some(link) = self.link.take() {
+            self.pool.put(link);
+        }
+    }
+
+    /// Ends the body early, at the next poll: hyper drops what it has not yet written when a body fails, and the client
+    /// should get as far as the upstream did.
+    fn fail(
+        &mut self,
+        error: ResponseBodyError,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, ResponseBodyError>>> {
+        self.link = None;
+        self.failed = Some(error);
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
 }
 
 /// Why a response body ended early. The client sees its connection or stream cut off, never a complete body.

@@ -11,8 +11,9 @@ pub(crate) struct UpstreamLimits {
     pub(crate) response_header: Duration,
     /// How long a response body may stand still. A body that moves has no deadline.
     pub(crate) body_idle: Duration,
-    /// The largest response head, interim responses before it included, and what is buffered of a body.
-    pub(crate) head_bytes: usize,
+    /// What is buffered of a response body, and how much may come before its head is complete, interim responses
+    /// included; a head that is complete at a single look may be twice as large.
+    pub(crate) buffer_bytes: usize,
     /// Requests in progress at once; further ones wait as long as connecting may take.
     pub(crate) exchanges: usize,
     /// Idle connections kept for reuse.
@@ -28,7 +29,7 @@ impl Default for UpstreamLimits {
             response_header: Duration::from_secs(30),
             body_idle: Duration::from_secs(60),
             // Room for a common large response in one read; a quarter of this costs a quarter more CPU on such bodies.
-            head_bytes: 256 * 1024,
+            buffer_bytes: 256 * 1024,
             exchanges: 2048,
             idle_connections: 128,
             // Shorter than most servers keep theirs, so that it is seldom they who close first.

@@ -43,7 +43,7 @@ pub(super) enum Failed {
     /// Nothing of the request has been sent; here it is.
     Unsent(Box<Request<Sending>>, hyper::Error),
     /// The connection broke, or the answer was not HTTP.
-    Error(hyper::Error),
+    Broken(hyper::Error),
     /// No answer in time.
     Timeout,
 }
@@ -56,7 +56,7 @@ impl Link {
         let gauge = Arc::new(Gauge::new());
         let wire = TokioIo::new(Wire::new(socket, Arc::clone(&gauge)));
         let (sender, connection) =
-            http1::Builder::new().max_buf_size(limits.head_bytes).handshake(wire).await.map_err(io::Error::other)?;
+            http1::Builder::new().max_buf_size(limits.buffer_bytes).handshake(wire).await.map_err(io::Error::other)?;
         let idle_since = Instant::now();
         Ok(Self { sender, connection: Driven::Running(connection), gauge, exchanges: 0, idle_since, permit: None })
     }
@@ -86,7 +86,7 @@ impl Link {
         limits: &UpstreamLimits,
     ) -> Result<Response<Incoming>, Failed> {
         self.exchanges += 1;
-        self.gauge.begin(limits.head_bytes);
+        self.gauge.begin(limits.buffer_bytes);
         let mut answer = pin!(self.sender.try_send_request(request));
         let mut timer = pin!(sleep_until(Instant::now() + limits.response_header));
         let connection = &mut self.connection;
@@ -193,7 +193,7 @@ impl From<TrySendError<Request<Sending>>> for Failed {
     fn from(mut error: TrySendError<Request<Sending>>) -> Self {
         match error.take_message() {
             Some(request) => Self::Unsent(Box::new(request), error.into_error()),
-            None => Self::Error(error.into_error()),
+            None => Self::Broken(error.into_error()),
         }
     }
 }

@@ -113,21 +113,19 @@ impl Inner {
         loop {
             let copy = (is_replayable && link.has_served()).then(|| head.clone());
             let request = Request::from_parts(head, Sending::new(body, Arc::clone(link.gauge())));
-            match link.exchange(request, &self.limits).await {
+            let failed = match link.exchange(request, &self.limits).await {
                 Ok(response) => return self.receive(response, link, wants_websocket).await,
-                Err(Failed::Timeout) => {
-                    return Err(Failure::new(FailureKind::ResponseTimeout, "no response in time"));
+                Err(failed) => failed,
+            };
+            (head, body) = match (failed, copy) {
+                (Failed::Unsent(request, _), _) if link.is_reused() => {
+                    let (head, sending) = request.into_parts();
+                    (head, sending.into_body())
                 }
-                Err(Failed::Unsent(request, _)) if link.is_reused() => {
-                    let (unsent, sending) = request.into_parts();
-                    (head, body) = (unsent, sending.into_body());
-                }
-                Err(Failed::Error(_)) if copy.is_some() && link.gauge().nothing_received() => {
-                    let Some(copy) = copy else { unreachable!("the guard has seen it") };
-                    (head, body) = (copy, RequestBody::empty());
-                }
-                Err(Failed::Unsent(_, error) | Failed::Error(error)) => return Err(failure(&link, &error)),
-            }
+                (Failed::Broken(_), Some(copy)) if link.gauge().nothing_received() => (copy, RequestBody::empty()),
+                (Failed::Timeout, _) => return Err(Failure::new(FailureKind::ResponseTimeout, "no response in time")),
+                (Failed::Unsent(_, error) | Failed::Broken(error), _) => return Err(failure(&link, &error)),
+            };
             // On a connection of its own, so that there is no third time.
             let permit = link.permit.take();
             link = self.connect().await?;

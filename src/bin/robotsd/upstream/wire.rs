@@ -26,8 +26,8 @@ pub(super) struct Gauge {
     opened: Instant,
     /// Octets that came since the request began.
     received: AtomicUsize,
-    /// How many may come before the head of the final response; `usize::MAX` once it is there.
-    head_bytes: AtomicUsize,
+    /// How many may come before the head of the final response is complete; `usize::MAX` once it is.
+    before_head: AtomicUsize,
     /// When the upstream last took something, in milliseconds since `opened`.
     taken: AtomicU64,
     /// Whether the upstream waits for the client to go on with its request body.
@@ -42,7 +42,7 @@ impl Gauge {
         Self {
             opened: Instant::now(),
             received: AtomicUsize::new(0),
-            head_bytes: AtomicUsize::new(usize::MAX),
+            before_head: AtomicUsize::new(usize::MAX),
             taken: AtomicU64::new(0),
             awaits_client: AtomicBool::new(false),
             body_failure: AtomicU8::new(0),
@@ -51,9 +51,9 @@ impl Gauge {
     }
 
     /// A request begins.
-    pub(super) fn begin(&self, head_bytes: usize) {
+    pub(super) fn begin(&self, before_head: usize) {
         self.received.store(0, Ordering::Relaxed);
-        self.head_bytes.store(head_bytes, Ordering::Relaxed);
+        self.before_head.store(before_head, Ordering::Relaxed);
         self.awaits_client.store(false, Ordering::Relaxed);
         self.body_failure.store(0, Ordering::Relaxed);
         self.note_taken();
@@ -61,7 +61,7 @@ impl Gauge {
 
     /// The head of the final response has come.
     pub(super) fn has_head(&self) {
-        self.head_bytes.store(usize::MAX, Ordering::Relaxed);
+        self.before_head.store(usize::MAX, Ordering::Relaxed);
     }
 
     pub(super) fn nothing_received(&self) -> bool {
@@ -69,7 +69,7 @@ impl Gauge {
     }
 
     pub(super) fn is_flooded(&self) -> bool {
-        self.received.load(Ordering::Relaxed) >= self.head_bytes.load(Ordering::Relaxed)
+        self.received.load(Ordering::Relaxed) >= self.before_head.load(Ordering::Relaxed)
     }
 
     pub(super) fn last_taken(&self) -> Instant {

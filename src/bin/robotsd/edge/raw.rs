@@ -1,0 +1,127 @@
+//! For tests: a peer that says exactly what it is told to, and reads exactly what comes.
+//!
+//! Nothing here waits without a deadline.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// Long against anything that should happen, short against a build.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits for something that has to happen.
+pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
+    tokio::time::timeout(PATIENCE, future).await.expect("this should have happened long ago")
+}
+
+/// One end of a connection, and what has been read beyond what was asked for.
+pub(crate) struct Raw {
+    socket: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl Raw {
+    pub(crate) fn new(socket: TcpStream) -> Self {
+        Self { socket, buffer: Vec::new() }
+    }
+
+    pub(crate) async fn connect(address: SocketAddr) -> Self {
+        Self::new(soon(TcpStream::connect(address)).await.expect("a connection"))
+    }
+
+    pub(crate) async fn send(&mut self, octets: impl AsRef<[u8]>) {
+        soon(self.socket.write_all(octets.as_ref())).await.expect("the other side reads");
+    }
+
+    /// Sends as much as the other side takes.
+    pub(crate) async fn try_send(&mut self, octets: impl AsRef<[u8]>) {
+        let _ = soon(self.socket.write_all(octets.as_ref())).await;
+    }
+
+    /// Says that nothing more will be sent.
+    pub(crate) async fn finish(&mut self) {
+        soon(self.socket.shutdown()).await.expect("an open connection");
+    }
+
+    /// Sends a request and reads its response.
+    pub(crate) async fn ask(&mut self, request: &str) -> Message {
+        self.send(request).await;
+        self.message().await
+    }
+
+    /// Reads one whole message: a head, and the body it announces.
+    pub(crate) async fn message(&mut self) -> Message {
+        let head = self.until(b"\r\n\r\n").await;
+        let mut message = Message { head, body: String::new() };
+        if message.field("transfer-encoding").is_some() {
+            loop {
+                let size = self.until(b"\r\n").await;
+                let size = usize::from_str_radix(size.trim(), 16).expect("a chunk size");
+                let chunk = self.exactly(size + 2).await;
+                message.body.push_str(&chunk[..size]);
+                if size == 0 {
+                    return message;
+                }
+            }
+        }
+        let length = message.field("content-length").map_or(0, |length| length.parse().expect("a length"));
+        message.body = self.exactly(length).await;
+        message
+    }
+
+    /// Reads up to and including a delimiter.
+    pub(crate) async fn until(&mut self, delimiter: &[u8]) -> String {
+        loop {
+            if let Some(at) = memchr::memmem::find(&self.buffer, delimiter) {
+                return self.exactly(at + delimiter.len()).await;
+            }
+            assert!(self.fill().await.expect("an open connection") > 0, "closed after {:?}", self.text());
+        }
+    }
+
+    pub(crate) async fn exactly(&mut self, length: usize) -> String {
+        while self.buffer.len() < length {
+            assert!(self.fill().await.expect("an open connection") > 0, "closed after {:?}", self.text());
+        }
+        String::from_utf8(self.buffer.drain(..length).collect()).expect("text")
+    }
+
+    /// Reads until the other side closes or resets the connection.
+    pub(crate) async fn rest(&mut self) -> String {
+        while matches!(self.fill().await, Ok(1..)) {}
+        self.text()
+    }
+
+    async fn fill(&mut self) -> io::Result<usize> {
+        soon(self.socket.read_buf(&mut self.buffer)).await
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.buffer).into_owned()
+    }
+}
+
+/// A request or a response as it was on the wire.
+#[derive(Debug)]
+pub(crate) struct Message {
+    /// Start line and fields, with all line ends.
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Message {
+    pub(crate) fn status(&self) -> u16 {
+        self.head[9..12].parse().expect("a status")
+    }
+
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        self.head.lines().skip(1).find_map(|line| {
+            let (field, value) = line.split_once(':')?;
+            field.eq_ignore_ascii_case(name).then_some(value.trim())
+        })
+    }
+}
