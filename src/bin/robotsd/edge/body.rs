@@ -29,7 +29,7 @@ pub(crate) struct RequestBody {
 impl RequestBody {
     /// A body without content.
     pub(crate) fn empty() -> Self {
-        Self { incoming: None, idle: Idle::new(Duration::MAX) }
+        Self { incoming: None, idle: Idle::new(Duration::ZERO) }
     }
 
     pub(super) fn new(incoming: Incoming, idle: Duration) -> Self {
