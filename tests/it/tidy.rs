@@ -108,7 +108,7 @@ fn every_room_says_what_it_is_for() {
         let first = text.lines().next().unwrap_or_default();
         let is_tests = file.file_name().is_some_and(|name| name == "tests.rs");
         assert!(
-            is_tests || first.starts_with("//!") || first.starts_with("#![doc"),
+            is_tests || first.starts_with("//!") || first.starts_with("#!["),
             "{}: what is it for?",
             file.display()
         );
