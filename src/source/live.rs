@@ -1,6 +1,7 @@
 //! One site's robots.txt, live.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -124,8 +125,14 @@ impl LiveRobots {
     /// Reads the source again now, on a thread of its own.
     pub fn reload(&self) -> Reloading {
         let (reloading, slot) = Reloading::new();
-        let shared = self.shared.clone();
-        std::thread::spawn(move || slot.fill(shared.reload(Cause::Request)));
+        let job = {
+            let (shared, slot) = (self.shared.clone(), slot.clone());
+            move || slot.fill(shared.reload(Cause::Request))
+        };
+        if std::thread::Builder::new().name("robots-reload".into()).spawn(job).is_err() {
+            // The system gives no thread: whoever asked has to wait for the file.
+            slot.fill(self.shared.reload(Cause::Request));
+        }
         reloading
     }
 
@@ -199,7 +206,7 @@ impl LiveBuilder {
     }
 
     /// Calls back after every reload that changed something or failed in a new way, and after the first one. The
-    /// callback runs on the thread that reloads and holds up the next reload.
+    /// callback runs on the thread that reloads and holds up the next reload; its panics are caught.
     pub fn on_reload(mut self, listener: impl Fn(&Reload, &Snapshot) + Send + Sync + 'static) -> Self {
         self.settings.listeners.push(Box::new(listener));
         self
@@ -289,7 +296,10 @@ impl Settings {
             Outcome::Kept(..) => tracing::warn!(cause = reload.cause.as_str(), "{reload}"),
             Outcome::Published(_) | Outcome::Unchanged(_) => tracing::info!(cause = reload.cause.as_str(), "{reload}"),
         }
-        self.listeners.iter().for_each(|listener| listener(reload, snapshot));
+        for listener in &self.listeners {
+            // A listener's panic must end neither the watching nor the others' hearing; the panic hook has told of it.
+            let _ = catch_unwind(AssertUnwindSafe(|| listener(reload, snapshot)));
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use tower_robots::source::{LiveRobots, Outcome, Rejection, RejectionKind, WhenMissing};
+use tower_robots::source::{LiveBuilder, LiveRobots, Outcome, Rejection, RejectionKind, WhenMissing};
 
 /// Far more than any of this takes; a machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -33,7 +33,15 @@ impl Site {
         Self::polled(place, PATIENCE * 10)
     }
 
+    fn with(more: impl FnOnce(LiveBuilder) -> LiveBuilder) -> Self {
+        Self::built(|folder| folder.join("robots.txt"), |builder| more(builder.poll_every(PATIENCE * 10)))
+    }
+
     fn polled(place: impl FnOnce(&Path) -> PathBuf, every: Duration) -> Self {
+        Self::built(place, |builder| builder.poll_every(every))
+    }
+
+    fn built(place: impl FnOnce(&Path) -> PathBuf, more: impl FnOnce(LiveBuilder) -> LiveBuilder) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = place(folder.path());
         if !path.exists() {
@@ -41,8 +49,7 @@ impl Site {
         }
         let told = Arc::new(Mutex::new(Vec::new()));
         let ear = told.clone();
-        let live = LiveRobots::file(&path)
-            .poll_every(every)
+        let live = more(LiveRobots::file(&path))
             .on_reload(move |reload, _| ear.lock().unwrap().push(reload.to_string()))
             .open()
             .unwrap();
@@ -282,6 +289,16 @@ fn reload_tells_what_came_of_it() {
     let Outcome::Kept(rejection, Some(_)) = reload.outcome() else { panic!("{reload}") };
     assert_eq!(rejection.kind(), RejectionKind::Missing);
     assert!(reload.to_string().contains("there is no such file; version "), "{reload}");
+}
+
+#[test]
+fn a_listener_that_panics_stops_nothing() {
+    let site = Site::with(|builder| builder.on_reload(|_, _| panic!("the listener's own fault")));
+    assert!(matches!(site.live.reload().wait().outcome(), Outcome::Unchanged(_)));
+    for name in ["new", "two"] {
+        replace(&site.path(), &version(name));
+        site.wait_for_version(name);
+    }
 }
 
 #[tokio::test]
