@@ -68,6 +68,7 @@ fn check_codings(headers: &HeaderMap) -> Result<(), Refusal> {
     if codings.next().is_some() || !coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
         return Err(Refusal::bad_request("unsupported transfer coding"));
     }
+    // hyper settles this by dropping the length, and closes the connection afterwards; should it ever not.
     if headers.contains_key(CONTENT_LENGTH) {
         return Err(Refusal::bad_request("two framings"));
     }
@@ -148,6 +149,8 @@ mod tests {
         for values in [&["gzip, chunked"][..], &["chunked", "chunked"], &["chunked, chunked"], &["identity"], &[""]] {
             assert_eq!(with(values), Err(StatusCode::BAD_REQUEST), "{values:?}");
         }
+        let both = Request::builder().uri("/").header(CONTENT_LENGTH, "1").header(TRANSFER_ENCODING, "chunked");
+        assert_eq!(admitted(both), Err(StatusCode::BAD_REQUEST));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body::{Body, Frame};
 use http_body_util::{BodyExt, Either, Empty, Full};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
@@ -348,6 +348,37 @@ async fn http_2_requests_arrive_like_others() {
 
     let differing = get("http://h.test/").header("host", "evil.test").body(Empty::new()).unwrap();
     assert_eq!(client.send_request(differing).await.unwrap().status(), 400);
+}
+
+#[tokio::test]
+async fn an_idle_http_2_connection_may_ping() {
+    let edge = Edge::start(brief(|limits| limits.header_read = MOMENT), service_fn(mirror)).await;
+    let socket = TokioIo::new(TcpStream::connect(edge.address).await.unwrap());
+    let (mut client, connection) = hyper::client::conn::http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .keep_alive_interval(MOMENT / 5)
+        .keep_alive_while_idle(true)
+        .handshake::<_, Empty<Bytes>>(socket)
+        .await
+        .unwrap();
+    let mut connected = tokio::spawn(connection);
+    let request = || get("http://h.test/").body(Empty::new()).unwrap();
+    soon(soon(client.send_request(request())).await.unwrap().into_body().collect()).await.unwrap();
+    assert!(tokio::time::timeout(MOMENT * 3, &mut connected).await.is_err(), "a ping is not the start of a head");
+    assert_eq!(soon(client.send_request(request())).await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn an_idle_http_2_connection_is_told_goodbye() {
+    let edge = Edge::start(brief(|limits| limits.keep_alive = MOMENT), service_fn(mirror)).await;
+    let socket = TokioIo::new(TcpStream::connect(edge.address).await.unwrap());
+    let (mut client, connection) =
+        hyper::client::conn::http2::handshake::<_, _, Empty<Bytes>>(TokioExecutor::new(), socket).await.unwrap();
+    let connected = tokio::spawn(connection);
+    let answer = client.send_request(get("http://h.test/").body(Empty::new()).unwrap()).await.unwrap();
+    soon(answer.into_body().collect()).await.unwrap();
+    soon(connected).await.unwrap().unwrap();
+    assert!(!edge.has_told(TroubleKind::Slow));
 }
 
 #[tokio::test]
