@@ -21,8 +21,10 @@ use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep_until};
 
+use super::gauge::Gauge;
 use super::limits::UpstreamLimits;
-use super::wire::{Gauge, Sending, Wire};
+use super::sending::Sending;
+use super::wire::Wire;
 
 /// A connection that is used for one exchange at a time.
 #[derive(Debug)]

@@ -9,9 +9,11 @@
 
 mod body;
 mod failure;
+mod gauge;
 mod limits;
 mod link;
 mod pool;
+mod sending;
 mod wire;
 
 #[cfg(test)]
@@ -31,7 +33,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Versio
 use http_body::Body;
 use hyper::body::Incoming;
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tower::Service;
 
@@ -39,9 +41,10 @@ pub(crate) use self::body::ResponseBody;
 pub(crate) use self::failure::{Failure, FailureKind};
 pub(crate) use self::limits::UpstreamLimits;
 
+use self::gauge::BodyFailure;
 use self::link::{Certainty, Failed, Link};
 use self::pool::Pool;
-use self::wire::{BodyFailure, Sending};
+use self::sending::Sending;
 use crate::edge::{RequestBody, Tunnel, WebSocket};
 
 /// One origin server, at one or several addresses.
@@ -95,10 +98,7 @@ impl Service<Request<RequestBody>> for Upstream {
 
 impl Inner {
     async fn forward(&self, request: Request<RequestBody>) -> Result<Response<ResponseBody>, Failure> {
-        let permit = timeout(self.limits.connect, Arc::clone(&self.exchanges).acquire_owned()).await;
-        let Ok(Ok(permit)) = permit else {
-            return Err(Failure::new(FailureKind::Busy, "too many requests in progress"));
-        };
+        let permit = self.permit().await?;
         let (mut head, mut body) = request.into_parts();
         let wants_websocket = head.extensions.get::<WebSocket>().is_some();
         self.prepare(&mut head, &body, wants_websocket);
@@ -130,6 +130,17 @@ impl Inner {
             let permit = link.permit.take();
             link = self.connect().await?;
             link.permit = permit;
+        }
+    }
+
+    /// The right to have a request in progress.
+    async fn permit(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        if let Ok(permit) = Arc::clone(&self.exchanges).try_acquire_owned() {
+            return Ok(permit);
+        }
+        match timeout(self.limits.connect, Arc::clone(&self.exchanges).acquire_owned()).await {
+            Ok(Ok(permit)) => Ok(permit),
+            _ => Err(Failure::new(FailureKind::Busy, "too many requests in progress")),
         }
     }
 
