@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, mpsc, oneshot};
 
@@ -404,6 +405,18 @@ async fn request_bodies_keep_their_framing() {
         assert_eq!(client.ask(&chunked).await.body, "ab", "{method}");
     }
     assert_eq!(client.ask("POST / HTTP/1.1\r\nHost: h\r\n\r\n").await.body, "");
+}
+
+#[tokio::test]
+async fn bodies_larger_than_every_window_pass_through_http_2() {
+    let address = proxy(echo().await.upstream()).await;
+    let socket = TokioIo::new(TcpStream::connect(address).await.unwrap());
+    let (mut client, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), socket).await.unwrap();
+    tokio::spawn(connection);
+    let body = "0123456789abcdef".repeat(64 * 1024);
+    let request = Request::post("http://h.test/").body(Full::<bytes::Bytes>::from(body.clone())).unwrap();
+    let answer = soon(client.send_request(request)).await.unwrap();
+    assert_eq!(soon(answer.into_body().collect()).await.unwrap().to_bytes(), body);
 }
 
 #[tokio::test]
