@@ -2,7 +2,7 @@
 
 use super::header::{Header, Marks, Part, Word};
 use super::kind::{Category, Class};
-use super::words::{Kinds, Trade, trades};
+use super::words::{Kinds, Trade, is_address_of_service, is_host, trades};
 
 /// A header, and what its words say it does.
 #[derive(Debug)]
@@ -25,6 +25,9 @@ impl<'a, 'h> Testimony<'a, 'h> {
     pub(super) fn of(header: &'a Header<'h>) -> Self {
         let mut found = Vec::new();
         for (at, part) in header.parts().iter().enumerate() {
+            if is_address_of_service(header.address(part)) {
+                found.push((at, Trade::Serves));
+            }
             // Most headers are costume from end to end; then there is nothing to search.
             if !part.marks.has(Marks::OWN_WORD) || part.marks.has(Marks::MODEL) {
                 continue;
@@ -161,10 +164,20 @@ impl<'a> Evidence<'a> {
             .filter(|_| !is_someones)
             .or(self.addressed.filter(|part| !leads_library || part.is_comment()))
             .or(self.collects.filter(|_| !is_app && !leads_library))
+            .or_else(|| named_after_host(header).filter(|_| !is_app))
             .or_else(|| sole_product(header))?;
         let category = self.category.filter(|_| !self.is_crawler);
         Some(Claim { class: Class::Declared, category, product: product(part) })
     }
+}
+
+/// `example.com/1.0`: a product named after its site says whom to ask, as a contact does.
+fn named_after_host<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
+    let free = header.browser().unwrap_or(header.parts().len());
+    header.parts()[..free].iter().find(|part| {
+        let words = header.words_of(part).iter().filter(|word| word.may_name_a_crawler());
+        !part.marks.has(Marks::MODEL) && words.into_iter().any(|word| is_host(word.text(header.bytes())))
+    })
 }
 
 /// `Mozilla/5.0 (compatible; Product/1.0)`: a browser would name its platform.
@@ -173,8 +186,8 @@ fn sole_product<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
         part.marks.has(Marks::COMPATIBLE)
             && header.words_of(part).iter().any(|word| word.may_name_a_crawler() && !is_compatible(header, word))
     })?;
-    (header.browser().is_none() && !header.kinds().has(Kinds::PLATFORM) && !header.kinds().has(Kinds::ENGINE))
-        .then_some(part)
+    let browsers = Kinds::PLATFORM.with(Kinds::ENGINE).with(Kinds::PLAIN_BROWSER);
+    (header.browser().is_none() && !header.kinds().has(browsers)).then_some(part)
 }
 
 fn is_compatible(header: &Header<'_>, word: &Word) -> bool {
@@ -192,7 +205,9 @@ fn silent_class(header: &Header<'_>) -> Class {
     }
     match header.words().next() {
         Some(first) if first.kinds.has(Kinds::LIBRARY) => Class::Library,
-        Some(first) if first.kinds.has(Kinds::BROWSER) && kinds.has(Kinds::PLATFORM) => Class::Browser,
+        Some(first) if first.kinds.has(Kinds::BROWSER) && kinds.has(Kinds::PLATFORM.with(Kinds::PLAIN_BROWSER)) => {
+            Class::Browser
+        }
         Some(_) if kinds.has(Kinds::ENGINE) && kinds.has(Kinds::PLATFORM) => Class::Browser,
         _ => Class::NonBrowser,
     }

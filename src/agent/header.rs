@@ -47,6 +47,8 @@ pub(super) struct Part {
     words: Range<usize>,
     /// Which comment it stands in, from 1; 0 outside.
     comment: u32,
+    /// Where its URL stands, if it holds one.
+    address: Range<usize>,
     pub(super) marks: Marks,
 }
 
@@ -145,6 +147,11 @@ impl<'h> Header<'h> {
             .flat_map(|part| self.words_of(part))
     }
 
+    /// The URL of a part, or nothing.
+    pub(super) fn address(&self, part: &Part) -> &'h [u8] {
+        &self.bytes[part.address.clone()]
+    }
+
     /// The product a part names: its words up to the version, with single blanks, without what browsers and platforms
     /// put in front; at most 64 octets, always ASCII.
     pub(super) fn product(&self, part: &Part) -> String {
@@ -188,6 +195,7 @@ struct Reader<'h> {
     comments: u32,
     /// The part being read.
     marks: Marks,
+    address: Range<usize>,
     first_word: usize,
     /// Marks that every further part of this comment, or of the header outside comments, gets.
     inherited: Marks,
@@ -217,6 +225,7 @@ impl<'h> Reader<'h> {
             depth: 0,
             comments: 0,
             marks: Marks::default(),
+            address: 0..0,
             first_word: 0,
             inherited: Marks::default(),
             inherited_outside: Marks::default(),
@@ -268,6 +277,7 @@ impl<'h> Reader<'h> {
         if let Some(end) = end_of_url(bytes, self.at) {
             self.begin_product();
             self.marks.add(Marks::CONTACT);
+            self.address = self.at..end;
             self.at = end;
             return;
         }
@@ -391,11 +401,12 @@ impl<'h> Reader<'h> {
     fn end_part(&mut self) {
         let words = self.first_word..self.header.words.len();
         let comment = if self.depth > 0 { self.comments } else { 0 };
+        let address = std::mem::replace(&mut self.address, 0..0);
         if self.marks.has(Marks::CONTACT) {
             self.mark_addressed(comment);
         }
         if !words.is_empty() || self.marks.has(Marks::CONTACT) {
-            self.header.parts.push(Part { words, comment, marks: self.marks });
+            self.header.parts.push(Part { words, comment, address, marks: self.marks });
         }
         self.first_word = self.header.words.len();
         self.marks = self.inherited;

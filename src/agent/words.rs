@@ -59,7 +59,7 @@ const SYNTAX: &str = "like with compatible build android msie konqueror mobile t
 const DEVICE: &str = "android mobile tablet phone tizen symbianos series60 series40 bb10 blackberry webos harmonyos \
     kaios playbook";
 const PHONE: &str = "midp-1.0 midp-2.0 midp-2.1 cldc-1.0 cldc-1.1 up.browser up.link ucbrowser ucweb symbianos series60 \
-    series40 netfront mmp j2me novarra-vision docomo s40ovibrowser obigo teleca maui polaris openwave jig";
+    series40 netfront mmp j2me novarra-vision docomo s40ovibrowser profile configuration obigo teleca maui polaris openwave jig";
 const RUNTIME: &str = "cfnetwork dalvik";
 const BROWSER: &str = "mozilla opera version mobile safari like gecko compatible with u wv rv chromium crios fxios \
     edg edge edga edgios opr opios opt iemobile iceweasel seamonkey ucbrowser samsungbrowser yabrowser yowser vivaldi \
@@ -98,7 +98,7 @@ const HEADLESS: &str = "headlesschrome headlesschromium headlessfirefox headless
 const APP: &str = "cfnetwork dalvik darwin applecoremedia exoplayer exoplayerlib exomedia androidxmedia3 stagefright \
     avfoundation networkingextension itunes mozacfetch alamofire expo reactnative flutter ios android iphone \
     ipad applewatch watchos vlc lavf quicktime nsplayer windows-media-player mpv kodi roku spotify";
-const PLAIN_BROWSER: &str = "lynx w3m elinks links dillo netsurf ncsa_mosaic mosaic ibrowse amigavoyager amaya opera \
+const PLAIN_BROWSER: &str = "lynx w3m elinks links dillo netsurf icab netpositive omniweb ncsa_mosaic mosaic ibrowse amigavoyager amaya opera \
     ucweb offbyone uzbl surf retawq emacs-w3m aweb contiki cyberdog hotjava netscape docomo j-phone kddi softbank \
     vodafone nokia samsung sonyericsson blackberry lg mot motorola sie sharp";
 
@@ -131,6 +131,22 @@ static LEXICON: LazyLock<Index> = LazyLock::new(|| {
 #[inline]
 pub(super) fn kinds(word: &[u8], hash: WordHash) -> Kinds {
     LEXICON.word(hash, word).map_or(Kinds::default(), Kinds)
+}
+
+/// Top-level domains that products are named after; in lower case, because `ASP.NET` is none.
+const DOMAINS: &str = "com net org info biz edu gov io ai co eu us uk de fr nl be at ch it es pt pl cz sk hu ro ru ua by \
+    se no dk fi is ie gr tr il ir in jp cn kr tw hk sg au nz br ar mx cl ca za fm tv me ly cc ws to";
+
+/// Whether a word is the name of a host, as `example.com` of `example.com/1.0`; not that of an application
+/// (`com.example.app`).
+pub(super) fn is_host(word: &[u8]) -> bool {
+    let Some(dot) = word.iter().rposition(|byte| *byte == b'.') else { return false };
+    let (name, domain) = (&word[..dot], &word[dot + 1..]);
+    let reversed = [&b"com."[..], b"org.", b"net.", b"io."].iter().any(|start| word.starts_with(start));
+    !reversed
+        && name.iter().any(u8::is_ascii_alphabetic)
+        && !name.contains(&b'_')
+        && DOMAINS.split_ascii_whitespace().any(|known| known.as_bytes() == domain)
 }
 
 /// What a product says it does, in a piece of one of its words.
@@ -180,6 +196,14 @@ const STEMS: &[(&str, Trade)] = &[
     ("sniff", Trade::Collects(None)),
     ("parser", Trade::Collects(None)),
     ("survey", Trade::Collects(None)),
+    ("census", Trade::Collects(None)),
+    ("analy", Trade::Collects(None)),
+    ("audit", Trade::Collects(None)),
+    ("statist", Trade::Collects(None)),
+    ("verif", Trade::Collects(None)),
+    ("snapshot", Trade::Collects(None)),
+    ("seo", Trade::Collects(None)),
+    ("url", Trade::Collects(None)),
     ("resolver", Trade::Collects(None)),
     ("expander", Trade::Collects(None)),
     ("unshort", Trade::Collects(None)),
@@ -221,6 +245,16 @@ static AUTOMATON: LazyLock<AhoCorasick> = LazyLock::new(|| {
         .expect("the list above")
 });
 
+/// Whether the address of a contact speaks of what its owner delivers or probes: `(+https://stripe.com/docs/webhooks)`.
+pub(super) fn is_address_of_service(address: &[u8]) -> bool {
+    trades(address).any(|(at, _)| {
+        let text = &address[at..];
+        [&b"webhook"[..], b"healthcheck", b"health-check", b"ipn"]
+            .iter()
+            .any(|stem| text.get(..stem.len()).is_some_and(|text| text.eq_ignore_ascii_case(stem)))
+    })
+}
+
 /// What the words of `text` say it does, from left to right, each with its place.
 pub(super) fn trades(text: &[u8]) -> impl Iterator<Item = (usize, Trade)> {
     AUTOMATON.find_iter(text).filter_map(move |hit| {
@@ -235,8 +269,8 @@ pub(super) fn trades(text: &[u8]) -> impl Iterator<Item = (usize, Trade)> {
         let counts = match *stem {
             "bot" | "robot" => in_one_word && (ends || plural),
             "acme" | "dcv" | "ipn" | "ocsp" => begins && ends,
-            "rss" | "probe" | "index" => begins || ends,
-            "cron" => begins,
+            "rss" | "probe" | "index" | "seo" => begins || ends,
+            "cron" | "url" => begins,
             _ => true,
         };
         counts.then_some((start, *trade))
