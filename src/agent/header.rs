@@ -93,16 +93,24 @@ impl Word {
         &bytes[self.start..self.end]
     }
 
-    /// The word without a version glued to it (`Pingdom.com_bot_version_1.4`, `Experibot-v3`), where there is one.
+    /// The word without a version glued to it (`Pingdom.com_bot_version_1.4`, `Experibot-v3`, `ExampleBot2`), where
+    /// there is one.
     pub(super) fn stem<'h>(&self, bytes: &'h [u8]) -> Option<&'h [u8]> {
         let text = self.text(bytes);
-        if !text.last().is_some_and(u8::is_ascii_digit) || !text.first().is_some_and(u8::is_ascii_alphabetic) {
+        if !text.last()?.is_ascii_digit() {
             return None;
         }
-        let version = text.iter().rposition(|byte| !byte.is_ascii_digit() && *byte != b'.')?;
-        let version = if matches!(text[version], b'v' | b'V') { version.checked_sub(1)? } else { version };
-        let end = text[..=version].iter().rposition(|byte| !is_joint(*byte))?;
-        (is_joint(text[version]) && end > 0).then(|| &text[..=end])
+        let trim = |text: &'h [u8], version: fn(&u8) -> bool| {
+            let end = text.iter().rposition(|byte| !version(byte)).map_or(0, |at| at + 1);
+            &text[..end]
+        };
+        let stem = trim(text, |byte| byte.is_ascii_digit() || *byte == b'.');
+        let stem = match stem {
+            [name @ .., joint, b'v' | b'V'] if is_joint(*joint) => name,
+            _ => stem,
+        };
+        let stem = trim(stem, |byte| is_joint(*byte));
+        (!stem.is_empty()).then_some(stem)
     }
 }
 
@@ -386,10 +394,10 @@ impl<'h> Reader<'h> {
         self.at += host.len();
     }
 
-    /// `[…]` is an app's mark, unless the header begins with it or it is never closed.
+    /// `[…]` is an app's mark in the header of a browser or an app, unless it is never closed.
     fn bracket(&mut self) {
         self.at += 1;
-        if !self.brackets_close || self.header.words.is_empty() {
+        if !self.brackets_close || !self.header.kinds.has(Kinds::ENGINE.with(Kinds::APP)) {
             return;
         }
         match memchr::memchr(b']', &self.header.bytes[self.at..]) {
@@ -460,4 +468,78 @@ fn end_of_url(bytes: &[u8], at: usize) -> Option<usize> {
         *byte <= b' ' || matches!(byte, b'(' | b')' | b';' | b',' | b'"' | b'\'' | b'<' | b'>' | b'[' | b']')
     };
     is_url.then(|| rest.iter().position(ends).map_or(bytes.len(), |length| at + length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The words of a header that may name a crawler.
+    fn speaking(header: &str) -> Vec<String> {
+        let header = Header::read(header.as_bytes());
+        let words = header.words().filter(|word| word.may_name_a_crawler());
+        words.map(|word| String::from_utf8_lossy(word.text(header.bytes())).into_owned()).collect()
+    }
+
+    #[test]
+    fn words_that_speak_of_others_are_muted() {
+        for (header, words) in [
+            ("Foo/1.0 (+http://bar.example/Baz; Quux)", &["Foo", "Quux"][..]),
+            ("Foo (www.bar.example/Baz) HaF+https://x", &["Foo", "HaF"]),
+            ("Foo (bar+baz@example.com, quux)", &["Foo", "quux"]),
+            ("Foo bar@baz", &["Foo", "bar", "baz"]),
+            ("Foo/Bar-1.0 Baz/2", &["Foo", "Baz"]),
+            ("Gecko/1 Foo [Bar/Baz] Quux", &["Gecko", "Foo", "Quux"]),
+            ("Foo [Bar", &["Foo", "Bar"]),
+            ("Foo like Bar Baz", &["Foo", "like", "Baz"]),
+            ("(Foo like Bar Baz; Quux)", &["Foo", "like", "Quux"]),
+            ("(like Bar/1.0 Baz)", &["like", "Baz"]),
+            ("Foo compatible with Bar Baz; Quux", &["Foo", "compatible", "with", "Quux"]),
+            ("(Linux; Android 9; Foo Bar Build/X) Baz", &["Linux", "Android", "9", "Baz"]),
+            ("(Linux; Android 9; Foo; Bar/1.0)", &["Linux", "Android", "9", "Bar"]),
+            ("(Android 9; Foo; compatible; Bar)", &["Android", "9", "compatible", "Bar"]),
+            ("(Android 9; Foo; Bar; +http://x)", &["Android", "9", "Bar"]),
+            ("-Foo-. _Bar_", &["Foo", "Bar"]),
+        ] {
+            assert_eq!(speaking(header), words, "{header}");
+        }
+    }
+
+    #[test]
+    fn a_version_is_no_part_of_a_word() {
+        for (word, stem) in [
+            ("Pingdom.com_bot_version_1.4", Some("Pingdom.com_bot_version")),
+            ("Experibot-v3", Some("Experibot")),
+            ("ExampleBot2", Some("ExampleBot")),
+            ("ExampleBot", None),
+            ("1.0", None),
+            ("2.X", None),
+        ] {
+            let header = Header::read(word.as_bytes());
+            let found = header.words().find_map(|found| found.stem(word.as_bytes()));
+            assert_eq!(found, stem.map(str::as_bytes), "{word}");
+        }
+    }
+
+    #[test]
+    fn only_costume_and_engine_together_are_a_browser() {
+        for (header, browser) in [
+            ("Mozilla/5.0 (X11; Linux) AppleWebKit/537 (KHTML, like Gecko) Safari/537", Some(0)),
+            ("Foo/1.0 Mozilla/5.0 (X11) Gecko/1 Firefox/2", Some(1)),
+            ("Opera/9.80 (Windows NT 5.1; U; es) Presto/2.2.15", Some(0)),
+            ("Lynx/2.9.0", Some(0)),
+            ("Mozilla/5.0 (compatible; Foo/1.0)", None),
+            ("Foo/1.0 (Gecko)", None),
+        ] {
+            assert_eq!(Header::read(header.as_bytes()).browser(), browser, "{header}");
+        }
+    }
+
+    #[test]
+    fn any_octets_are_read() {
+        for byte in 0..=255_u8 {
+            let header = [b"Foo", &[byte][..], b"Bar", &[byte; 3], b"(", &[byte], b";", &[byte]].concat();
+            assert!(!Header::read(&header).parts().is_empty());
+        }
+    }
 }

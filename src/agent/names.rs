@@ -50,7 +50,7 @@ impl FileNames {
         let mut tokens = Vec::new();
         for name in file.groups().flat_map(|group| group.names()).filter(|name| !name.is_star()) {
             let named = ProductToken::from_name(name.value()).into_iter().chain(registry.stands_for(name.value()));
-            tokens.extend(named.filter(|token| !is_costume(token) && !registry.has_header_name(token.as_bytes())));
+            tokens.extend(named.filter(|token| !is_costume(token) && !registry.finds(token.as_bytes())));
         }
         tokens.sort();
         tokens.dedup();
@@ -135,4 +135,47 @@ fn is_general(token: &ProductToken) -> bool {
 fn kinds_of(token: &ProductToken) -> Kinds {
     let bytes = token.as_bytes();
     if bytes.contains(&b' ') { Kinds::default() } else { kinds(bytes, WordHash::of(bytes)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(names: &[&str], header: &str) -> Option<String> {
+        let text: String = names.iter().map(|name| format!("user-agent: {name}\nallow: /\n")).collect();
+        let names = FileNames::new(Registry::builtin(), &RobotsTxt::parse(text.into_bytes()));
+        let header = Header::read(header.as_bytes());
+        names.find(&header, &Testimony::of(&header)).map(ToString::to_string)
+    }
+
+    #[test]
+    fn the_longest_whole_name_wins_over_any_versioned_one() {
+        assert_eq!(found(&["Foo", "Foo Bar"], "Foo Bar/1.0").as_deref(), Some("foo bar"));
+        assert_eq!(found(&["Quux", "Foobar"], "Foobar2 Quux").as_deref(), Some("quux"));
+        assert_eq!(found(&["Foobar"], "Foobar-2.1").as_deref(), Some("foobar"));
+        assert_eq!(found(&["Foobar"], "Foobar-Baz"), None);
+    }
+
+    #[test]
+    fn everyday_words_are_names_only_where_they_lead() {
+        for name in ["bot", "es", "008", "Java"] {
+            assert_eq!(found(&[name], &format!("{name}/1.0")), Some(name.to_ascii_lowercase()));
+            assert_eq!(found(&[name], &format!("Foo/1.0 ({name}/1.0)")), None);
+            assert_eq!(found(&[name], &format!("{name} Foo/1.0")), None);
+        }
+    }
+
+    #[test]
+    fn costume_is_nobodys_name() {
+        for name in ["Mozilla", "Mozilla/5.0", "Opera", "MSIE 6.0", "Windows", "CFNetwork"] {
+            assert_eq!(found(&[name], &format!("{name}/1.0")), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_the_registry_finds_are_not_kept() {
+        let file = RobotsTxt::parse(&b"user-agent: Googlebot\nuser-agent: Expanse\nuser-agent: Foo\nallow: /\n"[..]);
+        let names = FileNames::new(Registry::builtin(), &file);
+        assert_eq!(*names.tokens, [ProductToken::new("expanse"), ProductToken::new("foo")]);
+    }
 }

@@ -1,10 +1,11 @@
 //! The crawlers that exist.
 
 use std::collections::{HashMap, HashSet};
+use std::iter;
 use std::sync::{Arc, LazyLock};
 
-use super::header::Header;
-use super::index::{End, Index, WordHash};
+use super::header::{Header, Word};
+use super::index::{Index, Named, WordHash};
 use super::names;
 use super::row::{Crawler, Row};
 use super::toml::{self, RegistryError, RegistryErrorKind};
@@ -130,49 +131,48 @@ impl Registry {
         names::further_tokens(self, name_value)
     }
 
-    /// The crawler that a header names first; of two that begin at one word, the longer.
+    /// The crawler that a header names first.
     pub(super) fn find(&self, header: &Header<'_>) -> Option<&Arc<Crawler>> {
         // A crawler that lacks what its name requires is not asked again: the text would be searched for every mention.
-        let mut refused: Vec<u32> = Vec::new();
-        for word in header.words().filter(|word| word.may_name_a_crawler()) {
-            let stem = word.stem(header.bytes()).map(WordHash::of);
-            if stem.is_none() && self.index.with_first_word(word.hash).next().is_none() {
-                continue;
-            }
-            let hit = std::iter::once(word.hash)
-                .chain(stem)
-                .flat_map(|hash| self.index.with_first_word(hash).map(move |name| (name, hash == word.hash)))
-                .filter(|(name, whole)| match name.ends(header.bytes(), word.start) {
-                    Some(End::Whole) => true,
-                    Some(End::Versioned) => !whole,
-                    None => false,
-                })
-                .filter(|(name, _)| {
-                    if refused.contains(&name.value) {
-                        return false;
-                    }
-                    let accepted = self.accepts(name.value, header);
-                    if !accepted {
-                        refused.push(name.value);
-                    }
-                    accepted
-                })
-                .max_by_key(|(name, whole)| (name.len(), *whole));
-            if let Some((name, _)) = hit {
-                return self.crawlers.get(name.value as usize);
+        let mut refused = Vec::new();
+        let words = header.words().filter(|word| word.may_name_a_crawler());
+        words.into_iter().find_map(|word| self.named_at(word, header, &mut refused))
+    }
+
+    /// The crawler whose name begins at a word; of two, the longer name's.
+    fn named_at(&self, word: &Word, header: &Header<'_>, refused: &mut Vec<u32>) -> Option<&Arc<Crawler>> {
+        let stem = word.stem(header.bytes()).map(WordHash::of);
+        let mut best: Option<&Named> = None;
+        for name in iter::once(word.hash).chain(stem).flat_map(|hash| self.index.with_first_word(hash)) {
+            let is_better = best.is_none_or(|best| best.len() < name.len());
+            if is_better && name.ends(header.bytes(), word.start).is_some() && self.accepts(name.value, header, refused)
+            {
+                best = Some(name);
             }
         }
-        None
+        self.crawlers.get(best?.value as usize)
     }
 
-    /// The crawler with exactly this header name.
-    pub(super) fn has_header_name(&self, name: &[u8]) -> bool {
-        self.index.exact(name).is_some()
+    /// Whether a header with this name is always recognised by it.
+    pub(super) fn finds(&self, name: &[u8]) -> bool {
+        let crawler = self.index.exact(name).and_then(|at| self.crawlers.get(at as usize));
+        crawler.is_some_and(|crawler| crawler.requires().len() == 0)
     }
 
-    fn accepts(&self, crawler: u32, header: &Header<'_>) -> bool {
-        let mut needles = self.crawlers[crawler as usize].requires().peekable();
-        needles.peek().is_none() || needles.any(|needle| header.contains(needle.as_bytes()))
+    /// Whether the header holds what the crawler's name requires.
+    fn accepts(&self, crawler: u32, header: &Header<'_>, refused: &mut Vec<u32>) -> bool {
+        let mut required = self.crawlers[crawler as usize].requires().peekable();
+        if required.peek().is_none() {
+            return true;
+        }
+        if refused.contains(&crawler) {
+            return false;
+        }
+        let accepted = required.any(|text| header.contains(text.as_bytes()));
+        if !accepted {
+            refused.push(crawler);
+        }
+        accepted
     }
 }
 
@@ -188,6 +188,9 @@ fn refuse_shared_header_names(crawlers: &[Arc<Crawler>], lines: &HashMap<String,
     for crawler in crawlers {
         for name in crawler.header_names() {
             let Some(other) = owners.insert(name.to_ascii_lowercase(), crawler.name()) else { continue };
+            if other == crawler.name() {
+                continue;
+            }
             // At least one of the two is of this text: the others were checked before.
             let line = [crawler.name(), other].iter().filter_map(|name| lines.get(&name.to_ascii_lowercase())).max();
             let message = format!(
@@ -198,4 +201,105 @@ fn refuse_shared_header_names(crawlers: &[Arc<Crawler>], lines: &HashMap<String,
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::{Category, Obeys};
+
+    const TWO: &str = r#"
+[[crawler]]
+name = "OneBot"
+header = ["OneBot", "One Bot"]
+tokens = ["OneBot", "One"]
+category = "search"
+star = "yes"
+robots = "yes"
+
+[[crawler]]
+name = "OneBot-Image"
+category = "ads"
+"#;
+
+    fn found<'r>(registry: &'r Registry, header: &str) -> Option<&'r str> {
+        registry.find(&Header::read(header.as_bytes())).map(|crawler| crawler.name())
+    }
+
+    #[test]
+    fn the_built_in_file_reads() {
+        let registry = Registry::parse(include_str!("crawlers.toml")).unwrap();
+        assert!(registry.crawlers().len() > 500);
+        let googlebot = registry.crawler("googlebot-image").unwrap();
+        assert_eq!(googlebot.tokens(), [ProductToken::new("Googlebot-Image"), ProductToken::new("Googlebot")]);
+        assert_eq!(googlebot.operator(), "Google");
+    }
+
+    #[test]
+    fn what_nobody_confirmed_refuses_nothing_by_a_yes() {
+        for crawler in Registry::builtin().crawlers() {
+            let documented = crawler.is_checked() || crawler.source().is_some();
+            assert!(documented || crawler.obeys_star() != Obeys::Yes, "{}", crawler.name());
+            assert!(!crawler.is_checked() || crawler.source().is_some(), "{} has no source", crawler.name());
+        }
+    }
+
+    #[test]
+    fn probes_validators_and_hooks_are_not_held_to_star() {
+        let mut services = Registry::builtin().crawlers().filter(|row| row.category() == Category::Infrastructure);
+        assert!(services.all(|row| row.obeys_star() == Obeys::No));
+    }
+
+    #[test]
+    fn control_tokens_are_never_found() {
+        let registry = Registry::builtin();
+        assert!(registry.crawler("Google-Extended").unwrap().is_control());
+        assert!(registry.knows(&ProductToken::new("google-extended")));
+        assert_eq!(found(registry, "Google-Extended/1.0"), None);
+    }
+
+    #[test]
+    fn the_first_product_and_its_longest_name_win() {
+        let registry = Registry::parse(TWO).unwrap();
+        for (header, name) in [
+            ("onebot-image/1.0 OneBot/2.0", Some("OneBot-Image")),
+            ("One Bot (OneBot-Image)", Some("OneBot")),
+            ("OneBot2", Some("OneBot")),
+            ("OneBot-v2.1", Some("OneBot")),
+            ("OneBot-Video", None),
+            ("xOneBot", None),
+            ("foo/OneBot", None),
+        ] {
+            assert_eq!(found(&registry, header), name, "{header}");
+        }
+    }
+
+    #[test]
+    fn an_override_adds_replaces_and_removes() {
+        let registry = Registry::parse(TWO).unwrap();
+        let text = "[[crawler]]\nname = \"onebot\"\ncategory = \"seo\"\n[[crawler]]\nname = \"OneBot-Image\"\nremove = true\n\
+                    [[crawler]]\nname = \"Two\"\ncategory = \"feed\"\n";
+        let changed = registry.extended(text).unwrap();
+        let rows: Vec<_> = changed.crawlers().map(|row| (row.name(), row.category())).collect();
+        assert_eq!(rows, [("onebot", Category::Seo), ("Two", Category::Feed)]);
+        assert!(!changed.knows(&ProductToken::new("one")));
+        assert_eq!(registry.crawlers().len(), 2);
+    }
+
+    #[test]
+    fn a_clash_is_told_with_its_line() {
+        let registry = Registry::parse(TWO).unwrap();
+        for (text, line, kind) in [
+            ("[[crawler]]\nname = \"Nobody\"\nremove = true\n", 1, RegistryErrorKind::NotFound),
+            ("[[crawler]]\nname = \"A\"\nheader = [\"One Bot\"]\ncategory = \"seo\"\n", 1, RegistryErrorKind::Clash),
+            (
+                "[[crawler]]\nname = \"A\"\ncategory = \"seo\"\n\n[[crawler]]\nname = \"a\"\ncategory = \"seo\"\n",
+                5,
+                RegistryErrorKind::Clash,
+            ),
+        ] {
+            let error = registry.extended(text).unwrap_err();
+            assert_eq!((error.line(), error.kind()), (line, kind), "{error}");
+        }
+    }
 }

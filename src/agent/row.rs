@@ -275,3 +275,42 @@ fn wrong_type(entry: &Entry, right: &str) -> RegistryError {
     let message = format!("the value of {} has the wrong type: write {} = {right}", entry.key, entry.key);
     RegistryError::new(entry.line, RegistryErrorKind::WrongValue, message)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::Registry;
+
+    fn error(line: &str) -> RegistryError {
+        Registry::parse(&format!("[[crawler]]\nname = \"A\"\ncategory = \"seo\"\n{line}\n")).unwrap_err()
+    }
+
+    #[test]
+    fn defaults_follow_from_the_name() {
+        let registry = Registry::parse("[[crawler]]\nname = \"A Bot\"\ncategory = \"seo\"\n").unwrap();
+        let crawler = registry.crawler("a bot").unwrap();
+        assert_eq!(crawler.header_names().collect::<Vec<_>>(), ["A Bot"]);
+        assert_eq!(crawler.tokens(), [ProductToken::new("a bot")]);
+        assert_eq!((crawler.obeys_robots(), crawler.obeys_star()), (Obeys::Unknown, Obeys::Unknown));
+        assert!(!crawler.is_control() && !crawler.is_checked());
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_what_would_be_right() {
+        for (line, kind, right) in [
+            ("colour = \"red\"", RegistryErrorKind::UnknownKey, "those are name, header"),
+            ("star = \"maybe\"", RegistryErrorKind::WrongValue, "yes, no, partial, unknown"),
+            ("star = true", RegistryErrorKind::WrongValue, "star = \"text\""),
+            ("tokens = \"A\"", RegistryErrorKind::WrongValue, "tokens = [\"text\", …]"),
+            ("control = \"yes\"", RegistryErrorKind::WrongValue, "true or false"),
+            ("header = [\"!\"]", RegistryErrorKind::WrongValue, "nothing could find it"),
+        ] {
+            let error = error(line);
+            assert_eq!(error.kind(), kind, "{line}");
+            assert!(error.to_string().contains(right), "{line}: {error}");
+        }
+        assert_eq!(error("control = true\nheader = [\"A\"]").kind(), RegistryErrorKind::WrongValue);
+        let error = Registry::parse("\n[[crawler]]\nname = \"A\"\n").unwrap_err();
+        assert_eq!((error.line(), error.kind()), (2, RegistryErrorKind::MissingKey));
+    }
+}

@@ -276,3 +276,33 @@ pub(super) fn trades(text: &[u8]) -> impl Iterator<Item = (usize, Trade)> {
         counts.then_some((start, *trade))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn syllables_of_other_words_are_no_trade() {
+        let trades = |text: &str| trades(text.as_bytes()).map(|(_, trade)| trade).collect::<Vec<_>>();
+        for text in ["ExampleBot/1.0", "nrsbot", "EXAMPLEBOT", "Bots", "BotScanner"] {
+            assert_eq!(trades(text).first(), Some(&Trade::IsBot), "{text}");
+        }
+        for text in ["fuboTV", "Bottle", "botany", "Abbott", "Synchronous", "feedback", "curl", "clipnote"] {
+            assert!(trades(text).iter().all(|trade| *trade == Trade::Talks), "{text}: {:?}", trades(text));
+        }
+        assert_eq!(trades("web-crawler"), [Trade::Crawls]);
+        assert_eq!(trades("ExamplePay-Webhook"), [Trade::Serves]);
+    }
+
+    #[test]
+    fn hosts_are_told_from_applications() {
+        for host in ["example.com", "seo4ajax.com", "w3af.org", "Transistor.fm"] {
+            assert!(is_host(host.as_bytes()), "{host}");
+        }
+        for other in
+            ["com.example.app", "ASP.NET", "http.rb", "archive.org_bot", "12.4", "node.js", ".com", "com.foo.me"]
+        {
+            assert!(!is_host(other.as_bytes()), "{other}");
+        }
+    }
+}
