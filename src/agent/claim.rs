@@ -129,8 +129,8 @@ impl<'a, 'h> Testimony<'a, 'h> {
         let first = addressed.next();
         // A contact may come before the product: the first that names one says more.
         evidence.addressed = first
-            .filter(|part| !header.product(part).is_empty())
-            .or_else(|| addressed.find(|part| !header.product(part).is_empty()))
+            .filter(|part| header.names_product(part))
+            .or_else(|| addressed.find(|part| header.names_product(part)))
             .or(first);
         evidence
     }

@@ -97,7 +97,7 @@ impl Word {
     /// there is one.
     pub(super) fn stem<'h>(&self, bytes: &'h [u8]) -> Option<&'h [u8]> {
         let text = self.text(bytes);
-        if !text.last()?.is_ascii_digit() {
+        if !text.last()?.is_ascii_digit() || self.kinds.is_costume() {
             return None;
         }
         let trim = |text: &'h [u8], version: fn(&u8) -> bool| {
@@ -164,11 +164,7 @@ impl<'h> Header<'h> {
     /// put in front; at most 64 octets, always ASCII.
     pub(super) fn product(&self, part: &Part) -> String {
         let mut product = String::new();
-        let speaking = self.words_of(part).iter().filter(|word| word.voice != Voice::Muted);
-        for word in speaking.take_while(|word| word.voice == Voice::Speaks) {
-            if word.kinds.is_costume() && product.is_empty() {
-                continue;
-            }
+        for word in self.product_words(part) {
             let text = word.text(self.bytes);
             if product.len() + text.len() >= 64 {
                 break;
@@ -179,6 +175,16 @@ impl<'h> Header<'h> {
             product.extend(text.iter().map(|byte| char::from(*byte)));
         }
         product
+    }
+
+    /// Whether a part names a product.
+    pub(super) fn names_product(&self, part: &Part) -> bool {
+        self.product_words(part).next().is_some()
+    }
+
+    fn product_words(&self, part: &Part) -> impl Iterator<Item = &Word> {
+        let words = self.words_of(part).iter().filter(|word| word.voice != Voice::Muted);
+        words.take_while(|word| word.voice == Voice::Speaks).skip_while(|word| word.kinds.is_costume())
     }
 
     /// Whether the header holds this text anywhere, whatever the case.
