@@ -70,9 +70,10 @@ impl RegistryError {
     }
 }
 
+/// `12: what is wrong`, to stand behind the name of the file and a colon.
 impl fmt::Display for RegistryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.message)
+        write!(f, "{}: {}", self.line, self.message)
     }
 }
 

@@ -2,7 +2,7 @@
 //! that passes.
 
 use bytes::Bytes;
-use http::header::{HOST, USER_AGENT};
+use http::header::{COOKIE, HOST, USER_AGENT};
 use http::{Extensions, HeaderMap, Method, Response, Uri};
 
 use super::event::Event;
@@ -11,7 +11,7 @@ use super::record::Record;
 use super::refusal::Refusal;
 use super::robots_txt;
 use crate::agent::Agent;
-use crate::policy::{Action, Decision, Facts, Reason};
+use crate::policy::{Action, Decision, Evidence, Facts, Reason};
 use crate::rules::RequestPath;
 use crate::source::{Content, Snapshot};
 
@@ -49,28 +49,36 @@ impl Settings {
                 .map_or(Answer::Pass, |response| Answer::Respond(response.into()));
         }
         let Some(content) = snapshot.content() else { return Answer::Pass };
-        let facts = Facts::new(asked.method.as_str(), &path);
+        let address = self.address_from.as_ref().and_then(|address| address(asked.extensions));
+        let facts = Facts::new(asked.method.as_str(), &path).with_address(address);
         let mut lines = asked.headers.get_all(USER_AGENT).into_iter();
-        let first = content.identify(lines.next().map_or(b"", |line| line.as_bytes()));
+        let first = lines.next().map_or(&b""[..], |line| line.as_bytes());
         match lines.next() {
-            None => self.carry_out(content, &[first], asked, |agents| snapshot.decide(agents, &facts)),
+            None => content.with_agent(first, |agent| {
+                self.carry_out(snapshot, content, std::slice::from_ref(agent), asked, &facts)
+            }),
             Some(second) => {
-                let more = std::iter::once(second).chain(lines).map(|line| content.identify(line.as_bytes()));
-                let agents: Vec<_> = std::iter::once(first).chain(more).collect();
-                self.carry_out(content, &agents, asked, |agents| snapshot.decide(agents, &facts))
+                let more = std::iter::once(second).chain(lines).map(|line| line.as_bytes());
+                let agents: Vec<_> = std::iter::once(first).chain(more).map(|line| content.identify(line)).collect();
+                self.carry_out(snapshot, content, &agents, asked, &facts)
             }
         }
     }
 
-    fn carry_out<'s>(
+    fn carry_out(
         &self,
+        snapshot: &Snapshot,
         content: &Content,
         agents: &[Agent],
         asked: &Asked<'_>,
-        decide: impl FnOnce(&[Agent]) -> Decision<'s>,
+        facts: &Facts<'_>,
     ) -> Answer {
-        let decision = decide(agents);
-        if decision.action() == Action::Pass && decision.reason() != Reason::Observed {
+        let decision = snapshot.decide(agents, facts);
+        if !is_disallowed(&decision) {
+            return Answer::Pass;
+        }
+        let decision = snapshot.policy().weigh(decision, &evidence(asked));
+        if !is_disallowed(&decision) {
             return Answer::Pass;
         }
         let Some(record) = Record::new(content, agents, &decision) else { return Answer::Pass };
@@ -104,6 +112,21 @@ impl Settings {
         let event = Event::new(record, asked, status);
         self.observers.iter().for_each(|observer| observer(&event));
     }
+}
+
+/// Whether there is anything to record or to do.
+fn is_disallowed(decision: &Decision<'_>) -> bool {
+    decision.action() != Action::Pass || matches!(decision.reason(), Reason::Observed | Reason::SuspectHuman)
+}
+
+/// What the request says about who sends it, besides its `User-Agent`.
+fn evidence<'a>(asked: &Asked<'a>) -> Evidence<'a> {
+    let field = |name: &str| asked.headers.get(name).map_or(&b""[..], |value| value.as_bytes());
+    let cookies = asked.headers.get_all(COOKIE).into_iter();
+    cookies
+        .fold(Evidence::new(), |evidence, value| evidence.cookies(value.as_bytes()))
+        .fetch_metadata(field("sec-fetch-site"), field("sec-fetch-mode"), field("sec-fetch-dest"))
+        .referer(field("referer"), asked.host.unwrap_or_default().as_bytes())
 }
 
 /// An absolute target and HTTP/2's `:authority` say which host is meant; else the `Host` field does (RFC 9112, 3.2.2).

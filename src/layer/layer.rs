@@ -1,6 +1,7 @@
 //! The layer and its settings.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -19,6 +20,7 @@ pub struct RobotsLayer {
 }
 
 type TargetFrom = Arc<dyn for<'e> Fn(&'e Extensions) -> Option<&'e Uri> + Send + Sync>;
+type AddressFrom = Arc<dyn Fn(&Extensions) -> Option<IpAddr> + Send + Sync>;
 type Observer = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
 pub(super) type RefuseWith = dyn Fn(&Refusal<'_>) -> Response<Bytes> + Send + Sync;
 
@@ -26,6 +28,7 @@ pub(super) type RefuseWith = dyn Fn(&Refusal<'_>) -> Response<Bytes> + Send + Sy
 pub(super) struct Settings {
     pub(super) sites: Sites,
     pub(super) target_from: Option<TargetFrom>,
+    pub(super) address_from: Option<AddressFrom>,
     pub(super) observers: Vec<Observer>,
     pub(super) refuse_with: Option<Arc<RefuseWith>>,
 }
@@ -34,7 +37,13 @@ impl RobotsLayer {
     /// A layer for one site ([`LiveRobots`](crate::source::LiveRobots)) or for several by host ([`Sites`]).
     #[must_use]
     pub fn new(sites: impl Into<Sites>) -> Self {
-        let settings = Settings { sites: sites.into(), target_from: None, observers: Vec::new(), refuse_with: None };
+        let settings = Settings {
+            sites: sites.into(),
+            target_from: None,
+            address_from: None,
+            observers: Vec::new(),
+            refuse_with: None,
+        };
         Self { settings: Arc::new(settings) }
     }
 
@@ -56,6 +65,13 @@ impl RobotsLayer {
         target: impl for<'e> Fn(&'e Extensions) -> Option<&'e Uri> + Send + Sync + 'static,
     ) -> Self {
         self.with(|settings| settings.target_from = Some(Arc::new(target)))
+    }
+
+    /// Where the client's address is found, for the exempt networks of the policy. Only the server knows which of its
+    /// proxies to trust, so there is no default: without it no network is exempt.
+    #[must_use]
+    pub fn address_from(self, address: impl Fn(&Extensions) -> Option<IpAddr> + Send + Sync + 'static) -> Self {
+        self.with(|settings| settings.address_from = Some(Arc::new(address)))
     }
 
     /// Calls back for every request that robots.txt disallows, whether it is refused, tagged or only observed. The

@@ -1,7 +1,7 @@
 //! What stays of a decision once the snapshot is let go.
 
 use crate::agent::{Agent, Category, Class};
-use crate::policy::{Action, Decision, Reason};
+use crate::policy::{Action, Decision, Reason, Signs};
 use crate::rules::{Access, PathForm};
 use crate::source::{Content, Hash};
 
@@ -22,6 +22,8 @@ pub struct Record {
     rule: String,
     line: usize,
     form: PathForm,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    signs: Signs,
     #[cfg_attr(feature = "serde", serde(skip))]
     hash: Hash,
 }
@@ -48,6 +50,7 @@ impl Record {
             rule: text(rule.pattern()),
             line: rule.line(),
             form: verdict.form(),
+            signs: decision.signs(),
             hash: content.hash(),
         })
     }
@@ -110,6 +113,12 @@ impl Record {
     #[must_use]
     pub const fn form(&self) -> PathForm {
         self.form
+    }
+
+    /// What suggests that a person is behind the request.
+    #[must_use]
+    pub const fn signs(&self) -> Signs {
+        self.signs
     }
 
     /// The version of the robots.txt.

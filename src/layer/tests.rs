@@ -359,3 +359,53 @@ async fn a_new_version_is_one_store_away_and_the_layer_is_send_and_sync() {
     live.set_policy(Policy::builder().mode(Mode::Off).build());
     assert_eq!(ask(layer, get("/drafts/x", GPTBOT)).await.status(), StatusCode::OK);
 }
+
+#[tokio::test]
+async fn a_person_behind_a_crawlers_name_is_noticed() {
+    let policy = Policy::builder()
+        .mode(Mode::Refuse)
+        .session_cookies(["sid"])
+        .exempt_cookies(["staff"])
+        .exempt_networks(["10.0.0.0/8".parse().expect("a network")])
+        .build();
+    let live = LiveRobots::inline(FILE).policy(policy).open().expect("open");
+    let layer = RobotsLayer::new(live).address_from(|extensions| extensions.get::<std::net::IpAddr>().copied());
+    let mut request = get("/drafts/x", GPTBOT);
+    request.headers_mut().append("cookie", "a=1; sid=2".parse().expect("a value"));
+    for (name, value) in [
+        ("sec-fetch-site", "same-origin"),
+        ("sec-fetch-mode", "navigate"),
+        ("sec-fetch-dest", "document"),
+        ("host", "a.test"),
+        ("referer", "https://a.test/"),
+    ] {
+        request.headers_mut().insert(name, value.parse().expect("a value"));
+    }
+    let response = ask(layer.clone(), request).await;
+    assert_eq!(response.status(), StatusCode::FORBIDDEN);
+    let signs: Vec<_> = response.extensions().get::<Record>().expect("a record").signs().names().collect();
+    assert_eq!(signs, ["session-cookie", "fetch-metadata", "own-referer"]);
+    let mut request = get("/drafts/x", GPTBOT);
+    request.headers_mut().append("cookie", "staff=1".parse().expect("a value"));
+    assert_eq!(ask(layer.clone(), request).await.status(), StatusCode::OK);
+    for (address, status) in [([10, 0, 0, 1], StatusCode::OK), ([11, 0, 0, 1], StatusCode::FORBIDDEN)] {
+        let mut request = get("/drafts/x", GPTBOT);
+        request.extensions_mut().insert(std::net::IpAddr::from(address));
+        assert_eq!(ask(layer.clone(), request).await.status(), status);
+    }
+}
+
+#[tokio::test]
+async fn a_new_registry_recognises_at_once() {
+    let live = LiveRobots::inline("User-agent: *\nDisallow: /\n")
+        .policy(Policy::builder().mode(Mode::Refuse).build())
+        .open()
+        .expect("open");
+    let layer = RobotsLayer::new(live.clone());
+    assert_eq!(ask(layer.clone(), get("/x", "HouseBot/1.0 (+https://house.test/bot)")).await.status(), StatusCode::FORBIDDEN);
+    let extra = "[[crawler]]\nname = \"HouseBot\"\ncategory = \"infrastructure\"\n";
+    let registry = crate::agent::Registry::builtin().extended(extra).expect("a registry");
+    live.set_registry(Arc::new(registry));
+    assert_eq!(ask(layer.clone(), get("/x", "HouseBot/1.0 (+https://house.test/bot)")).await.status(), StatusCode::OK);
+    assert_eq!(ask(layer, get("/x", GPTBOT)).await.status(), StatusCode::FORBIDDEN);
+}

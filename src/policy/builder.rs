@@ -1,11 +1,14 @@
 //! Putting a policy together.
 
 use super::Policy;
+use super::evidence::{Cookies, SuspectHuman};
 use super::exempt::Exemptions;
 use super::mode::Mode;
+use super::network::Network;
 use super::overrides::Override;
-use super::scope::{Star, StarScope};
+use super::scope::{EmptyAgent, Star, StarExceptions, StarScope};
 use crate::agent::Category;
+use crate::rules::ProductToken;
 
 /// Builds a [`Policy`].
 #[derive(Clone, Debug)]
@@ -13,7 +16,12 @@ use crate::agent::Category;
 pub struct PolicyBuilder {
     mode: Mode,
     star: Star,
-    exempt: Vec<Box<[u8]>>,
+    family: bool,
+    paths: Vec<Box<[u8]>>,
+    networks: Vec<Network>,
+    agents: Vec<ProductToken>,
+    cookies: Cookies,
+    suspect_human: SuspectHuman,
     overrides: Vec<Override>,
 }
 
@@ -22,7 +30,12 @@ impl Default for PolicyBuilder {
         Self {
             mode: Mode::default(),
             star: Star::default(),
-            exempt: vec![b"/.well-known/"[..].into()],
+            family: true,
+            paths: vec![b"/.well-known/"[..].into()],
+            networks: Vec::new(),
+            agents: Vec::new(),
+            cookies: Cookies::default(),
+            suspect_human: SuspectHuman::default(),
             overrides: Vec::new(),
         }
     }
@@ -55,10 +68,59 @@ impl PolicyBuilder {
         self
     }
 
+    /// Whether the groups for `*` are for crawlers documented to ignore them. Default: [`StarExceptions::Honour`].
+    pub const fn star_exceptions(mut self, exceptions: StarExceptions) -> Self {
+        self.star.exceptions = exceptions;
+        self
+    }
+
+    /// Whether the groups for `*` are for requests without a `User-Agent`. Default: [`EmptyAgent::ByScope`].
+    pub const fn star_empty(mut self, empty: EmptyAgent) -> Self {
+        self.star.empty = empty;
+        self
+    }
+
+    /// Holds a crawler only to groups that name it itself, not to those of the crawlers its operator says it follows
+    /// (Googlebot-Image is held to Googlebot's group where it has none). Default: it is held to those as well.
+    pub const fn without_family(mut self) -> Self {
+        self.family = false;
+        self
+    }
+
     /// Path patterns (as in robots.txt: prefixes, with `*` and `$`) whose requests pass unjudged, in place of the
     /// default, `/.well-known/`. `/robots.txt` is always exempt.
     pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
-        self.exempt = patterns.into_iter().map(|pattern| pattern.as_ref().into()).collect();
+        self.paths = patterns.into_iter().map(|pattern| pattern.as_ref().into()).collect();
+        self
+    }
+
+    /// Networks whose requests pass unjudged. Default: none.
+    pub fn exempt_networks(mut self, networks: impl IntoIterator<Item = Network>) -> Self {
+        self.networks = networks.into_iter().collect();
+        self
+    }
+
+    /// Crawlers, by name or own product token, whose requests pass unjudged. Default: none.
+    pub fn exempt_agents<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.agents = names.into_iter().map(|name| ProductToken::new(name.as_ref())).collect();
+        self
+    }
+
+    /// Names of cookies whose requests pass. Default: none.
+    pub fn exempt_cookies<N: AsRef<[u8]>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.cookies.exempt = names.into_iter().map(|name| name.as_ref().into()).collect();
+        self
+    }
+
+    /// Names of cookies that suggest a person behind a request. Default: none.
+    pub fn session_cookies<N: AsRef<[u8]>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.cookies.session = names.into_iter().map(|name| name.as_ref().into()).collect();
+        self
+    }
+
+    /// What is done where a person seems to be behind a disallowed request. Default: [`SuspectHuman::Record`].
+    pub const fn suspect_human(mut self, suspect_human: SuspectHuman) -> Self {
+        self.suspect_human = suspect_human;
         self
     }
 
@@ -71,6 +133,14 @@ impl PolicyBuilder {
     /// The policy.
     #[must_use]
     pub fn build(self) -> Policy {
-        Policy { mode: self.mode, star: self.star, exempt: Exemptions::new(self.exempt), overrides: self.overrides }
+        Policy {
+            mode: self.mode,
+            star: self.star,
+            family: self.family,
+            exempt: Exemptions::new(self.paths, self.networks, self.agents),
+            cookies: self.cookies,
+            suspect_human: self.suspect_human,
+            overrides: self.overrides,
+        }
     }
 }

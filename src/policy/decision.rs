@@ -1,5 +1,8 @@
 //! What is done about a request, and why.
 
+use std::net::IpAddr;
+
+use super::evidence::Signs;
 use crate::rules::{RequestPath, Verdict};
 
 /// What a policy has to know of a request besides who sent it.
@@ -7,19 +10,32 @@ use crate::rules::{RequestPath, Verdict};
 pub struct Facts<'a> {
     method: &'a str,
     path: &'a RequestPath<'a>,
+    address: Option<IpAddr>,
 }
 
 impl<'a> Facts<'a> {
     /// A request with this method (as sent: methods have case) for this path.
     #[must_use]
     pub const fn new(method: &'a str, path: &'a RequestPath<'a>) -> Self {
-        Self { method, path }
+        Self { method, path, address: None }
+    }
+
+    /// Adds the address of the client, where it is known.
+    #[must_use]
+    pub const fn with_address(self, address: Option<IpAddr>) -> Self {
+        Self { address, ..self }
     }
 
     /// The method.
     #[must_use]
     pub const fn method(&self) -> &'a str {
         self.method
+    }
+
+    /// The client's address.
+    #[must_use]
+    pub const fn address(&self) -> Option<IpAddr> {
+        self.address
     }
 
     /// The path and query.
@@ -36,6 +52,7 @@ pub struct Decision<'r> {
     reason: Reason,
     verdict: Option<Verdict<'r>>,
     agent: usize,
+    signs: Signs,
 }
 
 /// What is done.
@@ -57,7 +74,7 @@ pub enum Action {
 pub enum Reason {
     /// Nothing is known of the site's robots.txt yet.
     NothingKnown,
-    /// The path is exempt.
+    /// The path, the agent, the client's address or one of its cookies is exempt.
     Exempt,
     /// No group is for this agent.
     NoGroup,
@@ -65,6 +82,8 @@ pub enum Reason {
     Allowed,
     /// The rules disallow it; enforcement is off.
     Off,
+    /// The rules disallow it; a person seems to be behind it, and that is exempt.
+    SuspectHuman,
     /// The rules disallow it; it is only observed.
     Observed,
     /// The rules disallow it.
@@ -93,6 +112,7 @@ impl Reason {
             Self::NoGroup => "no-group",
             Self::Allowed => "allowed",
             Self::Off => "off",
+            Self::SuspectHuman => "suspect-human",
             Self::Observed => "observed",
             Self::Disallowed => "disallowed",
         }
@@ -124,12 +144,27 @@ impl<'r> Decision<'r> {
         self.agent
     }
 
+    /// What suggests that a person is behind a disallowed request, once [`Policy::weigh`](super::Policy::weigh) has
+    /// been asked.
+    #[must_use]
+    pub const fn signs(&self) -> Signs {
+        self.signs
+    }
+
+    pub(super) const fn with_signs(self, signs: Signs) -> Self {
+        Self { signs, ..self }
+    }
+
+    pub(super) const fn passed(self, reason: Reason) -> Self {
+        Self { action: Action::Pass, reason, ..self }
+    }
+
     pub(crate) const fn unjudged(reason: Reason) -> Self {
-        Self { action: Action::Pass, reason, verdict: None, agent: 0 }
+        Self { action: Action::Pass, reason, verdict: None, agent: 0, signs: Signs::NONE }
     }
 
     pub(super) const fn judged(action: Action, reason: Reason, verdict: Verdict<'r>) -> Self {
-        Self { action, reason, verdict: Some(verdict), agent: 0 }
+        Self { action, reason, verdict: Some(verdict), agent: 0, signs: Signs::NONE }
     }
 
     pub(super) const fn for_agent(self, agent: usize) -> Self {

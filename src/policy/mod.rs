@@ -5,17 +5,22 @@
 
 mod builder;
 mod decision;
+mod evidence;
 mod exempt;
 mod mode;
+mod network;
 mod overrides;
 mod scope;
 
 pub use self::builder::PolicyBuilder;
 pub use self::decision::{Action, Decision, Facts, Reason};
+pub use self::evidence::{Evidence, Signs, SuspectHuman};
 pub use self::mode::Mode;
+pub use self::network::{Network, NetworkError};
 pub use self::overrides::Override;
-pub use self::scope::StarScope;
+pub use self::scope::{EmptyAgent, StarExceptions, StarScope};
 
+use self::evidence::Cookies;
 use self::exempt::Exemptions;
 use self::scope::Star;
 use crate::agent::Agent;
@@ -26,7 +31,10 @@ use crate::rules::{Access, Fallback, RuleSet, Verdict};
 pub struct Policy {
     mode: Mode,
     star: Star,
+    family: bool,
     exempt: Exemptions,
+    cookies: Cookies,
+    suspect_human: SuspectHuman,
     overrides: Vec<Override>,
 }
 
@@ -38,14 +46,15 @@ impl Policy {
 
     /// What is done about a request.
     ///
-    /// 1. A request for `/robots.txt`, or whose path is exempt in every form it can be read in, passes unjudged.
+    /// 1. A request for `/robots.txt`, from an exempt address, or whose path is exempt in every form it can be read in,
+    ///    passes unjudged, and so does that of an exempt agent.
     /// 2. An agent is held to the groups that name it for every method, else to those of `*` where
     ///    [`Policy::holds_to_star`] says so and the method is one of the configured ones.
     /// 3. An allowed request passes; for a disallowed one the last override that fits decides, else the mode.
     /// 4. Of several agents the one with the strictest outcome counts.
     #[must_use]
     pub fn decide<'r>(&self, rules: &'r RuleSet, agents: &[Agent], request: &Facts<'_>) -> Decision<'r> {
-        if self.exempt.covers(request.path()) {
+        if self.exempt.cover_address(request.address()) || self.exempt.cover_path(request.path()) {
             return Decision::unjudged(Reason::Exempt);
         }
         agents
@@ -54,6 +63,23 @@ impl Policy {
             .map(|(index, agent)| self.decide_for(rules, agent, request).for_agent(index))
             .reduce(Decision::stricter)
             .unwrap_or(Decision::unjudged(Reason::NoGroup))
+    }
+
+    /// Weighs what speaks for a person behind a disallowed request: an exempt cookie lets it pass; other signs are
+    /// recorded, and let it pass where the policy says so. Any other decision stays as it is.
+    #[must_use]
+    pub fn weigh<'r>(&self, decision: Decision<'r>, evidence: &Evidence<'_>) -> Decision<'r> {
+        if decision.verdict().is_none_or(|verdict| verdict.access() == Access::Allow) {
+            return decision;
+        }
+        if evidence.is_exempt(&self.cookies) {
+            return decision.passed(Reason::Exempt);
+        }
+        let decision = decision.with_signs(evidence.signs(&self.cookies));
+        match self.suspect_human {
+            SuspectHuman::Exempt if decision.signs().any() => decision.passed(Reason::SuspectHuman),
+            SuspectHuman::Exempt | SuspectHuman::Record => decision,
+        }
     }
 
     /// Whether the groups for `*` apply to this agent, where no group names it, for the configured methods.
@@ -69,8 +95,12 @@ impl Policy {
     }
 
     fn decide_for<'r>(&self, rules: &'r RuleSet, agent: &Agent, request: &Facts<'_>) -> Decision<'r> {
+        if self.exempt.cover_agent(agent) {
+            return Decision::unjudged(Reason::Exempt);
+        }
         let star = self.star.covers_method(request.method()) && self.star.holds(agent);
-        let selection = rules.select(agent.tokens(), if star { Fallback::Star } else { Fallback::Nothing });
+        let tokens = if self.family { agent.tokens() } else { &agent.tokens()[..agent.tokens().len().min(1)] };
+        let selection = rules.select(tokens, if star { Fallback::Star } else { Fallback::Nothing });
         if !selection.applies() {
             return Decision::unjudged(Reason::NoGroup);
         }

@@ -45,13 +45,16 @@ impl Override {
 
     pub(super) fn fits(&self, agent: &Agent, verdict: &Verdict<'_>) -> bool {
         match &self.whom {
-            // Only the agent's own token, not its whole chain: what is set for Googlebot is not meant for Applebot.
-            Whom::Agent(name) => {
-                agent.tokens().first() == Some(name)
-                    || agent.crawler().is_some_and(|crawler| crawler.as_bytes().eq_ignore_ascii_case(name.as_bytes()))
-            }
+            Whom::Agent(name) => is_called(agent, name),
             Whom::Category(category) => agent.category() == Some(*category),
             Whom::Pattern(pattern) => verdict.rule().is_some_and(|rule| *rule.pattern() == **pattern),
         }
     }
+}
+
+/// Whether an agent goes by this name: its crawler's, or its own token. Not its whole chain: what is said of Googlebot
+/// is not meant for Applebot.
+pub(super) fn is_called(agent: &Agent, name: &ProductToken) -> bool {
+    agent.tokens().first() == Some(name)
+        || agent.crawler().is_some_and(|crawler| crawler.as_bytes().eq_ignore_ascii_case(name.as_bytes()))
 }

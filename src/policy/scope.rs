@@ -38,12 +38,38 @@ impl StarScope {
     }
 }
 
+/// Whether `*` is for crawlers whose operators document that they ignore it (AdsBot-Google, for one).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
+pub enum StarExceptions {
+    /// It is not: only groups that name them count. The default.
+    #[default]
+    Honour,
+    /// It is, as for any other crawler.
+    Ignore,
+}
+
+/// Whether `*` is for requests without a `User-Agent`, or with a blank one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+pub enum EmptyAgent {
+    /// As the [`StarScope`] says: from [`StarScope::NonBrowser`] on. The default.
+    #[default]
+    ByScope,
+    /// It is, whatever the scope.
+    Hold,
+    /// It is not, whatever the scope.
+    Exempt,
+}
+
 /// Everything that decides whether `*` applies.
 #[derive(Clone, Debug)]
 pub(super) struct Star {
     pub(super) scope: StarScope,
     pub(super) methods: Vec<Box<str>>,
     pub(super) exempt: Vec<Category>,
+    pub(super) exceptions: StarExceptions,
+    pub(super) empty: EmptyAgent,
 }
 
 impl Default for Star {
@@ -58,6 +84,8 @@ impl Default for Star {
                 Category::Feed,
                 Category::UserFetch,
             ],
+            exceptions: StarExceptions::default(),
+            empty: EmptyAgent::default(),
         }
     }
 }
@@ -69,8 +97,16 @@ impl Star {
 
     /// A registry row that does not know whether its crawler obeys `*` is held to it.
     pub(super) fn holds(&self, agent: &Agent) -> bool {
-        self.scope >= StarScope::narrowest_with(agent.class())
-            && agent.obeys_star() != Obeys::No
+        self.covers_class(agent.class())
+            && (agent.obeys_star() != Obeys::No || self.exceptions == StarExceptions::Ignore)
             && agent.category().is_none_or(|category| !self.exempt.contains(&category))
+    }
+
+    fn covers_class(&self, class: Class) -> bool {
+        match (class, self.empty) {
+            (Class::Empty, EmptyAgent::Hold) => true,
+            (Class::Empty, EmptyAgent::Exempt) => false,
+            _ => self.scope >= StarScope::narrowest_with(class),
+        }
     }
 }

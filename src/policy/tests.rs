@@ -202,3 +202,97 @@ fn every_spelling_of_a_path_meets_the_rule_and_no_other_path_does() {
         assert_eq!(site.decide(&policy, &[GPTBOT], "GET", target), (Action::Pass, Reason::Allowed), "{target}");
     }
 }
+
+#[test]
+fn exceptions_of_vendors_may_be_ignored() {
+    let adsbot = "AdsBot-Google (+http://www.google.com/adsbot.html)";
+    let star = Site::new("User-agent: *\nDisallow: /\n");
+    assert_eq!(star.decide(&refusing().build(), &[adsbot], "GET", "/"), NO_GROUP);
+    let ignoring = refusing().star_exceptions(StarExceptions::Ignore).build();
+    assert_eq!(star.decide(&ignoring, &[adsbot], "GET", "/"), REFUSED);
+    let named = Site::new("User-agent: AdsBot-Google\nDisallow: /\n");
+    assert_eq!(named.decide(&refusing().build(), &[adsbot], "GET", "/"), REFUSED);
+}
+
+#[test]
+fn an_empty_header_is_held_by_scope_or_as_told() {
+    let site = Site::new("User-agent: *\nDisallow: /\n");
+    for (empty, scope, want) in [
+        (EmptyAgent::ByScope, StarScope::Declared, NO_GROUP),
+        (EmptyAgent::ByScope, StarScope::NonBrowser, REFUSED),
+        (EmptyAgent::Hold, StarScope::Nobody, REFUSED),
+        (EmptyAgent::Exempt, StarScope::Everyone, NO_GROUP),
+    ] {
+        let policy = refusing().star_scope(scope).star_empty(empty).build();
+        for field in ["", " \t"] {
+            assert_eq!(site.decide(&policy, &[field], "GET", "/"), want, "{empty:?} {scope:?}");
+        }
+    }
+}
+
+#[test]
+fn a_family_is_followed_unless_told_otherwise() {
+    let image = "Googlebot-Image/1.0";
+    let site = Site::new("User-agent: Googlebot\nDisallow: /\n");
+    assert_eq!(site.decide(&refusing().build(), &[image], "GET", "/"), REFUSED);
+    assert_eq!(site.decide(&refusing().without_family().build(), &[image], "GET", "/"), NO_GROUP);
+    assert_eq!(site.decide(&refusing().without_family().build(), &[GOOGLEBOT], "GET", "/"), REFUSED);
+}
+
+#[test]
+fn exempt_agents_and_networks_pass_unjudged() {
+    let site = Site::new("User-agent: *\nDisallow: /\n");
+    let policy = refusing().exempt_agents(["gptbot"]).build();
+    assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/"), EXEMPT);
+    assert_eq!(site.decide(&policy, &[GOOGLEBOT], "GET", "/"), REFUSED);
+    // An exempt agent beside another does not cover for it.
+    assert_eq!(site.decide(&policy, &[GPTBOT, GOOGLEBOT], "GET", "/"), REFUSED);
+    let policy = refusing().exempt_networks(["10.0.0.0/8".parse().expect("a network")]).build();
+    let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
+    let path = RequestPath::new(b"/");
+    for (address, action) in
+        [(Some("10.1.2.3"), Action::Pass), (Some("11.1.2.3"), Action::Refuse), (None, Action::Refuse)]
+    {
+        let address = address.map(|address| address.parse().expect("an address"));
+        let facts = Facts::new("GET", &path).with_address(address);
+        assert_eq!(policy.decide(&site.rules, &agents, &facts).action(), action, "{address:?}");
+    }
+}
+
+#[test]
+fn what_speaks_for_a_person_is_recorded_or_exempts() {
+    let site = Site::new("User-agent: GPTBot\nDisallow: /\n");
+    let weigh = |policy: &Policy, evidence: Evidence<'_>| {
+        let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
+        let path = RequestPath::new(b"/");
+        let decision = policy.decide(&site.rules, &agents, &Facts::new("GET", &path));
+        let decision = policy.weigh(decision, &evidence);
+        (decision.action(), decision.reason(), decision.signs().names().collect::<Vec<_>>())
+    };
+    let browsing = || Evidence::new().fetch_metadata(b"none", b"navigate", b"document");
+    let cookies = || Evidence::new().cookies(b"a=1; sid=2;staff");
+    let record = refusing().session_cookies(["sid"]).build();
+    let refused = |signs: &[&'static str]| (Action::Refuse, Reason::Disallowed, signs.to_vec());
+    assert_eq!(weigh(&record, Evidence::new()), refused(&[]));
+    assert_eq!(weigh(&record, cookies()), refused(&["session-cookie"]));
+    assert_eq!(weigh(&record, browsing()), refused(&["fetch-metadata"]));
+    let from_here = browsing().referer(b"https://Example.com/x", b"example.com");
+    assert_eq!(weigh(&record, from_here), refused(&["fetch-metadata", "own-referer"]));
+    // Anybody can send a referer, and no browser sends these.
+    assert_eq!(weigh(&record, Evidence::new().referer(b"https://example.com/", b"example.com")), refused(&[]));
+    for (site, mode, destination) in [
+        ("none", "navigate", "image"),
+        ("none", "no-cors", "document"),
+        ("", "navigate", "document"),
+        ("none", "navigate", ""),
+    ] {
+        let evidence = Evidence::new().fetch_metadata(site.as_bytes(), mode.as_bytes(), destination.as_bytes());
+        assert_eq!(weigh(&record, evidence), refused(&[]), "{site} {mode} {destination}");
+    }
+    let exempt = refusing().session_cookies(["sid"]).suspect_human(SuspectHuman::Exempt).build();
+    assert_eq!(weigh(&exempt, cookies()), (Action::Pass, Reason::SuspectHuman, vec!["session-cookie"]));
+    assert_eq!(weigh(&exempt, Evidence::new()), refused(&[]));
+    let staff = refusing().exempt_cookies(["staff"]).build();
+    assert_eq!(weigh(&staff, cookies()).0, Action::Pass);
+    assert_eq!(weigh(&staff, Evidence::new().cookies(b"staffroom=1")).0, Action::Refuse);
+}

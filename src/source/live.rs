@@ -56,13 +56,13 @@ type Listener = Box<dyn Fn(&Reload, &Snapshot) + Send + Sync>;
 
 struct Settings {
     reading: Reading,
-    registry: Arc<Registry>,
     max_age: Duration,
     when_missing: WhenMissing,
     listeners: Vec<Listener>,
 }
 
 struct History {
+    registry: Arc<Registry>,
     last: Reload,
     since: SystemTime,
 }
@@ -94,6 +94,7 @@ pub struct Status {
 pub struct LiveBuilder {
     source: Source,
     policy: Policy,
+    registry: Arc<Registry>,
     settings: Settings,
     poll: Duration,
 }
@@ -144,6 +145,17 @@ impl LiveRobots {
         self.shared.current.store(Arc::new(next));
     }
 
+    /// Replaces the registry: the version that is live is compiled again for it, and later ones will be.
+    pub fn set_registry(&self, registry: Arc<Registry>) {
+        let mut history = self.shared.history();
+        history.registry = registry;
+        if let Some(content) = self.snapshot().content() {
+            let modified = content.modified().map(|(modified, _)| modified);
+            let robots = content.robots().clone();
+            self.shared.publish(Content::new(robots, modified, self.shared.settings.reading, &history.registry));
+        }
+    }
+
     /// What is live, since when, and what the last reload came to.
     #[must_use]
     pub fn status(&self) -> Status {
@@ -167,12 +179,12 @@ impl LiveBuilder {
     fn new(source: Source) -> Self {
         let settings = Settings {
             reading: Reading::default(),
-            registry: Registry::builtin().clone(),
             max_age: Duration::from_secs(3600),
             when_missing: WhenMissing::default(),
             listeners: Vec::new(),
         };
-        Self { source, policy: Policy::default(), settings, poll: Duration::from_secs(2) }
+        let registry = Registry::builtin().clone();
+        Self { source, policy: Policy::default(), registry, settings, poll: Duration::from_secs(2) }
     }
 
     /// What to do about disallowed requests. Default: [`Policy::default`], which observes.
@@ -189,7 +201,7 @@ impl LiveBuilder {
 
     /// The crawlers that are known. Default: [`Registry::builtin`].
     pub fn registry(mut self, registry: Arc<Registry>) -> Self {
-        self.settings.registry = registry;
+        self.registry = registry;
         self
     }
 
@@ -225,12 +237,13 @@ impl LiveBuilder {
     ///
     /// With [`WhenMissing::Fail`], why there is no usable robots.txt.
     pub fn open(self) -> Result<LiveRobots, Rejection> {
-        let Self { source, policy, settings, poll } = self;
+        let Self { source, policy, registry, settings, poll } = self;
         let origin: Arc<str> = match &source {
             Source::Inline(_) => "inline".into(),
             Source::File(path) => path.to_string_lossy().into(),
         };
-        let read = source.load(&origin).and_then(|(bytes, modified)| settings.accept(bytes, modified, &origin));
+        let read =
+            source.load(&origin).and_then(|(bytes, modified)| settings.accept(bytes, modified, &origin, &registry));
         let (content, outcome) = match read {
             Ok(content) => (Some(Arc::new(content)), None),
             Err(rejection) if settings.when_missing == WhenMissing::Fail => return Err(rejection),
@@ -247,7 +260,7 @@ impl LiveBuilder {
             source,
             origin,
             settings,
-            history: Mutex::new(History { last, since: SystemTime::now() }),
+            history: Mutex::new(History { registry, last, since: SystemTime::now() }),
             #[cfg(feature = "watch")]
             watch: std::sync::OnceLock::new(),
         });
@@ -282,11 +295,17 @@ impl Source {
 }
 
 impl Settings {
-    fn accept(&self, bytes: Arc<[u8]>, modified: Option<SystemTime>, origin: &Arc<str>) -> Result<Content, Rejection> {
+    fn accept(
+        &self,
+        bytes: Arc<[u8]>,
+        modified: Option<SystemTime>,
+        origin: &Arc<str>,
+        registry: &Arc<Registry>,
+    ) -> Result<Content, Rejection> {
         let robots = RobotsTxt::parse(bytes);
         match Rejection::of(&robots, origin) {
             Some(rejection) => Err(rejection),
-            None => Ok(Content::new(robots, modified, self.reading, &self.registry)),
+            None => Ok(Content::new(robots, modified, self.reading, registry)),
         }
     }
 
@@ -317,7 +336,7 @@ impl Shared {
         let outcome = match self.source.load(&self.origin) {
             Ok((bytes, _)) if live == Some(Hash::of(&bytes)) => Outcome::Unchanged(Hash::of(&bytes)),
             Ok(_) if !settled() => Outcome::Kept(Rejection::new(RejectionKind::Unstable, &self.origin), live),
-            Ok((bytes, modified)) => match self.settings.accept(bytes, modified, &self.origin) {
+            Ok((bytes, modified)) => match self.settings.accept(bytes, modified, &self.origin, &history.registry) {
                 Ok(content) => self.publish(content),
                 Err(rejection) => Outcome::Kept(rejection, live),
             },

@@ -6,6 +6,7 @@
 //!
 //! This room reads files; it serves nothing.
 
+mod agent_cache;
 mod file;
 mod hash;
 mod hosts;

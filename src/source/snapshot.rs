@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 
+use super::agent_cache::AgentCache;
 use super::hash::Hash;
 use super::live::WhenMissing;
 use crate::agent::{Agent, Recognizer, Registry};
@@ -30,6 +31,7 @@ pub struct Content {
     robots: RobotsTxt,
     rules: RuleSet,
     recognizer: Recognizer,
+    agents: AgentCache,
     report: Report,
     hash: Hash,
     etag: Bytes,
@@ -94,6 +96,7 @@ impl Content {
         let modified = modified.map(|modified| modified.min(SystemTime::now()));
         Self {
             recognizer: Recognizer::new(registry.clone(), &robots),
+            agents: AgentCache::default(),
             report: check::check(&robots, &check::Options::new()),
             hash,
             etag: format!("\"{}\"", hash.short()).into(),
@@ -116,10 +119,15 @@ impl Content {
         &self.rules
     }
 
-    /// Recognises the agent of one `User-Agent` field line.
+    /// Recognises the agent of one `User-Agent` field line; an empty one where the request has no such field.
     #[must_use]
     pub fn identify(&self, field: &[u8]) -> Agent {
-        self.recognizer.identify(field)
+        self.with_agent(field, Agent::clone)
+    }
+
+    /// Reads the agent of one `User-Agent` field line, without the cost of sharing it.
+    pub fn with_agent<R>(&self, field: &[u8], read: impl FnOnce(&Agent) -> R) -> R {
+        self.agents.with(field, |field| self.recognizer.identify(field), read)
     }
 
     /// What the check found.

@@ -60,6 +60,8 @@ pub(crate) struct Entry<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) robots_hash: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) suspect_human: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) method: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) path: Option<String>,
@@ -181,6 +183,7 @@ impl Entry<'_> {
             ("group", self.group.as_deref()),
             ("rule", self.rule),
             ("line", number.as_deref()),
+            ("suspect_human", self.suspect_human.as_deref()),
             ("method", self.method),
             ("path", self.path.as_deref()),
             ("address", self.address.as_deref()),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use toml::Spanned;
 use tower_robots::agent::Category;
-use tower_robots::policy::{Mode, StarScope};
+use tower_robots::policy::{EmptyAgent, Mode, StarExceptions, StarScope, SuspectHuman};
 
 use super::values::Span;
 use crate::{edge, upstream};
@@ -122,12 +122,30 @@ pub(super) struct Agents {
     pub(super) star_scope: StarScope,
     pub(super) star_methods: Option<Vec<String>>,
     pub(super) star_exempt: Option<Vec<Category>>,
+    pub(super) star_exceptions: StarExceptions,
+    pub(super) star_empty: EmptyAgent,
+    pub(super) family: Family,
+    pub(super) ignore: Vec<String>,
+    pub(super) registry_extra: Option<Spanned<PathBuf>>,
+    pub(super) session_cookies: Vec<String>,
+    pub(super) suspect_human: SuspectHuman,
+}
+
+/// Whether a crawler follows the groups of its family where none names it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Family {
+    #[default]
+    Follow,
+    Ignore,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Exempt {
     pub(super) paths: Option<Vec<String>>,
+    pub(super) cidrs: Vec<Spanned<String>>,
+    pub(super) cookies: Vec<String>,
 }
 
 /// Every resource has a bound.

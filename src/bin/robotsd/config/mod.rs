@@ -25,6 +25,8 @@ use crate::{edge, upstream};
 pub(crate) struct Config {
     pub(crate) listeners: Vec<SocketAddr>,
     pub(crate) sites: Vec<Site>,
+    /// Crawlers to add to, change in or remove from the built-in registry.
+    pub(crate) registry_extra: Option<PathBuf>,
     pub(crate) edge: edge::Limits,
     pub(crate) upstream: upstream::UpstreamLimits,
     pub(crate) log: LogSettings,

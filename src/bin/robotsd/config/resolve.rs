@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use http::Uri;
 use toml::Spanned;
-use tower_robots::policy::{Override, Policy, PolicyBuilder};
+use tower_robots::policy::{Network, Override, Policy, PolicyBuilder};
 use tower_robots::source::{HostMap, WhenMissing};
 
 use super::error::Fault;
-use super::file::{self, ConfigFile, OnMissing, RobotsSource};
+use super::file::{self, ConfigFile, Family, OnMissing, RobotsSource};
 use super::{Backend, Config, Site, Source};
 use crate::{edge, upstream};
 
@@ -59,6 +59,7 @@ pub(super) fn resolve(file: ConfigFile, folder: &Path) -> Result<Config, Fault> 
     Ok(Config {
         listeners: file.listener.iter().map(|listener| listener.address).collect(),
         sites,
+        registry_extra: file.agents.registry_extra.as_ref().map(|path| folder.join(path.get_ref())),
         edge,
         upstream,
         log: file.log,
@@ -150,8 +151,23 @@ fn resolve_source(site: &file::Site, backend: &Backend, folder: &Path) -> Result
 }
 
 fn resolve_policy(file: &ConfigFile, site: &file::Site) -> Result<Policy, Fault> {
-    let mut policy: PolicyBuilder =
-        Policy::builder().mode(site.enforcement.mode.unwrap_or(file.mode)).star_scope(file.agents.star_scope);
+    let network = |text: &Spanned<String>| {
+        text.get_ref().parse::<Network>().map_err(|error| Fault::new(text.span(), error.to_string()))
+    };
+    let networks = file.exempt.cidrs.iter().map(network).collect::<Result<Vec<_>, _>>()?;
+    let mut policy: PolicyBuilder = Policy::builder()
+        .mode(site.enforcement.mode.unwrap_or(file.mode))
+        .star_scope(file.agents.star_scope)
+        .star_exceptions(file.agents.star_exceptions)
+        .star_empty(file.agents.star_empty)
+        .exempt_agents(&file.agents.ignore)
+        .exempt_networks(networks)
+        .exempt_cookies(&file.exempt.cookies)
+        .session_cookies(&file.agents.session_cookies)
+        .suspect_human(file.agents.suspect_human);
+    if file.agents.family == Family::Ignore {
+        policy = policy.without_family();
+    }
     if let Some(methods) = &file.agents.star_methods {
         policy = policy.star_methods(methods);
     }

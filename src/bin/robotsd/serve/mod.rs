@@ -66,7 +66,10 @@ async fn serve(config: &Config, strict: bool, log: &Log) -> Result<(), String> {
     loop {
         tokio::select! {
             signal = signals.next() => match signal {
-                signals::Signal::Reload => sites.reload(),
+                signals::Signal::Reload => {
+                    log.say("reload", "asked for by a signal");
+                    sites.reload();
+                }
                 signals::Signal::Stop if *stopped.borrow() => {
                     log.say("stopped", "a second signal: requests under way are cut off");
                     return Ok(());

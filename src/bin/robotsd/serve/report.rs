@@ -22,6 +22,8 @@ pub(super) fn event(site: SiteName, log: Log) -> impl Fn(&Event<'_>) + Send + Sy
                 (Action::Pass, Reason::Observed) => "observed",
                 (Action::Pass, _) => "passed",
             },
+            suspect_human: Some(record.signs().names().collect::<Vec<_>>().join(", "))
+                .filter(|signs| !signs.is_empty()),
             request_id: event.extensions().get::<RequestId>().map(RequestId::as_str),
             site: Some(&site),
             agent: Some(record.agent()),

@@ -1,21 +1,28 @@
 //! The configured sites, opened.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tower_http::services::ServeDir;
+use tower_robots::agent::Registry;
 use tower_robots::layer::RobotsLayer;
 use tower_robots::source::{LiveRobots, WhenMissing};
 
 use super::backend::Backend;
 use super::{SiteName, report};
 use crate::config::{self, Config, Source};
+use crate::edge::Peer;
 use crate::log::Log;
 use crate::upstream::{Upstream, UpstreamLimits};
 
 /// Every site of the config.
 #[derive(Debug)]
-pub(super) struct Sites(Vec<Site>);
+pub(super) struct Sites {
+    sites: Vec<Site>,
+    registry_extra: Option<PathBuf>,
+    log: Log,
+}
 
 /// One site: its robots.txt, live, and what stands behind it.
 #[derive(Debug)]
@@ -24,37 +31,57 @@ pub(super) struct Site {
     pub(super) layer: RobotsLayer,
     pub(super) backend: Backend,
     live: LiveRobots,
-    name: SiteName,
-    log: Log,
 }
 
 impl Sites {
     /// Opens every site. A robots.txt that cannot be used stops the start only where `strict` or the config says so.
     pub(super) fn open(config: &Config, strict: bool, log: &Log) -> Result<Self, String> {
-        config
-            .sites
-            .iter()
-            .map(|site| Site::open(site, &config.upstream, strict, log))
-            .collect::<Result<_, _>>()
-            .map(Self)
+        let registry = match &config.registry_extra {
+            Some(path) => extended(path)?,
+            None => Registry::builtin().clone(),
+        };
+        let open = |site| Site::open(site, &config.upstream, &registry, strict, log);
+        let sites = config.sites.iter().map(open).collect::<Result<_, _>>()?;
+        Ok(Self { sites, registry_extra: config.registry_extra.clone(), log: log.clone() })
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Site> {
-        self.0.iter()
+        self.sites.iter()
     }
 
-    /// Reads every robots.txt again, off the request path.
+    /// Reads the registry and every robots.txt again, off the request path. A registry with a fault changes nothing.
     pub(super) fn reload(&self) {
-        for site in &self.0 {
-            site.log.say("reload", format!("{}: asked for by a signal", site.name));
+        if let Some(path) = &self.registry_extra {
+            match extended(path) {
+                Ok(registry) => {
+                    self.sites.iter().for_each(|site| site.live.set_registry(registry.clone()));
+                    self.log.say("registry", format!("{}: is in force", path.display()));
+                }
+                Err(message) => self.log.say("registry-rejected", format!("{message}; the one before stays in force")),
+            }
+        }
+        for site in &self.sites {
             // What comes of it is logged by the site's listener.
             drop(site.live.reload());
         }
     }
 }
 
+/// The built-in registry with a file's rows added, changed and removed.
+fn extended(path: &Path) -> Result<Arc<Registry>, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let registry = Registry::builtin().extended(&text).map_err(|error| format!("{}:{error}", path.display()))?;
+    Ok(Arc::new(registry))
+}
+
 impl Site {
-    fn open(site: &config::Site, limits: &UpstreamLimits, strict: bool, log: &Log) -> Result<Self, String> {
+    fn open(
+        site: &config::Site,
+        limits: &UpstreamLimits,
+        registry: &Arc<Registry>,
+        strict: bool,
+        log: &Log,
+    ) -> Result<Self, String> {
         let name: SiteName = Arc::from(&*site.name);
         let builder = match &site.robots {
             Source::File(path) => LiveRobots::file(path),
@@ -62,6 +89,7 @@ impl Site {
         };
         let live = builder
             .policy(site.policy.clone())
+            .registry(registry.clone())
             .max_age(site.max_age)
             .when_missing(if strict { WhenMissing::Fail } else { site.when_missing })
             .on_reload(report::reload(name.clone(), log.clone()))
@@ -83,8 +111,10 @@ impl Site {
                 Backend::Upstream(Upstream::new(resolved, limits.clone()))
             }
         };
-        let layer = RobotsLayer::new(live.clone()).observe(report::event(name.clone(), log.clone()));
-        Ok(Self { hosts: site.hosts.clone(), layer, backend, live, name, log: log.clone() })
+        let layer = RobotsLayer::new(live.clone())
+            .address_from(|extensions| extensions.get::<Peer>().map(|peer| peer.0.ip()))
+            .observe(report::event(name, log.clone()));
+        Ok(Self { hosts: site.hosts.clone(), layer, backend, live })
     }
 }
 

@@ -1,0 +1,112 @@
+//! What speaks for a person behind a request that is about to be acted upon.
+//!
+//! A header can lie either way: a person's tool may carry a crawler's name. What is gathered here is independent of the
+//! `User-Agent`: a session cookie, fetch metadata as browsers send it. By default it changes nothing but the record, so
+//! that an operator can see how many people a rule would have met.
+
+/// What else a request says about who sends it, as octets. Only gathered once a request is disallowed.
+#[derive(Clone, Debug, Default)]
+pub struct Evidence<'a> {
+    cookies: Vec<&'a [u8]>,
+    is_browsing: bool,
+    comes_from_here: bool,
+}
+
+/// What was found that suggests a person.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Signs {
+    session_cookie: bool,
+    fetch_metadata: bool,
+    own_referer: bool,
+}
+
+/// What is done where a person may be behind a disallowed request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
+pub enum SuspectHuman {
+    /// It is recorded. The default.
+    #[default]
+    Record,
+    /// The request passes.
+    Exempt,
+}
+
+/// The cookies that mean something.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cookies {
+    pub(super) exempt: Vec<Box<[u8]>>,
+    pub(super) session: Vec<Box<[u8]>>,
+}
+
+impl<'a> Evidence<'a> {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the value of a `Cookie` field.
+    #[must_use]
+    pub fn cookies(mut self, value: &'a [u8]) -> Self {
+        let pairs = value.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
+        self.cookies.extend(pairs.filter_map(|pair| pair.split(|byte| *byte == b'=').next()));
+        self
+    }
+
+    /// Adds `Sec-Fetch-Site`, `Sec-Fetch-Mode` and `Sec-Fetch-Dest` (W3C Fetch Metadata). They count together and only
+    /// as browsers send them: a navigation has a document of some kind as its destination, and nothing else has.
+    #[must_use]
+    pub fn fetch_metadata(mut self, site: &[u8], mode: &[u8], destination: &[u8]) -> Self {
+        let known_site = matches!(site, b"same-origin" | b"same-site" | b"cross-site" | b"none");
+        let known_mode = matches!(mode, b"navigate" | b"cors" | b"no-cors" | b"same-origin" | b"websocket");
+        let document =
+            matches!(destination, b"document" | b"iframe" | b"frame" | b"object" | b"embed" | b"fencedframe");
+        let fits = (mode == b"navigate") == document && !destination.is_empty();
+        self.is_browsing = known_site && known_mode && fits;
+        self
+    }
+
+    /// Adds a `Referer`, to be compared with the request's own host. It counts only beside fetch metadata: anybody can
+    /// send one.
+    #[must_use]
+    pub fn referer(mut self, referer: &[u8], host: &[u8]) -> Self {
+        let after_scheme = memchr::memmem::find(referer, b"://").map(|at| &referer[at + 3..]);
+        let authority = after_scheme.and_then(|rest| rest.split(|byte| matches!(byte, b'/' | b'?' | b'#')).next());
+        self.comes_from_here = authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host));
+        self
+    }
+
+    pub(super) fn is_exempt(&self, cookies: &Cookies) -> bool {
+        self.has_any(&cookies.exempt)
+    }
+
+    pub(super) fn signs(&self, cookies: &Cookies) -> Signs {
+        Signs {
+            session_cookie: self.has_any(&cookies.session),
+            fetch_metadata: self.is_browsing,
+            own_referer: self.is_browsing && self.comes_from_here,
+        }
+    }
+
+    fn has_any(&self, names: &[Box<[u8]>]) -> bool {
+        self.cookies.iter().any(|cookie| names.iter().any(|name| **name == **cookie))
+    }
+}
+
+impl Signs {
+    pub(super) const NONE: Self = Self { session_cookie: false, fetch_metadata: false, own_referer: false };
+
+    /// Whether there is any.
+    #[must_use]
+    pub const fn any(self) -> bool {
+        self.session_cookie || self.fetch_metadata || self.own_referer
+    }
+
+    /// Their names in kebab-case.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        let Self { session_cookie, fetch_metadata, own_referer } = self;
+        [(session_cookie, "session-cookie"), (fetch_metadata, "fetch-metadata"), (own_referer, "own-referer")]
+            .into_iter()
+            .filter_map(|(found, name)| found.then_some(name))
+    }
+}
