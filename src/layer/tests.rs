@@ -402,7 +402,10 @@ async fn a_new_registry_recognises_at_once() {
         .open()
         .expect("open");
     let layer = RobotsLayer::new(live.clone());
-    assert_eq!(ask(layer.clone(), get("/x", "HouseBot/1.0 (+https://house.test/bot)")).await.status(), StatusCode::FORBIDDEN);
+    assert_eq!(
+        ask(layer.clone(), get("/x", "HouseBot/1.0 (+https://house.test/bot)")).await.status(),
+        StatusCode::FORBIDDEN
+    );
     let extra = "[[crawler]]\nname = \"HouseBot\"\ncategory = \"infrastructure\"\n";
     let registry = crate::agent::Registry::builtin().extended(extra).expect("a registry");
     live.set_registry(Arc::new(registry));

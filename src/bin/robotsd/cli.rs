@@ -6,9 +6,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::agents::AgentsArgs;
 use crate::check::CheckArgs;
 use crate::explain::ExplainArgs;
-use crate::{check, explain, serve};
+use crate::{agents, check, explain, serve};
 
 /// What the program could not even try: bad arguments, a bad config, a port that is taken.
 pub(crate) const COULD_NOT_TELL: u8 = 2;
@@ -28,6 +29,8 @@ enum Command {
     Check(CheckArgs),
     /// Say what a robots.txt means for a crawler and a URL
     Explain(ExplainArgs),
+    /// List and search the crawlers that are known, or identify headers
+    Agents(AgentsArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -46,6 +49,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Agents(args) => agents::run(&args),
     }
 }
 

@@ -3,6 +3,7 @@
 //! Uses the library's public API only. `edge` and `upstream` speak HTTP and know nothing of robots.txt; `serve` puts the
 //! layer between them; `check` and `explain` are for whoever edits the file.
 
+mod agents;
 mod check;
 mod cli;
 mod config;

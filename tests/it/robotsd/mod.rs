@@ -3,6 +3,7 @@
 mod origin;
 mod process;
 
+mod agents;
 mod explain;
 mod live;
 mod serve;

@@ -35,16 +35,11 @@ pub(super) fn folder(files: &[(&str, &str)]) -> TempDir {
 
 /// Runs to the end, with a bound on how long that may take.
 pub(super) fn run(command: &mut Command) -> Output {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let deadline = Instant::now() + PATIENCE;
-    while child.try_wait().unwrap().is_none() {
-        if Instant::now() > deadline {
-            child.kill().unwrap();
-            panic!("{command:?} does not end");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    child.wait_with_output().unwrap()
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (done, output) = std::sync::mpsc::channel();
+    // The pipes have to be read while the process runs, or a long answer would never end.
+    std::thread::spawn(move || done.send(child.wait_with_output()));
+    output.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("{command:?} does not end")).unwrap()
 }
 
 /// A running proxy; killed when dropped.

@@ -46,6 +46,7 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
             site("root = \".\"\n[site.robots]\nsource = \"inline\""),
             "7:10: source = \"inline\" wants the robots.txt itself",
         ),
+        (site("root = \".\"\n[exempt]\ncidrs = [\"10.0.0.1/8\"]"), "7:10: \"10.0.0.1/8\" is not a network: bits after"),
         (
             site("root = \".\"\n[[site.override]]\nmode = \"tag\""),
             "6:1: an override has exactly one of category, agent and pattern",

@@ -1,0 +1,212 @@
+//! `robotsd agents`: the crawlers that are known, and who a header says it is.
+
+use std::io::{self, BufRead, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use tower_robots::agent::{Agent, Category, Class, Crawler, Obeys, Recognizer, Registry};
+use tower_robots::policy::Policy;
+use tower_robots::rules::RobotsTxt;
+
+use crate::cli::fail;
+
+/// A header longer than this is no line of text somebody pasted.
+const MAX_LINE: u64 = 1 << 20;
+
+/// List and search the crawlers that are known, or identify headers
+#[derive(Debug, Args)]
+pub(crate) struct AgentsArgs {
+    /// Words that a crawler's name, token, operator or category must all contain
+    #[arg(value_name = "WORD", conflicts_with = "identify")]
+    words: Vec<String>,
+
+    /// Say who User-Agent headers claim to be; with `-`, one a line from standard input
+    #[arg(long, value_name = "HEADER", num_args = 1..)]
+    identify: Vec<String>,
+
+    /// A robots.txt whose names count too
+    #[arg(long, value_name = "FILE", requires = "identify")]
+    robots: Option<PathBuf>,
+
+    /// A file of rows to add to, change in or remove from the registry
+    #[arg(long, value_name = "FILE")]
+    registry: Option<PathBuf>,
+
+    /// How answers are written
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Columns, for people
+    Table,
+    /// A JSON object a line
+    Json,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    tokens: Vec<String>,
+    operator: &'a str,
+    category: Category,
+    robots: Obeys,
+    star: Obeys,
+    control: bool,
+    checked: bool,
+    source: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Identified<'a> {
+    header: &'a str,
+    class: Class,
+    crawler: Option<&'a str>,
+    category: Option<Category>,
+    tokens: Vec<String>,
+    held_to_star: bool,
+}
+
+pub(crate) fn run(args: &AgentsArgs) -> ExitCode {
+    match answer(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+fn answer(args: &AgentsArgs) -> io::Result<()> {
+    let registry = match &args.registry {
+        None => Registry::builtin().clone(),
+        Some(path) => {
+            let text = read(path)?;
+            let named = |error| io::Error::other(format!("{}:{error}", path.display()));
+            Registry::builtin().extended(&String::from_utf8_lossy(&text)).map_err(named)?.into()
+        }
+    };
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    if args.identify.is_empty() {
+        list(&mut out, &registry, &args.words, args.format)?;
+    } else {
+        let robots = RobotsTxt::parse(args.robots.as_ref().map_or(Ok(Vec::new()), read)?);
+        let recognizer = Recognizer::new(registry, &robots);
+        identify(&mut out, &recognizer, &args.identify, args.format)?;
+    }
+    out.flush()
+}
+
+fn read(path: &PathBuf) -> io::Result<Vec<u8>> {
+    std::fs::read(path).map_err(|error| io::Error::other(format!("{}: {error}", path.display())))
+}
+
+fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Format) -> io::Result<()> {
+    let words: Vec<_> = words.iter().map(|word| word.to_lowercase()).collect();
+    let mut rows: Vec<_> =
+        registry.crawlers().filter(|crawler| words.iter().all(|word| mentions(crawler, word))).collect();
+    rows.sort_by_key(|crawler| crawler.name().to_lowercase());
+    if format == Format::Json {
+        for crawler in rows {
+            line_of_json(out, &Row::from(crawler))?;
+        }
+        return Ok(());
+    }
+    let names = rows.iter().map(|crawler| crawler.name().len()).max().unwrap_or(0);
+    for crawler in rows.iter().copied() {
+        let Row { tokens, robots, star, .. } = Row::from(crawler);
+        let control = if crawler.is_control() { "; a control token, never sent" } else { "" };
+        let (name, operator, category) = (crawler.name(), crawler.operator(), crawler.category().as_str());
+        write!(out, "{name:names$}  {category:14}  robots {:8} * {:8}", robots.as_str(), star.as_str())?;
+        writeln!(out, " {operator}; obeys {}{control}", tokens.join(", then "))?;
+    }
+    writeln!(out, "{} of {} crawlers", rows.len(), registry.crawlers().len())
+}
+
+fn mentions(crawler: &Crawler, word: &str) -> bool {
+    let tokens = crawler.tokens().iter().map(ToString::to_string);
+    let texts = [crawler.name(), crawler.operator(), crawler.category().as_str()];
+    texts.into_iter().map(str::to_lowercase).chain(tokens).any(|text| text.contains(word))
+}
+
+fn identify(out: &mut impl Write, recognizer: &Recognizer, headers: &[String], format: Format) -> io::Result<()> {
+    let policy = Policy::default();
+    let mut one = |header: &[u8]| -> io::Result<()> {
+        let agent = recognizer.identify(header);
+        let header = String::from_utf8_lossy(header);
+        Identified::new(&header, &agent, policy.holds_to_star(&agent)).write(out, format)
+    };
+    for header in headers.iter().filter(|header| *header != "-") {
+        one(header.as_bytes())?;
+    }
+    if headers.iter().any(|header| header == "-") {
+        let mut input = io::stdin().lock();
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            if io::Read::take(&mut input, MAX_LINE).read_until(b'\n', &mut line)? == 0 {
+                break;
+            }
+            one(line.strip_suffix(b"\n").unwrap_or(&line))?;
+        }
+    }
+    Ok(())
+}
+
+impl<'a> From<&'a Crawler> for Row<'a> {
+    fn from(crawler: &'a Crawler) -> Self {
+        Self {
+            name: crawler.name(),
+            tokens: crawler.tokens().iter().map(ToString::to_string).collect(),
+            operator: crawler.operator(),
+            category: crawler.category(),
+            robots: crawler.obeys_robots(),
+            star: crawler.obeys_star(),
+            control: crawler.is_control(),
+            checked: crawler.is_checked(),
+            source: crawler.source(),
+        }
+    }
+}
+
+impl<'a> Identified<'a> {
+    fn new(header: &'a str, agent: &'a Agent, held_to_star: bool) -> Self {
+        Self {
+            header,
+            class: agent.class(),
+            crawler: agent.crawler(),
+            category: agent.category(),
+            tokens: agent.tokens().iter().map(ToString::to_string).collect(),
+            held_to_star,
+        }
+    }
+
+    fn write(&self, out: &mut impl Write, format: Format) -> io::Result<()> {
+        if format == Format::Json {
+            return line_of_json(out, self);
+        }
+        writeln!(out, "{}", printable(self.header))?;
+        write!(out, "  {}", self.class)?;
+        if let Some(crawler) = self.crawler {
+            write!(out, " {}", printable(crawler))?;
+        }
+        if let Some(category) = self.category {
+            write!(out, ", {category}")?;
+        }
+        if !self.tokens.is_empty() {
+            write!(out, "; obeys {}", printable(&self.tokens.join(", then ")))?;
+        }
+        writeln!(out, "; {}", if self.held_to_star { "is held to *" } else { "is not held to *" })
+    }
+}
+
+fn line_of_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, value)?;
+    out.write_all(b"\n")
+}
+
+/// A header may hold what speaks to a terminal.
+fn printable(text: &str) -> String {
+    text.chars().map(|char| if char.is_control() { char::REPLACEMENT_CHARACTER } else { char }).collect()
+}

@@ -1,0 +1,80 @@
+//! `robotsd agents`, and a registry of one's own.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use super::process::{FIREFOX, GPTBOT, Running, folder, robotsd, run};
+
+fn out(arguments: &[&str]) -> String {
+    let output = run(robotsd().arg("agents").args(arguments));
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn crawlers_are_listed_and_searched() {
+    let text = out(&["openai", "TRAINING"]);
+    assert!(text.starts_with("GPTBot") && text.contains("OpenAI; obeys gptbot\n1 of "), "{text}");
+    let rows: Vec<Value> = out(&["--format", "json"]).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(rows.len() > 190, "{}", rows.len());
+    let image = rows.iter().find(|row| row["name"] == "Googlebot-Image").unwrap();
+    assert_eq!(image["tokens"], serde_json::json!(["googlebot-image", "googlebot"]));
+    assert!(rows.iter().any(|row| row["name"] == "Google-Extended" && row["control"] == true));
+}
+
+#[test]
+fn headers_are_identified_from_arguments_and_from_standard_input() {
+    let text = out(&["--identify", GPTBOT, FIREFOX]);
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines[1], "  registered GPTBot, ai-training; obeys gptbot; is held to *");
+    assert_eq!(lines[3], "  browser; is not held to *");
+    let folder = folder(&[("robots.txt", "User-agent: House Thing\nDisallow: /\n")]);
+    let robots = folder.path().join("robots.txt").display().to_string();
+    let mut child = robotsd()
+        .args(["agents", "--identify", "-", "--format", "json", "--robots", &robots])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"House Thing/2\n\n\xff\x1b[1m GPTBot").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let answers: Vec<Value> =
+        String::from_utf8(output.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(answers[0]["tokens"][0], "house thing");
+    assert_eq!(answers[1]["class"], "empty");
+    assert_eq!((&answers[2]["crawler"], &answers[2]["held_to_star"]), (&"GPTBot".into(), &true.into()));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_registry_of_ones_own_is_read_at_start_and_on_a_hangup() {
+    let config = "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n\
+                  [agents]\nregistry_extra = \"crawlers.toml\"\n";
+    let row = "[[crawler]]\nname = \"HouseBot\"\ncategory = \"monitoring\"\n";
+    let folder = folder(&[
+        ("robotsd.toml", config),
+        ("robots.txt", "User-agent: *\nDisallow: /private/\n"),
+        ("crawlers.toml", &format!("{row}colour = \"red\"\n")),
+    ]);
+    let path = folder.path().join("robotsd.toml");
+    let output = run(robotsd().args(["serve", "--config"]).arg(&path));
+    assert_eq!(output.status.code(), Some(2));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("crawlers.toml:4: ") && error.contains("colour"), "{error}");
+    std::fs::write(folder.path().join("crawlers.toml"), "# none yet\n").unwrap();
+    let running = Running::start(folder.path());
+    let status = || running.get("/private/x", "HouseBot/1.0 (+https://house.test/bot)").status;
+    assert_eq!(status(), 403);
+    std::fs::write(folder.path().join("crawlers.toml"), row).unwrap();
+    running.signal("HUP");
+    running.wait_for_event("registry", |_| true);
+    assert_eq!(status(), 404);
+    std::fs::write(folder.path().join("crawlers.toml"), "[[crawler]]\n").unwrap();
+    running.signal("HUP");
+    let rejected = running.wait_for_event("registry-rejected", |_| true);
+    let message = rejected["message"].as_str().unwrap();
+    assert!(message.contains("crawlers.toml:1: ") && message.ends_with("the one before stays in force"), "{message}");
+    assert_eq!(status(), 404);
+}
