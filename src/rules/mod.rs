@@ -20,11 +20,13 @@
 //! ```
 
 mod document;
+mod index;
 mod line;
 mod path;
 mod pattern;
 mod reading;
 mod rule_set;
+mod text;
 mod token;
 
 pub use self::document::{Group, Name, Note, NoteKind, RobotsTxt, Rule, Sitemap};

@@ -2,18 +2,15 @@
 
 use std::fmt;
 
-use memchr::memmem;
-
-use super::path::{escaped, push_escape, standard};
 use super::reading::Reading;
+use super::text;
 
 /// The path pattern of a rule in the form that is compared (RFC 9309, sections 2.2.2 and 2.2.3).
 ///
 /// Anchored at the start of the path; `*` is any run of octets, `/` included; a last `$` is the end of the path.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PathPattern {
-    segments: Vec<Box<[u8]>>,
-    anchored: bool,
+    text: Box<[u8]>,
     priority: usize,
 }
 
@@ -21,17 +18,9 @@ impl PathPattern {
     /// The pattern of an allow or disallow line, as written.
     #[must_use]
     pub fn new(written: &[u8], reading: Reading) -> Self {
-        let priority = priority(written);
-        let written = match reading {
-            Reading::Legacy if !matches!(written, [] | [b'/' | b'*', ..]) => &[b"/", written].concat(),
-            _ => written,
-        };
-        let (written, anchored) = match written {
-            [body @ .., b'$'] => (body, true),
-            _ => (written, false),
-        };
-        let segments = written.split(|byte| *byte == b'*').map(|segment| octets(segment, reading).into()).collect();
-        Self { segments, anchored, priority }
+        let mut text = Vec::with_capacity(written.len());
+        text::write(&mut text, written, reading);
+        Self { text: text.into(), priority: priority(written) }
     }
 
     /// What decides between patterns that match: the length of the pattern as written, in octets.
@@ -43,63 +32,30 @@ impl PathPattern {
     /// Whether a path, in the form the reading wants, matches. An empty pattern matches every path.
     #[must_use]
     pub fn matches(&self, path: &[u8]) -> bool {
-        let Some((first, rest)) = self.segments.split_first() else { return true };
-        let Some(mut left) = path.strip_prefix(&**first) else { return false };
-        let Some((last, between)) = rest.split_last() else { return !self.anchored || left.is_empty() };
-        // Each segment takes the first place it fits: what is left for the next is then as long as it can be.
-        for segment in between {
-            let Some(at) = memmem::find(left, segment) else { return false };
-            left = &left[at + segment.len()..];
-        }
-        if self.anchored { left.ends_with(last) } else { memmem::find(left, last).is_some() }
-    }
-
-    /// The pattern tried in place of an allow rule that ends in `/index.htm` and does not match: the directory alone.
-    /// A leniency of the reference parser, read by every reading.
-    pub(super) fn directory_of_index(written: &[u8], reading: Reading) -> Option<Self> {
-        let slash = memchr::memrchr(b'/', written)?;
-        written[slash..].starts_with(b"/index.htm").then(|| Self::new(&[&written[..=slash], b"$"].concat(), reading))
+        text::matches(&self.text, path)
     }
 }
 
 impl fmt::Debug for PathPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let segments: Vec<_> = self.segments.iter().map(|segment| String::from_utf8_lossy(segment)).collect();
-        write!(f, "PathPattern({:?}{})", segments.join("*"), if self.anchored { "$" } else { "" })
-    }
-}
-
-/// The octets of a literal part as they are compared.
-fn octets(segment: &[u8], reading: Reading) -> Vec<u8> {
-    match reading {
-        Reading::Reference => {
-            let mut out = Vec::with_capacity(segment.len());
-            let mut at = 0;
-            while at < segment.len() {
-                match escaped(&segment[at..]) {
-                    Some(octet) => {
-                        push_escape(&mut out, octet);
-                        at += 3;
-                    }
-                    None if segment[at] >= 0x80 => {
-                        push_escape(&mut out, segment[at]);
-                        at += 1;
-                    }
-                    None => {
-                        out.push(segment[at]);
-                        at += 1;
-                    }
-                }
-            }
-            out
-        }
-        Reading::Standard | Reading::Legacy => standard(segment).into_owned(),
+        let (prefix, rest) = text::split_prefix(&self.text);
+        let literals = std::iter::once(prefix).chain(text::literals(rest));
+        let literals: Vec<_> = literals.map(String::from_utf8_lossy).collect();
+        let end = if text::is_anchored(&self.text) { "$" } else { "" };
+        write!(f, "PathPattern({:?}{end})", literals.join("*"))
     }
 }
 
 /// The length of the pattern once octets ≥ 0x80 are escaped, as the reference parser counts it.
-fn priority(written: &[u8]) -> usize {
+pub(super) fn priority(written: &[u8]) -> usize {
     written.iter().map(|byte| if *byte >= 0x80 { 3 } else { 1 }).sum()
+}
+
+/// The pattern tried in place of an allow rule that ends in `/index.htm` and does not match: the directory alone.
+/// A leniency of the reference parser, read by every reading.
+pub(super) fn directory_of_index(written: &[u8]) -> Option<Vec<u8>> {
+    let slash = memchr::memrchr(b'/', written)?;
+    written[slash..].starts_with(b"/index.htm").then(|| [&written[..=slash], b"$"].concat())
 }
 
 #[cfg(test)]

@@ -1,13 +1,12 @@
 //! A document as one reading understands it, ready to be asked.
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt;
 
 use super::Access;
 use super::document::{Group, Name, RobotsTxt, Rule};
+use super::index::{Decider, Index, MAX_READ};
 use super::path::{PathForm, RequestPath};
-use super::pattern::PathPattern;
 use super::reading::{Reading, STANDARD_LIMIT};
 use super::token::ProductToken;
 
@@ -15,23 +14,17 @@ use super::token::ProductToken;
 pub struct RuleSet {
     document: RobotsTxt,
     reading: Reading,
-    sections: Vec<Section>,
-    named: HashMap<ProductToken, usize>,
-    star: Option<usize>,
+    index: Index,
+    named: HashMap<ProductToken, Section>,
+    star: Option<Section>,
 }
 
-/// The merged groups of one token (or of `*`), the rule that wins first.
+/// The groups of one token (or of `*`) that apply together.
+#[derive(Clone, Copy)]
 struct Section {
+    /// Its number in the index.
+    number: usize,
     first_group: usize,
-    rules: Vec<Candidate>,
-    /// The line that counts as deciding where nothing but empty patterns "match".
-    empty: Option<usize>,
-}
-
-struct Candidate {
-    pattern: PathPattern,
-    access: Access,
-    rule: usize,
 }
 
 /// Whether the groups for `*` apply where no token is named.
@@ -47,7 +40,7 @@ pub enum Fallback {
 #[derive(Clone, Copy)]
 pub struct Selection<'r> {
     rules: &'r RuleSet,
-    section: Option<&'r Section>,
+    section: Option<Section>,
     star: bool,
 }
 
@@ -67,19 +60,26 @@ impl RuleSet {
         reading: Reading,
         stands_for: impl FnMut(Name<'_>) -> Vec<ProductToken>,
     ) -> Self {
-        let (named, star) = groups_by_token(&document, reading, stands_for);
+        let limit = match reading {
+            Reading::Reference => MAX_READ,
+            Reading::Standard | Reading::Legacy => STANDARD_LIMIT,
+        };
+        let (named, star) = groups_by_token(&document, reading, limit, stands_for);
         // Tokens named in the same groups share a section.
-        let mut sections = Vec::new();
+        let mut sets = Vec::new();
         let mut known: HashMap<Vec<usize>, usize> = HashMap::new();
         let mut section_of = |groups: Vec<usize>| {
-            *known.entry(groups).or_insert_with_key(|groups| {
-                sections.push(Section::compile(&document, reading, groups));
-                sections.len() - 1
-            })
+            let first_group = groups[0];
+            let number = *known.entry(groups).or_insert_with_key(|groups| {
+                sets.push(groups.clone());
+                sets.len() - 1
+            });
+            Section { number, first_group }
         };
         let named = named.into_iter().map(|(token, groups)| (token, section_of(groups))).collect();
         let star = (!star.is_empty()).then(|| section_of(star));
-        Self { document, reading, sections, named, star }
+        let index = Index::new(&document, reading, limit, &sets);
+        Self { document, reading, index, named, star }
     }
 
     /// The document this was compiled from.
@@ -92,6 +92,14 @@ impl RuleSet {
     #[must_use]
     pub const fn reading(&self) -> Reading {
         self.reading
+    }
+
+    /// How many octets of memory the compiled form takes, besides the document's.
+    #[must_use]
+    pub fn memory(&self) -> usize {
+        let entry = size_of::<(ProductToken, Section)>() + 1;
+        let tokens: usize = self.named.keys().map(|token| token.as_bytes().len() + 2 * size_of::<usize>()).sum();
+        self.index.memory() + self.named.capacity() * entry + tokens
     }
 
     /// Whether a group names this token.
@@ -111,7 +119,7 @@ impl RuleSet {
             Fallback::Star => self.star,
             Fallback::Nothing => None,
         };
-        let section = named.or(star).map(|index| &self.sections[index]);
+        let section = named.or(star);
         Selection { rules: self, section, star: named.is_none() && section.is_some() }
     }
 }
@@ -122,41 +130,6 @@ impl fmt::Debug for RuleSet {
             .field("document", &self.document)
             .field("reading", &self.reading)
             .finish_non_exhaustive()
-    }
-}
-
-impl Section {
-    fn compile(document: &RobotsTxt, reading: Reading, groups: &[usize]) -> Self {
-        let mut candidates = Vec::new();
-        let mut empty: Option<(Access, usize)> = None;
-        for rule in groups.iter().flat_map(|group| document.group(*group).rules()).filter(|rule| counts(*rule, reading))
-        {
-            let candidate = |pattern| Candidate { pattern, access: rule.access(), rule: rule.index() };
-            if rule.pattern().is_empty() {
-                // An empty value never decides, but it is the matching line: an allow's before a disallow's.
-                let better = match empty {
-                    None => true,
-                    Some((access, _)) => access == Access::Disallow && rule.access() == Access::Allow,
-                };
-                if better {
-                    empty = Some((rule.access(), rule.index()));
-                }
-                continue;
-            }
-            candidates.push(candidate(PathPattern::new(rule.pattern(), reading)));
-            if rule.access() == Access::Allow {
-                candidates.extend(PathPattern::directory_of_index(rule.pattern(), reading).map(candidate));
-            }
-        }
-        // Longest pattern, then allow before disallow, then the first line.
-        candidates.sort_by_key(|candidate| {
-            (Reverse(candidate.pattern.priority()), candidate.access == Access::Disallow, candidate.rule)
-        });
-        Self { first_group: groups[0], rules: candidates, empty: empty.map(|(_, rule)| rule) }
-    }
-
-    fn decide(&self, path: &[u8]) -> Option<&Candidate> {
-        self.rules.iter().find(|candidate| candidate.pattern.matches(path))
     }
 }
 
@@ -192,14 +165,15 @@ impl<'r> Selection<'r> {
     fn judge(self, form: PathForm, path: &[u8]) -> Verdict<'r> {
         let allow = Verdict { rules: self.rules, group: None, rule: None, access: Access::Allow, form };
         let Some(section) = self.section else { return allow };
-        match section.decide(path) {
-            Some(candidate) => Verdict {
-                group: Some(self.rules.document.rule(candidate.rule).group().index()),
-                rule: Some(candidate.rule),
-                access: candidate.access,
-                ..allow
-            },
-            None => Verdict { group: Some(section.first_group), rule: section.empty, ..allow },
+        let first = Verdict { group: Some(section.first_group), ..allow };
+        match self.rules.index.decide(section.number, path) {
+            Some(Decider { rule, is_empty: true, .. }) => Verdict { rule: Some(rule as usize), ..first },
+            Some(Decider { rule, access, .. }) => {
+                let rule = rule as usize;
+                let group = self.rules.document.rule(rule).group().index();
+                Verdict { group: Some(group), rule: Some(rule), access, ..allow }
+            }
+            None => first,
         }
     }
 }
@@ -255,15 +229,18 @@ impl fmt::Debug for Verdict<'_> {
 }
 
 /// The groups of every token the file names, and those of `*`, each in the order of the file.
+///
+/// A name that reaches past the limit would be read in half, so it is dropped (RFC 9309, section 2.5, asks for 500 KiB).
 fn groups_by_token(
     document: &RobotsTxt,
     reading: Reading,
+    limit: usize,
     mut stands_for: impl FnMut(Name<'_>) -> Vec<ProductToken>,
 ) -> (HashMap<ProductToken, Vec<usize>>, Vec<usize>) {
     let mut named: HashMap<ProductToken, Vec<usize>> = HashMap::new();
     let mut star = Vec::new();
     for group in document.groups() {
-        for name in group.names().filter(|name| within_limit(name.range().end, reading)) {
+        for name in group.names().filter(|name| name.range().end <= limit) {
             if name.is_star() {
                 push_once(&mut star, group.index());
                 continue;
@@ -289,13 +266,4 @@ fn push_once(groups: &mut Vec<usize>, group: usize) {
     if groups.last() != Some(&group) {
         groups.push(group);
     }
-}
-
-fn counts(rule: Rule<'_>, reading: Reading) -> bool {
-    within_limit(rule.range().end, reading)
-}
-
-/// RFC 9309, section 2.5, asks for 500 KiB; a line that reaches past it would be read in half, so it is dropped.
-fn within_limit(end: usize, reading: Reading) -> bool {
-    reading == Reading::Reference || end <= STANDARD_LIMIT
 }

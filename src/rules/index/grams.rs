@@ -1,0 +1,183 @@
+//! Many wildcards at once: only those are tried of which some three octets stand in the path.
+//!
+//! Each pattern is filed under one gram of three octets that follow each other in a literal of it: the one that the
+//! fewest other patterns have, and among those the one that is rarest in paths. One pass over the path looks up each of
+//! its grams. Patterns without three such octets are filed under their rarest single one.
+//!
+//! A pattern is tried at most twice in a verdict whatever the path is: a gram that was tried is remembered, and a path
+//! that holds too many different ones gets the plain list of all wildcards instead.
+
+use std::ops::Range;
+
+use super::candidates::Rank;
+use super::patterns::{Patterns, Remainder, Run, Wildcard};
+use crate::rules::text::{literals, rarity};
+
+/// Different grams of a path that are remembered before all wildcards are tried in their order.
+const REMEMBERED: usize = 32;
+
+/// Wildcards filed by gram.
+#[derive(Debug)]
+pub(super) struct Grams {
+    /// One bit for each of the grams' hashes: most grams of a path end here.
+    filter: Box<[u64]>,
+    filter_shift: u32,
+    /// Where in `filed` each hash starts, and the end.
+    starts: Box<[u32]>,
+    shift: u32,
+    filed: Box<[Filed]>,
+    /// By single octet.
+    singles: Box<[(u8, Run)]>,
+    single: Box<[Wildcard]>,
+    /// Every wildcard, best first.
+    all: Box<[Wildcard]>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Filed {
+    gram: u32,
+    wildcard: Wildcard,
+}
+
+impl Grams {
+    /// Files the wildcards, which are in the order of their ranks.
+    pub(super) fn new(wildcards: Vec<Wildcard>, patterns: &Patterns) -> Self {
+        let usage = Usage::count(&wildcards, patterns);
+        let (mut filed, mut single) = (Vec::new(), Vec::new());
+        for wildcard in &wildcards {
+            match usage.rarest(patterns.behind_prefix(wildcard.pattern)) {
+                Place::Gram(gram) => filed.push(Filed { gram, wildcard: *wildcard }),
+                Place::Octet(octet) => single.push((octet, *wildcard)),
+            }
+        }
+        let bits = (2 * filed.len()).next_power_of_two().trailing_zeros().max(1);
+        let (shift, filter_shift) = (32 - bits, 32 - bits - 4);
+        // Sorting keeps the order of the ranks within a hash and within an octet.
+        filed.sort_by_key(|filed| hash(filed.gram) >> shift);
+        single.sort_by_key(|(octet, _)| *octet);
+        let mut filter = vec![0u64; (1usize << (bits + 4)).div_ceil(64)];
+        let mut starts = vec![0u32; (1 << bits) + 1];
+        for Filed { gram, .. } in &filed {
+            let bit = hash(*gram) >> filter_shift;
+            filter[bit as usize / 64] |= 1 << (bit % 64);
+            starts[(hash(*gram) >> shift) as usize + 1] += 1;
+        }
+        for at in 1..starts.len() {
+            starts[at] += starts[at - 1];
+        }
+        let mut singles = Vec::new();
+        let mut start = 0;
+        for octets in single.chunk_by(|(one, _), (other, _)| one == other) {
+            singles.push((octets[0].0, Run::of(start..start + octets.len())));
+            start += octets.len();
+        }
+        Self {
+            filter: filter.into(),
+            filter_shift,
+            starts: starts.into(),
+            shift,
+            filed: filed.into(),
+            singles: singles.into(),
+            single: single.into_iter().map(|(_, wildcard)| wildcard).collect(),
+            all: wildcards.into(),
+        }
+    }
+
+    /// The best rank among `best` and those of the wildcards that match the path.
+    pub(super) fn best(&self, patterns: &Patterns, path: &mut Remainder<'_>, mut best: Rank) -> Rank {
+        for (octet, run) in &self.singles {
+            let wildcards = &self.single[run.range()];
+            if wildcards[0].rank < best && memchr::memchr(*octet, path.path()).is_some() {
+                best = patterns.best(wildcards, path, best);
+            }
+        }
+        let mut tried = [0; REMEMBERED];
+        let mut count = 0;
+        for gram in grams(path.path()) {
+            if !self.may_hold(gram) {
+                continue;
+            }
+            let filed = &self.filed[self.bucket(gram)];
+            let of_gram = || filed.iter().filter(|filed| filed.gram == gram).map(|filed| &filed.wildcard);
+            if of_gram().next().is_none_or(|first| first.rank >= best) || tried[..count].contains(&gram) {
+                continue;
+            }
+            if count == REMEMBERED {
+                return patterns.best(&self.all, path, best);
+            }
+            tried[count] = gram;
+            count += 1;
+            best = patterns.best(of_gram(), path, best);
+        }
+        best
+    }
+
+    fn may_hold(&self, gram: u32) -> bool {
+        let bit = hash(gram) >> self.filter_shift;
+        self.filter[bit as usize / 64] & (1 << (bit % 64)) != 0
+    }
+
+    fn bucket(&self, gram: u32) -> Range<usize> {
+        let at = (hash(gram) >> self.shift) as usize;
+        self.starts[at] as usize..self.starts[at + 1] as usize
+    }
+
+    /// Octets of memory in use.
+    pub(super) fn memory(&self) -> usize {
+        size_of::<Self>()
+            + size_of_val(&*self.filter)
+            + size_of_val(&*self.starts)
+            + size_of_val(&*self.filed)
+            + size_of_val(&*self.singles)
+            + size_of_val(&*self.single)
+            + size_of_val(&*self.all)
+    }
+}
+
+/// Where a pattern is filed.
+enum Place {
+    Gram(u32),
+    Octet(u8),
+}
+
+/// How many literals have a gram, by hash: a collision makes a choice worse, never wrong.
+struct Usage {
+    counts: Vec<u16>,
+    shift: u32,
+}
+
+impl Usage {
+    fn count(wildcards: &[Wildcard], patterns: &Patterns) -> Self {
+        let each = || wildcards.iter().flat_map(|wildcard| literals(patterns.behind_prefix(wildcard.pattern)));
+        let octets: usize = each().map(<[u8]>::len).sum();
+        let bits = octets.next_power_of_two().trailing_zeros().clamp(8, 16);
+        let mut usage = Self { counts: vec![0; 1 << bits], shift: 32 - bits };
+        for gram in each().flat_map(grams) {
+            let count = &mut usage.counts[(hash(gram) >> usage.shift) as usize];
+            *count = count.saturating_add(1);
+        }
+        usage
+    }
+
+    /// The gram that is used least, the one rarest in paths of those; else the rarest octet.
+    fn rarest(&self, behind_prefix: &[u8]) -> Place {
+        let gram = literals(behind_prefix).flat_map(grams).min_by_key(|gram| {
+            let [a, b, c, _] = gram.to_le_bytes();
+            let rarity = [a, b, c].map(|octet| u16::from(rarity(octet))).iter().sum::<u16>();
+            (self.counts[(hash(*gram) >> self.shift) as usize], u16::MAX - rarity)
+        });
+        let octet = || literals(behind_prefix).flatten().copied().max_by_key(|octet| rarity(*octet));
+        // A wildcard that nothing follows is no wildcard, so there is an octet.
+        gram.map_or_else(|| Place::Octet(octet().unwrap_or_default()), Place::Gram)
+    }
+}
+
+/// Every three octets that follow each other.
+fn grams(octets: &[u8]) -> impl Iterator<Item = u32> {
+    octets.windows(3).map(|gram| u32::from_le_bytes([gram[0], gram[1], gram[2], 0]))
+}
+
+/// The upper bits are well mixed (Fibonacci hashing).
+const fn hash(gram: u32) -> u32 {
+    gram.wrapping_mul(0x9E37_79B1)
+}

@@ -1,0 +1,101 @@
+//! From a path to the candidate that wins: built once for a file, asked at every request.
+//!
+//! Every rule of the file has a place in one order of precedence ([`candidates`]), so every part below answers with a
+//! rank, and the lowest rank wins. A set of groups that apply together has one trie ([`trie`]), or one a group where
+//! merging them would cost too much ([`sections`]): one walk finds the best literal pattern whatever their number.
+//! Wildcards with the same literal prefix hang on a node of the trie as a short list or, where they are many, are
+//! filed by [`grams`]. Which of them match is judged by the same exact comparison as everywhere
+//! ([`text`](super::text)); all that is done here is not to ask it in vain.
+//!
+//! Automata were tried and rejected: a lazy DFA is filled and emptied by whoever chooses the paths, a dense one takes
+//! seconds and tens of megabytes to build.
+
+mod build;
+mod candidates;
+mod grams;
+mod octets;
+mod patterns;
+mod sections;
+mod trie;
+
+pub(super) use self::candidates::Decider;
+
+use self::candidates::NO_RANK;
+use self::grams::Grams;
+use self::patterns::{Patterns, Remainder, Run, Wildcard};
+use self::trie::Tries;
+use super::document::RobotsTxt;
+use super::reading::Reading;
+
+/// Octets of a file that are compiled at most, so that 32 bits hold every index and offset: a text is at most three
+/// times as long as what it was written from, and no more than four copies of its octets are kept.
+pub(super) const MAX_READ: usize = 256 << 20;
+
+/// The compiled rules of a file.
+pub(super) struct Index {
+    /// By rank.
+    deciders: Box<[Decider]>,
+    patterns: Patterns,
+    tries: Tries,
+    lists: Vec<List>,
+    wildcards: Vec<Wildcard>,
+    grams: Vec<Grams>,
+    roots: Box<[Root]>,
+    /// The roots of each set of groups.
+    sections: Box<[Run]>,
+}
+
+/// Where the candidates of some groups begin.
+#[derive(Clone, Copy)]
+struct Root {
+    trie: u32,
+    /// In `grams`, or past its end.
+    grams: u32,
+}
+
+/// Wildcards with the same literal prefix.
+struct List {
+    wildcards: Run,
+    /// The length of the prefix.
+    prefix: u32,
+    /// The nearest list with a shorter prefix.
+    above: u32,
+}
+
+impl Index {
+    /// Compiles the rules that end within the first `limit` octets, for each of the sets of groups.
+    pub(super) fn new(document: &RobotsTxt, reading: Reading, limit: usize, sets: &[Vec<usize>]) -> Self {
+        build::index(document, reading, limit.min(MAX_READ), sets)
+    }
+
+    /// What decides about a path for a set of groups.
+    pub(super) fn decide(&self, set: usize, path: &[u8]) -> Option<Decider> {
+        let mut best = NO_RANK;
+        for root in &self.roots[self.sections[set].range()] {
+            let stop = self.tries.walk(root.trie, path);
+            best = best.min(stop.rank);
+            let mut list = stop.list;
+            while let Some(List { wildcards, prefix, above }) = self.lists.get(list as usize) {
+                let mut left = Remainder::new(&path[*prefix as usize..]);
+                best = self.patterns.best_behind_prefix(&self.wildcards[wildcards.range()], &mut left, best);
+                list = *above;
+            }
+            if let Some(grams) = self.grams.get(root.grams as usize) {
+                best = grams.best(&self.patterns, &mut Remainder::new(path), best);
+            }
+        }
+        self.deciders.get(best as usize).copied()
+    }
+
+    /// Octets of memory in use.
+    pub(super) fn memory(&self) -> usize {
+        size_of_val(&*self.deciders)
+            + self.patterns.memory()
+            + self.tries.memory()
+            + self.lists.capacity() * size_of::<List>()
+            + self.wildcards.capacity() * size_of::<Wildcard>()
+            + self.grams.iter().map(Grams::memory).sum::<usize>()
+            + size_of_val(&*self.roots)
+            + size_of_val(&*self.sections)
+    }
+}

@@ -1,0 +1,208 @@
+//! The text of a path pattern in the form that is compared, and the exact matching of it.
+//!
+//! Compared octets are ASCII, because octets ≥ 0x80 are escaped on both sides. So a text is the literal octets of a
+//! pattern with marks between them: [`END`] is a last `$`, any other octet ≥ 0x80 a run of `*`. The low bits of such a
+//! mark say which octet of the literal behind it is seldom in paths, so that a search can start there. A `*` at the
+//! end says nothing and is left out. Equal texts match the same paths.
+
+use memchr::{memchr, memmem};
+
+use super::path::{escaped, push_escape, standard};
+use super::reading::Reading;
+
+/// The mark for the end of the path.
+const END: u8 = 0xFF;
+
+/// The mark for any run of octets, plus the place of a rare octet in the literal that follows.
+const STAR: u8 = 0x80;
+
+/// How many places of the rare octet are looked at before the search is left to one of guaranteed linear cost.
+const FALSE_STARTS: usize = 8;
+
+/// Octets of paths, the usual first; all others are rarer.
+const USUAL: &[u8] = b"/eaitonsrlcdpmu-ghb1f2y0.v3k5498w67x_jzqESATCMP";
+
+/// Appends the text of a pattern as written.
+pub(super) fn write(out: &mut Vec<u8>, written: &[u8], reading: Reading) {
+    if reading == Reading::Legacy && !matches!(written, [] | [b'/' | b'*', ..]) {
+        out.push(b'/');
+    }
+    let (written, anchored) = match written {
+        [body @ .., b'$'] => (body, true),
+        _ => (written, false),
+    };
+    let mut literals = written.split(|byte| *byte == b'*');
+    write_literal(out, literals.next().unwrap_or_default(), reading);
+    for literal in literals.filter(|literal| !literal.is_empty()) {
+        let mark = out.len();
+        out.push(STAR);
+        write_literal(out, literal, reading);
+        let rare = rarest(&out[mark + 1..]);
+        out[mark] |= rare;
+    }
+    if anchored && !written.ends_with(b"*") {
+        out.push(END);
+    }
+}
+
+/// The literal octets at the start, and what follows them.
+pub(super) fn split_prefix(text: &[u8]) -> (&[u8], &[u8]) {
+    text.split_at(text.iter().position(|octet| is_mark(*octet)).unwrap_or(text.len()))
+}
+
+/// The literals behind the wildcards.
+pub(super) fn literals(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|octet| is_mark(*octet)).skip(1).filter(|literal| !literal.is_empty())
+}
+
+/// What follows the literal prefix of a text: nothing, the end of the path, or a wildcard.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tail {
+    Open,
+    End,
+    Wild,
+}
+
+/// The kind of what [`split_prefix`] says follows.
+pub(super) fn tail(rest: &[u8]) -> Tail {
+    match rest {
+        [] => Tail::Open,
+        [END] => Tail::End,
+        _ => Tail::Wild,
+    }
+}
+
+/// Whether the pattern is held to the end of the path.
+pub(super) fn is_anchored(text: &[u8]) -> bool {
+    text.ends_with(&[END])
+}
+
+/// Whether a whole text matches a path.
+pub(super) fn matches(text: &[u8], path: &[u8]) -> bool {
+    let (prefix, rest) = split_prefix(text);
+    path.strip_prefix(prefix).is_some_and(|left| fits(rest, left))
+}
+
+/// Whether the rest of a text behind its prefix matches what is left of a path.
+///
+/// Each literal takes the first place it fits: what is left for the next is then as long as it can be. So the cost is
+/// that of one walk along the path and one along the text.
+pub(super) fn fits(mut rest: &[u8], mut left: &[u8]) -> bool {
+    loop {
+        let [mark, behind @ ..] = rest else { return true };
+        if *mark == END {
+            return left.is_empty();
+        }
+        let (literal, next) = split_prefix(behind);
+        if let [END] = next {
+            return left.ends_with(literal);
+        }
+        let Some(at) = find(left, literal, usize::from(mark ^ STAR)) else { return false };
+        left = &left[at + literal.len()..];
+        rest = next;
+    }
+}
+
+/// The first place of a literal, looked for by its rare octet.
+fn find(path: &[u8], literal: &[u8], rare: usize) -> Option<usize> {
+    let octet = literal[rare];
+    if literal.len() == 1 {
+        return memchr(octet, path);
+    }
+    let mut start = 0;
+    for _ in 0..FALSE_STARTS {
+        start += memchr(octet, path.get(start + rare..)?)?;
+        if path[start..].starts_with(literal) {
+            return Some(start);
+        }
+        start += 1;
+    }
+    memmem::find(&path[start..], literal).map(|at| start + at)
+}
+
+/// How seldom an octet is in paths; more is rarer.
+pub(super) const fn rarity(octet: u8) -> u8 {
+    const RARITY: [u8; 256] = {
+        let mut rarity = [USUAL.len() as u8; 256];
+        let mut at = 0;
+        while at < USUAL.len() {
+            rarity[USUAL[at] as usize] = at as u8;
+            at += 1;
+        }
+        rarity
+    };
+    RARITY[octet as usize]
+}
+
+/// The place of the rarest octet, as far as the mark can tell it apart from [`END`].
+fn rarest(literal: &[u8]) -> u8 {
+    let within = (0u8..END ^ STAR).zip(literal);
+    within.max_by_key(|(at, octet)| (rarity(**octet), u8::MAX - at)).map_or(0, |(at, _)| at)
+}
+
+const fn is_mark(octet: u8) -> bool {
+    octet >= STAR
+}
+
+/// Appends a literal part in the form that is compared.
+fn write_literal(out: &mut Vec<u8>, literal: &[u8], reading: Reading) {
+    match reading {
+        Reading::Reference => {
+            let mut at = 0;
+            while at < literal.len() {
+                match escaped(&literal[at..]) {
+                    Some(octet) => {
+                        push_escape(out, octet);
+                        at += 3;
+                    }
+                    None if literal[at] >= 0x80 => {
+                        push_escape(out, literal[at]);
+                        at += 1;
+                    }
+                    None => {
+                        out.push(literal[at]);
+                        at += 1;
+                    }
+                }
+            }
+        }
+        Reading::Standard | Reading::Legacy => out.extend_from_slice(&standard(literal)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(written: &str) -> Vec<u8> {
+        let mut text = Vec::new();
+        write(&mut text, written.as_bytes(), Reading::Standard);
+        text
+    }
+
+    #[test]
+    fn patterns_that_mean_the_same_have_one_text() {
+        for (one, other) in [("/a*", "/a"), ("/a**", "/a*$"), ("/a**b", "/a*b"), ("*", ""), ("/a*b*", "/a*b*$")] {
+            assert_eq!(text(one), text(other), "{one} {other}");
+        }
+        assert_ne!(text("/a$"), text("/a"));
+        assert_ne!(text("/a*b$"), text("/a*b"));
+        assert_ne!(text("/%2A"), text("/*"));
+    }
+
+    #[test]
+    fn a_literal_is_found_past_many_false_starts() {
+        let path = [&b"/"[..], &b"za".repeat(40), b"zab"].concat();
+        assert!(matches(&text("/*zab"), &path));
+        assert!(matches(&text("/*zab$"), &path));
+        assert!(!matches(&text("/*zabc"), &path));
+        assert!(!matches(&text("/*z*bza"), &path));
+    }
+
+    #[test]
+    fn a_literal_may_be_longer_than_a_mark_can_point_into() {
+        let long = format!("{}?", "a".repeat(300));
+        assert!(matches(&text(&format!("/*{long}")), format!("/x{long}").as_bytes()));
+        assert!(!matches(&text(&format!("/*{long}")), b"/aaa?"));
+    }
+}
