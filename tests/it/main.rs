@@ -8,11 +8,13 @@
 )]
 
 mod shared;
+mod slow;
 
 mod agents;
 mod check;
 #[cfg(feature = "layer")]
 mod pitfalls;
+mod properties;
 mod reference;
 #[cfg(feature = "watch")]
 mod reload;
