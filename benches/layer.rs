@@ -1,0 +1,79 @@
+//! What the layer adds to a request, over a layer that does nothing.
+
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::hint::black_box;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use http::{Request, Response};
+use http_body_util::{Empty, Full};
+use tower::layer::util::Identity;
+use tower::{Layer, Service};
+use tower_robots::layer::RobotsLayer;
+use tower_robots::policy::{Mode, Policy};
+use tower_robots::source::LiveRobots;
+
+const CHROME: &str =
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36";
+const GPTBOT: &str =
+    "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)";
+const FILE: &str = "User-agent: GPTBot\nDisallow: /drafts/\n\nUser-agent: *\nDisallow: /private/\nDisallow: /*?sort=\n";
+
+#[derive(Clone)]
+struct App;
+
+impl Service<Request<Empty<Bytes>>> for App {
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = Ready<Result<Response<Full<Bytes>>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Empty<Bytes>>) -> Self::Future {
+        black_box(&request);
+        ready(Ok(Response::new(Full::default())))
+    }
+}
+
+fn request(path: &str, agent: &str) -> Request<Empty<Bytes>> {
+    let request = Request::get(path).header("host", "example.com").header("user-agent", agent);
+    request.header("accept", "*/*").header("accept-encoding", "gzip, br").body(Empty::new()).expect("a request")
+}
+
+/// Runs a service whose future is ready at the first poll.
+fn run<S: Service<Request<Empty<Bytes>>, Error = Infallible>>(service: &mut S, request: Request<Empty<Bytes>>) {
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(service.poll_ready(&mut context).is_ready());
+    let future = std::pin::pin!(service.call(request));
+    assert!(black_box(future.poll(&mut context)).is_ready());
+}
+
+fn layers(criterion: &mut Criterion) {
+    let policy = Policy::builder().mode(Mode::Refuse).build();
+    let live = LiveRobots::inline(FILE).policy(policy).open().expect("a robots.txt");
+    let mut empty = Identity::new().layer(App);
+    let mut robots = RobotsLayer::new(live).layer(App);
+    let mut group = criterion.benchmark_group("a request through");
+    for (name, path, agent) in [
+        ("browser", "/products/12345/view", CHROME),
+        ("crawler, allowed", "/products/12345/view", GPTBOT),
+        ("crawler, refused", "/drafts/x", GPTBOT),
+        ("robots.txt", "/robots.txt", GPTBOT),
+    ] {
+        let made = request(path, agent);
+        group.bench_function(format!("no layer: {name}"), |bencher| {
+            bencher.iter_batched(|| made.clone(), |request| run(&mut empty, request), BatchSize::SmallInput);
+        });
+        group.bench_function(format!("the layer: {name}"), |bencher| {
+            bencher.iter_batched(|| made.clone(), |request| run(&mut robots, request), BatchSize::SmallInput);
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, layers);
+criterion_main!(benches);
