@@ -133,8 +133,13 @@ impl<'a> Line<'a> {
         let content = self.content();
         let text = &self.file[content.clone()];
         if text.is_empty() {
-            let comment = self.bytes().iter().any(|byte| !is_space(*byte));
-            return if comment { LineKind::Comment } else { LineKind::Blank };
+            let raw = &self.file[trim(self.file, self.range())];
+            return match raw.first() {
+                None => LineKind::Blank,
+                Some(b'#') => LineKind::Comment,
+                // A NUL in front of everything else.
+                Some(_) => LineKind::Malformed,
+            };
         }
         match split(text) {
             Some(Separator { at, colon }) => {
@@ -337,5 +342,6 @@ mod tests {
     fn blank_and_comment_lines_are_told_apart() {
         assert_eq!(Lines::new(b" \t").next().map(|line| line.kind()), Some(LineKind::Blank));
         assert_eq!(Lines::new(b" # x").next().map(|line| line.kind()), Some(LineKind::Comment));
+        assert_eq!(Lines::new(b" \0# x").next().map(|line| line.kind()), Some(LineKind::Malformed));
     }
 }

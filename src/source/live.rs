@@ -17,6 +17,9 @@ use crate::agent::Registry;
 use crate::policy::Policy;
 use crate::rules::{Reading, RobotsTxt};
 
+/// How long a file must be left alone after a modification that was not followed by a close.
+pub(super) const QUIET: Duration = Duration::from_millis(400);
+
 /// One site's robots.txt, live: read, checked and compiled, and replaced while requests flow.
 ///
 /// Cheap to clone; clones share everything. Dropping the last one stops the watching.
@@ -39,7 +42,9 @@ pub(super) struct Shared {
     source: Source,
     origin: Arc<str>,
     settings: Settings,
-    /// Held while a version is made and published, so that versions follow one another.
+    /// Held while a version is made and published, so that versions follow one another, and while listeners are told.
+    making: Mutex<Making>,
+    /// Held for a moment only: whoever asks for the status waits for no reload.
     history: Mutex<History>,
     #[cfg(feature = "watch")]
     watch: std::sync::OnceLock<super::watch::Watch>,
@@ -52,6 +57,12 @@ pub(super) enum Source {
     File(PathBuf),
 }
 
+/// What a source holds.
+pub(super) struct Loaded {
+    bytes: Arc<[u8]>,
+    modified: Option<SystemTime>,
+}
+
 type Listener = Box<dyn Fn(&Reload, &Snapshot) + Send + Sync>;
 
 struct Settings {
@@ -61,8 +72,12 @@ struct Settings {
     listeners: Vec<Listener>,
 }
 
-struct History {
+/// What a version is made with.
+struct Making {
     registry: Arc<Registry>,
+}
+
+struct History {
     last: Reload,
     since: SystemTime,
 }
@@ -128,31 +143,30 @@ impl LiveRobots {
         let (reloading, slot) = Reloading::new();
         let job = {
             let (shared, slot) = (self.shared.clone(), slot.clone());
-            move || slot.fill(shared.reload(Cause::Request))
+            move || slot.fill(shared.reload_on_request())
         };
         if std::thread::Builder::new().name("robots-reload".into()).spawn(job).is_err() {
             // The system gives no thread: whoever asked has to wait for the file.
-            slot.fill(self.shared.reload(Cause::Request));
+            slot.fill(self.shared.reload_on_request());
         }
         reloading
     }
 
     /// Replaces the policy; the rules stay as they are.
     pub fn set_policy(&self, policy: Policy) {
-        let _history = self.shared.history();
-        let current = self.snapshot();
-        let next = Snapshot::new(current.content().cloned(), policy.into(), current.max_age(), current.when_missing());
-        self.shared.current.store(Arc::new(next));
+        let policy = Arc::new(policy);
+        self.shared.change(|current| current.with_policy(policy.clone()));
     }
 
-    /// Replaces the registry: the version that is live is compiled again for it, and later ones will be.
+    /// Replaces the registry: the version that is live is compiled again for it, and later ones will be. Not to be
+    /// called from a listener of reloads: it waits for them.
     pub fn set_registry(&self, registry: Arc<Registry>) {
-        let mut history = self.shared.history();
-        history.registry = registry;
+        let mut making = self.shared.making();
+        making.registry = registry;
         if let Some(content) = self.snapshot().content() {
             let modified = content.modified().map(|(modified, _)| modified);
             let robots = content.robots().clone();
-            self.shared.publish(Content::new(robots, modified, self.shared.settings.reading, &history.registry));
+            self.shared.publish(Content::new(robots, modified, self.shared.settings.reading, &making.registry));
         }
     }
 
@@ -242,16 +256,15 @@ impl LiveBuilder {
             Source::Inline(_) => "inline".into(),
             Source::File(path) => path.to_string_lossy().into(),
         };
-        let read =
-            source.load(&origin).and_then(|(bytes, modified)| settings.accept(bytes, modified, &origin, &registry));
+        let read = source.load(&origin).and_then(|loaded| settings.accept(loaded, &origin, &registry));
         let (content, outcome) = match read {
-            Ok(content) => (Some(Arc::new(content)), None),
+            Ok(content) => {
+                let outcome = Outcome::Published { hash: content.hash() };
+                (Some(Arc::new(content)), outcome)
+            }
             Err(rejection) if settings.when_missing == WhenMissing::Fail => return Err(rejection),
-            Err(rejection) => (None, Some(Outcome::Kept(rejection, None))),
+            Err(rejection) => (None, Outcome::Kept { rejection, live: None }),
         };
-        let outcome = outcome.or(content.as_ref().map(|content| Outcome::Published(content.hash())));
-        // One of the two was set above: content, or the rejection in its place.
-        let outcome = outcome.unwrap_or(Outcome::Kept(Rejection::new(RejectionKind::Missing, &origin), None));
         let last = Reload { cause: Cause::Start, origin: origin.clone(), outcome };
         let snapshot = Snapshot::new(content, policy.into(), settings.max_age, settings.when_missing);
         settings.tell(&last, &snapshot);
@@ -260,7 +273,8 @@ impl LiveBuilder {
             source,
             origin,
             settings,
-            history: Mutex::new(History { registry, last, since: SystemTime::now() }),
+            making: Mutex::new(Making { registry }),
+            history: Mutex::new(History { last, since: SystemTime::now() }),
             #[cfg(feature = "watch")]
             watch: std::sync::OnceLock::new(),
         });
@@ -286,34 +300,32 @@ impl fmt::Debug for LiveBuilder {
 }
 
 impl Source {
-    fn load(&self, origin: &Arc<str>) -> Result<(Arc<[u8]>, Option<SystemTime>), Rejection> {
+    fn load(&self, origin: &Arc<str>) -> Result<Loaded, Rejection> {
         match self {
-            Self::Inline(text) => Ok((text.clone(), None)),
-            Self::File(path) => file::read(path, origin).map(|read| (read.bytes.into(), read.modified)),
+            Self::Inline(text) => Ok(Loaded { bytes: text.clone(), modified: None }),
+            Self::File(path) => {
+                file::read(path, origin).map(|read| Loaded { bytes: read.bytes.into(), modified: read.modified })
+            }
         }
     }
 }
 
 impl Settings {
-    fn accept(
-        &self,
-        bytes: Arc<[u8]>,
-        modified: Option<SystemTime>,
-        origin: &Arc<str>,
-        registry: &Arc<Registry>,
-    ) -> Result<Content, Rejection> {
-        let robots = RobotsTxt::parse(bytes);
+    fn accept(&self, loaded: Loaded, origin: &Arc<str>, registry: &Arc<Registry>) -> Result<Content, Rejection> {
+        let robots = RobotsTxt::parse(loaded.bytes);
         match Rejection::of(&robots, origin) {
             Some(rejection) => Err(rejection),
-            None => Ok(Content::new(robots, modified, self.reading, registry)),
+            None => Ok(Content::new(robots, loaded.modified, self.reading, registry)),
         }
     }
 
     fn tell(&self, reload: &Reload, snapshot: &Snapshot) {
         #[cfg(feature = "tracing")]
         match &reload.outcome {
-            Outcome::Kept(..) => tracing::warn!(cause = reload.cause.as_str(), "{reload}"),
-            Outcome::Published(_) | Outcome::Unchanged(_) => tracing::info!(cause = reload.cause.as_str(), "{reload}"),
+            Outcome::Kept { .. } => tracing::warn!(cause = reload.cause.as_str(), "{reload}"),
+            Outcome::Published { .. } | Outcome::Unchanged { .. } => {
+                tracing::info!(cause = reload.cause.as_str(), "{reload}")
+            }
         }
         for listener in &self.listeners {
             // A listener's panic must end neither the watching nor the others' hearing; the panic hook has told of it.
@@ -325,41 +337,75 @@ impl Settings {
 impl Shared {
     /// Reads the source and publishes what it holds, or keeps what is live and says why.
     pub(super) fn reload(&self, cause: Cause) -> Reload {
-        self.reload_if(cause, || true)
+        self.reload_if(cause, |_| true)
+    }
+
+    /// Whoever asks for a reload may do so in the middle of writing: a file that was changed a moment ago must be the
+    /// same once that moment has passed. A fault of ours leaves nobody waiting.
+    fn reload_on_request(&self) -> Reload {
+        let settled = |source: &Loaded| {
+            let age = source.modified.and_then(|modified| modified.elapsed().ok());
+            let Some(rest) = age.and_then(|age| QUIET.checked_sub(age)) else { return true };
+            std::thread::sleep(rest);
+            self.source.load(&self.origin).is_ok_and(|again| again.bytes == source.bytes)
+        };
+        catch_unwind(AssertUnwindSafe(|| self.reload_if(Cause::Request, settled))).unwrap_or_else(|_| {
+            let rejection = Rejection::new(RejectionKind::Interrupted, &self.origin);
+            let outcome = Outcome::Kept { rejection, live: self.live() };
+            Reload { cause: Cause::Request, origin: self.origin.clone(), outcome }
+        })
     }
 
     /// Publishes what the source holds only if it was `settled` after it was read; else it is
     /// [`RejectionKind::Unstable`], which is told only to whoever asked: the watcher looks again by itself.
-    pub(super) fn reload_if(&self, cause: Cause, settled: impl FnOnce() -> bool) -> Reload {
-        let mut history = self.history();
+    pub(super) fn reload_if(&self, cause: Cause, settled: impl FnOnce(&Loaded) -> bool) -> Reload {
+        let making = self.making();
         let live = self.live();
+        let kept = |rejection| Outcome::Kept { rejection, live };
         let outcome = match self.source.load(&self.origin) {
-            Ok((bytes, _)) if live == Some(Hash::of(&bytes)) => Outcome::Unchanged(Hash::of(&bytes)),
-            Ok(_) if !settled() => Outcome::Kept(Rejection::new(RejectionKind::Unstable, &self.origin), live),
-            Ok((bytes, modified)) => match self.settings.accept(bytes, modified, &self.origin, &history.registry) {
+            Ok(loaded) if live == Some(Hash::of(&loaded.bytes)) => Outcome::Unchanged { hash: Hash::of(&loaded.bytes) },
+            Ok(loaded) if !settled(&loaded) => kept(Rejection::new(RejectionKind::Unstable, &self.origin)),
+            Ok(loaded) => match self.settings.accept(self.dated(loaded), &self.origin, &making.registry) {
                 Ok(content) => self.publish(content),
-                Err(rejection) => Outcome::Kept(rejection, live),
+                Err(rejection) => kept(rejection),
             },
-            Err(rejection) => Outcome::Kept(rejection, live),
+            Err(rejection) => kept(rejection),
         };
         let reload = Reload { cause, origin: self.origin.clone(), outcome };
         if reload.is_unstable() && cause != Cause::Request {
             return reload;
         }
-        if is_news(&history.last.outcome, &reload) {
-            self.settings.tell(&reload, &self.current.load());
+        let is_news = {
+            let mut history = self.history();
+            let is_news = is_news(&history.last.outcome, &reload);
+            if matches!(reload.outcome, Outcome::Published { .. }) {
+                history.since = SystemTime::now();
+            }
+            history.last = reload.clone();
+            is_news
+        };
+        if is_news {
+            self.settings.tell(&reload, &self.current.load_full());
         }
-        if matches!(reload.outcome, Outcome::Published(_)) {
-            history.since = SystemTime::now();
-        }
-        history.last = reload.clone();
         reload
+    }
+
+    /// A version that replaces another is never dated before it, or whoever asks by date would keep the other: an older
+    /// file put back keeps its old date.
+    fn dated(&self, loaded: Loaded) -> Loaded {
+        let before = self.current.load().content().and_then(|content| content.modified()).map(|(modified, _)| modified);
+        match (loaded.modified, before) {
+            (Some(modified), Some(before)) if modified <= before => {
+                Loaded { modified: Some(SystemTime::now()), ..loaded }
+            }
+            _ => loaded,
+        }
     }
 
     /// What the source holds now, without publishing it: `None` where it cannot be read.
     #[cfg(feature = "watch")]
     pub(super) fn peek(&self) -> Option<Hash> {
-        self.source.load(&self.origin).ok().map(|(bytes, _)| Hash::of(&bytes))
+        self.source.load(&self.origin).ok().map(|loaded| Hash::of(&loaded.bytes))
     }
 
     pub(super) fn live(&self) -> Option<Hash> {
@@ -367,11 +413,19 @@ impl Shared {
     }
 
     fn publish(&self, content: Content) -> Outcome {
-        let hash = content.hash();
-        let policy = self.current.load().policy().clone();
-        let next = Snapshot::new(Some(Arc::new(content)), policy, self.settings.max_age, self.settings.when_missing);
-        self.current.store(Arc::new(next));
-        Outcome::Published(hash)
+        let content = Arc::new(content);
+        self.change(|current| current.with_content(content.clone()));
+        Outcome::Published { hash: content.hash() }
+    }
+
+    /// Replaces the snapshot by one made from it; made again if another change was quicker.
+    fn change(&self, next: impl Fn(&Snapshot) -> Snapshot) {
+        self.current.rcu(|current| next(current));
+    }
+
+    fn making(&self) -> MutexGuard<'_, Making> {
+        // Only whole registries are put in, whatever panicked meanwhile.
+        self.making.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn history(&self) -> MutexGuard<'_, History> {
@@ -390,12 +444,12 @@ impl Shared {
 /// A failure is told once, not at every look at the same broken file.
 fn is_news(last: &Outcome, reload: &Reload) -> bool {
     match (&reload.outcome, last) {
-        (Outcome::Published(_), _) => true,
-        (Outcome::Unchanged(_), last) => reload.cause == Cause::Request || matches!(last, Outcome::Kept(..)),
-        (Outcome::Kept(now, _), Outcome::Kept(before, _)) => {
+        (Outcome::Published { .. }, _) => true,
+        (Outcome::Unchanged { .. }, last) => reload.cause == Cause::Request || matches!(last, Outcome::Kept { .. }),
+        (Outcome::Kept { rejection: now, .. }, Outcome::Kept { rejection: before, .. }) => {
             reload.cause == Cause::Request || now.kind() != before.kind()
         }
-        (Outcome::Kept(..), _) => true,
+        (Outcome::Kept { .. }, _) => true,
     }
 }
 

@@ -39,6 +39,8 @@ pub enum RejectionKind {
     NoField,
     /// It changed while it was being read.
     Unstable,
+    /// The reload was cut short by a fault of ours.
+    Interrupted,
 }
 
 impl RejectionKind {
@@ -55,6 +57,7 @@ impl RejectionKind {
             Self::Html => "html",
             Self::NoField => "no-field",
             Self::Unstable => "unstable",
+            Self::Interrupted => "interrupted",
         }
     }
 }
@@ -107,7 +110,10 @@ impl fmt::Display for Rejection {
         write!(f, "{}: ", self.origin)?;
         match self.kind {
             RejectionKind::Missing => f.write_str("there is no such file"),
-            RejectionKind::Unreadable => f.write_str("the file cannot be read"),
+            RejectionKind::Unreadable => match &self.cause {
+                Some(cause) => write!(f, "the file cannot be read: {}", cause.kind()),
+                None => f.write_str("the file cannot be read"),
+            },
             RejectionKind::NotAFile => f.write_str("this is not a regular file"),
             RejectionKind::TooLarge => {
                 write!(f, "the file is larger than {} MiB; crawlers read 500 KiB", MAX_FILE >> 20)
@@ -121,6 +127,7 @@ impl fmt::Display for Rejection {
                 "the file is no robots.txt: not one line is a field such as \"User-agent: *\", or a comment",
             ),
             RejectionKind::Unstable => f.write_str("the file changed while it was being read"),
+            RejectionKind::Interrupted => f.write_str("the reload was cut short by a fault in robotsd or this crate"),
         }
     }
 }
@@ -137,11 +144,12 @@ fn is_html(bytes: &[u8]) -> bool {
     matches!(bytes, [b'<', b'!' | b'?' | b'a'..=b'z' | b'A'..=b'Z', ..])
 }
 
-/// Text in an old encoding has octets that are not UTF-8, and damaged text may hold a NUL, but only what was never
-/// text (an image, an archive, UTF-16) has both.
+/// Text in an old encoding has octets that are not UTF-8, and damaged text may hold a NUL or two, but only what was
+/// never text (an image, an archive) has both, and only UTF-16 and files that lost their blocks are full of NULs.
 fn is_binary(bytes: &[u8]) -> bool {
     let is_control = |byte: &u8| matches!(byte, 0..=8 | 0x0E..=0x1F | 0x7F);
-    std::str::from_utf8(bytes).is_err() && bytes.iter().any(is_control)
+    let nuls = memchr::memchr_iter(0, bytes).count();
+    nuls * 100 > bytes.len() || std::str::from_utf8(bytes).is_err() && bytes.iter().any(is_control)
 }
 
 /// Whether somebody who writes a robots.txt would write this line, be it one that crawlers ignore.
@@ -169,7 +177,9 @@ mod tests {
         assert_eq!(kind(b"\xFF\xFEU\0s\0e\0r\0"), Some(RejectionKind::Binary));
         assert_eq!(kind(b"\x1f\x8b\x08\x00\xa9"), Some(RejectionKind::Binary));
         assert_eq!(kind(b"# caf\xe9\nUser-agent: *\n"), None);
-        assert_eq!(kind(b"Disallow: /a\0b\n"), None);
+        assert_eq!(kind(&[0; 4096]), Some(RejectionKind::Binary));
+        assert_eq!(kind(b"U\0s\0e\0r\0-\0a\0g\0e\0n\0t\0:\0*\0\n\0"), Some(RejectionKind::Binary));
+        assert_eq!(kind(&[&b"User-agent: *\nDisallow: /a\0b\n"[..], &[b'#'; 100]].concat()), None);
         assert_eq!(kind(b" \r\n"), Some(RejectionKind::Empty));
         assert_eq!(kind(b"Not Found"), Some(RejectionKind::NoField));
         assert_eq!(kind(&[b'D'; 5000]), Some(RejectionKind::NoField));

@@ -37,11 +37,25 @@ pub enum Cause {
 #[non_exhaustive]
 pub enum Outcome {
     /// A new version is live.
-    Published(Hash),
+    #[non_exhaustive]
+    Published {
+        /// Its hash.
+        hash: Hash,
+    },
     /// The version that was live still is what the source holds.
-    Unchanged(Hash),
-    /// The source's bytes were not taken; the version of this hash stays live, or none where none was.
-    Kept(Rejection, Option<Hash>),
+    #[non_exhaustive]
+    Unchanged {
+        /// Its hash.
+        hash: Hash,
+    },
+    /// What the source holds was not taken.
+    #[non_exhaustive]
+    Kept {
+        /// Why.
+        rejection: Rejection,
+        /// The version that stays live, if there is one.
+        live: Option<Hash>,
+    },
 }
 
 impl Cause {
@@ -72,7 +86,7 @@ impl Reload {
 
     /// Whether the source was caught changing.
     pub(super) fn is_unstable(&self) -> bool {
-        matches!(&self.outcome, Outcome::Kept(rejection, _) if rejection.kind() == RejectionKind::Unstable)
+        matches!(&self.outcome, Outcome::Kept { rejection, .. } if rejection.kind() == RejectionKind::Unstable)
     }
 
     /// What came of it.
@@ -85,10 +99,14 @@ impl Reload {
 impl fmt::Display for Reload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.outcome {
-            Outcome::Published(hash) => write!(f, "{}: version {} is live", self.origin, hash.short()),
-            Outcome::Unchanged(hash) => write!(f, "{}: version {} is live already", self.origin, hash.short()),
-            Outcome::Kept(rejection, Some(hash)) => write!(f, "{rejection}; version {} stays live", hash.short()),
-            Outcome::Kept(rejection, None) => write!(f, "{rejection}; nothing is live, so nothing is enforced"),
+            Outcome::Published { hash } => write!(f, "{}: version {} is live", self.origin, hash.short()),
+            Outcome::Unchanged { hash } => write!(f, "{}: version {} is live already", self.origin, hash.short()),
+            Outcome::Kept { rejection, live: Some(hash) } => {
+                write!(f, "{rejection}; version {} stays live", hash.short())
+            }
+            Outcome::Kept { rejection, live: None } => {
+                write!(f, "{rejection}; nothing is live, so nothing is enforced")
+            }
         }
     }
 }

@@ -49,6 +49,14 @@ impl Snapshot {
         Self { content, policy, max_age, when_missing }
     }
 
+    pub(super) fn with_content(&self, content: Arc<Content>) -> Self {
+        Self::new(Some(content), self.policy.clone(), self.max_age, self.when_missing)
+    }
+
+    pub(super) fn with_policy(&self, policy: Arc<Policy>) -> Self {
+        Self::new(self.content.clone(), policy, self.max_age, self.when_missing)
+    }
+
     /// The version that is live, if any is.
     #[must_use]
     pub fn content(&self) -> Option<&Arc<Content>> {

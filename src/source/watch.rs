@@ -16,11 +16,8 @@ use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 
 use super::hash::Hash;
-use super::live::Shared;
+use super::live::{QUIET, Shared};
 use super::reload::Cause;
-
-/// How long a file must be left alone after a modification that was not followed by a close.
-const QUIET: Duration = Duration::from_millis(400);
 
 /// How long the events of a modification may take to get here once the modification can be read.
 const SETTLE: Duration = Duration::from_millis(20);
@@ -45,8 +42,12 @@ enum Message {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Urgency {
     Never,
+    /// It was modified: once it is left alone.
     WhenQuiet,
-    Now,
+    /// Whoever wrote to it has closed it: now.
+    Closed,
+    /// Another file has taken its name, finished: now.
+    Renamed,
 }
 
 impl Watch {
@@ -55,10 +56,18 @@ impl Watch {
         let trouble = Arc::new(Mutex::new(None));
         let events = messages.clone();
         // The folders are armed before the thread runs, so that no change after `open` is missed.
-        let watcher = notify::recommended_watcher(move |event| {
-            let _ = events.send(Message::Event(event));
+        let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+            // Reading raises events too: our own would never end, and a folder of static files is read all the time.
+            let is_reading = |event: &Event| match event.kind {
+                EventKind::Access(kind) => kind != AccessKind::Close(AccessMode::Write),
+                _ => false,
+            };
+            if !event.as_ref().is_ok_and(is_reading) {
+                let _ = events.send(Message::Event(event));
+            }
         });
-        let mut armed = Armed { watcher: watcher.ok(), path, files: BTreeSet::new(), folders: Vec::new() };
+        let watcher = watcher.map_err(|error| format!("no file events, changes are found by polling: {error}"));
+        let mut armed = Armed { watcher, path, files: BTreeSet::new(), folders: Vec::new() };
         report(&trouble, armed.arm());
         let thread = Thread { armed, poll, shared, trouble: trouble.clone(), seen: None };
         let spawned = std::thread::Builder::new().name("robots-watch".into()).spawn(move || thread.run(&inbox));
@@ -109,7 +118,7 @@ impl Thread {
             let Some(shared) = self.shared.upgrade() else { return };
             let now = Instant::now();
             let due = match urgency {
-                Urgency::Now => true,
+                Urgency::Closed | Urgency::Renamed => true,
                 Urgency::WhenQuiet => {
                     quiet = Some(now + QUIET);
                     false
@@ -119,9 +128,9 @@ impl Thread {
             if due {
                 quiet = match self.take(&shared, inbox) {
                     Some(Urgency::Never) => None,
-                    // A finished version came meanwhile; the deadline has passed, so it is taken in the next round.
-                    Some(Urgency::Now) => Some(now),
                     Some(Urgency::WhenQuiet) => Some(Instant::now() + QUIET),
+                    // A finished version came meanwhile: the deadline has passed, so it is taken in the next round.
+                    Some(Urgency::Closed | Urgency::Renamed) => Some(now),
                     None => return,
                 };
             }
@@ -136,33 +145,36 @@ impl Thread {
     ///
     /// The last one counts: a close after writing that was followed by another modification finished nothing.
     fn drain(&self, first: Option<Message>, inbox: &Receiver<Message>) -> Option<Urgency> {
-        let mut urgency = Urgency::Never;
+        self.urgencies(first, inbox).map(|urgencies| urgencies.last().copied().unwrap_or(Urgency::Never))
+    }
+
+    fn urgencies(&self, first: Option<Message>, inbox: &Receiver<Message>) -> Option<Vec<Urgency>> {
+        let mut urgencies = Vec::new();
         for message in first.into_iter().chain(inbox.try_iter()) {
             match message {
-                Message::Event(event) => match self.armed.urgency(&event) {
-                    Urgency::Never => {}
-                    latest => urgency = latest,
-                },
+                Message::Event(event) => urgencies.push(self.armed.urgency(&event)),
                 Message::Stop => return None,
             }
         }
-        Some(urgency)
+        urgencies.retain(|urgency| *urgency != Urgency::Never);
+        Some(urgencies)
     }
 
-    /// Reloads after an event, unless the file is modified again while it is read. What the events that came meanwhile
-    /// call for; `None` when told to stop.
+    /// Reloads after an event, unless the file is written to while it is read: a file that takes its name meanwhile does
+    /// not touch what was read. What the events that came meanwhile call for; `None` when told to stop.
     fn take(&mut self, shared: &Shared, inbox: &Receiver<Message>) -> Option<Urgency> {
-        let mut meanwhile = Some(Urgency::Never);
-        let reload = shared.reload_if(Cause::Event, || {
+        let mut meanwhile = Some(Vec::new());
+        let reload = shared.reload_if(Cause::Event, |_| {
             std::thread::sleep(SETTLE);
-            meanwhile = self.drain(None, inbox);
-            meanwhile != Some(Urgency::WhenQuiet)
+            meanwhile = self.urgencies(None, inbox);
+            meanwhile.iter().flatten().all(|urgency| *urgency == Urgency::Renamed)
         });
         self.seen = None;
         report(&self.trouble, self.armed.arm());
-        match meanwhile {
-            Some(Urgency::Never) if reload.is_unstable() => Some(Urgency::WhenQuiet),
-            meanwhile => meanwhile,
+        match meanwhile?.last() {
+            Some(urgency) => Some(*urgency),
+            None if reload.is_unstable() => Some(Urgency::WhenQuiet),
+            None => Some(Urgency::Never),
         }
     }
 
@@ -180,7 +192,7 @@ impl Thread {
 
 /// What is being watched: the folders of a path and of every link on the way to it.
 struct Armed {
-    watcher: Option<RecommendedWatcher>,
+    watcher: Result<RecommendedWatcher, String>,
     path: PathBuf,
     files: BTreeSet<PathBuf>,
     folders: Vec<Folder>,
@@ -196,9 +208,7 @@ struct Folder {
 impl Armed {
     /// Brings the watches up to what the path leads to now.
     fn arm(&mut self) -> Result<(), String> {
-        let Some(watcher) = &mut self.watcher else {
-            return Err("the system gives no file events; changes are found by polling".into());
-        };
+        let watcher = self.watcher.as_mut().map_err(|trouble| trouble.clone())?;
         self.files = links_to(&self.path);
         let folders: BTreeSet<&Path> = self.files.iter().filter_map(|file| file.parent()).collect();
         let folders: Vec<_> = folders.into_iter().map(Folder::at).collect();
@@ -229,10 +239,9 @@ impl Armed {
         let Ok(event) = event else { return Urgency::WhenQuiet };
         let ours = event.paths.iter().any(|path| self.files.contains(path));
         match event.kind {
-            // Our own reading raises these; acting on them would never end.
-            EventKind::Access(AccessKind::Close(AccessMode::Write)) if ours => Urgency::Now,
+            EventKind::Access(AccessKind::Close(AccessMode::Write)) if ours => Urgency::Closed,
             EventKind::Access(_) => Urgency::Never,
-            EventKind::Modify(ModifyKind::Name(_)) if ours => Urgency::Now,
+            EventKind::Modify(ModifyKind::Name(_)) if ours => Urgency::Renamed,
             _ if ours => Urgency::WhenQuiet,
             // A rename in a folder may have moved the folder itself.
             _ if event.need_rescan() => Urgency::WhenQuiet,

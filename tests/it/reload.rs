@@ -86,7 +86,7 @@ impl Site {
 
     fn wait_for_rejection(&self, kind: RejectionKind) {
         self.wait_for(kind.as_str(), |site| {
-            matches!(site.live.status().last_reload().outcome(), Outcome::Kept(rejection, Some(_)) if rejection.kind() == kind)
+            matches!(site.live.status().last_reload().outcome(), Outcome::Kept { rejection, live: Some(_), .. } if rejection.kind() == kind)
         });
         assert_eq!(self.body(), version("old"), "the last good version stays");
         let told = self.told.lock().unwrap();
@@ -278,23 +278,102 @@ fn a_storm_of_renames_ends_with_the_last_version() {
 #[test]
 fn reload_tells_what_came_of_it() {
     let site = Site::new();
-    assert!(matches!(site.live.reload().wait().outcome(), Outcome::Unchanged(_)));
+    assert!(matches!(site.live.reload().wait().outcome(), Outcome::Unchanged { .. }));
     let good = site.live.status().live();
     replace(&site.path(), &version("new"));
     // The watcher may have been quicker.
-    assert!(!matches!(site.live.reload().wait().outcome(), Outcome::Kept(..)));
+    assert!(!matches!(site.live.reload().wait().outcome(), Outcome::Kept { .. }));
     assert_ne!(site.live.status().live(), good);
     fs::remove_file(site.path()).unwrap();
     let reload = site.live.reload().wait();
-    let Outcome::Kept(rejection, Some(_)) = reload.outcome() else { panic!("{reload}") };
+    let Outcome::Kept { rejection, live: Some(_), .. } = reload.outcome() else { panic!("{reload}") };
     assert_eq!(rejection.kind(), RejectionKind::Missing);
     assert!(reload.to_string().contains("there is no such file; version "), "{reload}");
 }
 
 #[test]
+fn half_a_file_is_not_taken_for_the_asking() {
+    let site = Site::new();
+    let new = version("new");
+    let mut file = OpenOptions::new().write(true).open(site.path()).unwrap();
+    file.set_len(0).unwrap();
+    file.write_all(&new[..new.len() / 2]).unwrap();
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(|| site.live.reload().wait());
+        // Asked for in the middle of writing: whichever comes first, no half is live.
+        while !asked.is_finished() {
+            site.wait_for("still whole", |_| true);
+            file.write_all(b"#").unwrap();
+        }
+        assert!(matches!(asked.join().unwrap().outcome(), Outcome::Kept { .. }));
+    });
+    // Closing it would say that it is finished, so it is replaced first.
+    replace(&site.path(), &version("two"));
+    drop(file);
+    site.wait_for_version("two");
+}
+
+#[test]
+fn two_writers_in_place_bring_no_half_file() {
+    let site = Site::new();
+    std::thread::scope(|scope| {
+        let path = site.path();
+        let writer = scope.spawn(move || {
+            for round in 0..60 {
+                let new = version(if round % 2 == 0 { "new" } else { "old" });
+                let mut file = File::create(&path).unwrap();
+                for part in new.chunks(new.len() / 4) {
+                    file.write_all(part).unwrap();
+                    // A pause inside the write, as a slow disk makes it; the test asserts nothing about its length.
+                    std::thread::sleep(Duration::from_millis(3));
+                }
+            }
+        });
+        while !writer.is_finished() {
+            site.wait_for("still whole", |_| true);
+        }
+        writer.join().unwrap();
+    });
+    site.wait_for_version("old");
+}
+
+#[test]
+fn a_listener_may_ask_for_the_status_and_set_the_policy() {
+    let live = Arc::new(std::sync::OnceLock::<LiveRobots>::new());
+    let seen = Arc::new(Mutex::new(None));
+    let (own, told) = (live.clone(), seen.clone());
+    let site = Site::with(|builder| {
+        builder.on_reload(move |_, _| {
+            if let Some(live) = own.get() {
+                live.set_policy(tower_robots::policy::Policy::default());
+                *told.lock().unwrap() = live.status().live();
+            }
+        })
+    });
+    live.set(site.live.clone()).unwrap();
+    replace(&site.path(), &version("new"));
+    site.wait_for("the status", |site| {
+        *seen.lock().unwrap() == site.live.status().live() && site.body() == version("new")
+    });
+}
+
+#[test]
+fn an_older_file_put_back_is_newer_than_what_it_replaces() {
+    let site = Site::new();
+    let modified = |site: &Site| site.live.snapshot().content().unwrap().modified().unwrap().0;
+    let before = modified(&site);
+    let aside = site.path().with_extension("new");
+    fs::write(&aside, version("back")).unwrap();
+    File::open(&aside).unwrap().set_modified(std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1)).unwrap();
+    fs::rename(&aside, site.path()).unwrap();
+    site.wait_for_version("back");
+    assert!(modified(&site) >= before, "a crawler that asks by date has to see the change");
+}
+
+#[test]
 fn a_listener_that_panics_stops_nothing() {
     let site = Site::with(|builder| builder.on_reload(|_, _| panic!("the listener's own fault")));
-    assert!(matches!(site.live.reload().wait().outcome(), Outcome::Unchanged(_)));
+    assert!(matches!(site.live.reload().wait().outcome(), Outcome::Unchanged { .. }));
     for name in ["new", "two"] {
         replace(&site.path(), &version(name));
         site.wait_for_version(name);
@@ -304,7 +383,7 @@ fn a_listener_that_panics_stops_nothing() {
 #[tokio::test]
 async fn reload_is_a_future_too() {
     let live = LiveRobots::inline("# x\n").open().unwrap();
-    assert!(matches!(live.reload().await.outcome(), Outcome::Unchanged(_)));
+    assert!(matches!(live.reload().await.outcome(), Outcome::Unchanged { .. }));
 }
 
 #[test]

@@ -48,9 +48,9 @@ pub(super) fn event(site: SiteName, log: Log) -> impl Fn(&Event<'_>) + Send + Sy
 pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + Send + Sync + 'static {
     move |reload, snapshot| {
         let (event, hash) = match reload.outcome() {
-            Outcome::Published(hash) => ("published", Some(hash.short())),
-            Outcome::Unchanged(hash) => ("unchanged", Some(hash.short())),
-            Outcome::Kept(_, hash) => ("rejected", hash.map(|hash| hash.short())),
+            Outcome::Published { hash, .. } => ("published", Some(hash.short())),
+            Outcome::Unchanged { hash, .. } => ("unchanged", Some(hash.short())),
+            Outcome::Kept { live, .. } => ("rejected", live.map(|hash| hash.short())),
             _ => ("reloaded", None),
         };
         log.write(&Entry {
@@ -61,7 +61,7 @@ pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + 
             message: Some(reload.to_string()),
             ..Entry::now()
         });
-        let (Outcome::Published(_), Some(content)) = (reload.outcome(), snapshot.content()) else { return };
+        let (Outcome::Published { .. }, Some(content)) = (reload.outcome(), snapshot.content()) else { return };
         for finding in content.report().findings().iter().filter(|finding| finding.severity() >= Severity::Warning) {
             log.write(&Entry {
                 event: "finding",

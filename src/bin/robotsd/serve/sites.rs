@@ -94,10 +94,7 @@ impl Site {
             .when_missing(if strict { WhenMissing::Fail } else { site.when_missing })
             .on_reload(report::reload(name.clone(), log.clone()))
             .open()
-            .map_err(|rejection| match std::error::Error::source(&rejection) {
-                Some(cause) => format!("site {:?}: {rejection}: {cause}", site.name),
-                None => format!("site {:?}: {rejection}", site.name),
-            })?;
+            .map_err(|rejection| format!("site {:?}: {rejection}", site.name))?;
         if let Some(trouble) = live.status().watch_trouble() {
             log.say("watch", format!("{name}: {trouble}"));
         }
