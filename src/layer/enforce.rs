@@ -132,7 +132,8 @@ fn evidence<'a>(asked: &Asked<'a>) -> Evidence<'a> {
 /// An absolute target and HTTP/2's `:authority` say which host is meant; else the `Host` field does (RFC 9112, 3.2.2).
 fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
     match uri.authority() {
-        Some(authority) => Some(authority.as_str()),
+        // Who asks is no part of where: `http://user@host/`.
+        Some(authority) => authority.as_str().rsplit('@').next(),
         None => headers.get(HOST).and_then(|host| host.to_str().ok()),
     }
 }

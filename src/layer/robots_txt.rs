@@ -54,24 +54,31 @@ fn file(snapshot: &Snapshot, content: &Content, asked: &HeaderMap, body: Bytes) 
 /// RFC 9110, section 13.2.2: `If-None-Match` before `If-Modified-Since`.
 fn is_unchanged(content: &Content, asked: &HeaderMap) -> bool {
     if asked.contains_key(IF_NONE_MATCH) {
-        let same = |tag: &[u8]| {
-            let tag = tag.trim_ascii();
-            tag == b"*" || tag.strip_prefix(b"W/").unwrap_or(tag) == &content.etag()[..]
-        };
-        return asked
-            .get_all(IF_NONE_MATCH)
-            .into_iter()
-            .any(|tags| tags.as_bytes().split(|byte| *byte == b',').any(same));
+        let mut values = asked.get_all(IF_NONE_MATCH).into_iter().map(|value| value.as_bytes().trim_ascii());
+        return values.any(|value| value == b"*" || entity_tags(value).any(|tag| tag == &content.etag()[..]));
     }
     let Some((modified, _)) = content.modified() else { return false };
-    let since = asked.get(IF_MODIFIED_SINCE).and_then(|since| since.to_str().ok());
+    // A field that may stand once and stands twice says nothing (section 13.1.3).
+    let mut since = asked.get_all(IF_MODIFIED_SINCE).into_iter();
+    let (Some(since), None) = (since.next(), since.next()) else { return false };
+    let since = since.to_str().ok();
     let Some(since) = since.and_then(|since| httpdate::parse_http_date(since).ok()) else { return false };
     // HTTP dates have no fractions of a second.
     modified.duration_since(since).map_or(true, |later| later < Duration::from_secs(1))
 }
 
+/// The entity tags of a list, in their quotes and without `W/`: whether they are weak does not count here (RFC 9110,
+/// section 13.1.2). A comma inside the quotes parts nothing.
+fn entity_tags(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut quotes = memchr::memchr_iter(b'"', list);
+    std::iter::from_fn(move || Some(&list[quotes.next()?..=quotes.next()?]))
+}
+
 fn unavailable() -> Response<Bytes> {
-    plain(StatusCode::SERVICE_UNAVAILABLE, (RETRY_AFTER, RETRY))
+    let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, (RETRY_AFTER, RETRY));
+    response.headers_mut().insert(CONTENT_TYPE, TEXT);
+    *response.body_mut() = Bytes::from_static(b"503 Service Unavailable: robots.txt is not known yet\n");
+    response
 }
 
 fn plain(status: StatusCode, (name, value): (HeaderName, HeaderValue)) -> Response<Bytes> {

@@ -209,6 +209,11 @@ async fn robots_txt_is_served_to_everyone_with_validators() {
         assert_eq!(field(&response, "etag"), Some(&*etag));
         assert_eq!(text(response).await, "");
     }
+    for tags in ["\"other\"", "\"a,*,b\"", "x, *", "\"", ""] {
+        let mut request = get("/robots.txt", GPTBOT);
+        request.headers_mut().insert("if-none-match", tags.parse().expect("a value"));
+        assert_eq!(ask(layer.clone(), request).await.status(), StatusCode::OK, "{tags}");
+    }
     let mut request = get("/robots.txt", GPTBOT);
     *request.method_mut() = Method::HEAD;
     let response = ask(layer.clone(), request).await;
@@ -274,6 +279,7 @@ async fn each_host_has_its_own_site_and_an_unknown_one_none() {
         ("/drafts/x", "www.b.example", StatusCode::OK),
         ("/drafts/x", "c.example", StatusCode::OK),
         ("http://a.example/drafts/x", "c.example", StatusCode::FORBIDDEN),
+        ("http://user@a.example/drafts/x", "c.example", StatusCode::FORBIDDEN),
     ] {
         let mut request = get(target, GPTBOT);
         request.headers_mut().insert("host", host.parse().expect("a value"));

@@ -62,7 +62,8 @@ impl<T> HostMap<T> {
     pub fn insert(&mut self, pattern: &str, value: T) -> Result<(), HostPatternError> {
         let error = |fault| Err(HostPatternError { pattern: pattern.to_owned(), fault });
         let name = normal(pattern);
-        let (map, name) = match name.strip_prefix("*.") {
+        let below = name.strip_prefix("*.");
+        let (map, name) = match below {
             Some(below) => (&mut self.wildcard, below),
             None if pattern == "*" => {
                 return match self.any.replace(value) {
@@ -72,7 +73,8 @@ impl<T> HostMap<T> {
             }
             None => (&mut self.exact, &*name),
         };
-        if !is_host(name) {
+        // A wildcard stands for names, whatever their port.
+        if !is_host(name) || below.is_some() && without_port(name) != name {
             return error(Fault::Malformed);
         }
         match map.insert(name.to_owned(), value) {
@@ -89,7 +91,6 @@ impl<T> HostMap<T> {
         }
         let with_port = normal(host);
         let name = without_port(&with_port);
-        let name = name.strip_suffix('.').unwrap_or(name);
         self.exact.get(&*with_port).or_else(|| self.exact.get(name)).or_else(|| self.below(name)).or(self.any.as_ref())
     }
 
@@ -128,7 +129,7 @@ impl fmt::Display for HostPatternError {
             Fault::Malformed => {
                 write!(
                     f,
-                    "{:?} is not a host: write a name such as \"example.com\", \"*.example.com\" or \"*\"",
+                    "{:?} is not a host: write an ASCII name such as \"example.com\", \"*.example.com\" or \"*\"",
                     self.pattern
                 )
             }
@@ -145,8 +146,8 @@ pub struct Sites(Arc<HostMap<LiveRobots>>);
 
 impl Sites {
     /// The site a host belongs to; a request without a host belongs to the site of every other host.
-    #[must_use]
-    pub fn get(&self, host: Option<&str>) -> Option<&LiveRobots> {
+    #[cfg(feature = "layer")]
+    pub(crate) fn get(&self, host: Option<&str>) -> Option<&LiveRobots> {
         match host {
             Some(host) => self.0.get(host),
             None => self.0.any(),
@@ -167,10 +168,15 @@ impl From<HostMap<LiveRobots>> for Sites {
     }
 }
 
-/// Lower case, without a trailing dot; borrows what is so already.
+/// Lower case, without the dot that may end a name; borrows what is so already.
 fn normal(host: &str) -> Cow<'_, str> {
     let host = host.strip_suffix('.').unwrap_or(host);
-    if host.bytes().any(|byte| byte.is_ascii_uppercase()) { host.to_ascii_lowercase().into() } else { host.into() }
+    let dotted = host.contains(".:");
+    if dotted || host.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        host.to_ascii_lowercase().replacen(".:", ":", 1).into()
+    } else {
+        host.into()
+    }
 }
 
 fn without_port(host: &str) -> &str {
@@ -187,11 +193,16 @@ fn without_port(host: &str) -> &str {
 
 fn is_host(name: &str) -> bool {
     let inner = without_port(name);
+    let port = name.strip_prefix(inner).unwrap_or_default();
+    if !port.is_empty() && !port[1..].parse::<u16>().is_ok_and(|port| port != 0) {
+        return false;
+    }
     let literal = inner.strip_prefix('[').and_then(|inner| inner.strip_suffix(']'));
     match literal {
         Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
         None => {
-            let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_') || byte >= 0x80;
+            // Other scripts come in their ASCII form, on the wire and here: `xn--mnchen-3ya.de`.
+            let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
             !inner.is_empty() && inner.bytes().all(legal) && !inner.starts_with('.') && !inner.contains("..")
         }
     }
@@ -211,6 +222,7 @@ mod tests {
             ("*", 4),
             ("[::1]", 5),
             ("127.0.0.1:81", 6),
+            ("c.test:8080", 7),
         ] {
             hosts.insert(pattern, value).expect("a host");
         }
@@ -222,6 +234,7 @@ mod tests {
             ("example.com", 4),
             ("[::1]:80", 5),
             ("127.0.0.1:81", 6),
+            ("c.test.:8080", 7),
             ("127.0.0.1", 4),
             ("", 4),
         ] {
@@ -232,7 +245,24 @@ mod tests {
     #[test]
     fn what_is_no_host_is_refused() {
         let mut hosts = HostMap::new();
-        for pattern in ["", "*.", "a b", "http://a", "a/b", "*a", "a.*", ".a", "a..b", "[::1", "[x]"] {
+        for pattern in [
+            "",
+            "*.",
+            "a b",
+            "http://a",
+            "a/b",
+            "*a",
+            "a.*",
+            ".a",
+            "a..b",
+            "[::1",
+            "[x]",
+            "a:",
+            "a:0",
+            "a:99999",
+            "*.a:80",
+            "m\u{fc}nchen.de",
+        ] {
             let error = hosts.insert(pattern, ()).expect_err(pattern);
             assert_eq!(error.fault, Fault::Malformed, "{pattern}");
         }

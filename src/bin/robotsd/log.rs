@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
 
@@ -112,12 +112,19 @@ impl Log {
         self.write(&Entry { event, message: Some(message.into()), ..Entry::now() });
     }
 
-    /// Waits until everything written so far is out.
+    /// Waits until everything written so far is out, but not for a reader that has stopped reading.
     pub(crate) fn flush(&self) {
         let (done, wait) = sync_channel(1);
-        if self.lines.send(Message::Flush(done)).is_ok() {
-            let _ = wait.recv();
+        let deadline = Instant::now() + Duration::from_secs(1);
+        let mut message = Message::Flush(done);
+        while let Err(TrySendError::Full(back)) = self.lines.try_send(message) {
+            if Instant::now() > deadline {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+            message = back;
         }
+        let _ = wait.recv_timeout(deadline.saturating_duration_since(Instant::now()));
     }
 
     /// A request's target as the settings let it be logged.
@@ -127,9 +134,9 @@ impl Log {
             (Some(query), QueryLogging::Keep) => format!("{path}?{query}"),
             (Some(query), QueryLogging::Redact) => {
                 let redacted = query.split('&').map(|pair| match pair.split_once('=') {
-                    Some((name, _)) => format!("{name}=…"),
-                    // A word without a name is a value.
-                    None => "…".to_owned(),
+                    Some((name, value)) if !value.is_empty() => format!("{name}=…"),
+                    // A word without a value is one: `?dG9rZW4=`.
+                    _ => "…".to_owned(),
                 });
                 format!("{path}?{}", redacted.collect::<Vec<_>>().join("&"))
             }
@@ -162,7 +169,7 @@ impl Entry<'_> {
 
     fn line(&self, format: LogFormat) -> String {
         let mut line = match format {
-            LogFormat::Json => serde_json::to_string(self).unwrap_or_default(),
+            LogFormat::Json => escaped(&serde_json::to_string(self).unwrap_or_default()),
             LogFormat::Text => self.text(),
         };
         line.push('\n');
@@ -177,6 +184,7 @@ impl Entry<'_> {
             ("site", self.site),
             ("agent", self.agent),
             ("category", self.category),
+            ("identity", self.identity),
             ("decision", self.decision),
             ("reason", self.reason),
             ("status", status.as_deref()),
@@ -195,14 +203,31 @@ impl Entry<'_> {
             }
         }
         if let Some(message) = &self.message {
-            let printable: String = message
-                .chars()
-                .flat_map(|char| if char.is_control() { char.escape_debug().collect::<Vec<_>>() } else { vec![char] })
-                .collect();
+            let shown = |char: char| if is_plain(char) { char.to_string() } else { char.escape_debug().to_string() };
+            let printable: String = message.chars().map(shown).collect();
             let _ = write!(out, ": {printable}");
         }
         out
     }
+}
+
+/// Quotes are plain in a message; what a terminal acts upon is not.
+fn is_plain(char: char) -> bool {
+    matches!(char, '"' | '\'' | '\\') || char.escape_debug().len() == 1
+}
+
+/// JSON escapes controls below 0x20 only; others, and marks that turn the direction of text, speak to terminals too.
+fn escaped(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for char in json.chars() {
+        match char {
+            '\u{7f}'..='\u{9f}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(char));
+            }
+            _ => out.push(char),
+        }
+    }
+    out
 }
 
 /// A plain word as it is, anything else in quotes with what does not print escaped.
@@ -225,7 +250,7 @@ mod tests {
     fn queries_are_redacted_unless_asked_for() {
         for (query, want) in [
             (QueryLogging::Keep, "/x?q=secret&word&b="),
-            (QueryLogging::Redact, "/x?q=…&…&b=…"),
+            (QueryLogging::Redact, "/x?q=…&…&…"),
             (QueryLogging::Drop, "/x"),
         ] {
             assert_eq!(log(query, AddressLogging::Keep).target("/x", Some("q=secret&word&b=")), want);
@@ -251,14 +276,14 @@ mod tests {
         let entry = Entry {
             event: "refused",
             agent: Some("Evil\nBot \x1b[31m\""),
-            path: Some("/a\r\nb".to_owned()),
+            path: Some("/a\r\nb\u{9b}31m\u{202e}".to_owned()),
             message: Some("x\ny".to_owned()),
             ..Entry::now()
         };
         for format in [LogFormat::Json, LogFormat::Text] {
             let line = entry.line(format);
             assert_eq!(line.matches('\n').count(), 1, "{line}");
-            assert!(!line.contains('\x1b') && !line.contains('\r'), "{line}");
+            assert!(!line.trim_end().chars().any(|char| char.is_control() || char == '\u{202e}'), "{line:?}");
         }
     }
 }
