@@ -7,6 +7,7 @@
 
 pub mod agent;
 pub mod check;
+#[cfg(all(feature = "layer", feature = "watch"))]
 pub mod docs;
 #[cfg(feature = "layer")]
 pub mod layer;

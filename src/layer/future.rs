@@ -46,6 +46,9 @@ where
 {
     type Output = Result<Response<ResponseBody<B>>, E>;
 
+    /// # Panics
+    ///
+    /// If it is polled again after it was done.
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project().state.project() {
             StateProjection::Pass { future } => {
@@ -54,8 +57,7 @@ where
             }
             StateProjection::Ready { response } => match response.take() {
                 Some(response) => Poll::Ready(Ok(response.map(ResponseBody::full))),
-                // Polled again after it was done, which no executor does; pending is as good as anything.
-                None => Poll::Pending,
+                None => panic!("the future was polled after it was done"),
             },
         }
     }

@@ -83,8 +83,8 @@ impl RobotsLayer {
 
     /// Makes the response to a refused request, in place of the default: 403 with text or problem details (RFC 9457).
     ///
-    /// `Cache-Control: no-store` and `Vary: User-Agent` are added where they are missing, and the [`Record`] is put in
-    /// the response's extensions, whatever the function answers.
+    /// Whatever the function answers, `Cache-Control` becomes `no-store`, `Vary` names `User-Agent`, a response to `HEAD`
+    /// loses its body, and the [`Record`] is put in the response's extensions.
     ///
     /// [`Record`]: super::Record
     #[must_use]

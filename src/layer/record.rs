@@ -2,7 +2,7 @@
 
 use crate::agent::{Agent, Category, Class};
 use crate::policy::{Action, Decision, Reason, Signs};
-use crate::rules::{Access, PathForm};
+use crate::rules::{Access, Name, PathForm, ProductToken};
 use crate::source::{Content, Hash};
 
 /// Characters of a claimed name that are kept; the longest registered one has a third of that.
@@ -12,13 +12,14 @@ const MAX_NAME: usize = 128;
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Record {
-    agent: String,
+    agent: Option<String>,
     class: Class,
     category: Option<Category>,
     action: Action,
     reason: Reason,
     access: Access,
-    group: Vec<String>,
+    group: String,
+    group_size: usize,
     rule: String,
     line: usize,
     form: PathForm,
@@ -34,19 +35,22 @@ impl Record {
         let agent = agents.get(decision.agent())?;
         let verdict = decision.verdict()?;
         let rule = verdict.rule()?;
-        let name = match (agent.crawler(), agent.tokens().first()) {
-            (Some(name), _) => cut(name),
-            (None, Some(token)) => cut(&token.to_string()),
-            (None, None) => agent.class().as_str().to_owned(),
+        let names = rule.group().names();
+        let own = |name: &Name<'_>| {
+            let token = ProductToken::from_name(name.value());
+            agent.tokens().iter().any(|own| Some(own) == token.as_ref() || *own == ProductToken::cut(name.value()))
         };
+        let group = names.clone().find(own).or_else(|| names.clone().find(|name| name.is_star()));
+        let group = group.or_else(|| names.clone().next())?;
         Some(Self {
-            agent: name,
+            agent: agent.crawler().map(cut).or_else(|| agent.tokens().first().map(|token| cut(&token.to_string()))),
             class: agent.class(),
             category: agent.category(),
             action: decision.action(),
             reason: decision.reason(),
             access: verdict.access(),
-            group: rule.group().names().map(|name| text(name.value())).collect(),
+            group: text(group.value()),
+            group_size: names.len(),
             rule: text(rule.pattern()),
             line: rule.line(),
             form: verdict.form(),
@@ -58,7 +62,13 @@ impl Record {
     /// Who the request claims to come from: a crawler's name, or else its class. Partly from the client: escape it.
     #[must_use]
     pub fn agent(&self) -> &str {
-        &self.agent
+        self.name().unwrap_or(self.class.as_str())
+    }
+
+    /// The name it claims, if it claims one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.agent.as_deref()
     }
 
     /// The agent's class.
@@ -91,10 +101,16 @@ impl Record {
         self.access
     }
 
-    /// The names of the deciding rule's group, as written.
+    /// The name, as written, that makes the deciding rule's group one for this agent.
     #[must_use]
-    pub fn group(&self) -> &[String] {
+    pub fn group(&self) -> &str {
         &self.group
+    }
+
+    /// How many names the group has.
+    #[must_use]
+    pub const fn group_size(&self) -> usize {
+        self.group_size
     }
 
     /// The path pattern of the deciding rule, as written.

@@ -68,9 +68,16 @@ impl<'a> Refusal<'a> {
 
     pub(super) fn respond(&self, custom: Option<&RefuseWith>) -> Response<Bytes> {
         let mut response = custom.map_or_else(|| self.response(), |custom| custom(self));
+        // Whoever made it: a cache that shows a refusal to somebody else would shut people out.
         let headers = response.headers_mut();
-        headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
-        headers.entry(VARY).or_insert(HeaderValue::from_static("User-Agent"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        let varies = |value: &HeaderValue| {
+            let mut names = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+            names.any(|name| name == b"*" || name.eq_ignore_ascii_case(b"user-agent"))
+        };
+        if !headers.get_all(VARY).into_iter().any(varies) {
+            headers.append(VARY, HeaderValue::from_static("User-Agent"));
+        }
         if *self.method == Method::HEAD {
             let length = response.body().len();
             response.headers_mut().insert(http::header::CONTENT_LENGTH, length.into());
@@ -92,8 +99,13 @@ impl<'a> Refusal<'a> {
     fn text(&self) -> String {
         let record = self.record;
         let mut out = format!("403 Forbidden\n\n{}\n\n", self.detail());
-        for name in record.group() {
-            let _ = writeln!(out, "    User-agent: {}", printable(name));
+        let _ = write!(out, "    User-agent: {}", printable(record.group()));
+        match record.group_size() - 1 {
+            0 => out.push('\n'),
+            1 => out.push_str("        (and one other)\n"),
+            others => {
+                let _ = writeln!(out, "        (and {others} others)");
+            }
         }
         let _ = writeln!(out, "    Disallow: {}        (line {})", printable(record.rule()), record.line());
         out.push_str("\nThe rules are at /robots.txt.\n");
@@ -109,14 +121,9 @@ impl<'a> Refusal<'a> {
         push_json(&mut out, &self.detail());
         out.push_str(",\"agent\":");
         push_json(&mut out, record.agent());
-        out.push_str(",\"group\":[");
-        for (index, name) in record.group().iter().enumerate() {
-            if index > 0 {
-                out.push(',');
-            }
-            push_json(&mut out, name);
-        }
-        out.push_str("],\"rule\":");
+        out.push_str(",\"identity\":\"claimed\",\"group\":");
+        push_json(&mut out, record.group());
+        out.push_str(",\"rule\":");
         push_json(&mut out, record.rule());
         let _ = write!(out, ",\"line\":{},\"robots\":\"/robots.txt\"", record.line());
         if let Some(id) = self.request_id() {
@@ -128,7 +135,8 @@ impl<'a> Refusal<'a> {
 
     fn detail(&self) -> String {
         let of_host = self.host.map_or_else(String::new, |host| format!(" of {}", printable(host)));
-        format!("The robots.txt{of_host} does not let {} fetch this path.", printable(self.record.agent()))
+        let name = self.record.name().map_or_else(|| "this client".into(), printable);
+        format!("The robots.txt{of_host} does not let {name} fetch this path.")
     }
 }
 

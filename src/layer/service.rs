@@ -13,6 +13,7 @@ use super::body::ResponseBody;
 use super::enforce::Answer;
 use super::future::ResponseFuture;
 use super::layer::Settings;
+use super::record::Record;
 use super::tag;
 
 /// Serves `/robots.txt` and holds crawlers to it, in front of `S`. Made by [`RobotsLayer`](super::RobotsLayer).
@@ -45,6 +46,11 @@ where
     fn call(&mut self, mut request: Request<A>) -> Self::Future {
         match self.settings.answer(request.method(), request.uri(), request.headers(), request.extensions()) {
             Answer::Pass => {
+                // A record says that a layer outside this one has tagged the request, so the field is no client's.
+                if request.headers().contains_key(tag::ROBOTS_VERDICT) && request.extensions().get::<Record>().is_some()
+                {
+                    return ResponseFuture::pass(self.inner.call(request));
+                }
                 tag::strip(request.headers_mut());
                 ResponseFuture::pass(self.inner.call(request))
             }

@@ -6,11 +6,14 @@ use super::record::Record;
 
 /// The field that tells an upstream what robots.txt says:
 /// `Robots-Verdict: disallow;agent="GPTBot";rule="/private/";line=12`, an item of RFC 9651 in ASCII, what a string may
-/// not hold percent-encoded.
+/// not hold percent-encoded and a rule cut at 256 octets: servers bound what a field may hold.
 pub const ROBOTS_VERDICT: HeaderName = HeaderName::from_static("robots-verdict");
 
 /// What CGI and its heirs make of the name, and so another way to say it.
 const WITH_UNDERSCORE: HeaderName = HeaderName::from_static("robots_verdict");
+
+/// Octets of a rule that a field holds.
+const MAX_RULE: usize = 256;
 
 /// Removes a client's own field.
 pub(super) fn strip(headers: &mut HeaderMap) {
@@ -48,7 +51,7 @@ fn value(record: &Record) -> HeaderValue {
 }
 
 fn push_string(out: &mut String, text: &str) {
-    for byte in text.bytes() {
+    for byte in text.bytes().take(MAX_RULE) {
         match byte {
             b' '..=b'~' if !matches!(byte, b'"' | b'\\') => out.push(char::from(byte)),
             _ => {

@@ -83,7 +83,7 @@ async fn a_refusal_is_problem_details_where_json_is_asked_for() {
     assert_eq!(problem["status"], 403);
     assert_eq!(problem["rule"], "/drafts/");
     assert_eq!(problem["line"], 2);
-    assert_eq!(problem["group"][0], "GPTBot");
+    assert_eq!((&problem["group"], &problem["identity"]), (&"GPTBot".into(), &"claimed".into()));
     assert_eq!(problem["request_id"], "abc-1");
 }
 
@@ -322,13 +322,16 @@ async fn observers_hear_of_every_disallowed_request_and_of_no_other() {
 async fn a_custom_refusal_keeps_what_must_be_kept() {
     let layer = RobotsLayer::new(live(Mode::Refuse)).refuse_with(|refusal| {
         let mut response = Response::new(Bytes::from(format!("no, {}", refusal.record().agent())));
+        response.headers_mut().insert("cache-control", http::HeaderValue::from_static("public, max-age=600"));
+        response.headers_mut().insert("vary", http::HeaderValue::from_static("Accept-Encoding"));
         *response.status_mut() = StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS;
         response
     });
     let response = ask(layer, get("/drafts/x", GPTBOT)).await;
     assert_eq!(response.status(), StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS);
     assert_eq!(field(&response, "cache-control"), Some("no-store"));
-    assert_eq!(field(&response, "vary"), Some("User-Agent"));
+    let vary: Vec<_> = response.headers().get_all("vary").iter().collect();
+    assert_eq!(vary, ["Accept-Encoding", "User-Agent"]);
     assert!(response.extensions().get::<Record>().is_some());
     assert_eq!(text(response).await, "no, GPTBot");
 }
@@ -417,4 +420,31 @@ async fn a_new_registry_recognises_at_once() {
     live.set_registry(Arc::new(registry));
     assert_eq!(ask(layer.clone(), get("/x", "HouseBot/1.0 (+https://house.test/bot)")).await.status(), StatusCode::OK);
     assert_eq!(ask(layer, get("/x", GPTBOT)).await.status(), StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn a_group_of_thousands_makes_no_refusal_of_thousands() {
+    let names: String = (0..2000).map(|number| format!("User-agent: Crawler{number}\n")).collect();
+    let file = format!("{names}User-agent: GPTBot\nDisallow: /{}\n", "x".repeat(1000));
+    for (mode, status) in [(Mode::Refuse, StatusCode::FORBIDDEN), (Mode::Tag, StatusCode::OK)] {
+        let live = LiveRobots::inline(&file).policy(Policy::builder().mode(mode).build()).open().expect("open");
+        let response = ask(RobotsLayer::new(live), get(&format!("/{}", "x".repeat(1000)), GPTBOT)).await;
+        assert_eq!(response.status(), status);
+        if mode == Mode::Tag {
+            assert!(field(&response, "saw-robots-verdict").expect("a tag").len() < 400);
+        } else {
+            let body = text(response).await;
+            assert!(body.contains("User-agent: GPTBot        (and 2000 others)"), "{body}");
+            assert!(body.len() < 1600, "{}", body.len());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_layer_inside_another_keeps_its_tag() {
+    let inner = RobotsLayer::new(LiveRobots::inline("# open\n").open().expect("open"));
+    let outer = RobotsLayer::new(live(Mode::Tag));
+    let response =
+        outer.layer(inner.layer(service_fn(app))).oneshot(get("/drafts/x", GPTBOT)).await.expect("infallible");
+    assert!(field(&response, "saw-robots-verdict").is_some());
 }

@@ -58,6 +58,7 @@ pub struct Decision<'r> {
 /// What is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
+#[non_exhaustive]
 pub enum Action {
     /// The request goes on unchanged.
     Pass,

@@ -52,7 +52,7 @@ pub(crate) struct Entry<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) group: Option<String>,
+    pub(crate) group: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rule: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -188,7 +188,7 @@ impl Entry<'_> {
             ("decision", self.decision),
             ("reason", self.reason),
             ("status", status.as_deref()),
-            ("group", self.group.as_deref()),
+            ("group", self.group),
             ("rule", self.rule),
             ("line", number.as_deref()),
             ("suspect_human", self.suspect_human.as_deref()),

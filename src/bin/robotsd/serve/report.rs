@@ -20,7 +20,7 @@ pub(super) fn event(site: SiteName, log: Log) -> impl Fn(&Event<'_>) + Send + Sy
                 (Action::Refuse, _) => "refused",
                 (Action::Tag, _) => "tagged",
                 (Action::Pass, Reason::Observed) => "observed",
-                (Action::Pass, _) => "passed",
+                _ => "passed",
             },
             suspect_human: Some(record.signs().names().collect::<Vec<_>>().join(", "))
                 .filter(|signs| !signs.is_empty()),
@@ -32,7 +32,7 @@ pub(super) fn event(site: SiteName, log: Log) -> impl Fn(&Event<'_>) + Send + Sy
             decision: Some(record.access().as_str()),
             reason: Some(record.reason().as_str()),
             status: event.status().map(|status| status.as_u16()),
-            group: Some(record.group().join(", ")),
+            group: Some(record.group()),
             rule: Some(record.rule()),
             line: Some(record.line()),
             robots_hash: Some(hash),
