@@ -5,7 +5,7 @@ use super::evidence::{Cookies, SuspectHuman};
 use super::exempt::Exemptions;
 use super::mode::Mode;
 use super::network::Network;
-use super::overrides::Override;
+use super::overrides::{Override, called};
 use super::scope::{EmptyAgent, Star, StarExceptions, StarScope};
 use crate::agent::Category;
 use crate::rules::ProductToken;
@@ -102,7 +102,7 @@ impl PolicyBuilder {
 
     /// Crawlers, by name or own product token, whose requests pass unjudged. Default: none.
     pub fn exempt_agents<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        self.agents = names.into_iter().map(|name| ProductToken::new(name.as_ref())).collect();
+        self.agents = names.into_iter().map(|name| called(name.as_ref())).collect();
         self
     }
 

@@ -22,7 +22,7 @@ impl Override {
     /// For one crawler, by its name or its own product token, without case.
     #[must_use]
     pub fn agent(name: &str, mode: Mode) -> Self {
-        Self { whom: Whom::Agent(ProductToken::new(name)), mode }
+        Self { whom: Whom::Agent(called(name)), mode }
     }
 
     /// For the registered crawlers of a category.
@@ -50,6 +50,11 @@ impl Override {
             Whom::Pattern(pattern) => verdict.rule().is_some_and(|rule| *rule.pattern() == **pattern),
         }
     }
+}
+
+/// What a name in a configuration means: as in robots.txt, `GPTBot/1.2` is `GPTBot`.
+pub(super) fn called(name: &str) -> ProductToken {
+    ProductToken::from_name(name.as_bytes()).unwrap_or_else(|| ProductToken::new(name))
 }
 
 /// Whether an agent goes by this name: its crawler's, or its own token. Not its whole chain: what is said of Googlebot

@@ -1,6 +1,6 @@
 //! The TOML as it is written: every key, every default.
 
-use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use toml::Spanned;
 use tower_robots::agent::Category;
 use tower_robots::policy::{EmptyAgent, Mode, StarExceptions, StarScope, SuspectHuman};
 
-use super::values::Span;
+use super::values::{Address, Span};
 use crate::{edge, upstream};
 
 #[derive(Debug, Deserialize)]
@@ -33,7 +33,7 @@ pub(super) struct ConfigFile {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Listener {
-    pub(super) address: SocketAddr,
+    pub(super) address: Address,
     #[serde(default, rename = "kind")]
     pub(super) _kind: ListenerKind,
 }
@@ -120,7 +120,7 @@ pub(super) struct Override {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Agents {
     pub(super) star_scope: StarScope,
-    pub(super) star_methods: Option<Vec<String>>,
+    pub(super) star_methods: Option<Vec<Spanned<String>>>,
     pub(super) star_exempt: Option<Vec<Category>>,
     pub(super) star_exceptions: StarExceptions,
     pub(super) star_empty: EmptyAgent,
@@ -143,7 +143,7 @@ pub(super) enum Family {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Exempt {
-    pub(super) paths: Option<Vec<String>>,
+    pub(super) paths: Option<Vec<Spanned<String>>>,
     pub(super) cidrs: Vec<Spanned<String>>,
     pub(super) cookies: Vec<String>,
 }
@@ -152,7 +152,7 @@ pub(super) struct Exempt {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Limits {
-    pub(super) connections: usize,
+    pub(super) connections: NonZeroUsize,
     pub(super) header_read: Span,
     pub(super) body_idle: Span,
     pub(super) connect: Span,
@@ -165,7 +165,7 @@ impl Default for Limits {
         let edge = edge::Limits::default();
         let upstream = upstream::UpstreamLimits::default();
         Self {
-            connections: edge.connections,
+            connections: NonZeroUsize::new(edge.connections).unwrap_or(NonZeroUsize::MIN),
             header_read: Span(edge.header_read),
             body_idle: Span(edge.body_idle),
             connect: Span(upstream.connect),

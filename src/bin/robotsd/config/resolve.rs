@@ -30,6 +30,12 @@ pub(super) fn resolve(file: ConfigFile, folder: &Path) -> Result<Config, Fault> 
     for site in &file.site {
         let span = site.span();
         let site = site.get_ref();
+        if site.name.get_ref().is_empty() {
+            return Err(Fault::new(
+                site.name.span(),
+                "the name is empty: it tells the site's lines of the log from others",
+            ));
+        }
         if !names.insert(site.name.get_ref()) {
             return Err(Fault::new(site.name.span(), format!("the site {:?} stands here twice", site.name.get_ref())));
         }
@@ -44,7 +50,7 @@ pub(super) fn resolve(file: ConfigFile, folder: &Path) -> Result<Config, Fault> 
     }
     let limits = &file.limits;
     let edge = edge::Limits {
-        connections: limits.connections,
+        connections: limits.connections.get(),
         header_read: limits.header_read.0,
         body_idle: limits.body_idle.0,
         drain: limits.drain.0,
@@ -57,7 +63,7 @@ pub(super) fn resolve(file: ConfigFile, folder: &Path) -> Result<Config, Fault> 
         ..upstream::UpstreamLimits::default()
     };
     Ok(Config {
-        listeners: file.listener.iter().map(|listener| listener.address).collect(),
+        listeners: file.listener.iter().map(|listener| listener.address.0).collect(),
         sites,
         registry_extra: file.agents.registry_extra.as_ref().map(|path| folder.join(path.get_ref())),
         edge,
@@ -133,6 +139,9 @@ fn resolve_source(site: &file::Site, backend: &Backend, folder: &Path) -> Result
         (None, None) => RobotsSource::File,
     };
     match (source, &robots.path, &robots.text, backend) {
+        (RobotsSource::File, Some(path), None, _) if path.get_ref().as_os_str().is_empty() => {
+            Err(Fault::new(path.span(), "the path of the robots.txt is empty"))
+        }
         (RobotsSource::File, Some(path), None, _) => Ok(Source::File(folder.join(path.get_ref()))),
         (RobotsSource::File, None, None, Backend::Files(root)) => Ok(Source::File(root.join("robots.txt"))),
         (RobotsSource::File, None, None, Backend::Upstreams(_)) => {
@@ -142,6 +151,10 @@ fn resolve_source(site: &file::Site, backend: &Backend, folder: &Path) -> Result
         }
         (RobotsSource::File, _, Some(text), _) => Err(Fault::new(text.span(), "text goes with source = \"inline\"")),
         (RobotsSource::Inline, Some(path), _, _) => Err(Fault::new(path.span(), "path goes with source = \"file\"")),
+        (RobotsSource::Inline, None, Some(text), _) if text.get_ref().trim().is_empty() => {
+            let message = "the text is empty: to restrict nothing, write a comment, \"# nothing is restricted\"";
+            Err(Fault::new(text.span(), message))
+        }
         (RobotsSource::Inline, None, Some(text), _) => Ok(Source::Inline(text.get_ref().clone())),
         (RobotsSource::Inline, None, None, _) => {
             let span = robots.source.as_ref().map_or(0..0, Spanned::span);
@@ -169,13 +182,29 @@ fn resolve_policy(file: &ConfigFile, site: &file::Site) -> Result<Policy, Fault>
         policy = policy.without_family();
     }
     if let Some(methods) = &file.agents.star_methods {
-        policy = policy.star_methods(methods);
+        let is_method = |method: &&Spanned<String>| {
+            !method.get_ref().is_empty()
+                && method.get_ref().bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-')
+        };
+        if let Some(method) = methods.iter().find(|method| !is_method(method)) {
+            let message =
+                format!("{:?} is not a method: methods have case, write one such as \"GET\"", method.get_ref());
+            return Err(Fault::new(method.span(), message));
+        }
+        policy = policy.star_methods(methods.iter().map(Spanned::get_ref));
     }
     if let Some(categories) = &file.agents.star_exempt {
         policy = policy.star_exempt(categories.iter().copied());
     }
     if let Some(paths) = &file.exempt.paths {
-        policy = policy.exempt_paths(paths);
+        if let Some(path) = paths.iter().find(|path| !path.get_ref().starts_with(['/', '*'])) {
+            let message = format!(
+                "{:?} is no path pattern: it matches nothing unless it begins with \"/\" or \"*\"",
+                path.get_ref()
+            );
+            return Err(Fault::new(path.span(), message));
+        }
+        policy = policy.exempt_paths(paths.iter().map(Spanned::get_ref));
     }
     for over in &site.overrides {
         let span = over.span();
@@ -198,10 +227,15 @@ fn authority(url: &str) -> Result<String, String> {
     let Ok(uri) = url.parse::<Uri>() else { return wrong("it is not a URL") };
     match (uri.scheme_str(), uri.authority(), uri.path_and_query().map_or("/", |path| path.as_str())) {
         (Some("http"), Some(authority), "/") if !authority.as_str().contains('@') => {
-            Ok(format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(80)))
+            let port = authority.as_str().strip_prefix(authority.host()).and_then(|port| port.strip_prefix(':'));
+            match port.map_or(Ok(80), str::parse::<u16>) {
+                Ok(port) if port != 0 => Ok(format!("{}:{port}", authority.host())),
+                _ => wrong("the port is a number from 1 to 65535"),
+            }
         }
         (Some("http"), Some(_), "/") => wrong("a user cannot be given"),
         (Some("http"), Some(_), _) => wrong("the target is forwarded as it comes, so there is no path"),
+        (None, ..) => wrong("it has no scheme"),
         _ => wrong("upstreams speak HTTP/1.1 over TCP, so the scheme is http"),
     }
 }

@@ -15,6 +15,9 @@ use super::book::{Answer, Book, Who};
 /// Octets of robots.txt files that are kept compiled; beyond it all are let go and read again when asked for.
 const KEPT: usize = 64 << 20;
 
+/// What a small file costs besides its octets, compiled.
+const OVERHEAD: usize = 16 << 10;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Question {
@@ -172,10 +175,11 @@ impl Shelf {
         let key = (origin, question.reading);
         if !self.books.contains_key(&key) {
             let bytes = key.0.bytes()?;
-            self.octets += bytes.len();
+            let cost = bytes.len() + OVERHEAD;
+            self.octets += cost;
             if self.octets > KEPT {
                 self.books.clear();
-                self.octets = bytes.len();
+                self.octets = cost;
             }
             let book = Book::new(bytes, question.reading);
             self.books.insert(key.clone(), book);
