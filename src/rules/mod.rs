@@ -20,6 +20,7 @@
 //! ```
 
 mod document;
+mod hash;
 mod index;
 mod line;
 mod path;

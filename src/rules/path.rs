@@ -53,6 +53,9 @@ impl<'t> RequestPath<'t> {
     /// A fragment is dropped. A target that starts with `//` is a path with an empty segment, not an authority.
     #[must_use]
     pub fn new(target: &'t [u8]) -> Self {
+        if target.starts_with(b"/") && is_plain(target) {
+            return Self { form: PathForm::Standard, sent: Cow::Borrowed(target), others: Vec::new() };
+        }
         let target = match target {
             [b'/', ..] => Cow::Borrowed(&target[..memchr::memchr(b'#', target).unwrap_or(target.len())]),
             _ => path_of_url(target),
@@ -100,6 +103,31 @@ impl<'t> RequestPath<'t> {
     pub fn is_canonical(&self) -> bool {
         self.others.is_empty()
     }
+}
+
+/// Whether nothing in an origin-form target could be read in another way, without looking where it stands.
+///
+/// The usual target costs this one scan. It works in blocks without a way out, so that a compiler makes wide
+/// instructions of it.
+fn is_plain(target: &[u8]) -> bool {
+    const BLOCK: usize = 16;
+    let Some(last) = target.last_chunk::<{ BLOCK + 1 }>() else {
+        return !target.iter().zip(&target[1..]).any(|(octet, next)| is_telling(*octet, *next))
+            && !target.last().is_some_and(|octet| is_telling(*octet, 0));
+    };
+    let blocks = target.windows(BLOCK + 1).step_by(BLOCK).chain([&last[..]]);
+    let telling =
+        |block: &[u8]| block.iter().zip(&block[1..]).fold(false, |any, (octet, next)| any | is_telling(*octet, *next));
+    !blocks.fold(false, |any, block| any | telling(block)) && !is_telling(last[BLOCK], 0)
+}
+
+/// Whether an octet, or the pair it begins, may be written or read in another way.
+const fn is_telling(octet: u8, next: u8) -> bool {
+    (octet == b'%')
+        | (octet == b'#')
+        | (octet == b'\\')
+        | (octet >= 0x80)
+        | ((octet == b'/') & ((next == b'/') | (next == b'.')))
 }
 
 /// What the reference parser takes for path, parameters and query of a URL.

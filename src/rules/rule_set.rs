@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::Access;
 use super::document::{Group, Name, RobotsTxt, Rule};
+use super::hash::Folding;
 use super::index::{Decider, Index, MAX_READ};
 use super::path::{PathForm, RequestPath};
 use super::reading::{Reading, STANDARD_LIMIT};
@@ -15,7 +16,7 @@ pub struct RuleSet {
     document: RobotsTxt,
     reading: Reading,
     index: Index,
-    named: HashMap<ProductToken, Section>,
+    named: HashMap<ProductToken, Section, Folding>,
     star: Option<Section>,
 }
 

@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use super::candidates::Rank;
-use super::patterns::{Patterns, Remainder, Run, Wildcard};
+use super::patterns::{Patterns, Run, Tried, Wildcard};
 use crate::rules::text::{literals, rarity};
 
 /// Different grams of a path that are remembered before all wildcards are tried in their order.
@@ -84,11 +84,11 @@ impl Grams {
     }
 
     /// The best rank among `best` and those of the wildcards that match the path.
-    pub(super) fn best(&self, patterns: &Patterns, path: &mut Remainder<'_>, mut best: Rank) -> Rank {
+    pub(super) fn best(&self, patterns: &Patterns, path: &mut Tried<'_>, mut best: Rank) -> Rank {
         for (octet, run) in &self.singles {
             let wildcards = &self.single[run.range()];
             if wildcards[0].rank < best && memchr::memchr(*octet, path.path()).is_some() {
-                best = patterns.best(wildcards, path, best);
+                best = patterns.best(wildcards, path, 0, best);
             }
         }
         let mut tried = [0; REMEMBERED];
@@ -103,11 +103,11 @@ impl Grams {
                 continue;
             }
             if count == REMEMBERED {
-                return patterns.best(&self.all, path, best);
+                return patterns.best(&self.all, path, 0, best);
             }
             tried[count] = gram;
             count += 1;
-            best = patterns.best(of_gram(), path, best);
+            best = patterns.best(of_gram(), path, 0, best);
         }
         best
     }
@@ -172,9 +172,11 @@ impl Usage {
     }
 }
 
-/// Every three octets that follow each other.
+/// Every three octets that follow each other. All but the last are read with the octet behind them, in one load.
 fn grams(octets: &[u8]) -> impl Iterator<Item = u32> {
-    octets.windows(3).map(|gram| u32::from_le_bytes([gram[0], gram[1], gram[2], 0]))
+    let fours = octets.windows(4).map(|four| u32::from_le_bytes([four[0], four[1], four[2], four[3]]) & 0xFF_FFFF);
+    let last = octets.last_chunk().map(|[a, b, c]| u32::from_le_bytes([*a, *b, *c, 0]));
+    fours.chain(last)
 }
 
 /// The upper bits are well mixed (Fibonacci hashing).

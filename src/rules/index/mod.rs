@@ -22,7 +22,7 @@ pub(super) use self::candidates::Decider;
 
 use self::candidates::NO_RANK;
 use self::grams::Grams;
-use self::patterns::{Patterns, Remainder, Run, Wildcard};
+use self::patterns::{Patterns, Run, Tried, Wildcard};
 use self::trie::Tries;
 use super::document::RobotsTxt;
 use super::reading::Reading;
@@ -70,18 +70,18 @@ impl Index {
 
     /// What decides about a path for a set of groups.
     pub(super) fn decide(&self, set: usize, path: &[u8]) -> Option<Decider> {
-        let mut best = NO_RANK;
+        let (mut best, mut tried) = (NO_RANK, Tried::new(path));
         for root in &self.roots[self.sections[set].range()] {
             let stop = self.tries.walk(root.trie, path);
             best = best.min(stop.rank);
             let mut list = stop.list;
             while let Some(List { wildcards, prefix, above }) = self.lists.get(list as usize) {
-                let mut left = Remainder::new(&path[*prefix as usize..]);
-                best = self.patterns.best_behind_prefix(&self.wildcards[wildcards.range()], &mut left, best);
+                let wildcards = &self.wildcards[wildcards.range()];
+                best = self.patterns.best(wildcards, &mut tried, *prefix as usize, best);
                 list = *above;
             }
             if let Some(grams) = self.grams.get(root.grams as usize) {
-                best = grams.best(&self.patterns, &mut Remainder::new(path), best);
+                best = grams.best(&self.patterns, &mut tried, best);
             }
         }
         self.deciders.get(best as usize).copied()

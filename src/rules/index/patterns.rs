@@ -31,8 +31,8 @@ pub(super) struct Wildcard {
     pub(super) pattern: u32,
 }
 
-/// What is left of a path behind some prefix, and what octets it holds once that was asked for.
-pub(super) struct Remainder<'p> {
+/// A path that patterns are tried on, and what octets it holds once that was asked for.
+pub(super) struct Tried<'p> {
     path: &'p [u8],
     octets: Option<OctetSet>,
 }
@@ -76,46 +76,35 @@ impl Patterns {
         self.patterns.len()
     }
 
-    pub(super) fn prefix(&self, pattern: u32) -> &[u8] {
-        let Pattern { start, behind, .. } = &self.patterns[pattern as usize];
-        &self.texts[*start as usize..*behind as usize]
-    }
-
     pub(super) fn behind_prefix(&self, pattern: u32) -> &[u8] {
         let Pattern { behind, end, .. } = &self.patterns[pattern as usize];
         &self.texts[*behind as usize..*end as usize]
     }
 
-    /// The best rank among `best` and those of the wildcards, best first, whose pattern fits what is behind its prefix.
-    pub(super) fn best_behind_prefix(&self, wildcards: &[Wildcard], left: &mut Remainder<'_>, best: Rank) -> Rank {
-        wildcards
-            .iter()
-            .take_while(|wildcard| wildcard.rank < best)
-            .find(|wildcard| {
-                left.octets().holds(self.patterns[wildcard.pattern as usize].octets)
-                    && text::fits(self.behind_prefix(wildcard.pattern), left.path)
-            })
-            .map_or(best, |wildcard| wildcard.rank)
-    }
-
-    /// The same for whole patterns and a whole path.
+    /// The best rank among `best` and those of the wildcards, best first, that match the path. Of the first `known`
+    /// octets it is known that they agree.
     pub(super) fn best<'w>(
         &self,
         wildcards: impl IntoIterator<Item = &'w Wildcard>,
-        path: &mut Remainder<'_>,
+        path: &mut Tried<'_>,
+        known: usize,
         best: Rank,
     ) -> Rank {
         wildcards
             .into_iter()
             .take_while(|wildcard| wildcard.rank < best)
-            .find(|wildcard| {
-                path.octets().holds(self.patterns[wildcard.pattern as usize].octets)
-                    && path
-                        .path
-                        .strip_prefix(self.prefix(wildcard.pattern))
-                        .is_some_and(|left| text::fits(self.behind_prefix(wildcard.pattern), left))
-            })
+            .find(|wildcard| self.matches(wildcard.pattern, path, known))
             .map_or(best, |wildcard| wildcard.rank)
+    }
+
+    fn matches(&self, pattern: u32, path: &mut Tried<'_>, known: usize) -> bool {
+        let Pattern { start, behind, end, octets } = &self.patterns[pattern as usize];
+        if !path.octets().holds(*octets) {
+            return false;
+        }
+        let (prefix, rest) = (*start as usize + known..*behind as usize, *behind as usize..*end as usize);
+        let left = path.path.get(known..).and_then(|path| path.strip_prefix(&self.texts[prefix]));
+        left.is_some_and(|left| text::fits(&self.texts[rest], left))
     }
 
     /// Octets of memory in use.
@@ -124,7 +113,7 @@ impl Patterns {
     }
 }
 
-impl<'p> Remainder<'p> {
+impl<'p> Tried<'p> {
     pub(super) const fn new(path: &'p [u8]) -> Self {
         Self { path, octets: None }
     }
@@ -133,7 +122,7 @@ impl<'p> Remainder<'p> {
         self.path
     }
 
-    pub(super) fn octets(&mut self) -> OctetSet {
+    fn octets(&mut self) -> OctetSet {
         *self.octets.get_or_insert_with(|| OctetSet::of(self.path))
     }
 }
