@@ -150,6 +150,9 @@ impl<'r> Selection<'r> {
     /// Judges a path in every form it can be read in: any disallow counts; else what the form as sent gets.
     #[must_use]
     pub fn verdict(self, path: &RequestPath<'_>) -> Verdict<'r> {
+        if path.is_canonical() {
+            return self.judge(path.form(), path.as_bytes());
+        }
         let mut forms = path.forms();
         // `forms` starts with the path as sent; there is always that one.
         let (form, sent) = forms.next().unwrap_or((PathForm::Standard, b"/"));

@@ -14,37 +14,46 @@ pub(super) const NO_LIST: u32 = u32::MAX;
 /// Children that are told apart in one word; more have a table.
 const FEW: usize = 8;
 
-/// Octets of a label that stand in its node.
+/// Octets of a label that stand in its node, and how many do of one that is longer.
 const INLINE: usize = 8;
+const INLINE_OF_LONG: usize = 4;
 
 /// The tries of a file.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Tries {
     nodes: Vec<Node>,
     /// What is left of labels that are too long for their node.
     labels: Vec<u8>,
     /// The children of nodes with many: one for each octet between the first and the last, 0 for none.
     tables: Vec<u32>,
+    ends: Vec<End>,
 }
 
+/// Two in a cache line, because a walk over a large file is a walk over cache lines.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 struct Node {
-    /// The first octets that lead here from the node above, in little-endian order, zeroes behind them.
+    /// The octets that lead here from the node above, in little-endian order, zeroes behind them. Of a long label four
+    /// octets, and where in `labels` the rest is.
     label: u64,
     /// The first octets of up to eight children, or the first of many in the lowest.
     firsts: u64,
     /// The first child, or where in `tables` they are.
     children: u32,
-    /// How many of them, or how long the table is.
-    count: u8,
-    is_wide: bool,
-    label_length: u16,
-    /// Where the rest of the label is.
-    label_rest: u32,
     /// The best candidate whose pattern is a prefix of a path that leads here.
     best: Rank,
-    /// The best candidate for a path that ends here.
-    at_end: Rank,
+    /// What else there is, in `ends`.
+    end: u32,
+    label_length: u16,
+    /// How long the table of children is, or 0 where they are few.
+    table: u8,
+}
+
+/// What most nodes have of the node above, or not at all.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    /// The best candidate for a path that ends here, if it is better than the node's.
+    rank: Rank,
     /// The nearest list here or above.
     list: u32,
 }
@@ -89,20 +98,17 @@ impl Tries {
         while let Some(&Pending { start, end, depth, above }) = pending.get(next) {
             let at = root + next;
             next += 1;
-            let Node { best, list, .. } = self.nodes[above];
-            let mut node = Node { best, list, at_end: best, ..self.nodes[at] };
+            let mut node = Node { best: self.nodes[above].best, ..self.nodes[at] };
+            let mut end_here = End { rank: NO_RANK, ..self.ends[self.nodes[above].end as usize] };
             let own = keys[start..end].iter().take_while(|key| key.octets.len() == depth).count();
             for key in &keys[start..start + own] {
                 match key.kind {
                     KeyKind::Open(rank) => node.best = node.best.min(rank),
-                    KeyKind::End(rank) => node.at_end = node.at_end.min(rank),
-                    KeyKind::List(own) => {
-                        found(own, list);
-                        node.list = own;
-                    }
+                    KeyKind::End(rank) => end_here.rank = end_here.rank.min(rank),
+                    KeyKind::List(own) => found(own, std::mem::replace(&mut end_here.list, own)),
                 }
             }
-            node.at_end = node.at_end.min(node.best);
+            node.end = self.end(end_here, self.nodes[above].end);
             let first_child = self.nodes.len();
             let mut start = start + own;
             while start < end {
@@ -120,13 +126,26 @@ impl Tries {
         root as u32
     }
 
+    /// The number of an end: that of the node above if there is nothing else to say, and 0 if there is nothing at all.
+    fn end(&mut self, end: End, above: u32) -> u32 {
+        let known = [above, 0].into_iter().find(|known| {
+            let known = self.ends[*known as usize];
+            (known.rank, known.list) == (end.rank, end.list)
+        });
+        known.unwrap_or_else(|| {
+            self.ends.push(end);
+            self.ends.len() as u32 - 1
+        })
+    }
+
     fn push_child(&mut self, label: &[u8]) {
-        let (inline, rest) = label.split_at(label.len().min(INLINE));
-        let label_rest = self.labels.len() as u32;
-        self.labels.extend_from_slice(rest);
+        let mut word = word(&label[..label.len().min(INLINE)]);
+        if label.len() > INLINE {
+            word = u64::from(word as u32) | (self.labels.len() as u64) << 32;
+            self.labels.extend_from_slice(&label[INLINE_OF_LONG..]);
+        }
         // A label is no longer than a line with every octet escaped, and that is below 2^16.
-        let label_length = label.len() as u16;
-        self.nodes.push(Node { label: word(inline), label_length, label_rest, ..Node::EMPTY });
+        self.nodes.push(Node { label: word, label_length: label.len() as u16, ..Node::EMPTY });
     }
 
     /// Makes the nodes from `first_child` on, in the order of their first octets, the children of a node.
@@ -135,14 +154,14 @@ impl Tries {
         let first_octet = |child: &Node| child.label.to_le_bytes()[0];
         let (Some(first), Some(last)) = (children.first(), children.last()) else { return };
         if children.len() <= FEW {
-            (node.children, node.count) = (first_child as u32, children.len() as u8);
+            node.children = first_child as u32;
             node.firsts = children.iter().rev().fold(0, |firsts, child| firsts << 8 | u64::from(first_octet(child)));
             return;
         }
         let (first, last) = (first_octet(first), first_octet(last));
-        (node.is_wide, node.firsts) = (true, u64::from(first));
-        (node.children, node.count) = (self.tables.len() as u32, last - first + 1);
-        self.tables.resize(self.tables.len() + usize::from(node.count), 0);
+        (node.table, node.firsts) = (last - first + 1, u64::from(first));
+        node.children = self.tables.len() as u32;
+        self.tables.resize(self.tables.len() + usize::from(node.table), 0);
         for (at, child) in children.iter().enumerate() {
             let place = node.children as usize + usize::from(first_octet(child) - first);
             self.tables[place] = (first_child + at) as u32;
@@ -153,25 +172,22 @@ impl Tries {
     pub(super) fn walk(&self, root: u32, path: &[u8]) -> Stop {
         let mut node = &self.nodes[root as usize];
         let mut at = 0;
-        loop {
-            let Some(octet) = path.get(at) else { return Stop { rank: node.at_end, list: node.list } };
-            let Some(child) = self.child(node, *octet) else { break };
-            let length = usize::from(child.label_length);
-            // Labels hold no zero octets, so the zeroes behind the end of the path differ from them.
-            let differing = (word_at(path, at) ^ child.label) << (8 * (INLINE - length.min(INLINE)));
-            if differing != 0 || (length > INLINE && !self.rest_follows(child, &path[at..])) {
-                break;
-            }
-            at += length;
+        while let Some(octet) = path.get(at) {
+            let Some(child) = self.child(node, *octet).filter(|child| self.label_follows(child, path, at)) else {
+                return Stop { rank: node.best, list: self.ends[node.end as usize].list };
+            };
+            at += usize::from(child.label_length);
             node = child;
         }
-        Stop { rank: node.best, list: node.list }
+        let end = self.ends[node.end as usize];
+        Stop { rank: node.best.min(end.rank), list: end.list }
     }
 
+    /// The child whose label begins with an octet; for octet 0, with which no label begins, any or none.
     fn child(&self, node: &Node, octet: u8) -> Option<&Node> {
-        if node.is_wide {
+        if node.table > 0 {
             let place = octet.wrapping_sub(node.firsts as u8);
-            if place >= node.count {
+            if place >= node.table {
                 return None;
             }
             let child = self.tables[node.children as usize + usize::from(place)];
@@ -179,42 +195,49 @@ impl Tries {
         }
         const ONES: u64 = u64::MAX / 255;
         let differing = node.firsts ^ (ONES * u64::from(octet));
-        // The lowest zero octet, exactly; a zero octet of a path may be found behind the last child.
+        // The lowest zero octet is marked exactly.
         let equal = differing.wrapping_sub(ONES) & !differing & (ONES << 7);
-        let place = equal.trailing_zeros() / 8;
-        (place < u32::from(node.count)).then(|| &self.nodes[(node.children + place) as usize])
+        if equal == 0 {
+            return None;
+        }
+        self.nodes.get((node.children + equal.trailing_zeros() / 8) as usize)
     }
 
-    fn rest_follows(&self, child: &Node, path: &[u8]) -> bool {
-        let (start, length) = (child.label_rest as usize, usize::from(child.label_length) - INLINE);
-        path.get(INLINE..).is_some_and(|path| path.starts_with(&self.labels[start..start + length]))
+    /// Whether the label of a node stands at some place of a path. Labels hold no zero octets, so the zeroes behind the
+    /// end of the path differ from them.
+    fn label_follows(&self, node: &Node, path: &[u8], at: usize) -> bool {
+        let (differing, length) = (word_at(path, at) ^ node.label, usize::from(node.label_length));
+        if length <= INLINE {
+            // No node below a root has an empty label.
+            return differing << (8 * (INLINE - length)) == 0;
+        }
+        let (start, length) = ((node.label >> 32) as usize, length - INLINE_OF_LONG);
+        differing as u32 == 0
+            && path.get(at + INLINE_OF_LONG..).is_some_and(|path| path.starts_with(&self.labels[start..start + length]))
     }
 
     /// Octets of memory in use.
     pub(super) fn memory(&self) -> usize {
-        self.nodes.capacity() * size_of::<Node>() + self.labels.capacity() + self.tables.capacity() * size_of::<u32>()
+        size_of_val(&*self.nodes) + self.labels.len() + size_of_val(&*self.tables) + size_of_val(&*self.ends)
     }
 
     pub(super) fn shrink(&mut self) {
         self.nodes.shrink_to_fit();
         self.labels.shrink_to_fit();
         self.tables.shrink_to_fit();
+        self.ends.shrink_to_fit();
+    }
+}
+
+impl Default for Tries {
+    fn default() -> Self {
+        let nothing = End { rank: NO_RANK, list: NO_LIST };
+        Self { nodes: Vec::new(), labels: Vec::new(), tables: Vec::new(), ends: vec![nothing] }
     }
 }
 
 impl Node {
-    const EMPTY: Self = Self {
-        label: 0,
-        firsts: 0,
-        children: 0,
-        count: 0,
-        is_wide: false,
-        label_length: 0,
-        label_rest: 0,
-        best: NO_RANK,
-        at_end: NO_RANK,
-        list: NO_LIST,
-    };
+    const EMPTY: Self = Self { label: 0, firsts: 0, children: 0, best: NO_RANK, end: 0, label_length: 0, table: 0 };
 }
 
 /// Up to eight octets in little-endian order.
