@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Access;
+use super::extension::{Host, delay};
 use super::line::{Directive, Field, Line, LineKind, Lines, MAX_LINE, bom_length};
+use super::note::{Note, NoteKind};
 use super::reading::Reading;
 use super::rule_set::RuleSet;
 use super::token::{ProductToken, is_star};
@@ -73,29 +75,6 @@ pub struct Sitemap<'r> {
     index: usize,
 }
 
-/// A line, or a part of one, that no crawler reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Note {
-    line: usize,
-    kind: NoteKind,
-}
-
-/// Why a [`Note`] was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum NoteKind {
-    /// Octets of a byte order mark were skipped.
-    ByteOrderMark,
-    /// The line has no separator, or no name in front of it.
-    Malformed,
-    /// A rule stands before any user-agent line.
-    RuleOutsideGroup,
-    /// The line is longer than [`MAX_LINE`]; the rest of it was ignored.
-    LongLine,
-    /// The line holds a NUL; what follows it was ignored.
-    Nul,
-}
-
 impl RobotsTxt {
     /// Reads a robots.txt. Never fails.
     #[must_use]
@@ -124,7 +103,7 @@ impl RobotsTxt {
         (0..self.0.sitemaps.len()).map(|index| Sitemap { document: &self.0, index })
     }
 
-    /// What was ignored, in the order of the file.
+    /// What was ignored, in the order of the file. For what a reading ignores besides see [`RuleSet::notes`].
     #[must_use]
     pub fn notes(&self) -> &[Note] {
         &self.0.notes
@@ -309,20 +288,6 @@ impl fmt::Debug for Sitemap<'_> {
     }
 }
 
-impl Note {
-    /// The line it is about.
-    #[must_use]
-    pub const fn line(&self) -> usize {
-        self.line
-    }
-
-    /// What it says.
-    #[must_use]
-    pub const fn kind(&self) -> NoteKind {
-        self.kind
-    }
-}
-
 /// Consecutive user-agent lines share what follows; only an allow or disallow line closes their list.
 #[derive(Default)]
 struct Parser {
@@ -331,6 +296,7 @@ struct Parser {
     names: Vec<ValueRecord>,
     sitemaps: Vec<ValueRecord>,
     notes: Vec<Note>,
+    has_host: bool,
 }
 
 impl Parser {
@@ -351,7 +317,7 @@ impl Parser {
                 LineKind::Field(field) => self.field(line.number(), &field),
             }
         }
-        let Self { groups, rules, names, sitemaps, notes } = self;
+        let Self { groups, rules, names, sitemaps, notes, .. } = self;
         RobotsTxt(Arc::new(Document { bytes, groups, rules, names, sitemaps, notes }))
     }
 
@@ -362,7 +328,18 @@ impl Parser {
             Directive::Allow => self.rule(Access::Allow, at),
             Directive::Disallow => self.rule(Access::Disallow, at),
             Directive::Sitemap => self.sitemaps.push(at),
-            Directive::Host | Directive::Other => {}
+            Directive::Host => self.host(line, field.value()),
+            Directive::CrawlDelay if delay(field.value()).is_none() => self.note(line, NoteKind::InvalidCrawlDelay),
+            _ => {}
+        }
+    }
+
+    /// The first valid host line counts.
+    fn host(&mut self, line: usize, value: &[u8]) {
+        match Host::parse(value) {
+            None => self.note(line, NoteKind::InvalidHost),
+            Some(_) if self.has_host => self.note(line, NoteKind::RepeatedHost),
+            Some(_) => self.has_host = true,
         }
     }
 
@@ -384,7 +361,7 @@ impl Parser {
     }
 
     fn note(&mut self, line: usize, kind: NoteKind) {
-        self.notes.push(Note { line, kind });
+        self.notes.push(Note::new(line, kind));
     }
 }
 

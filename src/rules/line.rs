@@ -52,11 +52,34 @@ pub enum Directive {
     Disallow,
     /// The address of a sitemap; belongs to no group.
     Sitemap,
-    /// The main mirror; an older extension, read by few.
+    /// The main mirror of a site; an older extension.
     Host,
+    /// Seconds between two requests; an extension.
+    CrawlDelay,
+    /// Query parameters that do not change a page; Yandex's extension.
+    CleanParam,
+    /// What content may be used for; the IETF's AI preferences.
+    ContentUsage,
+    /// What content may be used for; Cloudflare's content signals.
+    ContentSignal,
+    /// The terms of a licence; Really Simple Licensing.
+    License,
+    /// Pages to be left out of an index; read by Google until 2019.
+    Noindex,
     /// Anything else: ignored by the matcher, kept for tools.
     Other,
 }
+
+/// Extensions, whose names are compared whole.
+const EXTENSIONS: [Directive; 7] = [
+    Directive::Host,
+    Directive::CrawlDelay,
+    Directive::CleanParam,
+    Directive::ContentUsage,
+    Directive::ContentSignal,
+    Directive::License,
+    Directive::Noindex,
+];
 
 /// Names in the order they are tried, with what they stand for. The misspellings are the reference parser's.
 const NAMES: [(&str, Directive); 12] = [
@@ -75,12 +98,14 @@ const NAMES: [(&str, Directive); 12] = [
 ];
 
 impl Directive {
-    fn of(name: &[u8]) -> Self {
-        NAMES
-            .iter()
-            .find(|(known, _)| name.get(..known.len()).is_some_and(|head| head.eq_ignore_ascii_case(known.as_bytes())))
-            .map(|&(_, directive)| directive)
-            .unwrap_or(if name.eq_ignore_ascii_case(b"host") { Self::Host } else { Self::Other })
+    pub(super) fn of(name: &[u8]) -> Self {
+        let has_prefix =
+            |known: &str| name.get(..known.len()).is_some_and(|head| head.eq_ignore_ascii_case(known.as_bytes()));
+        let known = NAMES.iter().find(|(known, _)| has_prefix(known)).map(|(_, directive)| *directive);
+        let is_named = |extension: &Self| {
+            extension.spelling().is_some_and(|spelling| name.eq_ignore_ascii_case(spelling.as_bytes()))
+        };
+        known.or_else(|| EXTENSIONS.into_iter().find(is_named)).unwrap_or(Self::Other)
     }
 
     /// The right spelling, where the directive is a known one.
@@ -92,6 +117,12 @@ impl Directive {
             Self::Disallow => Some("Disallow"),
             Self::Sitemap => Some("Sitemap"),
             Self::Host => Some("Host"),
+            Self::CrawlDelay => Some("Crawl-delay"),
+            Self::CleanParam => Some("Clean-param"),
+            Self::ContentUsage => Some("Content-Usage"),
+            Self::ContentSignal => Some("Content-Signal"),
+            Self::License => Some("License"),
+            Self::Noindex => Some("Noindex"),
             Self::Other => None,
         }
     }
@@ -332,6 +363,8 @@ mod tests {
             (b"site-map: /", Directive::Sitemap),
             (b"Host: example.com", Directive::Host),
             (b"hosts: example.com", Directive::Other),
+            (b"crawl-DELAY: 1", Directive::CrawlDelay),
+            (b"crawl-delays: 1", Directive::Other),
             (b"alow: /", Directive::Other),
         ] {
             assert_eq!(field(line).map(|field| field.0), Some(directive), "{line:?}");

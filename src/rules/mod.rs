@@ -19,24 +19,32 @@
 //! assert_eq!(verdict.line(), Some(2));
 //! ```
 
+mod costly;
 mod document;
+mod extension;
 mod hash;
 mod index;
 mod line;
+mod note;
 mod path;
 mod pattern;
 mod reading;
 mod rule_set;
 mod text;
 mod token;
+mod write;
 
-pub use self::document::{Group, Name, Note, NoteKind, RobotsTxt, Rule, Sitemap};
+pub use self::costly::{Costly, CostlyKind, MANY_TOGETHER, MANY_WILDCARDS};
+pub use self::document::{Group, Name, RobotsTxt, Rule, Sitemap};
+pub use self::extension::{CleanParam, Extension, Host, Meaning, Preferences};
 pub use self::line::{Directive, Field, Line, LineKind, MAX_LINE};
+pub use self::note::{Note, NoteKind};
 pub use self::path::{PathForm, RequestPath};
 pub use self::pattern::PathPattern;
 pub use self::reading::{Reading, STANDARD_LIMIT};
 pub use self::rule_set::{Fallback, RuleSet, Selection, Verdict};
 pub use self::token::ProductToken;
+pub use self::write::{Builder, Unwritable, UnwritableKind};
 
 /// What a rule, and so a verdict, says about a path (RFC 9309, section 2.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,9 +4,11 @@ use std::collections::HashMap;
 use std::fmt;
 
 use super::Access;
+use super::costly::{self, Costly};
 use super::document::{Group, Name, RobotsTxt, Rule};
 use super::hash::Folding;
 use super::index::{Decider, Index, MAX_READ};
+use super::note::{Note, past_limit};
 use super::path::{PathForm, RequestPath};
 use super::reading::{Reading, STANDARD_LIMIT};
 use super::token::ProductToken;
@@ -18,6 +20,8 @@ pub struct RuleSet {
     index: Index,
     named: HashMap<ProductToken, Section, Folding>,
     star: Option<Section>,
+    notes: Vec<Note>,
+    costly: Vec<Costly>,
 }
 
 /// The groups of one token (or of `*`) that apply together.
@@ -80,7 +84,8 @@ impl RuleSet {
         let named = named.into_iter().map(|(token, groups)| (token, section_of(groups))).collect();
         let star = (!star.is_empty()).then(|| section_of(star));
         let index = Index::new(&document, reading, limit, &sets);
-        Self { document, reading, index, named, star }
+        let (notes, costly) = (past_limit(&document, limit), costly::find(&document, limit, &sets));
+        Self { document, reading, index, named, star, notes, costly }
     }
 
     /// The document this was compiled from.
@@ -93,6 +98,19 @@ impl RuleSet {
     #[must_use]
     pub const fn reading(&self) -> Reading {
         self.reading
+    }
+
+    /// What this reading does not count, besides what no reading does ([`RobotsTxt::notes`]): lines past the octets
+    /// that count (RFC 9309, section 2.5).
+    #[must_use]
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// Rules with so many wildcards that verdicts can take long, in the order of the file.
+    #[must_use]
+    pub fn costly(&self) -> &[Costly] {
+        &self.costly
     }
 
     /// How many octets of memory the compiled form takes, besides the document's.
