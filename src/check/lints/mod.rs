@@ -3,6 +3,7 @@
 //! A new lint is a file here and a row in the table; a test walks the table and tries every example.
 
 mod byte_order_mark;
+mod costly_wildcards;
 mod cut_product_token;
 mod empty_file;
 mod empty_user_agent;
@@ -22,7 +23,7 @@ mod whole_site_disallowed;
 
 use super::lint::Lint;
 
-static LINTS: [Lint; 17] = [
+static LINTS: [Lint; 18] = [
     // The file and its lines.
     byte_order_mark::LINT,
     html_instead_of_text::LINT,
@@ -43,6 +44,7 @@ static LINTS: [Lint; 17] = [
     // Rules.
     path_without_slash::LINT,
     whole_site_disallowed::LINT,
+    costly_wildcards::LINT,
     // Other lines.
     sitemap_not_absolute::LINT,
 ];
