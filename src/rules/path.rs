@@ -157,14 +157,15 @@ fn path_of_url(url: &[u8]) -> Cow<'_, [u8]> {
 /// Puts octets into standard form; borrows where they already are.
 ///
 /// `*` and `$` are decoded too, because `%2A` and `%24` are how a pattern names them literally (RFC 9309, section
-/// 2.2.3); the pattern side keeps its literal `*` apart from the wildcard.
+/// 2.2.3); the pattern side keeps its literal `*` apart from the wildcard. A `%` that is no escape stays as it is, but
+/// where what is decoded behind it would make it one, it is written as `%25`: `%%361` is a percent sign and `61`, not `a`.
 pub(super) fn standard(octets: &[u8]) -> Cow<'_, [u8]> {
     let Some(first) = octets.iter().position(|byte| *byte == b'%' || *byte >= 0x80) else {
         return Cow::Borrowed(octets);
     };
     let mut out = Vec::with_capacity(octets.len() + 8);
     out.extend_from_slice(&octets[..first]);
-    let mut at = first;
+    let (mut at, mut stray) = (first, None);
     while at < octets.len() {
         match escaped(&octets[at..]) {
             Some(octet) => {
@@ -179,10 +180,19 @@ pub(super) fn standard(octets: &[u8]) -> Cow<'_, [u8]> {
                 if octets[at] >= 0x80 {
                     push_escape(&mut out, octets[at]);
                 } else {
+                    if octets[at] == b'%' {
+                        stray = Some(out.len());
+                    }
                     out.push(octets[at]);
                 }
                 at += 1;
             }
+        }
+        if let Some(percent) = stray
+            && escaped(&out[percent..]).is_some()
+        {
+            out.splice(percent + 1..percent + 1, *b"25");
+            stray = None;
         }
     }
     if out == octets { Cow::Borrowed(octets) } else { Cow::Owned(out) }
@@ -329,6 +339,8 @@ mod tests {
             ("/sale-50%-off", "/sale-50%-off"),
             ("/%", "/%"),
             ("/%4", "/%4"),
+            ("/%%361", "/%2561"),
+            ("/%4%31x%4%7A", "/%2541x%4z"),
             ("/a%2Ab%24", "/a*b$"),
             ("/?%61=%2f", "/?a=%2F"),
             ("http://example.com/%70/#x", "/p/"),

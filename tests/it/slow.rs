@@ -122,7 +122,7 @@ pub(crate) fn matches(written: &[u8], reading: Reading, path: &[u8]) -> bool {
 }
 
 fn pieces(written: &[u8], reading: Reading) -> Vec<Piece> {
-    let mut pieces = Vec::new();
+    let (mut pieces, mut strays) = (Vec::new(), Vec::new());
     let mut at = 0;
     while at < written.len() {
         let hex = std::str::from_utf8(written.get(at + 1..at + 3).unwrap_or_default()).unwrap_or("x");
@@ -140,11 +140,22 @@ fn pieces(written: &[u8], reading: Reading) -> Vec<Piece> {
         } else if written[at] == b'*' {
             pieces.push(Piece::Any);
             (Vec::new(), 1)
+        } else if written[at] == b'%' && reading != Reading::Reference {
+            strays.push(pieces.len());
+            (vec![b'%'], 1)
         } else {
             (vec![written[at]], 1)
         };
         pieces.extend(text.into_iter().map(Piece::Octet));
         at += taken;
+    }
+    // A percent sign that was no escape does not become one.
+    let hex = |piece: Option<&Piece>| matches!(piece, Some(Piece::Octet(octet)) if octet.is_ascii_hexdigit());
+    for stray in strays.into_iter().rev() {
+        if hex(pieces.get(stray + 1)) && hex(pieces.get(stray + 2)) {
+            pieces.insert(stray + 1, Piece::Octet(b'5'));
+            pieces.insert(stray + 1, Piece::Octet(b'2'));
+        }
     }
     pieces
 }
