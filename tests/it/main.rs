@@ -11,9 +11,11 @@ mod shared;
 mod slow;
 
 mod agents;
+mod bounds;
 mod check;
 #[cfg(feature = "layer")]
 mod pitfalls;
+mod differences;
 mod properties;
 mod reference;
 #[cfg(feature = "watch")]

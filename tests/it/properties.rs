@@ -1,7 +1,9 @@
 //! What holds for any file and any path.
 
 use proptest::prelude::*;
-use tower_robots::rules::{Fallback, PathPattern, ProductToken, Reading, RequestPath, RobotsTxt};
+use tower_robots::rules::{
+    Directive, Fallback, Line, LineKind, Note, NoteKind, PathPattern, ProductToken, Reading, RequestPath, RobotsTxt,
+};
 
 use crate::slow;
 
@@ -131,6 +133,96 @@ proptest! {
                 prop_assert_eq!(compiled.matches(path.as_bytes()), want, "{:?} {:?}", reading, path);
             }
         }
+    }
+}
+
+/// Any octets, with those that mean something more often.
+fn octets() -> impl Strategy<Value = Vec<u8>> {
+    let telling = prop::sample::select(b"\r\n\0#: \t*$%/?\xEF\xBB\xBF\xFF".to_vec());
+    let word =
+        prop::sample::select(vec!["user-agent", "allow:", "disallow:", "host:", "crawl-delay:", "index.htm", "://"]);
+    let part = prop_oneof![
+        3 => telling.prop_map(|octet| vec![octet]),
+        1 => word.prop_map(|word| word.as_bytes().to_vec()),
+        1 => prop::collection::vec(any::<u8>(), 0..4),
+    ];
+    prop::collection::vec(part, 0..60).prop_map(|parts| parts.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(500), ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_panics_whatever_the_octets(file in octets(), path in octets()) {
+        let robots = RobotsTxt::parse(file);
+        let meanings = robots.extensions().map(|extension| extension.meaning()).count();
+        prop_assert!(meanings <= robots.lines().count());
+        for reading in READINGS {
+            let rules = robots.compile(reading);
+            for path in [RequestPath::new(&path), RequestPath::verbatim(&path)] {
+                for name in robots.groups().flat_map(|group| group.names()) {
+                    let tokens = [ProductToken::new(name.value()), ProductToken::cut(name.value())];
+                    let verdict = rules.select(&tokens, Fallback::Star).verdict(&path);
+                    prop_assert!(verdict.line().is_none_or(|line| line <= robots.lines().count()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_standard_form_is_stable(target in prop_oneof![octets(), path().prop_map(String::into_bytes)]) {
+        let target = [&b"/"[..], &target].concat();
+        let path = RequestPath::new(&target);
+        let forms: Vec<_> = path.forms().map(|(_, form)| form.to_vec()).collect();
+        prop_assert!((1..=4).contains(&forms.len()) && forms[0] == path.as_bytes());
+        prop_assert!(forms.iter().all(|form| form.starts_with(b"/") && form.is_ascii()));
+        prop_assert!((1..forms.len()).all(|at| !forms[..at].contains(&forms[at])), "{:?}", forms);
+        let again = RequestPath::new(path.as_bytes());
+        // A decoded `*` or `$` stays, and nothing that is decoded makes another escape.
+        prop_assert_eq!(again.as_bytes(), path.as_bytes());
+        prop_assert_eq!(again.forms().count(), forms.len());
+        let borrowed = path.as_bytes().as_ptr() == target.as_ptr();
+        prop_assert_eq!(borrowed, target.starts_with(path.as_bytes()));
+    }
+
+    #[test]
+    fn what_is_written_reads_back(lines in prop::collection::vec((0..6u8, octets()), 0..12)) {
+        let (mut builder, mut written) = (RobotsTxt::builder(), Vec::new());
+        for (kind, value) in &lines {
+            let next = builder.clone();
+            let next = match kind {
+                0 => next.user_agent(value),
+                1 => next.allow(value),
+                2 => next.disallow(value),
+                3 => next.sitemap(value),
+                4 => next.extension("Crawl-delay", value),
+                _ => next.comment(&String::from_utf8_lossy(value)),
+            };
+            // What was refused is left out, so that there is a file.
+            if next.clone().build().is_ok() {
+                builder = next;
+                if *kind < 5 {
+                    written.push((*kind, value.clone()));
+                }
+            }
+        }
+        let robots = builder.build().unwrap();
+        let lost = |note: &Note| !matches!(note.kind(), NoteKind::InvalidCrawlDelay);
+        prop_assert!(!robots.notes().iter().any(lost), "{:?}", robots.notes());
+        let read = |line: Line<'_>| match line.kind() {
+            LineKind::Field(field) => {
+                let kind = match field.directive() {
+                    Directive::UserAgent => 0,
+                    Directive::Allow => 1,
+                    Directive::Disallow => 2,
+                    Directive::Sitemap => 3,
+                    _ => 4,
+                };
+                Some((kind, field.value().to_vec()))
+            }
+            _ => None,
+        };
+        prop_assert_eq!(robots.lines().filter_map(read).collect::<Vec<_>>(), written);
     }
 }
 

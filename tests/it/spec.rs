@@ -1,7 +1,9 @@
 //! The acceptance cases of the specification pages, each dialect through its reading.
 
 use serde_json::Value;
-use tower_robots::rules::{Access, Fallback, ProductToken, Reading, RequestPath, RobotsTxt, RuleSet, Verdict};
+use tower_robots::rules::{
+    Access, Fallback, NoteKind, ProductToken, Reading, RequestPath, RobotsTxt, RuleSet, Verdict,
+};
 
 fn spec(section: &str) -> Vec<Value> {
     let spec: Value = serde_json::from_str(include_str!("../cases/spec.json")).unwrap();
@@ -70,5 +72,26 @@ fn groups() {
         for url in texts(&case, "allowed") {
             assert!(!disallows(&rules, &tokens, &url), "{url} is allowed: {case}");
         }
+    }
+}
+
+#[test]
+fn hosts() {
+    let directives = spec("other_directives");
+    let hosts = directives.iter().find(|directive| directive["field"] == "host").unwrap();
+    for case in hosts["cases"].as_array().unwrap() {
+        let (value, origin) = (case[0].as_str().unwrap(), case[1].as_str().unwrap());
+        let robots = RobotsTxt::parse(format!("user-agent: *\ndisallow:\nhost: {value}\n").into_bytes());
+        assert_eq!(robots.host().unwrap().to_string(), origin);
+        assert_eq!(robots.notes(), []);
+    }
+    for value in texts(hosts, "bad") {
+        // The first valid one counts, wherever it stands; later ones are reported.
+        let file = format!("host: {value}\nhost: a.example\nhost: b.example\nhost: a.example\n");
+        let robots = RobotsTxt::parse(file.into_bytes());
+        assert_eq!(robots.host().unwrap().to_string(), "http://a.example", "{value}");
+        let notes: Vec<_> = robots.notes().iter().map(|note| (note.line(), note.kind())).collect();
+        let want = [(1, NoteKind::InvalidHost), (3, NoteKind::RepeatedHost), (4, NoteKind::RepeatedHost)];
+        assert_eq!(notes, want, "{value}");
     }
 }

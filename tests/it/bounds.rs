@@ -1,0 +1,120 @@
+//! Files and paths made to be slow: what they cost grows with their size and no faster.
+//!
+//! The bounds are wide, for machines that are busy and builds that are not optimised; what is measured stands in
+//! `benches/README.md`.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use tower_robots::rules::{Access, Fallback, ProductToken, Reading, RequestPath, RobotsTxt, RuleSet};
+
+/// The limit of the standard, to be filled.
+const SIZE: usize = 500 * 1024;
+
+/// How much slower this build may be than the bar.
+const SLACK: u32 = if cfg!(debug_assertions) { 60 } else { 10 };
+
+fn compile(file: &str) -> RuleSet {
+    let robots = RobotsTxt::parse(file.as_bytes());
+    let start = Instant::now();
+    let rules = robots.compile(Reading::Standard);
+    let took = start.elapsed();
+    assert!(took < Duration::from_millis(15) * SLACK, "compiling took {took:?}");
+    assert!(rules.memory() < 20 * file.len(), "{} octets for {}", rules.memory(), file.len());
+    rules
+}
+
+fn disallows(rules: &RuleSet, token: &str, path: &str) -> bool {
+    let path = RequestPath::verbatim(path.as_bytes());
+    rules.select(&[ProductToken::new(token)], Fallback::Star).verdict(&path).access() == Access::Disallow
+}
+
+/// Lines until the file is full.
+fn filled(mut file: String, mut line: impl FnMut(usize) -> String) -> String {
+    let mut at = 0;
+    loop {
+        let next = line(at);
+        if file.len() + next.len() > SIZE {
+            return file;
+        }
+        file.push_str(&next);
+        at += 1;
+    }
+}
+
+#[test]
+fn tokens_that_share_a_large_group_do_not_copy_it() {
+    // Many tokens in one group of many rules, and each in a small group of its own.
+    let mut file = String::new();
+    for token in 0..5000 {
+        writeln!(file, "User-agent: bot{token}").unwrap();
+    }
+    for rule in 0..10_000 {
+        writeln!(file, "Disallow: /shared/{rule}/").unwrap();
+    }
+    let file =
+        filled(file, |token| format!("User-agent: bot{token}\nAllow: /shared/77/{token}\nDisallow: /own{token}\n"));
+    let rules = compile(&file);
+    for token in ["bot0", "bot1234", "bot2000"] {
+        let number = &token[3..];
+        assert!(disallows(&rules, token, "/shared/9999/x"), "{token}");
+        assert!(disallows(&rules, token, &format!("/own{number}")), "{token}");
+        assert!(disallows(&rules, token, "/shared/77/x"), "{token}");
+        assert!(!disallows(&rules, token, &format!("/shared/77/{number}")), "{token}");
+        assert!(!disallows(&rules, token, "/own9999"), "{token}");
+    }
+}
+
+#[test]
+fn many_sets_of_many_groups_do_not_multiply() {
+    // Each token leaves out another group, so that no two have the same set.
+    let mut file = String::new();
+    for group in 0..150 {
+        for token in (0..145).filter(|token| *token != group) {
+            writeln!(file, "User-agent: b{token}").unwrap();
+        }
+        writeln!(file, "Disallow: /{group}/").unwrap();
+    }
+    let rules = compile(&file);
+    for token in [0, 17, 144] {
+        for group in [0, 17, 144, 149] {
+            assert_eq!(
+                disallows(&rules, &format!("b{token}"), &format!("/{group}/")),
+                token != group,
+                "{token} {group}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_file_of_one_sort_of_line_compiles_in_time_and_space() {
+    let group = "User-agent: *\n".to_owned();
+    compile(&filled(group.clone(), |at| format!("Allow:/{:x}\n", at)));
+    compile(&filled(group.clone(), |at| format!("Allow:/*{:x}\n", at)));
+    compile(&filled(group.clone(), |at| format!("Allow:/{0:x}*{0:x}\n", at)));
+    compile(&filled(group.clone(), |at| format!("Allow:/{}\n", "a".repeat(at % 1000))));
+    compile(&filled(group.clone(), |at| format!("Allow:/{}*b\n", "a".repeat(at % 1000))));
+    compile(&filled(group.clone(), |at| format!("Allow:/{}b{at}\n", "*a".repeat(250))));
+    compile(&filled(group, |_| "Allow:/index.htm\n".to_owned()));
+    compile(&filled(String::new(), |at| format!("User-agent:{:x}\nAllow:/\n", at)));
+    compile(&filled(String::new(), |at| format!("User-agent:{:x}\n", at)));
+    compile(&filled(String::new(), |at| format!("User-agent:a\nAllow:/{:x}\n", at)));
+    compile(&"*".repeat(SIZE));
+    compile(&format!("User-agent: *\nDisallow: /{}", "*a".repeat(SIZE / 2 - 20)));
+}
+
+#[test]
+fn hostile_wildcards_are_judged_exactly_and_in_time() {
+    // In ten bits of other patterns, so that no two rules are alike; the last literal stands before all of it.
+    let either = |at: usize| (0..10).map(|bit| if at >> bit & 1 == 0 { "*a" } else { "*aa" }).collect::<String>();
+    let rules: String = (0..1000).map(|at| format!("Disallow: /{}{}*b\n", either(at), "*a".repeat(230))).collect();
+    let rules = compile(&format!("User-agent: *\n{rules}"));
+    assert_eq!(rules.costly().len(), 1001);
+    let path = format!("/b{}", "a".repeat(8190));
+    let start = Instant::now();
+    assert!(!disallows(&rules, "any", &path));
+    let took = start.elapsed();
+    assert!(took < Duration::from_millis(5) * SLACK, "a verdict took {took:?}");
+    assert!(disallows(&rules, "any", &format!("{path}b")));
+}
