@@ -29,7 +29,7 @@ pub enum PathForm {
     Resolved,
     /// Empty segments merged, then dot segments removed.
     Merged,
-    /// `%2F` and `%5C` decoded and `\` read as `/`, then as `Merged`.
+    /// `%2F` and `%5C` decoded and `\` read as `/`, then as `Resolved` or as `Merged`.
     Decoded,
 }
 
@@ -86,7 +86,7 @@ impl<'t> RequestPath<'t> {
         &self.sent
     }
 
-    /// Every form the target can be read in, the one of [`RequestPath::as_bytes`] first; at most four.
+    /// Every form the target can be read in, the one of [`RequestPath::as_bytes`] first; at most five.
     pub fn forms(&self) -> impl Iterator<Item = (PathForm, &[u8])> {
         let others = self.others.iter().map(|(form, path)| (*form, path.as_slice()));
         std::iter::once((self.form, self.as_bytes())).chain(others)
@@ -221,11 +221,12 @@ fn other_readings(sent: &[u8]) -> Vec<(PathForm, Vec<u8>)> {
     if !may_be_read_otherwise(path) {
         return Vec::new();
     }
-    let mut readings: Vec<(PathForm, Vec<u8>)> = Vec::with_capacity(3);
+    let mut readings: Vec<(PathForm, Vec<u8>)> = Vec::with_capacity(4);
     let decoded = decode_separators(path);
     for (form, mut reading) in [
         (PathForm::Resolved, resolve(path, EmptySegments::Keep)),
         (PathForm::Merged, resolve(path, EmptySegments::Merge)),
+        (PathForm::Decoded, resolve(&decoded, EmptySegments::Keep)),
         (PathForm::Decoded, resolve(&decoded, EmptySegments::Merge)),
     ] {
         reading.extend_from_slice(query);
@@ -368,10 +369,11 @@ mod tests {
         assert_eq!(others("//private/x"), ["/private/x"]);
         assert_eq!(others("/x/%2e%2E/private"), ["/private"]);
         assert_eq!(others("/open/..%2fx"), ["/x"]);
+        assert_eq!(others("/x//..%2Fprivate"), ["/x/..%2Fprivate", "/x/private", "/private"]);
         assert_eq!(others("/private%5cx"), ["/private/x"]);
         assert_eq!(others("/private\\x"), ["/private/x"]);
         assert_eq!(others("/p/open//../../x"), ["/p/x", "/x"]);
-        assert_eq!(others("/x%2Fy//../private"), ["/x%2Fy/private", "/private", "/x/private"]);
+        assert_eq!(others("/x%2Fy//../private"), ["/x%2Fy/private", "/private", "/x/y/private", "/x/private"]);
         assert_eq!(others("/../../.."), ["/"]);
         assert_eq!(others("/a/."), ["/a/"]);
         assert_eq!(others("/a/b/.."), ["/a/"]);

@@ -13,9 +13,9 @@ mod slow;
 mod agents;
 mod bounds;
 mod check;
+mod differences;
 #[cfg(feature = "layer")]
 mod pitfalls;
-mod differences;
 mod properties;
 mod reference;
 #[cfg(feature = "watch")]
