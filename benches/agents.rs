@@ -1,5 +1,7 @@
 //! Recognition of `User-Agent` headers: first seen, cached, and with many names in the file.
 
+#![expect(clippy::expect_used, reason = "a bench stops at the first surprise")]
+
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};

@@ -1,5 +1,7 @@
 //! What the layer adds to a request, over a layer that does nothing.
 
+#![expect(clippy::expect_used, reason = "a bench stops at the first surprise")]
+
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::hint::black_box;
