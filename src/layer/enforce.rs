@@ -26,18 +26,24 @@ pub(super) enum Answer {
 #[derive(Clone, Copy)]
 pub(super) struct Asked<'a> {
     pub(super) method: &'a Method,
+    uri: &'a Uri,
     pub(super) target: &'a Uri,
-    pub(super) host: Option<&'a str>,
     pub(super) headers: &'a HeaderMap,
     pub(super) extensions: &'a Extensions,
 }
 
+impl<'a> Asked<'a> {
+    /// The host the request is for.
+    pub(super) fn host(&self) -> Option<&'a str> {
+        host(self.uri, self.headers)
+    }
+}
+
 impl Settings {
     pub(super) fn answer(&self, method: &Method, uri: &Uri, headers: &HeaderMap, extensions: &Extensions) -> Answer {
-        let host = host(uri, headers);
-        let Some(live) = self.sites.get(host) else { return Answer::Pass };
+        let Some(live) = self.sites.get(|| host(uri, headers)) else { return Answer::Pass };
         let target = self.target_from.as_ref().and_then(|target| target(extensions)).unwrap_or(uri);
-        let asked = Asked { method, target, host, headers, extensions };
+        let asked = Asked { method, uri, target, headers, extensions };
         live.with(|snapshot| self.answer_from(snapshot, &asked))
     }
 
@@ -126,7 +132,7 @@ fn evidence<'a>(asked: &Asked<'a>) -> Evidence<'a> {
     cookies
         .fold(Evidence::new(), |evidence, value| evidence.cookies(value.as_bytes()))
         .fetch_metadata(field("sec-fetch-site"), field("sec-fetch-mode"), field("sec-fetch-dest"))
-        .referer(field("referer"), asked.host.unwrap_or_default().as_bytes())
+        .referer(field("referer"), asked.host().unwrap_or_default().as_bytes())
 }
 
 /// An absolute target and HTTP/2's `:authority` say which host is meant; else the `Host` field does (RFC 9112, 3.2.2).

@@ -18,9 +18,9 @@ pub struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    pub(super) const fn new(record: &'a Record, asked: &Asked<'a>, status: Option<StatusCode>) -> Self {
-        let Asked { method, target, host, headers, extensions } = *asked;
-        Self { record, method, target, host, headers, extensions, status }
+    pub(super) fn new(record: &'a Record, asked: &Asked<'a>, status: Option<StatusCode>) -> Self {
+        let Asked { method, target, headers, extensions, .. } = *asked;
+        Self { record, method, target, host: asked.host(), headers, extensions, status }
     }
 
     /// Who asked, what decided and what was done.

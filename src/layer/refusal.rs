@@ -20,8 +20,8 @@ pub struct Refusal<'a> {
 }
 
 impl<'a> Refusal<'a> {
-    pub(super) const fn new(record: &'a Record, asked: &Asked<'a>) -> Self {
-        Self { record, method: asked.method, host: asked.host, headers: asked.headers }
+    pub(super) fn new(record: &'a Record, asked: &Asked<'a>) -> Self {
+        Self { record, method: asked.method, host: asked.host(), headers: asked.headers }
     }
 
     /// Who asked and what decided.

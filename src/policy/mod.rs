@@ -46,23 +46,25 @@ impl Policy {
 
     /// What is done about a request.
     ///
-    /// 1. A request for `/robots.txt`, from an exempt address, or whose path is exempt in every form it can be read in,
-    ///    passes unjudged, and so does that of an exempt agent.
-    /// 2. An agent is held to the groups that name it for every method, else to those of `*` where
-    ///    [`Policy::holds_to_star`] says so and the method is one of the configured ones.
+    /// 1. An agent is held to the groups that name it for every method, else to those of `*` where
+    ///    [`Policy::holds_to_star`] says so and the method is one of the configured ones; where there is no such group,
+    ///    it passes unjudged.
+    /// 2. So does a request for `/robots.txt`, one from an exempt address, one whose path is exempt in every form it can
+    ///    be read in, and that of an exempt agent.
     /// 3. An allowed request passes; for a disallowed one the last override that fits decides, else the mode.
     /// 4. Of several agents the one with the strictest outcome counts.
     #[must_use]
     pub fn decide<'r>(&self, rules: &'r RuleSet, agents: &[Agent], request: &Facts<'_>) -> Decision<'r> {
-        if self.exempt.cover_address(request.address()) || self.exempt.cover_path(request.path()) {
-            return Decision::unjudged(Reason::Exempt);
+        match agents {
+            // One agent is what nearly every request has.
+            [agent] => self.decide_for(rules, agent, request),
+            _ => agents
+                .iter()
+                .enumerate()
+                .map(|(index, agent)| self.decide_for(rules, agent, request).for_agent(index))
+                .reduce(Decision::stricter)
+                .unwrap_or(Decision::unjudged(Reason::NoGroup)),
         }
-        agents
-            .iter()
-            .enumerate()
-            .map(|(index, agent)| self.decide_for(rules, agent, request).for_agent(index))
-            .reduce(Decision::stricter)
-            .unwrap_or(Decision::unjudged(Reason::NoGroup))
     }
 
     /// Weighs what speaks for a person behind a disallowed request: an exempt cookie lets it pass; other signs are
@@ -95,14 +97,17 @@ impl Policy {
     }
 
     fn decide_for<'r>(&self, rules: &'r RuleSet, agent: &Agent, request: &Facts<'_>) -> Decision<'r> {
-        if self.exempt.cover_agent(agent) {
-            return Decision::unjudged(Reason::Exempt);
-        }
-        let star = self.star.covers_method(request.method()) && self.star.holds(agent);
+        let star = self.star.holds(agent) && self.star.covers_method(request.method());
         let tokens = if self.family { agent.tokens() } else { &agent.tokens()[..agent.tokens().len().min(1)] };
         let selection = rules.select(tokens, if star { Fallback::Star } else { Fallback::Nothing });
         if !selection.applies() {
             return Decision::unjudged(Reason::NoGroup);
+        }
+        if self.exempt.cover_agent(agent)
+            || self.exempt.cover_address(request.address())
+            || self.exempt.cover_path(request.path())
+        {
+            return Decision::unjudged(Reason::Exempt);
         }
         let verdict = selection.verdict(request.path());
         match verdict.access() {

@@ -147,8 +147,12 @@ pub struct Sites(Arc<HostMap<LiveRobots>>);
 impl Sites {
     /// The site a host belongs to; a request without a host belongs to the site of every other host.
     #[cfg(feature = "layer")]
-    pub(crate) fn get(&self, host: Option<&str>) -> Option<&LiveRobots> {
-        match host {
+    pub(crate) fn get<'h>(&self, host: impl FnOnce() -> Option<&'h str>) -> Option<&LiveRobots> {
+        // One site for every host is what most applications have: then nobody has to look for the host.
+        if self.0.exact.is_empty() && self.0.wildcard.is_empty() {
+            return self.0.any();
+        }
+        match host() {
             Some(host) => self.0.get(host),
             None => self.0.any(),
         }

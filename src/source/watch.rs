@@ -55,7 +55,6 @@ impl Watch {
         let (messages, inbox) = mpsc::channel();
         let trouble = Arc::new(Mutex::new(None));
         let events = messages.clone();
-        // The folders are armed before the thread runs, so that no change after `open` is missed.
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
             // Reading raises events too: our own would never end, and a folder of static files is read all the time.
             let is_reading = |event: &Event| match event.kind {
@@ -104,7 +103,9 @@ struct Thread {
 impl Thread {
     fn run(mut self, inbox: &Receiver<Message>) {
         let mut next_poll = Instant::now() + self.poll;
-        let mut quiet: Option<Instant> = None;
+        // What was opened was read before the folders were armed.
+        let changed = self.shared.upgrade().is_some_and(|shared| shared.peek() != shared.live());
+        let mut quiet = changed.then(Instant::now);
         loop {
             let deadline = quiet.map_or(next_poll, |quiet| quiet.min(next_poll));
             let urgency = match inbox.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
@@ -164,13 +165,14 @@ impl Thread {
     /// not touch what was read. What the events that came meanwhile call for; `None` when told to stop.
     fn take(&mut self, shared: &Shared, inbox: &Receiver<Message>) -> Option<Urgency> {
         let mut meanwhile = Some(Vec::new());
+        // Before reading, so that no change after it goes unnoticed, wherever a link leads by now.
+        report(&self.trouble, self.armed.arm());
         let reload = shared.reload_if(Cause::Event, |_| {
             std::thread::sleep(SETTLE);
             meanwhile = self.urgencies(None, inbox);
             meanwhile.iter().flatten().all(|urgency| *urgency == Urgency::Renamed)
         });
         self.seen = None;
-        report(&self.trouble, self.armed.arm());
         match meanwhile?.last() {
             Some(urgency) => Some(*urgency),
             None if reload.is_unstable() => Some(Urgency::WhenQuiet),
@@ -180,13 +182,13 @@ impl Thread {
 
     /// Looks at the contents; a change is taken when two looks agree.
     fn look(&mut self, shared: &Shared) {
+        report(&self.trouble, self.armed.arm());
         let now = shared.peek();
         if now == shared.live() {
             self.seen = None;
         } else if self.seen.replace(now) == Some(now) {
             shared.reload(Cause::Poll);
         }
-        report(&self.trouble, self.armed.arm());
     }
 }
 
