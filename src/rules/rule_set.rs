@@ -7,7 +7,7 @@ use super::Access;
 use super::costly::{self, Costly};
 use super::document::{Group, Name, RobotsTxt, Rule};
 use super::hash::Folding;
-use super::index::{Decider, Index, MAX_READ};
+use super::index::{Index, MAX_READ, Rank};
 use super::note::{Note, past_limit};
 use super::path::{PathForm, RequestPath};
 use super::reading::{Reading, STANDARD_LIMIT};
@@ -53,9 +53,8 @@ pub struct Selection<'r> {
 #[derive(Clone, Copy)]
 pub struct Verdict<'r> {
     rules: &'r RuleSet,
-    group: Option<usize>,
-    rule: Option<usize>,
-    access: Access,
+    section: Option<Section>,
+    best: Option<Rank>,
     form: PathForm,
 }
 
@@ -175,28 +174,18 @@ impl<'r> Selection<'r> {
         // `forms` starts with the path as sent; there is always that one.
         let (form, sent) = forms.next().unwrap_or((PathForm::Standard, b"/"));
         let verdict = self.judge(form, sent);
-        if verdict.access == Access::Disallow {
+        if verdict.access() == Access::Disallow {
             return verdict;
         }
         forms
             .map(|(form, path)| self.judge(form, path))
-            .find(|verdict| verdict.access == Access::Disallow)
+            .find(|verdict| verdict.access() == Access::Disallow)
             .unwrap_or(verdict)
     }
 
     fn judge(self, form: PathForm, path: &[u8]) -> Verdict<'r> {
-        let allow = Verdict { rules: self.rules, group: None, rule: None, access: Access::Allow, form };
-        let Some(section) = self.section else { return allow };
-        let first = Verdict { group: Some(section.first_group), ..allow };
-        match self.rules.index.decide(section.number, path) {
-            Some(Decider { rule, is_empty: true, .. }) => Verdict { rule: Some(rule as usize), ..first },
-            Some(Decider { rule, access, .. }) => {
-                let rule = rule as usize;
-                let group = self.rules.document.rule(rule).group().index();
-                Verdict { group: Some(group), rule: Some(rule), access, ..allow }
-            }
-            None => first,
-        }
+        let best = self.section.and_then(|section| self.rules.index.decide(section.number, path));
+        Verdict { rules: self.rules, section: self.section, best, form }
     }
 }
 
@@ -210,7 +199,10 @@ impl<'r> Verdict<'r> {
     /// Allow or disallow.
     #[must_use]
     pub const fn access(&self) -> Access {
-        self.access
+        match self.best {
+            Some(rank) => rank.access(),
+            None => Access::Allow,
+        }
     }
 
     /// The rule that decided, or `None` where no rule matched.
@@ -218,7 +210,7 @@ impl<'r> Verdict<'r> {
     /// A rule with an empty pattern is reported where nothing else matched: it never disallows.
     #[must_use]
     pub fn rule(&self) -> Option<Rule<'r>> {
-        self.rule.map(|index| self.rules.document.rule(index))
+        self.best.map(|rank| self.rules.document.rule(self.rules.index.rule(rank)))
     }
 
     /// The line of the rule that decided.
@@ -230,7 +222,8 @@ impl<'r> Verdict<'r> {
     /// The group of the rule that decided, or the first of the groups that apply, or `None` where none does.
     #[must_use]
     pub fn group(&self) -> Option<Group<'r>> {
-        self.group.map(|index| self.rules.document.group(index))
+        let of_rule = self.rule().filter(|rule| !rule.pattern().is_empty()).map(Rule::group);
+        of_rule.or_else(|| self.section.map(|section| self.rules.document.group(section.first_group)))
     }
 
     /// The form of the path that decided.
@@ -243,7 +236,7 @@ impl<'r> Verdict<'r> {
 impl fmt::Debug for Verdict<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Verdict")
-            .field("access", &self.access)
+            .field("access", &self.access())
             .field("rule", &self.rule())
             .field("form", &self.form)
             .finish()

@@ -64,7 +64,7 @@ pub(super) fn index(document: &RobotsTxt, reading: Reading, limit: usize, sets: 
     wildcards.shrink_to_fit();
     let roots = roots.into_iter().map(|root| all[root as usize]).collect();
     let sections = sections.into();
-    Index { patterns, tries, lists, wildcards, grams, roots, sections, deciders: candidates.into_deciders() }
+    Index { patterns, tries, lists, wildcards, grams, roots, sections, rules: candidates.into_rules() }
 }
 
 impl<'c> Builder<'c> {
@@ -105,7 +105,7 @@ impl<'c> Builder<'c> {
 
     /// The wildcard of a rank, unless a better rank of the same root has the same pattern.
     fn first_of_its_pattern(&mut self, rank: Rank) -> Option<Wildcard> {
-        let pattern = &mut self.patterns[rank as usize];
+        let pattern = &mut self.patterns[rank.index()];
         if *pattern == UNKNOWN {
             *pattern = self.interner.intern(self.candidates.text(rank));
             self.used.resize(self.interner.patterns().len(), UNKNOWN);

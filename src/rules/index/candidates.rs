@@ -9,23 +9,29 @@ use crate::rules::pattern::{directory_of_index, priority};
 use crate::rules::reading::Reading;
 use crate::rules::text;
 
-/// The place of a candidate in the order of precedence; the lowest wins.
+/// The place of a candidate in the order of precedence, the lowest first, and what it decides: whoever finds the best
+/// rank need not look anything up.
 ///
 /// Longest pattern, then allow before disallow, then the first line (RFC 9309, section 2.2.2, and the reference
-/// parser). Empty patterns match every path and come last.
-pub(in crate::rules) type Rank = u32;
+/// parser). Empty patterns match every path and come last; they allow, whatever their rule says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::rules) struct Rank(u32);
 
-/// Behind every candidate.
-pub(in crate::rules) const NO_RANK: Rank = Rank::MAX;
+impl Rank {
+    /// Behind every candidate.
+    pub(super) const NONE: Self = Self(u32::MAX);
 
-/// What a candidate decides.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::rules) struct Decider {
-    /// The rule's index in the document.
-    pub(in crate::rules) rule: u32,
-    pub(in crate::rules) access: Access,
-    /// An empty pattern never decides, but it is what matched.
-    pub(in crate::rules) is_empty: bool,
+    const fn new(place: u32, access: Access) -> Self {
+        Self(place << 1 | access as u32)
+    }
+
+    pub(in crate::rules) const fn access(self) -> Access {
+        if self.0 & Access::Disallow as u32 == 0 { Access::Allow } else { Access::Disallow }
+    }
+
+    pub(super) const fn index(self) -> usize {
+        (self.0 >> 1) as usize
+    }
 }
 
 /// The rules of a file while it is compiled, and the patterns that some of them are tried with besides their own.
@@ -41,7 +47,9 @@ pub(super) struct Candidates {
 }
 
 struct Draft {
-    decider: Decider,
+    /// The rule's index in the document.
+    rule: u32,
+    access: Access,
     priority: u32,
     group: u32,
     text: Range<u32>,
@@ -55,12 +63,12 @@ impl Candidates {
         let mut drafts: Vec<Draft> = Vec::new();
         for rule in document.groups().flat_map(|group| group.rules()).take_while(|rule| rule.range().end <= limit) {
             let written = rule.pattern();
-            let decider = Decider { rule: rule.index() as u32, access: rule.access(), is_empty: written.is_empty() };
             let mut add = |written: &[u8]| {
                 let start = texts.len() as u32;
                 text::write(&mut texts, written, reading);
                 let (group, priority) = (rule.group().index() as u32, priority(written) as u32);
-                drafts.push(Draft { decider, priority, group, text: start..texts.len() as u32 });
+                let (number, text) = (rule.index() as u32, start..texts.len() as u32);
+                drafts.push(Draft { rule: number, access: rule.access(), priority, group, text });
             };
             add(written);
             if rule.access() == Access::Allow
@@ -69,9 +77,7 @@ impl Candidates {
                 add(&directory);
             }
         }
-        drafts.sort_unstable_by_key(|Draft { decider, priority, .. }| {
-            (Reverse(*priority), decider.access == Access::Disallow, decider.rule)
-        });
+        drafts.sort_unstable_by_key(|draft| (Reverse(draft.priority), draft.access == Access::Disallow, draft.rule));
         let (ranks, starts) = by_group(&drafts, document.groups().len());
         Self { texts, drafts, ranks, starts }
     }
@@ -87,12 +93,13 @@ impl Candidates {
     }
 
     pub(super) fn text(&self, rank: Rank) -> &[u8] {
-        let Range { start, end } = self.drafts[rank as usize].text;
+        let Range { start, end } = self.drafts[rank.index()].text;
         &self.texts[start as usize..end as usize]
     }
 
-    pub(super) fn into_deciders(self) -> Box<[Decider]> {
-        self.drafts.into_iter().map(|draft| draft.decider).collect()
+    /// The rules' indexes in the document, by rank.
+    pub(super) fn into_rules(self) -> Box<[u32]> {
+        self.drafts.into_iter().map(|draft| draft.rule).collect()
     }
 }
 
@@ -104,10 +111,10 @@ fn by_group(drafts: &[Draft], groups: usize) -> (Vec<Rank>, Vec<usize>) {
     for group in 0..groups {
         starts[group + 1] += starts[group];
     }
-    let (mut next, mut ranks) = (starts.clone(), vec![NO_RANK; drafts.len()]);
-    for (rank, draft) in (0..).zip(drafts) {
+    let (mut next, mut ranks) = (starts.clone(), vec![Rank::NONE; drafts.len()]);
+    for (place, draft) in (0..).zip(drafts) {
         let at = &mut next[draft.group as usize];
-        ranks[*at] = rank;
+        ranks[*at] = Rank::new(place, if draft.priority == 0 { Access::Allow } else { draft.access });
         *at += 1;
     }
     (ranks, starts)

@@ -18,9 +18,8 @@ mod patterns;
 mod sections;
 mod trie;
 
-pub(super) use self::candidates::Decider;
+pub(super) use self::candidates::Rank;
 
-use self::candidates::NO_RANK;
 use self::grams::Grams;
 use self::patterns::{Patterns, Run, Tried, Wildcard};
 use self::trie::Tries;
@@ -33,8 +32,8 @@ pub(super) const MAX_READ: usize = 256 << 20;
 
 /// The compiled rules of a file.
 pub(super) struct Index {
-    /// By rank.
-    deciders: Box<[Decider]>,
+    /// The rules' indexes in the document, by rank.
+    rules: Box<[u32]>,
     patterns: Patterns,
     tries: Tries,
     lists: Vec<List>,
@@ -69,8 +68,8 @@ impl Index {
     }
 
     /// What decides about a path for a set of groups.
-    pub(super) fn decide(&self, set: usize, path: &[u8]) -> Option<Decider> {
-        let (mut best, mut tried) = (NO_RANK, Tried::new(path));
+    pub(super) fn decide(&self, set: usize, path: &[u8]) -> Option<Rank> {
+        let (mut best, mut tried) = (Rank::NONE, Tried::new(path));
         for root in &self.roots[self.sections[set].range()] {
             let stop = self.tries.walk(root.trie, path);
             best = best.min(stop.rank);
@@ -84,12 +83,17 @@ impl Index {
                 best = grams.best(&self.patterns, &mut tried, best);
             }
         }
-        self.deciders.get(best as usize).copied()
+        (best != Rank::NONE).then_some(best)
+    }
+
+    /// The rule of a rank, by its index in the document.
+    pub(super) fn rule(&self, rank: Rank) -> usize {
+        self.rules[rank.index()] as usize
     }
 
     /// Octets of memory in use.
     pub(super) fn memory(&self) -> usize {
-        size_of_val(&*self.deciders)
+        size_of_val(&*self.rules)
             + self.patterns.memory()
             + self.tries.memory()
             + self.lists.capacity() * size_of::<List>()

@@ -6,7 +6,7 @@
 //! file, and the children of one node are neighbours. A step finds the child by its first octet, among eight in one
 //! comparison of words or else in a table, and compares eight octets of its label at once.
 
-use super::candidates::{NO_RANK, Rank};
+use super::candidates::Rank;
 
 /// No list of wildcards.
 pub(super) const NO_LIST: u32 = u32::MAX;
@@ -99,7 +99,7 @@ impl Tries {
             let at = root + next;
             next += 1;
             let mut node = Node { best: self.nodes[above].best, ..self.nodes[at] };
-            let mut end_here = End { rank: NO_RANK, ..self.ends[self.nodes[above].end as usize] };
+            let mut end_here = End { rank: Rank::NONE, ..self.ends[self.nodes[above].end as usize] };
             let own = keys[start..end].iter().take_while(|key| key.octets.len() == depth).count();
             for key in &keys[start..start + own] {
                 match key.kind {
@@ -231,13 +231,13 @@ impl Tries {
 
 impl Default for Tries {
     fn default() -> Self {
-        let nothing = End { rank: NO_RANK, list: NO_LIST };
+        let nothing = End { rank: Rank::NONE, list: NO_LIST };
         Self { nodes: Vec::new(), labels: Vec::new(), tables: Vec::new(), ends: vec![nothing] }
     }
 }
 
 impl Node {
-    const EMPTY: Self = Self { label: 0, firsts: 0, children: 0, best: NO_RANK, end: 0, label_length: 0, table: 0 };
+    const EMPTY: Self = Self { label: 0, firsts: 0, children: 0, best: Rank::NONE, end: 0, label_length: 0, table: 0 };
 }
 
 /// Up to eight octets in little-endian order.
