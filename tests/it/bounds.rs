@@ -118,3 +118,12 @@ fn hostile_wildcards_are_judged_exactly_and_in_time() {
     assert!(took < Duration::from_millis(5) * SLACK, "a verdict took {took:?}");
     assert!(disallows(&rules, "any", &format!("{path}b")));
 }
+
+#[test]
+fn octets_that_no_pattern_holds_lead_nowhere() {
+    // Two groups, so that there is a trie behind the first; found by fuzzing.
+    let rules = compile("User-agent: a\nDisallow: /x\n\nUser-agent: *\nAllow: /\n");
+    for path in ["/\0\0\0\0\0\0\0\0\0", "/\0", "/x\0\0\0\0\0\0\0\0", "/\u{80}", "/\u{7f}"] {
+        assert_eq!(disallows(&rules, "a", path), path.starts_with("/x"), "{path:?}");
+    }
+}

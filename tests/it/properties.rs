@@ -136,6 +136,32 @@ proptest! {
     }
 }
 
+/// Rules enough that the first octets of a path are looked up, and paths along them.
+fn large() -> impl Strategy<Value = (String, Vec<String>)> {
+    let long = prop::collection::vec(piece(), 3..9).prop_map(|pieces| format!("/{}", pieces.concat()));
+    let rules = prop::collection::vec((prop::bool::ANY, long), 150..300);
+    let ends = prop::collection::vec((any::<prop::sample::Index>(), 1..40usize, piece()), 6);
+    (rules, ends).prop_map(|(rules, ends)| {
+        let rule =
+            |(allow, pattern): &(bool, String)| format!("{}: {pattern}", if *allow { "Allow" } else { "Disallow" });
+        let lines: Vec<_> = std::iter::once("User-agent: a".to_owned()).chain(rules.iter().map(rule)).collect();
+        let path = |(at, length, piece): &(prop::sample::Index, usize, &str)| {
+            let along: String = at.get(&rules).1.chars().take(*length).collect();
+            along + piece
+        };
+        (lines.join("\n"), ends.iter().map(path).collect())
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(30), ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_large_file_agrees_with_the_slow_matcher((file, paths) in large()) {
+        agrees(&file, &paths)?;
+    }
+}
+
 /// Any octets, with those that mean something more often.
 fn octets() -> impl Strategy<Value = Vec<u8>> {
     let telling = prop::sample::select(b"\r\n\0#: \t*$%/?\xEF\xBB\xBF\xFF".to_vec());

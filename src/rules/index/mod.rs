@@ -13,6 +13,7 @@
 mod build;
 mod candidates;
 mod grams;
+mod jumps;
 mod octets;
 mod patterns;
 mod sections;
@@ -22,7 +23,7 @@ pub(super) use self::candidates::Rank;
 
 use self::grams::Grams;
 use self::patterns::{Patterns, Run, Tried, Wildcard};
-use self::trie::Tries;
+use self::trie::{Trie, Tries};
 use super::document::RobotsTxt;
 use super::reading::Reading;
 
@@ -47,7 +48,7 @@ pub(super) struct Index {
 /// Where the candidates of some groups begin.
 #[derive(Clone, Copy)]
 struct Root {
-    trie: u32,
+    trie: Trie,
     /// In `grams`, or past its end.
     grams: u32,
 }

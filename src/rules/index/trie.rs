@@ -7,9 +7,13 @@
 //! comparison of words or else in a table, and compares eight octets of its label at once.
 
 use super::candidates::Rank;
+use super::jumps::{JUMP, Jump, Jumps};
 
 /// No list of wildcards.
 pub(super) const NO_LIST: u32 = u32::MAX;
+
+/// A trie that is walked from its root.
+const NO_JUMPS: u32 = u32::MAX;
 
 /// Children that are told apart in one word; more have a table.
 const FEW: usize = 8;
@@ -27,6 +31,15 @@ pub(super) struct Tries {
     /// The children of nodes with many: one for each octet between the first and the last, 0 for none.
     tables: Vec<u32>,
     ends: Vec<End>,
+    jumps: Vec<Jumps>,
+}
+
+/// One of the tries.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trie {
+    root: u32,
+    /// In `jumps`, or past their end.
+    jumps: u32,
 }
 
 /// Two in a cache line, because a walk over a large file is a walk over cache lines.
@@ -88,10 +101,10 @@ struct Pending {
 }
 
 impl Tries {
-    /// Adds a trie and returns its root. `found` hears of each list and the nearest one above it.
-    pub(super) fn add(&mut self, mut keys: Vec<Key<'_>>, mut found: impl FnMut(u32, u32)) -> u32 {
+    /// Adds a trie. `found` hears of each list and the nearest one above it.
+    pub(super) fn add(&mut self, mut keys: Vec<Key<'_>>, mut found: impl FnMut(u32, u32)) -> Trie {
         keys.sort_unstable_by(|one, other| one.octets.cmp(other.octets));
-        let root = self.nodes.len();
+        let (root, mut jumps) = (self.nodes.len(), Vec::new());
         self.nodes.push(Node::EMPTY);
         let mut pending = vec![Pending { start: 0, end: keys.len(), depth: 0, above: root }];
         let mut next = 0;
@@ -109,6 +122,9 @@ impl Tries {
                 }
             }
             node.end = self.end(end_here, self.nodes[above].end);
+            if depth == JUMP {
+                jumps.push(Jump { octets: word(&keys[start].octets[..JUMP]), node: at as u32, depth: JUMP as u32 });
+            }
             let first_child = self.nodes.len();
             let mut start = start + own;
             while start < end {
@@ -116,6 +132,9 @@ impl Tries {
                 let same = keys[start..end].iter().take_while(|key| key.octets[depth] == first[depth]).count();
                 let last = keys[start + same - 1].octets;
                 let length = first[depth..].iter().zip(&last[depth..]).take_while(|(a, b)| a == b).count();
+                if (1..JUMP).contains(&depth) && depth + length > JUMP {
+                    jumps.push(Jump { octets: word(&first[..JUMP]), node: at as u32, depth: depth as u32 });
+                }
                 self.push_child(&first[depth..depth + length]);
                 pending.push(Pending { start, end: start + same, depth: depth + length, above: at });
                 start += same;
@@ -123,7 +142,11 @@ impl Tries {
             self.adopt(&mut node, first_child);
             self.nodes[at] = node;
         }
-        root as u32
+        let jumps = Jumps::new(&jumps).map_or(NO_JUMPS, |jumps| {
+            self.jumps.push(jumps);
+            self.jumps.len() as u32 - 1
+        });
+        Trie { root: root as u32, jumps }
     }
 
     /// The number of an end: that of the node above if there is nothing else to say, and 0 if there is nothing at all.
@@ -169,9 +192,12 @@ impl Tries {
     }
 
     /// Follows a path as far as it goes.
-    pub(super) fn walk(&self, root: u32, path: &[u8]) -> Stop {
-        let mut node = &self.nodes[root as usize];
-        let mut at = 0;
+    pub(super) fn walk(&self, trie: Trie, path: &[u8]) -> Stop {
+        let jump = self.jumps.get(trie.jumps as usize).and_then(|jumps| jumps.find(word_at(path, 0)));
+        let (mut node, mut at) = match jump {
+            Some(Jump { node, depth, .. }) => (&self.nodes[node as usize], depth as usize),
+            None => (&self.nodes[trie.root as usize], 0),
+        };
         while let Some(octet) = path.get(at) {
             let Some(child) = self.child(node, *octet).filter(|child| self.label_follows(child, path, at)) else {
                 return Stop { rank: node.best, list: self.ends[node.end as usize].list };
@@ -183,7 +209,7 @@ impl Tries {
         Stop { rank: node.best.min(end.rank), list: end.list }
     }
 
-    /// The child whose label begins with an octet; for octet 0, with which no label begins, any or none.
+    /// The child whose label begins with an octet.
     fn child(&self, node: &Node, octet: u8) -> Option<&Node> {
         if node.table > 0 {
             let place = octet.wrapping_sub(node.firsts as u8);
@@ -195,12 +221,12 @@ impl Tries {
         }
         const ONES: u64 = u64::MAX / 255;
         let differing = node.firsts ^ (ONES * u64::from(octet));
-        // The lowest zero octet is marked exactly.
+        // The lowest zero octet is marked exactly. No label begins with octet 0: that would be found where no child is.
         let equal = differing.wrapping_sub(ONES) & !differing & (ONES << 7);
-        if equal == 0 {
+        if equal == 0 || octet == 0 {
             return None;
         }
-        self.nodes.get((node.children + equal.trailing_zeros() / 8) as usize)
+        Some(&self.nodes[(node.children + equal.trailing_zeros() / 8) as usize])
     }
 
     /// Whether the label of a node stands at some place of a path. Labels hold no zero octets, so the zeroes behind the
@@ -218,7 +244,8 @@ impl Tries {
 
     /// Octets of memory in use.
     pub(super) fn memory(&self) -> usize {
-        size_of_val(&*self.nodes) + self.labels.len() + size_of_val(&*self.tables) + size_of_val(&*self.ends)
+        let jumps: usize = self.jumps.iter().map(Jumps::memory).sum();
+        jumps + size_of_val(&*self.nodes) + self.labels.len() + size_of_val(&*self.tables) + size_of_val(&*self.ends)
     }
 
     pub(super) fn shrink(&mut self) {
@@ -232,7 +259,7 @@ impl Tries {
 impl Default for Tries {
     fn default() -> Self {
         let nothing = End { rank: Rank::NONE, list: NO_LIST };
-        Self { nodes: Vec::new(), labels: Vec::new(), tables: Vec::new(), ends: vec![nothing] }
+        Self { nodes: Vec::new(), labels: Vec::new(), tables: Vec::new(), ends: vec![nothing], jumps: Vec::new() }
     }
 }
 
