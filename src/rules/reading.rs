@@ -9,11 +9,12 @@ pub const STANDARD_LIMIT: usize = 512_000;
 /// |---|---|---|---|
 /// | name in a user-agent line | its longest prefix in `[A-Za-z_-]` | whole, see [`ProductToken::from_name`](super::ProductToken::from_name) | as `Standard` |
 /// | escapes in patterns | hex digits upper-cased, octets ≥ 0x80 escaped | also unreserved octets decoded | as `Standard` |
+/// | `%` that is no escape | stays | stays; `%25` where decoding behind it would make it one | as `Standard` |
 /// | `%2A`, `%24` in a pattern | an escape | the literal `*`, `$` (RFC 9309, section 2.2.3) | as `Standard` |
 /// | octets that count | all | [`STANDARD_LIMIT`]; a line cut there is dropped | as `Standard` |
 /// | pattern without leading `/` or `*` | matches nothing | matches nothing | a leading `/` is assumed |
 ///
-/// Priorities are those of `Reference` in every reading: the length of the pattern as written, an octet ≥ 0x80
+/// Of a file of more than 256 MiB no reading compiles the rest. Priorities are those of `Reference` in every reading: the length of the pattern as written, an octet ≥ 0x80
 /// counting as its three-octet escape.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
