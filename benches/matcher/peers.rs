@@ -1,0 +1,54 @@
+//! The matchers in the rows: ours, the peers and the floor. Each answers whether a path is allowed.
+
+use tower_robots::rules::{Access, Fallback, ProductToken, Reading, RequestPath, RobotsTxt, RuleSet};
+
+use crate::columns::Column;
+
+/// A matcher with the file of a column in it.
+pub type Matcher<'c> = Box<dyn Fn(&str) -> bool + 'c>;
+
+/// Ours: everything between a request target and a verdict.
+pub fn ours(column: &Column) -> Matcher<'_> {
+    let rules = compile(column);
+    let tokens = [ProductToken::new(column.agent)];
+    Box::new(move |path| {
+        let verdict = rules.select(&tokens, Fallback::Star).verdict(&RequestPath::new(path.as_bytes()));
+        verdict.access() == Access::Allow
+    })
+}
+
+/// Every rule of the column counts, also where the file is longer than 500 KiB: the peers read it all.
+pub fn compile(column: &Column) -> RuleSet {
+    let reading = if column.robots.len() > 512_000 { Reading::Reference } else { Reading::Standard };
+    RobotsTxt::parse(column.robots.as_bytes()).compile(reading)
+}
+
+/// Keeps a parsed file for one agent.
+pub fn robotxt(column: &Column) -> Matcher<'_> {
+    let robots = robotxt::Robots::parse(column.robots.as_bytes(), column.agent);
+    Box::new(move |path| robots.is_allowed(path))
+}
+
+/// Keeps a parsed file for one agent.
+pub fn texting_robots(column: &Column) -> Option<Matcher<'_>> {
+    let robots = texting_robots::Robot::new(column.agent, column.robots.as_bytes()).ok()?;
+    Some(Box::new(move |path| robots.allowed(path)))
+}
+
+/// Parses the file again for every decision: it has no other way.
+pub fn robotstxt(column: &Column) -> Matcher<'_> {
+    Box::new(move |path| {
+        robotstxt::DefaultMatcher::default().one_agent_allowed_by_robots(&column.robots, column.agent, path)
+    })
+}
+
+/// No matcher at all: one step through a table of states for each octet of the path, as the best automaton would do.
+pub fn floor(_: &Column) -> Matcher<'_> {
+    const STATES: usize = 64;
+    let table: Vec<[u8; 256]> =
+        (0..STATES).map(|state| std::array::from_fn(|octet| ((state * 31 + octet * 7 + 1) % STATES) as u8)).collect();
+    let table: Box<[[u8; 256]; STATES]> = table.into_boxed_slice().try_into().expect("as many rows as states");
+    Box::new(move |path| {
+        path.bytes().fold(0u8, |state, octet| table[usize::from(state) % STATES][usize::from(octet)]) != 0
+    })
+}

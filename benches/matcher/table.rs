@@ -1,0 +1,29 @@
+//! The table of results, from what criterion wrote down.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+/// The mean of a benchmark in nanoseconds, or `None` where it was not run.
+pub fn mean(group: &str, function: &str) -> Option<f64> {
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target"), PathBuf::from);
+    let folder = |name: &str| name.replace(['?', '"', '/', '\\', '*', '<', '>', ':', '|', '^'], "_");
+    let path = target.join("criterion").join(folder(group)).join(folder(function)).join("new/estimates.json");
+    let estimates: Value = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
+    estimates["mean"]["point_estimate"].as_f64()
+}
+
+/// `26.1 ns`, `1.3 ms`.
+pub fn time(nanoseconds: f64) -> String {
+    match nanoseconds {
+        _ if nanoseconds >= 1e6 => format!("{:.1} ms", nanoseconds / 1e6),
+        _ if nanoseconds >= 1e3 => format!("{:.1} µs", nanoseconds / 1e3),
+        _ => format!("{nanoseconds:.0} ns"),
+    }
+}
+
+/// A row of a Markdown table.
+pub fn row(cells: &[String]) {
+    println!("| {} |", cells.join(" | "));
+}
