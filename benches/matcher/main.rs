@@ -21,7 +21,7 @@ use tower_robots::rules::{Fallback, ProductToken, Reading, RequestPath, RobotsTx
 
 use self::columns::Column;
 use self::peers::Matcher;
-use self::table::{mean, row, time};
+use self::table::{median, row, time};
 
 const MATCHERS: [&str; 5] = ["tower-robots", "robotxt", "texting_robots", "robotstxt", "floor"];
 
@@ -93,7 +93,7 @@ fn print(columns: &[Column]) {
     row(&head.map(str::to_owned));
     row(&head.map(|_| "---".to_owned()));
     for column in columns {
-        let of = |name: &str| mean(&column.name, name);
+        let of = |name: &str| median(&column.name, name);
         let shown = |name: &str| of(name).map_or_else(|| "–".to_owned(), time);
         let ratio = |one: Option<f64>, other: Option<f64>| match (one, other) {
             (Some(one), Some(other)) => format!("{:.1}", one / other),

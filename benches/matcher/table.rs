@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// The mean of a benchmark in nanoseconds, or `None` where it was not run.
-pub fn mean(group: &str, function: &str) -> Option<f64> {
+/// The median of a benchmark in nanoseconds, or `None` where it was not run.
+pub fn median(group: &str, function: &str) -> Option<f64> {
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target"), PathBuf::from);
     let folder = |name: &str| name.replace(['?', '"', '/', '\\', '*', '<', '>', ':', '|', '^'], "_");
     let path = target.join("criterion").join(folder(group)).join(folder(function)).join("new/estimates.json");
     let estimates: Value = serde_json::from_slice(&std::fs::read(path).ok()?).ok()?;
-    estimates["mean"]["point_estimate"].as_f64()
+    estimates["median"]["point_estimate"].as_f64()
 }
 
 /// `26.1 ns`, `1.3 ms`.

@@ -127,3 +127,15 @@ fn octets_that_no_pattern_holds_lead_nowhere() {
         assert_eq!(disallows(&rules, "a", path), path.starts_with("/x"), "{path:?}");
     }
 }
+
+#[test]
+fn a_path_with_part_of_every_wildcard_still_finds_the_one_that_matches() {
+    for count in [10, 17, 30, 60, 300] {
+        let part = |at: usize| format!("-{at:03}");
+        let vain: String = (0..count).map(|at| format!("Disallow: /*{}*and a longer end\n", part(at))).collect();
+        let rules = compile(&format!("User-agent: *\n{vain}Disallow: /*last$\n"));
+        let path: String = (0..count).map(part).collect();
+        assert!(disallows(&rules, "any", &format!("/{path}last")), "{count}");
+        assert!(!disallows(&rules, "any", &format!("/{path}last?")), "{count}");
+    }
+}

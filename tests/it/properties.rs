@@ -154,8 +154,28 @@ fn large() -> impl Strategy<Value = (String, Vec<String>)> {
     })
 }
 
+/// Wildcards with many different grams, and paths that hold more of them than are remembered.
+fn wild() -> impl Strategy<Value = (String, Vec<String>)> {
+    // Most want an octet that the path has not, so that they are tried in vain.
+    let end = prop::sample::select(vec!["*x", "*x", "*x", "*x", "*x", "*x", "$", ""]);
+    let rule = ("[abcd]{0,1}", prop::collection::vec("[abcd]{1,5}", 1..3), end, prop::bool::ANY);
+    let rules = prop::collection::vec(rule, 40..120).prop_map(|rules| {
+        let rule = |(prefix, literals, end, allow): (String, Vec<String>, &str, bool)| {
+            format!("{}: /{prefix}*{}{end}", if allow { "Allow" } else { "Disallow" }, literals.join("*"))
+        };
+        let lines: Vec<_> = std::iter::once("User-agent: a".to_owned()).chain(rules.into_iter().map(rule)).collect();
+        lines.join("\n")
+    });
+    (rules, prop::collection::vec("/[abcd]{1,20}|/[ab]{30,120}|/[abcd]{60,150}", 6))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(30), ..ProptestConfig::default() })]
+
+    #[test]
+    fn many_wildcards_agree_with_the_slow_matcher((file, paths) in wild()) {
+        agrees(&file, &paths)?;
+    }
 
     #[test]
     fn a_large_file_agrees_with_the_slow_matcher((file, paths) in large()) {

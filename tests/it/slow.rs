@@ -110,9 +110,11 @@ pub(crate) fn matches(written: &[u8], reading: Reading, path: &[u8]) -> bool {
     covered[0] = true;
     for piece in pieces {
         let mut next = vec![false; path.len() + 1];
+        let mut any_before = false;
         for length in 0..=path.len() {
+            any_before |= covered[length];
             next[length] = match piece {
-                Piece::Any => covered[..=length].contains(&true),
+                Piece::Any => any_before,
                 Piece::Octet(octet) => length > 0 && covered[length - 1] && path[length - 1] == octet,
             };
         }
