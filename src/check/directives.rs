@@ -46,6 +46,16 @@ pub(super) fn lost_colon<'a>(field: &Field<'a>) -> Option<&'a [u8]> {
     (field.has_colon() && word.len() < field.name().len() && is_spelled(word)).then_some(word)
 }
 
+/// Whether a field is a rule whose value is the path it shows.
+pub(super) fn is_rule(field: &Field<'_>) -> bool {
+    matches!(field.directive(), Directive::Allow | Directive::Disallow) && lost_colon(field).is_none()
+}
+
+/// Whether a field bears this name, in its right spelling.
+pub(super) fn is_named(field: &Field<'_>, name: &str) -> bool {
+    field.has_colon() && field.name().eq_ignore_ascii_case(name.as_bytes())
+}
+
 /// What stands before the first blank.
 pub(super) fn first_word(text: &[u8]) -> &[u8] {
     &text[..memchr::memchr2(b' ', b'\t', text).unwrap_or(text.len())]
@@ -67,7 +77,7 @@ pub(super) fn nearest(name: &[u8]) -> Option<&'static str> {
 }
 
 /// Edit distance where two neighbours that changed places count once.
-fn distance(a: &[u8], b: &[u8]) -> usize {
+pub(super) fn distance(a: &[u8], b: &[u8]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {

@@ -1,13 +1,17 @@
 //! What a lint is: a code, its reason, examples and a function.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::fmt;
 
+use super::content::Content;
+use super::crawlers::Crawlers;
 use super::finding::Severity;
-use super::lints::html_instead_of_text;
+use super::lints::search_engine_refused;
+use super::options::Options;
 use super::quote::{write_char, write_octet};
 use super::sink::Sink;
-use crate::rules::{Field, Line, LineKind, Name, RobotsTxt};
+use crate::rules::{Field, Line, LineKind, Name, Reading, RobotsTxt, RuleSet};
 
 /// One check, as data: what `--explain` shows, and what runs.
 pub struct Lint {
@@ -42,9 +46,12 @@ pub(super) enum Pass {
 /// What lints look at.
 pub(super) struct Subject<'a> {
     pub(super) robots: &'a RobotsTxt,
+    pub(super) options: &'a Options,
     /// The first user-agent line: rules before it belong to no group.
     pub(super) first_name: Option<Name<'a>>,
-    html: bool,
+    pub(super) crawlers: Crawlers<'a>,
+    content: Content,
+    rules: OnceCell<RuleSet>,
 }
 
 impl Lint {
@@ -84,9 +91,12 @@ impl Lint {
         &self.good
     }
 
-    /// Whether it has anything to say about a web page; to the others every line of one would be rubbish.
-    pub(super) fn reads_html(&self) -> bool {
-        self.code == html_instead_of_text::LINT.code
+    /// The options under which its examples show it: a few lints speak only of what they were told of.
+    pub fn example_options(&self) -> Options {
+        if self.code == search_engine_refused::LINT.code {
+            return Options::new().refused_crawlers(["bingbot"]);
+        }
+        Options::new()
     }
 }
 
@@ -140,16 +150,26 @@ impl fmt::Display for Example {
 }
 
 impl<'a> Subject<'a> {
-    pub(super) fn new(robots: &'a RobotsTxt) -> Self {
+    pub(super) fn new(robots: &'a RobotsTxt, options: &'a Options) -> Self {
         let first_name = robots.groups().next().and_then(|group| group.names().next());
-        Self { robots, first_name, html: html_instead_of_text::page(robots.bytes()).is_some() }
+        let content = Content::of(robots.bytes());
+        let crawlers = Crawlers::new(options.registry());
+        Self { robots, options, first_name, crawlers, content, rules: OnceCell::new() }
     }
 
     pub(super) fn bytes(&self) -> &'a [u8] {
         self.robots.bytes()
     }
 
-    pub(super) const fn is_html(&self) -> bool {
-        self.html
+    pub(super) const fn content(&self) -> Content {
+        self.content
+    }
+
+    /// The file as it is enforced, compiled when first asked for.
+    pub(super) fn rules(&self) -> &RuleSet {
+        self.rules.get_or_init(|| {
+            let registry = self.options.registry();
+            self.robots.compile_with(Reading::Standard, |name| registry.stands_for(name.value()))
+        })
     }
 }

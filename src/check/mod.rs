@@ -4,6 +4,9 @@
 //! permanent code, a severity, a place in the file, a message and often a help line. A lint says what crawlers make of
 //! a line, not what somebody might have liked better: a clean ordinary file has no findings.
 //!
+//! A comment `# robots-check: allow(code)` turns a lint off for its line, or for the next where it has a line to itself;
+//! [`Options`] turn it off for the file or give it another severity.
+//!
 //! This room is pure: it reads no files and prints nothing.
 //!
 //! ```
@@ -17,11 +20,15 @@
 //! assert_eq!(report.worst(), Some(Severity::Error));
 //! ```
 
+mod allowed;
+mod content;
+mod crawlers;
 mod directives;
 mod finding;
 mod lint;
 mod lints;
 mod options;
+mod pattern;
 mod quote;
 mod report;
 mod sink;
@@ -32,6 +39,7 @@ pub use self::lints::{lint, lints};
 pub use self::options::Options;
 pub use self::report::{MAX_FINDINGS_PER_LINT, Report};
 
+use self::allowed::Allowed;
 use self::lint::{Pass, Subject};
 use self::sink::Sink;
 use crate::rules::{LineKind, RobotsTxt};
@@ -41,12 +49,13 @@ use crate::rules::{LineKind, RobotsTxt};
 /// The cost grows with the size of the file, whatever its content.
 #[must_use]
 pub fn check(robots: &RobotsTxt, options: &Options) -> Report {
-    let subject = Subject::new(robots);
+    let subject = Subject::new(robots, options);
+    let allowed = Allowed::of(robots);
     let mut sinks: Vec<Sink> = lints()
         .iter()
         .filter(|lint| !options.is_off(lint))
-        .filter(|lint| !subject.is_html() || lint.reads_html())
-        .map(|lint| Sink::new(lint, options.severity(lint), robots.bytes().len()))
+        .filter(|lint| subject.content().is_for(lint))
+        .map(|lint| Sink::new(lint, options.severity(lint), robots.bytes().len(), allowed.ranges(lint)))
         .collect();
     let (mut at_lines, mut at_fields) = (Vec::new(), Vec::new());
     for sink in &mut sinks {

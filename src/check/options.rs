@@ -1,19 +1,34 @@
 //! Which lints run, and how bad their findings are.
 
+use std::sync::Arc;
+
 use super::finding::Severity;
 use super::lint::Lint;
+use crate::agent::Registry;
+use crate::rules::{PathPattern, Reading};
 
-/// How to check. The default runs every lint with its own severity.
-#[derive(Clone, Debug, Default)]
+/// How to check. The default runs every lint with its own severity, knows the built-in crawlers, takes `/.well-known/`
+/// for exempt and nobody for refused.
+#[derive(Clone, Debug)]
 #[must_use]
 pub struct Options {
     levels: Vec<(&'static str, Level)>,
+    registry: Arc<Registry>,
+    exempt: Vec<PathPattern>,
+    refused: Vec<Box<str>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Level {
     Off,
     At(Severity),
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { levels: Vec::new(), registry: Registry::builtin().clone(), exempt: Vec::new(), refused: Vec::new() }
+            .exempt_paths(["/.well-known/"])
+    }
 }
 
 impl Options {
@@ -30,6 +45,38 @@ impl Options {
     /// Gives every finding of a lint this severity.
     pub fn report_as(self, lint: &'static Lint, severity: Severity) -> Self {
         self.level(lint, Level::At(severity))
+    }
+
+    /// The crawlers that exist. Default: [`Registry::builtin`].
+    pub fn with_registry(mut self, registry: Arc<Registry>) -> Self {
+        self.registry = registry;
+        self
+    }
+
+    /// The path patterns (as in robots.txt) whose requests are never judged, in place of the default, `/.well-known/`.
+    pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
+        let patterns = patterns.into_iter().map(|pattern| PathPattern::new(pattern.as_ref(), Reading::Standard));
+        self.exempt = patterns.filter(|pattern| pattern.priority() > 0).collect();
+        self
+    }
+
+    /// The registered names of crawlers that are refused what the file disallows to them. Default: none. Only search
+    /// engines among them are worth a finding.
+    pub fn refused_crawlers<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.refused = names.into_iter().map(|name| name.as_ref().into()).collect();
+        self
+    }
+
+    pub(super) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    pub(super) fn exempt(&self) -> &[PathPattern] {
+        &self.exempt
+    }
+
+    pub(super) fn refused(&self) -> impl Iterator<Item = &str> {
+        self.refused.iter().map(AsRef::as_ref)
     }
 
     fn level(mut self, lint: &'static Lint, level: Level) -> Self {

@@ -12,6 +12,8 @@ pub(super) struct Sink {
     lint: &'static Lint,
     forced: Option<Severity>,
     file_length: usize,
+    /// Where the file itself turns the lint off.
+    allowed: Vec<Range<usize>>,
     findings: Vec<Finding>,
     omitted: [usize; 3],
 }
@@ -20,8 +22,13 @@ pub(super) struct Sink {
 pub(super) struct Draft<'s>(Option<&'s mut Finding>);
 
 impl Sink {
-    pub(super) const fn new(lint: &'static Lint, forced: Option<Severity>, file_length: usize) -> Self {
-        Self { lint, forced, file_length, findings: Vec::new(), omitted: [0; 3] }
+    pub(super) const fn new(
+        lint: &'static Lint,
+        forced: Option<Severity>,
+        file_length: usize,
+        allowed: Vec<Range<usize>>,
+    ) -> Self {
+        Self { lint, forced, file_length, allowed, findings: Vec::new(), omitted: [0; 3] }
     }
 
     pub(super) const fn lint(&self) -> &'static Lint {
@@ -40,6 +47,9 @@ impl Sink {
         span: Range<usize>,
         message: fmt::Arguments<'_>,
     ) -> Draft<'_> {
+        if self.is_allowed(span.start) {
+            return Draft(None);
+        }
         let severity = self.forced.unwrap_or(severity);
         if self.findings.len() >= MAX_FINDINGS_PER_LINT {
             self.omitted[severity as usize] += 1;
@@ -58,6 +68,12 @@ impl Sink {
         };
         self.findings.push(finding);
         Draft(self.findings.last_mut())
+    }
+
+    fn is_allowed(&self, at: usize) -> bool {
+        // The ranges are in the order of the file and apart from one another.
+        let next = self.allowed.partition_point(|range| range.end < at);
+        self.allowed.get(next).is_some_and(|range| range.start <= at)
     }
 
     pub(super) fn into_parts(self) -> (Vec<Finding>, [usize; 3]) {

@@ -29,8 +29,8 @@ fn ordinary_files_are_clean() {
          Disallow: /cgi-bin/\nDisallow: *.pdf$\n",
         "User-agent: Yandex\nClean-param: ref /articles/\nHost: example.com\nDisallow: /tmp/\n",
         "Content-Signal: search=yes, ai-train=no\nUser-agent: *\nContent-Usage: ai=n\nAllow: /\n",
-        "License: https://example.com/license.xml\r\nUser-agent: *\r\nNoindex: /x\r\nDisallow: /x\r\n",
-        "user-agent: *\ndisallow: /caf\u{e9}/\nrequest-rate: 1/5\nvisit-time: 0600-0845\n",
+        "License: https://example.com/license.xml\r\nUser-agent: *\r\nDisallow: /x\r\n",
+        "user-agent: *\ndisallow: /caf%C3%A9/\nrequest-rate: 1/5\nvisit-time: 0600-0845\n",
         "User-agent: *\nDisallow: /private/\n\nUser-agent: ExampleBot\nCrawl-delay: 5\n",
     ] {
         assert_eq!(found(file.as_bytes()), [""; 0], "{file}");
@@ -43,8 +43,11 @@ fn findings_stand_where_they_belong() {
         (b"", &["1:1 empty-file"]),
         (b"Disallow: /x\nUser-agent: *\nDisallow: /x\n", &["1:1 rule-before-group"]),
         (b"User-agent: *\n  Disalllow: /x\nDisallow: /y\n", &["2:3 unknown-directive"]),
-        (b"Useragent: *\rDissallow: /x\r", &["1:1 misspelled-directive", "2:1 misspelled-directive"]),
-        (b"User-agent: *\r\n\r\nDisallow /x\r\n", &["3:1 missing-colon"]),
+        (
+            b"Useragent: *\rDissallow: /x\r",
+            &["1:1 misspelled-directive", "1:13 cr-line-end", "2:1 misspelled-directive"],
+        ),
+        (b"User-agent: *\r\n\r\nDisallow /x\r\n", &["3:1 missing-colon", "3:1 blank-line-in-group"]),
         (b"User-agent: *\nDisallow: x\nAllow:\ty # z\n", &["2:11 path-without-slash", "3:8 path-without-slash"]),
         (b"\xEF\xBB\xBFUser-agent: GPT Bot\nDisallow: /x\n", &["1:1 byte-order-mark", "1:13 cut-product-token"]),
         (b"User-agent: *\nDisallow: /x\nUser-agent: a\n", &["3:13 group-without-rules"]),
@@ -263,6 +266,18 @@ mod command {
         assert!(
             text(&output.stdout).starts_with("::warning file=warn.txt,line=2,col=11,title=whole-site-disallowed::")
         );
+    }
+
+    #[test]
+    fn a_code_is_explained() {
+        let output = robotsd(Path::new("."), &["--explain", "secret-path"], b"");
+        assert_eq!(output.status.code(), Some(0));
+        let shown = text(&output.stdout);
+        assert!(shown.starts_with("secret-path: ") && shown.contains("/backup/db.sql"), "{shown}");
+        let output = robotsd(Path::new("."), &["--explain"], b"");
+        assert_eq!(text(&output.stdout).lines().count(), tower_robots::check::lints().len());
+        let output = robotsd(Path::new("."), &["--explain", "no-such-code"], b"");
+        assert_eq!(output.status.code(), Some(2));
     }
 
     fn value(line: &str) -> serde_json::Value {

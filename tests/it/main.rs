@@ -14,6 +14,7 @@ mod agents;
 mod bounds;
 mod check;
 mod differences;
+mod lints;
 #[cfg(feature = "layer")]
 mod pitfalls;
 mod properties;

@@ -2,6 +2,7 @@
 
 use crate::check::Severity;
 use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::lints::browser_header_as_name::is_header;
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
 use crate::rules::ProductToken;
@@ -12,9 +13,9 @@ pub(super) const LINT: Lint = Lint {
     summary: "a name that crawlers cut",
     why: "A product token is letters, \"_\" and \"-\" (RFC 9309, section 2.2.1). Crawlers that follow the reference \
           parser cut any other name at the first octet that is none of these and compare what is left, so the group \
-          may be for another crawler or for none. Names with digits or dots are noted only, because there are \
-          crawlers of such names that read them whole, and so are names with a version or a last \"*\", which are cut \
-          as they were meant.",
+          may be for another crawler or for none. Names of known crawlers, such as MJ12bot, are read whole by those \
+          and left alone; others with digits or dots are noted only, and so are names with a version or a last \"*\", \
+          which are cut as they were meant.",
     bad: Example::new(b"User-agent: GPT Bot\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n"),
     pass: Pass::File(run),
@@ -24,7 +25,7 @@ fn run(subject: &Subject<'_>, sink: &mut Sink) {
     for name in subject.robots.groups().flat_map(|group| group.names()) {
         let value = name.value();
         let kept = &value[..ProductToken::cut(value).as_bytes().len()];
-        if name.is_star() || kept.len() == value.len() {
+        if name.is_star() || kept.len() == value.len() || is_header(value) || is_registered(subject, value) {
             continue;
         }
         let as_meant = is_cut_as_meant(value, kept);
@@ -43,6 +44,12 @@ fn run(subject: &Subject<'_>, sink: &mut Sink) {
             draft.help(format_args!("use the name the crawler documents; standard ones are letters, \"_\" and \"-\""));
         }
     }
+}
+
+/// Whether a crawler is known by exactly this name, which it then reads whole.
+fn is_registered(subject: &Subject<'_>, value: &[u8]) -> bool {
+    let token = ProductToken::new(value);
+    ProductToken::from_name(value).as_ref() == Some(&token) && subject.crawlers.registry().knows(&token)
 }
 
 /// What is left of a cut name.

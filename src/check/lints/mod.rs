@@ -2,51 +2,124 @@
 //!
 //! A new lint is a file here and a row in the table; a test walks the table and tries every example.
 
+mod allow_disallow_tie;
+mod assets_disallowed;
+mod blank_line_in_group;
+mod browser_header_as_name;
 mod byte_order_mark;
+mod content_signal_value;
+mod content_usage_value;
+mod control_token;
 mod costly_wildcards;
+mod cr_line_end;
+mod crawl_delay_ignored;
+mod crawl_delay_value;
 mod cut_product_token;
+mod dollar_inside;
+mod duplicate_group;
+mod duplicate_rule;
 mod empty_file;
 mod empty_user_agent;
 mod group_without_rules;
+mod hash_in_path;
+mod host_repeated;
+mod host_value;
 pub(super) mod html_instead_of_text;
+mod ignores_robots;
+mod ignores_star;
+mod invalid_utf_8;
+mod license_value;
+mod line_between_names;
 mod long_line;
 mod missing_colon;
 mod misspelled_directive;
+mod needless_escape;
+mod noindex;
 mod not_a_field;
 mod nul_octet;
 mod over_500_kib;
 mod path_without_slash;
+mod redundant_star;
 mod rule_before_group;
+mod rule_on_exempt_path;
+pub(super) mod search_engine_refused;
+mod secret_path;
+mod shadowed_rule;
+mod sitemap_disallowed;
 mod sitemap_not_absolute;
+mod space_in_path;
+mod star_with_text;
+mod unescaped_non_ascii;
+mod unknown_crawler;
 mod unknown_directive;
+mod unknown_lint;
+mod url_as_path;
+pub(super) mod utf_16;
 mod whole_site_disallowed;
 
 use super::lint::Lint;
 
-static LINTS: [Lint; 18] = [
+static LINTS: [Lint; 54] = [
     // The file and its lines.
     byte_order_mark::LINT,
+    utf_16::LINT,
+    invalid_utf_8::LINT,
     html_instead_of_text::LINT,
     empty_file::LINT,
     over_500_kib::LINT,
     long_line::LINT,
     nul_octet::LINT,
+    cr_line_end::LINT,
     // Fields.
     not_a_field::LINT,
     missing_colon::LINT,
     unknown_directive::LINT,
     misspelled_directive::LINT,
+    unknown_lint::LINT,
     // Groups.
     rule_before_group::LINT,
     empty_user_agent::LINT,
     cut_product_token::LINT,
+    browser_header_as_name::LINT,
+    star_with_text::LINT,
+    unknown_crawler::LINT,
+    control_token::LINT,
+    ignores_robots::LINT,
+    duplicate_group::LINT,
+    blank_line_in_group::LINT,
+    line_between_names::LINT,
     group_without_rules::LINT,
     // Rules.
     path_without_slash::LINT,
+    url_as_path::LINT,
+    space_in_path::LINT,
+    hash_in_path::LINT,
+    dollar_inside::LINT,
+    redundant_star::LINT,
+    unescaped_non_ascii::LINT,
+    needless_escape::LINT,
+    duplicate_rule::LINT,
+    shadowed_rule::LINT,
+    allow_disallow_tie::LINT,
+    rule_on_exempt_path::LINT,
+    // Meaning.
     whole_site_disallowed::LINT,
     costly_wildcards::LINT,
+    ignores_star::LINT,
+    assets_disallowed::LINT,
+    sitemap_disallowed::LINT,
+    secret_path::LINT,
+    search_engine_refused::LINT,
     // Other lines.
     sitemap_not_absolute::LINT,
+    host_value::LINT,
+    host_repeated::LINT,
+    crawl_delay_value::LINT,
+    crawl_delay_ignored::LINT,
+    noindex::LINT,
+    content_usage_value::LINT,
+    content_signal_value::LINT,
+    license_value::LINT,
 ];
 
 /// Every lint there is.

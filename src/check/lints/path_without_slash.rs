@@ -1,11 +1,12 @@
 //! `path-without-slash`: a pattern that no path can match.
 
 use crate::check::Severity;
-use crate::check::directives::lost_colon;
+use crate::check::directives::is_rule;
 use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::lints::url_as_path::is_url;
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
-use crate::rules::{Directive, Field, RequestPath};
+use crate::rules::Field;
 
 pub(super) const LINT: Lint = Lint {
     code: "path-without-slash",
@@ -21,25 +22,14 @@ pub(super) const LINT: Lint = Lint {
 
 fn run(_: &Subject<'_>, field: &Field<'_>, sink: &mut Sink) {
     let path = field.value();
-    let is_rule = matches!(field.directive(), Directive::Allow | Directive::Disallow);
-    if !is_rule || matches!(path, [] | [b'/' | b'*', ..]) || lost_colon(field).is_some() {
+    if !is_rule(field) || matches!(path, [] | [b'/' | b'*', ..]) || is_url(path) {
         return;
     }
     let draft = sink.report(
         field.value_range(),
         format_args!("{} begins with neither \"/\" nor \"*\": it matches no path", Quoted(path)),
     );
-    if is_url(path) {
-        draft.help(format_args!("write the path alone: {}", Quoted(RequestPath::verbatim(path).as_bytes())));
-    } else {
-        draft.help(format_args!("write {}", Quoted(&[b"/", path].concat())));
-    }
-}
-
-fn is_url(value: &[u8]) -> bool {
-    [&b"http://"[..], b"https://"]
-        .iter()
-        .any(|scheme| value.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme)))
+    draft.help(format_args!("write {}", Quoted(&[b"/", path].concat())));
 }
 
 #[cfg(test)]
@@ -54,9 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn the_help_has_the_slash_or_the_path_of_a_url() {
+    fn the_help_has_the_slash() {
         assert_eq!(helps("path-without-slash", b"Allow: a/b"), ["write \"/a/b\""]);
-        let url = b"Allow: HTTPS://example.com/a?b";
-        assert_eq!(helps("path-without-slash", url), ["write the path alone: \"/a?b\""]);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::{lint, lints};
-use crate::check::{Example, Finding, Options, check};
+use crate::check::{Example, Finding, Lint, Options, check};
 use crate::rules::RobotsTxt;
 
 /// Where one lint finds something in a file, as `line:column`.
@@ -26,9 +26,9 @@ fn of(code: &str, file: &[u8]) -> Vec<Finding> {
     report.findings().iter().filter(|finding| finding.code() == code).cloned().collect()
 }
 
-fn findings(example: &Example) -> Vec<Finding> {
+fn findings(lint: &Lint, example: &Example) -> Vec<Finding> {
     let file = example.bytes().into_owned();
-    check(&RobotsTxt::parse(file), &Options::new()).findings().to_vec()
+    check(&RobotsTxt::parse(file), &lint.example_options()).findings().to_vec()
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn every_lint_says_why_in_one_paragraph() {
 #[test]
 fn every_bad_example_triggers_its_lint() {
     for lint in lints() {
-        let found = findings(lint.bad_example());
+        let found = findings(lint, lint.bad_example());
         assert!(found.iter().any(|finding| finding.code() == lint.code()), "{}: {found:?}", lint.code());
         assert!(found.iter().all(|finding| finding.code() == lint.code()), "{}: others too: {found:?}", lint.code());
         assert!(found.iter().any(|finding| finding.severity() == lint.severity()), "{}: {found:?}", lint.code());
@@ -64,13 +64,13 @@ fn every_bad_example_triggers_its_lint() {
 #[test]
 fn every_good_example_is_clean() {
     for lint in lints() {
-        assert_eq!(findings(lint.good_example()), [], "{}", lint.code());
+        assert_eq!(findings(lint, lint.good_example()), [], "{}", lint.code());
     }
 }
 
 #[test]
 fn every_message_keeps_the_house_style() {
-    for finding in lints().iter().flat_map(|lint| findings(lint.bad_example())) {
+    for finding in lints().iter().flat_map(|lint| findings(lint, lint.bad_example())) {
         for text in [Some(finding.message()), finding.help()].into_iter().flatten() {
             assert!(!text.starts_with(|char: char| char.is_uppercase()), "{text}");
             assert!(!text.ends_with('.') && !text.chars().any(char::is_control), "{text}");
@@ -81,10 +81,10 @@ fn every_message_keeps_the_house_style() {
 
 #[test]
 fn every_span_is_inside_the_file_and_agrees_with_line_and_column() {
-    for example in lints().iter().map(|lint| lint.bad_example()) {
-        let file = example.bytes().into_owned();
+    for lint in lints() {
+        let file = lint.bad_example().bytes().into_owned();
         let robots = RobotsTxt::parse(file.clone());
-        for finding in &check(&robots, &Options::new()) {
+        for finding in &check(&robots, &lint.example_options()) {
             assert!(finding.span().start <= finding.span().end && finding.span().end <= file.len(), "{finding:?}");
             let line = robots.lines().nth(finding.line() - 1).expect("the line exists");
             let start = line.range().start + finding.column() - 1;

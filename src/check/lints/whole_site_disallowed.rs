@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use crate::agent::Category;
 use crate::check::Severity;
 use crate::check::lint::{Example, Lint, Pass, Subject};
 use crate::check::quote::Quoted;
@@ -15,9 +16,9 @@ pub(super) const LINT: Lint = Lint {
     summary: "a crawler, or every crawler, is shut out of the whole site",
     why: "\"Disallow: /\" with nothing allowed shuts a crawler out of the whole site. For \"*\" that is every crawler \
           without a group of its own, search engines included: a staging file that went live has cost many a site its \
-          place in the index. For a named crawler it is mostly meant, so it is only noted.",
+          place in the index. For a named crawler that is no search engine it is mostly meant, so it is only noted.",
     bad: Example::new(b"User-agent: *\nDisallow: /\n"),
-    good: Example::new(b"User-agent: *\nDisallow: /\nAllow: /public/\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::File(run),
 };
 
@@ -50,6 +51,17 @@ fn run(subject: &Subject<'_>, sink: &mut Sink) {
         .filter(|(_, rule)| everyone.is_none_or(|everyone| everyone.range() != rule.range()))
         .collect();
     shut.sort_by_key(|(name, _)| name.range().start);
+    let is_search = |(name, _): &(Name<'_>, Rule<'_>)| {
+        subject.crawlers.named(*name).is_some_and(|crawler| crawler.category() == Category::Search)
+    };
+    let (search, shut): (Vec<_>, Vec<_>) = shut.into_iter().partition(is_search);
+    if let Some((_, rule)) = search.first() {
+        sink.report(
+            rule.range(),
+            format_args!("the whole site is disallowed for {}: it will leave the index", Names(&search)),
+        )
+        .help(format_args!("\"Disallow:\" without a path disallows nothing"));
+    }
     if let Some((_, rule)) = shut.first() {
         sink.report_at(Severity::Note, rule.range(), format_args!("the whole site is disallowed for {}", Names(&shut)));
     }

@@ -154,7 +154,12 @@ mod tests {
     #[test]
     fn every_example_renders() {
         for lint in tower_robots::check::lints() {
-            let text = rendered("robots.txt", &lint.bad_example().bytes(), Colour::Plain);
+            let robots = RobotsTxt::parse(lint.bad_example().bytes().into_owned());
+            let report = check(&robots, &lint.example_options());
+            let mut out = Vec::new();
+            let checked = Checked { name: "robots.txt", robots: &robots, report: &report };
+            write(&mut out, Colour::Plain, checked).expect("a vector takes all");
+            let text = String::from_utf8(out).expect("the output is UTF-8");
             assert!(text.contains(&format!("[{}]: ", lint.code())) && text.contains('^'), "{text}");
         }
     }

@@ -3,6 +3,8 @@
 //! Exit status: 0 where nothing at or over the threshold was found, 1 where something was, 2 where a file could not be
 //! read. A file that cannot be read does not keep the others from being checked.
 
+mod lints;
+
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
@@ -24,8 +26,12 @@ pub(crate) struct CheckArgs {
     /// Files, directories, or - for standard input
     ///
     /// A directory stands for every robots.txt below it; where there is none, for the .txt files in it.
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "explain", value_name = "FILE")]
     paths: Vec<PathBuf>,
+
+    /// Say why a code is a finding, with examples; without a code, list all of them
+    #[arg(long, value_name = "CODE", num_args = 0..=1, conflicts_with_all = ["paths", "format", "deny"])]
+    explain: Option<Option<String>>,
 
     /// How findings are written
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -64,6 +70,9 @@ struct Tally {
 
 /// Checks the files and writes what it finds to standard output.
 pub(crate) fn run(args: &CheckArgs) -> ExitCode {
+    if let Some(code) = &args.explain {
+        return lints::run(code.as_deref());
+    }
     let mut out = BufWriter::new(io::stdout().lock());
     let mut tally = Tally::default();
     match write(args, &mut out, &mut tally).and_then(|()| out.flush()) {

@@ -1,0 +1,72 @@
+//! `robotsd check --explain`: what a code means, why it matters, a file that has it and one that has not.
+
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+
+use tower_robots::check::{Example, Lint, lint, lints};
+
+use crate::cli::fail;
+
+/// Columns that text is wrapped to.
+const WIDTH: usize = 80;
+
+/// Explains one code, or lists all of them.
+pub(super) fn run(code: Option<&str>) -> ExitCode {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let written = match code {
+        None => list(&mut out),
+        Some(code) => match lint(code) {
+            Some(lint) => explain(&mut out, lint),
+            None => {
+                let message = format!("no lint has the code {code:?}: `robotsd check --explain` lists them");
+                return fail(&message);
+            }
+        },
+    };
+    match written.and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => fail(&error),
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+fn list(out: &mut impl Write) -> io::Result<()> {
+    let width = lints().iter().map(|lint| lint.code().len()).max().unwrap_or(0);
+    for lint in lints() {
+        writeln!(out, "{:width$}  {:7}  {}", lint.code(), lint.severity().as_str(), lint.summary())?;
+    }
+    Ok(())
+}
+
+fn explain(out: &mut impl Write, lint: &Lint) -> io::Result<()> {
+    writeln!(out, "{}: {} ({})\n", lint.code(), lint.summary(), lint.severity())?;
+    wrap(out, lint.why())?;
+    example(out, "Found:", lint.bad_example())?;
+    example(out, "Not found:", lint.good_example())?;
+    writeln!(out, "\nOff for a line with the comment \"# robots-check: allow({})\".", lint.code())
+}
+
+fn example(out: &mut impl Write, title: &str, example: &Example) -> io::Result<()> {
+    writeln!(out, "\n{title}\n")?;
+    for line in example.to_string().lines() {
+        writeln!(out, "    {line}")?;
+    }
+    Ok(())
+}
+
+fn wrap(out: &mut impl Write, text: &str) -> io::Result<()> {
+    let mut column = 0;
+    for word in text.split_ascii_whitespace() {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > WIDTH {
+            writeln!(out)?;
+            column = 0;
+        }
+        if column > 0 {
+            write!(out, " ")?;
+            column += 1;
+        }
+        write!(out, "{word}")?;
+        column += length;
+    }
+    writeln!(out)
+}

@@ -1,0 +1,88 @@
+//! The crawlers of the registry, by the token that is theirs.
+
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
+
+use super::directives::distance;
+use crate::agent::{Category, Crawler, Registry};
+use crate::rules::{Name, ProductToken};
+
+/// Names shorter than this are near to too many others.
+const SHORTEST_GUESS: usize = 6;
+
+/// Unknown names of one file that are compared with the known ones: a bound on the cost.
+const GUESSES: usize = 256;
+
+/// The crawlers of a registry.
+pub(super) struct Crawlers<'r> {
+    registry: &'r Registry,
+    by_token: OnceCell<HashMap<&'r [u8], &'r Crawler>>,
+}
+
+impl<'r> Crawlers<'r> {
+    pub(super) const fn new(registry: &'r Registry) -> Self {
+        Self { registry, by_token: OnceCell::new() }
+    }
+
+    pub(super) const fn registry(&self) -> &'r Registry {
+        self.registry
+    }
+
+    /// The crawler that a name stands for: the one whose own token it is.
+    pub(super) fn named(&self, name: Name<'_>) -> Option<&'r Crawler> {
+        let token = ProductToken::from_name(name.value())?;
+        self.by_token().get(token.as_bytes()).copied()
+    }
+
+    /// Whether a name is for every crawler or for a search engine.
+    pub(super) fn is_read_by_search(&self, name: Name<'_>) -> bool {
+        name.is_star() || self.named(name).is_some_and(|crawler| crawler.category() == Category::Search)
+    }
+
+    /// Names that nobody knows and that are nearly a known one, each with that.
+    pub(super) fn misspelled<'a>(
+        &self,
+        names: impl Iterator<Item = Name<'a>>,
+    ) -> impl Iterator<Item = (Name<'a>, &'r str)> {
+        let known = self.by_token();
+        let mut seen = HashSet::new();
+        names
+            .filter(|name| !name.is_star())
+            .filter_map(|name| Some((name, ProductToken::from_name(name.value())?)))
+            .filter(|(_, token)| !self.registry.knows(token) && token.as_bytes().len() >= SHORTEST_GUESS)
+            // Blanks are no slip of the finger.
+            .filter(|(_, token)| !token.as_bytes().contains(&b' '))
+            .filter(move |(_, token)| seen.insert(token.clone()))
+            .take(GUESSES)
+            .filter_map(move |(name, token)| {
+                let token = token.as_bytes();
+                let near = known
+                    .iter()
+                    .filter(|(known, _)| known.len() >= SHORTEST_GUESS && known.len().abs_diff(token.len()) <= 2)
+                    .map(|(known, crawler)| (distance(token, known), known.len(), *crawler))
+                    .filter(|(distance, length, _)| *distance <= allowance((*length).min(token.len())))
+                    .min_by_key(|(distance, _, crawler)| (*distance, crawler.name()));
+                near.map(|(_, _, crawler)| (name, crawler.name()))
+            })
+    }
+
+    fn by_token(&self) -> &HashMap<&'r [u8], &'r Crawler> {
+        self.by_token.get_or_init(|| {
+            let mut by_token: HashMap<&[u8], &Crawler> = HashMap::new();
+            for crawler in self.registry.crawlers() {
+                let Some(own) = crawler.tokens().first() else { continue };
+                // Of several that share a token, the one that bears it as its name.
+                let bears = own.as_bytes().eq_ignore_ascii_case(crawler.name().as_bytes());
+                if bears || !by_token.contains_key(own.as_bytes()) {
+                    by_token.insert(own.as_bytes(), crawler);
+                }
+            }
+            by_token
+        })
+    }
+}
+
+/// How many letters of a name may be wrong.
+const fn allowance(length: usize) -> usize {
+    if length < 10 { 1 } else { 2 }
+}

@@ -1,0 +1,57 @@
+//! `blank-line-in-group`: a blank line between a name and a rule for it.
+
+use crate::check::Severity;
+use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::sink::Sink;
+use crate::rules::{Directive, LineKind};
+
+pub(super) const LINT: Lint = Lint {
+    code: "blank-line-in-group",
+    severity: Severity::Note,
+    summary: "a blank line inside a group",
+    why: "RFC 9309 gives blank lines no meaning. In the draft of 1996 they end a group, and parsers written after it \
+          read rules below a blank line as rules for nobody.",
+    bad: Example::new(b"User-agent: *\n\nDisallow: /private/\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
+    pass: Pass::File(run),
+};
+
+fn run(subject: &Subject<'_>, sink: &mut Sink) {
+    let (mut in_group, mut blank) = (false, false);
+    for line in subject.robots.lines() {
+        match line.kind() {
+            LineKind::Blank => blank = true,
+            LineKind::Field(field) => match field.directive() {
+                Directive::UserAgent => (in_group, blank) = (true, false),
+                Directive::Allow | Directive::Disallow if in_group && blank => {
+                    sink.report(
+                        field.name_range(),
+                        format_args!("a blank line parts this rule from its group: old parsers end the group there"),
+                    )
+                    .help(format_args!("remove the blank line above it"));
+                    // What follows is cut off with it.
+                    in_group = false;
+                }
+                _ => {}
+            },
+            LineKind::Comment | LineKind::Malformed => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn the_first_rule_that_is_cut_off_is_found() {
+        for (file, want) in [
+            ("User-agent: a\nAllow: /\n\n# x\nAllow: /y\n\nAllow: /z\n", vec!["5:1"]),
+            ("User-agent: a\n\nUser-agent: b\nAllow: /\n\nUser-agent: c\nAllow: /\n", vec![]),
+            ("User-agent: a\nAllow: /\n\nSitemap: https://example.com/\n", vec![]),
+            ("User-agent: a\n \t\n Allow: /\nUser-agent: b\r\n\r\nAllow: /\n", vec!["3:2", "6:1"]),
+        ] {
+            assert_eq!(found("blank-line-in-group", file.as_bytes()), want, "{file}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! `crawl-delay-ignored`: a delay for crawlers that do not read it.
+
+use crate::check::Severity;
+use crate::check::directives::is_named;
+use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::sink::Sink;
+use crate::rules::{Directive, LineKind, ProductToken};
+
+pub(super) const LINT: Lint = Lint {
+    code: "crawl-delay-ignored",
+    severity: Severity::Note,
+    summary: "a Crawl-delay that none of the named crawlers reads",
+    why: "Crawl-delay is an extension. Google's crawlers never read it, and Yandex's have not since 2018; both document \
+          other ways to slow them down. It is found only where a group names nobody else.",
+    bad: Example::new(b"User-agent: Googlebot\nCrawl-delay: 10\nDisallow: /private/\n"),
+    good: Example::new(b"User-agent: bingbot\nCrawl-delay: 10\nDisallow: /private/\n"),
+    pass: Pass::File(run),
+};
+
+fn run(subject: &Subject<'_>, sink: &mut Sink) {
+    // Whether every name of the group so far belongs to a crawler that ignores it; `None` before any name.
+    let mut ignored: Option<bool> = None;
+    let mut in_names = false;
+    for line in subject.robots.lines() {
+        let LineKind::Field(field) = line.kind() else { continue };
+        match field.directive() {
+            Directive::UserAgent => {
+                let ignores = ignores(field.value());
+                ignored = Some(ignores && (!in_names || ignored.unwrap_or(true)));
+                in_names = true;
+            }
+            Directive::Allow | Directive::Disallow => in_names = false,
+            _ if is_named(&field, "crawl-delay") && ignored == Some(true) => {
+                sink.report(
+                    field.name_range().start..field.value_range().end,
+                    format_args!("no crawler this group names reads Crawl-delay"),
+                )
+                .help(format_args!("slow it down in the search engine's own console, or answer 429"));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Google's crawlers and Yandex's.
+fn ignores(name: &[u8]) -> bool {
+    let Some(token) = ProductToken::from_name(name) else { return false };
+    [
+        "google",
+        "adsbot-google",
+        "mediapartners-google",
+        "storebot-google",
+        "apis-google",
+        "feedfetcher-google",
+        "yandex",
+    ]
+    .iter()
+    .any(|start| token.as_bytes().starts_with(start.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn one_other_crawler_is_enough() {
+        for (file, want) in [
+            ("User-agent: Googlebot\nUser-agent: YandexBot\nAllow: /\nCrawl-delay: 1\n", vec!["4:1"]),
+            ("User-agent: Googlebot\nUser-agent: bingbot\nCrawl-delay: 1\n", vec![]),
+            ("User-agent: bingbot\nAllow: /\nUser-agent: Googlebot\nCrawl-delay: 1\n", vec!["4:1"]),
+            ("User-agent: *\nCrawl-delay: 1\n", vec![]),
+            ("Crawl-delay: 1\n", vec![]),
+        ] {
+            assert_eq!(found("crawl-delay-ignored", file.as_bytes()), want, "{file}");
+        }
+    }
+}

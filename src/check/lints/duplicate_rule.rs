@@ -1,0 +1,56 @@
+//! `duplicate-rule`: the same rule again.
+
+use std::collections::HashMap;
+
+use crate::check::Severity;
+use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::pattern::Canonical;
+use crate::check::quote::Quoted;
+use crate::check::sink::Sink;
+use crate::rules::{Access, Rule};
+
+pub(super) const LINT: Lint = Lint {
+    code: "duplicate-rule",
+    severity: Severity::Note,
+    summary: "a rule that stands in its group already",
+    why: "A rule that says the same of the same paths as another one of its group changes nothing. It does harm when \
+          somebody edits one of the two and wonders why nothing happens.",
+    bad: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\nDisallow: /private/\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n"),
+    pass: Pass::File(run),
+};
+
+fn run(subject: &Subject<'_>, sink: &mut Sink) {
+    for group in subject.robots.groups() {
+        let mut seen: HashMap<(Access, Canonical), Rule<'_>> = HashMap::new();
+        for rule in group.rules() {
+            let Some(pattern) = Canonical::of(rule.pattern()) else { continue };
+            let first = *seen.entry((rule.access(), pattern)).or_insert(rule);
+            if first.range() == rule.range() {
+                continue;
+            }
+            let (pattern, line) = (Quoted(rule.pattern()), first.line());
+            if first.pattern() == rule.pattern() {
+                sink.report(rule.range(), format_args!("{pattern} stands in line {line} already"))
+                    .help(format_args!("remove one of the lines"));
+            } else {
+                sink.report(
+                    rule.range(),
+                    format_args!("{pattern} matches what {} in line {line} matches", Quoted(first.pattern())),
+                )
+                .help(format_args!("remove one of the lines"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn rules_of_one_kind_in_one_group_are_compared() {
+        let file = b"User-agent: a\nAllow: /a\nDisallow: /a\nAllow: /a*\nAllow: /%61\nAllow:\nAllow:\n\nUser-agent: b\nAllow: /a\n";
+        assert_eq!(found("duplicate-rule", file), ["4:8", "5:8"]);
+    }
+}

@@ -1,0 +1,85 @@
+//! `host-value`: the main mirror, written wrongly.
+
+use crate::check::Severity;
+use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::lints::url_as_path::is_url;
+use crate::check::quote::Quoted;
+use crate::check::sink::Sink;
+use crate::rules::{Directive, Field};
+
+pub(super) const LINT: Lint = Lint {
+    code: "host-value",
+    severity: Severity::Warning,
+    summary: "a Host line whose value is no host",
+    why: "Host named the main mirror of a site for Yandex, which stopped reading it in 2018; a few others still do. \
+          Its value is a host name, perhaps with a port, and with \"https://\" in front where the mirror is served so. \
+          Anything else is ignored.",
+    bad: Example::new(b"User-agent: *\nDisallow: /private/\nHost: example.com/home\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /private/\nHost: https://example.com\n"),
+    pass: Pass::Field(run),
+};
+
+fn run(subject: &Subject<'_>, field: &Field<'_>, sink: &mut Sink) {
+    let value = field.value();
+    if field.directive() != Directive::Host || !field.has_colon() {
+        return;
+    }
+    if !is_host(value) {
+        let span = if value.is_empty() { field.name_range() } else { field.value_range() };
+        sink.report(span, format_args!("{} is not a host", Quoted(value)))
+            .help(format_args!("write the name alone, such as \"example.com\" or \"https://example.com\""));
+        return;
+    }
+    let served_over_tls = |sitemap: &[u8]| {
+        sitemap.strip_prefix(b"https://").is_some_and(|rest| {
+            let end = memchr::memchr2(b'/', b'?', rest).unwrap_or(rest.len());
+            rest[..end].eq_ignore_ascii_case(value)
+        })
+    };
+    if !is_url(value) && subject.robots.sitemaps().any(|sitemap| served_over_tls(sitemap.value())) {
+        sink.report_at(
+            Severity::Note,
+            field.value_range(),
+            format_args!("{} without a scheme means http, but a sitemap there is https", Quoted(value)),
+        )
+        .help(format_args!("write {}", Quoted(&[b"https://", value].concat())));
+    }
+}
+
+fn is_host(value: &[u8]) -> bool {
+    let name = if is_url(value) { &value[memchr::memmem::find(value, b"//").map_or(0, |at| at + 2)..] } else { value };
+    let name = name.strip_suffix(b"/").unwrap_or(name);
+    let (name, port) = match memchr::memrchr(b':', name) {
+        Some(at) => (&name[..at], Some(&name[at + 1..])),
+        None => (name, None),
+    };
+    let label = |label: &[u8]| {
+        !label.is_empty() && label.iter().all(|octet| octet.is_ascii_alphanumeric() || *octet == b'-' || *octet >= 0x80)
+    };
+    name.split(|octet| *octet == b'.').all(label)
+        && port.is_none_or(|port| !port.is_empty() && port.len() <= 5 && port.iter().all(u8::is_ascii_digit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_host;
+    use crate::check::lints::tests::{found, helps};
+
+    #[test]
+    fn hosts_are_told_from_other_things() {
+        for host in ["example.com", "https://example.com", "http://example.com:8080/", "b\u{fc}cher.example", "a"] {
+            assert!(is_host(host.as_bytes()), "{host}");
+        }
+        for host in ["", "example.com/x", "exa mple", "https://", "a:b", "a..b", "ftp://x"] {
+            assert!(!is_host(host.as_bytes()), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_sitemap_shows_that_the_scheme_is_missing() {
+        let file = b"Host: example.com\nSitemap: https://example.com/s.xml\n";
+        assert_eq!(helps("host-value", file), ["write \"https://example.com\""]);
+        assert_eq!(found("host-value", b"Host: example.com\nSitemap: https://example.org/s.xml\n"), [""; 0]);
+        assert_eq!(found("host-value", b"Host:\n"), ["1:1"]);
+    }
+}

@@ -1,0 +1,82 @@
+//! `ignores-star`: crawlers that read their own group and no other.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use crate::agent::{Crawler, Obeys};
+use crate::check::Severity;
+use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::quote::Quoted;
+use crate::check::sink::Sink;
+use crate::rules::{Access, ProductToken};
+
+pub(super) const LINT: Lint = Lint {
+    code: "ignores-star",
+    severity: Severity::Note,
+    summary: "\"*\" closes the site except for some paths, and does not reach every crawler",
+    why: "A few crawlers obey groups that name them and ignore those for \"*\", by their operators' own words. A file \
+          that closes the site to \"*\" and opens only parts of it leaves all of it open to them, unless it names \
+          them.",
+    bad: Example::new(b"User-agent: *\nDisallow: /\nAllow: /public/\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
+    pass: Pass::File(run),
+};
+
+fn run(subject: &Subject<'_>, sink: &mut Sink) {
+    let named: HashSet<ProductToken> = subject
+        .robots
+        .groups()
+        .flat_map(|group| group.names())
+        .filter_map(|name| ProductToken::from_name(name.value()))
+        .collect();
+    let global = || subject.robots.groups().filter(|group| group.is_global()).flat_map(|group| group.rules());
+    let closes =
+        global().find(|rule| rule.access() == Access::Disallow && matches!(rule.pattern(), b"/" | b"/*" | b"*"));
+    let opens = global().any(|rule| rule.access() == Access::Allow && matches!(rule.pattern(), [b'/' | b'*', _, ..]));
+    // A site shut altogether is a lint of its own.
+    let (Some(rule), true) = (closes, opens) else { return };
+    let deaf: Vec<&Crawler> = subject
+        .crawlers
+        .registry()
+        .crawlers()
+        .filter(|crawler| crawler.is_checked() && !crawler.is_control())
+        .filter(|crawler| crawler.obeys_robots() == Obeys::Yes && crawler.obeys_star() == Obeys::No)
+        .filter(|crawler| !crawler.tokens().iter().any(|token| named.contains(token)))
+        .collect();
+    if !deaf.is_empty() {
+        sink.report(rule.range(), format_args!("the group for \"*\" does not reach {}", Names(&deaf)))
+            .help(format_args!("name them in user-agent lines of their own"));
+    }
+}
+
+/// A few names, and how many more there are.
+struct Names<'a>(&'a [&'a Crawler]);
+
+impl fmt::Display for Names<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 3;
+        for (at, crawler) in self.0.iter().take(SHOWN).enumerate() {
+            let separator = if at == 0 { "" } else { ", " };
+            write!(f, "{separator}{}", Quoted(crawler.name().as_bytes()))?;
+        }
+        match self.0.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::{found, messages};
+
+    #[test]
+    fn what_the_file_names_is_reached() {
+        let file = "User-agent: *\nDisallow: /\nAllow: /public/\n";
+        assert!(messages("ignores-star", file.as_bytes())[0].contains("AdsBot-Google"));
+        let named = format!("{file}\nUser-agent: AdsBot-Google\nDisallow: /\n");
+        assert!(!messages("ignores-star", named.as_bytes()).concat().contains("\"AdsBot-Google\""));
+        assert_eq!(found("ignores-star", b"User-agent: *\nDisallow: /\n"), [""; 0]);
+        assert_eq!(found("ignores-star", b"User-agent: a\nDisallow: /\nAllow: /x\n"), [""; 0]);
+    }
+}

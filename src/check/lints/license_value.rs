@@ -1,0 +1,39 @@
+//! `license-value`: a licence that cannot be found.
+
+use crate::check::Severity;
+use crate::check::directives::is_named;
+use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::lints::url_as_path::is_url;
+use crate::check::quote::Quoted;
+use crate::check::sink::Sink;
+use crate::rules::Field;
+
+pub(super) const LINT: Lint = Lint {
+    code: "license-value",
+    severity: Severity::Warning,
+    summary: "a License line that is no absolute URL",
+    why: "License, from Really Simple Licensing, names the document with the terms of use by its absolute URL. It \
+          belongs to the whole file, like a sitemap, and readers ignore anything but a URL.",
+    bad: Example::new(b"License: /license.xml\nUser-agent: *\nDisallow: /private/\n"),
+    good: Example::new(b"License: https://example.com/license.xml\nUser-agent: *\nDisallow: /private/\n"),
+    pass: Pass::Field(run),
+};
+
+fn run(_: &Subject<'_>, field: &Field<'_>, sink: &mut Sink) {
+    if is_named(field, "license") && !is_url(field.value()) {
+        let span = if field.value().is_empty() { field.name_range() } else { field.value_range() };
+        sink.report(span, format_args!("{} is not an absolute http or https URL", Quoted(field.value())))
+            .help(format_args!("write the whole address, beginning with \"https://\""));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn only_urls_pass() {
+        let file = b"License: https://example.com/l.xml\nLICENSE: MIT\nLicense:\n";
+        assert_eq!(found("license-value", file), ["2:10", "3:1"]);
+    }
+}

@@ -1,0 +1,67 @@
+//! `line-between-names`: something else between the user-agent lines of one group.
+
+use crate::check::Severity;
+use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::quote::Quoted;
+use crate::check::sink::Sink;
+use crate::rules::{Directive, Field, LineKind};
+
+pub(super) const LINT: Lint = Lint {
+    code: "line-between-names",
+    severity: Severity::Warning,
+    summary: "another directive between the user-agent lines of a group",
+    why: "Only an allow or disallow line ends the list of names a group is for (RFC 9309, section 2.2.1), so crawlers \
+          that follow the standard read a Crawl-delay between two user-agent lines as nothing and join the two. Other \
+          parsers take it for the first rule, and the names above it lose the rules below.",
+    bad: Example::new(b"User-agent: bingbot\nCrawl-delay: 5\nUser-agent: *\nDisallow: /private/\n"),
+    good: Example::new(b"User-agent: bingbot\nUser-agent: *\nCrawl-delay: 5\nDisallow: /private/\n"),
+    pass: Pass::File(run),
+};
+
+fn run(subject: &Subject<'_>, sink: &mut Sink) {
+    let mut named = false;
+    let mut between: Option<Field<'_>> = None;
+    for line in subject.robots.lines() {
+        let LineKind::Field(field) = line.kind() else { continue };
+        match field.directive() {
+            Directive::UserAgent => {
+                if let Some(between) = between.take() {
+                    sink.report(
+                        between.name_range(),
+                        format_args!(
+                            "{} stands between user-agent lines: some parsers end the group there, others do not",
+                            Quoted(between.name())
+                        ),
+                    )
+                    .help(format_args!(
+                        "put it below all user-agent lines of the group, or give each group a rule of its own"
+                    ));
+                }
+                named = true;
+            }
+            Directive::Allow | Directive::Disallow => (named, between) = (false, None),
+            // A sitemap belongs to no group, and everybody knows it.
+            Directive::Sitemap => {}
+            _ if named && between.is_none() && field.has_colon() => between = Some(field),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::found;
+
+    #[test]
+    fn only_lines_with_names_on_both_sides_are_found() {
+        for (file, want) in [
+            ("User-agent: a\nCrawl-delay: 1\nfoo: x\nUser-agent: b\nAllow: /\n", vec!["2:1"]),
+            ("User-agent: a\nSitemap: https://example.com/\nUser-agent: b\nAllow: /\n", vec![]),
+            ("User-agent: a\nCrawl-delay: 1\nAllow: /\nUser-agent: b\nAllow: /\n", vec![]),
+            ("Crawl-delay: 1\nUser-agent: b\nAllow: /\n", vec![]),
+            ("User-agent: a\nCrawl-delay: 1\n", vec![]),
+        ] {
+            assert_eq!(found("line-between-names", file.as_bytes()), want, "{file}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! `space-in-path`: a blank inside a pattern.
+
+use crate::check::Severity;
+use crate::check::directives::is_rule;
+use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::quote::Quoted;
+use crate::check::sink::Sink;
+use crate::rules::Field;
+
+pub(super) const LINT: Lint = Lint {
+    code: "space-in-path",
+    severity: Severity::Warning,
+    summary: "a blank inside a path pattern",
+    why: "A request never holds a blank: it is sent as \"%20\", and patterns are compared octet by octet, so a pattern \
+          with a blank matches nothing. Two paths on one line are one pattern with a blank in it.",
+    bad: Example::new(b"User-agent: *\nDisallow: /old /new\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /old\nDisallow: /new\nDisallow: /my%20files/\n"),
+    pass: Pass::Field(run),
+};
+
+fn run(_: &Subject<'_>, field: &Field<'_>, sink: &mut Sink) {
+    let pattern = field.value();
+    if !is_rule(field) || !matches!(pattern, [b'/' | b'*', ..]) {
+        return;
+    }
+    let blank = |octet: &u8| matches!(octet, b' ' | b'\t' | 0x0B | 0x0C);
+    let Some(at) = pattern.iter().position(blank) else { return };
+    let start = field.value_range().start + at;
+    let draft = sink.report(
+        start..start + 1,
+        format_args!("{} holds a blank, which no request does: it matches no path", Quoted(pattern)),
+    );
+    if pattern[at..].trim_ascii_start().starts_with(b"/") {
+        draft.help(format_args!("give each path a line of its own"));
+    } else {
+        let words: Vec<&[u8]> = pattern.split(blank).filter(|word| !word.is_empty()).collect();
+        draft.help(format_args!("write {}", Quoted(&words.join(&b"%20"[..]))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::{found, helps};
+
+    #[test]
+    fn the_help_tells_one_path_from_two() {
+        assert_eq!(found("space-in-path", b"Allow: /a b\nAllow: /a # b\nAllow: a b\nSitemap: a b\n"), ["1:10"]);
+        assert_eq!(helps("space-in-path", b"Allow: /a  b"), ["write \"/a%20b\""]);
+        assert_eq!(helps("space-in-path", b"Allow: /a\t/b"), ["give each path a line of its own"]);
+    }
+}

@@ -1,0 +1,40 @@
+//! `unknown-crawler`: a name that is nearly a known one.
+
+use crate::check::Severity;
+use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::quote::Quoted;
+use crate::check::sink::Sink;
+
+pub(super) const LINT: Lint = Lint {
+    code: "unknown-crawler",
+    severity: Severity::Warning,
+    summary: "a name nobody bears that is nearly a known one",
+    why: "A crawler looks for its own name, letter by letter, so a misspelled name is a group for nobody, and the \
+          crawler that was meant follows \"*\" instead. Names that are far from all known ones are left alone: not \
+          every crawler is known here.",
+    bad: Example::new(b"User-agent: Googelbot\nDisallow: /private/\n"),
+    good: Example::new(b"User-agent: Googlebot\nDisallow: /private/\n"),
+    pass: Pass::File(run),
+};
+
+fn run(subject: &Subject<'_>, sink: &mut Sink) {
+    let names = subject.robots.groups().flat_map(|group| group.names());
+    for (name, nearest) in subject.crawlers.misspelled(names) {
+        sink.report(name.range(), format_args!("no known crawler is called {}", Quoted(name.value())))
+            .help(format_args!("did you mean {}?", Quoted(nearest.as_bytes())));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::{found, helps};
+
+    #[test]
+    fn only_near_names_are_found() {
+        assert_eq!(helps("unknown-crawler", b"User-agent: Googlbot\n"), ["did you mean \"Googlebot\"?"]);
+        assert_eq!(helps("unknown-crawler", b"User-agent: Blingbot\n"), ["did you mean \"bingbot\"?"]);
+        let file = b"User-agent: *\nUser-agent: Googlebot\nUser-agent: ExampleBot\nUser-agent: xbot\nUser-agent:\n";
+        assert_eq!(found("unknown-crawler", file), [""; 0]);
+        assert_eq!(found("unknown-crawler", b"User-agent: Googelbot\nUser-agent: googelbot\n"), ["1:13"]);
+    }
+}

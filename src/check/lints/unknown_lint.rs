@@ -1,0 +1,53 @@
+//! `unknown-lint`: a comment that turns off what does not exist.
+
+use crate::check::Severity;
+use crate::check::allowed::codes;
+use crate::check::directives::distance;
+use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::lints::{lint, lints};
+use crate::check::quote::Quoted;
+use crate::check::sink::Sink;
+
+pub(super) const LINT: Lint = Lint {
+    code: "unknown-lint",
+    severity: Severity::Warning,
+    summary: "a comment that turns off a lint of no known code",
+    why: "A comment such as \"# robots-check: allow(secret-path)\" turns a lint off for a line. One with a code that no \
+          lint has turns nothing off, and what it was to hide goes on being found.",
+    bad: Example::new(b"User-agent: *\nDisallow: /private/ # robots-check: allow(secret-paths)\n"),
+    good: Example::new(b"User-agent: *\nDisallow: /backup/ # robots-check: allow(secret-path)\n"),
+    pass: Pass::File(run),
+};
+
+fn run(subject: &Subject<'_>, sink: &mut Sink) {
+    if memchr::memmem::find(subject.bytes(), b"robots-check:").is_none() {
+        return;
+    }
+    for line in subject.robots.lines() {
+        for span in codes(&line) {
+            let code = &subject.bytes()[span.clone()];
+            if std::str::from_utf8(code).ok().and_then(lint).is_some() {
+                continue;
+            }
+            sink.report(span, format_args!("no lint has the code {}", Quoted(code))).help_with(|| {
+                let near =
+                    lints().iter().map(|lint| (distance(&code[..code.len().min(64)], lint.code().as_bytes()), lint));
+                let (distance, lint) = near.min_by_key(|(distance, _)| *distance)?;
+                (distance <= 3).then(|| format!("did you mean \"{}\"?", lint.code()))
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::lints::tests::{found, helps};
+
+    #[test]
+    fn each_code_is_looked_up() {
+        let file =
+            b"# robots-check: allow(secret-path, nonsense-of-mine)\nAllow: / # robots-check: allow(secrets-path)\n";
+        assert_eq!(found("unknown-lint", file), ["1:36", "2:32"]);
+        assert_eq!(helps("unknown-lint", file), ["did you mean \"secret-path\"?"]);
+    }
+}

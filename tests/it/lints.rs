@@ -1,0 +1,24 @@
+//! The chapter on lints says what the code does.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use tower_robots::check::lints;
+
+const HEAD: &str = "| code | severity | finds |\n|---|---|---|\n";
+
+#[test]
+fn the_table_of_the_docs_is_the_table_of_the_code() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/lints.md");
+    let chapter = std::fs::read_to_string(&path).expect("the chapter is there");
+    let at = chapter.find(HEAD).expect("the chapter holds the table") + HEAD.len();
+    let mut table = String::new();
+    for lint in lints() {
+        writeln!(table, "| `{}` | {} | {} |", lint.code(), lint.severity(), lint.summary()).expect("a string grows");
+    }
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, format!("{}{table}", &chapter[..at])).expect("the chapter can be written");
+        return;
+    }
+    assert_eq!(&chapter[at..], table, "run this test with UPDATE_DOCS=1");
+}
