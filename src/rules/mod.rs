@@ -32,6 +32,7 @@ mod reading;
 mod rule_set;
 mod text;
 mod token;
+mod trace;
 mod write;
 
 pub use self::costly::{Costly, CostlyKind, MANY_TOGETHER, MANY_WILDCARDS};
@@ -44,6 +45,7 @@ pub use self::pattern::PathPattern;
 pub use self::reading::{Reading, STANDARD_LIMIT};
 pub use self::rule_set::{Fallback, RuleSet, Selection, Verdict};
 pub use self::token::ProductToken;
+pub use self::trace::{FormTrace, Trace};
 pub use self::write::{Builder, Unwritable, UnwritableKind};
 
 /// What a rule, and so a verdict, says about a path (RFC 9309, section 2.2.2).

@@ -18,6 +18,8 @@ pub struct RuleSet {
     document: RobotsTxt,
     reading: Reading,
     index: Index,
+    /// The groups of each section, by its number.
+    sets: Vec<Vec<usize>>,
     named: HashMap<ProductToken, Section, Folding>,
     star: Option<Section>,
     notes: Vec<Note>,
@@ -84,7 +86,7 @@ impl RuleSet {
         let star = (!star.is_empty()).then(|| section_of(star));
         let index = Index::new(&document, reading, limit, &sets);
         let (notes, costly) = (past_limit(&document, limit), costly::find(&document, limit, &sets));
-        Self { document, reading, index, named, star, notes, costly }
+        Self { document, reading, index, sets, named, star, notes, costly }
     }
 
     /// The document this was compiled from.
@@ -117,7 +119,8 @@ impl RuleSet {
     pub fn memory(&self) -> usize {
         let entry = size_of::<(ProductToken, Section)>() + 1;
         let tokens: usize = self.named.keys().map(|token| token.as_bytes().len() + 2 * size_of::<usize>()).sum();
-        self.index.memory() + self.named.capacity() * entry + tokens
+        let groups: usize = self.sets.iter().map(|set| size_of_val(set) + size_of_val(set.as_slice())).sum();
+        self.index.memory() + self.named.capacity() * entry + tokens + groups
     }
 
     /// Whether a group names this token.
@@ -162,6 +165,15 @@ impl<'r> Selection<'r> {
     #[must_use]
     pub const fn is_star(&self) -> bool {
         self.star
+    }
+
+    pub(super) const fn rule_set(self) -> &'r RuleSet {
+        self.rules
+    }
+
+    /// The groups that apply, in the order of the file.
+    pub(super) fn group_indexes(self) -> &'r [usize] {
+        self.section.map_or(&[], |section| &self.rules.sets[section.number])
     }
 
     /// Judges a path in every form it can be read in: any disallow counts; else what the form as sent gets.
