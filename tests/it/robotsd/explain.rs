@@ -79,7 +79,7 @@ fn an_explanation_shows_the_files_own_lines() {
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with("disallowed: GET /drafts/x\n"), "{text}");
-    assert!(text.contains(":2: Disallow: /drafts/  # not yet\n"), "{text}");
+    assert!(text.contains(":2: Disallow: /drafts/  # not yet  <- decides\n"), "{text}");
     let output = run(robotsd().args(["explain", "--robots", "no-such-file", "--token", "x", "/"]));
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8(output.stderr).unwrap().starts_with("robotsd: no-such-file: "));
@@ -120,4 +120,55 @@ fn the_shared_verdicts_agree_in_bulk() {
     let agreed = answers.iter().zip(&cases).filter(agree).count();
     println!("{agreed} of {} verdicts agree in access and line", cases.len());
     assert_eq!(agreed, cases.len());
+}
+
+const SHOP: &str = "User-agent: GPTBot\nDisallow: /\nAllow: /open/\nDisallow: /open/x\n\nUser-agent: *\nDisallow: /y\n";
+
+#[test]
+fn every_rule_that_matches_is_shown_with_the_one_that_decides() {
+    let folder = folder(&[("robots.txt", SHOP)]);
+    let robots = folder.path().join("robots.txt").display().to_string();
+    let output = run(robotsd().args(["explain", "--robots", &robots, "--user-agent", GPTBOT, "/open/x/1"]));
+    let text = String::from_utf8(output.stdout).unwrap().replace(&robots, "R");
+    let want = "disallowed: GET /open/x/1\n  agent:  registered GPTBot, ai-training; obeys gptbot; is held to *\n  \
+                group:  R:1: User-agent: GPTBot\n          because it names gptbot\n  \
+                rule:   R:4: Disallow: /open/x  <- decides\n  rule:   R:3: Allow: /open/\n  rule:   R:2: Disallow: /\n  \
+                policy: let pass, and record (the mode is observe)\n";
+    assert_eq!(text, want);
+    let output = run(robotsd().args(["explain", "--robots", &robots, "--token", "foobot", "/y/../open", "/z"]));
+    let text = String::from_utf8(output.stdout).unwrap().replace(&robots, "R");
+    assert!(text.contains("because no group names it, and \"*\" is for everyone else\n"), "{text}");
+    assert!(
+        text.contains("  read as standard: /y/../open  <- decides\n  rule:   R:7: Disallow: /y  <- decides\n"),
+        "{text}"
+    );
+    assert!(text.contains("  rule:   none of the group's rules matches, so the path is allowed\n"), "{text}");
+}
+
+#[test]
+fn an_explanation_in_json_holds_the_same() {
+    let folder = folder(&[("robots.txt", SHOP)]);
+    let robots = folder.path().join("robots.txt").display().to_string();
+    let output = run(robotsd().args(["explain", "--json", "--robots", &robots, "--user-agent", GPTBOT, "/open/x/1"]));
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(said["rule"], json!({"line": 4, "access": "disallow", "pattern": "/open/x"}));
+    let lines: Vec<_> = said["forms"][0]["rules"].as_array().unwrap().iter().map(|rule| rule["line"].clone()).collect();
+    assert_eq!(lines, [4, 3, 2]);
+    assert_eq!(
+        (&said["token"], &said["reason"], &said["action"]),
+        (&json!("gptbot"), &json!("observed"), &json!("pass"))
+    );
+}
+
+#[test]
+fn the_policy_of_a_config_decides() {
+    let config = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n\
+                  [site.enforcement]\nmode = \"refuse\"\n";
+    let folder = folder(&[("robots.txt", SHOP), ("robotsd.toml", config)]);
+    let config = folder.path().join("robotsd.toml").display().to_string();
+    let output = run(robotsd().args(["explain", "--config", &config, "--user-agent", GPTBOT, "/x"]));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.ends_with("  policy: refuse\n"), "{text}");
+    let output = run(robotsd().args(["explain", "--config", &config, "--site", "x", "--token", "a", "/x"]));
+    assert_eq!(output.status.code(), Some(2));
 }

@@ -1,9 +1,9 @@
 //! A robots.txt that can be asked: the same rules, recogniser and policy that are enforced.
 
 use tower_robots::agent::{Agent, Recognizer, Registry};
-use tower_robots::policy::{Decision, Facts, Policy, Reason};
+use tower_robots::policy::{Action, Decision, Facts, Policy, Reason};
 use tower_robots::rules::{
-    Access, Fallback, PathForm, ProductToken, Reading, RequestPath, RobotsTxt, RuleSet, Verdict,
+    Access, Fallback, PathForm, ProductToken, Reading, RequestPath, RobotsTxt, RuleSet, Selection, Trace, Verdict,
 };
 
 /// A compiled robots.txt with the recogniser that goes with it.
@@ -31,6 +31,8 @@ pub(super) struct Answer<'b> {
     pub(super) form: PathForm,
     pub(super) verdict: Option<Verdict<'b>>,
     pub(super) reason: Reason,
+    /// What the policy does about it; a token alone makes no request.
+    pub(super) action: Option<Action>,
     pub(super) agent: Option<Recognised>,
 }
 
@@ -42,12 +44,16 @@ pub(super) struct Recognised {
 
 impl Book {
     pub(super) fn new(bytes: Vec<u8>, reading: Reading) -> Self {
+        Self::with_policy(bytes, reading, Policy::default())
+    }
+
+    pub(super) fn with_policy(bytes: Vec<u8>, reading: Reading, policy: Policy) -> Self {
         let robots = RobotsTxt::parse(bytes);
         let registry = Registry::builtin();
         Self {
             rules: robots.compile_with(reading, |name| registry.stands_for(name.value())),
             recognizer: Recognizer::new(registry.clone(), &robots),
-            policy: Policy::default(),
+            policy,
             reading,
         }
     }
@@ -83,6 +89,7 @@ impl Book {
                 form: PathForm::Standard,
                 verdict: None,
                 reason: Reason::Exempt,
+                action: None,
                 agent: None,
             };
         }
@@ -92,7 +99,46 @@ impl Book {
             (Some(_), Access::Allow) => Reason::Allowed,
             (Some(_), Access::Disallow) => Reason::Disallowed,
         };
-        Answer { access: verdict.access(), form: verdict.form(), verdict: Some(verdict), reason, agent: None }
+        Answer {
+            access: verdict.access(),
+            form: verdict.form(),
+            verdict: Some(verdict),
+            reason,
+            action: None,
+            agent: None,
+        }
+    }
+
+    /// How an answer came about: every rule that matches, in every form of the path.
+    pub(super) fn trace<'b>(&'b self, who: &Who<'_>, answer: &Answer<'b>, path: &RequestPath<'_>) -> Option<Trace<'b>> {
+        let decider = answer.verdict?.group()?.line();
+        let own = match who {
+            Who::Token(token) => vec![ProductToken::new(token)],
+            Who::UserAgent(_) => answer.agent.as_ref().map_or_else(Vec::new, |known| known.agent.tokens().to_vec()),
+        };
+        // The policy has chosen among these; the group that decided says which it was.
+        let chain = [own.as_slice(), &own[..own.len().min(1)], &[]];
+        let fallbacks = [Fallback::Nothing, Fallback::Nothing, Fallback::Star];
+        let selected = |(tokens, fallback): (&[ProductToken], Fallback)| self.rules.select(tokens, fallback);
+        chain
+            .into_iter()
+            .zip(fallbacks)
+            .map(selected)
+            .find(|selection: &Selection<'_>| selection.groups().any(|group| group.line() == decider))
+            .map(|selection| selection.trace(path))
+    }
+
+    /// The token for which the groups of a trace were chosen; `None` where they are those of `*`.
+    pub(super) fn token_of(&self, who: &Who<'_>, answer: &Answer<'_>, trace: &Trace<'_>) -> Option<ProductToken> {
+        let own = match who {
+            Who::Token(token) => vec![ProductToken::new(token)],
+            Who::UserAgent(_) => answer.agent.as_ref().map_or_else(Vec::new, |known| known.agent.tokens().to_vec()),
+        };
+        let lines = |group: &tower_robots::rules::Group<'_>| group.line();
+        own.into_iter().find(|token| {
+            let named = self.rules.select(std::slice::from_ref(token), Fallback::Nothing);
+            named.applies() && named.groups().map(|group| group.line()).eq(trace.groups().iter().map(lines))
+        })
     }
 
     fn answer<'b>(&'b self, decision: &Decision<'b>, path: &RequestPath<'_>) -> Answer<'b> {
@@ -102,6 +148,7 @@ impl Book {
             form: verdict.map_or_else(|| path.form(), |verdict| verdict.form()),
             verdict,
             reason: decision.reason(),
+            action: Some(decision.action()),
             agent: None,
         }
     }

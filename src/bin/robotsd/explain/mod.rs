@@ -2,26 +2,41 @@
 
 mod batch;
 mod book;
+mod json;
 mod text;
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use tower_robots::policy::Policy;
 use tower_robots::rules::Reading;
 
 use self::book::{Book, Who};
 use crate::cli::fail;
+use crate::config::{Config, Site, Source};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExplainArgs {
     /// Answer one JSON question a line from standard input, one JSON answer a line
-    #[arg(long, conflicts_with_all = ["robots", "user_agent", "token", "urls"])]
+    #[arg(long, conflicts_with_all = ["robots", "user_agent", "token", "config", "urls"])]
     batch: bool,
 
-    /// The robots.txt
-    #[arg(long, value_name = "FILE", required_unless_present = "batch")]
+    /// Answer with a JSON object a line, one for each URL
+    #[arg(long)]
+    json: bool,
+
+    /// The robots.txt; by default that of the site in the config
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["batch", "config"])]
     robots: Option<PathBuf>,
+
+    /// Decide under the policy of this config file
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Which site of the config; by default the first
+    #[arg(long, value_name = "NAME", requires = "config")]
+    site: Option<String>,
 
     /// A User-Agent header, as sent
     #[arg(long, value_name = "HEADER", conflicts_with = "token", required_unless_present_any = ["batch", "token"])]
@@ -76,17 +91,62 @@ pub(crate) fn run(args: &ExplainArgs) -> ExitCode {
 }
 
 fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<()> {
-    // The command line has made sure of both unless `--batch` was given.
-    let (Some(path), Some(who)) = (&args.robots, args.who()) else { return Ok(()) };
-    let bytes = std::fs::read(path).map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
-    let book = Book::new(bytes, args.reading.into());
+    // The command line has made sure of it unless `--batch` was given.
+    let Some(who) = args.who() else { return Ok(()) };
+    let Subject { name, bytes, policy } = args.subject()?;
+    let book = Book::with_policy(bytes, args.reading.into(), policy);
     for url in &args.urls {
-        text::write(&mut out, &path.display().to_string(), &book, &who, &args.method, url)?;
+        let asked = Asked { file: &name, who, method: &args.method, url };
+        if args.json {
+            json::write(&mut out, &book, &asked)?;
+        } else {
+            text::write(&mut out, &book, &asked)?;
+        }
     }
     out.flush()
 }
 
+/// One question.
+#[derive(Clone, Copy, Debug)]
+struct Asked<'a> {
+    file: &'a str,
+    who: Who<'a>,
+    method: &'a str,
+    url: &'a str,
+}
+
+/// What is asked about.
+struct Subject {
+    name: String,
+    bytes: Vec<u8>,
+    policy: Policy,
+}
+
 impl ExplainArgs {
+    fn subject(&self) -> io::Result<Subject> {
+        let site = match &self.config {
+            Some(path) => {
+                Some(self.configured(Config::load(path).map_err(|error| io::Error::other(error.to_string()))?)?)
+            }
+            None => None,
+        };
+        let read =
+            |path: &Path| std::fs::read(path).map_err(|error| io::Error::other(format!("{}: {error}", path.display())));
+        let (name, bytes) = match (&self.robots, site.as_ref().map(|site| &site.robots)) {
+            (Some(path), _) | (None, Some(Source::File(path))) => (path.display().to_string(), read(path)?),
+            (None, Some(Source::Inline(text))) => ("<inline>".to_owned(), text.clone().into_bytes()),
+            (None, None) => return Err(io::Error::other("name a robots.txt with --robots")),
+        };
+        Ok(Subject { name, bytes, policy: site.map_or_else(Policy::default, |site| site.policy) })
+    }
+
+    fn configured(&self, config: Config) -> io::Result<Site> {
+        let named = |site: &Site| self.site.as_ref().is_none_or(|name| site.name == *name);
+        config.sites.into_iter().find(named).ok_or_else(|| {
+            io::Error::other(format!("the config has no site {:?}", self.site.as_deref().unwrap_or_default()))
+        })
+    }
+
     fn who(&self) -> Option<Who<'_>> {
         match (&self.token, &self.user_agent) {
             (Some(token), _) => Some(Who::Token(token)),
