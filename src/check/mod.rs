@@ -23,6 +23,7 @@
 mod allowed;
 mod content;
 mod crawlers;
+mod diff;
 mod directives;
 mod finding;
 mod lint;
@@ -33,6 +34,9 @@ mod quote;
 mod report;
 mod sink;
 
+pub use self::diff::{
+    Breach, Change, Decider, Diff, DiffOptions, Effect, Guard, MAX_CHANGES_PER_EFFECT, Subject, diff,
+};
 pub use self::finding::{Finding, Severity};
 pub use self::lint::{Example, Lint};
 pub use self::lints::{lint, lints};
@@ -40,7 +44,7 @@ pub use self::options::Options;
 pub use self::report::{MAX_FINDINGS_PER_LINT, Report};
 
 use self::allowed::Allowed;
-use self::lint::{Pass, Subject};
+use self::lint::{Pass, Subject as Checked};
 use self::sink::Sink;
 use crate::rules::{LineKind, RobotsTxt};
 
@@ -49,7 +53,7 @@ use crate::rules::{LineKind, RobotsTxt};
 /// The cost grows with the size of the file, whatever its content.
 #[must_use]
 pub fn check(robots: &RobotsTxt, options: &Options) -> Report {
-    let subject = Subject::new(robots, options);
+    let subject = Checked::new(robots, options);
     let allowed = Allowed::of(robots);
     let mut sinks: Vec<Sink> = lints()
         .iter()

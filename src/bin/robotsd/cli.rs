@@ -8,8 +8,9 @@ use clap::{Parser, Subcommand};
 
 use crate::agents::AgentsArgs;
 use crate::check::CheckArgs;
+use crate::diff::DiffArgs;
 use crate::explain::ExplainArgs;
-use crate::{agents, check, explain, serve};
+use crate::{agents, check, diff, explain, serve};
 
 /// What the program could not even try: bad arguments, a bad config, a port that is taken.
 pub(crate) const COULD_NOT_TELL: u8 = 2;
@@ -29,6 +30,8 @@ enum Command {
     Check(CheckArgs),
     /// Say what a robots.txt means for a crawler and a URL
     Explain(ExplainArgs),
+    /// Say what changes for crawlers from one robots.txt to another
+    Diff(DiffArgs),
     /// List and search the crawlers that are known, or identify headers
     Agents(AgentsArgs),
 }
@@ -49,6 +52,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Diff(args) => diff::run(&args),
         Command::Agents(args) => agents::run(&args),
     }
 }

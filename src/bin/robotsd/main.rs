@@ -1,14 +1,16 @@
 //! `robotsd`: a site's robots.txt served, checked, explained and enforced.
 //!
 //! Uses the library's public API only. `edge` and `upstream` speak HTTP and know nothing of robots.txt; `serve` puts the
-//! layer between them; `check` and `explain` are for whoever edits the file.
+//! layer between them; `check`, `explain` and `diff` are for whoever edits the file.
 
 mod agents;
 mod check;
 mod cli;
 mod config;
+mod diff;
 mod edge;
 mod explain;
+mod input;
 mod log;
 mod render;
 mod serve;

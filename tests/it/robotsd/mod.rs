@@ -4,6 +4,7 @@ mod origin;
 mod process;
 
 mod agents;
+mod diff;
 mod explain;
 mod live;
 mod serve;

@@ -6,8 +6,8 @@
 mod lints;
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, IsTerminal, Read, Write};
+use std::fs;
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -15,10 +15,8 @@ use clap::{Args, ValueEnum};
 use tower_robots::check::{Options, Severity, check};
 use tower_robots::rules::RobotsTxt;
 
+use crate::input::Source;
 use crate::render::{self, Checked, Colour, Form, printable};
-
-/// No robots.txt is larger; what is, was given by mistake.
-const MAX_FILE: u64 = 8 << 20;
 
 /// Check robots.txt files before they are published
 #[derive(Args, Debug)]
@@ -171,37 +169,6 @@ impl Tally {
 
 fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
-/// Where a robots.txt is read from.
-enum Source {
-    Stdin,
-    File(PathBuf),
-}
-
-impl Source {
-    fn name(&self) -> String {
-        match self {
-            Self::Stdin => "<stdin>".to_owned(),
-            Self::File(path) => path.to_string_lossy().into_owned(),
-        }
-    }
-
-    fn read(&self) -> io::Result<Vec<u8>> {
-        match self {
-            Self::Stdin => read_bounded(io::stdin().lock()),
-            Self::File(path) => read_bounded(File::open(path)?),
-        }
-    }
-}
-
-fn read_bounded(input: impl Read) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    input.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_FILE {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "larger than 8 MiB, so it cannot be a robots.txt"));
-    }
-    Ok(bytes)
 }
 
 /// The files an argument stands for, and what could not be looked into.

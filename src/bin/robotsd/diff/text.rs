@@ -1,0 +1,103 @@
+//! Changes in words, the worst first.
+
+use std::io::{self, Write};
+
+use tower_robots::agent::Category;
+use tower_robots::check::{Change, Decider, Diff, Effect, Subject};
+use tower_robots::rules::Access;
+
+use crate::render::printable;
+
+/// Crawlers of each kind that are shown by name.
+const SHOWN: usize = 4;
+
+/// What the two files are called.
+pub(super) struct Names {
+    old: String,
+    new: String,
+}
+
+impl Names {
+    pub(super) fn new(old: &str, new: &str) -> Self {
+        Self { old: printable(old.as_bytes()), new: printable(new.as_bytes()) }
+    }
+}
+
+pub(super) fn write(out: &mut impl Write, names: &Names, diff: &Diff) -> io::Result<()> {
+    for effect in diff.effects() {
+        writeln!(out, "{}", crawlers(effect.crawlers()))?;
+        let width = effect.changes().iter().map(|change| printable(change.path().as_bytes()).chars().count()).max();
+        for change in effect.changes() {
+            write_change(out, names, change, width.unwrap_or(0).min(40))?;
+        }
+        if effect.omitted() > 0 {
+            writeln!(out, "  and {} more changes", effect.omitted())?;
+        }
+        writeln!(out)?;
+    }
+    for breach in diff.breaches() {
+        let (guard, change) = (breach.guard().to_string(), breach.change());
+        writeln!(
+            out,
+            "forbidden: {} changes for {}",
+            printable(change.path().as_bytes()),
+            printable(guard.as_bytes())
+        )?;
+    }
+    if diff.is_empty() {
+        return writeln!(out, "nothing changes for any crawler");
+    }
+    let about: usize = diff.effects().iter().map(|effect| effect.crawlers().len()).sum();
+    writeln!(out, "changes for {about} crawlers: {}", totals(diff.effects()))
+}
+
+fn write_change(out: &mut impl Write, names: &Names, change: &Change, width: usize) -> io::Result<()> {
+    let word = match change.access() {
+        Access::Disallow => "- disallowed now ",
+        Access::Allow => "+ allowed now    ",
+    };
+    let path = printable(change.path().as_bytes());
+    let after = decider(&names.new, change.after());
+    let before = decider(&names.old, change.before());
+    writeln!(out, "  {word} {path:width$}  {after}; was {before}")
+}
+
+fn decider(file: &str, decider: Option<&Decider>) -> String {
+    match decider {
+        Some(rule) => format!("{file}:{}: {} {}", rule.line(), rule.access(), printable(rule.pattern().as_bytes())),
+        None => "no rule".to_owned(),
+    }
+}
+
+/// Who it is about: search engines, then whoever a file names, then the rest.
+fn crawlers(crawlers: &[Subject]) -> String {
+    let is_search = |crawler: &&Subject| crawler.category() == Some(Category::Search);
+    let search: Vec<_> = crawlers.iter().filter(is_search).collect();
+    let named: Vec<_> = crawlers.iter().filter(|crawler| !is_search(crawler) && crawler.is_named()).collect();
+    let anybody = crawlers.iter().any(|crawler| crawler.name().is_none());
+    let rest = crawlers.len() - search.len() - named.len() - usize::from(anybody);
+    let mut parts = Vec::new();
+    parts.extend((!search.is_empty()).then(|| list(&search, "search engines")));
+    parts.extend((!named.is_empty()).then(|| list(&named, "that the files name")));
+    parts.extend((rest > 0).then(|| format!("{rest} other known crawler{}", if rest == 1 { "" } else { "s" })));
+    parts.extend(anybody.then(|| "any crawler that neither file names".to_owned()));
+    parts.join("; ")
+}
+
+fn list(crawlers: &[&Subject], kind: &str) -> String {
+    let names = crawlers.iter().filter_map(|crawler| crawler.name()).take(SHOWN).map(|name| printable(name.as_bytes()));
+    let names = names.collect::<Vec<_>>().join(", ");
+    match crawlers.len().saturating_sub(SHOWN) {
+        0 => names,
+        more => format!("{names} and {more} more {kind}"),
+    }
+}
+
+fn totals(effects: &[Effect]) -> String {
+    let count = |access: Access| {
+        effects.iter().flat_map(|effect| effect.changes()).filter(|change| change.access() == access).count()
+    };
+    let omitted: usize = effects.iter().map(Effect::omitted).sum();
+    let more = if omitted > 0 { format!(", {omitted} more not shown") } else { String::new() };
+    format!("{} to disallowed, {} to allowed{more}", count(Access::Disallow), count(Access::Allow))
+}

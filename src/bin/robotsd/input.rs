@@ -1,0 +1,56 @@
+//! Files that are given on the command line: read whole, with a bound.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use crate::render::printable;
+
+/// No robots.txt is larger; what is, was given by mistake.
+const MAX_FILE: u64 = 8 << 20;
+
+/// Where a robots.txt is read from.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    Stdin,
+    File(PathBuf),
+}
+
+impl Source {
+    /// `-` is standard input.
+    pub(crate) fn of(path: &Path) -> Self {
+        if path == Path::new("-") { Self::Stdin } else { Self::File(path.to_owned()) }
+    }
+
+    /// What to call it; may hold anything.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Stdin => "<stdin>".to_owned(),
+            Self::File(path) => path.to_string_lossy().into_owned(),
+        }
+    }
+
+    pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Stdin => read_bounded(io::stdin().lock()),
+            Self::File(path) => read_bounded(File::open(path)?),
+        }
+    }
+}
+
+fn read_bounded(input: impl Read) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    input.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "larger than 8 MiB, so it cannot be a robots.txt"));
+    }
+    Ok(bytes)
+}
+
+/// Reads a file, or standard input for `-`; the error says which one it was.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let source = Source::of(path);
+    source
+        .read()
+        .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", printable(source.name().as_bytes()))))
+}

@@ -1,0 +1,84 @@
+//! What must not change: a crawler and a part of the site.
+
+use std::fmt;
+
+use super::Change;
+use super::subject::Subject;
+use crate::agent::Registry;
+use crate::rules::{PathPattern, ProductToken, Reading, RequestPath};
+
+/// Paths of a crawler under which no verdict may change, written `Googlebot:/products/`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Guard {
+    crawler: String,
+    pattern: String,
+}
+
+/// A [`Guard`] and what changes in spite of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Breach {
+    guard: Guard,
+    change: Change,
+}
+
+impl Guard {
+    /// Reads `crawler:pattern`: a registered name or a product token (`*`: one that nobody names), then a path pattern
+    /// as in robots.txt. `None` where the colon or the leading slash is missing.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (crawler, pattern) = text.split_once(':')?;
+        let (crawler, pattern) = (crawler.trim(), pattern.trim());
+        let fits = !crawler.is_empty() && (pattern.starts_with('/') || pattern.starts_with('*'));
+        fits.then(|| Self { crawler: crawler.to_owned(), pattern: pattern.to_owned() })
+    }
+
+    /// The crawler, as written.
+    #[must_use]
+    pub fn crawler(&self) -> &str {
+        &self.crawler
+    }
+
+    pub(super) fn pattern(&self) -> &[u8] {
+        self.pattern.as_bytes()
+    }
+
+    pub(super) fn covers(&self, path: &[u8]) -> bool {
+        PathPattern::new(self.pattern(), Reading::Standard).matches(RequestPath::new(path).as_bytes())
+    }
+
+    pub(super) fn subject(&self, registry: &Registry) -> Subject {
+        if self.crawler == "*" {
+            return Subject::nobody();
+        }
+        match registry.crawler(&self.crawler) {
+            Some(crawler) => Subject::of(crawler, true),
+            None => Subject::unregistered(&self.crawler, ProductToken::new(&self.crawler)),
+        }
+    }
+}
+
+impl fmt::Display for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.crawler, self.pattern)
+    }
+}
+
+impl Breach {
+    pub(super) const fn new(guard: Guard, change: Change) -> Self {
+        Self { guard, change }
+    }
+
+    /// What was not to change.
+    #[must_use]
+    pub const fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
+    /// What does: the change that is about the most paths.
+    #[must_use]
+    pub const fn change(&self) -> &Change {
+        &self.change
+    }
+}

@@ -1,0 +1,97 @@
+//! Who is asked about: crawlers of the registry, names of the files, and one that nobody names.
+
+use std::collections::HashSet;
+
+use crate::agent::{Category, Crawler, Obeys, Registry};
+use crate::rules::{Fallback, ProductToken, RobotsTxt, RuleSet, Selection};
+
+/// A crawler that a change is shown for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Subject {
+    /// `None` for a crawler that nobody names.
+    name: Option<String>,
+    category: Option<Category>,
+    /// Whether one of the files names it.
+    named: bool,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    tokens: Vec<ProductToken>,
+    #[cfg_attr(feature = "serde", serde(skip))]
+    fallback: Fallback,
+}
+
+impl Subject {
+    /// The registered name, or the one in the file; `None` for a crawler that neither file nor registry names.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// What it fetches pages for, where the registry knows.
+    #[must_use]
+    pub const fn category(&self) -> Option<Category> {
+        self.category
+    }
+
+    /// Whether one of the files names it.
+    #[must_use]
+    pub const fn is_named(&self) -> bool {
+        self.named
+    }
+
+    pub(super) fn select<'r>(&self, rules: &'r RuleSet) -> Selection<'r> {
+        rules.select(&self.tokens, self.fallback)
+    }
+
+    /// Search engines first, then whoever a file names, then anybody, then the rest.
+    pub(super) fn rank(&self) -> (u8, String) {
+        let first = match (self.category, self.named, &self.name) {
+            (Some(Category::Search), _, _) => 0,
+            (_, true, _) => 1,
+            (_, _, None) => 2,
+            _ => 3,
+        };
+        // The engines that send most people lead; the rest by name.
+        let leading = ["Googlebot", "bingbot"].iter().position(|known| self.name.as_deref() == Some(*known));
+        let name = self.name.as_deref().unwrap_or_default().to_ascii_lowercase();
+        (first, leading.map_or(name, |at| char::from(at as u8).to_string()))
+    }
+
+    pub(super) fn of(crawler: &Crawler, named: bool) -> Self {
+        Self {
+            name: Some(crawler.name().to_owned()),
+            category: Some(crawler.category()),
+            named,
+            tokens: crawler.tokens().to_vec(),
+            fallback: if crawler.obeys_star() == Obeys::No { Fallback::Nothing } else { Fallback::Star },
+        }
+    }
+
+    pub(super) fn unregistered(name: &str, token: ProductToken) -> Self {
+        Self { name: Some(name.to_owned()), category: None, named: true, tokens: vec![token], fallback: Fallback::Star }
+    }
+
+    pub(super) const fn nobody() -> Self {
+        Self { name: None, category: None, named: false, tokens: Vec::new(), fallback: Fallback::Star }
+    }
+}
+
+/// Every crawler of the registry, every name of the files besides, and one without a name.
+pub(super) fn all(old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Vec<Subject> {
+    let mut named: HashSet<ProductToken> = HashSet::new();
+    let mut unregistered = Vec::new();
+    for name in [old, new].into_iter().flat_map(RobotsTxt::groups).flat_map(|group| group.names()) {
+        let Some(token) = ProductToken::from_name(name.value()).filter(|_| !name.is_star()) else { continue };
+        let stands_for = registry.stands_for(name.value());
+        let is_new = named.insert(token.clone());
+        if is_new && stands_for.is_empty() && !registry.knows(&token) {
+            unregistered.push(Subject::unregistered(&String::from_utf8_lossy(name.value()), token));
+        }
+        named.extend(stands_for);
+    }
+    let registered = registry.crawlers().map(|crawler| {
+        let own = crawler.tokens().first();
+        Subject::of(crawler, own.is_some_and(|own| named.contains(own)))
+    });
+    registered.chain(unregistered).chain([Subject::nobody()]).collect()
+}

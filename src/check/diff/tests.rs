@@ -1,0 +1,88 @@
+//! Pairs of files and what changes between them.
+
+use super::*;
+
+fn between(old: &str, new: &str) -> Diff {
+    diff(&RobotsTxt::parse(old.as_bytes()), &RobotsTxt::parse(new.as_bytes()), &DiffOptions::new())
+}
+
+/// Changes for the crawler of this name, as `access path`.
+fn changes_for(diff: &Diff, name: Option<&str>) -> Vec<String> {
+    let about = diff.effects().iter().find(|effect| effect.crawlers().iter().any(|crawler| crawler.name() == name));
+    let said = |change: &Change| format!("{} {}", change.access(), change.path());
+    about.map_or_else(Vec::new, |effect| effect.changes().iter().map(said).collect())
+}
+
+#[test]
+fn text_that_means_the_same_is_no_difference() {
+    for (old, new) in [
+        ("User-agent: *\nDisallow: /a\n", "# moved\nuser-agent: *\n\nDisallow: /a # yes\n"),
+        ("User-agent: *\nDisallow: /a\nDisallow: /b\n", "User-agent: *\nDisallow: /b\nDisallow: /a\n"),
+        ("User-agent: *\nDisallow: /a\n", "User-agent: *\nDisallow: /a\nDisallow: /a/b\n"),
+        ("", "User-agent: *\nDisallow:\n"),
+        ("User-agent: *\nDisallow: /a\n", "User-agent: *\nDisallow: /a\n\nUser-agent: Googlebot\nDisallow: /a\n"),
+    ] {
+        assert!(between(old, new).is_empty(), "{old} {new} {:?}", between(old, new));
+    }
+}
+
+#[test]
+fn each_change_has_a_path() {
+    for (old, new, want) in [
+        ("Disallow: /a", "Disallow: /a\nDisallow: /b", &["disallow /b"][..]),
+        ("Disallow: /a", "Allow: /", &["allow /a"]),
+        ("Disallow: /", "Disallow: /\nAllow: /x$", &["allow /x"]),
+        ("Disallow: /*.pdf$", "Disallow: /*.pdf$\nAllow: /docs/", &[]),
+        ("Disallow: /*.pdf$", "Disallow: /*.pdf$\nAllow: /documents/", &["allow /documents/.pdf"]),
+        ("Allow: /documents/", "Allow: /documents/\nDisallow: /*.pdf$", &["disallow /.pdf"]),
+        ("Disallow: /a", "Disallow: /*?s=", &["disallow /?s=", "allow /a"]),
+        ("Disallow:", "Disallow: /", &["disallow /"]),
+    ] {
+        let diff = between(&format!("User-agent: *\n{old}\n"), &format!("User-agent: *\n{new}\n"));
+        assert_eq!(changes_for(&diff, None), want, "{old} | {new}");
+    }
+}
+
+#[test]
+fn crawlers_are_told_apart_and_search_engines_come_first() {
+    let old = "User-agent: *\nDisallow: /a\n";
+    let new = "User-agent: *\nDisallow: /a\n\nUser-agent: Googlebot\nDisallow: /b\n\nUser-agent: GPTBot\nUser-agent: MyBot\n\
+               Disallow: /\n";
+    let diff = between(old, new);
+    let first = &diff.effects()[0].crawlers()[0];
+    assert_eq!((first.name(), first.is_named()), (Some("Googlebot"), true));
+    assert_eq!(changes_for(&diff, Some("Googlebot")), ["disallow /b", "allow /a"]);
+    assert_eq!(changes_for(&diff, Some("Googlebot-Image")), ["disallow /b", "allow /a"]);
+    assert_eq!(changes_for(&diff, Some("GPTBot")), ["disallow /"]);
+    assert_eq!(changes_for(&diff, Some("MyBot")), ["disallow /"]);
+    assert_eq!(changes_for(&diff, None), [""; 0]);
+    let change = &diff.effects()[0].changes()[1];
+    assert_eq!(change.before().map(Decider::line), Some(2));
+    assert_eq!(change.after(), None);
+}
+
+#[test]
+fn guards_are_held() {
+    let old = RobotsTxt::parse(&b"User-agent: *\nDisallow: /cart\n"[..]);
+    let new = RobotsTxt::parse(&b"User-agent: *\nDisallow: /cart\nDisallow: /*?page=\n"[..]);
+    let breaches = |guard: &str| {
+        let guard = Guard::parse(guard).expect("a guard");
+        diff(&old, &new, &DiffOptions::new().guard(guard)).breaches().len()
+    };
+    assert_eq!(breaches("Googlebot:/products/"), 1);
+    assert_eq!(breaches("*:/products/"), 1);
+    assert_eq!(breaches("Googlebot:/cart"), 0);
+    assert_eq!(breaches("AdsBot-Google:/"), 0);
+    assert_eq!(breaches("nobody-knows-me:/products/shoes$"), 0);
+    for text in ["Googlebot", "Googlebot:products", ":/x", "a:"] {
+        assert_eq!(Guard::parse(text), None, "{text}");
+    }
+}
+
+#[test]
+fn many_changes_are_counted() {
+    let rules: String = (0..500).map(|at| format!("Disallow: /p{at}/\n")).collect();
+    let diff = between("User-agent: *\nDisallow:\n", &format!("User-agent: *\n{rules}"));
+    let effect = &diff.effects()[0];
+    assert_eq!((effect.changes().len(), effect.omitted()), (MAX_CHANGES_PER_EFFECT, 400));
+}

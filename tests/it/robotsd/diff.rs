@@ -1,0 +1,48 @@
+//! `diff`, as somebody about to publish a change runs it.
+
+use serde_json::Value;
+
+use super::process::{folder, robotsd, run};
+
+const OLD: &str = "User-agent: *\nDisallow: /cart\n";
+const NEW: &str = "User-agent: *\nDisallow: /cart\nDisallow: /*?page=\n\nUser-agent: GPTBot\nDisallow: /\n";
+
+#[test]
+fn the_effect_is_told_by_crawler() {
+    let folder = folder(&[("old.txt", OLD), ("new.txt", NEW)]);
+    let output = run(robotsd().current_dir(folder.path()).args(["diff", "old.txt", "new.txt"]));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.starts_with("Googlebot, bingbot, "), "{text}");
+    assert!(text.contains("  - disallowed now  /?page=  new.txt:3: disallow /*?page=; was no rule\n"), "{text}");
+    assert!(text.contains("\nGPTBot\n  - disallowed now  /  new.txt:6: disallow /; was no rule\n"), "{text}");
+    let output = run(robotsd().current_dir(folder.path()).args(["diff", "old.txt", "old.txt"]));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "nothing changes for any crawler\n");
+}
+
+#[test]
+fn what_is_forbidden_fails() {
+    let folder = folder(&[("old.txt", OLD), ("new.txt", NEW)]);
+    for (guard, code) in [("Googlebot:/products/", 1), ("GPTBot:/", 1), ("Googlebot:/cart", 0), ("Googlebot", 2)] {
+        let arguments = ["diff", "old.txt", "new.txt", "--forbid", guard];
+        let output = run(robotsd().current_dir(folder.path()).args(arguments));
+        assert_eq!(output.status.code(), Some(code), "{guard}");
+    }
+    let output = run(robotsd().current_dir(folder.path()).args(["diff", "old.txt", "missing.txt"]));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stderr).unwrap().starts_with("robotsd: missing.txt: "));
+}
+
+#[test]
+fn programs_read_json() {
+    let folder = folder(&[("old.txt", OLD), ("new.txt", NEW)]);
+    let arguments = ["diff", "--format", "json", "--forbid", "GPTBot:/x", "old.txt", "new.txt"];
+    let output = run(robotsd().current_dir(folder.path()).args(arguments));
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let change = &said["effects"][0]["changes"][0];
+    assert_eq!(
+        (&change["path"], &change["access"], &change["after"]["line"]),
+        (&"/?page=".into(), &"disallow".into(), &3.into())
+    );
+    assert_eq!(said["breaches"][0]["guard"]["crawler"], "GPTBot");
+}
