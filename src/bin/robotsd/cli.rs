@@ -9,8 +9,9 @@ use clap::{Parser, Subcommand};
 use crate::agents::AgentsArgs;
 use crate::check::CheckArgs;
 use crate::diff::DiffArgs;
+use crate::expect::TestArgs;
 use crate::explain::ExplainArgs;
-use crate::{agents, check, diff, explain, serve};
+use crate::{agents, check, diff, expect, explain, serve};
 
 /// What the program could not even try: bad arguments, a bad config, a port that is taken.
 pub(crate) const COULD_NOT_TELL: u8 = 2;
@@ -32,6 +33,8 @@ enum Command {
     Explain(ExplainArgs),
     /// Say what changes for crawlers from one robots.txt to another
     Diff(DiffArgs),
+    /// Say whether a robots.txt allows and disallows what it is expected to
+    Test(TestArgs),
     /// List and search the crawlers that are known, or identify headers
     Agents(AgentsArgs),
 }
@@ -53,6 +56,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Diff(args) => diff::run(&args),
+        Command::Test(args) => expect::run(&args),
         Command::Agents(args) => agents::run(&args),
     }
 }

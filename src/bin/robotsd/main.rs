@@ -1,7 +1,7 @@
 //! `robotsd`: a site's robots.txt served, checked, explained and enforced.
 //!
 //! Uses the library's public API only. `edge` and `upstream` speak HTTP and know nothing of robots.txt; `serve` puts the
-//! layer between them; `check`, `explain` and `diff` are for whoever edits the file.
+//! layer between them; `check`, `explain`, `diff` and `expect` (the command `test`) are for whoever edits the file.
 
 mod agents;
 mod check;
@@ -9,6 +9,7 @@ mod cli;
 mod config;
 mod diff;
 mod edge;
+mod expect;
 mod explain;
 mod input;
 mod log;

@@ -227,7 +227,7 @@ impl Decider {
         &self.pattern
     }
 
-    fn of(rule: Rule<'_>) -> Self {
+    pub(super) fn of(rule: Rule<'_>) -> Self {
         let pattern = String::from_utf8_lossy(rule.pattern()).into_owned();
         Self { line: rule.line(), access: rule.access(), pattern }
     }

@@ -39,7 +39,7 @@ impl Subject {
         self.named
     }
 
-    pub(super) fn select<'r>(&self, rules: &'r RuleSet) -> Selection<'r> {
+    pub(in crate::check) fn select<'r>(&self, rules: &'r RuleSet) -> Selection<'r> {
         rules.select(&self.tokens, self.fallback)
     }
 
@@ -57,7 +57,7 @@ impl Subject {
         (first, leading.map_or(name, |at| char::from(at as u8).to_string()))
     }
 
-    pub(super) fn of(crawler: &Crawler, named: bool) -> Self {
+    pub(in crate::check) fn of(crawler: &Crawler, named: bool) -> Self {
         Self {
             name: Some(crawler.name().to_owned()),
             category: Some(crawler.category()),
@@ -67,11 +67,15 @@ impl Subject {
         }
     }
 
-    pub(super) fn unregistered(name: &str, token: ProductToken) -> Self {
+    pub(in crate::check) fn unregistered(name: &str, token: ProductToken) -> Self {
         Self { name: Some(name.to_owned()), category: None, named: true, tokens: vec![token], fallback: Fallback::Star }
     }
 
-    pub(super) const fn nobody() -> Self {
+    pub(in crate::check) fn claimed(header: &str, tokens: Vec<ProductToken>, fallback: Fallback) -> Self {
+        Self { name: Some(header.to_owned()), category: None, named: true, tokens, fallback }
+    }
+
+    pub(in crate::check) const fn nobody() -> Self {
         Self { name: None, category: None, named: false, tokens: Vec::new(), fallback: Fallback::Star }
     }
 }

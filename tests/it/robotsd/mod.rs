@@ -5,6 +5,7 @@ mod process;
 
 mod agents;
 mod diff;
+mod expect;
 mod explain;
 mod live;
 mod serve;

@@ -1,0 +1,137 @@
+//! The file of expectations, as it is written.
+//!
+//! ```toml
+//! robots = "robots.txt"            # beside this file; optional where --robots is given
+//!
+//! [[allow]]
+//! agents = ["Googlebot", "bingbot"]
+//! paths  = ["/", "/products/shoes"]
+//!
+//! [[disallow]]
+//! agents = ["*", "GPTBot"]
+//! paths  = ["/drafts/"]
+//! ```
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Deserialize;
+use toml::Spanned;
+use tower_robots::agent::Registry;
+use tower_robots::check::Expectations;
+use tower_robots::rules::Access;
+
+use crate::render::printable;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    robots: Option<PathBuf>,
+    #[serde(default)]
+    allow: Vec<Spanned<Table>>,
+    #[serde(default)]
+    disallow: Vec<Spanned<Table>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    agents: Vec<Spanned<String>>,
+    paths: Vec<Spanned<String>>,
+}
+
+/// A file of expectations that makes sense.
+#[derive(Debug)]
+pub(super) struct File {
+    /// As written, relative to the file.
+    pub(super) robots: Option<PathBuf>,
+    pub(super) expectations: Expectations,
+    /// The line of each expectation.
+    pub(super) lines: Vec<usize>,
+}
+
+impl File {
+    /// Reads the text of a file; `name` is what errors call it.
+    pub(super) fn read(name: &Path, text: &str, registry: &Arc<Registry>) -> Result<Self, String> {
+        let at = |span: Range<usize>, message: &str| {
+            let (line, column) = place(text, span.start);
+            format!("{}:{line}:{column}: {message}", printable(name.as_os_str().as_encoded_bytes()))
+        };
+        let written: Written = toml::from_str(text)
+            .map_err(|error| at(error.span().unwrap_or(0..0), &error.message().trim_end().replace('\n', "; ")))?;
+        let mut lines = Vec::new();
+        let mut expectations = Expectations::new(registry.clone());
+        let tables = written.allow.iter().map(|table| (Access::Allow, table));
+        for (access, table) in tables.chain(written.disallow.iter().map(|table| (Access::Disallow, table))) {
+            let (span, table) = (table.span(), table.get_ref());
+            if table.agents.is_empty() || table.paths.is_empty() {
+                return Err(at(span, "an expectation has at least one agent and one path"));
+            }
+            if let Some(agent) = table.agents.iter().find(|agent| agent.get_ref().trim().is_empty()) {
+                return Err(at(agent.span(), "an agent has a name: write \"*\" for a crawler that nobody names"));
+            }
+            if let Some(path) = table.paths.iter().find(|path| !is_target(path.get_ref())) {
+                let message = format!("{:?} is not a path: write one such as \"/products/\"", path.get_ref());
+                return Err(at(path.span(), &message));
+            }
+            let owned = |list: &[Spanned<String>]| list.iter().map(|item| item.get_ref().clone()).collect::<Vec<_>>();
+            expectations = expectations.expect(access, owned(&table.agents), owned(&table.paths));
+            lines.push(place(text, span.start).0);
+        }
+        if lines.is_empty() {
+            return Err(at(0..0, "nothing is expected: write [[allow]] or [[disallow]] with agents and paths"));
+        }
+        Ok(Self { robots: written.robots, expectations, lines })
+    }
+}
+
+fn is_target(path: &str) -> bool {
+    path.starts_with('/') || path.starts_with("http://") || path.starts_with("https://")
+}
+
+/// Line and column, in characters, both from 1.
+fn place(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+    (before.matches('\n').count() + 1, column)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        File::read(Path::new("e.toml"), text, Registry::builtin()).expect_err("an error")
+    }
+
+    #[test]
+    fn faults_are_told_with_their_place() {
+        for (text, want) in [
+            ("", "e.toml:1:1: nothing is expected: write [[allow]] or [[disallow]] with agents and paths"),
+            ("[[allow]]\nagents = [\"a\"]\n", "e.toml:1:1: missing field `paths`"),
+            (
+                "[[allow]]\nagents = [\"a\"]\npaths = []\n",
+                "e.toml:1:1: an expectation has at least one agent and one path",
+            ),
+            (
+                "[[allow]]\nagents = [\"a\"]\npaths = [\"x\"]\n",
+                "e.toml:3:10: \"x\" is not a path: write one such as \"/products/\"",
+            ),
+            (
+                "[[allow]]\nagents = [\" \"]\npaths = [\"/\"]\n",
+                "e.toml:2:11: an agent has a name: write \"*\" for a crawler that nobody names",
+            ),
+        ] {
+            assert_eq!(error(text), want, "{text}");
+        }
+        assert!(error("[[alow]]\n").starts_with("e.toml:1:"));
+    }
+
+    #[test]
+    fn each_expectation_keeps_its_line() {
+        let text = "robots = \"r.txt\"\n[[disallow]]\nagents = [\"a\"]\npaths = [\"/\"]\n\n[[allow]]\nagents = [\"a\"]\npaths = [\"/\"]\n";
+        let file = File::read(Path::new("e.toml"), text, Registry::builtin()).expect("a file");
+        assert_eq!((file.lines, file.robots), (vec![6, 2], Some(PathBuf::from("r.txt"))));
+    }
+}

@@ -1,0 +1,116 @@
+//! `robotsd test FILE`: whether a robots.txt says what is expected of it.
+//!
+//! Exit status: 0 where everything is as expected, 1 where something is not, 2 where a file could not be read or makes
+//! no sense.
+
+mod file;
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use tower_robots::agent::Registry;
+use tower_robots::check::{Outcome, Unmet};
+use tower_robots::rules::{Access, RobotsTxt};
+
+use self::file::File;
+use crate::cli::fail;
+use crate::input;
+use crate::render::printable;
+
+/// Say whether a robots.txt allows and disallows what it is expected to
+#[derive(Args, Debug)]
+pub(crate) struct TestArgs {
+    /// The expectations, as TOML: tables named allow and disallow, with agents and paths
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// The robots.txt, in place of the one the file names; - for standard input
+    #[arg(long, value_name = "FILE")]
+    robots: Option<PathBuf>,
+
+    /// How failures are written
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// A line each, for people
+    Text,
+    /// A JSON object a line
+    Json,
+}
+
+#[derive(Serialize)]
+struct Record<'a> {
+    file: &'a str,
+    /// The line of the expectation.
+    line: usize,
+    #[serde(flatten)]
+    unmet: &'a Unmet,
+}
+
+pub(crate) fn run(args: &TestArgs) -> ExitCode {
+    match test(args) {
+        Ok(code) => code,
+        // Whoever read our output has enough of it.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
+
+fn test(args: &TestArgs) -> io::Result<ExitCode> {
+    let text = String::from_utf8(input::read(&args.file)?)
+        .map_err(|_| io::Error::other(format!("{}: not UTF-8", args.file.display())))?;
+    let file = File::read(&args.file, &text, Registry::builtin()).map_err(io::Error::other)?;
+    let beside = |path: &PathBuf| args.file.parent().unwrap_or(Path::new("")).join(path);
+    let Some(path) = args.robots.clone().or_else(|| file.robots.as_ref().map(beside)) else {
+        let message = format!("{}: no robots.txt: write robots = \"…\", or give --robots", args.file.display());
+        return Err(io::Error::other(message));
+    };
+    let outcome = file.expectations.evaluate(&RobotsTxt::parse(input::read(&path)?));
+    let mut out = BufWriter::new(io::stdout().lock());
+    let name = args.file.to_string_lossy();
+    for unmet in outcome.unmet() {
+        let line = file.lines.get(unmet.expectation()).copied().unwrap_or(1);
+        match args.format {
+            Format::Text => write_text(&mut out, &name, line, &path.to_string_lossy(), unmet)?,
+            Format::Json => {
+                serde_json::to_writer(&mut out, &Record { file: &name, line, unmet })?;
+                out.write_all(b"\n")?;
+            }
+        }
+    }
+    if matches!(args.format, Format::Text) {
+        summarize(&mut out, &outcome)?;
+    }
+    out.flush()?;
+    Ok(if outcome.is_met() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+fn write_text(out: &mut impl Write, file: &str, line: usize, robots: &str, unmet: &Unmet) -> io::Result<()> {
+    let said = match unmet.access() {
+        Access::Allow => "may fetch",
+        Access::Disallow => "may not fetch",
+    };
+    let shown = |text: &str| printable(text.as_bytes());
+    let (agent, path) = (shown(unmet.agent()), shown(unmet.path()));
+    write!(out, "{}:{line}: {agent} {said} {path}: ", shown(file))?;
+    match unmet.rule() {
+        Some(rule) => {
+            writeln!(out, "{}:{}: {} {}", shown(robots), rule.line(), rule.access(), shown(rule.pattern()))
+        }
+        None => writeln!(out, "no rule of {} matches", shown(robots)),
+    }
+}
+
+fn summarize(out: &mut impl Write, outcome: &Outcome) -> io::Result<()> {
+    let asked = outcome.asked();
+    match outcome.unmet().len() {
+        0 => writeln!(out, "{asked} expected, all met"),
+        unmet => writeln!(out, "{asked} expected, {unmet} not met"),
+    }
+}

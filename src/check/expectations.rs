@@ -1,0 +1,219 @@
+//! What a file is expected to say: which agents may fetch which paths.
+
+use std::sync::Arc;
+
+use super::diff::{Decider, Subject};
+use crate::agent::{Class, Obeys, Recognizer, Registry};
+use crate::rules::{Access, Fallback, ProductToken, Reading, RequestPath, RobotsTxt};
+
+/// Agents, paths, and what the file is to say of each pair.
+///
+/// An agent is a registered name or a product token (`Googlebot`), `*` for a crawler that nobody names, or a whole
+/// `User-Agent` header, known by its `/`.
+///
+/// ```
+/// use tower_robots::agent::Registry;
+/// use tower_robots::check::Expectations;
+/// use tower_robots::rules::{Access, RobotsTxt};
+///
+/// let robots = RobotsTxt::parse(&b"User-agent: *\nDisallow: /drafts/\n"[..]);
+/// let outcome = Expectations::new(Registry::builtin().clone())
+///     .expect(Access::Allow, ["Googlebot"], ["/", "/drafts/novel"])
+///     .evaluate(&robots);
+/// assert_eq!(outcome.asked(), 2);
+/// assert_eq!(outcome.unmet()[0].path(), "/drafts/novel");
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Expectations {
+    registry: Arc<Registry>,
+    list: Vec<Expectation>,
+}
+
+#[derive(Clone, Debug)]
+struct Expectation {
+    access: Access,
+    agents: Vec<String>,
+    paths: Vec<String>,
+}
+
+/// What came of asking.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[must_use]
+pub struct Outcome {
+    asked: usize,
+    unmet: Vec<Unmet>,
+}
+
+/// A pair of agent and path of which the file says something else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Unmet {
+    expectation: usize,
+    agent: String,
+    path: String,
+    access: Access,
+    rule: Option<Decider>,
+}
+
+impl Expectations {
+    /// None yet; the registry says who the agents are.
+    pub const fn new(registry: Arc<Registry>) -> Self {
+        Self { registry, list: Vec::new() }
+    }
+
+    /// Expects this of every one of the agents, for every one of the paths.
+    pub fn expect<A: Into<String>, P: Into<String>>(
+        mut self,
+        access: Access,
+        agents: impl IntoIterator<Item = A>,
+        paths: impl IntoIterator<Item = P>,
+    ) -> Self {
+        let agents = agents.into_iter().map(Into::into).collect();
+        let paths = paths.into_iter().map(Into::into).collect();
+        self.list.push(Expectation { access, agents, paths });
+        self
+    }
+
+    /// Asks the file about every pair.
+    pub fn evaluate(&self, robots: &RobotsTxt) -> Outcome {
+        let rules = robots.compile_with(Reading::Standard, |name| self.registry.stands_for(name.value()));
+        let recognizer = Recognizer::new(self.registry.clone(), robots);
+        let mut outcome = Outcome::default();
+        for (at, expectation) in self.list.iter().enumerate() {
+            for agent in &expectation.agents {
+                let subject = self.subject(agent, &recognizer);
+                for path in &expectation.paths {
+                    outcome.asked += 1;
+                    let request = RequestPath::new(path.as_bytes());
+                    // RFC 9309, section 2.2.2: always allowed.
+                    let verdict = subject.select(&rules).verdict(&request);
+                    let access = if request.is_robots_txt() { Access::Allow } else { verdict.access() };
+                    if access != expectation.access {
+                        outcome.unmet.push(Unmet {
+                            expectation: at,
+                            agent: agent.clone(),
+                            path: path.clone(),
+                            access,
+                            rule: verdict.rule().map(Decider::of),
+                        });
+                    }
+                }
+            }
+        }
+        outcome
+    }
+
+    fn subject(&self, agent: &str, recognizer: &Recognizer) -> Subject {
+        if agent == "*" {
+            return Subject::nobody();
+        }
+        if let Some(crawler) = self.registry.crawler(agent) {
+            return Subject::of(crawler, true);
+        }
+        if !agent.contains('/') {
+            return Subject::unregistered(agent, ProductToken::new(agent));
+        }
+        let known = recognizer.identify(agent.as_bytes());
+        // As by default: `*` is for crawlers.
+        let obeys = matches!(known.class(), Class::Registered | Class::Declared) && known.obeys_star() != Obeys::No;
+        let fallback = if obeys { Fallback::Star } else { Fallback::Nothing };
+        Subject::claimed(agent, known.tokens().to_vec(), fallback)
+    }
+}
+
+impl Outcome {
+    /// How many pairs were asked about.
+    #[must_use]
+    pub const fn asked(&self) -> usize {
+        self.asked
+    }
+
+    /// The pairs that are not as expected, in the order of the expectations.
+    #[must_use]
+    pub fn unmet(&self) -> &[Unmet] {
+        &self.unmet
+    }
+
+    /// Whether everything is as expected.
+    #[must_use]
+    pub fn is_met(&self) -> bool {
+        self.unmet.is_empty()
+    }
+}
+
+impl Unmet {
+    /// Which expectation it belongs to, counted from 0 in the order they were added.
+    #[must_use]
+    pub const fn expectation(&self) -> usize {
+        self.expectation
+    }
+
+    /// The agent, as given.
+    #[must_use]
+    pub fn agent(&self) -> &str {
+        &self.agent
+    }
+
+    /// The path, as given.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// What the file says.
+    #[must_use]
+    pub const fn access(&self) -> Access {
+        self.access
+    }
+
+    /// The rule that decides, or `None` where none matches.
+    #[must_use]
+    pub const fn rule(&self) -> Option<&Decider> {
+        self.rule.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unmet(file: &str, access: Access, agents: &[&str], paths: &[&str]) -> Vec<String> {
+        let expectations = Expectations::new(Registry::builtin().clone());
+        let outcome = expectations
+            .expect(access, agents.iter().copied(), paths.iter().copied())
+            .evaluate(&RobotsTxt::parse(file.as_bytes()));
+        assert_eq!(outcome.asked(), agents.len() * paths.len());
+        assert_eq!(outcome.is_met(), outcome.unmet().is_empty());
+        outcome.unmet().iter().map(|unmet| format!("{} {}", unmet.agent(), unmet.path())).collect()
+    }
+
+    #[test]
+    fn agents_are_names_tokens_star_or_headers() {
+        let file = "User-agent: *\nDisallow: /x\n\nUser-agent: GPTBot\nDisallow: /y\n";
+        let all = ["Googlebot", "nobody", "*", "GPTBot", "AdsBot-Google", "Mozilla/5.0 (X11) Firefox/1", "GPTBot/1.2"];
+        assert_eq!(unmet(file, Access::Allow, &all, &["/x"]), ["Googlebot /x", "nobody /x", "* /x"]);
+        assert_eq!(unmet(file, Access::Allow, &all, &["/y"]), ["GPTBot /y", "GPTBot/1.2 /y"]);
+        assert_eq!(unmet(file, Access::Disallow, &["*"], &["/x", "/z", "/a/../x"]), ["* /z"]);
+    }
+
+    #[test]
+    fn robots_txt_may_always_be_fetched() {
+        assert_eq!(unmet("User-agent: *\nDisallow: /\n", Access::Allow, &["*"], &["/robots.txt", "/"]), ["* /"]);
+    }
+
+    #[test]
+    fn what_is_unmet_says_why() {
+        let robots = RobotsTxt::parse(&b"User-agent: *\nDisallow: /x\n"[..]);
+        let outcome = Expectations::new(Registry::builtin().clone())
+            .expect(Access::Disallow, ["*"], ["/x"])
+            .expect(Access::Allow, ["*"], ["/x/1"])
+            .evaluate(&robots);
+        let unmet = &outcome.unmet()[0];
+        assert_eq!(
+            (unmet.expectation(), unmet.access(), unmet.rule().map(Decider::line)),
+            (1, Access::Disallow, Some(2))
+        );
+    }
+}

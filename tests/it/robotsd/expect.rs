@@ -1,0 +1,41 @@
+//! `test`, as CI runs it.
+
+use serde_json::Value;
+
+use super::process::{folder, robotsd, run};
+
+const ROBOTS: &str = "User-agent: *\nDisallow: /drafts/\n";
+const FILE: &str = "robots = \"robots.txt\"\n\n[[allow]]\nagents = [\"Googlebot\", \"*\"]\npaths = [\"/\", \"/drafts/x\"]\n\n\
+                    [[disallow]]\nagents = [\"GPTBot\"]\npaths = [\"/drafts/\", \"/open/\"]\n";
+
+#[test]
+fn what_is_not_met_is_told_with_its_line() {
+    let folder =
+        folder(&[("robots.txt", ROBOTS), ("robots.test.toml", FILE), ("good.txt", "User-agent: *\nAllow: /\n")]);
+    let output = run(robotsd().current_dir(folder.path()).args(["test", "robots.test.toml"]));
+    assert_eq!(output.status.code(), Some(1));
+    let want = "robots.test.toml:3: Googlebot may not fetch /drafts/x: robots.txt:2: disallow /drafts/\n\
+                robots.test.toml:3: * may not fetch /drafts/x: robots.txt:2: disallow /drafts/\n\
+                robots.test.toml:7: GPTBot may fetch /open/: no rule of robots.txt matches\n6 expected, 3 not met\n";
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), want);
+    let arguments = ["test", "robots.test.toml", "--format", "json", "--robots", "good.txt"];
+    let output = run(robotsd().current_dir(folder.path()).args(arguments));
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let said: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((said.len(), &said[0]["line"], &said[0]["access"]), (2, &7.into(), &"allow".into()));
+}
+
+#[test]
+fn the_exit_status_tells_met_from_not_met_from_broken() {
+    let met = "[[allow]]\nagents = [\"*\"]\npaths = [\"/\"]\n";
+    let folder = folder(&[("robots.txt", ROBOTS), ("met.toml", met), ("bad.toml", "[[allow]]\n")]);
+    for (arguments, code) in [
+        (&["met.toml", "--robots", "robots.txt"][..], 0),
+        (&["met.toml"], 2),
+        (&["bad.toml", "--robots", "robots.txt"], 2),
+        (&["met.toml", "--robots", "missing.txt"], 2),
+    ] {
+        let output = run(robotsd().current_dir(folder.path()).arg("test").args(arguments));
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+    }
+}
