@@ -118,7 +118,7 @@ fn decision(out: &mut impl Write, answer: &Answer<'_>) -> io::Result<()> {
         (Action::Pass, Reason::Observed) => "let pass, and record (the mode is observe)",
         (Action::Pass, Reason::Off) => "let pass (the mode is off)",
         (Action::Pass, Reason::Exempt) => "let pass unjudged",
-        (Action::Pass, _) => "let pass",
+        _ => "let pass",
     };
     writeln!(out, "  policy: {what}")
 }
