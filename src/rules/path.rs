@@ -115,10 +115,13 @@ fn is_plain(target: &[u8]) -> bool {
         return !target.iter().zip(&target[1..]).any(|(octet, next)| is_telling(*octet, *next))
             && !target.last().is_some_and(|octet| is_telling(*octet, 0));
     };
-    let blocks = target.windows(BLOCK + 1).step_by(BLOCK).chain([&last[..]]);
-    let telling =
-        |block: &[u8]| block.iter().zip(&block[1..]).fold(false, |any, (octet, next)| any | is_telling(*octet, *next));
-    !blocks.fold(false, |any, block| any | telling(block)) && !is_telling(last[BLOCK], 0)
+    let (octets, next) = (target.as_chunks::<BLOCK>().0, target[1..].as_chunks::<BLOCK>().0);
+    let last = (&last[..BLOCK], &last[1..], last[BLOCK]);
+    let telling = |octets: &[u8], next: &[u8]| {
+        octets.iter().zip(next).fold(false, |any, (octet, next)| any | is_telling(*octet, *next))
+    };
+    let within = octets.iter().zip(next).fold(false, |any, (octets, next)| any | telling(octets, next));
+    !(within | telling(last.0, last.1) | is_telling(last.2, 0))
 }
 
 /// Whether an octet, or the pair it begins, may be written or read in another way.
@@ -361,6 +364,28 @@ mod tests {
         assert!(others("/a/b.c/?x=/../y//z%2f").is_empty());
         assert!(others("/.hidden/x...y").is_empty());
         assert!(others("/go?u=https%3a%2f%2fx%2fprivate%2f").is_empty());
+    }
+
+    #[test]
+    fn what_is_telling_is_seen_wherever_it_stands() {
+        for length in 2..70 {
+            let plain = format!("/{}", "a".repeat(length - 1));
+            assert!(is_plain(plain.as_bytes()));
+            for at in 1..length {
+                for (telling, pair) in
+                    [("%", false), ("#", false), ("\\", false), ("\u{e9}", false), ("/", true), (".", true)]
+                {
+                    let mut target = plain.clone();
+                    target.replace_range(at..=at, telling);
+                    let is_pair = at == 1 && pair;
+                    assert_eq!(is_plain(target.as_bytes()), pair && !is_pair, "{target}");
+                    if at > 1 && pair {
+                        target.replace_range(at - 1..at, "/");
+                        assert!(!is_plain(target.as_bytes()), "{target}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]
