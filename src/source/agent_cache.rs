@@ -6,7 +6,7 @@
 //! header once blocked everyone.
 
 use std::fmt;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
@@ -23,7 +23,7 @@ const MAX_HEADER: usize = 512;
 #[derive(Default)]
 pub(super) struct AgentCache {
     /// Made at the first header: of thousands of sites most are asked for seldom.
-    places: OnceLock<Box<[ArcSwapOption<Entry>]>>,
+    places: OnceLock<Box<[ArcSwapOption<Entry>; PLACES]>>,
     hasher: foldhash::fast::RandomState,
 }
 
@@ -43,9 +43,9 @@ impl AgentCache {
         if header.len() > MAX_HEADER {
             return read(&recognise(header));
         }
-        let places = self.places.get_or_init(|| (0..PLACES).map(|_| ArcSwapOption::empty()).collect());
+        let places = self.places.get_or_init(|| Box::new(std::array::from_fn(|_| ArcSwapOption::empty())));
         // The low bits of the hash, whatever the width of `usize`.
-        let place = &places[self.hasher.hash_one(header) as usize % PLACES];
+        let place = &places[self.hash(header) as usize % PLACES];
         if let Some(entry) = &*place.load()
             && *entry.header == *header
         {
@@ -54,6 +54,13 @@ impl AgentCache {
         let entry = Arc::new(Entry { header: header.into(), agent: recognise(header) });
         place.store(Some(entry.clone()));
         read(&entry.agent)
+    }
+
+    fn hash(&self, header: &[u8]) -> u64 {
+        // The octets alone: `hash_one` would mix in the length as well.
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(header);
+        hasher.finish()
     }
 }
 
