@@ -11,7 +11,8 @@ use crate::check::CheckArgs;
 use crate::diff::DiffArgs;
 use crate::expect::TestArgs;
 use crate::explain::ExplainArgs;
-use crate::{agents, check, diff, expect, explain, serve};
+use crate::replay::ReplayArgs;
+use crate::{agents, check, diff, expect, explain, replay, serve};
 
 /// What the program could not even try: bad arguments, a bad config, a port that is taken.
 pub(crate) const COULD_NOT_TELL: u8 = 2;
@@ -35,6 +36,8 @@ enum Command {
     Diff(DiffArgs),
     /// Say whether a robots.txt allows and disallows what it is expected to
     Test(TestArgs),
+    /// Say what a robots.txt would have done to the traffic of a log
+    Replay(ReplayArgs),
     /// List and search the crawlers that are known, or identify headers
     Agents(AgentsArgs),
 }
@@ -57,6 +60,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Explain(args) => explain::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Test(args) => expect::run(&args),
+        Command::Replay(args) => replay::run(&args),
         Command::Agents(args) => agents::run(&args),
     }
 }

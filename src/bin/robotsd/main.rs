@@ -1,7 +1,7 @@
 //! `robotsd`: a site's robots.txt served, checked, explained and enforced.
 //!
 //! Uses the library's public API only. `edge` and `upstream` speak HTTP and know nothing of robots.txt; `serve` puts the
-//! layer between them; `check`, `explain`, `diff` and `expect` (the command `test`) are for whoever edits the file.
+//! layer between them; `check`, `explain`, `diff`, `expect` (the command `test`) and `replay` are for whoever edits the file.
 
 mod agents;
 mod check;
@@ -14,6 +14,7 @@ mod explain;
 mod input;
 mod log;
 mod render;
+mod replay;
 mod serve;
 mod upstream;
 

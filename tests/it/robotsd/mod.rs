@@ -8,5 +8,6 @@ mod diff;
 mod expect;
 mod explain;
 mod live;
+mod replay;
 mod serve;
 mod start;

@@ -63,9 +63,7 @@ pub(crate) fn run(args: &TestArgs) -> ExitCode {
 }
 
 fn test(args: &TestArgs) -> io::Result<ExitCode> {
-    let text = String::from_utf8(input::read(&args.file)?)
-        .map_err(|_| io::Error::other(format!("{}: not UTF-8", args.file.display())))?;
-    let file = File::read(&args.file, &text, Registry::builtin()).map_err(io::Error::other)?;
+    let file = read(&args.file)?;
     let beside = |path: &PathBuf| args.file.parent().unwrap_or(Path::new("")).join(path);
     let Some(path) = args.robots.clone().or_else(|| file.robots.as_ref().map(beside)) else {
         let message = format!("{}: no robots.txt: write robots = \"…\", or give --robots", args.file.display());
@@ -89,6 +87,23 @@ fn test(args: &TestArgs) -> io::Result<ExitCode> {
     }
     out.flush()?;
     Ok(if outcome.is_met() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// Whether a robots.txt is as a file expects it; writes what is not.
+pub(crate) fn is_met(file: &Path, robots: &Path, mut out: impl Write) -> io::Result<bool> {
+    let expected = read(file)?;
+    let outcome = expected.expectations.evaluate(&RobotsTxt::parse(input::read(robots)?));
+    for unmet in outcome.unmet() {
+        let line = expected.lines.get(unmet.expectation()).copied().unwrap_or(1);
+        write_text(&mut out, &file.to_string_lossy(), line, &robots.to_string_lossy(), unmet)?;
+    }
+    Ok(outcome.is_met())
+}
+
+fn read(path: &Path) -> io::Result<File> {
+    let text = String::from_utf8(input::read(path)?)
+        .map_err(|_| io::Error::other(format!("{}: not UTF-8", path.display())))?;
+    File::read(path, &text, Registry::builtin()).map_err(io::Error::other)
 }
 
 fn write_text(out: &mut impl Write, file: &str, line: usize, robots: &str, unmet: &Unmet) -> io::Result<()> {

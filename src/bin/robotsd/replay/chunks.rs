@@ -1,0 +1,138 @@
+//! A stream cut into chunks of whole lines, worked on by every core.
+//!
+//! Chunks are handed out through a short queue and come back to be filled again, so memory stays the same however long
+//! the log is. Each worker keeps its own result; they are joined at the end.
+
+use std::io::{self, Read};
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
+
+/// Octets of a chunk.
+const CHUNK: usize = 1 << 20;
+
+/// A line longer than this is cut into lines that make no sense, and counted as such.
+const LONGEST_LINE: usize = CHUNK / 2;
+
+/// Runs `work` over the chunks of all inputs on this many threads, each with a state of its own.
+pub(super) fn for_each<S: Send>(
+    inputs: impl IntoIterator<Item = io::Result<Box<dyn Read + Send>>>,
+    workers: usize,
+    state: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, &[u8]) + Sync,
+) -> (Vec<S>, io::Result<()>) {
+    let (full, chunks) = sync_channel::<Vec<u8>>(workers);
+    let (back, empty) = sync_channel::<Vec<u8>>(2 * workers + 1);
+    let chunks = Mutex::new(chunks);
+    thread::scope(|scope| {
+        let handles: Vec<_> = (0..workers)
+            .map(|_| {
+                let (back, chunks, state, work) = (back.clone(), &chunks, &state, &work);
+                scope.spawn(move || {
+                    let mut state = state();
+                    while let Some(chunk) = next(chunks) {
+                        work(&mut state, &chunk);
+                        // Where nobody wants it back it is let go.
+                        let _ = back.try_send(chunk);
+                    }
+                    state
+                })
+            })
+            .collect();
+        let mut read = Ok(());
+        for input in inputs {
+            read = input.and_then(|mut input| cut(&mut input, &empty, |chunk| full.send(chunk).is_ok()));
+            if read.is_err() {
+                break;
+            }
+        }
+        drop(full);
+        #[expect(clippy::expect_used, reason = "a worker that panicked has lost counts; going on would hide that")]
+        let states = handles.into_iter().map(|handle| handle.join().expect("a worker panicked")).collect();
+        (states, read)
+    })
+}
+
+/// The next chunk, or `None` once the reader is done.
+fn next(chunks: &Mutex<Receiver<Vec<u8>>>) -> Option<Vec<u8>> {
+    chunks.lock().ok()?.recv().ok()
+}
+
+/// Cuts one input into chunks that end where lines end; the last one may lack its line end.
+fn cut(input: &mut dyn Read, empty: &Receiver<Vec<u8>>, mut send: impl FnMut(Vec<u8>) -> bool) -> io::Result<()> {
+    let mut rest: Vec<u8> = Vec::new();
+    loop {
+        let mut chunk = empty.try_recv().unwrap_or_default();
+        chunk.clear();
+        chunk.append(&mut rest);
+        let have = chunk.len();
+        chunk.resize(CHUNK, 0);
+        let read = fill(input, &mut chunk[have..])?;
+        chunk.truncate(have + read);
+        if chunk.is_empty() {
+            return Ok(());
+        }
+        let ended = chunk.len() < CHUNK;
+        if !ended {
+            let at = memchr::memrchr(b'\n', &chunk).map_or(chunk.len(), |at| at + 1);
+            if chunk.len() - at <= LONGEST_LINE {
+                rest = chunk.split_off(at);
+            }
+        }
+        if !send(chunk) || ended {
+            return Ok(());
+        }
+    }
+}
+
+fn fill(input: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match input.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(inputs: Vec<Vec<u8>>) -> (usize, usize) {
+        let inputs = inputs.into_iter().map(|input| Ok(Box::new(io::Cursor::new(input)) as Box<dyn Read + Send>));
+        let count = |state: &mut (usize, usize), chunk: &[u8]| {
+            for line in chunk.split(|octet| *octet == b'\n').filter(|line| !line.is_empty()) {
+                state.0 += 1;
+                state.1 += line.len();
+            }
+        };
+        let (states, read) = for_each(inputs, 2, || (0, 0), count);
+        read.expect("inputs that can be read");
+        states.into_iter().fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
+    }
+
+    #[test]
+    fn no_line_is_cut_or_lost() {
+        let log: Vec<u8> = (0..200_000).flat_map(|at: usize| [vec![b'x'; at % 40 + 1], vec![b'\n']].concat()).collect();
+        let octets = log.len() - 200_000;
+        assert_eq!(lines(vec![log.clone(), log[..log.len() - 1].to_vec(), Vec::new()]), (400_000, 2 * octets));
+    }
+
+    #[test]
+    fn a_line_without_end_is_cut() {
+        let (count, octets) = lines(vec![vec![b'x'; 5 * CHUNK]]);
+        assert_eq!(octets, 5 * CHUNK);
+        assert!(count >= 5, "{count}");
+    }
+
+    #[test]
+    fn an_error_ends_it_with_what_was_read() {
+        let inputs = vec![Ok(Box::new(&b"a\n"[..]) as Box<dyn Read + Send>), Err(io::Error::other("gone"))];
+        let (states, read) = for_each(inputs, 1, || 0, |count, chunk| *count += chunk.len());
+        assert_eq!((states, read.is_err()), (vec![2], true));
+    }
+}

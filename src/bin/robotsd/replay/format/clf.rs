@@ -1,0 +1,105 @@
+//! The common log format and what was added to it.
+
+use std::borrow::Cow;
+
+use super::Entry;
+use super::time;
+
+/// Whether the virtual host stands first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Host {
+    Absent,
+    First,
+}
+
+/// Whether referer and agent stand last.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quotes {
+    Absent,
+    Present,
+}
+
+/// `[host[:port] ]address ident user [time] "request" status size[ "referer" "agent"]…`
+pub(super) fn read(line: &[u8], host: Host, quotes: Quotes) -> Option<Entry<'_>> {
+    let bracket = memchr::memchr(b'[', line)?;
+    let (head, rest) = (&line[..bracket], &line[bracket + 1..]);
+    let mut words = head.splitn(3, |octet| *octet == b' ').filter(|word| !word.is_empty());
+    let host = match host {
+        Host::Absent => None,
+        Host::First => Some(Cow::Borrowed(without_port(words.next()?))),
+    };
+    let address = Cow::Borrowed(words.next()?);
+    let end = memchr::memchr(b']', rest)?;
+    let time = time::clf(&rest[..end]);
+    let (request, rest) = quoted(&rest[end + 1..])?;
+    let (method, target) = request_line(request)?;
+    let method = Cow::Borrowed(method);
+    let (referer, agent) = match quotes {
+        Quotes::Absent => (Cow::default(), Cow::default()),
+        Quotes::Present => {
+            let (referer, rest) = quoted(rest)?;
+            let (agent, _) = quoted(rest)?;
+            (value(referer), value(agent))
+        }
+    };
+    Some(Entry { host, address, time, method, target, referer, agent })
+}
+
+pub(super) fn without_port(host: &[u8]) -> &[u8] {
+    match memchr::memrchr(b':', host) {
+        Some(at) if !host[at + 1..].is_empty() && host[at + 1..].iter().all(u8::is_ascii_digit) => &host[..at],
+        _ => host,
+    }
+}
+
+/// `GET /path HTTP/1.1`; servers log what they were sent, so it may be anything.
+pub(super) fn request_line(request: &[u8]) -> Option<(&[u8], Cow<'_, [u8]>)> {
+    let at = memchr::memchr(b' ', request)?;
+    let (method, rest) = (&request[..at], &request[at + 1..]);
+    let end = memchr::memrchr(b' ', rest).filter(|end| rest[end + 1..].starts_with(b"HTTP/")).unwrap_or(rest.len());
+    let is_method = !method.is_empty() && method.iter().all(|octet| octet.is_ascii_alphabetic() || *octet == b'-');
+    (is_method && end > 0).then(|| (method, unescaped(&rest[..end])))
+}
+
+/// What stands between the next two quotes, and what comes after; an escaped quote is none.
+fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let start = memchr::memchr(b'"', text)? + 1;
+    let mut at = start;
+    loop {
+        at += memchr::memchr(b'"', &text[at..])?;
+        let slashes = text[start..at].iter().rev().take_while(|octet| **octet == b'\\').count();
+        if slashes % 2 == 0 {
+            return Some((&text[start..at], &text[at + 1..]));
+        }
+        at += 1;
+    }
+}
+
+fn value(text: &[u8]) -> Cow<'_, [u8]> {
+    if text == b"-" { Cow::default() } else { unescaped(text) }
+}
+
+/// Takes back what servers escape: `\"` and `\\` (Apache), `\x22` (nginx).
+fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
+    let Some(first) = memchr::memchr(b'\\', text) else { return Cow::Borrowed(text) };
+    let mut out = text[..first].to_vec();
+    let mut rest = &text[first..];
+    while let [octet, more @ ..] = rest {
+        rest = match (octet, more) {
+            (b'\\', [b'x', high, low, more @ ..]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                let digit = |octet: &u8| char::from(*octet).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+                out.push(digit(high).unwrap_or(0) << 4 | digit(low).unwrap_or(0));
+                more
+            }
+            (b'\\', [escaped @ (b'"' | b'\\'), more @ ..]) => {
+                out.push(*escaped);
+                more
+            }
+            (octet, more) => {
+                out.push(*octet);
+                more
+            }
+        };
+    }
+    Cow::Owned(out)
+}

@@ -1,0 +1,129 @@
+//! What a report holds of people: nothing of a query but its names, nothing of an address but its network.
+
+use std::net::IpAddr;
+
+/// Whether reports hold whole queries and addresses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Privacy {
+    pub(super) keep_queries: bool,
+    pub(super) keep_addresses: bool,
+}
+
+/// Octets of a path that a report holds.
+const LONGEST: usize = 200;
+
+impl Privacy {
+    /// A target as it may be shown: the values of its query left out, and cut where it is long.
+    pub(super) fn target(self, target: &[u8]) -> Vec<u8> {
+        let mut shown = Vec::with_capacity(target.len().min(LONGEST));
+        match memchr::memchr(b'?', target) {
+            Some(at) if !self.keep_queries => {
+                shown.extend_from_slice(&target[..at]);
+                for (index, pair) in target[at + 1..].split(|octet| *octet == b'&').enumerate() {
+                    shown.push(if index == 0 { b'?' } else { b'&' });
+                    match memchr::memchr(b'=', pair) {
+                        Some(end) => {
+                            shown.extend_from_slice(&pair[..=end]);
+                            shown.push(b'*');
+                        }
+                        // A name alone may be a value.
+                        None if !pair.is_empty() => shown.push(b'*'),
+                        None => {}
+                    }
+                }
+            }
+            _ => shown.extend_from_slice(target),
+        }
+        if shown.len() > LONGEST {
+            shown.truncate(LONGEST);
+            shown.extend_from_slice("…".as_bytes());
+        }
+        shown
+    }
+
+    /// A line that could not be read, as it may be shown: it may hold anything anywhere, so digits go, and what follows
+    /// a `?` up to the next blank or quote.
+    pub(super) fn line(self, line: &[u8]) -> Vec<u8> {
+        if self.keep_queries && self.keep_addresses {
+            return line.to_vec();
+        }
+        let mut shown = Vec::with_capacity(line.len());
+        let mut in_query = false;
+        for octet in line {
+            in_query &= !matches!(octet, b' ' | b'"' | b'\t');
+            match octet {
+                _ if in_query => {}
+                b'?' => {
+                    in_query = true;
+                    shown.extend_from_slice(b"?*");
+                }
+                b'0'..=b'9' => shown.push(b'#'),
+                _ => shown.push(*octet),
+            }
+        }
+        shown
+    }
+
+    /// An address as it may be shown: its /24 or /48.
+    pub(super) fn address(self, address: &[u8]) -> String {
+        let text = String::from_utf8_lossy(address);
+        if self.keep_addresses {
+            return text.into_owned();
+        }
+        match text.parse::<IpAddr>() {
+            Ok(IpAddr::V4(address)) => {
+                let [a, b, c, _] = address.octets();
+                format!("{a}.{b}.{c}.0/24")
+            }
+            Ok(IpAddr::V6(address)) => {
+                let [a, b, c, ..] = address.segments();
+                format!("{a:x}:{b:x}:{c:x}::/48")
+            }
+            // Some servers look names up.
+            Err(_) => "a named host".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REDACTED: Privacy = Privacy { keep_queries: false, keep_addresses: false };
+    const KEPT: Privacy = Privacy { keep_queries: true, keep_addresses: true };
+
+    #[test]
+    fn values_of_queries_are_left_out() {
+        for (target, want) in [
+            ("/a", "/a"),
+            ("/a?mail=x@y.example&page=2", "/a?mail=*&page=*"),
+            ("/a?token", "/a?*"),
+            ("/a?a=b=c&&d", "/a?a=*&&*"),
+            ("/a?", "/a?"),
+        ] {
+            assert_eq!(String::from_utf8_lossy(&REDACTED.target(target.as_bytes())), want, "{target}");
+            assert_eq!(KEPT.target(target.as_bytes()), target.as_bytes());
+        }
+        assert_eq!(KEPT.target(&[b'a'; 5000]).len(), LONGEST + "…".len());
+    }
+
+    #[test]
+    fn lines_that_are_no_requests_are_masked() {
+        let line = b"192.0.2.7 - - GET /a?mail=x@y.example HTTP/1.1 \"-\" 17";
+        let want = "###.#.#.# - - GET /a?* HTTP/#.# \"-\" ##";
+        assert_eq!(String::from_utf8_lossy(&REDACTED.line(line)), want);
+        assert_eq!(KEPT.line(line), line);
+    }
+
+    #[test]
+    fn addresses_are_truncated() {
+        for (address, want) in [
+            ("192.0.2.7", "192.0.2.0/24"),
+            ("2001:db8:1:2:3::4", "2001:db8:1::/48"),
+            ("host.example.com", "a named host"),
+        ] {
+            assert_eq!(REDACTED.address(address.as_bytes()), want);
+            assert_eq!(KEPT.address(address.as_bytes()), address);
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The report as one page: no scripts, nothing to load, legible in the dark and in the light.
+//!
+//! What stands in a log was written by strangers; all of it goes through [`Escaped`].
+
+use std::fmt;
+use std::io::{self, Write};
+
+use super::{CrawlerRow, Report, chart, counted, grouped, moment, percent};
+
+/// Crawlers in the chart, and those with a section of their own.
+const CHARTED: usize = 20;
+const DETAILED: usize = 12;
+/// Rows of the table of crawlers.
+const LISTED: usize = 200;
+
+const STYLE: &str = include_str!("style.css");
+
+/// Text that cannot leave its place in the page: markup is escaped, and so is what does not print.
+pub(super) struct Escaped<'a>(pub(super) &'a str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for char in self.0.chars() {
+            match char {
+                '&' => f.write_str("&amp;")?,
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                '"' => f.write_str("&quot;")?,
+                '\'' => f.write_str("&#39;")?,
+                '\\' => f.write_str("\\")?,
+                // Marks that turn text about would let a path look like another.
+                _ => write!(f, "{}", char.escape_debug())?,
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let title = match &report.against {
+        Some(against) => format!("{} against {}", report.robots, against),
+        None => report.robots.clone(),
+    };
+    write!(
+        out,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <title>Replay: {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n",
+        Escaped(&title)
+    )?;
+    head(out, report, &title)?;
+    suspects(out, report)?;
+    charts(out, report)?;
+    table(out, report)?;
+    for row in report.crawlers.iter().filter(|row| !row.paths.is_empty()).take(DETAILED) {
+        details(out, report, row)?;
+    }
+    foot(out, report)?;
+    out.write_all(b"</main>\n</body>\n</html>\n")
+}
+
+fn head(out: &mut impl Write, report: &Report, title: &str) -> io::Result<()> {
+    writeln!(out, "<h1>What {} would have done</h1>", Escaped(title))?;
+    write!(out, "<p class=\"sub\">{}", counted(report.requests, "request"))?;
+    if let (Some(first), Some(last)) = (report.first, report.last) {
+        write!(out, ", {} to {} UTC", moment(first), moment(last))?;
+    }
+    writeln!(out, ", from {}</p>", Escaped(&report.logs.join(", ")))?;
+    let totals = &report.totals;
+    out.write_all(b"<div class=\"cards\">\n")?;
+    card(out, "Requests by crawlers", totals.crawler_requests, &percent(totals.crawler_requests, report.requests))?;
+    card(out, "Disallowed", totals.disallowed, &percent(totals.disallowed, totals.crawler_requests))?;
+    if report.is_compared() {
+        card(out, "Shut out by the change", totals.shut, "were allowed before")?;
+        card(out, "Let in by the change", totals.opened, "were disallowed before")?;
+    } else {
+        card(out, "Allowed", totals.allowed, &percent(totals.allowed, totals.crawler_requests))?;
+    }
+    if totals.not_blamed > 0 {
+        card(out, "Not blamed", totals.not_blamed, "came before the rules held")?;
+    }
+    card(out, "Suspected people", report.suspect_human_count as u64, "under a crawler's name")?;
+    out.write_all(b"</div>\n")?;
+    if report.requests > 0 && report.nameless == report.requests {
+        out.write_all(b"<p class=\"warn\">No line has a User-Agent: nobody can be told from anybody.</p>\n")?;
+    }
+    Ok(())
+}
+
+fn card(out: &mut impl Write, title: &str, number: u64, note: &str) -> io::Result<()> {
+    writeln!(
+        out,
+        "<div class=\"card\"><span>{title}</span><b>{}</b><small>{}</small></div>",
+        grouped(number),
+        Escaped(note)
+    )
+}
+
+fn suspects(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    if report.suspect_humans.is_empty() {
+        return Ok(());
+    }
+    out.write_all(
+        b"<section class=\"warn\"><h2>These may be people</h2>\n<p>They bear a crawler's name, but fetch styles, scripts \
+          and pictures with the site's own Referer, as browsers do. Crawlers that render pages do so too: look before \
+          you refuse them.</p>\n<div class=\"wide\"><table><thead><tr><th>Network</th><th>Claims to be</th>\
+          <th class=\"n\">Disallowed</th><th>Such as</th></tr></thead><tbody>\n",
+    )?;
+    for suspect in &report.suspect_humans {
+        writeln!(
+            out,
+            "<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td><td><code>{}</code></td></tr>",
+            Escaped(&suspect.address),
+            Escaped(&suspect.claims),
+            grouped(suspect.disallowed),
+            Escaped(&suspect.target)
+        )?;
+    }
+    out.write_all(b"</tbody></table></div></section>\n")
+}
+
+fn charts(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    if report.crawlers.is_empty() {
+        return Ok(());
+    }
+    let failed = |_| io::Error::other("a string could not grow");
+    let bars = chart::crawlers(&report.crawlers[..report.crawlers.len().min(CHARTED)]).map_err(failed)?;
+    writeln!(
+        out,
+        "<section><h2>By crawler</h2>\n<p class=\"key\"><i class=\"disallowed\"></i> disallowed <i class=\"allowed\"></i> \
+         allowed</p>\n{bars}</section>"
+    )?;
+    if report.hours.is_empty() {
+        return Ok(());
+    }
+    let columns = chart::hours(&report.hours).map_err(failed)?;
+    writeln!(out, "<section><h2>Over time</h2>\n{columns}</section>")
+}
+
+fn table(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    if report.crawlers.is_empty() {
+        return out.write_all(b"<p>No crawler came by.</p>\n");
+    }
+    let change = if report.is_compared() { "<th class=\"n\">Shut out</th><th class=\"n\">Let in</th>" } else { "" };
+    writeln!(
+        out,
+        "<section><h2>Crawlers</h2>\n<div class=\"wide\"><table><thead><tr><th>Crawler</th><th>Category</th>\
+         <th class=\"n\">Requests</th><th class=\"n\">Allowed</th><th class=\"n\">Disallowed</th>{change}\
+         <th class=\"n\">robots.txt fetched</th></tr></thead><tbody>"
+    )?;
+    for row in report.crawlers.iter().take(LISTED) {
+        let category = row.category.map_or(row.class.as_str(), |category| category.as_str());
+        write!(
+            out,
+            "<tr><td>{}</td><td>{category}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>",
+            Escaped(&row.name),
+            grouped(row.requests),
+            grouped(row.allowed),
+            grouped(row.disallowed)
+        )?;
+        if report.is_compared() {
+            write!(out, "<td class=\"n\">{}</td><td class=\"n\">{}</td>", grouped(row.shut), grouped(row.opened))?;
+        }
+        let fetched = if row.robots_txt == 0 { "never".to_owned() } else { grouped(row.robots_txt) };
+        writeln!(out, "<td class=\"n\">{fetched}</td></tr>")?;
+    }
+    out.write_all(b"</tbody></table></div>\n")?;
+    if report.crawlers.len() > LISTED {
+        writeln!(out, "<p class=\"sub\">and {} more</p>", report.crawlers.len() - LISTED)?;
+    }
+    out.write_all(b"</section>\n")
+}
+
+fn details(out: &mut impl Write, report: &Report, row: &CrawlerRow) -> io::Result<()> {
+    let what = if report.is_compared() { "paths that change" } else { "disallowed paths" };
+    writeln!(out, "<section><h2>{}: {what}</h2>\n<div class=\"pair\">", Escaped(&row.name))?;
+    out.write_all(b"<table><thead><tr><th class=\"n\">Requests</th><th>Path</th></tr></thead><tbody>\n")?;
+    for (path, times) in &row.paths {
+        writeln!(out, "<tr><td class=\"n\">{}</td><td><code>{}</code></td></tr>", grouped(*times), Escaped(path))?;
+    }
+    out.write_all(b"</tbody></table>\n")?;
+    if !row.rules.is_empty() {
+        out.write_all(
+            b"<table><thead><tr><th class=\"n\">Requests</th><th class=\"n\">Line</th><th>Rule</th></tr></thead><tbody>\n",
+        )?;
+        for rule in &row.rules {
+            writeln!(
+                out,
+                "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td><code>Disallow: {}</code></td></tr>",
+                grouped(rule.requests),
+                rule.line,
+                Escaped(&rule.pattern)
+            )?;
+        }
+        out.write_all(b"</tbody></table>\n")?;
+    }
+    out.write_all(b"</div></section>\n")
+}
+
+fn foot(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    out.write_all(b"<footer>\n")?;
+    let classes: Vec<_> = report.others.iter().map(|row| format!("{} {}", grouped(row.requests), row.class)).collect();
+    if !classes.is_empty() {
+        writeln!(out, "<p>No crawlers: {}.</p>", Escaped(&classes.join(", ")))?;
+    }
+    if report.unread_lines > 0 {
+        writeln!(out, "<p>{} could not be read, such as:</p>", counted(report.unread_lines, "line"))?;
+        for line in &report.unread_samples {
+            writeln!(out, "<p><code>{}</code></p>", Escaped(line))?;
+        }
+    }
+    out.write_all(
+        b"<p>Crawlers are known by who they claim to be. Counts of paths are exact where a crawler asked for few of them, \
+          and never too high.</p>\n</footer>\n",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_leaves_its_place_in_the_page() {
+        let hostile = "<script>alert('1')</script>\"&\u{202e}\u{1b}\\";
+        let want = "&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&quot;&amp;\\u{202e}\\u{1b}\\";
+        assert_eq!(Escaped(hostile).to_string(), want);
+    }
+}

@@ -1,0 +1,179 @@
+//! The report for a terminal.
+
+use std::io::{self, Write};
+
+use super::{CrawlerRow, PATHS, Report, counted, grouped, moment, percent};
+use crate::render::printable;
+
+/// Crawlers that are shown; the rest are summed up.
+const CRAWLERS: usize = 25;
+
+/// Of those, how many with their paths and lines.
+const DETAILED: usize = 5;
+
+/// Columns of a bar.
+const BAR: usize = 20;
+
+pub(super) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    head(out, report)?;
+    suspects(out, report)?;
+    crawlers(out, report)?;
+    details(out, report)?;
+    others(out, report)
+}
+
+fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    write!(out, "{}", counted(report.requests, "request"))?;
+    if let (Some(first), Some(last)) = (report.first, report.last) {
+        write!(out, ", {} to {} UTC", moment(first), moment(last))?;
+    }
+    writeln!(out)?;
+    if report.unread_lines > 0 {
+        writeln!(out, "{} could not be read, such as:", counted(report.unread_lines, "line"))?;
+        for line in &report.unread_samples {
+            writeln!(out, "    {}", shown(line))?;
+        }
+    }
+    if report.requests > 0 && report.nameless == report.requests {
+        writeln!(out, "no line has a User-Agent: nobody can be told from anybody")?;
+    }
+    let totals = &report.totals;
+    let (robots, requests) = (shown(&report.robots), totals.crawler_requests);
+    match (&report.against, totals.disallowed_before) {
+        (Some(against), Some(before)) => {
+            let against = shown(against);
+            writeln!(
+                out,
+                "{} of {} requests by crawlers are disallowed by {robots},",
+                grouped(before),
+                grouped(requests)
+            )?;
+            writeln!(
+                out,
+                "{} by {against}: {} more than before, {} no longer",
+                grouped(totals.disallowed),
+                grouped(totals.shut),
+                grouped(totals.opened)
+            )?;
+        }
+        _ => {
+            let share = percent(totals.disallowed, requests);
+            let disallowed = grouped(totals.disallowed);
+            writeln!(
+                out,
+                "{disallowed} of {} requests by crawlers ({share}) are disallowed by {robots}",
+                grouped(requests)
+            )?;
+        }
+    }
+    if totals.not_blamed > 0 {
+        writeln!(out, "{} more came before the rules held", grouped(totals.not_blamed))?;
+    }
+    Ok(())
+}
+
+fn suspects(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    if report.suspect_humans.is_empty() {
+        return Ok(());
+    }
+    let count = report.suspect_human_count;
+    let who = if count == 1 { "1 visitor" } else { &format!("{count} visitors") };
+    writeln!(out, "\n{who} under a crawler's name may be people: they fetch assets as browsers do")?;
+    for suspect in &report.suspect_humans {
+        let Suspected { address, claims, target } = Suspected {
+            address: shown(&suspect.address),
+            claims: shown(&suspect.claims),
+            target: shown(&suspect.target),
+        };
+        let times = grouped(suspect.disallowed);
+        writeln!(out, "  {address:20} {claims:24} {times:>8} disallowed, such as {target}")?;
+    }
+    Ok(())
+}
+
+struct Suspected {
+    address: String,
+    claims: String,
+    target: String,
+}
+
+fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    if report.crawlers.is_empty() {
+        return Ok(());
+    }
+    let rows = &report.crawlers[..report.crawlers.len().min(CRAWLERS)];
+    let width = rows.iter().map(|row| shown(&row.name).chars().count()).max().unwrap_or(0).clamp(7, 32);
+    let most = rows.iter().map(|row| row.requests).max().unwrap_or(1);
+    let (second, third) = if report.is_compared() { ("shut out", "let in") } else { ("disallowed", "share") };
+    writeln!(out, "\n{:width$} {:>11} {second:>11} {third:>8}  {:BAR$}  robots.txt", "crawler", "requests", "")?;
+    for row in rows {
+        let name: String = shown(&row.name).chars().take(width).collect();
+        let (second, third) = if report.is_compared() {
+            (grouped(row.shut), grouped(row.opened))
+        } else {
+            (grouped(row.disallowed), percent(row.disallowed, row.requests))
+        };
+        let read = match row.robots_txt {
+            0 => "never fetched".to_owned(),
+            1 => "fetched once".to_owned(),
+            times => format!("fetched {} times", grouped(times)),
+        };
+        let bar = bar(row, most);
+        writeln!(out, "{name:width$} {:>11} {second:>11} {third:>8}  {bar}  {read}", grouped(row.requests))?;
+    }
+    let rest = &report.crawlers[rows.len()..];
+    if !rest.is_empty() {
+        let requests: u64 = rest.iter().map(|row| row.requests).sum();
+        writeln!(out, "and {} more crawlers with {} requests", rest.len(), grouped(requests))?;
+    }
+    Ok(())
+}
+
+/// Requests as a bar: dark what is disallowed, light what is allowed.
+fn bar(row: &CrawlerRow, most: u64) -> String {
+    // Whoever came at all is seen, and whatever is disallowed too.
+    let columns = |count: u64| {
+        let exact = count as f64 / most.max(1) as f64 * BAR as f64;
+        if count == 0 { 0 } else { (exact.round() as usize).clamp(1, BAR) }
+    };
+    let all = columns(row.requests);
+    let dark = columns(row.disallowed).min(all);
+    format!("{}{}{}", "█".repeat(dark), "░".repeat(all - dark), " ".repeat(BAR - all))
+}
+
+fn details(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let file = shown(report.against.as_ref().unwrap_or(&report.robots));
+    for row in report.crawlers.iter().filter(|row| !row.paths.is_empty()).take(DETAILED) {
+        let what = if report.is_compared() { "paths that change" } else { "disallowed paths" };
+        writeln!(out, "\n{}: {what}", shown(&row.name))?;
+        for (path, times) in row.paths.iter().take(PATHS) {
+            writeln!(out, "  {:>10}  {}", grouped(*times), shown(path))?;
+        }
+        if !row.rules.is_empty() {
+            writeln!(out, "  by rule")?;
+        }
+        for rule in row.rules.iter().take(PATHS) {
+            let pattern = shown(&rule.pattern);
+            writeln!(out, "  {:>10}  {file}:{}: {pattern}", grouped(rule.requests), rule.line)?;
+        }
+    }
+    Ok(())
+}
+
+fn others(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    if report.others.is_empty() {
+        return Ok(());
+    }
+    let class = |row: &super::ClassRow| format!("{} {}", grouped(row.requests), row.class);
+    let classes: Vec<_> = report.others.iter().map(class).collect();
+    writeln!(out, "\nno crawlers: {}", classes.join(", "))?;
+    let held: u64 = report.others.iter().map(|row| row.disallowed).sum();
+    if held > 0 {
+        writeln!(out, "of them {} are disallowed, because the policy holds them to \"*\"", grouped(held))?;
+    }
+    Ok(())
+}
+
+fn shown(text: &str) -> String {
+    printable(text.as_bytes())
+}

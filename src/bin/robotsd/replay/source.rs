@@ -1,0 +1,118 @@
+//! Logs as streams of octets: files, packed or not, and standard input.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flate2::bufread::MultiGzDecoder;
+use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
+
+const GZIP: &[u8] = &[0x1F, 0x8B];
+const ZSTD: &[u8] = &[0x28, 0xB5, 0x2F, 0xFD];
+
+/// Octets read ahead of unpacking.
+const AHEAD: usize = 256 << 10;
+
+/// How much of the files has been read, packed as they are.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Meter(Arc<AtomicU64>);
+
+impl Meter {
+    pub(super) fn read(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// How many octets the files have together, or `None` where one is no plain file.
+pub(super) fn total(paths: &[PathBuf]) -> Option<u64> {
+    let size = |path: &PathBuf| std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file).map(|meta| meta.len());
+    paths.iter().map(size).sum()
+}
+
+/// Opens a log; `-` is standard input. What packs it is told by its first octets, not by its name.
+pub(super) fn open(path: &Path, meter: &Meter) -> io::Result<Box<dyn Read + Send>> {
+    let raw: Box<dyn Read + Send> =
+        if path == Path::new("-") { Box::new(io::stdin()) } else { Box::new(File::open(path)?) };
+    let mut input = BufReader::with_capacity(AHEAD, Metered { raw, meter: meter.clone() });
+    let start = input.fill_buf()?;
+    if start.starts_with(GZIP) {
+        Ok(Box::new(MultiGzDecoder::new(input)))
+    } else if start.starts_with(ZSTD) {
+        Ok(Box::new(Zstd::new(input)?))
+    } else {
+        Ok(Box::new(input))
+    }
+}
+
+struct Metered {
+    raw: Box<dyn Read + Send>,
+    meter: Meter,
+}
+
+impl Read for Metered {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.raw.read(buffer)?;
+        self.meter.0.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+/// A zstd file is frames in a row; logs that were joined have several.
+struct Zstd<R: BufRead> {
+    decoder: Option<StreamingDecoder<R, FrameDecoder>>,
+}
+
+impl<R: BufRead> Zstd<R> {
+    fn new(input: R) -> io::Result<Self> {
+        Ok(Self { decoder: Some(StreamingDecoder::new(input).map_err(io::Error::other)?) })
+    }
+}
+
+impl<R: BufRead> Read for Zstd<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(decoder) = &mut self.decoder {
+            let read = decoder.read(buffer)?;
+            if read > 0 || buffer.is_empty() {
+                return Ok(read);
+            }
+            let Some(mut input) = self.decoder.take().map(StreamingDecoder::into_inner) else { break };
+            if !input.fill_buf()?.is_empty() {
+                *self = Self::new(input)?;
+            }
+        }
+        Ok(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn read(packed: &[u8]) -> Vec<u8> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log");
+        std::fs::write(&path, packed).expect("a file");
+        let meter = Meter::default();
+        let mut text = Vec::new();
+        open(&path, &meter).expect("a log").read_to_end(&mut text).expect("text");
+        assert_eq!(meter.read(), packed.len() as u64);
+        text
+    }
+
+    #[test]
+    fn packed_logs_are_known_by_their_first_octets() {
+        let text = b"one line\nand another\n".repeat(1000);
+        assert_eq!(read(&text), text);
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&text).expect("a vector takes all");
+        let gzip = gzip.finish().expect("a vector takes all");
+        assert_eq!(read(&[gzip.clone(), gzip].concat()), text.repeat(2));
+        let zstd = ruzstd::encoding::compress_to_vec(text.as_slice(), ruzstd::encoding::CompressionLevel::Fastest);
+        assert_eq!(read(&[zstd.clone(), zstd].concat()), text.repeat(2));
+        assert_eq!(read(b""), b"");
+    }
+}

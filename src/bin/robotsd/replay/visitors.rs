@@ -1,0 +1,203 @@
+//! Who may be a person behind a crawler's name.
+//!
+//! A person's tool or browser may carry the name of a crawler, and a mistaken registry row may take a browser for one.
+//! What a browser does gives it away whatever it calls itself: it fetches a page's styles, scripts, pictures and fonts
+//! from the same address with the same header, and says by the Referer that a page of the site asked for them. Crawlers
+//! that render pages do that too, so this is a suspicion; it is worth a look before anybody is refused.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+
+use super::format::Entry;
+
+/// Visitors that one worker remembers.
+const MOST: usize = 50_000;
+
+/// Kinds of assets with the site's own Referer that make a suspicion.
+const KINDS: u32 = 3;
+
+/// Crawlers' names from one address, and what speaks for a person.
+#[derive(Clone, Debug)]
+pub(super) struct Visitor {
+    pub(super) address: Vec<u8>,
+    /// What the header claims to be.
+    pub(super) claims: String,
+    kinds: u8,
+    /// The host of the first Referer, where the log does not say which site it is about.
+    referer: Option<u64>,
+    pub(super) disallowed: u64,
+    /// A target that was disallowed.
+    pub(super) target: Vec<u8>,
+}
+
+/// Visitors by address and header.
+#[derive(Debug)]
+pub(super) struct Visitors {
+    hasher: RandomState,
+    known: HashMap<u64, Visitor>,
+}
+
+impl Visitors {
+    /// Those that are to be merged must share a hasher.
+    pub(super) fn new(hasher: RandomState) -> Self {
+        Self { hasher, known: HashMap::new() }
+    }
+
+    /// Takes note of a request under a crawler's name.
+    pub(super) fn note(&mut self, entry: &Entry<'_>, claims: &str, is_disallowed: bool) {
+        let kind = kind(&entry.target);
+        let referer = authority(&entry.referer).filter(|_| kind != 0);
+        if !is_disallowed && referer.is_none() {
+            return;
+        }
+        let key = self.hasher.hash_one((&*entry.address, &*entry.agent));
+        if !self.known.contains_key(&key) && self.known.len() >= MOST {
+            // Whoever shows nothing of a person goes first; who comes when all do is not looked at.
+            self.known.retain(|_, visitor| visitor.kinds.count_ones() > 1);
+            if self.known.len() >= MOST {
+                return;
+            }
+        }
+        let visitor = self.known.entry(key).or_insert_with(|| Visitor {
+            address: entry.address[..entry.address.len().min(64)].to_vec(),
+            claims: claims.to_owned(),
+            kinds: 0,
+            referer: None,
+            disallowed: 0,
+            target: Vec::new(),
+        });
+        if let Some(referer) = referer {
+            let own = match &entry.host {
+                Some(host) => referer.eq_ignore_ascii_case(host),
+                None => {
+                    let referer = self.hasher.hash_one(referer.to_ascii_lowercase());
+                    *visitor.referer.get_or_insert(referer) == referer
+                }
+            };
+            if own {
+                visitor.kinds |= kind;
+            }
+        }
+        if is_disallowed {
+            visitor.disallowed += 1;
+            if visitor.target.is_empty() {
+                visitor.target = entry.target[..entry.target.len().min(1024)].to_vec();
+            }
+        }
+    }
+
+    pub(super) fn merge(&mut self, other: Self) {
+        for (key, more) in other.known {
+            match self.known.entry(key) {
+                std::collections::hash_map::Entry::Occupied(mut known) => {
+                    let known = known.get_mut();
+                    known.kinds |= more.kinds;
+                    known.disallowed += more.disallowed;
+                    if known.target.is_empty() {
+                        known.target = more.target;
+                    }
+                }
+                std::collections::hash_map::Entry::Vacant(free) => drop(free.insert(more)),
+            }
+        }
+    }
+
+    /// Those who were disallowed something and look like a person, the most refused first.
+    pub(super) fn suspects(&self) -> Vec<&Visitor> {
+        let mut suspects: Vec<_> = self
+            .known
+            .values()
+            .filter(|visitor| visitor.disallowed > 0 && visitor.kinds.count_ones() >= KINDS)
+            .collect();
+        suspects.sort_by(|a, b| b.disallowed.cmp(&a.disallowed).then_with(|| a.address.cmp(&b.address)));
+        suspects
+    }
+}
+
+/// The kind of asset a target is, as a bit; 0 for a page.
+fn kind(target: &[u8]) -> u8 {
+    let path = &target[..memchr::memchr(b'?', target).unwrap_or(target.len())];
+    let Some(dot) = path.iter().rev().take(6).position(|octet| *octet == b'.') else { return 0 };
+    match path[path.len() - dot..].to_ascii_lowercase().as_slice() {
+        b"css" => 1,
+        b"js" | b"mjs" => 2,
+        b"png" | b"jpg" | b"jpeg" | b"gif" | b"webp" | b"avif" | b"svg" | b"ico" => 4,
+        b"woff" | b"woff2" | b"ttf" | b"otf" => 8,
+        b"mp4" | b"webm" | b"mp3" | b"ogg" => 16,
+        _ => 0,
+    }
+}
+
+/// The host of a URL, without a port.
+fn authority(url: &[u8]) -> Option<&[u8]> {
+    let rest = url.strip_prefix(b"https://").or_else(|| url.strip_prefix(b"http://"))?;
+    let end = rest.iter().position(|octet| matches!(octet, b'/' | b'?' | b'#')).unwrap_or(rest.len());
+    let host = &rest[..end];
+    let host = &host[..memchr::memrchr(b':', host).filter(|at| !host[*at..].contains(&b']')).unwrap_or(end)];
+    (!host.is_empty()).then_some(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry<'a>(address: &'a str, target: &'a str, referer: &'a str) -> Entry<'a> {
+        Entry {
+            address: address.as_bytes().into(),
+            target: target.as_bytes().into(),
+            referer: referer.as_bytes().into(),
+            ..Entry::default()
+        }
+    }
+
+    fn suspects(entries: &[(&str, &str, &str, bool)]) -> usize {
+        let hasher = RandomState::new();
+        let mut all = Visitors::new(hasher.clone());
+        for (address, target, referer, is_disallowed) in entries {
+            // Each from another worker.
+            let mut one = Visitors::new(hasher.clone());
+            one.note(&entry(address, target, referer), "XBot", *is_disallowed);
+            all.merge(one);
+        }
+        all.suspects().len()
+    }
+
+    #[test]
+    fn several_kinds_of_assets_with_one_referer_make_a_suspicion() {
+        let own = "https://example.com/page";
+        let page = ("a", "/page", "", true);
+        let assets = [("a", "/s.css", own, false), ("a", "/s.JS?v=1", own, false), ("a", "/i.png", own, false)];
+        assert_eq!(suspects(&[page, assets[0], assets[1], assets[2]]), 1);
+        assert_eq!(suspects(&[page, assets[0], assets[1]]), 0);
+        assert_eq!(suspects(&assets), 0);
+        assert_eq!(suspects(&[("b", "/page", "", true), assets[0], assets[1], assets[2]]), 0);
+        assert_eq!(suspects(&[page, assets[0], assets[0], assets[1]]), 0);
+        assert_eq!(
+            suspects(&[page, ("a", "/s.css", "", false), ("a", "/s.js", "", false), ("a", "/i.png", "", false)]),
+            0
+        );
+    }
+
+    #[test]
+    fn another_sites_referer_does_not_count() {
+        let mut visitors = Visitors::new(RandomState::new());
+        for target in ["/s.css", "/s.js", "/i.png"] {
+            let entry = entry("a", target, "https://elsewhere.example/");
+            visitors.note(&Entry { host: Some(b"example.com"[..].into()), ..entry }, "XBot", true);
+        }
+        assert_eq!(visitors.suspects().len(), 0);
+    }
+
+    #[test]
+    fn hosts_are_found_in_urls() {
+        for (url, want) in [
+            ("https://example.com/x", Some("example.com")),
+            ("http://example.com:8080", Some("example.com")),
+            ("https://[::1]:80/", Some("[::1]")),
+            ("-", None),
+            ("https:///x", None),
+        ] {
+            assert_eq!(authority(url.as_bytes()), want.map(str::as_bytes), "{url}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! `replay`, on small logs whose counts are known.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use super::process::{FIREFOX, GOOGLEBOT, GPTBOT, folder, robotsd, run};
+
+const ROBOTS: &str = "User-agent: *\nDisallow: /cart\n\nUser-agent: GPTBot\nDisallow: /drafts/\n";
+const NEW: &str = "User-agent: *\nDisallow: /drafts/\n";
+
+fn line(address: &str, hour: u8, target: &str, referer: &str, agent: &str) -> String {
+    format!(
+        "{address} - - [01/Nov/2026:{hour:02}:00:00 +0000] \"GET {target} HTTP/1.1\" 200 9 \"{referer}\" \"{agent}\"\n"
+    )
+}
+
+fn log() -> String {
+    [
+        line("192.0.2.1", 1, "/cart?session=secret", "-", GOOGLEBOT),
+        line("192.0.2.1", 2, "/robots.txt", "-", GOOGLEBOT),
+        line("192.0.2.1", 3, "/drafts/x", "-", GOOGLEBOT),
+        line("192.0.2.2", 4, "/drafts/x", "-", GPTBOT),
+        line("192.0.2.2", 5, "/cart", "-", GPTBOT),
+        line("192.0.2.3", 6, "/cart", "-", FIREFOX),
+        "198.51.100.77 what?x=secret is this\n".to_owned(),
+    ]
+    .concat()
+}
+
+/// The report as JSON.
+fn report(log: &[u8], arguments: &[&str]) -> (Value, Option<i32>) {
+    let folder = folder(&[("robots.txt", ROBOTS), ("new.txt", NEW)]);
+    std::fs::write(folder.path().join("log"), log).unwrap();
+    let arguments = [&["replay", "log", "--robots", "robots.txt", "--format", "json"], arguments].concat();
+    let output = run(robotsd().current_dir(folder.path()).args(arguments));
+    let said = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    (said, output.status.code())
+}
+
+fn crawler<'a>(report: &'a Value, name: &str) -> &'a Value {
+    report["crawlers"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap()
+}
+
+#[test]
+fn requests_are_counted_by_crawler() {
+    let (said, code) = report(log().as_bytes(), &[]);
+    assert_eq!(code, Some(0));
+    assert_eq!((&said["requests"], &said["unread_lines"]), (&json!(6), &json!(1)));
+    let google = crawler(&said, "Googlebot");
+    assert_eq!((&google["requests"], &google["allowed"], &google["disallowed"]), (&json!(3), &json!(2), &json!(1)));
+    assert_eq!((&google["robots_txt"], &crawler(&said, "GPTBot")["robots_txt"]), (&json!(1), &json!(0)));
+    assert_eq!(google["rules"], json!([{"line": 2, "pattern": "/cart", "requests": 1}]));
+    assert_eq!(crawler(&said, "GPTBot")["paths"], json!([["/drafts/x", 1]]));
+    assert_eq!(said["others"], json!([{"class": "browser", "requests": 1, "disallowed": 0}]));
+    assert_eq!(said["totals"]["disallowed"], 2);
+}
+
+#[test]
+fn nothing_private_is_shown_unless_asked() {
+    let (said, _) = report(log().as_bytes(), &[]);
+    let text = said.to_string();
+    assert!(!text.contains("secret") && !text.contains("198.51") && text.contains("/cart?session=*"), "{text}");
+    let (said, _) = report(log().as_bytes(), &["--keep-queries", "--keep-addresses"]);
+    assert!(said.to_string().contains("/cart?session=secret"));
+}
+
+#[test]
+fn two_files_are_compared() {
+    let (said, _) = report(log().as_bytes(), &["--against", "new.txt"]);
+    let totals = &said["totals"];
+    assert_eq!((&totals["disallowed_before"], &totals["disallowed"]), (&json!(2), &json!(2)));
+    assert_eq!((&totals["shut"], &totals["opened"]), (&json!(1), &json!(1)));
+    let google = crawler(&said, "Googlebot");
+    assert_eq!((&google["shut"], &google["opened"]), (&json!(1), &json!(1)));
+    assert_eq!(google["paths"], json!([["/cart?session=*", 1], ["/drafts/x", 1]]));
+}
+
+#[test]
+fn early_requests_are_not_blamed() {
+    let (said, _) = report(log().as_bytes(), &["--effective-from", "2026-11-01T04:00:00Z"]);
+    assert_eq!((&said["totals"]["disallowed"], &said["totals"]["not_blamed"]), (&json!(1), &json!(1)));
+}
+
+#[test]
+fn a_person_behind_a_crawlers_name_fails() {
+    let agent = "XBot/1.0 (+https://xbot.example/)";
+    let own = "https://example.com/cart";
+    let person = |target: &str, referer: &str| line("192.0.2.9", 1, target, referer, agent);
+    let log = [person("/cart", "-"), person("/a.css", own), person("/a.js", own), person("/a.png", own)].concat();
+    let (said, code) = report(log.as_bytes(), &[]);
+    assert_eq!(code, Some(1));
+    let want = json!([{"address": "192.0.2.0/24", "claims": "XBot", "disallowed": 1, "target": "/cart"}]);
+    assert_eq!(said["suspect_humans"], want);
+}
+
+#[test]
+fn packed_logs_and_standard_input_are_read() {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(log().as_bytes()).unwrap();
+    let (said, _) = report(&gzip.finish().unwrap(), &[]);
+    assert_eq!(said["requests"], 6);
+    let folder = folder(&[("robots.txt", ROBOTS)]);
+    let mut child = robotsd()
+        .current_dir(folder.path())
+        .args(["replay", "-", "--robots", "robots.txt"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(log().as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.starts_with("6 requests, 2026-11-01 01:00 to 2026-11-01 06:00 UTC\n1 line could not be read"),
+        "{text}"
+    );
+    assert!(text.contains("2 of 5 requests by crawlers (40 %) are disallowed by robots.txt\n"), "{text}");
+}
+
+#[test]
+fn the_page_needs_nothing_else_and_holds_no_markup_of_strangers() {
+    let hostile = line(
+        "192.0.2.4",
+        7,
+        "/cart/<script>alert(1)</script>",
+        "-",
+        "EvilBot<img src=x onerror=y>/1.0 (+https://e.example/)",
+    );
+    let folder = folder(&[("robots.txt", ROBOTS), ("log", &(log() + &hostile + "<b>bad</b>\n"))]);
+    let arguments = ["replay", "log", "--robots", "robots.txt", "--format", "html", "-o", "report.html"];
+    let output = run(robotsd().current_dir(folder.path()).args(arguments));
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0));
+    let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.contains("<svg ") && page.trim_end().ends_with("</html>"));
+    for markup in ["<script", "<img", "<b>bad", "http://", "src=", "href="] {
+        assert!(!page.contains(markup), "{markup}");
+    }
+    assert!(page.contains("&lt;script&gt;"));
+}
+
+#[test]
+fn what_cannot_be_told_fails() {
+    for (log, arguments, code) in [
+        (&b"junk\n"[..], &[][..], 2),
+        (b"", &[], 0),
+        (b"junk\n", &["--against", "missing.txt"], 2),
+        (log().as_bytes(), &["--expect", "missing.toml"], 2),
+        (log().as_bytes(), &["--effective-from", "yesterday"], 2),
+    ] {
+        assert_eq!(report(log, arguments).1, Some(code), "{arguments:?}");
+    }
+    let folder = folder(&[
+        ("robots.txt", ROBOTS),
+        ("log", &log()),
+        ("e.toml", "[[allow]]\nagents = [\"Googlebot\"]\npaths = [\"/cart\"]\n"),
+    ]);
+    let arguments = ["replay", "log", "--robots", "robots.txt", "--expect", "e.toml"];
+    let output = run(robotsd().current_dir(folder.path()).args(arguments));
+    assert_eq!(output.status.code(), Some(1));
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(complaint, "e.toml:1: Googlebot may not fetch /cart: robots.txt:2: disallow /cart\n");
+}
