@@ -11,7 +11,7 @@ use crate::rules::{Name, ProductToken};
 const SHORTEST_GUESS: usize = 6;
 
 /// Unknown names of one file that are compared with the known ones: a bound on the cost.
-const GUESSES: usize = 256;
+const GUESSES: usize = 64;
 
 /// The crawlers of a registry.
 pub(super) struct Crawlers<'r> {

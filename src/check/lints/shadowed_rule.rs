@@ -1,6 +1,6 @@
 //! `shadowed-rule`: a rule that never decides, because a stronger one matches wherever it does.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::check::Severity;
 use crate::check::lint::{Example, Lint, Pass, Subject};
@@ -23,56 +23,90 @@ pub(super) const LINT: Lint = Lint {
 };
 
 /// Pairs of patterns that are compared in one file: a bound on the cost.
-const PAIRS: usize = 200_000;
+const PAIRS: usize = 50_000;
 
 fn run(subject: &Subject<'_>, sink: &mut Sink) {
     let mut pairs = PAIRS;
     for group in subject.robots.groups() {
-        group_rules(group, &mut pairs, sink);
+        // One rule has nothing to be shadowed by.
+        if group.rules().len() > 1 {
+            group_rules(group, &mut pairs, sink);
+        }
     }
 }
 
 fn group_rules(group: Group<'_>, pairs: &mut usize, sink: &mut Sink) {
-    let mut strongest: HashMap<Canonical, (usize, Rule<'_>)> = HashMap::new();
-    let mut wide: Vec<(usize, PathPattern, Canonical, Rule<'_>)> = Vec::new();
-    for rule in group.rules() {
-        let Some(canonical) = Canonical::of(rule.pattern()) else { continue };
-        let priority = priority(rule.pattern());
-        if canonical.has_runs_inside() {
-            let pattern = PathPattern::new(rule.pattern(), Reading::Standard);
-            wide.push((priority, pattern, canonical.clone(), rule));
+    let patterns: Vec<Pattern<'_>> = group.rules().filter_map(Pattern::of).collect();
+    let mut strongest: HashMap<&Canonical, &Pattern<'_>> = HashMap::new();
+    let mut wide: Wide<'_, '_> = Wide::default();
+    for pattern in &patterns {
+        if pattern.canonical.has_runs_inside() {
+            wide.insert(pattern);
         }
-        match strongest.get(&canonical) {
-            Some((known, _)) if *known >= priority => {}
-            _ => drop(strongest.insert(canonical, (priority, rule))),
+        let known = strongest.entry(&pattern.canonical).or_insert(pattern);
+        if known.priority < pattern.priority {
+            *known = pattern;
         }
     }
-    for rule in group.rules() {
-        let Some(canonical) = Canonical::of(rule.pattern()) else { continue };
-        let own = priority(rule.pattern());
-        let same = strongest.get(&canonical).filter(|(other, _)| *other > own).map(|(_, other)| *other);
-        let by = same.or_else(|| {
-            let stronger = wide.iter().filter(|(other, _, _, _)| *other > own);
-            // A pattern that begins otherwise takes nothing in.
-            let fitting = stronger.filter(|(_, _, other, _)| canonical.prefix().starts_with(other.prefix()));
-            let mut asked = fitting.take_while(|_| {
-                *pairs = pairs.saturating_sub(1);
-                *pairs > 0
-            });
-            asked.find(|(_, other, _, _)| canonical.is_within(other)).map(|(_, _, _, rule)| *rule)
-        });
-        let Some(by) = by.filter(|by| by.access() != rule.access()) else { continue };
+    for pattern in &patterns {
+        let same =
+            strongest.get(&pattern.canonical).filter(|other| other.priority > pattern.priority).map(|other| other.rule);
+        let by = same.or_else(|| wide.covering(pattern, pairs));
+        let Some(by) = by.filter(|by| by.access() != pattern.rule.access()) else { continue };
         sink.report(
-            rule.range(),
+            pattern.rule.range(),
             format_args!(
                 "{} never decides: line {} says {} {} and is longer",
-                Quoted(rule.pattern()),
+                Quoted(pattern.rule.pattern()),
                 by.line(),
                 by.access(),
                 Quoted(by.pattern())
             ),
         )
         .help(format_args!("remove it, or make it longer than the other by what it is about"));
+    }
+}
+
+/// A rule's pattern as it is compared with others.
+struct Pattern<'r> {
+    rule: Rule<'r>,
+    priority: usize,
+    canonical: Canonical,
+}
+
+impl<'r> Pattern<'r> {
+    fn of(rule: Rule<'r>) -> Option<Self> {
+        Some(Self { rule, priority: priority(rule.pattern()), canonical: Canonical::of(rule.pattern())? })
+    }
+}
+
+/// Patterns with a run inside, by the literal in front of it: one takes in only what begins with the same octets.
+#[derive(Default)]
+struct Wide<'p, 'r> {
+    by_prefix: HashMap<&'p [u8], Vec<(&'p Pattern<'r>, PathPattern)>>,
+    lengths: BTreeSet<usize>,
+}
+
+impl<'p, 'r> Wide<'p, 'r> {
+    fn insert(&mut self, pattern: &'p Pattern<'r>) {
+        let prefix = pattern.canonical.prefix();
+        let compiled = PathPattern::new(pattern.rule.pattern(), Reading::Standard);
+        self.lengths.insert(prefix.len());
+        self.by_prefix.entry(prefix).or_default().push((pattern, compiled));
+    }
+
+    /// A stronger rule that matches whatever this one matches.
+    fn covering(&self, pattern: &Pattern<'_>, pairs: &mut usize) -> Option<Rule<'r>> {
+        let own = pattern.canonical.prefix();
+        for length in self.lengths.range(..=own.len()) {
+            for (other, compiled) in self.by_prefix.get(&own[..*length]).into_iter().flatten() {
+                *pairs = pairs.checked_sub(1)?;
+                if other.priority > pattern.priority && pattern.canonical.is_within(compiled) {
+                    return Some(other.rule);
+                }
+            }
+        }
+        None
     }
 }
 

@@ -13,16 +13,18 @@ use super::top::Top;
 use super::visitors::Visitors;
 
 /// Headers whose agents are remembered; beyond it all are forgotten and recognised anew.
-const HEADERS: usize = 20_000;
+const HEADERS: usize = 8192;
 
 /// A header longer than this is recognised every time.
-const LONGEST_HEADER: usize = 2048;
+const LONGEST_HEADER: usize = 512;
 
 /// Names that get a row of their own.
-const ROWS: usize = 4096;
+const ROWS: usize = 1024;
 
-/// Paths that are counted for each row.
-const PATHS: usize = 256;
+/// Paths and lines that are counted for each of the first rows, and for each row after them: names can be made up.
+const COUNTED: usize = 256;
+const FULL_ROWS: usize = 256;
+const COUNTED_LATER: usize = 16;
 
 /// Hours that are told apart: a little more than four years.
 const HOURS: usize = 40_000;
@@ -81,7 +83,7 @@ pub(super) struct Row {
     /// Targets that are disallowed; where two files are compared, those that change.
     pub(super) paths: Top<Vec<u8>>,
     /// Lines of the last file that disallow.
-    pub(super) lines: BTreeMap<usize, u64>,
+    pub(super) lines: Top<usize>,
 }
 
 /// A header, recognised.
@@ -175,7 +177,7 @@ impl Tally {
             *(if now.is_disallowed() { &mut row.shut } else { &mut row.opened }) += 1;
         }
         if let Judgement::Disallowed(line) = now {
-            *row.lines.entry(line).or_default() += 1;
+            row.lines.add(&line, 1);
         }
         if if compared { changed } else { now.is_disallowed() } {
             row.paths.add(plan.privacy.target(&entry.target).as_slice(), 1);
@@ -213,7 +215,7 @@ impl Tally {
             Some(name) => (name, agent.and_then(Agent::category), true),
             None => (name, None, false),
         };
-        self.insert(Row::new(name, class, category, is_crawler))
+        self.insert(Row::new(name, class, category, is_crawler, self.counted()))
     }
 
     fn insert(&mut self, row: Row) -> usize {
@@ -223,6 +225,11 @@ impl Tally {
         self.row_of.insert(row.name.clone(), self.rows.len());
         self.rows.push(row);
         self.rows.len() - 1
+    }
+
+    /// How many paths the next row may count.
+    fn counted(&self) -> usize {
+        if self.rows.len() < FULL_ROWS { COUNTED } else { COUNTED_LATER }
     }
 
     /// Adds the counts of another worker.
@@ -241,14 +248,14 @@ impl Tally {
         }
         self.visitors.merge(other.visitors);
         for row in other.rows {
-            let at = self.insert(Row::new(&row.name, row.class, row.category, row.is_crawler));
+            let at = self.insert(Row::new(&row.name, row.class, row.category, row.is_crawler, self.counted()));
             self.rows[at].merge(row);
         }
     }
 }
 
 impl Row {
-    fn new(name: &str, class: Class, category: Option<Category>, is_crawler: bool) -> Self {
+    fn new(name: &str, class: Class, category: Option<Category>, is_crawler: bool, counted: usize) -> Self {
         Self {
             name: name.to_owned(),
             class,
@@ -260,8 +267,8 @@ impl Row {
             opened: 0,
             early: 0,
             robots_txt: 0,
-            paths: Top::new(PATHS),
-            lines: BTreeMap::new(),
+            paths: Top::new(counted),
+            lines: Top::new(counted),
         }
     }
 
@@ -275,8 +282,6 @@ impl Row {
         self.early += other.early;
         self.robots_txt += other.robots_txt;
         self.paths.merge(other.paths);
-        for (line, times) in other.lines {
-            *self.lines.entry(line).or_default() += times;
-        }
+        self.lines.merge(other.lines);
     }
 }

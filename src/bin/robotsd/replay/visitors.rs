@@ -11,7 +11,7 @@ use std::hash::{BuildHasher, RandomState};
 use super::format::Entry;
 
 /// Visitors that one worker remembers.
-const MOST: usize = 50_000;
+const MOST: usize = 20_000;
 
 /// Kinds of assets with the site's own Referer that make a suspicion.
 const KINDS: u32 = 3;
@@ -81,7 +81,7 @@ impl Visitors {
         if is_disallowed {
             visitor.disallowed += 1;
             if visitor.target.is_empty() {
-                visitor.target = entry.target[..entry.target.len().min(1024)].to_vec();
+                visitor.target = entry.target[..entry.target.len().min(256)].to_vec();
             }
         }
     }

@@ -176,9 +176,6 @@ impl Report {
 impl CrawlerRow {
     fn new(row: &Row, compared: bool, robots: Option<&RobotsTxt>) -> Self {
         let disallowed = row.disallowed[usize::from(compared)];
-        let mut lines: Vec<_> = row.lines.iter().map(|(line, times)| (*line, *times)).collect();
-        lines.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
-        lines.truncate(PATHS);
         let pattern = |line: usize| {
             let mut rules = robots.into_iter().flat_map(RobotsTxt::groups).flat_map(Group::rules);
             rules.find(|rule| rule.line() == line).map_or_else(String::new, |rule| text_of(rule.pattern()))
@@ -196,9 +193,11 @@ impl CrawlerRow {
             not_blamed: row.early,
             robots_txt: row.robots_txt,
             paths: row.paths.sorted(PATHS).into_iter().map(|(path, times)| (text_of(path), times)).collect(),
-            rules: lines
+            rules: row
+                .lines
+                .sorted(PATHS)
                 .into_iter()
-                .map(|(line, requests)| RuleRow { line, pattern: pattern(line), requests })
+                .map(|(line, requests)| RuleRow { line: *line, pattern: pattern(*line), requests })
                 .collect(),
         }
     }
