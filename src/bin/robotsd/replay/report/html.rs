@@ -38,7 +38,7 @@ impl fmt::Display for Escaped<'_> {
 
 pub(super) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let title = match &report.against {
-        Some(against) => format!("{} against {}", report.robots, against),
+        Some(against) => format!("changing {} to {against}", report.robots),
         None => report.robots.clone(),
     };
     write!(
@@ -70,13 +70,18 @@ fn head(out: &mut impl Write, report: &Report, title: &str) -> io::Result<()> {
     writeln!(out, ", from {}</p>", Escaped(&report.logs.join(", ")))?;
     let totals = &report.totals;
     out.write_all(b"<div class=\"cards\">\n")?;
-    card(out, "Requests by crawlers", totals.crawler_requests, &percent(totals.crawler_requests, report.requests))?;
-    card(out, "Disallowed", totals.disallowed, &percent(totals.disallowed, totals.crawler_requests))?;
+    card(
+        out,
+        "Requests by crawlers",
+        totals.crawler_requests,
+        &share(totals.crawler_requests, report.requests, "of all requests"),
+    )?;
+    card(out, "Disallowed", totals.disallowed, &share(totals.disallowed, totals.crawler_requests, "of those"))?;
     if report.is_compared() {
         card(out, "Shut out by the change", totals.shut, "were allowed before")?;
         card(out, "Let in by the change", totals.opened, "were disallowed before")?;
     } else {
-        card(out, "Allowed", totals.allowed, &percent(totals.allowed, totals.crawler_requests))?;
+        card(out, "Allowed", totals.allowed, &share(totals.allowed, totals.crawler_requests, "of those"))?;
     }
     if totals.not_blamed > 0 {
         card(out, "Not blamed", totals.not_blamed, "came before the rules held")?;
@@ -87,6 +92,10 @@ fn head(out: &mut impl Write, report: &Report, title: &str) -> io::Result<()> {
         out.write_all(b"<p class=\"warn\">No line has a User-Agent: nobody can be told from anybody.</p>\n")?;
     }
     Ok(())
+}
+
+fn share(part: u64, whole: u64, of: &str) -> String {
+    format!("{} {of}", percent(part, whole))
 }
 
 fn card(out: &mut impl Write, title: &str, number: u64, note: &str) -> io::Result<()> {
@@ -129,14 +138,15 @@ fn charts(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let bars = chart::crawlers(&report.crawlers[..report.crawlers.len().min(CHARTED)]).map_err(failed)?;
     writeln!(
         out,
-        "<section><h2>By crawler</h2>\n<p class=\"key\"><i class=\"disallowed\"></i> disallowed <i class=\"allowed\"></i> \
-         allowed</p>\n{bars}</section>"
+        "<section><h2>By crawler</h2>\n<p class=\"key\"><i class=\"disallowed\"></i> disallowed by {} \
+         <i class=\"allowed\"></i> allowed</p>\n<div class=\"wide\">{bars}</div></section>",
+        Escaped(report.against.as_ref().unwrap_or(&report.robots))
     )?;
     if report.hours.is_empty() {
         return Ok(());
     }
     let columns = chart::hours(&report.hours).map_err(failed)?;
-    writeln!(out, "<section><h2>Over time</h2>\n{columns}</section>")
+    writeln!(out, "<section><h2>Over time</h2>\n<div class=\"wide\">{columns}</div></section>")
 }
 
 fn table(out: &mut impl Write, report: &Report) -> io::Result<()> {
