@@ -11,6 +11,7 @@ use tower_robots::policy::Policy;
 use tower_robots::rules::RobotsTxt;
 
 use crate::cli::fail;
+use crate::input;
 
 /// A header longer than this is no line of text somebody pasted.
 const MAX_LINE: u64 = 1 << 20;
@@ -82,7 +83,7 @@ fn answer(args: &AgentsArgs) -> io::Result<()> {
     let registry = match &args.registry {
         None => Registry::builtin().clone(),
         Some(path) => {
-            let text = read(path)?;
+            let text = input::read(path)?;
             let named = |error| io::Error::other(format!("{}:{error}", path.display()));
             Registry::builtin().extended(&String::from_utf8_lossy(&text)).map_err(named)?.into()
         }
@@ -91,15 +92,11 @@ fn answer(args: &AgentsArgs) -> io::Result<()> {
     if args.identify.is_empty() {
         list(&mut out, &registry, &args.words, args.format)?;
     } else {
-        let robots = RobotsTxt::parse(args.robots.as_ref().map_or(Ok(Vec::new()), read)?);
+        let robots = RobotsTxt::parse(args.robots.as_ref().map_or(Ok(Vec::new()), |path| input::read(path))?);
         let recognizer = Recognizer::new(registry, &robots);
         identify(&mut out, &recognizer, &args.identify, args.format)?;
     }
     out.flush()
-}
-
-fn read(path: &PathBuf) -> io::Result<Vec<u8>> {
-    std::fs::read(path).map_err(|error| io::Error::other(format!("{}: {error}", path.display())))
 }
 
 fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Format) -> io::Result<()> {

@@ -11,6 +11,7 @@ use tower_robots::agent::{Category, Class};
 use tower_robots::rules::{Access, PathForm, Reading, Rule};
 
 use super::book::{Answer, Book, Who};
+use crate::input::Source;
 
 /// Octets of robots.txt files that are kept compiled; beyond it all are let go and read again when asked for.
 const KEPT: usize = 64 << 20;
@@ -191,7 +192,8 @@ impl Shelf {
 impl Origin {
     fn bytes(&self) -> Result<Vec<u8>, String> {
         match self {
-            Self::Path(path) => std::fs::read(path).map_err(|error| format!("{path}: {error}")),
+            // Not `-`: standard input holds the questions.
+            Self::Path(path) => Source::File(path.into()).read().map_err(|error| format!("{path}: {error}")),
             Self::Base64(text) => {
                 BASE64.decode(text).map_err(|error| format!("\"robots_base64\" is not base64: {error}"))
             }

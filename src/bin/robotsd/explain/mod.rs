@@ -6,7 +6,7 @@ mod json;
 mod text;
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use tower_robots::policy::Policy;
@@ -15,6 +15,7 @@ use tower_robots::rules::Reading;
 use self::book::{Book, Who};
 use crate::cli::fail;
 use crate::config::{Config, Site, Source};
+use crate::input;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExplainArgs {
@@ -130,10 +131,8 @@ impl ExplainArgs {
             }
             None => None,
         };
-        let read =
-            |path: &Path| std::fs::read(path).map_err(|error| io::Error::other(format!("{}: {error}", path.display())));
         let (name, bytes) = match (&self.robots, site.as_ref().map(|site| &site.robots)) {
-            (Some(path), _) | (None, Some(Source::File(path))) => (path.display().to_string(), read(path)?),
+            (Some(path), _) | (None, Some(Source::File(path))) => (path.display().to_string(), input::read(path)?),
             (None, Some(Source::Inline(text))) => ("<inline>".to_owned(), text.clone().into_bytes()),
             (None, None) => return Err(io::Error::other("name a robots.txt with --robots")),
         };
