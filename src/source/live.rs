@@ -14,6 +14,7 @@ use super::rejection::{Rejection, RejectionKind};
 use super::reload::{Cause, Outcome, Reload, Reloading};
 use super::snapshot::{Content, Snapshot};
 use crate::agent::Registry;
+use crate::check;
 use crate::policy::Policy;
 use crate::rules::{Reading, RobotsTxt};
 
@@ -67,6 +68,7 @@ type Listener = Box<dyn Fn(&Reload, &Snapshot) + Send + Sync>;
 
 struct Settings {
     reading: Reading,
+    check: check::Options,
     max_age: Duration,
     when_missing: WhenMissing,
     listeners: Vec<Listener>,
@@ -166,7 +168,7 @@ impl LiveRobots {
         if let Some(content) = self.snapshot().content() {
             let modified = content.modified().map(|(modified, _)| modified);
             let robots = content.robots().clone();
-            self.shared.publish(Content::new(robots, modified, self.shared.settings.reading, &making.registry));
+            self.shared.publish(self.shared.settings.content(robots, modified, &making.registry));
         }
     }
 
@@ -193,6 +195,7 @@ impl LiveBuilder {
     fn new(source: Source) -> Self {
         let settings = Settings {
             reading: Reading::default(),
+            check: check::Options::default(),
             max_age: Duration::from_secs(3600),
             when_missing: WhenMissing::default(),
             listeners: Vec::new(),
@@ -210,6 +213,12 @@ impl LiveBuilder {
     /// How the file is read. Default: [`Reading::Standard`].
     pub fn reading(mut self, reading: Reading) -> Self {
         self.settings.reading = reading;
+        self
+    }
+
+    /// How each version is checked. Default: [`check::Options::default`].
+    pub fn check(mut self, options: check::Options) -> Self {
+        self.settings.check = options;
         self
     }
 
@@ -315,8 +324,13 @@ impl Settings {
         let robots = RobotsTxt::parse(loaded.bytes);
         match Rejection::of(&robots, origin) {
             Some(rejection) => Err(rejection),
-            None => Ok(Content::new(robots, loaded.modified, self.reading, registry)),
+            None => Ok(self.content(robots, loaded.modified, registry)),
         }
+    }
+
+    fn content(&self, robots: RobotsTxt, modified: Option<SystemTime>, registry: &Arc<Registry>) -> Content {
+        let options = self.check.clone().with_registry(registry.clone());
+        Content::new(robots, modified, self.reading, registry, &options)
     }
 
     fn tell(&self, reload: &Reload, snapshot: &Snapshot) {

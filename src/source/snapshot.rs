@@ -97,6 +97,7 @@ impl Content {
         modified: Option<SystemTime>,
         reading: Reading,
         registry: &Arc<Registry>,
+        options: &check::Options,
     ) -> Self {
         let rules = robots.compile_with(reading, |name| registry.stands_for(name.value()));
         let hash = Hash::of(robots.bytes());
@@ -105,7 +106,7 @@ impl Content {
         Self {
             recognizer: Recognizer::new(registry.clone(), &robots),
             agents: AgentCache::default(),
-            report: check::check(&robots, &check::Options::new()),
+            report: check::check(&robots, options),
             hash,
             etag: format!("\"{}\"", hash.short()).into(),
             modified: modified.map(|modified| (modified, httpdate::fmt_http_date(modified).into())),

@@ -79,6 +79,10 @@ impl Running {
         wait_for(&format!("the event {event}"), found)
     }
 
+    pub(super) fn has_event(&self, event: &str, fits: impl Fn(&Value) -> bool) -> bool {
+        self.log.lock().unwrap().iter().any(|line| line["event"] == event && fits(line))
+    }
+
     pub(super) fn events(&self, event: &str) -> usize {
         self.log.lock().unwrap().iter().filter(|line| line["event"] == event).count()
     }

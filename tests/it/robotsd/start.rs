@@ -51,6 +51,7 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
         ),
         (site("root = \".\"\n[exempt]\npaths = [\"healthz\"]"), "7:10: \"healthz\" is no path pattern"),
         (site("root = \".\"\n[agents]\nstar_methods = [\"get\"]"), "7:17: \"get\" is not a method: methods have case"),
+        (site("root = \".\"\n[check]\ndeny = [\"no-such-lint\"]"), "7:9: there is no lint \"no-such-lint\""),
         (site("root = \".\"\n[limits]\nconnections = 0"), "7:15: "),
         (
             site("root = \".\"\n[limits]\nbody_idle = \"500000000000y\""),
@@ -166,4 +167,22 @@ fn the_shipped_configs_start() {
         assert_eq!(running.get("/robots.txt", GPTBOT).status, 200, "{name}");
         assert_eq!(running.events("finding"), 0, "{name}");
     }
+}
+
+#[test]
+fn the_check_runs_at_start_and_on_reload_as_configured() {
+    let config = GOOD.replace("[[listener]]", "mode = \"refuse\"\n[[listener]]")
+        + "[check]\ndeny = [\"noindex\"]\nallow = [\"path-without-slash\"]\n";
+    let robots = "User-agent: Googlebot\nDisallow: x\nDisallow: /products/\nNoindex: /y\n";
+    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", robots)]);
+    let running = Running::start(folder.path());
+    let found = |code: &str| running.wait_for_event("finding", |line| line["reason"] == code);
+    assert!(found("noindex")["message"].as_str().unwrap().contains("robots.txt:4:1: error: "));
+    // The search engine is refused what the file disallows, because nothing tags it here.
+    found("search-engine-refused");
+    std::fs::write(folder.path().join("new"), "User-agent: *\nDisallow: /\n").unwrap();
+    std::fs::rename(folder.path().join("new"), folder.path().join("robots.txt")).unwrap();
+    found("whole-site-disallowed");
+    assert!(!running.has_event("finding", |line| line["reason"] == "path-without-slash"));
+    running.wait_for_event("published", |line| line["reason"] == "event");
 }

@@ -25,6 +25,8 @@ pub(super) struct ConfigFile {
     #[serde(default)]
     pub(super) exempt: Exempt,
     #[serde(default)]
+    pub(super) check: Check,
+    #[serde(default)]
     pub(super) limits: Limits,
     #[serde(default)]
     pub(super) log: LogSettings,
@@ -146,6 +148,14 @@ pub(super) struct Exempt {
     pub(super) paths: Option<Vec<Spanned<String>>>,
     pub(super) cidrs: Vec<Spanned<String>>,
     pub(super) cookies: Vec<String>,
+}
+
+/// Lints by code: findings that are errors, and lints that are off.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Check {
+    pub(super) deny: Vec<Spanned<String>>,
+    pub(super) allow: Vec<Spanned<String>>,
 }
 
 /// Every resource has a bound.

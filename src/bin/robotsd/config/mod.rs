@@ -15,6 +15,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tower_robots::check::Options;
 use tower_robots::policy::Policy;
 use tower_robots::source::WhenMissing;
 
@@ -43,6 +44,7 @@ pub(crate) struct Site {
     pub(crate) max_age: Duration,
     pub(crate) when_missing: WhenMissing,
     pub(crate) policy: Policy,
+    pub(crate) check: Options,
 }
 
 /// What stands behind a site.

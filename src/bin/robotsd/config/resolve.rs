@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use http::Uri;
 use toml::Spanned;
-use tower_robots::policy::{Network, Override, Policy, PolicyBuilder};
+use tower_robots::agent::{Crawler, Registry};
+use tower_robots::check::{self, Severity};
+use tower_robots::policy::{Mode, Network, Override, Policy, PolicyBuilder};
 use tower_robots::source::{HostMap, WhenMissing};
 
 use super::error::Fault;
@@ -128,6 +130,7 @@ fn resolve_site(
             OnMissing::Fail => WhenMissing::Fail,
         },
         policy: resolve_policy(file, site)?,
+        check: resolve_check(file, site)?,
     })
 }
 
@@ -161,6 +164,39 @@ fn resolve_source(site: &file::Site, backend: &Backend, folder: &Path) -> Result
             Err(Fault::new(span, "source = \"inline\" wants the robots.txt itself in text = \"…\""))
         }
     }
+}
+
+fn resolve_check(file: &ConfigFile, site: &file::Site) -> Result<check::Options, Fault> {
+    let lint = |code: &Spanned<String>| {
+        let wrong = || format!("there is no lint {:?}: `robotsd check --explain` lists them", code.get_ref());
+        check::lint(code.get_ref()).ok_or_else(|| Fault::new(code.span(), wrong()))
+    };
+    let mut options = check::Options::new().refused_crawlers(refused(file, site));
+    if let Some(paths) = &file.exempt.paths {
+        options = options.exempt_paths(paths.iter().map(Spanned::get_ref));
+    }
+    for code in &file.check.deny {
+        options = options.report_as(lint(code)?, Severity::Error);
+    }
+    for code in &file.check.allow {
+        options = options.allow(lint(code)?);
+    }
+    Ok(options)
+}
+
+/// The registered crawlers that are refused what the file disallows to them.
+fn refused(file: &ConfigFile, site: &file::Site) -> Vec<String> {
+    let mode = |crawler: &Crawler| {
+        let fits = |over: &&Spanned<file::Override>| {
+            let over = over.get_ref();
+            let is_called = |name: &String| name.eq_ignore_ascii_case(crawler.name());
+            over.category == Some(crawler.category()) || over.agent.as_ref().is_some_and(is_called)
+        };
+        let over = site.overrides.iter().rev().find(fits).map(|over| over.get_ref().mode);
+        over.or(site.enforcement.mode).unwrap_or(file.mode)
+    };
+    let refused = Registry::builtin().crawlers().filter(|crawler| mode(crawler) == Mode::Refuse);
+    refused.map(|crawler| crawler.name().to_owned()).collect()
 }
 
 fn resolve_policy(file: &ConfigFile, site: &file::Site) -> Result<Policy, Fault> {

@@ -53,6 +53,7 @@ fn the_shipped_config_names_every_key() {
         &format!("{site}[[site.override]]\nmode = \"tag\""),
         "[agents]",
         "[exempt]",
+        "[check]",
         "[limits]",
         "[log]",
     ] {

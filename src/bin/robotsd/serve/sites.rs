@@ -90,6 +90,7 @@ impl Site {
         let live = builder
             .policy(site.policy.clone())
             .registry(registry.clone())
+            .check(site.check.clone())
             .max_age(site.max_age)
             .when_missing(if strict { WhenMissing::Fail } else { site.when_missing })
             .on_reload(report::reload(name.clone(), log.clone()))
