@@ -37,6 +37,23 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
+/// The first few of several values, and how many more there are.
+pub(super) struct QuotedList<I>(pub(super) I);
+
+impl<'a, I: ExactSizeIterator<Item = &'a [u8]> + Clone> fmt::Display for QuotedList<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 3;
+        for (at, value) in self.0.clone().take(SHOWN).enumerate() {
+            let separator = if at == 0 { "" } else { ", " };
+            write!(f, "{separator}{}", Quoted(value))?;
+        }
+        match self.0.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
 /// Writes a character, escaped unless it prints.
 pub(super) fn write_char(f: &mut fmt::Formatter<'_>, char: char) -> fmt::Result {
     match char {

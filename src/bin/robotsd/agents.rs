@@ -12,6 +12,7 @@ use tower_robots::rules::RobotsTxt;
 
 use crate::cli::fail;
 use crate::input;
+use crate::render::printable;
 
 /// A header longer than this is no line of text somebody pasted.
 const MAX_LINE: u64 = 1 << 20;
@@ -64,6 +65,13 @@ struct Row<'a> {
 #[derive(Serialize)]
 struct Identified<'a> {
     header: &'a str,
+    #[serde(flatten)]
+    agent: SaidAgent<'a>,
+}
+
+/// An agent as every JSON answer shows it.
+#[derive(Serialize)]
+pub(crate) struct SaidAgent<'a> {
     class: Class,
     crawler: Option<&'a str>,
     category: Option<Category>,
@@ -132,7 +140,8 @@ fn identify(out: &mut impl Write, recognizer: &Recognizer, headers: &[String], f
     let mut one = |header: &[u8]| -> io::Result<()> {
         let agent = recognizer.identify(header);
         let header = String::from_utf8_lossy(header);
-        Identified::new(&header, &agent, policy.holds_to_star(&agent)).write(out, format)
+        let agent = SaidAgent::new(&agent, policy.holds_to_star(&agent));
+        Identified { header: &header, agent }.write(out, format)
     };
     for header in headers.iter().filter(|header| *header != "-") {
         one(header.as_bytes())?;
@@ -167,10 +176,9 @@ impl<'a> From<&'a Crawler> for Row<'a> {
     }
 }
 
-impl<'a> Identified<'a> {
-    fn new(header: &'a str, agent: &'a Agent, held_to_star: bool) -> Self {
+impl<'a> SaidAgent<'a> {
+    pub(crate) fn new(agent: &'a Agent, held_to_star: bool) -> Self {
         Self {
-            header,
             class: agent.class(),
             crawler: agent.crawler(),
             category: agent.category(),
@@ -178,32 +186,30 @@ impl<'a> Identified<'a> {
             held_to_star,
         }
     }
+}
 
+impl Identified<'_> {
     fn write(&self, out: &mut impl Write, format: Format) -> io::Result<()> {
         if format == Format::Json {
             return line_of_json(out, self);
         }
-        writeln!(out, "{}", printable(self.header))?;
-        write!(out, "  {}", self.class)?;
-        if let Some(crawler) = self.crawler {
-            write!(out, " {}", printable(crawler))?;
+        let SaidAgent { class, crawler, category, tokens, held_to_star } = &self.agent;
+        writeln!(out, "{}", printable(self.header.as_bytes()))?;
+        write!(out, "  {class}")?;
+        if let Some(crawler) = crawler {
+            write!(out, " {}", printable(crawler.as_bytes()))?;
         }
-        if let Some(category) = self.category {
+        if let Some(category) = category {
             write!(out, ", {category}")?;
         }
-        if !self.tokens.is_empty() {
-            write!(out, "; obeys {}", printable(&self.tokens.join(", then ")))?;
+        if !tokens.is_empty() {
+            write!(out, "; obeys {}", printable(tokens.join(", then ").as_bytes()))?;
         }
-        writeln!(out, "; {}", if self.held_to_star { "is held to *" } else { "is not held to *" })
+        writeln!(out, "; {}", if *held_to_star { "is held to *" } else { "is not held to *" })
     }
 }
 
 fn line_of_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut *out, value)?;
     out.write_all(b"\n")
-}
-
-/// A header may hold what speaks to a terminal.
-fn printable(text: &str) -> String {
-    text.chars().map(|char| if char.is_control() { char::REPLACEMENT_CHARACTER } else { char }).collect()
 }

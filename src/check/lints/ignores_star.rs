@@ -1,12 +1,11 @@
 //! `ignores-star`: crawlers that read their own group and no other.
 
 use std::collections::HashSet;
-use std::fmt;
 
 use crate::agent::{Crawler, Obeys};
 use crate::check::Severity;
 use crate::check::lint::{Example, Lint, Pass, Subject};
-use crate::check::quote::Quoted;
+use crate::check::quote::QuotedList;
 use crate::check::sink::Sink;
 use crate::rules::{Access, ProductToken};
 
@@ -44,25 +43,14 @@ fn run(subject: &Subject<'_>, sink: &mut Sink) {
         .filter(|crawler| !crawler.tokens().iter().any(|token| named.contains(token)))
         .collect();
     if !deaf.is_empty() {
-        sink.report(rule.range(), format_args!("the group for \"*\" does not reach {}", Names(&deaf)))
-            .help(format_args!("name them in user-agent lines of their own"));
-    }
-}
-
-/// A few names, and how many more there are.
-struct Names<'a>(&'a [&'a Crawler]);
-
-impl fmt::Display for Names<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const SHOWN: usize = 3;
-        for (at, crawler) in self.0.iter().take(SHOWN).enumerate() {
-            let separator = if at == 0 { "" } else { ", " };
-            write!(f, "{separator}{}", Quoted(crawler.name().as_bytes()))?;
-        }
-        match self.0.len().saturating_sub(SHOWN) {
-            0 => Ok(()),
-            more => write!(f, " and {more} more"),
-        }
+        sink.report(
+            rule.range(),
+            format_args!(
+                "the group for \"*\" does not reach {}",
+                QuotedList(deaf.iter().map(|crawler| crawler.name().as_bytes()))
+            ),
+        )
+        .help(format_args!("name them in user-agent lines of their own"));
     }
 }
 

@@ -1,12 +1,11 @@
 //! `whole-site-disallowed`: a group in which nothing is left to fetch.
 
 use std::collections::HashMap;
-use std::fmt;
 
 use crate::agent::Category;
 use crate::check::Severity;
 use crate::check::lint::{Example, Lint, Pass, Subject};
-use crate::check::quote::Quoted;
+use crate::check::quote::QuotedList;
 use crate::check::sink::Sink;
 use crate::rules::{Access, Group, Name, PathPattern, ProductToken, Reading, Rule, STANDARD_LIMIT};
 
@@ -58,12 +57,19 @@ fn run(subject: &Subject<'_>, sink: &mut Sink) {
     if let Some((_, rule)) = search.first() {
         sink.report(
             rule.range(),
-            format_args!("the whole site is disallowed for {}: it will leave the index", Names(&search)),
+            format_args!(
+                "the whole site is disallowed for {}: it will leave the index",
+                QuotedList(search.iter().map(|(name, _)| name.value()))
+            ),
         )
         .help(format_args!("\"Disallow:\" without a path disallows nothing"));
     }
     if let Some((_, rule)) = shut.first() {
-        sink.report_at(Severity::Note, rule.range(), format_args!("the whole site is disallowed for {}", Names(&shut)));
+        sink.report_at(
+            Severity::Note,
+            rule.range(),
+            format_args!("the whole site is disallowed for {}", QuotedList(shut.iter().map(|(name, _)| name.value()))),
+        );
     }
 }
 
@@ -118,23 +124,6 @@ fn is_every_path(pattern: &[u8]) -> bool {
     };
     let mut literal = open.iter().filter(|byte| **byte != b'*');
     !open.is_empty() && literal.next().is_none_or(|byte| *byte == b'/') && literal.next().is_none()
-}
-
-/// A few names, and how many more there are.
-struct Names<'a>(&'a [(Name<'a>, Rule<'a>)]);
-
-impl fmt::Display for Names<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const SHOWN: usize = 3;
-        for (at, (name, _)) in self.0.iter().take(SHOWN).enumerate() {
-            let separator = if at == 0 { "" } else { ", " };
-            write!(f, "{separator}{}", Quoted(name.value()))?;
-        }
-        match self.0.len().saturating_sub(SHOWN) {
-            0 => Ok(()),
-            more => write!(f, " and {more} more"),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tower_robots::agent::{Category, Class};
 use tower_robots::rules::{Access, PathForm, Reading, Rule};
 
-use super::book::{Answer, Book, Who};
+use super::book::{Answer, Book, Recognised, Who};
+use crate::agents::SaidAgent;
 use crate::input::Source;
 
 /// Octets of robots.txt files that are kept compiled; beyond it all are let go and read again when asked for.
@@ -49,15 +49,6 @@ struct Said<'a> {
     group: Option<Vec<String>>,
     form: PathForm,
     agent: Option<SaidAgent<'a>>,
-}
-
-#[derive(Serialize)]
-struct SaidAgent<'a> {
-    class: Class,
-    crawler: Option<&'a str>,
-    category: Option<Category>,
-    tokens: Vec<String>,
-    held_to_star: bool,
 }
 
 #[derive(Serialize)]
@@ -138,13 +129,7 @@ impl<'a> Said<'a> {
             pattern: rule.map(|rule| text(rule.pattern())),
             group: group.map(|group| group.names().map(|name| text(name.value())).collect()),
             form: answer.form,
-            agent: answer.agent.as_ref().map(|recognised| SaidAgent {
-                class: recognised.agent.class(),
-                crawler: recognised.agent.crawler(),
-                category: recognised.agent.category(),
-                tokens: recognised.agent.tokens().iter().map(ToString::to_string).collect(),
-                held_to_star: recognised.held_to_star,
-            }),
+            agent: answer.agent.as_ref().map(Recognised::said),
         }
     }
 }

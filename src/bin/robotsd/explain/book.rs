@@ -6,6 +6,8 @@ use tower_robots::rules::{
     Access, Fallback, PathForm, ProductToken, Reading, RequestPath, RobotsTxt, RuleSet, Selection, Trace, Verdict,
 };
 
+use crate::agents::SaidAgent;
+
 /// A compiled robots.txt with the recogniser that goes with it.
 #[derive(Debug)]
 pub(super) struct Book {
@@ -40,6 +42,12 @@ pub(super) struct Answer<'b> {
 pub(super) struct Recognised {
     pub(super) agent: Agent,
     pub(super) held_to_star: bool,
+}
+
+impl Recognised {
+    pub(super) fn said(&self) -> SaidAgent<'_> {
+        SaidAgent::new(&self.agent, self.held_to_star)
+    }
 }
 
 impl Book {

@@ -3,12 +3,12 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use tower_robots::agent::{Category, Class};
 use tower_robots::policy::{Action, Reason};
 use tower_robots::rules::{Access, FormTrace, Group, Name, PathForm, Rule};
 
 use super::Asked;
-use super::book::{Answer, Book};
+use super::book::{Book, Recognised};
+use crate::agents::SaidAgent;
 
 #[derive(Serialize)]
 struct Explained<'a> {
@@ -26,15 +26,6 @@ struct Explained<'a> {
     forms: Vec<SaidForm>,
     reason: Reason,
     action: Option<Action>,
-}
-
-#[derive(Serialize)]
-struct SaidAgent<'a> {
-    class: Class,
-    crawler: Option<&'a str>,
-    category: Option<Category>,
-    tokens: Vec<String>,
-    held_to_star: bool,
 }
 
 #[derive(Serialize)]
@@ -68,7 +59,7 @@ pub(super) fn write(out: &mut impl Write, book: &Book, asked: &Asked<'_>) -> io:
         url: asked.url,
         method: asked.method,
         access: answer.access,
-        agent: agent(&answer),
+        agent: answer.agent.as_ref().map(Recognised::said),
         token: token.map(|token| token.to_string()),
         groups: trace.iter().flat_map(|trace| trace.groups()).map(|group| SaidGroup::from(*group)).collect(),
         form: answer.form,
@@ -79,17 +70,6 @@ pub(super) fn write(out: &mut impl Write, book: &Book, asked: &Asked<'_>) -> io:
     };
     serde_json::to_writer(&mut *out, &said)?;
     out.write_all(b"\n")
-}
-
-fn agent<'a>(answer: &'a Answer<'_>) -> Option<SaidAgent<'a>> {
-    let known = answer.agent.as_ref()?;
-    Some(SaidAgent {
-        class: known.agent.class(),
-        crawler: known.agent.crawler(),
-        category: known.agent.category(),
-        tokens: known.agent.tokens().iter().map(ToString::to_string).collect(),
-        held_to_star: known.held_to_star,
-    })
 }
 
 impl From<Group<'_>> for SaidGroup {
