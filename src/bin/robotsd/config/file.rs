@@ -36,14 +36,14 @@ pub(super) struct ConfigFile {
 #[serde(deny_unknown_fields)]
 pub(super) struct Listener {
     pub(super) address: Address,
-    #[serde(default, rename = "kind")]
-    pub(super) _kind: ListenerKind,
+    #[serde(default)]
+    pub(super) kind: ListenerKind,
 }
 
 /// What a listener does; other kinds are to come.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum ListenerKind {
+pub(crate) enum ListenerKind {
     #[default]
     Proxy,
 }

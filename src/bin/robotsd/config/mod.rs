@@ -9,7 +9,7 @@ mod resolve;
 mod values;
 
 pub(crate) use self::error::ConfigError;
-pub(crate) use self::file::{AddressLogging, LogFormat, LogSettings, QueryLogging};
+pub(crate) use self::file::{AddressLogging, ListenerKind, LogFormat, LogSettings, QueryLogging};
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -24,13 +24,20 @@ use crate::{edge, upstream};
 /// A config that makes sense.
 #[derive(Debug)]
 pub(crate) struct Config {
-    pub(crate) listeners: Vec<SocketAddr>,
+    pub(crate) listeners: Vec<Listener>,
     pub(crate) sites: Vec<Site>,
     /// Crawlers to add to, change in or remove from the built-in registry.
     pub(crate) registry_extra: Option<PathBuf>,
     pub(crate) edge: edge::Limits,
     pub(crate) upstream: upstream::UpstreamLimits,
     pub(crate) log: LogSettings,
+}
+
+/// Where requests come in.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    pub(crate) address: SocketAddr,
+    pub(crate) kind: ListenerKind,
 }
 
 /// One site.

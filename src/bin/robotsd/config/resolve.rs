@@ -13,7 +13,7 @@ use tower_robots::source::{HostMap, WhenMissing};
 
 use super::error::Fault;
 use super::file::{self, ConfigFile, Family, OnMissing, RobotsSource};
-use super::{Backend, Config, Site, Source};
+use super::{Backend, Config, Listener, Site, Source};
 use crate::{edge, upstream};
 
 /// RFC 9309, section 2.4.
@@ -65,13 +65,17 @@ pub(super) fn resolve(file: ConfigFile, folder: &Path) -> Result<Config, Fault> 
         ..upstream::UpstreamLimits::default()
     };
     Ok(Config {
-        listeners: file.listener.iter().map(|listener| listener.address.0).collect(),
+        listeners: file.listener.iter().map(resolve_listener).collect(),
         sites,
         registry_extra: file.agents.registry_extra.as_ref().map(|path| folder.join(path.get_ref())),
         edge,
         upstream,
         log: file.log,
     })
+}
+
+fn resolve_listener(listener: &file::Listener) -> Listener {
+    Listener { address: listener.address.0, kind: listener.kind }
 }
 
 fn resolve_site(

@@ -17,7 +17,7 @@ use self::front::Front;
 use self::signals::Signals;
 use self::sites::Sites;
 use crate::cli::{ServeArgs, fail};
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::edge;
 use crate::log::Log;
 
@@ -44,7 +44,8 @@ async fn serve(config: &Config, strict: bool, log: &Log) -> Result<(), String> {
     let mut signals = Signals::listen().map_err(|error| format!("signals cannot be handled: {error}"))?;
     let sites = Sites::open(config, strict, log)?;
     let mut listeners = Vec::new();
-    for address in &config.listeners {
+    for config::Listener { address, kind } in &config.listeners {
+        let config::ListenerKind::Proxy = kind;
         let listener =
             TcpListener::bind(address).await.map_err(|error| format!("{address}: cannot listen here: {error}"))?;
         let local = listener.local_addr().map_err(|error| format!("{address}: {error}"))?;
