@@ -1,7 +1,7 @@
 //! Serving: what clients get, what upstreams see, what the log says.
 
 use super::origin::Origin;
-use super::process::{FIREFOX, GOOGLEBOT, GPTBOT, Running, folder};
+use super::process::{FIREFOX, GOOGLEBOT, GPTBOT, Running, folder, wait_for};
 use tempfile::TempDir;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n\nUser-agent: Googlebot\nDisallow: /drafts/\n";
@@ -159,4 +159,27 @@ fn an_upstream_that_is_down_is_a_502_and_robots_txt_is_served_all_the_same() {
     assert_eq!(running.get("/", FIREFOX).status, 502);
     assert_eq!(running.get("/robots.txt", GPTBOT).status, 200);
     assert_eq!(running.get("/drafts/x", GPTBOT).status, 403);
+}
+
+#[test]
+fn every_request_has_its_line_in_the_access_log() {
+    let origin = Origin::start();
+    let (folder, running) = proxy(&origin, "[log]\naccess = \"json\"\naccess_path = \"access.log\"\n");
+    running.get("/a?q=secret", FIREFOX);
+    running.get("/drafts/x", GPTBOT);
+    running.get("/drafts/x", GOOGLEBOT);
+    running.get("/robots.txt", GPTBOT);
+    running.request("TRACE", "/", &[("User-Agent", FIREFOX)]);
+    let lines = || {
+        let text = std::fs::read_to_string(folder.path().join("access.log")).unwrap();
+        let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        (lines.len() == 5).then_some(lines)
+    };
+    let lines = wait_for("five lines", lines);
+    let told = |index: usize, name: &str| lines[index][name].clone();
+    assert_eq!((told(0, "path"), told(0, "status"), told(0, "action")), ("/a?q=…".into(), 200.into(), ().into()));
+    assert_eq!((told(1, "action"), told(1, "agent"), told(1, "line")), ("refused".into(), "GPTBot".into(), 2.into()));
+    assert_eq!((told(2, "action"), told(2, "status"), told(2, "site")), ("tagged".into(), 200.into(), "shop".into()));
+    assert_eq!((told(3, "octets"), told(3, "whole")), (ROBOTS.len().into(), true.into()));
+    assert_eq!((told(4, "status"), told(4, "site")), (405.into(), ().into()));
 }

@@ -186,12 +186,24 @@ impl Default for Limits {
 }
 
 /// What is logged and what of it is left out.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct LogSettings {
-    pub(crate) format: LogFormat,
-    pub(crate) query: QueryLogging,
-    pub(crate) address: AddressLogging,
+pub(super) struct LogSettings {
+    pub(super) format: LogFormat,
+    pub(super) query: QueryLogging,
+    pub(super) address: AddressLogging,
+    pub(super) access: AccessLogging,
+    pub(super) access_path: Option<Spanned<PathBuf>>,
+}
+
+/// Whether there is a line for every request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum AccessLogging {
+    #[default]
+    Off,
+    Combined,
+    Json,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

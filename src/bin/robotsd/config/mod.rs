@@ -9,7 +9,7 @@ mod resolve;
 mod values;
 
 pub(crate) use self::error::ConfigError;
-pub(crate) use self::file::{AddressLogging, ListenerKind, LogFormat, LogSettings, QueryLogging};
+pub(crate) use self::file::{AddressLogging, ListenerKind, LogFormat, QueryLogging};
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,7 @@ use tower_robots::check::Options;
 use tower_robots::policy::Policy;
 use tower_robots::source::WhenMissing;
 
+use crate::log::Privacy;
 use crate::{edge, upstream};
 
 /// A config that makes sense.
@@ -31,6 +32,30 @@ pub(crate) struct Config {
     pub(crate) edge: edge::Limits,
     pub(crate) upstream: upstream::UpstreamLimits,
     pub(crate) log: LogSettings,
+}
+
+/// What is logged.
+#[derive(Debug)]
+pub(crate) struct LogSettings {
+    pub(crate) format: LogFormat,
+    pub(crate) privacy: Privacy,
+    /// None where only events are logged.
+    pub(crate) access: Option<AccessSettings>,
+}
+
+/// A line for every request.
+#[derive(Debug)]
+pub(crate) struct AccessSettings {
+    pub(crate) format: AccessFormat,
+    /// None for standard output, where the events go.
+    pub(crate) path: Option<PathBuf>,
+}
+
+/// How a request is written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AccessFormat {
+    Combined,
+    Json,
 }
 
 /// Where requests come in.

@@ -12,8 +12,9 @@ use tower_robots::policy::{Mode, Network, Override, Policy, PolicyBuilder};
 use tower_robots::source::{HostMap, WhenMissing};
 
 use super::error::Fault;
-use super::file::{self, ConfigFile, Family, OnMissing, RobotsSource};
-use super::{Backend, Config, Listener, Site, Source};
+use super::file::{self, AccessLogging, ConfigFile, Family, OnMissing, RobotsSource};
+use super::{AccessFormat, AccessSettings, Backend, Config, Listener, LogSettings, Site, Source};
+use crate::log::Privacy;
 use crate::{edge, upstream};
 
 /// RFC 9309, section 2.4.
@@ -70,7 +71,25 @@ pub(super) fn resolve(file: ConfigFile, folder: &Path) -> Result<Config, Fault> 
         registry_extra: file.agents.registry_extra.as_ref().map(|path| folder.join(path.get_ref())),
         edge,
         upstream,
-        log: file.log,
+        log: resolve_log(&file.log, folder)?,
+    })
+}
+
+fn resolve_log(log: &file::LogSettings, folder: &Path) -> Result<LogSettings, Fault> {
+    let format = match (log.access, &log.access_path) {
+        (AccessLogging::Off, Some(path)) => {
+            let message = "access_path goes with access = \"combined\" or access = \"json\"";
+            return Err(Fault::new(path.span(), message));
+        }
+        (AccessLogging::Off, None) => None,
+        (AccessLogging::Combined, _) => Some(AccessFormat::Combined),
+        (AccessLogging::Json, _) => Some(AccessFormat::Json),
+    };
+    let path = log.access_path.as_ref().map(|path| folder.join(path.get_ref()));
+    Ok(LogSettings {
+        format: log.format,
+        privacy: Privacy { query: log.query, address: log.address },
+        access: format.map(|format| AccessSettings { format, path }),
     })
 }
 

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::limits::Limits;
 use super::tunnel::Pending;
+use super::visit::OpenVisit;
 
 /// The state of one connection, shared by its stream, its service and its driver.
 #[derive(Debug)]
@@ -68,7 +69,7 @@ impl Activity {
             self.http2.store(true, Ordering::Relaxed);
         }
         self.in_flight.fetch_add(1, Ordering::AcqRel);
-        Exchange(Arc::clone(self))
+        Exchange { activity: Arc::clone(self), visit: None }
     }
 
     pub(super) fn is_http2(&self) -> bool {
@@ -117,12 +118,16 @@ impl Activity {
 
 /// One request being answered. Ends when dropped: with the last byte of the response body, or when the client leaves.
 #[derive(Debug)]
-pub(super) struct Exchange(Arc<Activity>);
+pub(super) struct Exchange {
+    activity: Arc<Activity>,
+    /// The account of it, where one is kept.
+    pub(super) visit: Option<Box<OpenVisit>>,
+}
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        if self.0.in_flight.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.enter(BETWEEN);
+        if self.activity.in_flight.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.activity.enter(BETWEEN);
         }
     }
 }

@@ -142,11 +142,8 @@ impl<B> ResponseBody<B> {
     }
 }
 
-impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
-    type Data = Bytes;
-    type Error = B::Error;
-
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+impl<B: Body<Data = Bytes>> ResponseBody<B> {
+    fn poll_content(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = self.project();
         if let Some(consumer) = this.consumer {
             consumer.asks();
@@ -166,6 +163,34 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
                 }
             }
         }
+    }
+
+    /// Counts what was handed out, where an account is kept.
+    fn account(self: Pin<&mut Self>, octets: Option<usize>) {
+        let is_whole = octets.is_none() || self.is_end_stream();
+        let Some(visit) = self.project().exchange.as_mut().and_then(|exchange| exchange.visit.as_mut()) else { return };
+        visit.sent(octets.unwrap_or(0));
+        if is_whole {
+            visit.whole();
+        }
+    }
+}
+
+impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let frame = ready!(self.as_mut().poll_content(cx));
+        match &frame {
+            None => self.account(None),
+            Some(Ok(frame)) => {
+                let octets = frame.data_ref().map_or(0, Bytes::len);
+                self.account(Some(octets));
+            }
+            Some(Err(_)) => {}
+        }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -25,9 +25,23 @@ use super::service::Gate;
 use super::stall::Streams;
 use super::stream::ClientStream;
 use super::trouble::TroubleKind;
+use super::visit::OnVisit;
+
+/// What holds for every connection of a listener.
+pub(super) struct Terms {
+    pub(super) limits: Limits,
+    protocol: Builder<Streams>,
+    pub(super) on_visit: Option<OnVisit>,
+}
+
+impl Terms {
+    pub(super) fn new(limits: Limits, on_visit: Option<OnVisit>) -> Self {
+        Self { protocol: protocol(&limits), limits, on_visit }
+    }
+}
 
 /// hyper's side of the limits; the rest is ours.
-pub(super) fn protocol(limits: &Limits) -> Builder<Streams> {
+fn protocol(limits: &Limits) -> Builder<Streams> {
     let mut protocol = Builder::new(Streams { idle: limits.body_idle });
     protocol
         .http1()
@@ -59,8 +73,7 @@ pub(super) async fn serve<S, B>(
     peer: Peer,
     number: u64,
     service: S,
-    protocol: Arc<Builder<Streams>>,
-    limits: Arc<Limits>,
+    terms: Arc<Terms>,
     mut stop: watch::Receiver<bool>,
 ) -> Ended
 where
@@ -69,10 +82,11 @@ where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let activity = Arc::new(Activity::new(&limits));
-    let gate = Gate::new(service, Arc::clone(&limits), Arc::clone(&activity), peer, number);
+    let limits = &terms.limits;
+    let activity = Arc::new(Activity::new(limits));
+    let gate = Gate::new(service, Arc::clone(&terms), Arc::clone(&activity), peer, number);
     let socket = ClientStream::new(socket, Arc::clone(&activity), limits.body_idle);
-    let mut connection = pin!(protocol.serve_connection_with_upgrades(TokioIo::new(socket), gate));
+    let mut connection = pin!(terms.protocol.serve_connection_with_upgrades(TokioIo::new(socket), gate));
     let mut timer = pin!(sleep_until(Instant::now() + limits.first_byte));
     let mut stop = pin!(stop.wait_for(|stop| *stop));
     let mut leaving = false;

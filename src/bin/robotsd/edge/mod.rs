@@ -28,6 +28,7 @@ mod reply;
 mod request_id;
 mod service;
 mod tunnel;
+mod visit;
 
 #[cfg(test)]
 pub(crate) mod raw;
@@ -58,6 +59,7 @@ pub(crate) use self::limits::Limits;
 pub(crate) use self::request_id::RequestId;
 pub(crate) use self::trouble::{Trouble, TroubleKind};
 pub(crate) use self::tunnel::{Tunnel, WebSocket};
+pub(crate) use self::visit::{Note, Notes, OnVisit, Visit};
 
 use self::trouble::Reporter;
 
@@ -66,12 +68,13 @@ use self::trouble::Reporter;
 /// At shutdown the listener closes after taking what waits in its backlog, idle connections close at once, and requests
 /// in progress have [`Limits::drain`] to finish. Dropping the future ends everything at once.
 ///
-/// `on_error` is told what goes wrong, each kind at most once a second; it must not block.
+/// `on_error` is told what goes wrong, each kind at most once a second; `on_visit` of every request. They must not block.
 pub(crate) async fn serve<S, B, E>(
     listener: TcpListener,
     service: S,
     limits: Limits,
     on_error: E,
+    on_visit: Option<OnVisit>,
     shutdown: impl Future<Output = ()>,
 ) where
     S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
@@ -82,9 +85,8 @@ pub(crate) async fn serve<S, B, E>(
 {
     let drain = limits.drain;
     let reporter = Arc::new(Reporter::new(on_error));
-    let protocol = Arc::new(connection::protocol(&limits));
     let places = Arc::new(Semaphore::new(limits.connections));
-    let limits = Arc::new(limits);
+    let terms = Arc::new(connection::Terms::new(limits, on_visit));
     let (stop, stopped) = watch::channel(false);
     let mut connections = JoinSet::new();
     let mut number = 0;
@@ -97,15 +99,8 @@ pub(crate) async fn serve<S, B, E>(
             let _ = socket.set_nodelay(true);
             number += 1;
             let reporter = Arc::clone(&reporter);
-            let serving = connection::serve(
-                socket,
-                Peer(peer),
-                number,
-                service.clone(),
-                Arc::clone(&protocol),
-                Arc::clone(&limits),
-                stopped.clone(),
-            );
+            let serving =
+                connection::serve(socket, Peer(peer), number, service.clone(), Arc::clone(&terms), stopped.clone());
             connections.spawn(async move {
                 if let Err((kind, error)) = serving.await {
                     reporter.report(kind, Some(peer), &error);

@@ -15,7 +15,7 @@ pub(crate) struct RequestId([u8; 32]);
 
 impl RequestId {
     /// The id of a connection's n-th request. Counting per connection keeps threads from sharing a counter.
-    pub(super) fn new(connection: u64, request: u64) -> Self {
+    pub(crate) fn new(connection: u64, request: u64) -> Self {
         static PROCESS: OnceLock<u64> = OnceLock::new();
         let process = *PROCESS.get_or_init(|| RandomState::new().hash_one(std::process::id()));
         let mut digits = [0; 32];

@@ -20,18 +20,18 @@ use tower::{Service, ServiceExt};
 use super::activity::{Activity, Exchange};
 use super::admission::{Asks, admit};
 use super::body::{RequestBody, ResponseBody};
+use super::connection::Terms;
 use super::fields;
 use super::forwarded::{Origin, Peer};
-use super::limits::Limits;
 use super::reply::Refusal;
 use super::request_id::RequestId;
 use super::tunnel::{Pending, Tunnel, WebSocket};
+use super::visit::OpenVisit;
 
 /// What hyper calls for every request of a connection.
-#[derive(Debug)]
 pub(super) struct Gate<S> {
     inner: S,
-    limits: Arc<Limits>,
+    terms: Arc<Terms>,
     activity: Arc<Activity>,
     peer: Peer,
     origin: Origin,
@@ -40,14 +40,14 @@ pub(super) struct Gate<S> {
 }
 
 impl<S> Gate<S> {
-    pub(super) fn new(inner: S, limits: Arc<Limits>, activity: Arc<Activity>, peer: Peer, connection: u64) -> Self {
-        Self { inner, limits, activity, peer, origin: Origin::new(peer), connection, requests: AtomicU64::new(0) }
+    pub(super) fn new(inner: S, terms: Arc<Terms>, activity: Arc<Activity>, peer: Peer, connection: u64) -> Self {
+        Self { inner, terms, activity, peer, origin: Origin::new(peer), connection, requests: AtomicU64::new(0) }
     }
 
     /// Checks and cleans a request and says what is known about it.
     fn prepare(&self, request: Request<Incoming>, id: RequestId) -> Result<(Request<RequestBody>, Asks), Refusal> {
         let (mut head, body) = request.into_parts();
-        let asks = admit(&mut head, &self.limits)?;
+        let asks = admit(&mut head, &self.terms.limits)?;
         self.origin.announce(&mut head.headers);
         head.headers.insert(X_REQUEST_ID, id.to_value());
         head.extensions.insert(id);
@@ -55,7 +55,7 @@ impl<S> Gate<S> {
         if asks == Asks::WebSocket {
             head.extensions.insert(WebSocket);
         }
-        Ok((Request::from_parts(head, RequestBody::new(body, self.limits.body_idle)), asks))
+        Ok((Request::from_parts(head, RequestBody::new(body, self.terms.limits.body_idle)), asks))
     }
 }
 
@@ -71,7 +71,13 @@ where
     fn call(&self, mut request: Request<Incoming>) -> Answer<S> {
         let version = request.version();
         let id = RequestId::new(self.connection, self.requests.fetch_add(1, Ordering::Relaxed));
-        let exchange = self.activity.begin(version == Version::HTTP_2);
+        let mut exchange = self.activity.begin(version == Version::HTTP_2);
+        if let Some(told) = &self.terms.on_visit {
+            let line = (request.method(), request.uri(), version);
+            let visit = OpenVisit::new(line, request.headers(), id, self.peer, Arc::clone(told));
+            request.extensions_mut().insert(visit.notes());
+            exchange.visit = Some(visit.into());
+        }
         let upgrade = hyper::upgrade::on(&mut request);
         let (state, upgrade) = match self.prepare(request, id) {
             // Readiness is awaited with the answer: the clone that becomes ready is the one that is called.
@@ -126,7 +132,13 @@ where
             StateProjection::Refused { refusal, version } => refusal.into_response(*version),
         };
         response.headers_mut().insert(X_REQUEST_ID, this.id.to_value());
-        let exchange = this.exchange.take();
+        let mut exchange = this.exchange.take();
+        if let Some(visit) = exchange.as_mut().and_then(|exchange| exchange.visit.as_mut()) {
+            visit.answered(response.status());
+            if response.body().is_end_stream() {
+                visit.whole();
+            }
+        }
         Poll::Ready(Ok(response.map(|body| body.ending(exchange))))
     }
 }

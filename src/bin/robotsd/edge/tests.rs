@@ -42,7 +42,7 @@ impl Edge {
         let troubles = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::clone(&troubles);
         let on_error = move |trouble: &Trouble| told.lock().unwrap().push(trouble.kind);
-        let serving = serve(listener, service, limits, on_error, async {
+        let serving = serve(listener, service, limits, on_error, None, async {
             let _ = stopped.await;
         });
         Self { address, stop: Some(stop), served: tokio::spawn(serving), troubles }
@@ -492,7 +492,7 @@ async fn shutdown_serves_who_was_let_in_already() {
     let mut waiting = Raw::connect(listener.local_addr().unwrap()).await;
     waiting.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
     let serving: Pin<Box<dyn Future<Output = ()> + Send>> =
-        Box::pin(serve(listener, service_fn(mirror), Limits::default(), |_| {}, async {}));
+        Box::pin(serve(listener, service_fn(mirror), Limits::default(), |_| {}, None, async {}));
     let (answer, ()) = tokio::join!(waiting.message(), soon(serving));
     assert_eq!(answer.status(), 200);
 }

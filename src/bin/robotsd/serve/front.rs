@@ -15,14 +15,15 @@ use tower::{Layer, Service};
 use tower_robots::layer::{self, Robots};
 use tower_robots::source::HostMap;
 
+use super::SiteName;
 use super::backend::{Backend, Body};
 use super::sites::Sites;
-use crate::edge::RequestBody;
+use crate::edge::{Notes, RequestBody};
 
 /// Hands each request to the site of its host. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Front {
-    sites: Arc<HostMap<Robots<Backend>>>,
+    sites: Arc<HostMap<(SiteName, Robots<Backend>)>>,
 }
 
 pin_project! {
@@ -42,7 +43,7 @@ impl Front {
             let hosts = if site.hosts.is_empty() { &every[..] } else { &site.hosts };
             for host in hosts {
                 // The config was refused if a host was malformed or belonged to two sites.
-                let _ = map.insert(host, service.clone());
+                let _ = map.insert(host, (site.name.clone(), service.clone()));
             }
         }
         Self { sites: Arc::new(map) }
@@ -65,7 +66,12 @@ impl Service<Request<RequestBody>> for Front {
             None => self.sites.any(),
         };
         match site {
-            Some(site) => FrontFuture::Site { future: site.clone().call(request) },
+            Some((name, site)) => {
+                if let Some(notes) = request.extensions().get::<Notes>() {
+                    notes.add("site", &**name);
+                }
+                FrontFuture::Site { future: site.clone().call(request) }
+            }
             None => FrontFuture::Nowhere,
         }
     }

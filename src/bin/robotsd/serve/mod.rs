@@ -19,7 +19,7 @@ use self::sites::Sites;
 use crate::cli::{ServeArgs, fail};
 use crate::config::{self, Config};
 use crate::edge;
-use crate::log::Log;
+use crate::log::{AccessLog, Log};
 
 pub(crate) fn run(args: &ServeArgs) -> ExitCode {
     let config = match Config::load(&args.config) {
@@ -30,16 +30,24 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format_args!("the runtime cannot be started: {error}")),
     };
-    let log = Log::start(config.log);
-    let code = match runtime.block_on(serve(&config, args.strict, &log)) {
+    let log = Log::start(config.log.format);
+    let start = |settings| AccessLog::start(settings, config.log.privacy, log.clone());
+    let access = match config.log.access.as_ref().map(start).transpose() {
+        Ok(access) => access,
+        Err(message) => return fail(&message),
+    };
+    let code = match runtime.block_on(serve(&config, args.strict, &log, access.as_ref())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => fail(&message),
     };
+    if let Some(access) = &access {
+        access.flush();
+    }
     log.flush();
     code
 }
 
-async fn serve(config: &Config, strict: bool, log: &Log) -> Result<(), String> {
+async fn serve(config: &Config, strict: bool, log: &Log, access: Option<&AccessLog>) -> Result<(), String> {
     // Handlers first: a signal that comes while starting must not end the process half-way.
     let mut signals = Signals::listen().map_err(|error| format!("signals cannot be handled: {error}"))?;
     let sites = Sites::open(config, strict, log)?;
@@ -53,6 +61,7 @@ async fn serve(config: &Config, strict: bool, log: &Log) -> Result<(), String> {
         listeners.push(listener);
     }
     let front = Front::new(&sites);
+    let on_visit = access.map(AccessLog::observer);
     let (stop, stopped) = watch::channel(false);
     let mut serving = JoinSet::new();
     for listener in listeners {
@@ -61,8 +70,8 @@ async fn serve(config: &Config, strict: bool, log: &Log) -> Result<(), String> {
             // The sender outlives the listeners; if it were gone, stopping would be right too.
             let _ = stopped.wait_for(|stop| *stop).await;
         };
-        let on_error = report::trouble(log.clone());
-        serving.spawn(edge::serve(listener, front.clone(), config.edge.clone(), on_error, shutdown));
+        let on_error = report::trouble(log.clone(), config.log.privacy);
+        serving.spawn(edge::serve(listener, front.clone(), config.edge.clone(), on_error, on_visit.clone(), shutdown));
     }
     loop {
         tokio::select! {
@@ -70,6 +79,9 @@ async fn serve(config: &Config, strict: bool, log: &Log) -> Result<(), String> {
                 signals::Signal::Reload => {
                     log.say("reload", "asked for by a signal");
                     sites.reload();
+                    if let Some(access) = access {
+                        access.reopen();
+                    }
                 }
                 signals::Signal::Stop if *stopped.borrow() => {
                     log.say("stopped", "a second signal: requests under way are cut off");

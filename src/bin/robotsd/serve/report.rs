@@ -1,27 +1,30 @@
 //! What the log is told.
 
 use tower_robots::check::Severity;
-use tower_robots::layer::Event;
+use tower_robots::layer::{Event, Record};
 use tower_robots::policy::{Action, Reason};
 use tower_robots::source::{Outcome, Reload, Snapshot};
 
 use super::SiteName;
-use crate::edge::{Peer, RequestId, Trouble};
-use crate::log::{Entry, Log};
+use crate::edge::{Notes, Peer, RequestId, Trouble};
+use crate::log::{Entry, Log, Privacy};
 
 /// One line for every request that robots.txt disallows.
-pub(super) fn event(site: SiteName, log: Log) -> impl Fn(&Event<'_>) + Send + Sync + 'static {
+pub(super) fn event(site: SiteName, log: Log, privacy: Privacy) -> impl Fn(&Event<'_>) + Send + Sync + 'static {
     move |event| {
         let record = event.record();
-        let target = event.target();
         let hash = record.hash().short();
+        let done = match (record.action(), record.reason()) {
+            (Action::Refuse, _) => "refused",
+            (Action::Tag, _) => "tagged",
+            (Action::Pass, Reason::Observed) => "observed",
+            _ => "passed",
+        };
+        if let Some(notes) = event.extensions().get::<Notes>() {
+            note(notes, done, record);
+        }
         log.write(&Entry {
-            event: match (record.action(), record.reason()) {
-                (Action::Refuse, _) => "refused",
-                (Action::Tag, _) => "tagged",
-                (Action::Pass, Reason::Observed) => "observed",
-                _ => "passed",
-            },
+            event: done,
             suspect_human: Some(record.signs().names().collect::<Vec<_>>().join(", "))
                 .filter(|signs| !signs.is_empty()),
             request_id: event.extensions().get::<RequestId>().map(RequestId::as_str),
@@ -37,11 +40,27 @@ pub(super) fn event(site: SiteName, log: Log) -> impl Fn(&Event<'_>) + Send + Sy
             line: Some(record.line()),
             robots_hash: Some(hash),
             method: Some(event.method().as_str()),
-            path: Some(log.target(target.path(), target.query())),
-            address: event.extensions().get::<Peer>().and_then(|peer| log.address(peer.0.ip())),
+            path: Some(privacy.target(&event.target().to_string())),
+            address: event.extensions().get::<Peer>().and_then(|peer| privacy.address(peer.0.ip())),
             ..Entry::now()
         });
     }
+}
+
+/// What the log of requests says of a request that robots.txt disallows.
+fn note(notes: &Notes, done: &'static str, record: &Record) {
+    notes.add("agent", record.agent());
+    if let Some(category) = record.category() {
+        notes.add("category", category.as_str());
+    }
+    notes.add("identity", "claimed");
+    notes.add("decision", record.access().as_str());
+    notes.add("action", done);
+    notes.add("reason", record.reason().as_str());
+    notes.add("group", record.group());
+    notes.add("rule", record.rule());
+    notes.add("line", record.line());
+    notes.add("robots_hash", record.hash().short());
 }
 
 /// One line for every reload, and the errors and warnings that the check found in what went live.
@@ -76,14 +95,14 @@ pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + 
 }
 
 /// One line for trouble with connections, which the edge tells of at most once a second and kind.
-pub(super) fn trouble(log: Log) -> impl Fn(&Trouble) + Send + Sync + 'static {
+pub(super) fn trouble(log: Log, privacy: Privacy) -> impl Fn(&Trouble) + Send + Sync + 'static {
     move |trouble| {
         // Errors may quote what a client sent; the log escapes it.
         let detail = &trouble.detail;
         log.write(&Entry {
             event: "trouble",
             reason: Some(trouble.kind.as_str()),
-            address: trouble.peer.and_then(|peer| log.address(peer.ip())),
+            address: trouble.peer.and_then(|peer| privacy.address(peer.ip())),
             message: Some(match trouble.count {
                 1 => detail.clone(),
                 count => format!("{detail} ({count} times)"),

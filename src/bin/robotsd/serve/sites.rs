@@ -13,7 +13,7 @@ use super::backend::Backend;
 use super::{SiteName, report};
 use crate::config::{self, Config, Source};
 use crate::edge::Peer;
-use crate::log::Log;
+use crate::log::{Log, Privacy};
 use crate::upstream::{Upstream, UpstreamLimits};
 
 /// Every site of the config.
@@ -27,6 +27,7 @@ pub(super) struct Sites {
 /// One site: its robots.txt, live, and what stands behind it.
 #[derive(Debug)]
 pub(super) struct Site {
+    pub(super) name: SiteName,
     pub(super) hosts: Vec<String>,
     pub(super) layer: RobotsLayer,
     pub(super) backend: Backend,
@@ -40,7 +41,7 @@ impl Sites {
             Some(path) => extended(path)?,
             None => Registry::builtin().clone(),
         };
-        let open = |site| Site::open(site, &config.upstream, &registry, strict, log);
+        let open = |site| Site::open(site, &config.upstream, &registry, strict, log, config.log.privacy);
         let sites = config.sites.iter().map(open).collect::<Result<_, _>>()?;
         Ok(Self { sites, registry_extra: config.registry_extra.clone(), log: log.clone() })
     }
@@ -81,6 +82,7 @@ impl Site {
         registry: &Arc<Registry>,
         strict: bool,
         log: &Log,
+        privacy: Privacy,
     ) -> Result<Self, String> {
         let name: SiteName = Arc::from(&*site.name);
         let builder = match &site.robots {
@@ -111,8 +113,8 @@ impl Site {
         };
         let layer = RobotsLayer::new(live.clone())
             .address_from(|extensions| extensions.get::<Peer>().map(|peer| peer.0.ip()))
-            .observe(report::event(name, log.clone()));
-        Ok(Self { hosts: site.hosts.clone(), layer, backend, live })
+            .observe(report::event(name.clone(), log.clone(), privacy));
+        Ok(Self { name, hosts: site.hosts.clone(), layer, backend, live })
     }
 }
 

@@ -1,10 +1,15 @@
-//! The log: one line an event, written by a thread of its own.
+//! The log: one line an event, written by a thread of its own. [`access`] is the log of requests.
 //!
 //! Every field from a request is escaped, so that one event is one line whatever a client sends.
 
+mod access;
+mod privacy;
+
+pub(crate) use self::access::AccessLog;
+pub(crate) use self::privacy::Privacy;
+
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
@@ -12,7 +17,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
 
-use crate::config::{AddressLogging, LogFormat, LogSettings, QueryLogging};
+use crate::config::LogFormat;
 
 /// Lines that wait to be written; when it is full a line is dropped and counted, so that a slow disk slows no request.
 const QUEUE: usize = 4096;
@@ -20,7 +25,7 @@ const QUEUE: usize = 4096;
 /// Writes events. Cheap to clone; the thread ends with the last clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
-    settings: LogSettings,
+    format: LogFormat,
     lines: SyncSender<Message>,
     dropped: Arc<AtomicU64>,
 }
@@ -72,7 +77,7 @@ pub(crate) struct Entry<'a> {
 }
 
 impl Log {
-    pub(crate) fn start(settings: LogSettings) -> Self {
+    pub(crate) fn start(format: LogFormat) -> Self {
         let (lines, queue) = sync_channel(QUEUE);
         let dropped = Arc::new(AtomicU64::new(0));
         let lost = dropped.clone();
@@ -94,15 +99,15 @@ impl Log {
                         message: Some(format!("{lost} lines were not written: the log is slower than the events")),
                         ..Entry::now()
                     };
-                    let _ = out.write_all(entry.line(settings.format).as_bytes());
+                    let _ = out.write_all(entry.line(format).as_bytes());
                 }
             }
         });
-        Self { settings, lines, dropped }
+        Self { format, lines, dropped }
     }
 
     pub(crate) fn write(&self, entry: &Entry<'_>) {
-        let line = entry.line(self.settings.format);
+        let line = entry.line(self.format);
         if let Err(TrySendError::Full(_)) = self.lines.try_send(Message::Line(line)) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -125,40 +130,6 @@ impl Log {
             message = back;
         }
         let _ = wait.recv_timeout(deadline.saturating_duration_since(Instant::now()));
-    }
-
-    /// A request's target as the settings let it be logged.
-    pub(crate) fn target(&self, path: &str, query: Option<&str>) -> String {
-        match (query, self.settings.query) {
-            (None, _) | (_, QueryLogging::Drop) => path.to_owned(),
-            (Some(query), QueryLogging::Keep) => format!("{path}?{query}"),
-            (Some(query), QueryLogging::Redact) => {
-                let redacted = query.split('&').map(|pair| match pair.split_once('=') {
-                    Some((name, value)) if !value.is_empty() => format!("{name}=…"),
-                    // A word without a value is one: `?dG9rZW4=`.
-                    _ => "…".to_owned(),
-                });
-                format!("{path}?{}", redacted.collect::<Vec<_>>().join("&"))
-            }
-        }
-    }
-
-    /// A client's address as the settings let it be logged.
-    pub(crate) fn address(&self, address: IpAddr) -> Option<String> {
-        match self.settings.address {
-            AddressLogging::Keep => Some(address.to_string()),
-            AddressLogging::Drop => None,
-            AddressLogging::Truncate => Some(match address.to_canonical() {
-                IpAddr::V4(address) => {
-                    let [a, b, c, _] = address.octets();
-                    format!("{a}.{b}.{c}.0/24")
-                }
-                IpAddr::V6(address) => {
-                    let [a, b, c, ..] = address.segments();
-                    format!("{}/48", std::net::Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0))
-                }
-            }),
-        }
     }
 }
 
@@ -239,37 +210,6 @@ fn quoted(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn log(query: QueryLogging, address: AddressLogging) -> Log {
-        let (lines, _) = sync_channel(1);
-        let settings = LogSettings { query, address, ..LogSettings::default() };
-        Log { settings, lines, dropped: Arc::default() }
-    }
-
-    #[test]
-    fn queries_are_redacted_unless_asked_for() {
-        for (query, want) in [
-            (QueryLogging::Keep, "/x?q=secret&word&b="),
-            (QueryLogging::Redact, "/x?q=…&…&…"),
-            (QueryLogging::Drop, "/x"),
-        ] {
-            assert_eq!(log(query, AddressLogging::Keep).target("/x", Some("q=secret&word&b=")), want);
-        }
-        assert_eq!(log(QueryLogging::Redact, AddressLogging::Keep).target("/x", None), "/x");
-    }
-
-    #[test]
-    fn addresses_are_truncated_unless_asked_for() {
-        for (address, want) in [
-            ("192.0.2.77", "192.0.2.0/24"),
-            ("2001:db8:1:2::9", "2001:db8:1::/48"),
-            ("::ffff:192.0.2.77", "192.0.2.0/24"),
-        ] {
-            let address: IpAddr = address.parse().expect("an address");
-            assert_eq!(log(QueryLogging::Keep, AddressLogging::Truncate).address(address).as_deref(), Some(want));
-            assert_eq!(log(QueryLogging::Keep, AddressLogging::Drop).address(address), None);
-        }
-    }
 
     #[test]
     fn one_event_is_one_line_whatever_a_client_sends() {

@@ -1,0 +1,157 @@
+//! The account of one request, for whoever keeps one.
+//!
+//! It begins when the head of the request has come and is told when its answer has ended, however that was; both cost
+//! nothing where nobody listens. What passes through several hands on the way may be noted down by each of them.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use http::header::{REFERER, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
+
+use super::forwarded::Peer;
+use super::request_id::RequestId;
+
+/// A request and how it was answered.
+#[derive(Debug)]
+pub(crate) struct Visit {
+    /// When its head had come.
+    pub(crate) at: SystemTime,
+    pub(crate) peer: SocketAddr,
+    pub(crate) id: RequestId,
+    pub(crate) method: Method,
+    pub(crate) target: Uri,
+    pub(crate) version: Version,
+    pub(crate) host: Option<HeaderValue>,
+    pub(crate) referer: Option<HeaderValue>,
+    pub(crate) user_agent: Option<HeaderValue>,
+    /// None if the client left before there was an answer.
+    pub(crate) status: Option<StatusCode>,
+    /// Octets of the answer's content that were handed to the connection.
+    pub(crate) sent: u64,
+    /// Whether that was all of it.
+    pub(crate) is_whole: bool,
+    pub(crate) took: Duration,
+    pub(crate) notes: Vec<(&'static str, Note)>,
+}
+
+/// Is told of every request that has ended. Must not block.
+pub(crate) type OnVisit = Arc<dyn Fn(Box<Visit>) + Send + Sync>;
+
+/// What those behind the edge note down about a request; a request extension where anyone listens.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Notes(Arc<Mutex<Vec<(&'static str, Note)>>>);
+
+/// What a note says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Note {
+    Text(String),
+    Number(usize),
+}
+
+/// A visit that has not ended.
+pub(super) struct OpenVisit {
+    visit: Option<Box<Visit>>,
+    began: Instant,
+    notes: Notes,
+    told: OnVisit,
+}
+
+impl Notes {
+    /// Adds a note. Of several of one name, all are kept.
+    pub(crate) fn add(&self, name: &'static str, value: impl Into<Note>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((name, value.into()));
+    }
+
+    fn take(&self) -> Vec<(&'static str, Note)> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl From<&str> for Note {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Note {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<usize> for Note {
+    fn from(number: usize) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl OpenVisit {
+    /// Begins the account of a request, as the client sent it.
+    pub(super) fn new(
+        (method, target, version): (&Method, &Uri, Version),
+        headers: &HeaderMap,
+        id: RequestId,
+        peer: Peer,
+        told: OnVisit,
+    ) -> Self {
+        let visit = Visit {
+            at: SystemTime::now(),
+            peer: peer.0,
+            id,
+            method: method.clone(),
+            target: target.clone(),
+            version,
+            host: headers.get(http::header::HOST).cloned(),
+            referer: headers.get(REFERER).cloned(),
+            user_agent: headers.get(USER_AGENT).cloned(),
+            status: None,
+            sent: 0,
+            is_whole: false,
+            took: Duration::ZERO,
+            notes: Vec::new(),
+        };
+        Self { visit: Some(visit.into()), began: Instant::now(), notes: Notes::default(), told }
+    }
+
+    pub(super) fn notes(&self) -> Notes {
+        self.notes.clone()
+    }
+
+    pub(super) fn answered(&mut self, status: StatusCode) {
+        if let Some(visit) = &mut self.visit {
+            visit.status = Some(status);
+            visit.is_whole |= visit.method == Method::HEAD;
+        }
+    }
+
+    pub(super) fn sent(&mut self, octets: usize) {
+        if let Some(visit) = &mut self.visit {
+            visit.sent += octets as u64;
+        }
+    }
+
+    /// The answer has no further content.
+    pub(super) fn whole(&mut self) {
+        if let Some(visit) = &mut self.visit {
+            visit.is_whole = true;
+        }
+    }
+}
+
+impl Drop for OpenVisit {
+    fn drop(&mut self) {
+        if let Some(mut visit) = self.visit.take() {
+            visit.took = self.began.elapsed();
+            visit.notes = self.notes.take();
+            (self.told)(visit);
+        }
+    }
+}
+
+impl std::fmt::Debug for OpenVisit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenVisit").field("visit", &self.visit).finish_non_exhaustive()
+    }
+}

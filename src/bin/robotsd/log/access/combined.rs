@@ -1,0 +1,60 @@
+//! The combined log format, as log analysers read it.
+//!
+//! `address - - [time] "request" status octets "referer" "agent"`, and then in the same manner, in quotes and with `-`
+//! for what is not there: the site, what was done about what robots.txt disallows, and the request's id. Quotes, backslashes, controls and octets
+//! from 0x80 are written `\xHH`, as nginx does, so a line stays a line and a field a field.
+
+use std::io::Write as _;
+
+use super::{Privacy, Visit, status};
+use crate::edge::Note;
+
+pub(super) fn line(visit: &Visit, privacy: Privacy, out: &mut Vec<u8>) {
+    let address = privacy.network(visit.peer.ip()).map_or_else(|| "-".to_owned(), |address| address.to_string());
+    let target = privacy.target(&visit.target.to_string());
+    let _ = write!(out, "{address} - - [{}] \"{} ", time(visit), visit.method);
+    escape(target.as_bytes(), out);
+    let _ = write!(out, " {:?}\" {} {}", visit.version, status(visit), visit.sent);
+    let referer = visit.referer.as_ref().map(|value| privacy.target(&String::from_utf8_lossy(value.as_bytes())));
+    quote(referer.as_ref().map(String::as_bytes), out);
+    quote(visit.user_agent.as_ref().map(|value| value.as_bytes()), out);
+    let note = |wanted: &str| {
+        visit.notes.iter().find_map(|(name, value)| match value {
+            Note::Text(text) if *name == wanted => Some(text.as_bytes()),
+            _ => None,
+        })
+    };
+    quote(note("site"), out);
+    quote(note("action"), out);
+    quote(Some(visit.id.as_str().as_bytes()), out);
+    out.push(b'\n');
+}
+
+/// `21/Nov/2026:06:25:38 +0000`
+fn time(visit: &Visit) -> String {
+    // `Sat, 21 Nov 2026 06:25:38 GMT`
+    let date = httpdate::fmt_http_date(visit.at);
+    let mut words = date.split(' ').skip(1);
+    let mut word = || words.next().unwrap_or_default();
+    format!("{}/{}/{}:{} +0000", word(), word(), word(), word())
+}
+
+fn quote(value: Option<&[u8]>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b" \"");
+    match value {
+        Some(value) if !value.is_empty() => escape(value, out),
+        _ => out.push(b'-'),
+    }
+    out.push(b'"');
+}
+
+fn escape(value: &[u8], out: &mut Vec<u8>) {
+    for octet in value {
+        match octet {
+            b'"' | b'\\' | ..=0x1f | 0x7f.. => {
+                let _ = write!(out, "\\x{octet:02X}");
+            }
+            _ => out.push(*octet),
+        }
+    }
+}

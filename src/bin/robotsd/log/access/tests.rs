@@ -1,0 +1,105 @@
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderValue, Method, StatusCode, Version};
+
+use super::*;
+use crate::config::{AddressLogging, QueryLogging};
+use crate::edge::{Note, RequestId};
+
+fn visit() -> Visit {
+    Visit {
+        at: SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000),
+        peer: ([192, 0, 2, 77], 4711).into(),
+        id: RequestId::new(1, 2),
+        method: Method::GET,
+        target: "/find?q=secret".parse().expect("a target"),
+        version: Version::HTTP_11,
+        host: Some(HeaderValue::from_static("shop.test")),
+        referer: Some(HeaderValue::from_static("https://a.test/?token=1")),
+        user_agent: Some(HeaderValue::from_bytes(b"Evil \" \\ bot \xff").expect("a value")),
+        status: Some(StatusCode::FORBIDDEN),
+        sent: 42,
+        is_whole: true,
+        took: Duration::from_micros(1500),
+        notes: vec![("site", "shop".into()), ("action", "refused".into()), ("line", Note::Number(7))],
+    }
+}
+
+fn combined(visit: &Visit, privacy: Privacy) -> String {
+    let mut out = Vec::new();
+    combined::line(visit, privacy, &mut out);
+    String::from_utf8(out).expect("ASCII")
+}
+
+#[test]
+fn the_combined_format_is_what_analysers_read_and_keeps_no_secret() {
+    let id = RequestId::new(1, 2);
+    assert_eq!(
+        combined(&visit(), Privacy::default()),
+        format!(
+            "192.0.2.0 - - [09/Sep/2001:01:46:40 +0000] \"GET /find?q=\\xE2\\x80\\xA6 HTTP/1.1\" 403 42 \
+             \"https://a.test/?token=\\xE2\\x80\\xA6\" \"Evil \\x22 \\x5C bot \\xFF\" \"shop\" \"refused\" \"{id}\"\n"
+        )
+    );
+    let open = Privacy { query: QueryLogging::Keep, address: AddressLogging::Keep };
+    assert!(combined(&visit(), open).starts_with("192.0.2.77 - - [09/Sep/2001:01:46:40 +0000] \"GET /find?q=secret "));
+}
+
+#[test]
+fn what_is_not_there_is_a_dash_and_a_client_that_left_a_499() {
+    let nothing = Visit { referer: None, user_agent: None, notes: Vec::new(), status: None, sent: 0, ..visit() };
+    let line = combined(&nothing, Privacy { address: AddressLogging::Drop, ..Privacy::default() });
+    assert!(line.starts_with("- - - ["), "{line}");
+    assert!(line.contains("\" 499 0 \"-\" \"-\" \"-\" \"-\" \""), "{line}");
+}
+
+#[test]
+fn json_is_one_object_a_line() {
+    let mut out = Vec::new();
+    json::line(&visit(), Privacy::default(), &mut out);
+    let line = String::from_utf8(out).expect("UTF-8");
+    assert_eq!(line.matches('\n').count(), 1);
+    let object: serde_json::Value = serde_json::from_str(&line).expect("an object");
+    let wanted: [(&str, serde_json::Value); 11] = [
+        ("event", "request".into()),
+        ("site", "shop".into()),
+        ("action", "refused".into()),
+        ("line", 7.into()),
+        ("path", "/find?q=…".into()),
+        ("protocol", "HTTP/1.1".into()),
+        ("status", 403.into()),
+        ("octets", 42.into()),
+        ("seconds", 0.0015.into()),
+        ("address", "192.0.2.0/24".into()),
+        ("user_agent", "Evil \" \\ bot \u{fffd}".into()),
+    ];
+    for (name, value) in wanted {
+        assert_eq!(object[name], value, "{name}");
+    }
+}
+
+#[test]
+fn a_log_that_was_moved_away_is_opened_anew() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("access.log");
+    let settings = AccessSettings { format: AccessFormat::Combined, path: Some(path.clone()) };
+    let log =
+        AccessLog::start(&settings, Privacy::default(), Log::start(crate::config::LogFormat::Json)).expect("a log");
+    let tell = log.observer();
+    tell(visit().into());
+    log.flush();
+    std::fs::rename(&path, folder.path().join("access.log.1")).expect("renamed");
+    log.reopen();
+    tell(visit().into());
+    tell(visit().into());
+    log.flush();
+    let lines = |path: &Path| std::fs::read_to_string(path).expect("a log").lines().count();
+    assert_eq!((lines(&folder.path().join("access.log.1")), lines(&path)), (1, 2));
+}
+
+#[test]
+fn a_log_that_cannot_be_opened_says_so() {
+    let settings = AccessSettings { format: AccessFormat::Json, path: Some("/no/such/folder/log".into()) };
+    let error = AccessLog::start(&settings, Privacy::default(), Log::start(crate::config::LogFormat::Json));
+    assert!(error.is_err_and(|error| error.starts_with("/no/such/folder/log: the access log cannot be opened: ")));
+}
