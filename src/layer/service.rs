@@ -47,11 +47,9 @@ where
         match self.settings.answer(request.method(), request.uri(), request.headers(), request.extensions()) {
             Answer::Pass => {
                 // A record says that a layer outside this one has tagged the request, so the field is no client's.
-                if request.headers().contains_key(tag::ROBOTS_VERDICT) && request.extensions().get::<Record>().is_some()
-                {
-                    return ResponseFuture::pass(self.inner.call(request));
+                if tag::is_present(request.headers()) && request.extensions().get::<Record>().is_none() {
+                    tag::strip(request.headers_mut());
                 }
-                tag::strip(request.headers_mut());
                 ResponseFuture::pass(self.inner.call(request))
             }
             Answer::Tag(record) => {
