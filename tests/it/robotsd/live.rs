@@ -115,3 +115,27 @@ fn a_termination_finishes_what_is_under_way_and_ends() {
     let status = running.wait_for_end();
     assert!(status.success(), "{status}");
 }
+
+#[cfg(unix)]
+#[test]
+fn a_second_termination_waits_for_nobody() {
+    use std::io::Write;
+    // An upstream that takes requests and answers none.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let config = format!(
+        "workers = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nupstreams = [\"http://{}\"]\n\
+         robots.text = \"# open\"\n[limits]\nresponse = \"1h\"\ndrain = \"1h\"\n",
+        silent.local_addr().unwrap()
+    );
+    let folder = folder(&[("robotsd.toml", &config)]);
+    let mut running = Running::start(folder.path());
+    let mut stream = std::net::TcpStream::connect(running.address).unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    let _taken = silent.accept().unwrap();
+    running.signal("TERM");
+    running.wait_for_event("stopping", |_| true);
+    running.signal("TERM");
+    let status = running.wait_for_end();
+    assert!(status.success(), "{status}");
+    assert!(running.has_event("stopped", |line| line["message"].as_str().unwrap().starts_with("a second signal")));
+}

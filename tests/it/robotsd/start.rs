@@ -29,7 +29,9 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
             "1:8: unknown variant `strict`, expected one of `off`, `observe`, `tag`, `refuse`",
         ),
         ("mode = \n".to_owned(), "1:"),
-        ("modus = \"off\"\n".to_owned(), "1:1: unknown field `modus`, expected one of `mode`, `listener`"),
+        ("modus = \"off\"\n".to_owned(), "1:1: unknown field `modus`, expected one of `mode`, `workers`"),
+        (format!("workers = 0\n{GOOD}"), "1:11: "),
+        (format!("workers = 5000\n{GOOD}"), "1:11: 5000 workers are more than 1024: one a core is right"),
         (
             "[[listener]]\naddress = \"nowhere\"\n".to_owned(),
             "2:11: \"nowhere\" is not an address to listen on: write one such as \"127.0.0.1:8080\"",

@@ -16,6 +16,7 @@ use crate::{edge, upstream};
 pub(super) struct ConfigFile {
     #[serde(default)]
     pub(super) mode: Mode,
+    pub(super) workers: Option<Spanned<NonZeroUsize>>,
     #[serde(default)]
     pub(super) listener: Vec<Listener>,
     #[serde(default)]

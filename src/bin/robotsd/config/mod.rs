@@ -12,6 +12,7 @@ pub(crate) use self::error::ConfigError;
 pub(crate) use self::file::{AddressLogging, ListenerKind, LogFormat, QueryLogging};
 
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ use crate::{edge, upstream};
 /// A config that makes sense.
 #[derive(Debug)]
 pub(crate) struct Config {
+    /// Threads that serve.
+    pub(crate) workers: NonZeroUsize,
     pub(crate) listeners: Vec<Listener>,
     pub(crate) sites: Vec<Site>,
     /// Crawlers to add to, change in or remove from the built-in registry.

@@ -1,6 +1,7 @@
 //! From what was written to what the program runs on.
 
 use std::collections::HashSet;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
 
@@ -19,6 +20,9 @@ use crate::{edge, upstream};
 
 /// RFC 9309, section 2.4.
 const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
+
+/// More threads than any machine has cores to run them on.
+const MOST_WORKERS: usize = 1024;
 
 pub(super) fn resolve(file: ConfigFile, folder: &Path) -> Result<Config, Fault> {
     if file.listener.is_empty() {
@@ -66,6 +70,7 @@ pub(super) fn resolve(file: ConfigFile, folder: &Path) -> Result<Config, Fault> 
         ..upstream::UpstreamLimits::default()
     };
     Ok(Config {
+        workers: resolve_workers(&file)?,
         listeners: file.listener.iter().map(resolve_listener).collect(),
         sites,
         registry_extra: file.agents.registry_extra.as_ref().map(|path| folder.join(path.get_ref())),
@@ -91,6 +96,18 @@ fn resolve_log(log: &file::LogSettings, folder: &Path) -> Result<LogSettings, Fa
         privacy: Privacy { query: log.query, address: log.address },
         access: format.map(|format| AccessSettings { format, path }),
     })
+}
+
+fn resolve_workers(file: &ConfigFile) -> Result<NonZeroUsize, Fault> {
+    match &file.workers {
+        Some(workers) if workers.get_ref().get() > MOST_WORKERS => {
+            let message = format!("{} workers are more than {MOST_WORKERS}: one a core is right", workers.get_ref());
+            Err(Fault::new(workers.span(), message))
+        }
+        Some(workers) => Ok(*workers.get_ref()),
+        // A system that does not say how many cores there are gets one worker.
+        None => Ok(std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)),
+    }
 }
 
 fn resolve_listener(listener: &file::Listener) -> Listener {

@@ -37,10 +37,13 @@ mod tests;
 
 use std::convert::Infallible;
 use std::error::Error;
+use std::fmt;
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -49,7 +52,7 @@ use http_body::Body;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until, timeout};
 use tower::Service;
 
 pub(crate) use self::body::{RequestBody, RequestBodyError};
@@ -61,112 +64,151 @@ pub(crate) use self::trouble::{Trouble, TroubleKind};
 pub(crate) use self::tunnel::{Tunnel, WebSocket};
 pub(crate) use self::visit::{Note, Notes, OnVisit, Visit};
 
+use self::connection::Terms;
 use self::trouble::Reporter;
 
-/// Serves a listener until `shutdown` completes and its connections have drained.
+/// What the listeners of a process have in common: limits, places for connections, and who hears of trouble.
 ///
-/// At shutdown the listener closes after taking what waits in its backlog, idle connections close at once, and requests
-/// in progress have [`Limits::drain`] to finish. Dropping the future ends everything at once.
-///
-/// `on_error` is told what goes wrong, each kind at most once a second; `on_visit` of every request. They must not block.
-pub(crate) async fn serve<S, B, E>(
-    listener: TcpListener,
-    service: S,
-    limits: Limits,
-    on_error: E,
-    on_visit: Option<OnVisit>,
-    shutdown: impl Future<Output = ()>,
-) where
-    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send + 'static,
-    B: Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-    E: Fn(&Trouble) + Send + Sync + 'static,
-{
-    let drain = limits.drain;
-    let reporter = Arc::new(Reporter::new(on_error));
-    let places = Arc::new(Semaphore::new(limits.connections));
-    let terms = Arc::new(connection::Terms::new(limits, on_visit));
-    let (stop, stopped) = watch::channel(false);
-    let mut connections = JoinSet::new();
-    let mut number = 0;
-    let mut shutdown = pin!(shutdown);
+/// Cheap to clone. It is written once a connection, never for a request.
+#[derive(Clone)]
+pub(crate) struct Edge(Arc<Shared>);
 
-    let mut open = {
-        let reporter = Arc::clone(&reporter);
-        move |socket: TcpStream, peer, place: OwnedSemaphorePermit, connections: &mut JoinSet<()>| {
+struct Shared {
+    terms: Arc<Terms>,
+    /// Of the whole process: divided among listeners and threads, one could be full while others have room.
+    places: Arc<Semaphore>,
+    /// Connections so far; a connection's number is part of its requests' ids.
+    opened: AtomicU64,
+    reporter: Reporter<Tell>,
+}
+
+type Tell = Box<dyn Fn(&Trouble) + Send + Sync>;
+
+impl Edge {
+    /// `on_error` is told what goes wrong, each kind at most once a second; `on_visit` of every request. They must not
+    /// block.
+    pub(crate) fn new(
+        limits: Limits,
+        on_error: impl Fn(&Trouble) + Send + Sync + 'static,
+        on_visit: Option<OnVisit>,
+    ) -> Self {
+        Self(Arc::new(Shared {
+            places: Arc::new(Semaphore::new(limits.connections)),
+            opened: AtomicU64::new(0),
+            reporter: Reporter::new(Box::new(on_error)),
+            terms: Arc::new(Terms::new(limits, on_visit)),
+        }))
+    }
+
+    /// Serves a listener until `shutdown` completes and its connections have drained.
+    ///
+    /// At shutdown the listener closes after taking what waits in its backlog, idle connections close at once, and
+    /// requests in progress have [`Limits::drain`] to finish. Dropping the future ends everything at once.
+    pub(crate) async fn serve<S, B>(&self, listener: TcpListener, service: S, shutdown: impl Future<Output = ()>)
+    where
+        S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+        S::Future: Send + 'static,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let Shared { terms, places, reporter, .. } = &*self.0;
+        let (stop, stopped) = watch::channel(false);
+        let mut connections = JoinSet::new();
+        let mut shutdown = pin!(shutdown);
+
+        let shared = Arc::clone(&self.0);
+        let open = move |(socket, peer): (TcpStream, SocketAddr), place: OwnedSemaphorePermit| {
             // Without it, small responses may wait for an acknowledgement; one that refuses it is broken already.
             let _ = socket.set_nodelay(true);
-            number += 1;
-            let reporter = Arc::clone(&reporter);
-            let serving =
-                connection::serve(socket, Peer(peer), number, service.clone(), Arc::clone(&terms), stopped.clone());
-            connections.spawn(async move {
+            let number = shared.opened.fetch_add(1, Ordering::Relaxed);
+            let serving = connection::serve(
+                socket,
+                Peer(peer),
+                number,
+                service.clone(),
+                Arc::clone(&shared.terms),
+                stopped.clone(),
+            );
+            let shared = Arc::clone(&shared);
+            async move {
                 if let Err((kind, error)) = serving.await {
-                    reporter.report(kind, Some(peer), &error);
+                    shared.reporter.report(kind, Some(peer), &error);
                 }
                 drop(place);
-            });
-        }
-    };
-
-    let mut pause = Duration::ZERO;
-    let mut resume = Instant::now();
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            () = &mut shutdown => break,
-            // Before accepting, or a flood of short connections would leave their remains here.
-            Some(_) = connections.join_next() => continue,
-            accepted = accept(&listener, &places, &reporter, resume) => accepted,
+            }
         };
-        match accepted {
-            Ok((socket, peer, place)) => {
-                pause = Duration::ZERO;
-                open(socket, peer, place, &mut connections);
-            }
-            Err(error) if is_of_one_connection(&error) => {}
-            // Most often the process is out of descriptors. Accepting again at once would only spin; connections that
-            // end meanwhile give some back.
-            Err(error) => {
-                reporter.report(TroubleKind::Accept, None, &error);
-                pause = (pause * 2).clamp(Duration::from_millis(10), Duration::from_secs(1));
-                resume = Instant::now() + pause;
+
+        // Accepted, but there is no place for it yet. Taking the place first would not do: listeners that wait for
+        // connections would hold places that others need.
+        let mut waiting = None;
+        let mut pause = Duration::ZERO;
+        let mut resume = Instant::now();
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = &mut shutdown => break,
+                // Before accepting, or a flood of short connections would leave their remains here.
+                Some(_) = connections.join_next() => continue,
+                Ok(place) = Arc::clone(places).acquire_owned(), if waiting.is_some() => {
+                    connections.extend(waiting.take().map(|accepted| open(accepted, place)));
+                    continue;
+                }
+                accepted = accept(&listener, resume), if waiting.is_none() => accepted,
+            };
+            match accepted {
+                Ok(accepted) => {
+                    pause = Duration::ZERO;
+                    match Arc::clone(places).try_acquire_owned() {
+                        Ok(place) => drop(connections.spawn(open(accepted, place))),
+                        Err(_) => {
+                            reporter.report(TroubleKind::Full, None, &"no place for another connection");
+                            waiting = Some(accepted);
+                        }
+                    }
+                }
+                Err(error) if is_of_one_connection(&error) => {}
+                // Most often the process is out of descriptors. Accepting again at once would only spin; connections
+                // that end meanwhile give some back.
+                Err(error) => {
+                    reporter.report(TroubleKind::Accept, None, &error);
+                    pause = (pause * 2).clamp(Duration::from_millis(10), Duration::from_secs(1));
+                    resume = Instant::now() + pause;
+                }
             }
         }
-    }
 
-    // Whoever has been let in by the kernel gets an answer; who comes later is refused.
-    while let Ok(place) = Arc::clone(&places).try_acquire_owned() {
-        let Some(Ok((socket, peer))) = now(listener.accept()).await else { break };
-        open(socket, peer, place, &mut connections);
-    }
-    drop(listener);
-    let _ = stop.send(true);
-    let drained = tokio::time::timeout(drain, async { while connections.join_next().await.is_some() {} });
-    if drained.await.is_err() {
-        let left = connections.len();
-        reporter.report(TroubleKind::Aborted, None, &format_args!("{left} connections cut off"));
-        connections.shutdown().await;
+        // Whoever has been let in by the kernel gets an answer; who comes later is refused.
+        while let Ok(place) = Arc::clone(places).try_acquire_owned() {
+            let accepted = match waiting.take() {
+                None => now(listener.accept()).await.and_then(Result::ok),
+                waiting => waiting,
+            };
+            let Some(accepted) = accepted else { break };
+            connections.spawn(open(accepted, place));
+        }
+        drop(listener);
+        let _ = stop.send(true);
+        let drained = timeout(terms.limits.drain, async { while connections.join_next().await.is_some() {} });
+        if drained.await.is_err() {
+            let left = connections.len();
+            reporter.report(TroubleKind::Aborted, None, &format_args!("{left} connections cut off"));
+            connections.shutdown().await;
+        }
     }
 }
 
-/// Waits for a place, then for a connection to take it.
-async fn accept<E: Fn(&Trouble)>(
-    listener: &TcpListener,
-    places: &Arc<Semaphore>,
-    reporter: &Reporter<E>,
-    resume: Instant,
-) -> io::Result<(TcpStream, std::net::SocketAddr, OwnedSemaphorePermit)> {
+impl fmt::Debug for Edge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Edge").field("limits", &self.0.terms.limits).finish_non_exhaustive()
+    }
+}
+
+/// Waits for a connection, not before `resume`.
+async fn accept(listener: &TcpListener, resume: Instant) -> io::Result<(TcpStream, SocketAddr)> {
     if Instant::now() < resume {
-        tokio::time::sleep_until(resume).await;
+        sleep_until(resume).await;
     }
-    if places.available_permits() == 0 {
-        reporter.report(TroubleKind::Full, None, &"no place for another connection");
-    }
-    let place = Arc::clone(places).acquire_owned().await.map_err(io::Error::other)?;
-    let (socket, peer) = listener.accept().await?;
-    Ok((socket, peer, place))
+    listener.accept().await
 }
 
 /// Whether only the connection that was about to be accepted is affected.

@@ -42,9 +42,12 @@ impl Edge {
         let troubles = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::clone(&troubles);
         let on_error = move |trouble: &Trouble| told.lock().unwrap().push(trouble.kind);
-        let serving = serve(listener, service, limits, on_error, None, async {
-            let _ = stopped.await;
-        });
+        let serving = async move {
+            let stopped = async {
+                let _ = stopped.await;
+            };
+            super::Edge::new(limits, on_error, None).serve(listener, service, stopped).await;
+        };
         Self { address, stop: Some(stop), served: tokio::spawn(serving), troubles }
     }
 
@@ -364,7 +367,7 @@ async fn an_idle_http_2_connection_may_ping() {
     let mut connected = tokio::spawn(connection);
     let request = || get("http://h.test/").body(Empty::new()).unwrap();
     soon(soon(client.send_request(request())).await.unwrap().into_body().collect()).await.unwrap();
-    assert!(tokio::time::timeout(MOMENT * 3, &mut connected).await.is_err(), "a ping is not the start of a head");
+    assert!(timeout(MOMENT * 3, &mut connected).await.is_err(), "a ping is not the start of a head");
     assert_eq!(soon(client.send_request(request())).await.unwrap().status(), 200);
 }
 
@@ -421,7 +424,7 @@ async fn connections_beyond_the_limit_wait_for_a_place() {
     let mut second = edge.client().await;
     second.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
     edge.tells(TroubleKind::Full).await;
-    assert!(tokio::time::timeout(MOMENT, second.until(b"\n")).await.is_err(), "served without a place");
+    assert!(timeout(MOMENT, second.until(b"\n")).await.is_err(), "served without a place");
     drop(first);
     assert_eq!(second.message().await.status(), 200);
 }
@@ -491,8 +494,9 @@ async fn shutdown_serves_who_was_let_in_already() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut waiting = Raw::connect(listener.local_addr().unwrap()).await;
     waiting.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
-    let serving: Pin<Box<dyn Future<Output = ()> + Send>> =
-        Box::pin(serve(listener, service_fn(mirror), Limits::default(), |_| {}, None, async {}));
+    let edge = super::Edge::new(Limits::default(), |_| {}, None);
+    let serving: Pin<Box<dyn Future<Output = ()> + Send + '_>> =
+        Box::pin(edge.serve(listener, service_fn(mirror), async {}));
     let (answer, ()) = tokio::join!(waiting.message(), soon(serving));
     assert_eq!(answer.status(), 200);
 }

@@ -2,10 +2,12 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue};
 use http::{Request, Response, StatusCode};
@@ -20,11 +22,14 @@ use super::backend::{Backend, Body};
 use super::sites::Sites;
 use crate::edge::{Notes, RequestBody};
 
-/// Hands each request to the site of its host. Cheap to clone.
+/// Hands each request to the site of its host. Cheap to clone; all clones serve the same sites, also once they are
+/// replaced.
 #[derive(Clone, Debug)]
 pub(super) struct Front {
-    sites: Arc<HostMap<(SiteName, Robots<Backend>)>>,
+    sites: Arc<ArcSwap<Map>>,
 }
+
+type Map = HostMap<(SiteName, Robots<Backend>)>;
 
 pin_project! {
     #[project = FrontFutureProjection]
@@ -35,19 +40,29 @@ pin_project! {
 }
 
 impl Front {
-    pub(super) fn new(sites: &Sites) -> Self {
-        let mut map = HostMap::new();
-        for site in sites.iter() {
-            let service = site.layer.layer(site.backend.clone());
-            let every = [String::from("*")];
-            let hosts = if site.hosts.is_empty() { &every[..] } else { &site.hosts };
-            for host in hosts {
-                // The config was refused if a host was malformed or belonged to two sites.
-                let _ = map.insert(host, (site.name.clone(), service.clone()));
-            }
-        }
-        Self { sites: Arc::new(map) }
+    /// The front of one of several workers: it shares with the others only what is never written.
+    pub(super) fn new(sites: &Sites, workers: NonZeroUsize) -> Self {
+        Self { sites: Arc::new(ArcSwap::from_pointee(map(sites, workers))) }
     }
+
+    /// Serves other sites from the next request on; requests in progress finish with those they began with.
+    pub(super) fn replace(&self, sites: &Sites, workers: NonZeroUsize) {
+        self.sites.store(Arc::new(map(sites, workers)));
+    }
+}
+
+fn map(sites: &Sites, workers: NonZeroUsize) -> Map {
+    let mut map = HostMap::new();
+    for site in sites.iter() {
+        let service = site.layer().layer(site.backend(workers));
+        let every = [String::from("*")];
+        let hosts = if site.hosts.is_empty() { &every[..] } else { &site.hosts };
+        for host in hosts {
+            // The config was refused if a host was malformed or belonged to two sites.
+            let _ = map.insert(host, (site.name.clone(), service.clone()));
+        }
+    }
+    map
 }
 
 impl Service<Request<RequestBody>> for Front {
@@ -61,9 +76,10 @@ impl Service<Request<RequestBody>> for Front {
     }
 
     fn call(&mut self, request: Request<RequestBody>) -> FrontFuture {
+        let sites = self.sites.load();
         let site = match request.headers().get(HOST).and_then(|host| host.to_str().ok()) {
-            Some(host) => self.sites.get(host),
-            None => self.sites.any(),
+            Some(host) => sites.get(host),
+            None => sites.any(),
         };
         match site {
             Some((name, site)) => {

@@ -5,20 +5,19 @@ mod front;
 mod report;
 mod signals;
 mod sites;
+mod sockets;
+mod workers;
 
+use std::net::TcpListener;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use tokio::net::TcpListener;
-use tokio::sync::watch;
-use tokio::task::JoinSet;
-
-use self::front::Front;
 use self::signals::Signals;
 use self::sites::Sites;
+use self::workers::Workers;
 use crate::cli::{ServeArgs, fail};
 use crate::config::{self, Config};
-use crate::edge;
+use crate::edge::Edge;
 use crate::log::{AccessLog, Log};
 
 pub(crate) fn run(args: &ServeArgs) -> ExitCode {
@@ -26,7 +25,8 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
         Ok(config) => config,
         Err(error) => return fail(&error),
     };
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    // Only for signals and for what is asked of the process; requests have threads of their own.
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&format_args!("the runtime cannot be started: {error}")),
     };
@@ -51,28 +51,22 @@ async fn serve(config: &Config, strict: bool, log: &Log, access: Option<&AccessL
     // Handlers first: a signal that comes while starting must not end the process half-way.
     let mut signals = Signals::listen().map_err(|error| format!("signals cannot be handled: {error}"))?;
     let sites = Sites::open(config, strict, log)?;
-    let mut listeners = Vec::new();
+    let edge = Edge::new(
+        config.edge.clone(),
+        report::trouble(log.clone(), config.log.privacy),
+        access.map(AccessLog::observer),
+    );
+    let mut workers = Workers::start(config.workers, &sites)
+        .map_err(|error| format!("{} workers cannot be started: {error}", config.workers))?;
     for config::Listener { address, kind } in &config.listeners {
         let config::ListenerKind::Proxy = kind;
-        let listener =
-            TcpListener::bind(address).await.map_err(|error| format!("{address}: cannot listen here: {error}"))?;
-        let local = listener.local_addr().map_err(|error| format!("{address}: {error}"))?;
+        let cannot = |error| format!("{address}: cannot listen here: {error}");
+        let sockets = sockets::bind(*address, workers.count()).map_err(cannot)?;
+        let local = sockets.first().map_or(Ok(*address), TcpListener::local_addr).map_err(cannot)?;
+        workers.open(sockets, &edge).map_err(cannot)?;
         log.say("listening", format!("http://{local}"));
-        listeners.push(listener);
     }
-    let front = Front::new(&sites);
-    let on_visit = access.map(AccessLog::observer);
-    let (stop, stopped) = watch::channel(false);
-    let mut serving = JoinSet::new();
-    for listener in listeners {
-        let mut stopped = stopped.clone();
-        let shutdown = async move {
-            // The sender outlives the listeners; if it were gone, stopping would be right too.
-            let _ = stopped.wait_for(|stop| *stop).await;
-        };
-        let on_error = report::trouble(log.clone(), config.log.privacy);
-        serving.spawn(edge::serve(listener, front.clone(), config.edge.clone(), on_error, on_visit.clone(), shutdown));
-    }
+    let mut stopping = false;
     loop {
         tokio::select! {
             signal = signals.next() => match signal {
@@ -83,17 +77,17 @@ async fn serve(config: &Config, strict: bool, log: &Log, access: Option<&AccessL
                         access.reopen();
                     }
                 }
-                signals::Signal::Stop if *stopped.borrow() => {
+                signals::Signal::Stop if stopping => {
                     log.say("stopped", "a second signal: requests under way are cut off");
                     return Ok(());
                 }
                 signals::Signal::Stop => {
                     log.say("stopping", "no new connections; requests under way are finished");
-                    // Nobody listens only where every listener has ended already.
-                    let _ = stop.send(true);
+                    stopping = true;
+                    workers.drain();
                 }
             },
-            ended = serving.join_next() => match ended {
+            ended = workers.ended() => match ended {
                 None => {
                     log.say("stopped", "every connection is closed");
                     return Ok(());

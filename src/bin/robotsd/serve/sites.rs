@@ -1,6 +1,7 @@
 //! The configured sites, opened.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,9 +30,17 @@ pub(super) struct Sites {
 pub(super) struct Site {
     pub(super) name: SiteName,
     pub(super) hosts: Vec<String>,
-    pub(super) layer: RobotsLayer,
-    pub(super) backend: Backend,
     live: LiveRobots,
+    behind: Behind,
+    log: Log,
+    privacy: Privacy,
+}
+
+/// What the backends of a site's workers are made from.
+#[derive(Debug)]
+enum Behind {
+    Upstreams(Vec<SocketAddr>, UpstreamLimits),
+    Files(PathBuf),
 }
 
 impl Sites {
@@ -101,20 +110,34 @@ impl Site {
         if let Some(trouble) = live.status().watch_trouble() {
             log.say("watch", format!("{name}: {trouble}"));
         }
-        let backend = match &site.backend {
-            config::Backend::Files(root) => Backend::Files(ServeDir::new(root)),
+        let behind = match &site.backend {
+            config::Backend::Files(root) => Behind::Files(root.clone()),
             config::Backend::Upstreams(addresses) => {
                 let mut resolved = Vec::new();
                 for address in addresses {
                     resolved.extend(resolve(address).map_err(|message| format!("site {:?}: {message}", site.name))?);
                 }
-                Backend::Upstream(Upstream::new(resolved, limits.clone()))
+                Behind::Upstreams(resolved, limits.clone())
             }
         };
-        let layer = RobotsLayer::new(live.clone())
+        Ok(Self { hosts: site.hosts.clone(), name, live, behind, log: log.clone(), privacy })
+    }
+
+    /// A layer of one worker's own. All layers of a site read the same snapshots.
+    pub(super) fn layer(&self) -> RobotsLayer {
+        RobotsLayer::new(self.live.clone())
             .address_from(|extensions| extensions.get::<Peer>().map(|peer| peer.0.ip()))
-            .observe(report::event(name.clone(), log.clone(), privacy));
-        Ok(Self { name, hosts: site.hosts.clone(), layer, backend, live })
+            .observe(report::event(self.name.clone(), self.log.clone(), self.privacy))
+    }
+
+    /// A backend of one worker's own, with its share of the limits.
+    pub(super) fn backend(&self, workers: NonZeroUsize) -> Backend {
+        match &self.behind {
+            Behind::Upstreams(addresses, limits) => {
+                Backend::Upstream(Upstream::new(addresses.iter().copied(), limits.share(workers)))
+            }
+            Behind::Files(root) => Backend::Files(ServeDir::new(root)),
+        }
     }
 }
 

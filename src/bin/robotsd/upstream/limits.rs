@@ -1,5 +1,6 @@
 //! The bounds towards one upstream, each with its default.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 /// What an upstream is granted, and how much of it may be used at once.
@@ -20,6 +21,20 @@ pub(crate) struct UpstreamLimits {
     pub(crate) idle_connections: usize,
     /// How long an idle connection is kept.
     pub(crate) idle_timeout: Duration,
+}
+
+impl UpstreamLimits {
+    /// What one of several workers may use, none of which knows what the others do.
+    ///
+    /// Connections are spread over workers by a hash, so none has much more to do than another; a counter they all
+    /// write would be touched twice a request.
+    pub(crate) fn share(&self, workers: NonZeroUsize) -> Self {
+        Self {
+            exchanges: self.exchanges.div_ceil(workers.get()),
+            idle_connections: self.idle_connections.div_ceil(workers.get()),
+            ..self.clone()
+        }
+    }
 }
 
 impl Default for UpstreamLimits {

@@ -84,7 +84,9 @@ async fn status(upstream: &Upstream, method: &str) -> u16 {
 async fn proxy(upstream: Upstream) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(edge::serve(listener, upstream, edge::Limits::default(), |_| {}, None, std::future::pending()));
+    tokio::spawn(async move {
+        edge::Edge::new(edge::Limits::default(), |_| {}, None).serve(listener, upstream, std::future::pending()).await;
+    });
     address
 }
 

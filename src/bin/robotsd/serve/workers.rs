@@ -1,0 +1,213 @@
+//! The threads that serve: each with a single-threaded runtime, sockets and upstream connections of its own.
+//!
+//! A connection lives on the thread that accepted it, and so do its requests and the upstream connections they use: no
+//! task changes threads and nothing is locked against another. What a request touches beyond its own thread is only
+//! read: the snapshot and its policy, whose loads write to a slot of the thread's own. The layer, its settings, the map
+//! of hosts and the pools are made once for every worker ([`Front::new`]), because even a counter of references is
+//! written by whoever clones. Shared and written are: places for connections and the numbers they get, once a
+//! connection; the cache of recognised agents, when a header is new; the log's queue, for what is logged; and what is
+//! known of an upstream's addresses.
+//!
+//! Everything here is for the control thread. It puts tasks on a worker's runtime by its handle, so that opening and
+//! closing listeners needs no protocol of its own, and it swaps what the workers serve by one store for each.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::io;
+use std::net::TcpListener;
+use std::num::NonZeroUsize;
+
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+use tokio::task::{JoinError, JoinSet};
+
+use super::front::Front;
+use super::sites::Sites;
+use crate::edge::Edge;
+
+/// Threads for blocking file reads, over all workers.
+const FILE_THREADS: usize = 256;
+
+/// Every worker of the process. Dropping it ends them, whatever they are doing.
+#[derive(Debug)]
+pub(super) struct Workers {
+    workers: Vec<Worker>,
+    listeners: HashMap<ListenerId, Vec<Open>>,
+    opened: u64,
+    /// One task for every listener on every worker; it ends with the listener's last connection.
+    serving: JoinSet<()>,
+}
+
+/// A listener, on every worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ListenerId(u64);
+
+#[derive(Debug)]
+struct Worker {
+    runtime: Handle,
+    front: Front,
+    // Held for its drop, which ends the thread.
+    _alive: oneshot::Sender<Infallible>,
+}
+
+/// Held while a listener is open on a worker; dropping it closes the listener and drains its connections.
+type Open = oneshot::Sender<Infallible>;
+
+impl Workers {
+    /// Starts the threads, which serve these sites on no listener yet.
+    pub(super) fn start(count: NonZeroUsize, sites: &Sites) -> io::Result<Self> {
+        let start = |number| Worker::start(number, count, sites);
+        let workers = (0..count.get()).map(start).collect::<io::Result<_>>()?;
+        Ok(Self { workers, listeners: HashMap::new(), opened: 0, serving: JoinSet::new() })
+    }
+
+    pub(super) fn count(&self) -> NonZeroUsize {
+        NonZeroUsize::new(self.workers.len()).unwrap_or(NonZeroUsize::MIN)
+    }
+
+    /// Serves on sockets of one address, as [`sockets`](super::sockets) makes them: one for each worker.
+    pub(super) fn open(&mut self, sockets: Vec<TcpListener>, edge: &Edge) -> io::Result<ListenerId> {
+        let mut ready = Vec::new();
+        for (worker, socket) in self.workers.iter().zip(sockets) {
+            // A socket belongs to the event loop it is registered with.
+            let _in_runtime = worker.runtime.enter();
+            socket.set_nonblocking(true)?;
+            ready.push(tokio::net::TcpListener::from_std(socket)?);
+        }
+        let mut open = Vec::new();
+        for (worker, listener) in self.workers.iter().zip(ready) {
+            let (opened, closed) = oneshot::channel();
+            let (edge, front) = (edge.clone(), worker.front.clone());
+            let serving = async move {
+                let closed = async {
+                    // Nothing is ever sent: the other side is dropped.
+                    let _ = closed.await;
+                };
+                edge.serve(listener, front, closed).await;
+            };
+            self.serving.spawn_on(serving, &worker.runtime);
+            open.push(opened);
+        }
+        let id = ListenerId(self.opened);
+        self.opened += 1;
+        self.listeners.insert(id, open);
+        Ok(id)
+    }
+
+    /// Closes a listener on every worker. Requests in progress on it have the edge's drain time to finish.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for a reload of the config while running"))]
+    pub(super) fn close(&mut self, listener: ListenerId) {
+        self.listeners.remove(&listener);
+    }
+
+    /// Closes every listener and drains its connections.
+    pub(super) fn drain(&mut self) {
+        self.listeners.clear();
+    }
+
+    /// From the next request on, every worker serves these sites, on connections that are open too.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for a reload of the config while running"))]
+    pub(super) fn replace(&self, sites: &Sites) {
+        for worker in &self.workers {
+            worker.front.replace(sites, self.count());
+        }
+    }
+
+    /// Waits until a listener has ended on a worker; none once the last one has.
+    pub(super) async fn ended(&mut self) -> Option<Result<(), JoinError>> {
+        self.serving.join_next().await
+    }
+}
+
+impl Worker {
+    fn start(number: usize, count: NonZeroUsize, sites: &Sites) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(FILE_THREADS.div_ceil(count.get()))
+            .thread_name("robotsd-files")
+            .build()?;
+        let handle = runtime.handle().clone();
+        let (alive, ended) = oneshot::channel();
+        let run = move || {
+            let _ = runtime.block_on(ended);
+            // Nobody waits for a file that is still being read.
+            runtime.shutdown_background();
+        };
+        std::thread::Builder::new().name(format!("robotsd-{number}")).spawn(run)?;
+        Ok(Self { runtime: handle, front: Front::new(sites, count), _alive: alive })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{SocketAddr, TcpStream};
+
+    use super::super::sockets;
+    use super::*;
+    use crate::config::Config;
+    use crate::edge::raw::{Raw, soon};
+    use crate::log::Log;
+
+    /// Sites whose only robots.txt is this line.
+    fn sites(robots: &str) -> Sites {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("robotsd.toml");
+        let text = format!(
+            "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\nrobots.text = \"{robots}\"\n"
+        );
+        std::fs::write(&path, text).unwrap();
+        let config = Config::load(&path).unwrap();
+        let log = Log::start(config.log.format);
+        Sites::open(&config, false, &log).unwrap()
+    }
+
+    fn open(workers: &mut Workers) -> (SocketAddr, ListenerId) {
+        let sockets = sockets::bind(([127, 0, 0, 1], 0).into(), workers.count()).unwrap();
+        let address = sockets[0].local_addr().unwrap();
+        let edge = Edge::new(crate::edge::Limits::default(), |_| {}, None);
+        (address, workers.open(sockets, &edge).unwrap())
+    }
+
+    async fn robots_txt(client: &mut Raw) -> String {
+        client.ask("GET /robots.txt HTTP/1.1\r\nHost: h\r\n\r\n").await.body
+    }
+
+    #[tokio::test]
+    async fn open_connections_are_served_the_sites_that_replace_others() {
+        let mut workers = Workers::start(NonZeroUsize::new(3).unwrap(), &sites("# one")).unwrap();
+        let (address, _) = open(&mut workers);
+        let mut clients = Vec::new();
+        // Enough for every worker to have some.
+        for _ in 0..32 {
+            let mut client = Raw::connect(address).await;
+            assert_eq!(robots_txt(&mut client).await, "# one");
+            clients.push(client);
+        }
+        workers.replace(&sites("# two"));
+        for client in &mut clients {
+            assert_eq!(robots_txt(client).await, "# two");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_listener_closes_alone_and_everywhere() {
+        let count = NonZeroUsize::new(2).unwrap();
+        let mut workers = Workers::start(count, &sites("# one")).unwrap();
+        let (closing, id) = open(&mut workers);
+        let (staying, _) = open(&mut workers);
+        let mut idle = Raw::connect(closing).await;
+        let mut other = Raw::connect(staying).await;
+        workers.close(id);
+        assert_eq!(idle.rest().await, "");
+        for _ in 0..count.get() {
+            soon(workers.ended()).await.unwrap().unwrap();
+        }
+        assert!(TcpStream::connect(closing).is_err(), "still listening");
+        assert_eq!(robots_txt(&mut other).await, "# one");
+        workers.drain();
+        assert_eq!(other.rest().await, "");
+        while let Some(ended) = soon(workers.ended()).await {
+            ended.unwrap();
+        }
+    }
+}
