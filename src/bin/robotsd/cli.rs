@@ -8,11 +8,12 @@ use clap::{Parser, Subcommand};
 
 use crate::agents::AgentsArgs;
 use crate::check::CheckArgs;
+use crate::config::ConfigArgs;
 use crate::diff::DiffArgs;
 use crate::expect::TestArgs;
 use crate::explain::ExplainArgs;
 use crate::replay::ReplayArgs;
-use crate::{agents, check, diff, expect, explain, replay, serve};
+use crate::{agents, check, config, diff, expect, explain, replay, serve};
 
 /// What the program could not even try: bad arguments, a bad config, a port that is taken.
 pub(crate) const COULD_NOT_TELL: u8 = 2;
@@ -38,6 +39,8 @@ enum Command {
     Test(TestArgs),
     /// Say what a robots.txt would have done to the traffic of a log
     Replay(ReplayArgs),
+    /// Check a config file, or show it with its defaults
+    Config(ConfigArgs),
     /// List and search the crawlers that are known, or identify headers
     Agents(AgentsArgs),
 }
@@ -61,6 +64,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Diff(args) => diff::run(&args),
         Command::Test(args) => expect::run(&args),
         Command::Replay(args) => replay::run(&args),
+        Command::Config(args) => config::run(&args),
         Command::Agents(args) => agents::run(&args),
     }
 }

@@ -4,6 +4,7 @@ mod origin;
 mod process;
 
 mod agents;
+mod config;
 mod diff;
 mod expect;
 mod explain;

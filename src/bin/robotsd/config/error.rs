@@ -28,6 +28,11 @@ impl ConfigError {
         Self::at(path, place, &message)
     }
 
+    /// Every value that can be read can be written, unless a path is no text.
+    pub(super) fn unprintable(path: &Path, text: &str, error: &toml::ser::Error) -> Self {
+        Self::at(path, place(text, 0), &format!("the config cannot be shown: {error}"))
+    }
+
     fn at(path: &Path, (line, column): (usize, usize), message: &str) -> Self {
         Self(format!("{}:{line}:{column}: {message}", path.display()))
     }

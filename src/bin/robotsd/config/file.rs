@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use tower_robots::agent::Category;
 use tower_robots::policy::{EmptyAgent, Mode, StarExceptions, StarScope, SuspectHuman};
@@ -11,7 +11,7 @@ use tower_robots::policy::{EmptyAgent, Mode, StarExceptions, StarScope, SuspectH
 use super::values::{Address, Span};
 use crate::{edge, upstream};
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ConfigFile {
     #[serde(default)]
@@ -33,7 +33,7 @@ pub(super) struct ConfigFile {
     pub(super) log: LogSettings,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Listener {
     pub(super) address: Address,
@@ -42,14 +42,14 @@ pub(super) struct Listener {
 }
 
 /// What a listener does; other kinds are to come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ListenerKind {
     #[default]
     Proxy,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Site {
     pub(super) name: Spanned<String>,
@@ -65,7 +65,7 @@ pub(super) struct Site {
     pub(super) overrides: Vec<Spanned<Override>>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Robots {
     pub(super) source: Option<Spanned<RobotsSource>>,
@@ -87,7 +87,7 @@ impl Default for Robots {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum RobotsSource {
     #[default]
@@ -95,7 +95,7 @@ pub(super) enum RobotsSource {
     Inline,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum OnMissing {
     #[default]
@@ -104,13 +104,13 @@ pub(super) enum OnMissing {
     Fail,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Enforcement {
     pub(super) mode: Option<Mode>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Override {
     pub(super) category: Option<Category>,
@@ -119,12 +119,12 @@ pub(super) struct Override {
     pub(super) mode: Mode,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Agents {
     pub(super) star_scope: StarScope,
-    pub(super) star_methods: Option<Vec<Spanned<String>>>,
-    pub(super) star_exempt: Option<Vec<Category>>,
+    pub(super) star_methods: Vec<Spanned<String>>,
+    pub(super) star_exempt: Vec<Category>,
     pub(super) star_exceptions: StarExceptions,
     pub(super) star_empty: EmptyAgent,
     pub(super) family: Family,
@@ -134,8 +134,26 @@ pub(super) struct Agents {
     pub(super) suspect_human: SuspectHuman,
 }
 
+impl Default for Agents {
+    fn default() -> Self {
+        use Category::{Feed, Infrastructure, Monitoring, Preview, UserFetch};
+        Self {
+            star_scope: StarScope::default(),
+            star_methods: unplaced(["GET", "HEAD"]),
+            star_exempt: vec![Infrastructure, Monitoring, Preview, Feed, UserFetch],
+            star_exceptions: StarExceptions::default(),
+            star_empty: EmptyAgent::default(),
+            family: Family::default(),
+            ignore: Vec::new(),
+            registry_extra: None,
+            session_cookies: Vec::new(),
+            suspect_human: SuspectHuman::default(),
+        }
+    }
+}
+
 /// Whether a crawler follows the groups of its family where none names it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Family {
     #[default]
@@ -143,16 +161,27 @@ pub(super) enum Family {
     Ignore,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Exempt {
-    pub(super) paths: Option<Vec<Spanned<String>>>,
+    pub(super) paths: Vec<Spanned<String>>,
     pub(super) cidrs: Vec<Spanned<String>>,
     pub(super) cookies: Vec<String>,
 }
 
+impl Default for Exempt {
+    fn default() -> Self {
+        Self { paths: unplaced(["/.well-known/"]), cidrs: Vec::new(), cookies: Vec::new() }
+    }
+}
+
+/// Defaults stand nowhere in the file.
+fn unplaced<const N: usize>(texts: [&str; N]) -> Vec<Spanned<String>> {
+    texts.into_iter().map(|text| Spanned::new(0..0, text.to_owned())).collect()
+}
+
 /// Lints by code: findings that are errors, and lints that are off.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Check {
     pub(super) deny: Vec<Spanned<String>>,
@@ -160,7 +189,7 @@ pub(super) struct Check {
 }
 
 /// Every resource has a bound.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Limits {
     pub(super) connections: NonZeroUsize,
@@ -187,7 +216,7 @@ impl Default for Limits {
 }
 
 /// What is logged and what of it is left out.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct LogSettings {
     pub(super) format: LogFormat,
@@ -198,7 +227,7 @@ pub(super) struct LogSettings {
 }
 
 /// Whether there is a line for every request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum AccessLogging {
     #[default]
@@ -207,7 +236,7 @@ pub(super) enum AccessLogging {
     Json,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogFormat {
     #[default]
@@ -216,7 +245,7 @@ pub(crate) enum LogFormat {
 }
 
 /// What a log line holds of a request's query.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum QueryLogging {
     Keep,
@@ -227,7 +256,7 @@ pub(crate) enum QueryLogging {
 }
 
 /// What a log line holds of the client's address.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum AddressLogging {
     Keep,

@@ -3,11 +3,13 @@
 //! [`mod@file`] mirrors the TOML, key by key, with its defaults. [`Config`] is what is left once everything in it is known
 //! to make sense. Errors say where: `robotsd.toml:12:8: …`.
 
+mod command;
 mod error;
 mod file;
 mod resolve;
 mod values;
 
+pub(crate) use self::command::{ConfigArgs, run};
 pub(crate) use self::error::ConfigError;
 pub(crate) use self::file::{AddressLogging, ListenerKind, LogFormat, QueryLogging};
 
@@ -100,11 +102,23 @@ pub(crate) enum Source {
 impl Config {
     /// Reads a config file. Paths in it are relative to its folder.
     pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::unreadable(path, &error))?;
+        let (text, file) = read(path)?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        let file: file::ConfigFile = toml::from_str(&text).map_err(|error| ConfigError::syntax(path, &text, &error))?;
-        resolve::resolve(file, folder).map_err(|fault| fault.at(path, &text))
+        resolve::resolve(&file, folder).map_err(|fault| fault.at(path, &text))
     }
+
+    /// A config file with every default written out, once it is known to make sense.
+    pub(crate) fn show(path: &Path) -> Result<String, ConfigError> {
+        Self::load(path)?;
+        let (text, file) = read(path)?;
+        toml::to_string(&file).map_err(|error| ConfigError::unprintable(path, &text, &error))
+    }
+}
+
+fn read(path: &Path) -> Result<(String, file::ConfigFile), ConfigError> {
+    let text = std::fs::read_to_string(path).map_err(|error| ConfigError::unreadable(path, &error))?;
+    let file = toml::from_str(&text).map_err(|error| ConfigError::syntax(path, &text, &error))?;
+    Ok((text, file))
 }
 
 #[cfg(test)]

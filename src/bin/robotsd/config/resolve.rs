@@ -24,7 +24,7 @@ const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 /// More threads than any machine has cores to run them on.
 const MOST_WORKERS: usize = 1024;
 
-pub(super) fn resolve(file: ConfigFile, folder: &Path) -> Result<Config, Fault> {
+pub(super) fn resolve(file: &ConfigFile, folder: &Path) -> Result<Config, Fault> {
     if file.listener.is_empty() {
         return Err(Fault::new(0..0, "there is no [[listener]]: write one with an address such as \"127.0.0.1:8080\""));
     }
@@ -53,7 +53,7 @@ pub(super) fn resolve(file: ConfigFile, folder: &Path) -> Result<Config, Fault> 
             let message = "a site before has no hosts, so it has every host: name the hosts of each";
             return Err(Fault::new(site.name.span(), message));
         }
-        sites.push(resolve_site(&file, site, span, folder)?);
+        sites.push(resolve_site(file, site, span, folder)?);
     }
     let limits = &file.limits;
     let edge = edge::Limits {
@@ -70,7 +70,7 @@ pub(super) fn resolve(file: ConfigFile, folder: &Path) -> Result<Config, Fault> 
         ..upstream::UpstreamLimits::default()
     };
     Ok(Config {
-        workers: resolve_workers(&file)?,
+        workers: resolve_workers(file)?,
         listeners: file.listener.iter().map(resolve_listener).collect(),
         sites,
         registry_extra: file.agents.registry_extra.as_ref().map(|path| folder.join(path.get_ref())),
@@ -212,9 +212,7 @@ fn resolve_check(file: &ConfigFile, site: &file::Site) -> Result<check::Options,
         check::lint(code.get_ref()).ok_or_else(|| Fault::new(code.span(), wrong()))
     };
     let mut options = check::Options::new().refused_crawlers(refused(file, site));
-    if let Some(paths) = &file.exempt.paths {
-        options = options.exempt_paths(paths.iter().map(Spanned::get_ref));
-    }
+    options = options.exempt_paths(file.exempt.paths.iter().map(Spanned::get_ref));
     for code in &file.check.deny {
         options = options.report_as(lint(code)?, Severity::Error);
     }
@@ -247,8 +245,11 @@ fn resolve_policy(file: &ConfigFile, site: &file::Site) -> Result<Policy, Fault>
     let mut policy: PolicyBuilder = Policy::builder()
         .mode(site.enforcement.mode.unwrap_or(file.mode))
         .star_scope(file.agents.star_scope)
+        .star_methods(file.agents.star_methods.iter().map(Spanned::get_ref))
+        .star_exempt(file.agents.star_exempt.iter().copied())
         .star_exceptions(file.agents.star_exceptions)
         .star_empty(file.agents.star_empty)
+        .exempt_paths(file.exempt.paths.iter().map(Spanned::get_ref))
         .exempt_agents(&file.agents.ignore)
         .exempt_networks(networks)
         .exempt_cookies(&file.exempt.cookies)
@@ -257,30 +258,17 @@ fn resolve_policy(file: &ConfigFile, site: &file::Site) -> Result<Policy, Fault>
     if file.agents.family == Family::Ignore {
         policy = policy.without_family();
     }
-    if let Some(methods) = &file.agents.star_methods {
-        let is_method = |method: &&Spanned<String>| {
-            !method.get_ref().is_empty()
-                && method.get_ref().bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-')
-        };
-        if let Some(method) = methods.iter().find(|method| !is_method(method)) {
-            let message =
-                format!("{:?} is not a method: methods have case, write one such as \"GET\"", method.get_ref());
-            return Err(Fault::new(method.span(), message));
-        }
-        policy = policy.star_methods(methods.iter().map(Spanned::get_ref));
+    let is_method = |method: &&Spanned<String>| {
+        !method.get_ref().is_empty() && method.get_ref().bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-')
+    };
+    if let Some(method) = file.agents.star_methods.iter().find(|method| !is_method(method)) {
+        let message = format!("{:?} is not a method: methods have case, write one such as \"GET\"", method.get_ref());
+        return Err(Fault::new(method.span(), message));
     }
-    if let Some(categories) = &file.agents.star_exempt {
-        policy = policy.star_exempt(categories.iter().copied());
-    }
-    if let Some(paths) = &file.exempt.paths {
-        if let Some(path) = paths.iter().find(|path| !path.get_ref().starts_with(['/', '*'])) {
-            let message = format!(
-                "{:?} is no path pattern: it matches nothing unless it begins with \"/\" or \"*\"",
-                path.get_ref()
-            );
-            return Err(Fault::new(path.span(), message));
-        }
-        policy = policy.exempt_paths(paths.iter().map(Spanned::get_ref));
+    if let Some(path) = file.exempt.paths.iter().find(|path| !path.get_ref().starts_with(['/', '*'])) {
+        let message =
+            format!("{:?} is no path pattern: it matches nothing unless it begins with \"/\" or \"*\"", path.get_ref());
+        return Err(Fault::new(path.span(), message));
     }
     for over in &site.overrides {
         let span = over.span();

@@ -73,3 +73,14 @@ fn the_shipped_config_names_every_key() {
         }
     }
 }
+
+#[test]
+fn what_is_shown_is_a_config_that_says_the_same() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("robotsd.toml");
+    std::fs::write(&path, SHIPPED).expect("written");
+    let shown = Config::show(&path).expect("a config that can be shown");
+    assert!(shown.contains("star_scope = \"declared\""), "{shown}");
+    assert!(shown.contains("header_read = \"10s\""), "{shown}");
+    assert_eq!(format!("{:#?}", load(&shown)), format!("{:#?}", load(SHIPPED)));
+}

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 
 /// The longest length of time that means anything here.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
@@ -21,6 +21,18 @@ pub(crate) struct Address(pub(crate) SocketAddr);
 impl Span {
     pub(super) const fn seconds(seconds: u64) -> Self {
         Self(Duration::from_secs(seconds))
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&humantime::format_duration(self.0))
+    }
+}
+
+impl Serialize for Address {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
     }
 }
 

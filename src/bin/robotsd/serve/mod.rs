@@ -8,6 +8,8 @@ mod sites;
 mod sockets;
 mod workers;
 
+pub(crate) use self::sites::rehearse;
+
 use std::net::TcpListener;
 use std::process::ExitCode;
 use std::sync::Arc;

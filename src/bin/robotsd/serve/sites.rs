@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use tower_http::services::ServeDir;
 use tower_robots::agent::Registry;
+use tower_robots::check::Severity;
 use tower_robots::layer::RobotsLayer;
-use tower_robots::source::{LiveRobots, WhenMissing};
+use tower_robots::source::{LiveBuilder, LiveRobots, WhenMissing};
 
 use super::backend::Backend;
 use super::{SiteName, report};
@@ -77,6 +78,39 @@ impl Sites {
     }
 }
 
+/// Opens every robots.txt as serving would, for whoever wants to know before: what keeps a site from being served, and
+/// the errors that the check finds.
+pub(crate) fn rehearse(config: &Config) -> Vec<String> {
+    let registry = match config.registry_extra.as_deref().map(extended).transpose() {
+        Ok(registry) => registry.unwrap_or_else(|| Registry::builtin().clone()),
+        Err(message) => return vec![message],
+    };
+    let mut problems = Vec::new();
+    for site in &config.sites {
+        match robots(site, &registry).when_missing(WhenMissing::Fail).open() {
+            Err(rejection) => problems.push(format!("site {:?}: {rejection}", site.name)),
+            Ok(live) => {
+                let snapshot = live.snapshot();
+                let findings = snapshot.content().map_or(&[][..], |content| content.report().findings());
+                let status = live.status();
+                let origin = status.last_reload().origin();
+                let errors = findings.iter().filter(|finding| finding.severity() >= Severity::Error);
+                problems.extend(errors.map(|finding| format!("site {:?}: {origin}:{finding}", site.name)));
+            }
+        }
+    }
+    problems
+}
+
+/// A site's robots.txt as the config has it.
+fn robots(site: &config::Site, registry: &Arc<Registry>) -> LiveBuilder {
+    let builder = match &site.robots {
+        Source::File(path) => LiveRobots::file(path),
+        Source::Inline(text) => LiveRobots::inline(text),
+    };
+    builder.policy(site.policy.clone()).registry(registry.clone()).check(site.check.clone()).max_age(site.max_age)
+}
+
 /// The built-in registry with a file's rows added, changed and removed.
 fn extended(path: &Path) -> Result<Arc<Registry>, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -94,15 +128,7 @@ impl Site {
         privacy: Privacy,
     ) -> Result<Self, String> {
         let name: SiteName = Arc::from(&*site.name);
-        let builder = match &site.robots {
-            Source::File(path) => LiveRobots::file(path),
-            Source::Inline(text) => LiveRobots::inline(text),
-        };
-        let live = builder
-            .policy(site.policy.clone())
-            .registry(registry.clone())
-            .check(site.check.clone())
-            .max_age(site.max_age)
+        let live = robots(site, registry)
             .when_missing(if strict { WhenMissing::Fail } else { site.when_missing })
             .on_reload(report::reload(name.clone(), log.clone()))
             .open()

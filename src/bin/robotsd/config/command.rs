@@ -1,0 +1,66 @@
+//! `robotsd config`: whether a config file would be served, and what it says with all its defaults.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use super::Config;
+use crate::cli::fail;
+use crate::serve;
+
+/// Check a config file, or show it with its defaults
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Say whether a config file and every robots.txt it names would be served
+    ///
+    /// Exit status: 0 if all is well, 1 if a robots.txt cannot be served or has errors, 2 if the config has a fault.
+    Check {
+        /// The config file
+        #[arg(value_name = "FILE")]
+        config: PathBuf,
+    },
+    /// Write a config file with every default that it leaves out
+    Show {
+        /// The config file
+        #[arg(value_name = "FILE")]
+        config: PathBuf,
+    },
+}
+
+pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
+    match &args.command {
+        Command::Check { config: path } => {
+            let config = match Config::load(path) {
+                Ok(config) => config,
+                Err(error) => return fail(&error),
+            };
+            let problems = serve::rehearse(&config);
+            for problem in &problems {
+                fail(problem);
+            }
+            let (listeners, sites) = (config.listeners.len(), config.sites.len());
+            let verdict =
+                if problems.is_empty() { "can be served" } else { "has sites that cannot be served as they are" };
+            let code = ExitCode::from(u8::from(!problems.is_empty()));
+            write(&format!("{}: {verdict}; listeners: {listeners}, sites: {sites}\n", path.display()), code)
+        }
+        Command::Show { config: path } => match Config::show(path) {
+            Ok(text) => write(&text, ExitCode::SUCCESS),
+            Err(error) => fail(&error),
+        },
+    }
+}
+
+fn write(text: &str, code: ExitCode) -> ExitCode {
+    // A closed pipe is a reader that has seen enough.
+    let _ = std::io::stdout().lock().write_all(text.as_bytes());
+    code
+}
