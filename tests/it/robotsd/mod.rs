@@ -4,6 +4,7 @@ mod origin;
 mod process;
 
 mod agents;
+mod churn;
 mod config;
 mod diff;
 mod expect;

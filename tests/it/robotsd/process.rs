@@ -113,6 +113,14 @@ impl Running {
         assert!(sent.success());
     }
 
+    /// What the kernel says it holds in memory.
+    #[cfg(target_os = "linux")]
+    pub(super) fn resident_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
     pub(super) fn wait_for_end(&mut self) -> ExitStatus {
         let child = &mut self.child;
         let mut ended = || child.try_wait().unwrap();
@@ -131,6 +139,37 @@ impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// A connection that is kept open for one request after another.
+#[derive(Debug)]
+pub(super) struct Kept {
+    reader: BufReader<TcpStream>,
+    host: String,
+}
+
+impl Kept {
+    pub(super) fn open(address: SocketAddr, host: &str) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Self { reader: BufReader::new(stream), host: host.to_owned() }
+    }
+
+    /// Status and body of the answer to one request; the body must have a length.
+    pub(super) fn get(&mut self, path: &str, agent: &str) -> (u16, String) {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nUser-Agent: {agent}\r\n\r\n", self.host);
+        self.reader.get_mut().write_all(request.as_bytes()).unwrap();
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert_ne!(self.reader.read_line(&mut head).unwrap(), 0, "closed after {head:?}");
+        }
+        let answer = Answer::parse(head.as_bytes());
+        let length = answer.field("content-length").unwrap().parse().unwrap();
+        let mut body = vec![0; length];
+        self.reader.read_exact(&mut body).unwrap();
+        (answer.status, String::from_utf8(body).unwrap())
     }
 }
 
