@@ -1,29 +1,38 @@
 //! What is done about a request, and why.
 
+use std::fmt;
 use std::net::IpAddr;
+use std::time::SystemTime;
 
 use super::evidence::Signs;
 use crate::rules::{RequestPath, Verdict};
 
 /// What a policy has to know of a request besides who sent it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Facts<'a> {
     method: &'a str,
     path: &'a RequestPath<'a>,
     address: Option<IpAddr>,
+    clock: Option<&'a (dyn Fn() -> SystemTime + 'a)>,
 }
 
 impl<'a> Facts<'a> {
     /// A request with this method (as sent: methods have case) for this path.
     #[must_use]
     pub const fn new(method: &'a str, path: &'a RequestPath<'a>) -> Self {
-        Self { method, path, address: None }
+        Self { method, path, address: None, clock: None }
     }
 
     /// Adds the address of the client, where it is known.
     #[must_use]
     pub const fn with_address(self, address: Option<IpAddr>) -> Self {
         Self { address, ..self }
+    }
+
+    /// Adds a clock, for what ends: it is asked only about disallowed requests, and only where something does end.
+    #[must_use]
+    pub const fn with_clock(self, clock: &'a (dyn Fn() -> SystemTime + 'a)) -> Self {
+        Self { clock: Some(clock), ..self }
     }
 
     /// The method.
@@ -42,6 +51,21 @@ impl<'a> Facts<'a> {
     #[must_use]
     pub const fn path(&self) -> &'a RequestPath<'a> {
         self.path
+    }
+
+    /// The time, where there is a clock.
+    pub(super) fn now(&self) -> Option<SystemTime> {
+        self.clock.map(|clock| clock())
+    }
+}
+
+impl fmt::Debug for Facts<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Facts")
+            .field("method", &self.method)
+            .field("path", &self.path)
+            .field("address", &self.address)
+            .finish_non_exhaustive()
     }
 }
 
@@ -75,6 +99,8 @@ pub enum Action {
 pub enum Reason {
     /// Nothing is known of the site's robots.txt yet.
     NothingKnown,
+    /// The kill switch is off: nothing is judged.
+    KillSwitch,
     /// The path, the agent, the client's address or one of its cookies is exempt.
     Exempt,
     /// No group is for this agent.
@@ -87,6 +113,8 @@ pub enum Reason {
     SuspectHuman,
     /// The rules disallow it; it is only observed.
     Observed,
+    /// The rules disallow it, but have not for long enough; it is only observed.
+    Grace,
     /// The rules disallow it.
     Disallowed,
 }
@@ -109,12 +137,14 @@ impl Reason {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NothingKnown => "nothing-known",
+            Self::KillSwitch => "kill-switch",
             Self::Exempt => "exempt",
             Self::NoGroup => "no-group",
             Self::Allowed => "allowed",
             Self::Off => "off",
             Self::SuspectHuman => "suspect-human",
             Self::Observed => "observed",
+            Self::Grace => "grace",
             Self::Disallowed => "disallowed",
         }
     }

@@ -1,12 +1,13 @@
 //! What the operator wants done, and the decision it leads to.
 //!
 //! [`Policy::decide`] brings the three together: who asks ([`Agent`]), what the file says ([`RuleSet`]) and what the
-//! operator wants ([`Policy`]). It is pure: no HTTP types, no I/O, no clock. Of several agents (a repeated header) the strictest decision counts.
+//! operator wants ([`Policy`]). It is pure: no HTTP types, no I/O, no clock of its own. Of several agents (a repeated header) the strictest decision counts.
 
 mod builder;
 mod decision;
 mod evidence;
 mod exempt;
+mod grace;
 mod mode;
 mod network;
 mod overrides;
@@ -22,6 +23,7 @@ pub use self::scope::{EmptyAgent, StarExceptions, StarScope};
 
 use self::evidence::Cookies;
 use self::exempt::Exemptions;
+pub(crate) use self::grace::Grace;
 use self::scope::Star;
 use crate::agent::Agent;
 use crate::rules::{Access, Fallback, RuleSet, Verdict};
@@ -55,13 +57,25 @@ impl Policy {
     /// 4. Of several agents the one with the strictest outcome counts.
     #[must_use]
     pub fn decide<'r>(&self, rules: &'r RuleSet, agents: &[Agent], request: &Facts<'_>) -> Decision<'r> {
+        self.decide_with_grace(rules, None, agents, request)
+    }
+
+    /// As [`Policy::decide`]; what is in grace is only observed. Each agent is asked by itself: of two agents, one in
+    /// grace must not let the other pass.
+    pub(crate) fn decide_with_grace<'r>(
+        &self,
+        rules: &'r RuleSet,
+        grace: Option<&Grace>,
+        agents: &[Agent],
+        request: &Facts<'_>,
+    ) -> Decision<'r> {
         match agents {
             // One agent is what nearly every request has.
-            [agent] => self.decide_for(rules, agent, request),
+            [agent] => self.decide_for(rules, grace, agent, request),
             _ => agents
                 .iter()
                 .enumerate()
-                .map(|(index, agent)| self.decide_for(rules, agent, request).for_agent(index))
+                .map(|(index, agent)| self.decide_for(rules, grace, agent, request).for_agent(index))
                 .reduce(Decision::stricter)
                 .unwrap_or(Decision::unjudged(Reason::NoGroup)),
         }
@@ -96,10 +110,17 @@ impl Policy {
         self.mode
     }
 
-    fn decide_for<'r>(&self, rules: &'r RuleSet, agent: &Agent, request: &Facts<'_>) -> Decision<'r> {
+    fn decide_for<'r>(
+        &self,
+        rules: &'r RuleSet,
+        grace: Option<&Grace>,
+        agent: &Agent,
+        request: &Facts<'_>,
+    ) -> Decision<'r> {
         let star = self.star.holds(agent) && self.star.covers_method(request.method());
         let tokens = if self.family { agent.tokens() } else { &agent.tokens()[..agent.tokens().len().min(1)] };
-        let selection = rules.select(tokens, if star { Fallback::Star } else { Fallback::Nothing });
+        let fallback = if star { Fallback::Star } else { Fallback::Nothing };
+        let selection = rules.select(tokens, fallback);
         if !selection.applies() {
             return Decision::unjudged(Reason::NoGroup);
         }
@@ -112,18 +133,26 @@ impl Policy {
         let verdict = selection.verdict(request.path());
         match verdict.access() {
             Access::Allow => Decision::judged(Action::Pass, Reason::Allowed, verdict),
-            Access::Disallow => match self.mode_for(agent, &verdict) {
-                Mode::Off => Decision::judged(Action::Pass, Reason::Off, verdict),
-                Mode::Observe => Decision::judged(Action::Pass, Reason::Observed, verdict),
-                Mode::Tag => Decision::judged(Action::Tag, Reason::Disallowed, verdict),
-                Mode::Refuse => Decision::judged(Action::Refuse, Reason::Disallowed, verdict),
-            },
+            Access::Disallow => {
+                let mode = self.mode_for(agent, &verdict, request);
+                let young = |grace: &Grace| {
+                    let now = request.now();
+                    now.is_some_and(|now| grace.covers(now, request.path(), |rules| rules.select(tokens, fallback)))
+                };
+                match mode {
+                    Mode::Off => Decision::judged(Action::Pass, Reason::Off, verdict),
+                    Mode::Observe => Decision::judged(Action::Pass, Reason::Observed, verdict),
+                    _ if grace.is_some_and(young) => Decision::judged(Action::Pass, Reason::Grace, verdict),
+                    Mode::Tag => Decision::judged(Action::Tag, Reason::Disallowed, verdict),
+                    Mode::Refuse => Decision::judged(Action::Refuse, Reason::Disallowed, verdict),
+                }
+            }
         }
     }
 
-    fn mode_for(&self, agent: &Agent, verdict: &Verdict<'_>) -> Mode {
-        let fitting = self.overrides.iter().rev().find(|over| over.fits(agent, verdict));
-        fitting.map_or(self.mode, Override::mode)
+    fn mode_for(&self, agent: &Agent, verdict: &Verdict<'_>, request: &Facts<'_>) -> Mode {
+        let mut fitting = self.overrides.iter().rev().filter(|over| over.fits(agent, verdict));
+        fitting.find(|over| over.holds(request)).map_or(self.mode, Override::mode)
     }
 }
 

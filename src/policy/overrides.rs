@@ -1,5 +1,8 @@
 //! Exceptions from a site's mode.
 
+use std::time::SystemTime;
+
+use super::decision::Facts;
 use super::mode::Mode;
 use crate::agent::{Agent, Category};
 use crate::rules::{ProductToken, Verdict};
@@ -9,6 +12,7 @@ use crate::rules::{ProductToken, Verdict};
 pub struct Override {
     whom: Whom,
     mode: Mode,
+    until: Option<SystemTime>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,25 +26,44 @@ impl Override {
     /// For one crawler, by its name or its own product token, without case.
     #[must_use]
     pub fn agent(name: &str, mode: Mode) -> Self {
-        Self { whom: Whom::Agent(called(name)), mode }
+        Self { whom: Whom::Agent(called(name)), mode, until: None }
     }
 
     /// For the registered crawlers of a category.
     #[must_use]
     pub const fn category(category: Category, mode: Mode) -> Self {
-        Self { whom: Whom::Category(category), mode }
+        Self { whom: Whom::Category(category), mode, until: None }
     }
 
     /// For one rule, by its path pattern as written in robots.txt.
     #[must_use]
     pub fn pattern(pattern: impl AsRef<[u8]>, mode: Mode) -> Self {
-        Self { whom: Whom::Pattern(pattern.as_ref().into()), mode }
+        Self { whom: Whom::Pattern(pattern.as_ref().into()), mode, until: None }
+    }
+
+    /// Ends it: from this moment on it fits nothing. Default: it does not end. Where a request comes without a clock
+    /// (see [`Facts::with_clock`]), it holds still.
+    #[must_use]
+    pub const fn until(mut self, end: SystemTime) -> Self {
+        self.until = Some(end);
+        self
+    }
+
+    /// When it ends, if it does.
+    #[must_use]
+    pub const fn end(&self) -> Option<SystemTime> {
+        self.until
     }
 
     /// The mode it sets.
     #[must_use]
     pub const fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// Whether it has not ended. The clock is looked at only for one that ends.
+    pub(super) fn holds(&self, request: &Facts<'_>) -> bool {
+        self.until.is_none_or(|end| request.now().is_none_or(|now| now < end))
     }
 
     pub(super) fn fits(&self, agent: &Agent, verdict: &Verdict<'_>) -> bool {

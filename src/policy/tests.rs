@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use super::*;
 use crate::agent::{Category, Recognizer, Registry};
@@ -295,4 +296,61 @@ fn what_speaks_for_a_person_is_recorded_or_exempts() {
     let staff = refusing().exempt_cookies(["staff"]).build();
     assert_eq!(weigh(&staff, cookies()).0, Action::Pass);
     assert_eq!(weigh(&staff, Evidence::new().cookies(b"staffroom=1")).0, Action::Refuse);
+}
+
+#[test]
+fn an_override_holds_until_it_ends() {
+    let site = Site::new("User-agent: GPTBot\nDisallow: /\n");
+    let end = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
+    let policy = refusing()
+        .with_override(Override::agent("GPTBot", Mode::Tag))
+        .with_override(Override::agent("GPTBot", Mode::Observe).until(end))
+        .build();
+    let at = |now: Option<SystemTime>| {
+        let path = RequestPath::new(b"/x");
+        let facts = Facts::new("GET", &path);
+        let clock = || now.expect("a clock is asked only where there is one");
+        let facts = if now.is_some() { facts.with_clock(&clock) } else { facts };
+        policy.decide(&site.rules, &[site.recognizer.identify(GPTBOT.as_bytes())], &facts).action()
+    };
+    assert_eq!(at(Some(end - Duration::from_secs(1))), Action::Pass);
+    assert_eq!(at(Some(end)), Action::Tag, "the one before it counts again");
+    assert_eq!(at(None), Action::Pass, "nobody knows that it has ended");
+}
+
+#[test]
+fn what_was_allowed_a_moment_ago_is_in_grace() {
+    let start = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+    let hours = |hours: u64| Duration::from_secs(3600 * hours);
+    let old = Site::new("User-agent: *\nDisallow: /old\nDisallow: /shop/\nAllow: /shop/open\n").rules;
+    let site = Site::new(
+        "User-agent: *\nDisallow: /new\nDisallow: /shop/\n\nUser-agent: GPTBot\nDisallow: /old\nDisallow: /all\n",
+    );
+    let mut grace = Grace::new(hours(24), start + hours(100));
+    grace.add(start, old);
+    let policy = refusing().build();
+    let at = |hour: u64, fields: &[&str], target: &str| {
+        let path = RequestPath::new(target.as_bytes());
+        let clock = || start + hours(hour);
+        let facts = Facts::new("GET", &path).with_clock(&clock);
+        let agents: Vec<_> = fields.iter().map(|field| site.recognizer.identify(field.as_bytes())).collect();
+        let decision = policy.decide_with_grace(&site.rules, Some(&grace), &agents, &facts);
+        (decision.action(), decision.reason())
+    };
+    let in_grace = (Action::Pass, Reason::Grace);
+    for (fields, target, then) in [
+        (&[UNKNOWN][..], "/new", in_grace),
+        (&[UNKNOWN], "/shop/x", REFUSED),
+        // Its rule is as old as the other's; what outweighed it is gone.
+        (&[UNKNOWN], "/shop/open", in_grace),
+        // The rule has moved to a group of its own.
+        (&[GPTBOT], "/old", REFUSED),
+        (&[GPTBOT], "/all", in_grace),
+        (&[GPTBOT, UNKNOWN], "/shop/x", REFUSED),
+        (&[UNKNOWN, UNKNOWN], "/new", in_grace),
+    ] {
+        assert_eq!(at(101, fields, target), then, "{target}");
+        assert_eq!(at(124, fields, target), REFUSED, "{target}");
+    }
+    assert_eq!(grace.end(), start + hours(124));
 }

@@ -1,0 +1,67 @@
+//! Rules that are too young to act on.
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use crate::rules::{Access, RequestPath, RuleSet, Selection};
+
+/// Earlier versions of the rules, and since when each of them was known.
+///
+/// A request that is disallowed now is in grace until it has been disallowed for long enough: counted from the oldest
+/// version that disallows it. So a rule that is new, a rule that an `Allow` used to outweigh and a crawler that joins a
+/// group are all in grace, and what merely moved, or was away for a while, is not.
+pub(crate) struct Grace {
+    length: Duration,
+    /// Since when the rules that hold now were known.
+    since: SystemTime,
+    earlier: Vec<(SystemTime, RuleSet)>,
+}
+
+impl Grace {
+    pub(crate) const fn new(length: Duration, since: SystemTime) -> Self {
+        Self { length, since, earlier: Vec::new() }
+    }
+
+    /// Adds a version that was known before the one that holds now.
+    pub(crate) fn add(&mut self, since: SystemTime, rules: RuleSet) {
+        if since < self.since {
+            self.earlier.push((since, rules));
+        }
+    }
+
+    /// When the last request leaves it.
+    pub(crate) fn end(&self) -> SystemTime {
+        self.end_after(self.since)
+    }
+
+    /// Whether a request that is disallowed now has not been for long enough. `select` selects what holds for the agent
+    /// from a version of the rules.
+    pub(super) fn covers<'g>(
+        &'g self,
+        now: SystemTime,
+        path: &RequestPath<'_>,
+        select: impl Fn(&'g RuleSet) -> Selection<'g>,
+    ) -> bool {
+        if self.end() <= now {
+            return false;
+        }
+        let is_due = |since: SystemTime| self.end_after(since) <= now;
+        let disallowed_by = |rules: &'g RuleSet| select(rules).verdict(path).access() == Access::Disallow;
+        !self.earlier.iter().any(|(since, rules)| is_due(*since) && disallowed_by(rules))
+    }
+
+    /// A grace too long to end on this clock does not end.
+    fn end_after(&self, since: SystemTime) -> SystemTime {
+        since.checked_add(self.length).unwrap_or(since + Duration::from_secs(u32::MAX.into()))
+    }
+}
+
+impl fmt::Debug for Grace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Grace")
+            .field("length", &self.length)
+            .field("since", &self.since)
+            .field("earlier", &self.earlier.len())
+            .finish()
+    }
+}
