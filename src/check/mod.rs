@@ -4,7 +4,8 @@
 //! permanent code, a severity, a place in the file, a message and often a help line. A lint says what crawlers make of
 //! a line, not what somebody might have liked better: a clean ordinary file has no findings.
 //!
-//! [`diff`] says what a change of the file changes for whom; [`Expectations`] say what must stay.
+//! [`diff`] says what a change of the file changes for whom, [`upheavals`] whether it closes or opens the site at large;
+//! [`Expectations`] say what must stay.
 //!
 //! A comment `# robots-check: allow(code)` turns a lint off for its line, or for the next where it has a line to itself;
 //! [`Options`] turn it off for the file or give it another severity.
@@ -38,7 +39,8 @@ mod report;
 mod sink;
 
 pub use self::diff::{
-    Breach, Change, Decider, Diff, DiffOptions, Effect, Guard, MAX_CHANGES_PER_EFFECT, Subject, diff,
+    Breach, Change, Decider, Diff, DiffOptions, Effect, Guard, MAX_CHANGES_PER_EFFECT, Subject, Upheaval, diff,
+    upheavals,
 };
 pub use self::expectations::{Expectations, Outcome, Unmet};
 pub use self::finding::{Finding, Severity};

@@ -9,6 +9,8 @@
 
 mod guard;
 mod subject;
+mod summary;
+mod upheaval;
 mod witness;
 
 use std::collections::HashMap;
@@ -16,6 +18,7 @@ use std::sync::Arc;
 
 pub use self::guard::{Breach, Guard};
 pub use self::subject::Subject;
+pub use self::upheaval::{Upheaval, upheavals};
 
 use crate::agent::Registry;
 use crate::rules::{Access, Reading, RequestPath, RobotsTxt, Rule, RuleSet, Selection, Verdict};

@@ -24,6 +24,24 @@ pub(super) fn paths_within(before: Selection<'_>, after: Selection<'_>, pattern:
     witnesses(before, after, &[pattern])
 }
 
+/// The shortest path that each disallow rule matches.
+pub(super) fn disallowed(selection: Selection<'_>) -> impl Iterator<Item = Vec<u8>> {
+    of_rules(selection, Access::Disallow)
+}
+
+/// The shortest path that each allow rule matches.
+pub(super) fn allowed(selection: Selection<'_>) -> impl Iterator<Item = Vec<u8>> {
+    of_rules(selection, Access::Allow)
+}
+
+fn of_rules(selection: Selection<'_>, access: Access) -> impl Iterator<Item = Vec<u8>> {
+    let counts = move |rule: &Rule<'_>| rule.access() == access && matches!(rule.pattern(), [b'/' | b'*', ..]);
+    selection.groups().flat_map(Group::rules).filter(counts).map(|rule| {
+        let path = fill(body(rule.pattern()).0, b"");
+        if path.starts_with(b"/") { path } else { [b"/", path.as_slice()].concat() }
+    })
+}
+
 fn witnesses(before: Selection<'_>, after: Selection<'_>, own: &[&[u8]]) -> Vec<Vec<u8>> {
     let (old, new) = (rules(before), rules(after));
     let changed: Vec<&[u8]> =
