@@ -1,12 +1,25 @@
 //! The name of a version: the hash of its bytes.
 
+use std::error::Error;
 use std::fmt;
+use std::str::FromStr;
 
 use sha2::{Digest, Sha256};
 
 /// The SHA-256 of a robots.txt; equal bytes have equal hashes on every replica.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Hash([u8; 32]);
+
+/// A [`Hash`] by its first hex digits, at least [`HashPrefix::SHORTEST`] of them: what a person copies from a log.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct HashPrefix(String);
+
+/// A text that is no hash, or too little of one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HashError {
+    text: String,
+    least: usize,
+}
 
 impl Hash {
     /// Hashes bytes.
@@ -18,20 +31,115 @@ impl Hash {
     /// The first eight octets in hex, enough to tell versions apart in a log.
     #[must_use]
     pub fn short(&self) -> String {
-        self.0[..8].iter().map(|octet| format!("{octet:02x}")).collect()
+        self.hex().chars().take(16).collect()
+    }
+
+    /// All 64 hex digits, which is the name of its file in a state directory.
+    pub(super) fn hex(&self) -> String {
+        self.0.iter().map(|octet| format!("{octet:02x}")).collect()
     }
 }
+
+impl HashPrefix {
+    /// Fewest hex digits that name a version: 48 bits, so that no two versions of a site share them by chance.
+    pub const SHORTEST: usize = 12;
+
+    /// Whether it is how this hash begins.
+    #[must_use]
+    pub fn matches(&self, hash: &Hash) -> bool {
+        hash.hex().starts_with(&self.0)
+    }
+}
+
+impl From<Hash> for HashPrefix {
+    fn from(hash: Hash) -> Self {
+        Self(hash.hex())
+    }
+}
+
+/// Reads 64 hex digits, with or without `sha256:` before them.
+impl FromStr for Hash {
+    type Err = HashError;
+
+    fn from_str(text: &str) -> Result<Self, HashError> {
+        let error = || HashError { text: text.to_owned(), least: 64 };
+        let digits = digits(text).filter(|digits| digits.len() == 64).ok_or_else(error)?;
+        let mut octets = [0; 32];
+        for (octet, pair) in octets.iter_mut().zip(digits.as_bytes().chunks(2)) {
+            let pair = std::str::from_utf8(pair).ok();
+            *octet = pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()).ok_or_else(error)?;
+        }
+        Ok(Self(octets))
+    }
+}
+
+/// Reads 12 to 64 hex digits, with or without `sha256:` before them.
+impl FromStr for HashPrefix {
+    type Err = HashError;
+
+    fn from_str(text: &str) -> Result<Self, HashError> {
+        let digits = digits(text).filter(|digits| (Self::SHORTEST..=64).contains(&digits.len()));
+        digits.map(Self).ok_or_else(|| HashError { text: text.to_owned(), least: Self::SHORTEST })
+    }
+}
+
+fn digits(text: &str) -> Option<String> {
+    let digits = text.strip_prefix("sha256:").unwrap_or(text);
+    digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| digits.to_ascii_lowercase())
+}
+
+impl fmt::Display for HashPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sha256:{}", self.0)
+    }
+}
+
+impl fmt::Display for HashError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { text, least } = self;
+        match least {
+            64 => write!(f, "{text:?} is not the hash of a version: write \"sha256:\" and all 64 hex digits"),
+            _ => write!(f, "{text:?} is not the hash of a version: write its hex digits, at least the first {least}"),
+        }
+    }
+}
+
+impl Error for HashError {}
 
 /// `sha256:` and 64 hex digits.
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("sha256:")?;
-        self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+        write!(f, "sha256:{}", self.hex())
     }
 }
 
 impl fmt::Debug for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Hash({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_read_as_it_is_written_and_by_enough_of_its_digits() {
+        let hash = Hash::of(b"User-agent: *\n");
+        assert_eq!(hash.to_string().parse(), Ok(hash));
+        assert_eq!(hash.hex().to_uppercase().parse(), Ok(hash));
+        for digits in [12, 16, 64] {
+            let prefix: HashPrefix = hash.hex()[..digits].parse().expect("a prefix");
+            assert!(prefix.matches(&hash) && !prefix.matches(&Hash::of(b"other")));
+        }
+        for text in ["", "sha256:", "0123456789a", "0123456789ag", &hash.hex()[1..], &format!("{}0", hash.hex())] {
+            assert!(text.parse::<Hash>().is_err(), "{text}");
+        }
+        let error = "0123456789a".parse::<HashPrefix>().expect_err("too short");
+        assert_eq!(
+            error.to_string(),
+            "\"0123456789a\" is not the hash of a version: write its hex digits, at least the first 12"
+        );
+        assert!(format!("{}0", hash.hex()).parse::<HashPrefix>().is_err());
     }
 }
