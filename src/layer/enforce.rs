@@ -1,6 +1,8 @@
 //! The hot path: site, snapshot, agent, verdict, decision; one load of the snapshot and no allocation for a request
 //! that passes.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use bytes::Bytes;
 use http::header::{COOKIE, HOST, USER_AGENT};
 use http::{Extensions, HeaderMap, Method, Response, Uri};
@@ -13,7 +15,7 @@ use super::robots_txt;
 use crate::agent::Agent;
 use crate::policy::{Action, Decision, Evidence, Facts, Reason};
 use crate::rules::RequestPath;
-use crate::source::{Content, Snapshot};
+use crate::source::{Content, Enforcement, Snapshot};
 
 /// What becomes of a request. The rare cases are boxed to keep the common one small.
 pub(super) enum Answer {
@@ -44,7 +46,12 @@ impl Settings {
         let Some(live) = self.sites.get(|| host(uri, headers)) else { return Answer::Pass };
         let target = self.target_from.as_ref().and_then(|target| target(extensions)).unwrap_or(uri);
         let asked = Asked { method, uri, target, headers, extensions };
-        live.with(|snapshot| self.answer_from(snapshot, &asked))
+        // A fault of ours, or of a callback, passes the request: whatever it costs to be judged, it costs no visitor a page.
+        let judged = catch_unwind(AssertUnwindSafe(|| live.with(|snapshot| self.answer_from(snapshot, &asked))));
+        judged.unwrap_or_else(|_| {
+            live.count_fault();
+            Answer::Pass
+        })
     }
 
     fn answer_from(&self, snapshot: &Snapshot, asked: &Asked<'_>) -> Answer {
@@ -55,6 +62,9 @@ impl Settings {
                 .map_or(Answer::Pass, |response| Answer::Respond(response.into()));
         }
         let Some(content) = snapshot.content() else { return Answer::Pass };
+        if snapshot.enforcement() == Enforcement::Off {
+            return Answer::Pass;
+        }
         let address = self.address_from.as_ref().and_then(|address| address(asked.extensions));
         let facts = Facts::new(asked.method.as_str(), &path).with_address(address);
         let mut lines = asked.headers.get_all(USER_AGENT).into_iter();
@@ -122,7 +132,8 @@ impl Settings {
 
 /// Whether there is anything to record or to do.
 fn is_disallowed(decision: &Decision<'_>) -> bool {
-    decision.action() != Action::Pass || matches!(decision.reason(), Reason::Observed | Reason::SuspectHuman)
+    decision.action() != Action::Pass
+        || matches!(decision.reason(), Reason::Observed | Reason::Grace | Reason::SuspectHuman)
 }
 
 /// What the request says about who sends it, besides its `User-Agent`.

@@ -1,22 +1,29 @@
-//! One site's robots.txt, live.
+//! One site's robots.txt, live: the handle.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
 
-use super::file;
-use super::hash::Hash;
+use super::builder::LiveBuilder;
+use super::clock::Clock;
+use super::enforcement::Enforcement;
+use super::gate::{Gate, Pending};
+use super::hash::{Hash, HashPrefix};
+use super::history::{History, HistoryEntry};
+use super::making::{AcceptError, Making, RollbackError, Settings, Source};
 use super::rejection::{Rejection, RejectionKind};
 use super::reload::{Cause, Outcome, Reload, Reloading};
-use super::snapshot::{Content, Snapshot};
+use super::snapshot::Snapshot;
+use super::state::{SiteState, StateError};
+use super::status::Status;
 use crate::agent::Registry;
-use crate::check;
 use crate::policy::Policy;
-use crate::rules::{Reading, RobotsTxt};
 
 /// How long a file must be left alone after a modification that was not followed by a close.
 pub(super) const QUIET: Duration = Duration::from_millis(400);
@@ -39,49 +46,28 @@ pub struct LiveRobots {
 }
 
 pub(super) struct Shared {
-    current: ArcSwap<Snapshot>,
-    source: Source,
-    origin: Arc<str>,
-    settings: Settings,
+    pub(super) current: ArcSwap<Snapshot>,
+    pub(super) source: Source,
+    pub(super) origin: Arc<str>,
+    pub(super) settings: Settings,
     /// Held while a version is made and published, so that versions follow one another, and while listeners are told.
-    making: Mutex<Making>,
+    pub(super) making: Mutex<Making>,
     /// Held for a moment only: whoever asks for the status waits for no reload.
-    history: Mutex<History>,
+    pub(super) past: Mutex<Past>,
+    pub(super) state: Option<SiteState>,
+    pub(super) clock: Clock,
+    pub(super) faults: AtomicU64,
     #[cfg(feature = "watch")]
-    watch: std::sync::OnceLock<super::watch::Watch>,
+    pub(super) watch: std::sync::OnceLock<super::watch::Watch>,
 }
 
-/// Where the bytes come from.
-#[derive(Debug)]
-pub(super) enum Source {
-    Inline(Arc<[u8]>),
-    File(PathBuf),
-}
-
-/// What a source holds.
-pub(super) struct Loaded {
-    bytes: Arc<[u8]>,
-    modified: Option<SystemTime>,
-}
-
-type Listener = Box<dyn Fn(&Reload, &Snapshot) + Send + Sync>;
-
-struct Settings {
-    reading: Reading,
-    check: check::Options,
-    max_age: Duration,
-    when_missing: WhenMissing,
-    listeners: Vec<Listener>,
-}
-
-/// What a version is made with.
-struct Making {
-    registry: Arc<Registry>,
-}
-
-struct History {
-    last: Reload,
-    since: SystemTime,
+/// What came of what was tried.
+pub(super) struct Past {
+    pub(super) last: Reload,
+    pub(super) since: SystemTime,
+    pub(super) history: History,
+    pub(super) pending: Option<Pending>,
+    pub(super) before: Option<Hash>,
 }
 
 /// What to do when there is no usable robots.txt at the start. Later on the last good version always stays.
@@ -95,25 +81,6 @@ pub enum WhenMissing {
     Unavailable,
     /// Start without one: nothing is enforced, and `/robots.txt` goes to the application behind.
     Relay,
-}
-
-/// What is live and how it came to be.
-#[derive(Clone, Debug)]
-pub struct Status {
-    live: Option<Hash>,
-    last: Reload,
-    since: SystemTime,
-    watch_trouble: Option<String>,
-}
-
-/// Opens a [`LiveRobots`].
-#[must_use]
-pub struct LiveBuilder {
-    source: Source,
-    policy: Policy,
-    registry: Arc<Registry>,
-    settings: Settings,
-    poll: Duration,
 }
 
 impl LiveRobots {
@@ -163,25 +130,68 @@ impl LiveRobots {
     /// Replaces the registry: the version that is live is compiled again for it, and later ones will be. Not to be
     /// called from a listener of reloads: it waits for them.
     pub fn set_registry(&self, registry: Arc<Registry>) {
-        let mut making = self.shared.making();
-        making.registry = registry;
-        if let Some(content) = self.snapshot().content() {
-            let modified = content.modified().map(|(modified, _)| modified);
-            let robots = content.robots().clone();
-            self.shared.publish(self.shared.settings.content(robots, modified, &making.registry));
-        }
+        self.shared.set_registry(registry);
     }
 
-    /// What is live, since when, and what the last reload came to.
+    /// Replaces the gate, for what comes from now on. What waits is examined again when the source is read the next
+    /// time, on [`LiveRobots::reload`] for one. Not to be called from a listener of reloads: it waits for them.
+    pub fn set_gate(&self, gate: Gate) {
+        self.shared.set_gate(gate);
+    }
+
+    /// Brings the version live that waits (see [`Status::pending`]): those very bytes, whatever the source holds by now.
+    /// It blocks while they are compiled and written down; not to be called from a listener of reloads.
+    ///
+    /// # Errors
+    ///
+    /// If nothing waits, or another version does; nothing changes then.
+    pub fn accept(&self, hash: &HashPrefix) -> Result<Reload, AcceptError> {
+        self.shared.accept(hash)
+    }
+
+    /// Brings the version live that was accepted before the one that is live. That one waits from now on, as what the
+    /// gate refused does: it does not come back by itself until the source has held something else. It blocks while
+    /// the version is compiled and written down; not to be called from a listener of reloads.
+    ///
+    /// # Errors
+    ///
+    /// If no version was accepted before.
+    pub fn rollback(&self) -> Result<Reload, RollbackError> {
+        self.shared.rollback()
+    }
+
+    /// Turns enforcement of this site off, or on again, at once: it waits for no reload. With a state directory it stays
+    /// so after a restart.
+    ///
+    /// # Errors
+    ///
+    /// If it could not be written to the state directory: it is done, and will be forgotten when the process ends.
+    pub fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
+        self.shared.change(|current| current.with_switches(|switches| switches.site = enforcement));
+        self.shared.state.as_ref().map_or(Ok(()), |state| state.set_enforcement(enforcement))
+    }
+
+    /// What is live, since when, what waits, and what the last reload came to.
     #[must_use]
     pub fn status(&self) -> Status {
-        let history = self.shared.history();
-        Status {
-            live: self.shared.live(),
-            last: history.last.clone(),
-            since: history.since,
-            watch_trouble: self.shared.watch_trouble(),
-        }
+        self.shared.status()
+    }
+
+    /// What was tried and came to something new, the newest last: at most [`MAX_HISTORY`](super::MAX_HISTORY) entries,
+    /// with a state directory those of earlier processes too.
+    #[must_use]
+    pub fn history(&self) -> Vec<HistoryEntry> {
+        self.shared.past().history.iter().cloned().collect()
+    }
+
+    /// Counts a request that passed because judging it ended in a panic.
+    #[cfg(feature = "layer")]
+    pub(crate) fn count_fault(&self) {
+        self.shared.faults.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn from_shared(shared: Arc<Shared>) -> Self {
+        Self { shared }
     }
 }
 
@@ -191,260 +201,56 @@ impl fmt::Debug for LiveRobots {
     }
 }
 
-impl LiveBuilder {
-    fn new(source: Source) -> Self {
-        let settings = Settings {
-            reading: Reading::default(),
-            check: check::Options::default(),
-            max_age: Duration::from_secs(3600),
-            when_missing: WhenMissing::default(),
-            listeners: Vec::new(),
-        };
-        let registry = Registry::builtin().clone();
-        Self { source, policy: Policy::default(), registry, settings, poll: Duration::from_secs(2) }
-    }
-
-    /// What to do about disallowed requests. Default: [`Policy::default`], which observes.
-    pub fn policy(mut self, policy: Policy) -> Self {
-        self.policy = policy;
-        self
-    }
-
-    /// How the file is read. Default: [`Reading::Standard`].
-    pub fn reading(mut self, reading: Reading) -> Self {
-        self.settings.reading = reading;
-        self
-    }
-
-    /// How each version is checked. Default: [`check::Options::default`].
-    pub fn check(mut self, options: check::Options) -> Self {
-        self.settings.check = options;
-        self
-    }
-
-    /// The crawlers that are known. Default: [`Registry::builtin`].
-    pub fn registry(mut self, registry: Arc<Registry>) -> Self {
-        self.registry = registry;
-        self
-    }
-
-    /// How long others may cache `/robots.txt`. Default: one hour; at most 24 hours (RFC 9309, section 2.4).
-    pub fn max_age(mut self, max_age: Duration) -> Self {
-        self.settings.max_age = max_age.min(Duration::from_secs(24 * 3600));
-        self
-    }
-
-    /// What to do when there is no usable robots.txt at the start. Default: [`WhenMissing::Fail`].
-    pub fn when_missing(mut self, when_missing: WhenMissing) -> Self {
-        self.settings.when_missing = when_missing;
-        self
-    }
-
-    /// Calls back after every reload that changed something or failed in a new way, and after the first one. The
-    /// callback runs on the thread that reloads and holds up the next reload; its panics are caught.
-    pub fn on_reload(mut self, listener: impl Fn(&Reload, &Snapshot) + Send + Sync + 'static) -> Self {
-        self.settings.listeners.push(Box::new(listener));
-        self
-    }
-
-    /// How often a watched file is read to find changes that the file system did not tell of. Default: two seconds.
-    /// Has no effect without the `watch` feature.
-    pub fn poll_every(mut self, poll: Duration) -> Self {
-        self.poll = poll.max(Duration::from_millis(50));
-        self
-    }
-
-    /// Reads the robots.txt and starts to watch it.
-    ///
-    /// # Errors
-    ///
-    /// With [`WhenMissing::Fail`], why there is no usable robots.txt.
-    pub fn open(self) -> Result<LiveRobots, Rejection> {
-        let Self { source, policy, registry, settings, poll } = self;
-        let origin: Arc<str> = match &source {
-            Source::Inline(_) => "inline".into(),
-            Source::File(path) => path.to_string_lossy().into(),
-        };
-        let read = source.load(&origin).and_then(|loaded| settings.accept(loaded, &origin, &registry));
-        let (content, outcome) = match read {
-            Ok(content) => {
-                let outcome = Outcome::Published { hash: content.hash() };
-                (Some(Arc::new(content)), outcome)
-            }
-            Err(rejection) if settings.when_missing == WhenMissing::Fail => return Err(rejection),
-            Err(rejection) => (None, Outcome::Kept { rejection, live: None }),
-        };
-        let last = Reload { cause: Cause::Start, origin: origin.clone(), outcome };
-        let snapshot = Snapshot::new(content, policy.into(), settings.max_age, settings.when_missing);
-        settings.tell(&last, &snapshot);
-        let shared = Arc::new(Shared {
-            current: ArcSwap::from_pointee(snapshot),
-            source,
-            origin,
-            settings,
-            making: Mutex::new(Making { registry }),
-            history: Mutex::new(History { last, since: SystemTime::now() }),
-            #[cfg(feature = "watch")]
-            watch: std::sync::OnceLock::new(),
-        });
-        #[cfg(feature = "watch")]
-        if let Source::File(path) = &shared.source {
-            let watch = super::watch::Watch::start(path.clone(), poll, Arc::downgrade(&shared));
-            // Nothing else sets it: this is the only place that has the new `shared`.
-            let _ = shared.watch.set(watch);
-        }
-        #[cfg(not(feature = "watch"))]
-        let _ = poll;
-        Ok(LiveRobots { shared })
-    }
-}
-
-impl fmt::Debug for LiveBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LiveBuilder")
-            .field("source", &self.source)
-            .field("policy", &self.policy)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Source {
-    fn load(&self, origin: &Arc<str>) -> Result<Loaded, Rejection> {
-        match self {
-            Self::Inline(text) => Ok(Loaded { bytes: text.clone(), modified: None }),
-            Self::File(path) => {
-                file::read(path, origin).map(|read| Loaded { bytes: read.bytes.into(), modified: read.modified })
-            }
-        }
-    }
-}
-
-impl Settings {
-    fn accept(&self, loaded: Loaded, origin: &Arc<str>, registry: &Arc<Registry>) -> Result<Content, Rejection> {
-        let robots = RobotsTxt::parse(loaded.bytes);
-        match Rejection::of(&robots, origin) {
-            Some(rejection) => Err(rejection),
-            None => Ok(self.content(robots, loaded.modified, registry)),
-        }
-    }
-
-    fn content(&self, robots: RobotsTxt, modified: Option<SystemTime>, registry: &Arc<Registry>) -> Content {
-        let options = self.check.clone().with_registry(registry.clone());
-        Content::new(robots, modified, self.reading, registry, &options)
-    }
-
-    fn tell(&self, reload: &Reload, snapshot: &Snapshot) {
-        #[cfg(feature = "tracing")]
-        match &reload.outcome {
-            Outcome::Kept { .. } => tracing::warn!(cause = reload.cause.as_str(), "{reload}"),
-            Outcome::Published { .. } | Outcome::Unchanged { .. } => {
-                tracing::info!(cause = reload.cause.as_str(), "{reload}")
-            }
-        }
-        for listener in &self.listeners {
-            // A listener's panic must end neither the watching nor the others' hearing; the panic hook has told of it.
-            let _ = catch_unwind(AssertUnwindSafe(|| listener(reload, snapshot)));
-        }
-    }
-}
-
 impl Shared {
-    /// Reads the source and publishes what it holds, or keeps what is live and says why.
-    pub(super) fn reload(&self, cause: Cause) -> Reload {
-        self.reload_if(cause, |_| true)
-    }
-
     /// Whoever asks for a reload may do so in the middle of writing: a file that was changed a moment ago must be the
     /// same once that moment has passed. A fault of ours leaves nobody waiting.
     fn reload_on_request(&self) -> Reload {
-        let settled = |source: &Loaded| {
-            let age = source.modified.and_then(|modified| modified.elapsed().ok());
-            let Some(rest) = age.and_then(|age| QUIET.checked_sub(age)) else { return true };
-            std::thread::sleep(rest);
-            self.source.load(&self.origin).is_ok_and(|again| again.bytes == source.bytes)
-        };
-        catch_unwind(AssertUnwindSafe(|| self.reload_if(Cause::Request, settled))).unwrap_or_else(|_| {
+        catch_unwind(AssertUnwindSafe(|| self.reload_once_quiet(Cause::Request))).unwrap_or_else(|_| {
             let rejection = Rejection::new(RejectionKind::Interrupted, &self.origin);
             let outcome = Outcome::Kept { rejection, live: self.live() };
             Reload { cause: Cause::Request, origin: self.origin.clone(), outcome }
         })
     }
 
-    /// Publishes what the source holds only if it was `settled` after it was read; else it is
-    /// [`RejectionKind::Unstable`], which is told only to whoever asked: the watcher looks again by itself.
-    pub(super) fn reload_if(&self, cause: Cause, settled: impl FnOnce(&Loaded) -> bool) -> Reload {
-        let making = self.making();
-        let live = self.live();
-        let kept = |rejection| Outcome::Kept { rejection, live };
-        let outcome = match self.source.load(&self.origin) {
-            Ok(loaded) if live == Some(Hash::of(&loaded.bytes)) => Outcome::Unchanged { hash: Hash::of(&loaded.bytes) },
-            Ok(loaded) if !settled(&loaded) => kept(Rejection::new(RejectionKind::Unstable, &self.origin)),
-            Ok(loaded) => match self.settings.accept(self.dated(loaded), &self.origin, &making.registry) {
-                Ok(content) => self.publish(content),
-                Err(rejection) => kept(rejection),
-            },
-            Err(rejection) => kept(rejection),
-        };
-        let reload = Reload { cause, origin: self.origin.clone(), outcome };
-        if reload.is_unstable() && cause != Cause::Request {
-            return reload;
-        }
-        let is_news = {
-            let mut history = self.history();
-            let is_news = is_news(&history.last.outcome, &reload);
-            if matches!(reload.outcome, Outcome::Published { .. }) {
-                history.since = SystemTime::now();
-            }
-            history.last = reload.clone();
-            is_news
-        };
-        if is_news {
-            self.settings.tell(&reload, &self.current.load_full());
-        }
-        reload
-    }
-
-    /// A version that replaces another is never dated before it, or whoever asks by date would keep the other: an older
-    /// file put back keeps its old date.
-    fn dated(&self, loaded: Loaded) -> Loaded {
-        let before = self.current.load().content().and_then(|content| content.modified()).map(|(modified, _)| modified);
-        match (loaded.modified, before) {
-            (Some(modified), Some(before)) if modified <= before => {
-                Loaded { modified: Some(SystemTime::now()), ..loaded }
-            }
-            _ => loaded,
-        }
-    }
-
-    /// What the source holds now, without publishing it: `None` where it cannot be read.
-    #[cfg(feature = "watch")]
-    pub(super) fn peek(&self) -> Option<Hash> {
-        self.source.load(&self.origin).ok().map(|loaded| Hash::of(&loaded.bytes))
-    }
-
     pub(super) fn live(&self) -> Option<Hash> {
         self.current.load().content().map(|content| content.hash())
     }
 
-    fn publish(&self, content: Content) -> Outcome {
-        let content = Arc::new(content);
-        self.change(|current| current.with_content(content.clone()));
-        Outcome::Published { hash: content.hash() }
+    /// The switch of all sites was turned.
+    pub(super) fn set_switch_of_all(&self, enforcement: Enforcement) {
+        self.change(|current| current.with_switches(|switches| switches.all = enforcement));
     }
 
     /// Replaces the snapshot by one made from it; made again if another change was quicker.
-    fn change(&self, next: impl Fn(&Snapshot) -> Snapshot) {
+    pub(super) fn change(&self, next: impl Fn(&Snapshot) -> Snapshot) {
         self.current.rcu(|current| next(current));
     }
 
-    fn making(&self) -> MutexGuard<'_, Making> {
-        // Only whole registries are put in, whatever panicked meanwhile.
+    pub(super) fn making(&self) -> MutexGuard<'_, Making> {
+        // Only whole values are put in, whatever panicked meanwhile.
         self.making.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn history(&self) -> MutexGuard<'_, History> {
+    pub(super) fn past(&self) -> MutexGuard<'_, Past> {
         // A panic while it was held left it as it was before: it is only written with whole values.
-        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+        self.past.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn status(&self) -> Status {
+        let snapshot = self.current.load();
+        let past = self.past();
+        Status {
+            live: snapshot.content().map(|content| content.hash()),
+            last: past.last.clone(),
+            since: past.since,
+            pending: past.pending.clone(),
+            before: past.before,
+            enforcement: snapshot.enforcement(),
+            grace_end: snapshot.grace_end(),
+            faults: self.faults.load(Ordering::Relaxed),
+            state_trouble: self.state.as_ref().and_then(SiteState::trouble),
+            watch_trouble: self.watch_trouble(),
+        }
     }
 
     fn watch_trouble(&self) -> Option<String> {
@@ -452,43 +258,5 @@ impl Shared {
         return self.watch.get().and_then(super::watch::Watch::trouble);
         #[cfg(not(feature = "watch"))]
         None
-    }
-}
-
-/// A failure is told once, not at every look at the same broken file.
-fn is_news(last: &Outcome, reload: &Reload) -> bool {
-    match (&reload.outcome, last) {
-        (Outcome::Published { .. }, _) => true,
-        (Outcome::Unchanged { .. }, last) => reload.cause == Cause::Request || matches!(last, Outcome::Kept { .. }),
-        (Outcome::Kept { rejection: now, .. }, Outcome::Kept { rejection: before, .. }) => {
-            reload.cause == Cause::Request || now.kind() != before.kind()
-        }
-        (Outcome::Kept { .. }, _) => true,
-    }
-}
-
-impl Status {
-    /// The version that is live, if any is.
-    #[must_use]
-    pub const fn live(&self) -> Option<Hash> {
-        self.live
-    }
-
-    /// What the last reload came to.
-    #[must_use]
-    pub const fn last_reload(&self) -> &Reload {
-        &self.last
-    }
-
-    /// Since when this version, or the lack of one, is live.
-    #[must_use]
-    pub const fn since(&self) -> SystemTime {
-        self.since
-    }
-
-    /// Why changes are only found by polling, where the file system's events cannot be had.
-    #[must_use]
-    pub fn watch_trouble(&self) -> Option<&str> {
-        self.watch_trouble.as_deref()
     }
 }

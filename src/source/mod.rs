@@ -2,25 +2,42 @@
 //!
 //! [`LiveRobots`] holds one site's robots.txt: it is read, parsed, checked and compiled aside into a [`Snapshot`], which
 //! is published with one store. A replacement that is missing, unreadable, too large, empty, binary or HTML changes
-//! nothing: the last good snapshot stays, and [`LiveRobots::status`] says why. [`Sites`] maps hosts to live files.
+//! nothing: the last good snapshot stays, and [`LiveRobots::status`] says why. A [`Gate`] refuses what is rarely meant, and
+//! a [`StateDir`] remembers what was accepted. [`Sites`] maps hosts to live files.
 //!
-//! This room reads files; it serves nothing.
+//! This room reads and writes files; it serves nothing.
 
 mod agent_cache;
+mod builder;
+mod clock;
+mod enforcement;
 mod file;
+mod gate;
 mod hash;
+mod history;
 mod hosts;
 mod live;
+mod making;
 mod rejection;
 mod reload;
 mod snapshot;
+mod state;
+mod status;
+mod versions;
 #[cfg(feature = "watch")]
 mod watch;
 
+pub use self::builder::LiveBuilder;
+pub use self::enforcement::Enforcement;
 pub use self::file::MAX_FILE;
-pub use self::hash::Hash;
+pub use self::gate::{Gate, GateBuilder, Objection, ObjectionKind, Pending};
+pub use self::hash::{Hash, HashError, HashPrefix};
+pub use self::history::{HistoryEntry, MAX_HISTORY};
 pub use self::hosts::{HostMap, HostPatternError, Sites};
-pub use self::live::{LiveBuilder, LiveRobots, Status, WhenMissing};
+pub use self::live::{LiveRobots, WhenMissing};
+pub use self::making::{AcceptError, RollbackError};
 pub use self::rejection::{Rejection, RejectionKind};
-pub use self::reload::{Cause, Outcome, Reload, Reloading};
+pub use self::reload::{Cause, Outcome, OutcomeKind, Reload, Reloading};
 pub use self::snapshot::{Content, Snapshot};
+pub use self::state::{StateDir, StateError};
+pub use self::status::{Condition, Status};

@@ -6,6 +6,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::file::MAX_FILE;
+use super::gate::Pending;
 use crate::rules::{Directive, LineKind, RobotsTxt};
 
 /// A replacement that was not taken, and why.
@@ -14,6 +15,7 @@ pub struct Rejection {
     kind: RejectionKind,
     origin: Arc<str>,
     cause: Option<Arc<io::Error>>,
+    pending: Option<Pending>,
 }
 
 /// What is wrong with a replacement.
@@ -39,6 +41,8 @@ pub enum RejectionKind {
     NoField,
     /// It changed while it was being read.
     Unstable,
+    /// The gate refused it at the start, where no version was accepted before.
+    Gated,
     /// The reload was cut short by a fault of ours.
     Interrupted,
 }
@@ -57,6 +61,7 @@ impl RejectionKind {
             Self::Html => "html",
             Self::NoField => "no-field",
             Self::Unstable => "unstable",
+            Self::Gated => "gated",
             Self::Interrupted => "interrupted",
         }
     }
@@ -64,7 +69,7 @@ impl RejectionKind {
 
 impl Rejection {
     pub(super) fn new(kind: RejectionKind, origin: &Arc<str>) -> Self {
-        Self { kind, origin: origin.clone(), cause: None }
+        Self { kind, origin: origin.clone(), cause: None, pending: None }
     }
 
     pub(super) fn io(cause: io::Error, origin: &Arc<str>) -> Self {
@@ -72,7 +77,17 @@ impl Rejection {
             io::ErrorKind::NotFound => RejectionKind::Missing,
             _ => RejectionKind::Unreadable,
         };
-        Self { kind, origin: origin.clone(), cause: Some(Arc::new(cause)) }
+        Self { kind, origin: origin.clone(), cause: Some(Arc::new(cause)), pending: None }
+    }
+
+    pub(super) fn gated(pending: Pending, origin: &Arc<str>) -> Self {
+        Self { kind: RejectionKind::Gated, origin: origin.clone(), cause: None, pending: Some(pending) }
+    }
+
+    /// What the gate refused, where it did.
+    #[must_use]
+    pub const fn pending(&self) -> Option<&Pending> {
+        self.pending.as_ref()
     }
 
     /// What is wrong.
@@ -127,6 +142,10 @@ impl fmt::Display for Rejection {
                 "the file is no robots.txt: not one line is a field such as \"User-agent: *\", or a comment",
             ),
             RejectionKind::Unstable => f.write_str("the file changed while it was being read"),
+            RejectionKind::Gated => match &self.pending {
+                Some(pending) => write!(f, "version {} waits to be accepted: {pending}", pending.hash()),
+                None => f.write_str("the gate refuses it"),
+            },
             RejectionKind::Interrupted => f.write_str("the reload was cut short by a fault in robotsd or this crate"),
         }
     }

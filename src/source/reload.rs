@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use super::gate::Pending;
 use super::hash::Hash;
 use super::rejection::{Rejection, RejectionKind};
 
@@ -30,6 +31,10 @@ pub enum Cause {
     Poll,
     /// Someone asked for it.
     Request,
+    /// A version that waited was accepted.
+    Accept,
+    /// Someone asked for the version before.
+    Rollback,
 }
 
 /// What came of a reload.
@@ -56,6 +61,69 @@ pub enum Outcome {
         /// The version that stays live, if there is one.
         live: Option<Hash>,
     },
+    /// What the source holds waits to be accepted.
+    #[non_exhaustive]
+    Gated {
+        /// It, and why.
+        pending: Pending,
+        /// The version that stays live, if there is one.
+        live: Option<Hash>,
+    },
+}
+
+/// What came of a reload, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
+#[non_exhaustive]
+pub enum OutcomeKind {
+    /// [`Outcome::Published`].
+    Published,
+    /// [`Outcome::Unchanged`].
+    Unchanged,
+    /// [`Outcome::Kept`].
+    Kept,
+    /// [`Outcome::Gated`].
+    Gated,
+}
+
+impl Outcome {
+    /// What came of it, in one word.
+    #[must_use]
+    pub const fn kind(&self) -> OutcomeKind {
+        match self {
+            Self::Published { .. } => OutcomeKind::Published,
+            Self::Unchanged { .. } => OutcomeKind::Unchanged,
+            Self::Kept { .. } => OutcomeKind::Kept,
+            Self::Gated { .. } => OutcomeKind::Gated,
+        }
+    }
+
+    /// The version it is about: live now, or waiting.
+    #[must_use]
+    pub fn hash(&self) -> Option<Hash> {
+        match self {
+            Self::Published { hash } | Self::Unchanged { hash } => Some(*hash),
+            Self::Kept { .. } => None,
+            Self::Gated { pending, .. } => Some(pending.hash()),
+        }
+    }
+}
+
+impl OutcomeKind {
+    /// The outcome's name in lower case.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Published => "published",
+            Self::Unchanged => "unchanged",
+            Self::Kept => "kept",
+            Self::Gated => "gated",
+        }
+    }
+
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        [Self::Published, Self::Unchanged, Self::Kept, Self::Gated].into_iter().find(|kind| kind.as_str() == name)
+    }
 }
 
 impl Cause {
@@ -67,7 +135,16 @@ impl Cause {
             Self::Event => "event",
             Self::Poll => "poll",
             Self::Request => "request",
+            Self::Accept => "accept",
+            Self::Rollback => "rollback",
         }
+    }
+}
+
+impl Cause {
+    pub(super) fn from_name(name: &str) -> Option<Self> {
+        let all = [Self::Start, Self::Event, Self::Poll, Self::Request, Self::Accept, Self::Rollback];
+        all.into_iter().find(|cause| cause.as_str() == name)
     }
 }
 
@@ -106,6 +183,13 @@ impl fmt::Display for Reload {
             }
             Outcome::Kept { rejection, live: None } => {
                 write!(f, "{rejection}; nothing is live, so nothing is enforced")
+            }
+            Outcome::Gated { pending, live } => {
+                write!(f, "{}: version {} waits to be accepted: {pending}; ", self.origin, pending.hash())?;
+                match live {
+                    Some(hash) => write!(f, "version {} stays live", hash.short()),
+                    None => f.write_str("nothing is live, so nothing is enforced"),
+                }
             }
         }
     }

@@ -6,21 +6,26 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 
 use super::agent_cache::AgentCache;
+use super::clock::Clock;
+use super::enforcement::{Enforcement, Switches};
 use super::hash::Hash;
 use super::live::WhenMissing;
 use crate::agent::{Agent, Recognizer, Registry};
 use crate::check::{self, Report};
-use crate::policy::{Decision, Facts, Policy, Reason};
+use crate::policy::{Decision, Facts, Grace, Policy, Reason};
 use crate::rules::{Reading, RobotsTxt, RuleSet};
 
 /// One immutable, complete state of a site: the file, its rules, who is recognised, the policy.
 ///
 /// A request reads one snapshot and so one version. Where nothing is known of the site's robots.txt yet, there is no
 /// [`Content`] and nothing is enforced.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Snapshot {
     content: Option<Arc<Content>>,
     policy: Arc<Policy>,
+    grace: Option<Arc<Grace>>,
+    switches: Switches,
+    clock: Clock,
     max_age: Duration,
     when_missing: WhenMissing,
 }
@@ -40,21 +45,23 @@ pub struct Content {
 }
 
 impl Snapshot {
-    pub(super) const fn new(
-        content: Option<Arc<Content>>,
-        policy: Arc<Policy>,
-        max_age: Duration,
-        when_missing: WhenMissing,
-    ) -> Self {
-        Self { content, policy, max_age, when_missing }
+    pub(super) fn empty(policy: Arc<Policy>, clock: Clock, max_age: Duration, when_missing: WhenMissing) -> Self {
+        let switches = Switches::default();
+        Self { content: None, policy, grace: None, switches, clock, max_age, when_missing }
     }
 
-    pub(super) fn with_content(&self, content: Arc<Content>) -> Self {
-        Self::new(Some(content), self.policy.clone(), self.max_age, self.when_missing)
+    pub(super) fn with_content(&self, content: Arc<Content>, grace: Option<Arc<Grace>>) -> Self {
+        Self { content: Some(content), grace, ..self.clone() }
     }
 
     pub(super) fn with_policy(&self, policy: Arc<Policy>) -> Self {
-        Self::new(self.content.clone(), policy, self.max_age, self.when_missing)
+        Self { policy, ..self.clone() }
+    }
+
+    pub(super) fn with_switches(&self, change: impl FnOnce(&mut Switches)) -> Self {
+        let mut next = self.clone();
+        change(&mut next.switches);
+        next
     }
 
     /// The version that is live, if any is.
@@ -67,6 +74,18 @@ impl Snapshot {
     #[must_use]
     pub const fn policy(&self) -> &Arc<Policy> {
         &self.policy
+    }
+
+    /// Whether anything is enforced. Off, every request passes unjudged; `/robots.txt` is served as before.
+    #[must_use]
+    pub fn enforcement(&self) -> Enforcement {
+        self.switches.both()
+    }
+
+    /// Until when some of what is disallowed is only observed, because it was not before; `None` where no grace runs.
+    #[must_use]
+    pub fn grace_end(&self) -> Option<SystemTime> {
+        self.grace.as_ref().map(|grace| grace.end()).filter(|end| self.clock.now() < *end)
     }
 
     /// How long others may cache the file.
@@ -85,8 +104,12 @@ impl Snapshot {
     #[must_use]
     pub fn decide(&self, agents: &[Agent], request: &Facts<'_>) -> Decision<'_> {
         match &self.content {
-            Some(content) => self.policy.decide(&content.rules, agents, request),
             None => Decision::unjudged(Reason::NothingKnown),
+            Some(_) if self.enforcement() == Enforcement::Off => Decision::unjudged(Reason::KillSwitch),
+            Some(content) => {
+                let request = request.with_clock(self.clock.as_fn());
+                self.policy.decide_with_grace(&content.rules, self.grace.as_deref(), agents, &request)
+            }
         }
     }
 }

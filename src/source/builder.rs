@@ -1,0 +1,191 @@
+//! Putting a live robots.txt together.
+
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use arc_swap::ArcSwap;
+
+use super::clock::Clock;
+use super::gate::Gate;
+use super::live::{LiveRobots, Past, Shared, WhenMissing};
+use super::making::{Making, Settings, Source};
+use super::rejection::{Rejection, RejectionKind};
+use super::reload::{Cause, Outcome, Reload};
+use super::snapshot::Snapshot;
+use super::state::{Remembered, SiteState, StateDir};
+use crate::agent::Registry;
+use crate::check;
+use crate::policy::Policy;
+use crate::rules::Reading;
+
+/// Opens a [`LiveRobots`].
+#[must_use]
+pub struct LiveBuilder {
+    source: Source,
+    policy: Policy,
+    registry: Arc<Registry>,
+    gate: Gate,
+    state: Option<(StateDir, String)>,
+    settings: Settings,
+    clock: Clock,
+    poll: Duration,
+}
+
+impl LiveBuilder {
+    pub(super) fn new(source: Source) -> Self {
+        let settings = Settings {
+            reading: Reading::default(),
+            check: check::Options::default(),
+            max_age: Duration::from_secs(3600),
+            grace: Duration::ZERO,
+            when_missing: WhenMissing::default(),
+            listeners: Vec::new(),
+        };
+        let registry = Registry::builtin().clone();
+        Self {
+            source,
+            policy: Policy::default(),
+            registry,
+            gate: Gate::open(),
+            state: None,
+            settings,
+            clock: Clock::default(),
+            poll: Duration::from_secs(2),
+        }
+    }
+
+    /// What to do about disallowed requests. Default: [`Policy::default`], which observes.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// How the file is read. Default: [`Reading::Standard`].
+    pub fn reading(mut self, reading: Reading) -> Self {
+        self.settings.reading = reading;
+        self
+    }
+
+    /// How each version is checked. Default: [`check::Options::default`].
+    pub fn check(mut self, options: check::Options) -> Self {
+        self.settings.check = options;
+        self
+    }
+
+    /// The crawlers that are known. Default: [`Registry::builtin`].
+    pub fn registry(mut self, registry: Arc<Registry>) -> Self {
+        self.registry = registry;
+        self
+    }
+
+    /// How long others may cache `/robots.txt`. Default: one hour; at most 24 hours (RFC 9309, section 2.4).
+    pub fn max_age(mut self, max_age: Duration) -> Self {
+        self.settings.max_age = max_age.min(Duration::from_secs(24 * 3600));
+        self
+    }
+
+    /// What to do when there is no usable robots.txt at the start. Default: [`WhenMissing::Fail`].
+    pub fn when_missing(mut self, when_missing: WhenMissing) -> Self {
+        self.settings.when_missing = when_missing;
+        self
+    }
+
+    /// Calls back after every reload that changed something or failed in a new way, and after the first one. The
+    /// callback runs on the thread that reloads and holds up the next reload; its panics are caught.
+    pub fn on_reload(mut self, listener: impl Fn(&Reload, &Snapshot) + Send + Sync + 'static) -> Self {
+        self.settings.listeners.push(Box::new(listener));
+        self
+    }
+
+    /// How often a watched file is read to find changes that the file system did not tell of. Default: two seconds.
+    /// Has no effect without the `watch` feature.
+    pub fn poll_every(mut self, poll: Duration) -> Self {
+        self.poll = poll.max(Duration::from_millis(50));
+        self
+    }
+
+    /// What a version must not do if it is to go live by itself. Default: [`Gate::open`], through which everything passes.
+    pub fn gate(mut self, gate: Gate) -> Self {
+        self.gate = gate;
+        self
+    }
+
+    /// Where this site, by its name, remembers what was accepted, what waits, what was tried and its kill switch. Default:
+    /// nowhere. Then a restart forgets all of it: the gate has nothing to compare the first version with and refuses only
+    /// shutting out everyone, there is nothing to go back to, every rule is new to the grace, and enforcement is on.
+    pub fn state(mut self, state: &StateDir, site: impl Into<String>) -> Self {
+        self.state = Some((state.clone(), site.into()));
+        self
+    }
+
+    /// How long a request that is newly disallowed is only observed. Counted from the first accepted version that
+    /// disallows it, of the last few that are remembered. Default: zero.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.settings.grace = grace;
+        self
+    }
+
+    /// Another clock than the system's, for tests: what the grace, the ends of overrides and all dates go by.
+    pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.clock = Clock::new(clock);
+        self
+    }
+
+    /// Reads the robots.txt and starts to watch it. Where the source holds nothing usable, or something the gate refuses,
+    /// the version that was accepted last goes live, if one is remembered.
+    ///
+    /// # Errors
+    ///
+    /// With [`WhenMissing::Fail`], why there is no usable robots.txt.
+    pub fn open(self) -> Result<LiveRobots, Rejection> {
+        let Self { source, policy, registry, gate, state, settings, clock, poll } = self;
+        let origin: Arc<str> = source.origin();
+        let site: Option<SiteState> = state.as_ref().map(|(state, name)| state.site(name));
+        let now = clock.now();
+        let Remembered { versions, pending, history, enforcement } =
+            site.as_ref().map(|site| site.load(now)).unwrap_or_default();
+        let snapshot = Snapshot::empty(policy.into(), clock.clone(), settings.max_age, settings.when_missing);
+        let snapshot = snapshot.with_switches(|switches| switches.site = enforcement);
+        // Stands for "nothing yet" until `start` says what came of it.
+        let nothing = Rejection::new(RejectionKind::Missing, &origin);
+        let outcome = Outcome::Kept { rejection: nothing, live: None };
+        let last = Reload { cause: Cause::Start, origin: origin.clone(), outcome };
+        let shared = Arc::new(Shared {
+            current: ArcSwap::from_pointee(snapshot),
+            source,
+            origin,
+            settings,
+            making: Mutex::new(Making::new(registry, gate, versions, pending)),
+            past: Mutex::new(Past { last, since: now, history, pending: None, before: None }),
+            state: site,
+            clock,
+            faults: AtomicU64::new(0),
+            #[cfg(feature = "watch")]
+            watch: std::sync::OnceLock::new(),
+        });
+        if let Some((state, _)) = &state {
+            state.join(&shared);
+        }
+        shared.start()?;
+        #[cfg(feature = "watch")]
+        if let Source::File(path) = &shared.source {
+            let watch = super::watch::Watch::start(path.clone(), poll, Arc::downgrade(&shared));
+            // Nothing else sets it: this is the only place that has the new `shared`.
+            let _ = shared.watch.set(watch);
+        }
+        #[cfg(not(feature = "watch"))]
+        let _ = poll;
+        Ok(LiveRobots::from_shared(shared))
+    }
+}
+
+impl fmt::Debug for LiveBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LiveBuilder")
+            .field("source", &self.source)
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
+    }
+}

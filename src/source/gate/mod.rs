@@ -1,0 +1,179 @@
+//! What a version must not do if it is to go live by itself.
+//!
+//! 1. A version whose hash was accepted passes, and so does the very version that was accepted last.
+//! 2. It is compared with the version that was accepted last: one that shuts out everyone, crawlers that nobody names or
+//!    a search engine that was in, or that opens much at once (see [`Upheaval`](crate::check::Upheaval)), is refused.
+//!    Where none was accepted before, only shutting out everyone is.
+//! 3. It is refused for what it must allow and does not, for unmet expectations and broken guards, and for findings, where
+//!    a severity is set.
+//! 4. What is refused waits with its reasons, and the version before stays live. It is accepted by its hash and nothing
+//!    else, so a version that nobody has looked at never is.
+//!
+//! What is no robots.txt at all (empty, HTML, binary) never gets here: it is rejected whatever the gate says.
+
+mod objection;
+mod pending;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+pub use self::objection::{Objection, ObjectionKind};
+pub use self::pending::Pending;
+
+use super::hash::Hash;
+use crate::agent::Registry;
+use crate::check::{DiffOptions, Expectations, Guard, Report, Severity, diff, upheavals};
+use crate::rules::{Access, RobotsTxt};
+
+/// What a version must not do if it is to go live by itself. Build one with [`Gate::builder`].
+///
+/// ```
+/// use tower_robots::source::{Gate, LiveRobots, WhenMissing};
+///
+/// let live = LiveRobots::inline("User-agent: *\nDisallow: /\n")
+///     .gate(Gate::builder().build())
+///     .when_missing(WhenMissing::Unavailable)
+///     .open()?;
+/// let status = live.status();
+/// let pending = status.pending().expect("it waits");
+/// assert_eq!(pending.objections()[0].to_string(), "everyone is shut out: no crawler may fetch anything");
+/// assert!(live.accept(&pending.hash().into()).is_ok());
+/// assert_eq!(live.status().live(), Some(pending.hash()));
+/// # Ok::<(), tower_robots::source::Rejection>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Gate {
+    compares: Compare,
+    findings: Option<Severity>,
+    must_allow: Vec<MustAllow>,
+    expectations: Option<Expectations>,
+    guards: Vec<Guard>,
+    accepted: HashSet<Hash>,
+}
+
+/// Builds a [`Gate`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct GateBuilder {
+    gate: Gate,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Compare {
+    Effects,
+    Nothing,
+}
+
+#[derive(Clone, Debug)]
+struct MustAllow {
+    agents: Vec<String>,
+    paths: Vec<String>,
+}
+
+impl Gate {
+    /// Starts from a gate that compares effects and has no other demands.
+    pub fn builder() -> GateBuilder {
+        GateBuilder { gate: Self { compares: Compare::Effects, ..Self::open() } }
+    }
+
+    /// A gate that everything passes: what a [`LiveRobots`](super::LiveRobots) has unless told otherwise.
+    #[must_use]
+    pub fn open() -> Self {
+        Self {
+            compares: Compare::Nothing,
+            findings: None,
+            must_allow: Vec::new(),
+            expectations: None,
+            guards: Vec::new(),
+            accepted: HashSet::new(),
+        }
+    }
+
+    /// What speaks against a version, compared with the one that was `accepted` last; nothing where it may go live.
+    /// `report` is what the check found in it.
+    #[must_use]
+    pub fn examine(
+        &self,
+        robots: &RobotsTxt,
+        report: &Report,
+        accepted: Option<&RobotsTxt>,
+        registry: &Arc<Registry>,
+    ) -> Vec<Objection> {
+        if self.accepted.contains(&Hash::of(robots.bytes())) {
+            return Vec::new();
+        }
+        let mut objections = Vec::new();
+        if self.compares == Compare::Effects {
+            objections.extend(upheavals(accepted, robots, registry).iter().map(Objection::upheaval));
+        }
+        let must_allow = self.must_allow.iter().fold(Expectations::new(registry.clone()), |expectations, must| {
+            expectations.expect(Access::Allow, must.agents.iter().cloned(), must.paths.iter().cloned())
+        });
+        let unmet = must_allow.evaluate(robots);
+        objections.extend(Objection::unmet(ObjectionKind::MustAllow, unmet.unmet()));
+        if let Some(expectations) = &self.expectations {
+            objections.extend(Objection::unmet(ObjectionKind::Expectation, expectations.evaluate(robots).unmet()));
+        }
+        if let (Some(accepted), false) = (accepted, self.guards.is_empty()) {
+            let options = DiffOptions::new().with_registry(registry.clone());
+            let options = self.guards.iter().cloned().fold(options, DiffOptions::guard);
+            objections.extend(diff(accepted, robots, &options).breaches().iter().map(Objection::breach));
+        }
+        if let Some(severity) = self.findings {
+            objections.extend(Objection::findings(severity, report));
+        }
+        objections
+    }
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self::open()
+    }
+}
+
+impl GateBuilder {
+    /// Refuses a version with findings of this severity or worse. Default: none, because a crawler makes something of
+    /// every file, and the version before need be no better.
+    pub const fn refuse_findings(mut self, severity: Severity) -> Self {
+        self.gate.findings = Some(severity);
+        self
+    }
+
+    /// Refuses a version that does not allow each of these agents (a name, a product token, `*` or a `User-Agent`, as in
+    /// [`Expectations`]) each of these paths. May be called again. Default: nothing.
+    pub fn must_allow<A: Into<String>, P: Into<String>>(
+        mut self,
+        agents: impl IntoIterator<Item = A>,
+        paths: impl IntoIterator<Item = P>,
+    ) -> Self {
+        let agents = agents.into_iter().map(Into::into).collect();
+        let paths = paths.into_iter().map(Into::into).collect();
+        self.gate.must_allow.push(MustAllow { agents, paths });
+        self
+    }
+
+    /// Refuses a version that does not meet these. Default: none.
+    pub fn expectations(mut self, expectations: Expectations) -> Self {
+        self.gate.expectations = Some(expectations);
+        self
+    }
+
+    /// Refuses a version in which something changes that must not. May be called again. Default: nothing.
+    pub fn guard(mut self, guard: Guard) -> Self {
+        self.gate.guards.push(guard);
+        self
+    }
+
+    /// Lets these versions pass, whatever they do. Default: none.
+    pub fn accept(mut self, hashes: impl IntoIterator<Item = Hash>) -> Self {
+        self.gate.accepted.extend(hashes);
+        self
+    }
+
+    /// The gate.
+    #[must_use]
+    pub fn build(self) -> Gate {
+        self.gate
+    }
+}

@@ -1,0 +1,95 @@
+//! A version that waits to be accepted.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::objection::{Objection, ObjectionKind};
+use crate::source::hash::Hash;
+
+/// A version that the gate refused, or that was rolled back, with the reasons. Cheap to clone.
+#[derive(Clone)]
+pub struct Pending {
+    parts: Arc<Parts>,
+}
+
+struct Parts {
+    hash: Hash,
+    bytes: Arc<[u8]>,
+    origin: Arc<str>,
+    modified: Option<SystemTime>,
+    since: SystemTime,
+    objections: Vec<Objection>,
+}
+
+impl Pending {
+    pub(in crate::source) fn new(
+        bytes: Arc<[u8]>,
+        origin: Arc<str>,
+        modified: Option<SystemTime>,
+        since: SystemTime,
+        objections: Vec<Objection>,
+    ) -> Self {
+        let hash = Hash::of(&bytes);
+        Self { parts: Arc::new(Parts { hash, bytes, origin, modified, since, objections }) }
+    }
+
+    /// Its hash, by which it is accepted.
+    #[must_use]
+    pub fn hash(&self) -> Hash {
+        self.parts.hash
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn bytes(&self) -> &Arc<[u8]> {
+        &self.parts.bytes
+    }
+
+    /// Where the bytes came from.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        &self.parts.origin
+    }
+
+    /// Since when it waits.
+    #[must_use]
+    pub fn since(&self) -> SystemTime {
+        self.parts.since
+    }
+
+    /// Why it waits; never empty.
+    #[must_use]
+    pub fn objections(&self) -> &[Objection] {
+        &self.parts.objections
+    }
+
+    /// When the file was last changed.
+    pub(in crate::source) fn modified(&self) -> Option<SystemTime> {
+        self.parts.modified
+    }
+
+    pub(in crate::source) fn is_rolled_back(&self) -> bool {
+        self.objections().iter().any(|objection| objection.kind() == ObjectionKind::RolledBack)
+    }
+}
+
+/// The reasons, in one line.
+impl fmt::Display for Pending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, objection) in self.objections().iter().enumerate() {
+            write!(f, "{}{objection}", if at == 0 { "" } else { "; " })?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Pending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pending")
+            .field("hash", &self.hash())
+            .field("origin", &self.origin())
+            .field("objections", &self.objections())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,107 @@
+//! What was tried and what came of it, the last few times.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::hash::Hash;
+use super::reload::{Cause, OutcomeKind};
+use crate::check::Severity;
+
+/// Entries that are kept of one site.
+pub const MAX_HISTORY: usize = 64;
+
+/// Characters of a text in it that are kept.
+const MAX_TEXT: usize = 300;
+
+/// One attempt to bring a version live that came to something new.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HistoryEntry {
+    pub(super) when: SystemTime,
+    pub(super) cause: Cause,
+    pub(super) outcome: OutcomeKind,
+    pub(super) origin: Arc<str>,
+    pub(super) hash: Option<Hash>,
+    pub(super) findings: [usize; 3],
+    pub(super) effect: Option<String>,
+    pub(super) detail: String,
+}
+
+/// At most [`MAX_HISTORY`] entries, the newest last.
+#[derive(Clone, Debug, Default)]
+pub(super) struct History(VecDeque<HistoryEntry>);
+
+impl HistoryEntry {
+    /// When.
+    #[must_use]
+    pub const fn when(&self) -> SystemTime {
+        self.when
+    }
+
+    /// What set it off.
+    #[must_use]
+    pub const fn cause(&self) -> Cause {
+        self.cause
+    }
+
+    /// What came of it.
+    #[must_use]
+    pub const fn outcome(&self) -> OutcomeKind {
+        self.outcome
+    }
+
+    /// Where the bytes came from.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// The version it is about: the one that went live, was live already or waits; `None` where there were no bytes that
+    /// could be one.
+    #[must_use]
+    pub const fn hash(&self) -> Option<Hash> {
+        self.hash
+    }
+
+    /// How many findings of a severity the check has made in it.
+    #[must_use]
+    pub const fn findings(&self, severity: Severity) -> usize {
+        self.findings[severity as usize]
+    }
+
+    /// What it changes, or would change, for crawlers, in one sentence (see [`Diff`](crate::check::Diff)); `None` where
+    /// nothing was there to compare it with.
+    #[must_use]
+    pub fn effect(&self) -> Option<&str> {
+        self.effect.as_deref()
+    }
+
+    /// What was told, in one line.
+    #[must_use]
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+}
+
+impl History {
+    pub(super) fn push(&mut self, entry: HistoryEntry) {
+        if self.0.len() >= MAX_HISTORY {
+            self.0.pop_front();
+        }
+        self.0.push_back(entry);
+    }
+
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &HistoryEntry> {
+        self.0.iter()
+    }
+}
+
+/// A text of bounded length.
+pub(super) fn bounded(text: &impl ToString) -> String {
+    let mut text = text.to_string();
+    if let Some((at, _)) = text.char_indices().nth(MAX_TEXT) {
+        text.truncate(at);
+        text.push('…');
+    }
+    text
+}

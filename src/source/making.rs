@@ -1,0 +1,471 @@
+//! How what a source holds becomes live, or does not.
+
+use std::error::Error;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use super::file;
+use super::gate::{Gate, Objection, Pending};
+use super::hash::{Hash, HashPrefix};
+use super::history::{HistoryEntry, bounded};
+use super::live::{QUIET, Shared, WhenMissing};
+use super::rejection::{Rejection, RejectionKind};
+use super::reload::{Cause, Outcome, Reload};
+use super::snapshot::{Content, Snapshot};
+use super::state::Durability;
+use super::versions::{Fate, Version, Versions};
+use crate::agent::Registry;
+use crate::check::{self, DiffOptions, Severity, diff};
+use crate::policy::Grace;
+use crate::rules::{Reading, RobotsTxt};
+
+/// Where the bytes come from.
+#[derive(Debug)]
+pub(super) enum Source {
+    Inline(Arc<[u8]>),
+    File(PathBuf),
+}
+
+/// What a source holds.
+pub(super) struct Loaded {
+    pub(super) bytes: Arc<[u8]>,
+    pub(super) modified: Option<SystemTime>,
+}
+
+pub(super) type Listener = Box<dyn Fn(&Reload, &Snapshot) + Send + Sync>;
+
+pub(super) struct Settings {
+    pub(super) reading: Reading,
+    pub(super) check: check::Options,
+    pub(super) max_age: Duration,
+    pub(super) grace: Duration,
+    pub(super) when_missing: WhenMissing,
+    pub(super) listeners: Vec<Listener>,
+}
+
+/// What a version is made with, and what was made before it.
+pub(super) struct Making {
+    registry: Arc<Registry>,
+    gate: Gate,
+    versions: Versions,
+    pending: Option<Pending>,
+    examined: Examined,
+}
+
+/// Whether what waits was examined by the gate there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Examined {
+    Yes,
+    No,
+}
+
+/// Why a version was not accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcceptError {
+    asked: HashPrefix,
+    pending: Option<Hash>,
+}
+
+/// There is no version to go back to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RollbackError;
+
+impl Source {
+    pub(super) fn origin(&self) -> Arc<str> {
+        match self {
+            Self::Inline(_) => "inline".into(),
+            Self::File(path) => path.to_string_lossy().into(),
+        }
+    }
+
+    fn load(&self, origin: &Arc<str>) -> Result<Loaded, Rejection> {
+        match self {
+            Self::Inline(text) => Ok(Loaded { bytes: text.clone(), modified: None }),
+            Self::File(path) => {
+                file::read(path, origin).map(|read| Loaded { bytes: read.bytes.into(), modified: read.modified })
+            }
+        }
+    }
+}
+
+impl Settings {
+    fn content(&self, robots: RobotsTxt, modified: Option<SystemTime>, registry: &Arc<Registry>) -> Content {
+        let options = self.check.clone().with_registry(registry.clone());
+        Content::new(robots, modified, self.reading, registry, &options)
+    }
+
+    fn tell(&self, reload: &Reload, snapshot: &Snapshot) {
+        #[cfg(feature = "tracing")]
+        match &reload.outcome {
+            Outcome::Kept { .. } | Outcome::Gated { .. } => {
+                tracing::warn!(cause = reload.cause.as_str(), "{reload}")
+            }
+            Outcome::Published { .. } | Outcome::Unchanged { .. } => {
+                tracing::info!(cause = reload.cause.as_str(), "{reload}")
+            }
+        }
+        for listener in &self.listeners {
+            // A listener's panic must end neither the watching nor the others' hearing; the panic hook has told of it.
+            let _ = catch_unwind(AssertUnwindSafe(|| listener(reload, snapshot)));
+        }
+    }
+}
+
+impl Making {
+    pub(super) fn new(registry: Arc<Registry>, gate: Gate, versions: Versions, pending: Option<Pending>) -> Self {
+        Self { registry, gate, versions, pending, examined: Examined::No }
+    }
+}
+
+impl Shared {
+    /// Brings the first version live: what the source holds, or else what was accepted last. The error is what to tell
+    /// where there is neither and there has to be one.
+    pub(super) fn start(&self) -> Result<(), Rejection> {
+        let mut making = self.making();
+        let loaded = self.source.load(&self.origin);
+        let held = loaded.as_ref().ok().map(|loaded| Hash::of(&loaded.bytes));
+        if let Some(last) = making.versions.current().filter(|last| Some(last.hash) != held).cloned() {
+            self.restore(&making, &last);
+        }
+        let outcome = self.consider(&mut making, loaded, |_| true);
+        let refusal = match &outcome {
+            Outcome::Kept { rejection, .. } => Some(rejection.clone()),
+            Outcome::Gated { pending, .. } => Some(Rejection::gated(pending.clone(), &self.origin)),
+            Outcome::Published { .. } | Outcome::Unchanged { .. } => None,
+        };
+        let reload = Reload { cause: Cause::Start, origin: self.origin.clone(), outcome };
+        self.remember(&making, &reload, None);
+        match refusal {
+            Some(refusal) if self.live().is_none() && self.settings.when_missing == WhenMissing::Fail => Err(refusal),
+            _ => {
+                self.settings.tell(&reload, &self.current.load_full());
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads the source and publishes what it holds, or keeps what is live and says why.
+    pub(super) fn reload(&self, cause: Cause) -> Reload {
+        self.reload_if(cause, |_| true)
+    }
+
+    /// As [`Shared::reload`], for whoever may ask in the middle of writing.
+    pub(super) fn reload_once_quiet(&self, cause: Cause) -> Reload {
+        self.reload_if(cause, |source| {
+            let age = source.modified.and_then(|modified| modified.elapsed().ok());
+            let Some(rest) = age.and_then(|age| QUIET.checked_sub(age)) else { return true };
+            std::thread::sleep(rest);
+            self.source.load(&self.origin).is_ok_and(|again| again.bytes == source.bytes)
+        })
+    }
+
+    /// Publishes what the source holds only if it was `settled` after it was read; else it is
+    /// [`RejectionKind::Unstable`], which is told only to whoever asked: the watcher looks again by itself.
+    pub(super) fn reload_if(&self, cause: Cause, settled: impl FnOnce(&Loaded) -> bool) -> Reload {
+        let mut making = self.making();
+        let before = self.robots();
+        let outcome = self.consider(&mut making, self.source.load(&self.origin), settled);
+        let reload = Reload { cause, origin: self.origin.clone(), outcome };
+        if !reload.is_unstable() || cause == Cause::Request {
+            self.conclude(&making, &reload, before);
+        }
+        reload
+    }
+
+    pub(super) fn accept(&self, hash: &HashPrefix) -> Result<Reload, AcceptError> {
+        let mut making = self.making();
+        let Some(pending) = making.pending.clone().filter(|pending| hash.matches(&pending.hash())) else {
+            let pending = making.pending.as_ref().map(Pending::hash);
+            return Err(AcceptError { asked: hash.clone(), pending });
+        };
+        let before = self.robots();
+        let loaded = Loaded { bytes: pending.bytes().clone(), modified: pending.modified() };
+        let robots = RobotsTxt::parse(loaded.bytes.clone());
+        let content = self.settings.content(robots, self.dated(loaded.modified), &making.registry);
+        let outcome = self.publish(&mut making, content, pending.origin().into());
+        let reload = Reload { cause: Cause::Accept, origin: self.origin.clone(), outcome };
+        self.conclude(&making, &reload, before);
+        Ok(reload)
+    }
+
+    pub(super) fn rollback(&self) -> Result<Reload, RollbackError> {
+        let mut making = self.making();
+        let before = self.robots();
+        let left = making.versions.roll_back().ok_or(RollbackError)?;
+        let version = making.versions.current().cloned().ok_or(RollbackError)?;
+        let Version { bytes, origin, modified, .. } = left;
+        let objections = vec![Objection::rolled_back()];
+        making.pending = Some(Pending::new(bytes, origin, modified, self.clock.now(), objections));
+        making.examined = Examined::Yes;
+        let outcome = self.restore(&making, &version);
+        self.save(&making, Durability::Machine);
+        let reload = Reload { cause: Cause::Rollback, origin: self.origin.clone(), outcome };
+        self.conclude(&making, &reload, before);
+        Ok(reload)
+    }
+
+    pub(super) fn set_gate(&self, gate: Gate) {
+        let mut making = self.making();
+        making.gate = gate;
+        making.examined = Examined::No;
+    }
+
+    pub(super) fn set_registry(&self, registry: Arc<Registry>) {
+        let mut making = self.making();
+        making.registry = registry;
+        if let Some(content) = self.current.load_full().content() {
+            let modified = content.modified().map(|(modified, _)| modified);
+            let content = self.settings.content(content.robots().clone(), modified, &making.registry);
+            self.show(&making, content);
+        }
+    }
+
+    /// What the source holds now, without publishing it: `None` where it cannot be read.
+    #[cfg(feature = "watch")]
+    pub(super) fn peek(&self) -> Option<Hash> {
+        self.source.load(&self.origin).ok().map(|loaded| Hash::of(&loaded.bytes))
+    }
+
+    /// What becomes of what the source holds.
+    fn consider(
+        &self,
+        making: &mut Making,
+        loaded: Result<Loaded, Rejection>,
+        settled: impl FnOnce(&Loaded) -> bool,
+    ) -> Outcome {
+        let live = self.live();
+        let kept = |rejection| Outcome::Kept { rejection, live };
+        let loaded = match loaded {
+            Ok(loaded) => loaded,
+            Err(rejection) => return kept(rejection),
+        };
+        let hash = Hash::of(&loaded.bytes);
+        if live == Some(hash) {
+            if making.pending.take().is_some() {
+                making.versions.let_go();
+                self.save(making, Durability::Machine);
+            }
+            return Outcome::Unchanged { hash };
+        }
+        if !settled(&loaded) {
+            return kept(Rejection::new(RejectionKind::Unstable, &self.origin));
+        }
+        if let Some(pending) = making.pending.as_ref().filter(|pending| pending.hash() == hash) {
+            if making.examined == Examined::Yes || pending.is_rolled_back() {
+                return Outcome::Gated { pending: pending.clone(), live };
+            }
+        }
+        let robots = RobotsTxt::parse(loaded.bytes.clone());
+        if let Some(rejection) = Rejection::of(&robots, &self.origin) {
+            return kept(rejection);
+        }
+        let content = self.settings.content(robots, self.dated(loaded.modified), &making.registry);
+        let objections = self.objections(making, &content);
+        if objections.is_empty() {
+            making.versions.let_go();
+            return self.publish(making, content, self.origin.clone());
+        }
+        let pending = Pending::new(loaded.bytes, self.origin.clone(), loaded.modified, self.clock.now(), objections);
+        making.pending = Some(pending.clone());
+        making.examined = Examined::Yes;
+        self.save(making, Durability::Machine);
+        Outcome::Gated { pending, live }
+    }
+
+    fn objections(&self, making: &Making, content: &Content) -> Vec<Objection> {
+        if making.versions.holds(content.hash()) {
+            return vec![Objection::rolled_back()];
+        }
+        let last = making.versions.current();
+        if last.is_some_and(|last| last.hash == content.hash()) {
+            return Vec::new();
+        }
+        let last = last.map(|last| RobotsTxt::parse(last.bytes.clone()));
+        making.gate.examine(content.robots(), content.report(), last.as_ref(), &making.registry)
+    }
+
+    /// Accepts a version and shows it. It is written down afterwards: going live waits for no disk.
+    fn publish(&self, making: &mut Making, content: Content, origin: Arc<str>) -> Outcome {
+        let now = self.clock.now();
+        let hash = content.hash();
+        let is_known = making.versions.current().is_some_and(|last| last.hash == hash) && making.pending.is_none();
+        let is_first = making.versions.current().is_none();
+        let modified = content.modified().map(|(modified, _)| modified);
+        let bytes = content.robots().bytes().clone();
+        let version = Version { hash, bytes, origin, modified, since: now, fate: Fate::Accepted };
+        making.versions.accept(version, self.settings.grace, now);
+        making.pending = None;
+        self.show(making, content);
+        if !is_known {
+            self.save(making, if is_first { Durability::Process } else { Durability::Machine });
+        }
+        Outcome::Published { hash }
+    }
+
+    /// Shows a version that was accepted before.
+    fn restore(&self, making: &Making, version: &Version) -> Outcome {
+        let robots = RobotsTxt::parse(version.bytes.clone());
+        self.show(making, self.settings.content(robots, self.dated(version.modified), &making.registry));
+        Outcome::Published { hash: version.hash }
+    }
+
+    /// Replaces what is live, with one store.
+    fn show(&self, making: &Making, content: Content) {
+        let content = Arc::new(content);
+        let grace = self.grace(making);
+        self.change(|current| current.with_content(content.clone(), grace.clone()));
+    }
+
+    /// What is newly disallowed by the current version; `None` once everything is old enough.
+    fn grace(&self, making: &Making) -> Option<Arc<Grace>> {
+        let current = making.versions.current().filter(|_| self.settings.grace > Duration::ZERO)?;
+        let mut grace = Grace::new(self.settings.grace, current.since);
+        if grace.end() <= self.clock.now() {
+            return None;
+        }
+        for version in making.versions.iter().filter(|version| version.since < current.since) {
+            let stands_for = |name: crate::rules::Name<'_>| making.registry.stands_for(name.value());
+            let rules = RobotsTxt::parse(version.bytes.clone()).compile_with(self.settings.reading, stands_for);
+            grace.add(version.since, rules);
+        }
+        Some(grace.into())
+    }
+
+    /// A version that replaces another is never dated before it, or whoever asks by date would keep the other: an older
+    /// file put back keeps its old date.
+    fn dated(&self, modified: Option<SystemTime>) -> Option<SystemTime> {
+        let before = self.current.load().content().and_then(|content| content.modified()).map(|(modified, _)| modified);
+        match (modified, before) {
+            (Some(modified), Some(before)) if modified <= before => Some(SystemTime::now()),
+            _ => modified,
+        }
+    }
+
+    fn robots(&self) -> Option<RobotsTxt> {
+        self.current.load().content().map(|content| content.robots().clone())
+    }
+
+    fn save(&self, making: &Making, durability: Durability) {
+        if let Some(state) = &self.state {
+            state.save(&making.versions, making.pending.as_ref(), durability);
+        }
+    }
+
+    /// Remembers what came of it and tells of it, if it is news.
+    fn conclude(&self, making: &Making, reload: &Reload, before: Option<RobotsTxt>) {
+        if is_news(&self.past().last.outcome, reload) {
+            self.remember(making, reload, before);
+            self.settings.tell(reload, &self.current.load_full());
+        } else {
+            self.note(making, reload);
+        }
+    }
+
+    fn remember(&self, making: &Making, reload: &Reload, before: Option<RobotsTxt>) {
+        self.note(making, reload);
+        let entry = self.entry(making, reload, before);
+        let history = {
+            let mut past = self.past();
+            past.history.push(entry.clone());
+            past.history.clone()
+        };
+        if let Some(state) = &self.state {
+            state.append(&entry, &history);
+        }
+    }
+
+    /// Brings what [`Status`](super::Status) says up to date.
+    fn note(&self, making: &Making, reload: &Reload) {
+        let mut past = self.past();
+        if matches!(reload.outcome, Outcome::Published { .. }) {
+            past.since = self.clock.now();
+        }
+        past.last = reload.clone();
+        past.pending.clone_from(&making.pending);
+        past.before = making.versions.before().map(|version| version.hash);
+    }
+
+    fn entry(&self, making: &Making, reload: &Reload, before: Option<RobotsTxt>) -> HistoryEntry {
+        let snapshot = self.current.load_full();
+        let (robots, report) = match &reload.outcome {
+            Outcome::Gated { pending, .. } => {
+                let robots = RobotsTxt::parse(pending.bytes().clone());
+                let options = self.settings.check.clone().with_registry(making.registry.clone());
+                let report = check::check(&robots, &options);
+                (Some(robots), Some(report))
+            }
+            Outcome::Kept { .. } => (None, None),
+            Outcome::Published { .. } | Outcome::Unchanged { .. } => {
+                let content = snapshot.content();
+                (content.map(|content| content.robots().clone()), content.map(|content| content.report().clone()))
+            }
+        };
+        let options = || DiffOptions::new().with_registry(making.registry.clone());
+        let changed = |before: &RobotsTxt, now: &RobotsTxt| before.bytes() != now.bytes();
+        let effect = before.zip(robots).filter(|(before, now)| changed(before, now));
+        let effect = effect.map(|(before, now)| bounded(&diff(&before, &now, &options())));
+        let mut findings = [0; 3];
+        for severity in Severity::ALL {
+            findings[severity as usize] = report.as_ref().map_or(0, |report| report.count(severity));
+        }
+        HistoryEntry {
+            when: self.clock.now(),
+            cause: reload.cause,
+            outcome: reload.outcome.kind(),
+            origin: reload.origin.clone(),
+            hash: reload.outcome.hash(),
+            findings,
+            effect,
+            detail: bounded(reload),
+        }
+    }
+}
+
+/// A failure is told once, not at every look at the same broken file.
+fn is_news(last: &Outcome, reload: &Reload) -> bool {
+    match (&reload.outcome, last) {
+        (Outcome::Published { .. }, _) => true,
+        (Outcome::Unchanged { .. }, last) => {
+            reload.cause == Cause::Request || matches!(last, Outcome::Kept { .. } | Outcome::Gated { .. })
+        }
+        (Outcome::Kept { rejection: now, .. }, Outcome::Kept { rejection: before, .. }) => {
+            reload.cause == Cause::Request || now.kind() != before.kind()
+        }
+        (Outcome::Gated { pending: now, .. }, Outcome::Gated { pending: before, .. }) => {
+            reload.cause == Cause::Request || now.hash() != before.hash() || now.objections() != before.objections()
+        }
+        (Outcome::Kept { .. } | Outcome::Gated { .. }, _) => true,
+    }
+}
+
+impl AcceptError {
+    /// The version that waits, if one does.
+    #[must_use]
+    pub const fn pending(&self) -> Option<Hash> {
+        self.pending
+    }
+}
+
+impl fmt::Display for AcceptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { asked, pending } = self;
+        match pending {
+            Some(pending) => write!(f, "no version \"{asked}\" waits to be accepted: \"{pending}\" does"),
+            None => write!(f, "no version \"{asked}\" waits to be accepted: none does"),
+        }
+    }
+}
+
+impl Error for AcceptError {}
+
+impl fmt::Display for RollbackError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("there is no version to go back to: none is remembered from before the one that was accepted last")
+    }
+}
+
+impl Error for RollbackError {}

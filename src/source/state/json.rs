@@ -1,0 +1,169 @@
+//! How a site's state is written down.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+
+use crate::source::gate::{Objection, ObjectionKind, Pending};
+use crate::source::hash::Hash;
+use crate::source::history::HistoryEntry;
+use crate::source::reload::{Cause, OutcomeKind};
+use crate::source::versions::{Fate, Version, Versions};
+
+/// Raised when an older one could not make sense of it.
+const FORMAT: u64 = 1;
+
+/// What `state.json` says, without the bytes.
+pub(super) struct Listed {
+    pub(super) versions: Vec<ListedVersion>,
+    pub(super) pending: Option<ListedPending>,
+}
+
+pub(super) struct ListedVersion {
+    pub(super) hash: Hash,
+    origin: Arc<str>,
+    modified: Option<SystemTime>,
+    since: SystemTime,
+    fate: Fate,
+}
+
+pub(super) struct ListedPending {
+    pub(super) hash: Hash,
+    origin: Arc<str>,
+    modified: Option<SystemTime>,
+    since: SystemTime,
+    objections: Vec<Objection>,
+}
+
+pub(super) fn write(versions: &Versions, pending: Option<&Pending>) -> Vec<u8> {
+    let version = |version: &Version| {
+        json!({
+            "hash": version.hash.to_string(),
+            "origin": &*version.origin,
+            "modified": version.modified.map(millis),
+            "since": millis(version.since),
+            "fate": fate_name(version.fate),
+        })
+    };
+    let pending = pending.map(|pending| {
+        let objection = |objection: &Objection| json!([objection.kind().as_str(), objection.to_string()]);
+        json!({
+            "hash": pending.hash().to_string(),
+            "origin": pending.origin(),
+            "modified": pending.modified().map(millis),
+            "since": millis(pending.since()),
+            "objections": pending.objections().iter().map(objection).collect::<Vec<_>>(),
+        })
+    });
+    let versions: Vec<_> = versions.iter().map(version).collect();
+    let document = json!({ "format": FORMAT, "versions": versions, "pending": pending });
+    format!("{document:#}\n").into_bytes()
+}
+
+/// `None` where it is not what [`write()`] writes. No date lies after `now`: a grace must end.
+pub(super) fn read(bytes: &[u8], now: SystemTime) -> Option<Listed> {
+    let document: Value = serde_json::from_slice(bytes).ok()?;
+    if document["format"].as_u64()? != FORMAT {
+        return None;
+    }
+    let versions = document["versions"].as_array()?.iter().map(|version| {
+        Some(ListedVersion {
+            hash: hash(&version["hash"])?,
+            origin: version["origin"].as_str()?.into(),
+            modified: time(&version["modified"], now),
+            since: time(&version["since"], now)?,
+            fate: fate(version["fate"].as_str()?)?,
+        })
+    });
+    let pending = match &document["pending"] {
+        Value::Null => None,
+        pending => {
+            let objections = pending["objections"].as_array()?.iter().map(|objection| {
+                Some(Objection::new(
+                    ObjectionKind::from_name(objection[0].as_str()?)?,
+                    objection[1].as_str()?.to_owned(),
+                ))
+            });
+            Some(ListedPending {
+                hash: hash(&pending["hash"])?,
+                origin: pending["origin"].as_str()?.into(),
+                modified: time(&pending["modified"], now),
+                since: time(&pending["since"], now)?,
+                objections: objections.collect::<Option<_>>()?,
+            })
+        }
+    };
+    Some(Listed { versions: versions.collect::<Option<_>>()?, pending })
+}
+
+impl ListedVersion {
+    pub(super) fn with(self, bytes: Arc<[u8]>) -> Version {
+        let Self { hash, origin, modified, since, fate } = self;
+        Version { hash, bytes, origin, modified, since, fate }
+    }
+}
+
+impl ListedPending {
+    pub(super) fn with(self, bytes: Arc<[u8]>) -> Pending {
+        Pending::new(bytes, self.origin, self.modified, self.since, self.objections)
+    }
+}
+
+/// One line.
+pub(super) fn write_entry(entry: &HistoryEntry) -> Vec<u8> {
+    let value = json!({
+        "when": millis(entry.when),
+        "cause": entry.cause.as_str(),
+        "outcome": entry.outcome.as_str(),
+        "origin": &*entry.origin,
+        "hash": entry.hash.map(|hash| hash.to_string()),
+        "findings": entry.findings,
+        "effect": entry.effect,
+        "detail": entry.detail,
+    });
+    format!("{value}\n").into_bytes()
+}
+
+/// `None` where the line is not what [`write_entry`] writes: the last one may have been cut.
+pub(super) fn read_entry(line: &[u8], now: SystemTime) -> Option<HistoryEntry> {
+    let value: Value = serde_json::from_slice(line).ok()?;
+    let findings = |at: usize| value["findings"][at].as_u64().and_then(|count| usize::try_from(count).ok());
+    Some(HistoryEntry {
+        when: time(&value["when"], now)?,
+        cause: Cause::from_name(value["cause"].as_str()?)?,
+        outcome: OutcomeKind::from_name(value["outcome"].as_str()?)?,
+        origin: value["origin"].as_str()?.into(),
+        hash: hash(&value["hash"]),
+        findings: [findings(0)?, findings(1)?, findings(2)?],
+        effect: value["effect"].as_str().map(str::to_owned),
+        detail: value["detail"].as_str()?.to_owned(),
+    })
+}
+
+fn hash(value: &Value) -> Option<Hash> {
+    value.as_str()?.parse().ok()
+}
+
+/// Milliseconds since 1970.
+fn millis(time: SystemTime) -> u64 {
+    let age = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(age.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn time(value: &Value, now: SystemTime) -> Option<SystemTime> {
+    let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(value.as_u64()?))?;
+    Some(time.min(now))
+}
+
+const fn fate_name(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Accepted => "accepted",
+        Fate::Held => "held",
+        Fate::Left => "left",
+    }
+}
+
+fn fate(name: &str) -> Option<Fate> {
+    [Fate::Accepted, Fate::Held, Fate::Left].into_iter().find(|fate| fate_name(*fate) == name)
+}

@@ -1,0 +1,160 @@
+//! What must not be lost when the process ends.
+//!
+//! ```text
+//! enforcement                the kill switch of all sites: `on` or `off`
+//! sites/NAME/enforcement     that of one
+//! sites/NAME/state.json      which versions were accepted and when, which one waits and why
+//! sites/NAME/HASH.txt        their bytes
+//! sites/NAME/history.jsonl   what was tried and what came of it
+//! ```
+//!
+//! Every file is written aside and renamed, so it is whole whenever the process is killed. Several processes may use one
+//! directory: whoever writes last wins, and none takes another's file for its own, because bytes are named by their hash.
+//! What is damaged or foreign is told of and ignored; where nothing can be written, everything goes on and is told of, and
+//! is forgotten at the end.
+
+mod disk;
+mod json;
+mod site;
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+pub(super) use self::disk::Durability;
+pub(super) use self::site::{Remembered, SiteState};
+
+use super::enforcement::Enforcement;
+use super::live::Shared;
+
+/// A folder in which sites remember what they accepted, what waits, what they tried, and the kill switch. Cheap to clone.
+///
+/// ```no_run
+/// use tower_robots::source::{Enforcement, LiveRobots, StateDir};
+///
+/// let state = StateDir::open("/var/lib/robotsd");
+/// let live = LiveRobots::file("/etc/robotsd/shop.txt").state(&state, "shop").open()?;
+/// state.set_enforcement(Enforcement::Off)?; // for every site, and after a restart
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct StateDir {
+    root: Arc<Root>,
+}
+
+struct Root {
+    path: PathBuf,
+    trouble: Mutex<Option<String>>,
+    all: Mutex<All>,
+}
+
+struct All {
+    enforcement: Enforcement,
+    sites: Vec<Weak<Shared>>,
+}
+
+/// What could not be written, and so will be forgotten.
+#[derive(Debug)]
+pub struct StateError {
+    path: PathBuf,
+    cause: io::Error,
+}
+
+impl StateDir {
+    /// Opens a folder, which is made where there is none. Where that fails, or what stands in it is damaged, it goes on
+    /// without: [`StateDir::trouble`] says so.
+    #[must_use]
+    pub fn open(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        let (enforcement, mut trouble) = disk::read_switch(&path);
+        if let Err(error) = disk::probe(&path) {
+            trouble = Some(error.to_string());
+        }
+        let all = Mutex::new(All { enforcement, sites: Vec::new() });
+        Self { root: Arc::new(Root { path, trouble: Mutex::new(trouble), all }) }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.root.path
+    }
+
+    /// The kill switch of all sites.
+    #[must_use]
+    pub fn enforcement(&self) -> Enforcement {
+        self.all().enforcement
+    }
+
+    /// Turns enforcement off, or on again, for every site opened with this folder (this value or a clone of it), at once
+    /// and for those opened later. A site's own switch stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// If it could not be written down: it is done, and will be forgotten when the process ends.
+    pub fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
+        let mut all = self.all();
+        all.enforcement = enforcement;
+        all.sites.retain(|site| site.upgrade().map(|site| site.set_switch_of_all(enforcement)).is_some());
+        // Still held, so that what is written last is what was set last.
+        disk::write_switch(self.path(), enforcement).inspect_err(|error| self.report(error.to_string()))
+    }
+
+    /// What is wrong with the folder itself; what is wrong with a site's part of it stands in its
+    /// [`Status::state_trouble`](super::Status::state_trouble).
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.root.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What is remembered of a site.
+    pub(super) fn site(&self, name: &str) -> SiteState {
+        SiteState::new(self.path().join("sites").join(disk::folder_name(name)))
+    }
+
+    /// Tells a site of the kill switch, now and from now on.
+    pub(super) fn join(&self, site: &Arc<Shared>) {
+        let mut all = self.all();
+        all.sites.retain(|other| other.strong_count() > 0);
+        all.sites.push(Arc::downgrade(site));
+        site.set_switch_of_all(all.enforcement);
+    }
+
+    fn all(&self) -> MutexGuard<'_, All> {
+        // Only whole values are put in, whatever panicked meanwhile.
+        self.root.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn report(&self, trouble: String) {
+        *self.root.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(trouble);
+    }
+}
+
+impl fmt::Debug for StateDir {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StateDir")
+            .field("path", &self.path())
+            .field("enforcement", &self.enforcement())
+            .finish_non_exhaustive()
+    }
+}
+
+impl StateError {
+    fn new(path: &Path, cause: io::Error) -> Self {
+        Self { path: path.to_owned(), cause }
+    }
+}
+
+impl fmt::Display for StateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: cannot be written, so it will be forgotten: {}", self.path.display(), self.cause)
+    }
+}
+
+impl Error for StateError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.cause)
+    }
+}

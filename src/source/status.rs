@@ -1,0 +1,124 @@
+//! What is live and how it came to be.
+
+use std::time::SystemTime;
+
+use super::enforcement::Enforcement;
+use super::gate::Pending;
+use super::hash::Hash;
+use super::reload::{Outcome, Reload};
+
+/// What is live and how it came to be.
+#[derive(Clone, Debug)]
+pub struct Status {
+    pub(super) live: Option<Hash>,
+    pub(super) last: Reload,
+    pub(super) since: SystemTime,
+    pub(super) pending: Option<Pending>,
+    pub(super) before: Option<Hash>,
+    pub(super) enforcement: Enforcement,
+    pub(super) grace_end: Option<SystemTime>,
+    pub(super) faults: u64,
+    pub(super) state_trouble: Option<String>,
+    pub(super) watch_trouble: Option<String>,
+}
+
+/// How a site is, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum Condition {
+    /// What the source holds is live.
+    Live,
+    /// The source holds nothing usable; the last good version is live.
+    LastGood,
+    /// A version waits to be accepted; the one before it is live.
+    Gated,
+    /// Nothing is live, so nothing is enforced.
+    None,
+}
+
+impl Condition {
+    /// The condition's name in kebab-case.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::LastGood => "last-good",
+            Self::Gated => "gated",
+            Self::None => "none",
+        }
+    }
+}
+
+impl Status {
+    /// How the site is, in one word.
+    #[must_use]
+    pub const fn condition(&self) -> Condition {
+        match (&self.live, &self.pending, &self.last.outcome) {
+            (None, _, _) => Condition::None,
+            (Some(_), _, Outcome::Kept { .. }) => Condition::LastGood,
+            (Some(_), Some(_), _) => Condition::Gated,
+            (Some(_), None, _) => Condition::Live,
+        }
+    }
+
+    /// The version that is live, if any is.
+    #[must_use]
+    pub const fn live(&self) -> Option<Hash> {
+        self.live
+    }
+
+    /// What the last reload came to.
+    #[must_use]
+    pub const fn last_reload(&self) -> &Reload {
+        &self.last
+    }
+
+    /// Since when this version, or the lack of one, is live.
+    #[must_use]
+    pub const fn since(&self) -> SystemTime {
+        self.since
+    }
+
+    /// The version that waits to be accepted, if one does, with the reasons.
+    #[must_use]
+    pub const fn pending(&self) -> Option<&Pending> {
+        self.pending.as_ref()
+    }
+
+    /// The version that [`LiveRobots::rollback`](super::LiveRobots::rollback) would go back to, if there is one.
+    #[must_use]
+    pub const fn before(&self) -> Option<Hash> {
+        self.before
+    }
+
+    /// Whether anything is enforced: off if the switch of the site or that of all sites is.
+    #[must_use]
+    pub const fn enforcement(&self) -> Enforcement {
+        self.enforcement
+    }
+
+    /// Until when some of what is disallowed is only observed; `None` where no grace runs.
+    #[must_use]
+    pub const fn grace_end(&self) -> Option<SystemTime> {
+        self.grace_end
+    }
+
+    /// How many requests passed because judging them ended in a fault of this crate, or of a callback given to it.
+    #[must_use]
+    pub const fn faults(&self) -> u64 {
+        self.faults
+    }
+
+    /// What is wrong with the state directory: what could not be read or written, and so will be, or is, forgotten.
+    #[must_use]
+    pub fn state_trouble(&self) -> Option<&str> {
+        self.state_trouble.as_deref()
+    }
+
+    /// Why changes are only found by polling, where the file system's events cannot be had.
+    #[must_use]
+    pub fn watch_trouble(&self) -> Option<&str> {
+        self.watch_trouble.as_deref()
+    }
+}

@@ -1,0 +1,179 @@
+//! The versions that were accepted, the live one last: what a rollback goes back to, what a new version is compared with,
+//! and since when each rule is known.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use super::hash::Hash;
+
+/// Versions that are kept of one site.
+pub(super) const MOST: usize = 8;
+
+/// Octets that the versions before the last two may have together.
+const MOST_OCTETS: usize = 4 << 20;
+
+/// A version that was accepted once.
+#[derive(Clone, Debug)]
+pub(super) struct Version {
+    pub(super) hash: Hash,
+    pub(super) bytes: Arc<[u8]>,
+    pub(super) origin: Arc<str>,
+    pub(super) modified: Option<SystemTime>,
+    /// When it was first accepted.
+    pub(super) since: SystemTime,
+    pub(super) fate: Fate,
+}
+
+/// What became of a version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Nothing: it is live, or another followed it.
+    Accepted,
+    /// It was rolled back, and does not come back by itself.
+    Held,
+    /// It was rolled back, and the source has held something else since.
+    Left,
+}
+
+/// At most [`MOST`] of them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Versions(Vec<Version>);
+
+impl Versions {
+    pub(super) fn from_list(list: Vec<Version>) -> Self {
+        Self(list)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Version> {
+        self.0.iter()
+    }
+
+    /// The version that was accepted last.
+    pub(super) fn current(&self) -> Option<&Version> {
+        self.accepted().next()
+    }
+
+    /// The one accepted before it.
+    pub(super) fn before(&self) -> Option<&Version> {
+        self.accepted().nth(1)
+    }
+
+    /// Whether this version was rolled back from, and the source has held nothing else since.
+    pub(super) fn holds(&self, hash: Hash) -> bool {
+        self.0.iter().any(|version| version.hash == hash && version.fate == Fate::Held)
+    }
+
+    /// Adds a version, or brings one back, which keeps the date at which it was first accepted.
+    pub(super) fn accept(&mut self, mut version: Version, grace: Duration, now: SystemTime) {
+        if let Some(at) = self.0.iter().position(|known| known.hash == version.hash) {
+            version.since = self.0.remove(at).since.min(version.since);
+        }
+        version.fate = Fate::Accepted;
+        self.0.push(version);
+        self.thin(grace, now);
+    }
+
+    /// Takes the current version back, which the one before then is.
+    pub(super) fn roll_back(&mut self) -> Option<Version> {
+        self.before()?;
+        let current = self.0.iter_mut().rfind(|version| version.fate == Fate::Accepted)?;
+        current.fate = Fate::Held;
+        Some(current.clone())
+    }
+
+    /// The source holds something else: what was rolled back may come again.
+    pub(super) fn let_go(&mut self) {
+        let held = self.0.iter_mut().filter(|version| version.fate == Fate::Held);
+        held.for_each(|version| version.fate = Fate::Left);
+    }
+
+    fn accepted(&self) -> impl Iterator<Item = &Version> {
+        self.0.iter().rev().filter(|version| version.fate == Fate::Accepted)
+    }
+
+    /// Forgets versions until they are within the bounds: of those that are known for longer than the grace the oldest,
+    /// as long as there is another; else the one that is followed most closely, because the next one knows nearly as
+    /// much. Never the last two, nor what is held.
+    fn thin(&mut self, grace: Duration, now: SystemTime) {
+        loop {
+            let kept: Vec<Hash> = self.accepted().take(2).map(|version| version.hash).collect();
+            let mut old: Vec<&Version> = self.0.iter().filter(|version| !kept.contains(&version.hash)).collect();
+            let octets: usize = old.iter().map(|version| version.bytes.len()).sum();
+            if self.0.len() <= MOST && octets <= MOST_OCTETS {
+                return;
+            }
+            old.sort_by_key(|version| version.since);
+            let due = |version: &&&Version| now.duration_since(version.since).is_ok_and(|age| age >= grace);
+            let gap = |pair: &[&Version]| pair[1].since.duration_since(pair[0].since).unwrap_or_default();
+            let closest = || (1..old.len()).min_by_key(|at| gap(&old[at - 1..=*at])).map_or(0, |at| at - 1);
+            let at = if old.iter().filter(due).count() > 1 { 0 } else { closest() };
+            let Some(forgotten) = old.get(at).map(|version| version.hash) else { return };
+            self.0.retain(|version| version.hash != forgotten);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(86400);
+
+    fn version(number: u32) -> Version {
+        let text = format!("# {number}\n");
+        Version {
+            hash: Hash::of(text.as_bytes()),
+            bytes: text.into_bytes().into(),
+            origin: "it".into(),
+            modified: None,
+            since: day(number),
+            fate: Fate::Accepted,
+        }
+    }
+
+    fn day(number: u32) -> SystemTime {
+        SystemTime::UNIX_EPOCH + DAY * number
+    }
+
+    fn days(versions: &Versions) -> Vec<u64> {
+        let days = versions.iter().map(|version| version.since.duration_since(SystemTime::UNIX_EPOCH));
+        days.map(|age| age.expect("after 1970").as_secs() / 86400).collect()
+    }
+
+    #[test]
+    fn a_rollback_goes_back_one_and_what_was_rolled_back_is_held() {
+        let mut versions = Versions::default();
+        for number in 1..=3 {
+            versions.accept(version(number), Duration::ZERO, day(number));
+        }
+        assert_eq!(versions.roll_back().map(|back| back.hash), Some(version(3).hash));
+        assert_eq!(versions.current().map(|current| current.hash), Some(version(2).hash));
+        assert!(versions.holds(version(3).hash));
+        assert!(versions.roll_back().is_some());
+        assert!(versions.roll_back().is_none(), "nothing was before the first");
+        assert!(versions.holds(version(2).hash));
+        versions.let_go();
+        assert!(!versions.holds(version(3).hash));
+        versions.accept(Version { since: day(9), ..version(2) }, Duration::ZERO, day(9));
+        assert_eq!(versions.current().map(|current| current.since), Some(day(2)), "it is known since then");
+        assert_eq!(versions.before().map(|before| before.hash), Some(version(1).hash));
+    }
+
+    #[test]
+    fn what_is_forgotten_is_what_the_grace_needs_least() {
+        let mut versions = Versions::default();
+        for number in 1..=30 {
+            versions.accept(version(number), Duration::ZERO, day(number));
+        }
+        assert_eq!(days(&versions), (23..=30).collect::<Vec<_>>(), "without a grace the oldest");
+        let mut versions = Versions::default();
+        for number in 1..=60 {
+            versions.accept(version(number), 20 * DAY, day(number));
+        }
+        let kept = days(&versions);
+        assert_eq!(kept.len(), MOST);
+        assert_eq!(kept[6..], [59, 60]);
+        assert!(kept.iter().filter(|day| **day <= 40).count() == 1, "one that is due: {kept:?}");
+        assert!(kept.windows(2).all(|pair| pair[1] - pair[0] <= 19), "and some between: {kept:?}");
+    }
+}
