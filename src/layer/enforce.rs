@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
 use http::header::{COOKIE, HOST, USER_AGENT};
-use http::{Extensions, HeaderMap, Method, Response, Uri};
+use http::{Extensions, HeaderMap, HeaderValue, Method, Response, Uri};
 
 use super::event::Event;
 use super::layer::Settings;
@@ -67,16 +67,30 @@ impl Settings {
         }
         let address = self.address_from.as_ref().and_then(|address| address(asked.extensions));
         let facts = Facts::new(asked.method.as_str(), &path).with_address(address);
-        let mut lines = asked.headers.get_all(USER_AGENT).into_iter();
+        let kept = self.agent_from.as_ref().and_then(|agent| agent(asked.extensions));
+        match kept.filter(|lines| !lines.is_empty()) {
+            None => self.judge(snapshot, content, asked.headers.get_all(USER_AGENT).into_iter(), asked, &facts),
+            Some(lines) => self.judge(snapshot, content, lines.iter(), asked, &facts),
+        }
+    }
+
+    fn judge<'a>(
+        &self,
+        snapshot: &Snapshot,
+        content: &Content,
+        mut lines: impl Iterator<Item = &'a HeaderValue>,
+        asked: &Asked<'_>,
+        facts: &Facts<'_>,
+    ) -> Answer {
         let first = lines.next().map_or(&b""[..], |line| line.as_bytes());
         match lines.next() {
             None => content.with_agent(first, |agent| {
-                self.carry_out(snapshot, content, std::slice::from_ref(agent), asked, &facts)
+                self.carry_out(snapshot, content, std::slice::from_ref(agent), asked, facts)
             }),
             Some(second) => {
                 let more = std::iter::once(second).chain(lines).map(|line| line.as_bytes());
                 let agents: Vec<_> = std::iter::once(first).chain(more).map(|line| content.identify(line)).collect();
-                self.carry_out(snapshot, content, &agents, asked, &facts)
+                self.carry_out(snapshot, content, &agents, asked, facts)
             }
         }
     }

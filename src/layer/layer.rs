@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{Extensions, Response, Uri};
+use http::{Extensions, HeaderValue, Response, Uri};
 use tower_layer::Layer;
 
 use super::event::Event;
@@ -21,6 +21,7 @@ pub struct RobotsLayer {
 
 type TargetFrom = Arc<dyn for<'e> Fn(&'e Extensions) -> Option<&'e Uri> + Send + Sync>;
 type AddressFrom = Arc<dyn Fn(&Extensions) -> Option<IpAddr> + Send + Sync>;
+type AgentFrom = Arc<dyn for<'e> Fn(&'e Extensions) -> Option<&'e [HeaderValue]> + Send + Sync>;
 type Observer = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
 pub(super) type RefuseWith = dyn Fn(&Refusal<'_>) -> Response<Bytes> + Send + Sync;
 
@@ -29,6 +30,7 @@ pub(super) struct Settings {
     pub(super) sites: Sites,
     pub(super) target_from: Option<TargetFrom>,
     pub(super) address_from: Option<AddressFrom>,
+    pub(super) agent_from: Option<AgentFrom>,
     pub(super) observers: Vec<Observer>,
     pub(super) refuse_with: Option<Arc<RefuseWith>>,
 }
@@ -41,6 +43,7 @@ impl RobotsLayer {
             sites: sites.into(),
             target_from: None,
             address_from: None,
+            agent_from: None,
             observers: Vec::new(),
             refuse_with: None,
         };
@@ -72,6 +75,20 @@ impl RobotsLayer {
     #[must_use]
     pub fn address_from(self, address: impl Fn(&Extensions) -> Option<IpAddr> + Send + Sync + 'static) -> Self {
         self.with(|settings| settings.address_from = Some(Arc::new(address)))
+    }
+
+    /// Where the client's `User-Agent` is found, if a proxy in front puts a name of its own into that field and keeps the
+    /// client's in another: every line of the other field. Where the function answers `None` or no line at all, and by
+    /// default, it is the request's `User-Agent`.
+    ///
+    /// Anybody can send such a field, so whoever puts it in the extensions has to know that the request came from a
+    /// proxy that sets or removes it.
+    #[must_use]
+    pub fn agent_from(
+        self,
+        agent: impl for<'e> Fn(&'e Extensions) -> Option<&'e [HeaderValue]> + Send + Sync + 'static,
+    ) -> Self {
+        self.with(|settings| settings.agent_from = Some(Arc::new(agent)))
     }
 
     /// Calls back for every request that robots.txt disallows, whether it is refused, tagged or only observed. The

@@ -370,6 +370,26 @@ async fn a_new_version_is_one_store_away_and_the_layer_is_send_and_sync() {
 }
 
 #[tokio::test]
+async fn an_agent_that_a_proxy_keeps_elsewhere_counts_in_place_of_its_own() {
+    let layer = RobotsLayer::new(live(Mode::Refuse))
+        .agent_from(|extensions| extensions.get::<Vec<http::HeaderValue>>().map(Vec::as_slice));
+    for (kept, agent, status) in [
+        (None, GPTBOT, StatusCode::FORBIDDEN),
+        (Some(&[][..]), GPTBOT, StatusCode::FORBIDDEN),
+        (Some(&[GPTBOT][..]), FIREFOX, StatusCode::FORBIDDEN),
+        (Some(&[FIREFOX][..]), GPTBOT, StatusCode::OK),
+        (Some(&[FIREFOX, GPTBOT][..]), FIREFOX, StatusCode::FORBIDDEN),
+    ] {
+        let mut request = get("/drafts/x", agent);
+        if let Some(kept) = kept {
+            let lines = kept.iter().map(|line| line.parse().expect("a value")).collect::<Vec<http::HeaderValue>>();
+            request.extensions_mut().insert(lines);
+        }
+        assert_eq!(ask(layer.clone(), request).await.status(), status, "{kept:?} {agent}");
+    }
+}
+
+#[tokio::test]
 async fn a_person_behind_a_crawlers_name_is_noticed() {
     let policy = Policy::builder()
         .mode(Mode::Refuse)
