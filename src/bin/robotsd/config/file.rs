@@ -39,6 +39,19 @@ pub(super) struct Listener {
     pub(super) address: Address,
     #[serde(default)]
     pub(super) kind: ListenerKind,
+    #[serde(default)]
+    pub(super) trusted_proxies: Vec<Spanned<String>>,
+    pub(super) agent_header: Option<Spanned<String>>,
+    #[serde(default, rename = "certificate")]
+    pub(super) certificates: Vec<Certificate>,
+}
+
+/// A certificate with those of its issuers, and its key.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Certificate {
+    pub(super) chain: Spanned<PathBuf>,
+    pub(super) key: Spanned<PathBuf>,
 }
 
 /// What a listener does; other kinds are to come.
@@ -193,6 +206,8 @@ pub(super) struct Check {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Limits {
     pub(super) connections: NonZeroUsize,
+    pub(super) handshakes: NonZeroUsize,
+    pub(super) tls_handshake: Span,
     pub(super) header_read: Span,
     pub(super) body_idle: Span,
     pub(super) connect: Span,
@@ -206,6 +221,8 @@ impl Default for Limits {
         let upstream = upstream::UpstreamLimits::default();
         Self {
             connections: NonZeroUsize::new(edge.connections).unwrap_or(NonZeroUsize::MIN),
+            handshakes: NonZeroUsize::new(edge.handshakes).unwrap_or(NonZeroUsize::MIN),
+            tls_handshake: Span(edge.tls_handshake),
             header_read: Span(edge.header_read),
             body_idle: Span(edge.body_idle),
             connect: Span(upstream.connect),

@@ -6,6 +6,7 @@
 mod command;
 mod error;
 mod file;
+mod listener;
 mod resolve;
 mod values;
 
@@ -16,6 +17,7 @@ pub(crate) use self::file::{AddressLogging, ListenerKind, LogFormat, QueryLoggin
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tower_robots::check::Options;
@@ -68,6 +70,9 @@ pub(crate) enum AccessFormat {
 pub(crate) struct Listener {
     pub(crate) address: SocketAddr,
     pub(crate) kind: ListenerKind,
+    /// None where it speaks no TLS.
+    pub(crate) certificates: Option<edge::LiveCertificates>,
+    pub(crate) trusted: Arc<edge::Trusted>,
 }
 
 /// One site.

@@ -14,7 +14,7 @@ use tower_robots::source::{HostMap, WhenMissing};
 
 use super::error::Fault;
 use super::file::{self, AccessLogging, ConfigFile, Family, OnMissing, RobotsSource};
-use super::{AccessFormat, AccessSettings, Backend, Config, Listener, LogSettings, Site, Source};
+use super::{AccessFormat, AccessSettings, Backend, Config, LogSettings, Site, Source, listener};
 use crate::log::Privacy;
 use crate::{edge, upstream};
 
@@ -58,6 +58,8 @@ pub(super) fn resolve(file: &ConfigFile, folder: &Path) -> Result<Config, Fault>
     let limits = &file.limits;
     let edge = edge::Limits {
         connections: limits.connections.get(),
+        handshakes: limits.handshakes.get(),
+        tls_handshake: limits.tls_handshake.0,
         header_read: limits.header_read.0,
         body_idle: limits.body_idle.0,
         drain: limits.drain.0,
@@ -71,7 +73,11 @@ pub(super) fn resolve(file: &ConfigFile, folder: &Path) -> Result<Config, Fault>
     };
     Ok(Config {
         workers: resolve_workers(file)?,
-        listeners: file.listener.iter().map(resolve_listener).collect(),
+        listeners: file
+            .listener
+            .iter()
+            .map(|listener| listener::resolve(listener, folder))
+            .collect::<Result<_, _>>()?,
         sites,
         registry_extra: file.agents.registry_extra.as_ref().map(|path| folder.join(path.get_ref())),
         edge,
@@ -108,10 +114,6 @@ fn resolve_workers(file: &ConfigFile) -> Result<NonZeroUsize, Fault> {
         // A system that does not say how many cores there are gets one worker.
         None => Ok(std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)),
     }
-}
-
-fn resolve_listener(listener: &file::Listener) -> Listener {
-    Listener { address: listener.address.0, kind: listener.kind }
 }
 
 fn resolve_site(

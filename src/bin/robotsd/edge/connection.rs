@@ -12,18 +12,17 @@ use http::{Request, Response};
 use http_body::Body;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tower::Service;
 
 use super::activity::Activity;
 use super::body::RequestBody;
-use super::forwarded::Peer;
 use super::limits::Limits;
-use super::service::Gate;
+use super::service::{Entry, Gate};
 use super::stall::Streams;
 use super::stream::ClientStream;
+use super::transport::Transport;
 use super::trouble::TroubleKind;
 use super::visit::OnVisit;
 
@@ -69,8 +68,8 @@ pub(super) type Ended = Result<(), (TroubleKind, Box<dyn Error + Send + Sync>)>;
 
 /// Serves a connection until it ends, or until it has drained after `stop`.
 pub(super) async fn serve<S, B>(
-    socket: TcpStream,
-    peer: Peer,
+    socket: Transport,
+    entry: Entry,
     number: u64,
     service: S,
     terms: Arc<Terms>,
@@ -84,7 +83,7 @@ where
 {
     let limits = &terms.limits;
     let activity = Arc::new(Activity::new(limits));
-    let gate = Gate::new(service, Arc::clone(&terms), Arc::clone(&activity), peer, number);
+    let gate = Gate::new(service, Arc::clone(&terms), Arc::clone(&activity), entry, number);
     let socket = ClientStream::new(socket, Arc::clone(&activity), limits.body_idle);
     let mut connection = pin!(terms.protocol.serve_connection_with_upgrades(TokioIo::new(socket), gate));
     let mut timer = pin!(sleep_until(Instant::now() + limits.first_byte));

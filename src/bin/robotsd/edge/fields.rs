@@ -18,6 +18,11 @@ pub(super) fn remove_hop_by_hop(fields: &mut HeaderMap) {
     remove(fields, |name| is_hop_by_hop(name.as_str()) || named.contains(name));
 }
 
+/// Removes a field in every spelling that becomes the same variable.
+pub(super) fn remove_spellings(fields: &mut HeaderMap, known: &HeaderName) {
+    remove(fields, |name| is_spelling_of(name.as_str(), known.as_str()));
+}
+
 fn named_in_connection(fields: &HeaderMap) -> Vec<HeaderName> {
     fields
         .get_all(CONNECTION)
@@ -79,9 +84,7 @@ fn is_end_to_end(name: &HeaderName) -> bool {
 /// Applications that read fields through CGI's or WSGI's environment cannot tell `X_Real_IP` from `X-Real-IP`, so a
 /// name counts in every spelling that becomes the same variable.
 fn is_forged(name: &str) -> bool {
-    let is = |known: &str| {
-        name.len() == known.len() && name.bytes().zip(known.bytes()).all(|(byte, known)| as_variable(byte) == known)
-    };
+    let is = |known: &str| is_spelling_of(name, known);
     let begins =
         |known: &str| name.get(..known.len()).is_some_and(|start| start.bytes().map(as_variable).eq(known.bytes()));
     let is_respelled = || {
@@ -94,6 +97,10 @@ fn is_forged(name: &str) -> bool {
         }
         _ => VOUCHING.iter().any(|known| is(known)) || is_respelled(),
     }
+}
+
+fn is_spelling_of(name: &str, known: &str) -> bool {
+    name.len() == known.len() && name.bytes().map(as_variable).eq(known.bytes().map(as_variable))
 }
 
 /// The letter of a field name as it is once the name has become a variable, with `-` for `_`.

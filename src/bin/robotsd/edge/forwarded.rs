@@ -1,41 +1,108 @@
 //! The fields that tell an upstream who asked, and how.
 //!
-//! Always ours: what came in under these names has been removed. This is the one place that changes when listeners know
-//! trusted proxies: the fields a trusted peer sent are then read, right to left, before [`clean_request`] drops them,
-//! and [`Peer`] becomes the first address that is not trusted.
-//!
-//! [`clean_request`]: super::fields::clean_request
+//! Always ours: what came in under these names has been removed. From a [trusted](super::trusted) peer they have been
+//! read before, and what it said is in ours. There is no `Forwarded` among them: two ways to say one thing are two
+//! readers that can disagree, and more applications read these.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use http::HeaderValue;
-use http::header::{HOST, HeaderMap, HeaderName};
+use http::header::{HOST, HeaderMap};
+
+use super::fields;
+use super::hops::X_FORWARDED_FOR;
+use super::trusted::{Told, Trusted, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 
 /// The address a request came from; a request extension.
+///
+/// That of the connection, or what trusted proxies say. In the latter case the port is 0 unless they say that too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
+
+/// The client's `User-Agent`, where trusted proxies tell it in another field; a request extension.
+#[derive(Clone, Debug)]
+pub(crate) struct OriginalAgent(Arc<[HeaderValue]>);
+
+impl OriginalAgent {
+    pub(super) fn new<'a>(lines: impl IntoIterator<Item = &'a HeaderValue>) -> Option<Self> {
+        let lines: Arc<[HeaderValue]> = lines.into_iter().cloned().collect();
+        if lines.is_empty() { None } else { Some(Self(lines)) }
+    }
+
+    /// Every line of it; at least one.
+    pub(crate) fn lines(&self) -> &[HeaderValue] {
+        &self.0
+    }
+}
 
 /// What is told about every request of a connection, in the form it is told.
 #[derive(Clone, Debug)]
 pub(super) struct Origin {
+    peer: Peer,
     address: HeaderValue,
-    scheme: HeaderValue,
+    scheme: Scheme,
+    trusted: Arc<Trusted>,
+    is_trusted: bool,
+}
+
+/// How a connection reached us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scheme {
+    Http,
+    Https,
+}
+
+/// Who asks, once that is settled.
+#[derive(Debug)]
+pub(super) struct Asker {
+    pub(super) peer: Peer,
+    pub(super) agent: Option<OriginalAgent>,
 }
 
 impl Origin {
-    pub(super) fn new(peer: Peer) -> Self {
+    pub(super) fn new(peer: SocketAddr, scheme: Scheme, trusted: Arc<Trusted>) -> Self {
         // An IPv4 client on a dual-stack socket is known by its IPv4 address everywhere else.
-        let address = peer.0.ip().to_canonical().to_string();
+        let address = peer.ip().to_canonical().to_string();
         let address = HeaderValue::from_str(&address).unwrap_or_else(|_| HeaderValue::from_static("unknown"));
-        Self { address, scheme: HeaderValue::from_static("http") }
+        let is_trusted = trusted.trusts(peer.ip());
+        Self { peer: Peer(peer), address, scheme, trusted, is_trusted }
     }
 
-    /// Adds the fields to a request whose own have been removed.
-    pub(super) fn announce(&self, fields: &mut HeaderMap) {
-        fields.insert(HeaderName::from_static("x-forwarded-for"), self.address.clone());
-        fields.insert(HeaderName::from_static("x-forwarded-proto"), self.scheme.clone());
-        if let Some(host) = fields.get(HOST).cloned() {
-            fields.insert(HeaderName::from_static("x-forwarded-host"), host);
+    /// What the peer says about a request, if its word counts. To be asked before the fields are removed.
+    pub(super) fn listen(&self, fields: &HeaderMap) -> Option<Told> {
+        self.is_trusted.then(|| self.trusted.read(fields, self.peer.0))
+    }
+
+    /// Who asks, as far as that is known.
+    pub(super) fn asker(&self, told: Option<&Told>) -> Asker {
+        match told {
+            None => Asker { peer: self.peer, agent: None },
+            Some(told) => Asker { peer: Peer(told.client), agent: told.agent.clone() },
         }
+    }
+
+    /// Adds the fields to a request whose own have been removed, and says who asks.
+    pub(super) fn announce(&self, fields: &mut HeaderMap, told: Option<Told>) -> Asker {
+        if let Some(name) = &self.trusted.agent_header {
+            fields::remove_spellings(fields, name);
+        }
+        let own_scheme = match self.scheme {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        };
+        let asker = self.asker(told.as_ref());
+        if let (Some(name), Some(agent)) = (&self.trusted.agent_header, &asker.agent) {
+            for line in agent.lines() {
+                fields.append(name, line.clone());
+            }
+        }
+        let (way, scheme, host) = told.map_or((None, None, None), |Told { way, scheme, host, .. }| (way, scheme, host));
+        fields.insert(X_FORWARDED_FOR, way.unwrap_or_else(|| self.address.clone()));
+        fields.insert(X_FORWARDED_PROTO, HeaderValue::from_static(scheme.unwrap_or(own_scheme)));
+        if let Some(host) = host.or_else(|| fields.get(HOST).cloned()) {
+            fields.insert(X_FORWARDED_HOST, host);
+        }
+        asker
     }
 }

@@ -52,6 +52,14 @@ pub(super) fn settle(head: &mut Parts) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// The name or address in a valid host, without its port and its brackets.
+pub(super) fn without_port(host: &str) -> &str {
+    match host.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').map_or(rest, |(address, _)| address),
+        None => host.split_once(':').map_or(host, |(name, _)| name),
+    }
+}
+
 fn origin_form(uri: &Uri) -> Result<Uri, Refusal> {
     let target = uri.path_and_query().map_or("/", PathAndQuery::as_str);
     match target.as_bytes() {
@@ -64,7 +72,7 @@ fn origin_form(uri: &Uri) -> Result<Uri, Refusal> {
 /// Whether octets are a host with an optional port.
 ///
 /// Stricter than the grammar, which allows commas, quotes and escapes in a name that no resolver knows.
-fn is_valid(host: &[u8]) -> bool {
+pub(super) fn is_valid(host: &[u8]) -> bool {
     let (name, port) = match host.iter().rposition(|byte| *byte == b':') {
         Some(colon) if !host.ends_with(b"]") => (&host[..colon], Some(&host[colon + 1..])),
         _ => (host, None),
@@ -142,6 +150,13 @@ mod tests {
         assert_eq!(host(Version::HTTP_2, "http://h.test/", &["H.test"]).as_deref(), Some("h.test"));
         assert!(settled(Version::HTTP_2, "http://h.test/", &["evil.test"]).is_err());
         assert!(settled(Version::HTTP_2, "/", &[]).is_err());
+    }
+
+    #[test]
+    fn a_host_is_compared_without_its_port() {
+        for (host, bare) in [("a.test", "a.test"), ("a.test:443", "a.test"), ("[::1]:443", "::1"), ("[::1]", "::1")] {
+            assert_eq!(without_port(host), bare);
+        }
     }
 
     #[test]

@@ -9,6 +9,10 @@ use std::time::Duration;
 pub(crate) struct Limits {
     /// Connections open at once; further ones wait in the kernel's backlog.
     pub(crate) connections: usize,
+    /// TLS handshakes under way at once; further connections wait.
+    pub(crate) handshakes: usize,
+    /// How long a TLS handshake may take, the client's silence before it included.
+    pub(crate) tls_handshake: Duration,
     /// How long a new connection may stay silent.
     pub(crate) first_byte: Duration,
     /// How long a request head may take, from its first byte to its last.
@@ -37,6 +41,9 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 16_384,
+            // One is some 20 KiB, so this is 40 MiB at most.
+            handshakes: 2048,
+            tls_handshake: Duration::from_secs(10),
             first_byte: Duration::from_secs(10),
             header_read: Duration::from_secs(10),
             keep_alive: Duration::from_secs(75),

@@ -1,10 +1,11 @@
-//! The side of the proxy that faces clients: HTTP/1.1, and HTTP/2 by prior knowledge, on one cleartext listener.
+//! The side of the proxy that faces clients: HTTP/1.1 and HTTP/2, the latter by prior knowledge in the clear, by ALPN
+//! with TLS.
 //!
 //! What reaches the service behind the edge has been checked and cleaned: a target in origin-form, one `Host`, end-to-end
 //! fields only, and nothing that merely claims to come from a proxy. Every wait has a deadline and everything a client
 //! can make grow has a bound. The edge knows nothing of robots.txt, sites or upstreams.
 //!
-//! A request carries as extensions its [`Peer`] and [`RequestId`], and [`WebSocket`] where it asks for one. An answer to
+//! A request carries as extensions its [`Peer`] and [`RequestId`], [`OriginalAgent`] where a trusted proxy tells it, and [`WebSocket`] where it asks for one. An answer to
 //! the latter may be 101 with a [`Tunnel`] in its extensions; any other interim response becomes 502.
 //!
 //! A client that closes its sending side has left: its requests are dropped, and with them whatever an upstream was
@@ -18,15 +19,19 @@ mod connection;
 mod idle;
 mod stall;
 mod stream;
+mod tls;
+mod transport;
 
 mod admission;
 mod body;
 mod fields;
 mod forwarded;
+mod hops;
 mod host;
 mod reply;
 mod request_id;
 mod service;
+mod trusted;
 mod tunnel;
 mod visit;
 
@@ -56,16 +61,28 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tower::Service;
 
 pub(crate) use self::body::{RequestBody, RequestBodyError};
-pub(crate) use self::forwarded::Peer;
+pub(crate) use self::forwarded::{OriginalAgent, Peer};
 pub(crate) use self::idle::Idle;
 pub(crate) use self::limits::Limits;
 pub(crate) use self::request_id::RequestId;
+pub(crate) use self::tls::{Culprit, LiveCertificates, News, Pair, PairPaths, Tls};
 pub(crate) use self::trouble::{Trouble, TroubleKind};
+pub(crate) use self::trusted::Trusted;
 pub(crate) use self::tunnel::{Tunnel, WebSocket};
 pub(crate) use self::visit::{Note, Notes, OnVisit, Visit};
 
 use self::connection::Terms;
+use self::forwarded::{Origin, Scheme};
+use self::service::Entry;
+use self::transport::Transport;
 use self::trouble::Reporter;
+
+/// What sets a listener apart from others. By default it speaks no TLS and trusts nobody.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Entrance {
+    pub(crate) tls: Option<Tls>,
+    pub(crate) trusted: Arc<Trusted>,
+}
 
 /// What the listeners of a process have in common: limits, places for connections, and who hears of trouble.
 ///
@@ -104,8 +121,13 @@ impl Edge {
     ///
     /// At shutdown the listener closes after taking what waits in its backlog, idle connections close at once, and
     /// requests in progress have [`Limits::drain`] to finish. Dropping the future ends everything at once.
-    pub(crate) async fn serve<S, B>(&self, listener: TcpListener, service: S, shutdown: impl Future<Output = ()>)
-    where
+    pub(crate) async fn serve<S, B>(
+        &self,
+        listener: TcpListener,
+        entrance: Entrance,
+        service: S,
+        shutdown: impl Future<Output = ()>,
+    ) where
         S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
         S::Future: Send + 'static,
         B: Body<Data = Bytes> + Send + 'static,
@@ -121,17 +143,19 @@ impl Edge {
             // Without it, small responses may wait for an acknowledgement; one that refuses it is broken already.
             let _ = socket.set_nodelay(true);
             let number = shared.opened.fetch_add(1, Ordering::Relaxed);
-            let serving = connection::serve(
-                socket,
-                Peer(peer),
-                number,
-                service.clone(),
-                Arc::clone(&shared.terms),
-                stopped.clone(),
-            );
-            let shared = Arc::clone(&shared);
+            let (entrance, service) = (entrance.clone(), service.clone());
+            let (shared, mut stopped) = (Arc::clone(&shared), stopped.clone());
             async move {
-                if let Err((kind, error)) = serving.await {
+                let terms = Arc::clone(&shared.terms);
+                let full = || shared.reporter.report(TroubleKind::Full, Some(peer), &"no place for a TLS handshake");
+                let served = match entrance.enter(socket, peer, &mut stopped, full).await {
+                    Ok(Some((socket, entry))) => {
+                        connection::serve(socket, entry, number, service, terms, stopped).await
+                    }
+                    Ok(None) => Ok(()),
+                    Err(failure) => Err(failure),
+                };
+                if let Err((kind, error)) = served {
                     shared.reporter.report(kind, Some(peer), &error);
                 }
                 drop(place);
@@ -194,6 +218,26 @@ impl Edge {
             reporter.report(TroubleKind::Aborted, None, &format_args!("{left} connections cut off"));
             connections.shutdown().await;
         }
+    }
+}
+
+impl Entrance {
+    /// Makes of a socket what requests come over; none where nobody is there any more.
+    async fn enter(
+        &self,
+        socket: TcpStream,
+        peer: SocketAddr,
+        stop: &mut watch::Receiver<bool>,
+        full: impl FnOnce(),
+    ) -> Result<Option<(Transport, Entry)>, (TroubleKind, Box<dyn Error + Send + Sync>)> {
+        let origin = |scheme| Origin::new(peer, scheme, Arc::clone(&self.trusted));
+        let Some(tls) = &self.tls else {
+            return Ok(Some((Transport::Plain(socket), Entry { origin: origin(Scheme::Http), secured: None })));
+        };
+        Ok(tls.secure(socket, stop, full).await?.map(|(stream, secured)| {
+            let entry = Entry { origin: origin(Scheme::Https), secured: Some(secured) };
+            (Transport::Tls(Box::new(stream)), entry)
+        }))
     }
 }
 

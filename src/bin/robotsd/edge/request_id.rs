@@ -1,7 +1,7 @@
 //! The name a request is known by in logs, at the upstream and to the client.
 //!
-//! Made here for every request. A client's own id is not taken over: it would let anyone write into our logs, or give
-//! two requests one name. Ids are unique, not secret.
+//! Made here, unless a trusted proxy has given the request one. A client's own id is not taken over: it would let anyone
+//! write into our logs, or give two requests one name. Ids are unique, not secret.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -9,29 +9,51 @@ use std::sync::OnceLock;
 
 use http::HeaderValue;
 
-/// 32 hex digits, unique to a request; a request extension.
+/// Unique to a request; a request extension. 32 hex digits, or what a trusted proxy chose.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct RequestId([u8; 32]);
+pub(crate) struct RequestId {
+    text: [u8; LONGEST],
+    length: u8,
+}
+
+/// The longest id that is taken over, in octets.
+const LONGEST: usize = 64;
+const OWN: usize = 32;
 
 impl RequestId {
     /// The id of a connection's n-th request. Counting per connection keeps threads from sharing a counter.
     pub(crate) fn new(connection: u64, request: u64) -> Self {
         static PROCESS: OnceLock<u64> = OnceLock::new();
         let process = *PROCESS.get_or_init(|| RandomState::new().hash_one(std::process::id()));
-        let mut digits = [0; 32];
+        let mut digits = [0; LONGEST];
         // Both mixings are bijections, so two requests of a process differ in at least one half.
         write_hex(&mut digits[..16], mix(process ^ connection));
-        write_hex(&mut digits[16..], mix(process.rotate_left(32) ^ connection.rotate_left(40) ^ request));
-        Self(digits)
+        write_hex(&mut digits[16..OWN], mix(process.rotate_left(32) ^ connection.rotate_left(40) ^ request));
+        Self { text: digits, length: OWN as u8 }
+    }
+
+    /// An id that somebody else chose, if it can stand in a log, a page and a header as it is.
+    pub(super) fn given(id: &[u8]) -> Option<Self> {
+        let is_plain = |octet: &u8| octet.is_ascii_alphanumeric() || b"-_.:+/=@~".contains(octet);
+        if id.is_empty() || !id.iter().all(is_plain) {
+            return None;
+        }
+        let mut text = [0; LONGEST];
+        text.get_mut(..id.len())?.copy_from_slice(id);
+        Some(Self { text, length: id.len() as u8 })
+    }
+
+    fn octets(&self) -> &[u8] {
+        self.text.get(..usize::from(self.length)).unwrap_or_default()
     }
 
     /// The id as text.
     pub(crate) fn as_str(&self) -> &str {
-        std::str::from_utf8(&self.0).unwrap_or_default()
+        std::str::from_utf8(self.octets()).unwrap_or_default()
     }
 
     pub(super) fn to_value(self) -> HeaderValue {
-        HeaderValue::from_bytes(&self.0).unwrap_or_else(|_| HeaderValue::from_static("-"))
+        HeaderValue::from_bytes(self.octets()).unwrap_or_else(|_| HeaderValue::from_static("-"))
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::header::{CONNECTION, HeaderName, UPGRADE};
+use http::header::{CONNECTION, UPGRADE};
 use http::{HeaderValue, Request, Response, StatusCode, Version};
 use http_body::Body;
 use hyper::body::Incoming;
@@ -22,36 +22,56 @@ use super::admission::{Asks, admit};
 use super::body::{RequestBody, ResponseBody};
 use super::connection::Terms;
 use super::fields;
-use super::forwarded::{Origin, Peer};
+use super::forwarded::{Asker, Origin};
 use super::reply::Refusal;
 use super::request_id::RequestId;
+use super::tls::Secured;
+use super::trusted::{Told, X_REQUEST_ID};
 use super::tunnel::{Pending, Tunnel, WebSocket};
 use super::visit::OpenVisit;
+
+/// How a connection came in.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) origin: Origin,
+    /// None on a listener without TLS.
+    pub(super) secured: Option<Secured>,
+}
 
 /// What hyper calls for every request of a connection.
 pub(super) struct Gate<S> {
     inner: S,
     terms: Arc<Terms>,
     activity: Arc<Activity>,
-    peer: Peer,
-    origin: Origin,
+    entry: Entry,
     connection: u64,
     requests: AtomicU64,
 }
 
 impl<S> Gate<S> {
-    pub(super) fn new(inner: S, terms: Arc<Terms>, activity: Arc<Activity>, peer: Peer, connection: u64) -> Self {
-        Self { inner, terms, activity, peer, origin: Origin::new(peer), connection, requests: AtomicU64::new(0) }
+    pub(super) fn new(inner: S, terms: Arc<Terms>, activity: Arc<Activity>, entry: Entry, connection: u64) -> Self {
+        Self { inner, terms, activity, entry, connection, requests: AtomicU64::new(0) }
     }
 
     /// Checks and cleans a request and says what is known about it.
-    fn prepare(&self, request: Request<Incoming>, id: RequestId) -> Result<(Request<RequestBody>, Asks), Refusal> {
+    fn prepare(
+        &self,
+        request: Request<Incoming>,
+        id: RequestId,
+        told: Option<Told>,
+    ) -> Result<(Request<RequestBody>, Asks), Refusal> {
         let (mut head, body) = request.into_parts();
         let asks = admit(&mut head, &self.terms.limits)?;
-        self.origin.announce(&mut head.headers);
+        if let Some(secured) = &self.entry.secured {
+            secured.admit(&head)?;
+        }
+        let Asker { peer, agent } = self.entry.origin.announce(&mut head.headers, told);
         head.headers.insert(X_REQUEST_ID, id.to_value());
         head.extensions.insert(id);
-        head.extensions.insert(self.peer);
+        head.extensions.insert(peer);
+        if let Some(agent) = agent {
+            head.extensions.insert(agent);
+        }
         if asks == Asks::WebSocket {
             head.extensions.insert(WebSocket);
         }
@@ -70,16 +90,21 @@ where
 
     fn call(&self, mut request: Request<Incoming>) -> Answer<S> {
         let version = request.version();
-        let id = RequestId::new(self.connection, self.requests.fetch_add(1, Ordering::Relaxed));
+        // Before the fields that say it are removed.
+        let told = self.entry.origin.listen(request.headers());
+        let given = told.as_ref().and_then(|told| told.id);
+        let id =
+            given.unwrap_or_else(|| RequestId::new(self.connection, self.requests.fetch_add(1, Ordering::Relaxed)));
         let mut exchange = self.activity.begin(version == Version::HTTP_2);
-        if let Some(told) = &self.terms.on_visit {
+        if let Some(on_visit) = &self.terms.on_visit {
             let line = (request.method(), request.uri(), version);
-            let visit = OpenVisit::new(line, request.headers(), id, self.peer, Arc::clone(told));
+            let asker = self.entry.origin.asker(told.as_ref());
+            let visit = OpenVisit::new(line, request.headers(), id, asker, Arc::clone(on_visit));
             request.extensions_mut().insert(visit.notes());
             exchange.visit = Some(visit.into());
         }
         let upgrade = hyper::upgrade::on(&mut request);
-        let (state, upgrade) = match self.prepare(request, id) {
+        let (state, upgrade) = match self.prepare(request, id, told) {
             // Readiness is awaited with the answer: the clone that becomes ready is the one that is called.
             Ok((request, asks)) => (
                 State::Inner { answer: self.inner.clone().oneshot(request) },
@@ -90,8 +115,6 @@ where
         Answer { state, id, exchange: Some(exchange), upgrade }
     }
 }
-
-const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 pin_project! {
     /// The answer to one request.

@@ -20,11 +20,12 @@ pub(super) struct ClientStream<T> {
     socket: T,
     activity: Arc<Activity>,
     stalled: Idle,
+    flushing: Idle,
 }
 
 impl<T> ClientStream<T> {
     pub(super) fn new(socket: T, activity: Arc<Activity>, write_idle: Duration) -> Self {
-        Self { socket, activity, stalled: Idle::new(write_idle) }
+        Self { socket, activity, stalled: Idle::new(write_idle), flushing: Idle::new(write_idle) }
     }
 
     /// Passes on what a write came to, unless it has stood still for too long.
@@ -34,8 +35,12 @@ impl<T> ClientStream<T> {
             return written;
         }
         ready!(self.stalled.poll_expired(cx));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
+        Poll::Ready(Err(stuck()))
     }
+}
+
+fn stuck() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "the client does not read")
 }
 
 impl<T: AsyncRead + Unpin> AsyncRead for ClientStream<T> {
@@ -72,7 +77,15 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for ClientStream<T> {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().socket).poll_flush(cx)
+        let this = self.get_mut();
+        let flushed = Pin::new(&mut this.socket).poll_flush(cx);
+        if flushed.is_ready() {
+            this.flushing.moved();
+            return flushed;
+        }
+        // With TLS, what has been written may still be here.
+        ready!(this.flushing.poll_expired(cx));
+        Poll::Ready(Err(stuck()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

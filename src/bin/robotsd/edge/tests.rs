@@ -36,6 +36,16 @@ impl Edge {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
+        Self::start_behind(Entrance::default(), limits, service).await
+    }
+
+    async fn start_behind<S, B>(entrance: Entrance, limits: Limits, service: S) -> Self
+    where
+        S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+        S::Future: Send + 'static,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
@@ -46,7 +56,7 @@ impl Edge {
             let stopped = async {
                 let _ = stopped.await;
             };
-            super::Edge::new(limits, on_error, None).serve(listener, service, stopped).await;
+            super::Edge::new(limits, on_error, None).serve(listener, entrance, service, stopped).await;
         };
         Self { address, stop: Some(stop), served: tokio::spawn(serving), troubles }
     }
@@ -496,7 +506,7 @@ async fn shutdown_serves_who_was_let_in_already() {
     waiting.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
     let edge = super::Edge::new(Limits::default(), |_| {}, None);
     let serving: Pin<Box<dyn Future<Output = ()> + Send + '_>> =
-        Box::pin(edge.serve(listener, service_fn(mirror), async {}));
+        Box::pin(edge.serve(listener, Entrance::default(), service_fn(mirror), async {}));
     let (answer, ()) = tokio::join!(waiting.message(), soon(serving));
     assert_eq!(answer.status(), 200);
 }

@@ -31,6 +31,8 @@ pub(crate) enum TroubleKind {
     Full,
     /// No request came in time: silence, or a head in small pieces.
     Slow,
+    /// A TLS handshake failed: no TLS, nothing in common, or a client that does not trust the certificate.
+    Handshake,
     /// The client sent something that is not HTTP, or broke its rules.
     Protocol,
     /// The connection broke, or a response could not be written in time.
@@ -40,7 +42,7 @@ pub(crate) enum TroubleKind {
 }
 
 impl TroubleKind {
-    const COUNT: usize = 6;
+    const COUNT: usize = 7;
 
     /// The kind's name in kebab-case.
     pub(crate) const fn as_str(self) -> &'static str {
@@ -48,6 +50,7 @@ impl TroubleKind {
             Self::Accept => "accept",
             Self::Full => "full",
             Self::Slow => "slow",
+            Self::Handshake => "handshake",
             Self::Protocol => "protocol",
             Self::Broken => "broken",
             Self::Aborted => "aborted",

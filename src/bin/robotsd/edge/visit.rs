@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use http::header::{REFERER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
 
-use super::forwarded::Peer;
+use super::forwarded::Asker;
 use super::request_id::RequestId;
 
 /// A request and how it was answered.
@@ -93,7 +93,7 @@ impl OpenVisit {
         (method, target, version): (&Method, &Uri, Version),
         headers: &HeaderMap,
         id: RequestId,
-        peer: Peer,
+        Asker { peer, agent }: Asker,
         told: OnVisit,
     ) -> Self {
         let visit = Visit {
@@ -105,7 +105,7 @@ impl OpenVisit {
             version,
             host: headers.get(http::header::HOST).cloned(),
             referer: headers.get(REFERER).cloned(),
-            user_agent: headers.get(USER_AGENT).cloned(),
+            user_agent: agent.as_ref().and_then(|agent| agent.lines().first()).or(headers.get(USER_AGENT)).cloned(),
             status: None,
             sent: 0,
             is_whole: false,

@@ -1,6 +1,7 @@
 //! `robotsd serve`: sites behind listeners, with the robots layer between edge and upstream.
 
 mod backend;
+mod certificates;
 mod front;
 mod report;
 mod signals;
@@ -14,12 +15,13 @@ use std::net::TcpListener;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use self::certificates::Certificates;
 use self::signals::Signals;
 use self::sites::Sites;
 use self::workers::Workers;
 use crate::cli::{ServeArgs, fail};
 use crate::config::{self, Config};
-use crate::edge::Edge;
+use crate::edge::{Edge, Entrance, Tls};
 use crate::log::{AccessLog, Log};
 
 pub(crate) fn run(args: &ServeArgs) -> ExitCode {
@@ -60,14 +62,20 @@ async fn serve(config: &Config, strict: bool, log: &Log, access: Option<&AccessL
     );
     let mut workers = Workers::start(config.workers, &sites)
         .map_err(|error| format!("{} workers cannot be started: {error}", config.workers))?;
-    for config::Listener { address, kind } in &config.listeners {
+    for config::Listener { address, kind, certificates, trusted } in &config.listeners {
         let config::ListenerKind::Proxy = kind;
         let cannot = |error| format!("{address}: cannot listen here: {error}");
         let sockets = sockets::bind(*address, workers.count()).map_err(cannot)?;
         let local = sockets.first().map_or(Ok(*address), TcpListener::local_addr).map_err(cannot)?;
-        workers.open(sockets, &edge).map_err(cannot)?;
-        log.say("listening", format!("http://{local}"));
+        let limits = &config.edge;
+        let tls = certificates.clone().map(|live| Tls::new(live, limits.handshakes, limits.tls_handshake));
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        workers.open(sockets, &edge, &Entrance { tls, trusted: Arc::clone(trusted) }).map_err(cannot)?;
+        log.say("listening", format!("{scheme}://{local}"));
     }
+    let certificates = config.listeners.iter().filter_map(|listener| listener.certificates.clone()).collect();
+    let certificates = Certificates::introduce(certificates, log);
+    tokio::spawn(certificates.clone().watch());
     let mut stopping = false;
     loop {
         tokio::select! {
@@ -75,6 +83,7 @@ async fn serve(config: &Config, strict: bool, log: &Log, access: Option<&AccessL
                 signals::Signal::Reload => {
                     log.say("reload", "asked for by a signal");
                     sites.reload();
+                    certificates.reload();
                     if let Some(access) = access {
                         access.reopen();
                     }

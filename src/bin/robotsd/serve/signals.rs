@@ -7,7 +7,7 @@ use std::io;
 pub(super) enum Signal {
     /// SIGTERM or SIGINT: stop; the second time at once.
     Stop,
-    /// SIGHUP: read every robots.txt again.
+    /// SIGHUP: read every robots.txt and certificate again.
     Reload,
 }
 

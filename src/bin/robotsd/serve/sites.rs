@@ -14,7 +14,7 @@ use tower_robots::source::{LiveBuilder, LiveRobots, WhenMissing};
 use super::backend::Backend;
 use super::{SiteName, report};
 use crate::config::{self, Config, Source};
-use crate::edge::Peer;
+use crate::edge::{OriginalAgent, Peer};
 use crate::log::{Log, Privacy};
 use crate::upstream::{Upstream, UpstreamLimits};
 
@@ -153,6 +153,7 @@ impl Site {
     pub(super) fn layer(&self) -> RobotsLayer {
         RobotsLayer::new(self.live.clone())
             .address_from(|extensions| extensions.get::<Peer>().map(|peer| peer.0.ip()))
+            .agent_from(|extensions| extensions.get::<OriginalAgent>().map(OriginalAgent::lines))
             .observe(report::event(self.name.clone(), self.log.clone(), self.privacy))
     }
 

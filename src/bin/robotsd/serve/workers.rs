@@ -23,7 +23,7 @@ use tokio::task::{JoinError, JoinSet};
 
 use super::front::Front;
 use super::sites::Sites;
-use crate::edge::Edge;
+use crate::edge::{Edge, Entrance};
 
 /// Threads for blocking file reads, over all workers.
 const FILE_THREADS: usize = 256;
@@ -66,7 +66,12 @@ impl Workers {
     }
 
     /// Serves on sockets of one address, as [`sockets`](super::sockets) makes them: one for each worker.
-    pub(super) fn open(&mut self, sockets: Vec<TcpListener>, edge: &Edge) -> io::Result<ListenerId> {
+    pub(super) fn open(
+        &mut self,
+        sockets: Vec<TcpListener>,
+        edge: &Edge,
+        entrance: &Entrance,
+    ) -> io::Result<ListenerId> {
         let mut ready = Vec::new();
         for (worker, socket) in self.workers.iter().zip(sockets) {
             // A socket belongs to the event loop it is registered with.
@@ -77,13 +82,13 @@ impl Workers {
         let mut open = Vec::new();
         for (worker, listener) in self.workers.iter().zip(ready) {
             let (opened, closed) = oneshot::channel();
-            let (edge, front) = (edge.clone(), worker.front.clone());
+            let (edge, entrance, front) = (edge.clone(), entrance.clone(), worker.front.clone());
             let serving = async move {
                 let closed = async {
                     // Nothing is ever sent: the other side is dropped.
                     let _ = closed.await;
                 };
-                edge.serve(listener, front, closed).await;
+                edge.serve(listener, entrance, front, closed).await;
             };
             self.serving.spawn_on(serving, &worker.runtime);
             open.push(opened);
@@ -165,7 +170,7 @@ mod tests {
         let sockets = sockets::bind(([127, 0, 0, 1], 0).into(), workers.count()).unwrap();
         let address = sockets[0].local_addr().unwrap();
         let edge = Edge::new(crate::edge::Limits::default(), |_| {}, None);
-        (address, workers.open(sockets, &edge).unwrap())
+        (address, workers.open(sockets, &edge, &Entrance::default()).unwrap())
     }
 
     async fn robots_txt(client: &mut Raw) -> String {

@@ -1,0 +1,83 @@
+//! A listener: its certificates, read so that a bad one is a fault of the config, and whom it trusts.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use http::HeaderName;
+use toml::Spanned;
+use tower_robots::policy::Network;
+
+use super::error::Fault;
+use super::{Listener, file};
+use crate::edge::{Culprit, LiveCertificates, Pair, PairPaths, Trusted};
+
+pub(super) fn resolve(listener: &file::Listener, folder: &Path) -> Result<Listener, Fault> {
+    Ok(Listener {
+        address: listener.address.0,
+        kind: listener.kind,
+        certificates: certificates(&listener.certificates, folder)?,
+        trusted: Arc::new(trusted(listener)?),
+    })
+}
+
+fn certificates(files: &[file::Certificate], folder: &Path) -> Result<Option<LiveCertificates>, Fault> {
+    let Some(first) = files.first() else { return Ok(None) };
+    let mut pairs = Vec::new();
+    for file in files {
+        let paths = PairPaths { chain: folder.join(file.chain.get_ref()), key: folder.join(file.key.get_ref()) };
+        let pair = Pair::read(&paths).map_err(|unusable| {
+            let span = match unusable.culprit {
+                Culprit::Chain => file.chain.span(),
+                Culprit::Key => file.key.span(),
+            };
+            Fault::new(span, unusable.to_string())
+        })?;
+        if pair.names().is_empty() && !pairs.is_empty() {
+            let message = format!(
+                "{}: the certificate is for no DNS name, so no client would ever be shown it: only the first of a \
+                 listener, which is for everybody else, can do without one",
+                paths.chain.display()
+            );
+            return Err(Fault::new(file.chain.span(), message));
+        }
+        pairs.push((paths, pair));
+    }
+    LiveCertificates::new(pairs).map(Some).map_err(|error| Fault::new(first.chain.span(), error.to_string()))
+}
+
+fn trusted(listener: &file::Listener) -> Result<Trusted, Fault> {
+    let network = |text: &Spanned<String>| {
+        text.get_ref().parse::<Network>().map_err(|error| Fault::new(text.span(), error.to_string()))
+    };
+    let networks = listener.trusted_proxies.iter().map(network).collect::<Result<Vec<_>, _>>()?;
+    let agent_header = listener.agent_header.as_ref().map(agent_header).transpose()?;
+    if let Some(agent_header) = listener.agent_header.as_ref().filter(|_| networks.is_empty()) {
+        let message = "agent_header counts from trusted_proxies only, and there are none: anybody could claim to be \
+                       anybody else";
+        return Err(Fault::new(agent_header.span(), message));
+    }
+    Ok(Trusted { networks, agent_header })
+}
+
+/// A field that exists for this: what has a meaning of its own cannot hold a `User-Agent`.
+fn agent_header(text: &Spanned<String>) -> Result<HeaderName, Fault> {
+    const TAKEN: [&str; 8] = [
+        "accept",
+        "authorization",
+        "connection",
+        "content-length",
+        "cookie",
+        "host",
+        "transfer-encoding",
+        "user-agent",
+    ];
+    let wrong = |why: &str| {
+        let message = format!("{:?} {why}: name the field, such as \"X-Original-User-Agent\"", text.get_ref());
+        Fault::new(text.span(), message)
+    };
+    let name = HeaderName::from_bytes(text.get_ref().as_bytes()).map_err(|_| wrong("is no name of a header field"))?;
+    if TAKEN.contains(&name.as_str()) {
+        return Err(wrong("holds something else, or is where a User-Agent is looked for anyway"));
+    }
+    Ok(name)
+}

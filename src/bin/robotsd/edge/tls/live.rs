@@ -1,0 +1,199 @@
+//! The certificates of a listener, replaced while it runs.
+//!
+//! A pair of files is taken when chain and key fit together; until they do, and whatever else is wrong with them, the
+//! pair before stays. Only handshakes to come see the new one. Whoever calls decides when to look, on a thread that may
+//! block; what comes of it is told once.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use arc_swap::ArcSwap;
+use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
+use tokio_rustls::rustls::server::{NoServerSessionStorage, ProducesTickets};
+use tokio_rustls::rustls::sign::SingleCertAndKey;
+use tokio_rustls::rustls::{Error, ServerConfig};
+
+use super::certificates::Certificates;
+use super::pair::{Pair, PairPaths, Version, provider, version};
+
+/// The certificates of a listener, as they are now. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct LiveCertificates(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    paths: Vec<PairPaths>,
+    current: ArcSwap<Certificates<Arc<Shown>>>,
+    making: Making,
+    told: Mutex<Vec<Told>>,
+}
+
+/// A pair, and how handshakes with it go.
+#[derive(Debug)]
+pub(super) struct Shown {
+    pub(super) pair: Pair,
+    pub(super) config: Arc<ServerConfig>,
+}
+
+/// What all handshakes of a listener have in common.
+#[derive(Debug)]
+struct Making {
+    provider: Arc<CryptoProvider>,
+    /// Tickets outlive a reload: resuming needs no certificate. Their keys are replaced every six hours.
+    tickets: Arc<dyn ProducesTickets>,
+}
+
+/// What was last told about a pair, not to be told again.
+#[derive(Clone, Debug, Default)]
+struct Told {
+    rejection: Option<String>,
+    worry: Option<String>,
+}
+
+/// Something the operator should hear about a pair.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct News {
+    /// `certificate`, `certificate-rejected` or `certificate-warning`.
+    pub(crate) event: &'static str,
+    pub(crate) message: String,
+}
+
+/// How long files that have changed must stay the same before they are read: two files are rarely replaced at once.
+const SETTLING: Duration = Duration::from_millis(400);
+
+impl LiveCertificates {
+    /// The first pair is the default; fails where the system has no randomness to give.
+    pub(crate) fn new(pairs: Vec<(PairPaths, Pair)>) -> Result<Self, Error> {
+        let making = Making { provider: Arc::new(provider()), tickets: ring::Ticketer::new()? };
+        let (paths, pairs): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+        let shown = pairs.into_iter().map(|pair| making.shown(pair)).collect::<Result<_, _>>()?;
+        let told = Mutex::new(vec![Told::default(); paths.len()]);
+        let current = ArcSwap::from_pointee(by_name(shown));
+        Ok(Self(Arc::new(Inner { paths, current, making, told })))
+    }
+
+    /// What there is, and what about it calls for somebody.
+    pub(crate) fn introduce(&self, now: SystemTime) -> Vec<News> {
+        let mut told = self.0.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut news = Vec::new();
+        for ((paths, shown), told) in self.0.paths.iter().zip(self.current().iter()).zip(told.iter_mut()) {
+            news.push(News::new("certificate", paths, &format!("in force for {}", shown.pair)));
+            told.worry(paths, &shown.pair, now, &mut news);
+        }
+        news
+    }
+
+    /// Takes over what has changed and has stopped changing. Blocks, for half a second where something has.
+    pub(crate) fn look(&self, now: SystemTime) -> Vec<News> {
+        let mut told = self.0.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen: Vec<_> = self.0.paths.iter().map(version).collect();
+        let is_current = self.current().iter().map(|shown| Some(shown.pair.version())).eq(seen.iter().copied());
+        if !is_current {
+            std::thread::sleep(SETTLING);
+        }
+        self.take(&mut told, |place| seen.get(place).copied().flatten(), now)
+    }
+
+    /// Takes over what is there now, asked to. Blocks.
+    pub(crate) fn reload(&self, now: SystemTime) -> Vec<News> {
+        let mut told = self.0.told.lock().unwrap_or_else(PoisonError::into_inner);
+        // Who asks is told, also what has been told before.
+        told.fill(Told::default());
+        self.take(&mut told, |place| self.0.paths.get(place).and_then(version), now)
+    }
+
+    /// As they are now.
+    pub(super) fn current(&self) -> Arc<Certificates<Arc<Shown>>> {
+        self.0.current.load_full()
+    }
+
+    fn take(&self, told: &mut [Told], seen: impl Fn(usize) -> Option<Version>, now: SystemTime) -> Vec<News> {
+        let mut news = Vec::new();
+        let current = self.current();
+        let mut next = Vec::with_capacity(self.0.paths.len());
+        for (place, ((paths, before), told)) in self.0.paths.iter().zip(current.iter()).zip(told).enumerate() {
+            let seen = seen(place);
+            let is_back = seen == Some(before.pair.version());
+            let after = if is_back { None } else { self.read(paths, seen, told, &mut news) };
+            if let Some(after) = &after {
+                news.push(News::new("certificate", paths, &format!("replaced, in force for {}", after.pair)));
+            }
+            if is_back && told.rejection.is_some() {
+                news.push(News::new("certificate", paths, "is again what is in force"));
+            }
+            if is_back || after.is_some() {
+                told.rejection = None;
+            }
+            let shown = after.unwrap_or_else(|| Arc::clone(before));
+            told.worry(paths, &shown.pair, now, &mut news);
+            next.push(shown);
+        }
+        if !next.iter().zip(current.iter()).all(|(next, before)| Arc::ptr_eq(next, before)) {
+            self.0.current.store(Arc::new(by_name(next)));
+        }
+        news
+    }
+
+    /// The pair in the files, unless it has to stay out.
+    fn read(
+        &self,
+        paths: &PairPaths,
+        seen: Option<Version>,
+        told: &mut Told,
+        news: &mut Vec<News>,
+    ) -> Option<Arc<Shown>> {
+        let rejection = match Pair::read(paths) {
+            // Still changing: the next look will tell.
+            Ok(pair) if seen != Some(pair.version()) => return None,
+            Err(_) if seen != version(paths) => return None,
+            Ok(pair) => match self.0.making.shown(pair) {
+                Ok(shown) => return Some(shown),
+                Err(error) => error.to_string(),
+            },
+            Err(unusable) => unusable.to_string(),
+        };
+        if told.rejection.as_ref() != Some(&rejection) {
+            let message = format!("{rejection}; the certificate before stays in force");
+            news.push(News { event: "certificate-rejected", message });
+            told.rejection = Some(rejection);
+        }
+        None
+    }
+}
+
+impl Making {
+    fn shown(&self, pair: Pair) -> Result<Arc<Shown>, Error> {
+        let mut config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(&pair.key))));
+        config.alpn_protocols = [HTTP_2, HTTP_1].map(<[u8]>::to_vec).into();
+        config.ticketer = Arc::clone(&self.tickets);
+        // Tickets keep sessions where they cost us nothing: at the client.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        Ok(Arc::new(Shown { pair, config: Arc::new(config) }))
+    }
+}
+
+impl Told {
+    fn worry(&mut self, paths: &PairPaths, pair: &Pair, now: SystemTime, news: &mut Vec<News>) {
+        let worry = pair.worry(now);
+        if let Some(worry) = worry.as_ref().filter(|worry| self.worry.as_ref() != Some(worry)) {
+            news.push(News::new("certificate-warning", paths, worry));
+        }
+        self.worry = worry;
+    }
+}
+
+impl News {
+    fn new(event: &'static str, paths: &PairPaths, what: &str) -> Self {
+        Self { event, message: format!("{}: {what}", paths.chain.display()) }
+    }
+}
+
+pub(super) const HTTP_2: &[u8] = b"h2";
+const HTTP_1: &[u8] = b"http/1.1";
+
+fn by_name(shown: Vec<Arc<Shown>>) -> Certificates<Arc<Shown>> {
+    Certificates::new(shown, |shown| shown.pair.names())
+}

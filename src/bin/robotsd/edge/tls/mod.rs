@@ -1,0 +1,42 @@
+//! TLS before HTTP: which certificate a client is shown, the handshake, and what is known of a connection afterwards.
+//!
+//! TLS 1.2 and 1.3 with the suites of rustls, on ring; HTTP/2 where the client asks for it by ALPN. Certificates are
+//! replaced while running: a connection keeps what it was opened with.
+
+mod pair;
+mod validity;
+
+mod certificates;
+mod live;
+
+mod handshake;
+mod secured;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use self::live::{LiveCertificates, News};
+pub(crate) use self::pair::{Culprit, Pair, PairPaths};
+pub(super) use self::secured::Secured;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+
+/// What a listener needs to speak TLS. Cheap to clone, and shared by every thread that accepts for the listener.
+#[derive(Clone, Debug)]
+pub(crate) struct Tls {
+    certificates: LiveCertificates,
+    /// Handshakes under way.
+    places: Arc<Semaphore>,
+    deadline: Duration,
+}
+
+impl Tls {
+    /// At most so many `handshakes` are under way at once; each has the `deadline`, its wait for a place included.
+    pub(crate) fn new(certificates: LiveCertificates, handshakes: usize, deadline: Duration) -> Self {
+        let places = Arc::new(Semaphore::new(handshakes.min(Semaphore::MAX_PERMITS)));
+        Self { certificates, places, deadline }
+    }
+}

@@ -1,0 +1,64 @@
+//! What is known of a connection because it is secured, and which requests it may carry.
+
+use std::sync::Arc;
+
+use http::header::HOST;
+use http::request::Parts;
+use http::{StatusCode, Version};
+use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
+
+use super::live::{HTTP_2, LiveCertificates, Shown};
+use crate::edge::host;
+use crate::edge::reply::Refusal;
+
+/// A connection's side of the handshake.
+#[derive(Clone, Debug)]
+pub(in crate::edge) struct Secured {
+    certificates: LiveCertificates,
+    shown: Arc<Shown>,
+    place: usize,
+    /// What the client asked for, in lower case.
+    name: Option<Box<str>>,
+    http2: bool,
+}
+
+impl Secured {
+    pub(super) fn new(
+        certificates: LiveCertificates,
+        shown: Arc<Shown>,
+        place: usize,
+        stream: &TlsStream<TcpStream>,
+    ) -> Self {
+        let (_, session) = stream.get_ref();
+        Self {
+            certificates,
+            shown,
+            place,
+            name: session.server_name().map(Box::from),
+            http2: session.alpn_protocol() == Some(HTTP_2),
+        }
+    }
+
+    /// Whether a request belongs on this connection. Its host has been settled.
+    ///
+    /// The protocol is the one agreed on (RFC 9113, section 3.2). And the host is one that the certificate of this
+    /// connection vouches for, or could be shown for: a client that named one site and asks for another, whose
+    /// certificate it has not seen, has to make a connection for it (RFC 9110, section 15.5.20). Where it named none,
+    /// `Host` is all there is to go by.
+    pub(in crate::edge) fn admit(&self, head: &Parts) -> Result<(), Refusal> {
+        if (head.version == Version::HTTP_2) != self.http2 {
+            return Err(Refusal::bad_request("not the protocol that was agreed on"));
+        }
+        let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
+        let (Some(name), Some(host)) = (&self.name, host) else { return Ok(()) };
+        let host = host::without_port(host);
+        if host.eq_ignore_ascii_case(name)
+            || self.certificates.current().may_choose(self.place, host)
+            || self.shown.pair.covers(host)
+        {
+            return Ok(());
+        }
+        Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, "this connection was made for another host"))
+    }
+}

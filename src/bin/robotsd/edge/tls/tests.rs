@@ -1,0 +1,1 @@
+//! TLS on real sockets, with certificates made for it.

@@ -1,0 +1,218 @@
+//! Whose word counts about where a request came from.
+
+use std::net::{IpAddr, SocketAddr};
+
+use http::header::{FORWARDED, HeaderMap, HeaderName, HeaderValue};
+use tower_robots::policy::Network;
+
+use super::forwarded::OriginalAgent;
+use super::hops::{self, Hop, X_FORWARDED_FOR};
+use super::host;
+use super::request_id::RequestId;
+
+/// The proxies in front of a listener. By default there are none, and nobody's word counts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trusted {
+    /// Where they are.
+    pub(crate) networks: Vec<Network>,
+    /// The field in which they tell the client's `User-Agent`, where they put something else in its own.
+    pub(crate) agent_header: Option<HeaderName>,
+}
+
+/// What trusted proxies say about a request.
+#[derive(Debug)]
+pub(super) struct Told {
+    /// The first on the way back that is not trusted, else the one furthest away.
+    pub(super) client: SocketAddr,
+    /// The way from there to us, our peer included, as `X-Forwarded-For` has it.
+    pub(super) way: Option<HeaderValue>,
+    pub(super) scheme: Option<&'static str>,
+    pub(super) host: Option<HeaderValue>,
+    /// The name the request was given.
+    pub(super) id: Option<RequestId>,
+    /// The client's `User-Agent`, if it is told.
+    pub(super) agent: Option<OriginalAgent>,
+}
+
+/// No real request has passed more proxies of one operator.
+const MAX_HOPS: usize = 32;
+
+impl Trusted {
+    /// Whether the word of whoever is at an address counts.
+    pub(super) fn trusts(&self, address: IpAddr) -> bool {
+        self.networks.iter().any(|network| network.contains(address))
+    }
+
+    /// Reads the fields of a request that came from a trusted peer.
+    ///
+    /// Of the two ways to say it, `X-Forwarded-*` counts where there is an `X-Forwarded-For`, else `Forwarded`: proxies
+    /// write the former unless they are told otherwise, and one that does leaves a client's `Forwarded` as it was. The
+    /// two are never mixed.
+    pub(super) fn read(&self, fields: &HeaderMap, peer: SocketAddr) -> Told {
+        let by_forwarded = !fields.contains_key(X_FORWARDED_FOR) && fields.contains_key(FORWARDED);
+        let (mut way, last) = if by_forwarded {
+            self.way_back(peer, hops::forwarded(fields))
+        } else {
+            self.way_back(peer, hops::x_forwarded_for(fields))
+        };
+        let client = way.last().copied().unwrap_or(peer);
+        way.reverse();
+        let way = way.iter().map(|hop| hop.ip().to_canonical().to_string()).collect::<Vec<_>>().join(", ");
+        let (said_scheme, said_host) = match last {
+            Some(Hop { scheme, host, .. }) if by_forwarded => (scheme, host),
+            _ if by_forwarded => (None, None),
+            _ => (last_of(fields, &X_FORWARDED_PROTO), last_of(fields, &X_FORWARDED_HOST)),
+        };
+        Told {
+            client,
+            way: HeaderValue::from_str(&way).ok(),
+            scheme: said_scheme.and_then(|said| scheme(&said)),
+            host: said_host.filter(|said| host::is_valid(said)).and_then(|said| HeaderValue::from_bytes(&said).ok()),
+            id: request_id(fields),
+            agent: self.agent_header.as_ref().and_then(|name| OriginalAgent::new(fields.get_all(name))),
+        }
+    }
+
+    /// The addresses from the peer to the client, and what was said about the client's.
+    fn way_back(&self, peer: SocketAddr, hops: impl Iterator<Item = Option<Hop>>) -> (Vec<SocketAddr>, Option<Hop>) {
+        let mut way = vec![peer];
+        let mut last = None;
+        // What cannot be read, and what stands before it, could be from anybody.
+        for hop in hops.map_while(|hop| hop).take(MAX_HOPS) {
+            let is_trusted = self.trusts(hop.address.ip());
+            way.push(hop.address);
+            last = Some(hop);
+            if !is_trusted {
+                break;
+            }
+        }
+        (way, last)
+    }
+}
+
+/// The name a trusted proxy gave a request, if that is one that can stand anywhere.
+fn request_id(fields: &HeaderMap) -> Option<RequestId> {
+    let mut given = fields.get_all(X_REQUEST_ID).iter();
+    match (given.next(), given.next()) {
+        (Some(id), None) => RequestId::given(id.as_bytes()),
+        _ => None,
+    }
+}
+
+pub(super) const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+pub(super) const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The last entry of a list: who added to it stands nearest to us.
+fn last_of(fields: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
+    let lines = fields.get_all(name).iter().rev();
+    let mut entries = lines.flat_map(|line| line.as_bytes().rsplit(|octet| *octet == b','));
+    entries.next().map(|entry| entry.trim_ascii().to_vec())
+}
+
+fn scheme(said: &[u8]) -> Option<&'static str> {
+    ["https", "http"].into_iter().find(|scheme| said.eq_ignore_ascii_case(scheme.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PEER: &str = "10.0.0.1:5000";
+
+    fn told(lines: &[(&'static str, &str)]) -> Told {
+        let trusted = Trusted {
+            networks: ["10.0.0.0/8", "2001:db8:1::/48"].map(|network| network.parse().unwrap()).into(),
+            agent_header: Some(HeaderName::from_static("x-original-agent")),
+        };
+        let value = |value: &str| HeaderValue::from_bytes(value.as_bytes()).unwrap();
+        let fields = lines.iter().map(|(name, line)| (HeaderName::from_static(name), value(line))).collect();
+        trusted.read(&fields, PEER.parse().unwrap())
+    }
+
+    fn client(told: &Told) -> String {
+        told.client.ip().to_string()
+    }
+
+    fn way(told: &Told) -> &str {
+        told.way.as_ref().unwrap().to_str().unwrap()
+    }
+
+    #[test]
+    fn the_client_is_the_first_on_the_way_back_that_is_not_trusted() {
+        for (said, expected_client, expected_way) in [
+            ("192.0.2.1", "192.0.2.1", "192.0.2.1, 10.0.0.1"),
+            ("192.0.2.1, 10.0.0.2", "192.0.2.1", "192.0.2.1, 10.0.0.2, 10.0.0.1"),
+            // What the client has made up stands before it.
+            ("127.0.0.1, 10.9.9.9, 192.0.2.1, 10.0.0.2", "192.0.2.1", "192.0.2.1, 10.0.0.2, 10.0.0.1"),
+            ("2001:db8:2::1, 2001:db8:1::7", "2001:db8:2::1", "2001:db8:2::1, 2001:db8:1::7, 10.0.0.1"),
+            ("::ffff:192.0.2.1, ::ffff:10.0.0.2", "192.0.2.1", "192.0.2.1, 10.0.0.2, 10.0.0.1"),
+            // Everybody is one of us.
+            ("10.0.0.3, 10.0.0.2", "10.0.0.3", "10.0.0.3, 10.0.0.2, 10.0.0.1"),
+            // Nothing that can be read: who is nearest to it.
+            ("192.0.2.1, unknown", "10.0.0.1", "10.0.0.1"),
+            ("192.0.2.1, x, 10.0.0.2", "10.0.0.2", "10.0.0.2, 10.0.0.1"),
+            ("", "10.0.0.1", "10.0.0.1"),
+        ] {
+            let told = told(&[("x-forwarded-for", said)]);
+            assert_eq!((client(&told).as_str(), way(&told)), (expected_client, expected_way), "{said}");
+        }
+        assert_eq!(client(&told(&[])), "10.0.0.1");
+    }
+
+    #[test]
+    fn the_way_has_a_bound() {
+        let said = vec!["10.0.0.2"; 10_000].join(",");
+        assert_eq!(way(&told(&[("x-forwarded-for", &said)])).split(", ").count(), MAX_HOPS + 1);
+    }
+
+    #[test]
+    fn x_forwarded_for_comes_before_forwarded_and_they_do_not_mix() {
+        let forwarded = ("forwarded", "for=192.0.2.1;proto=https;host=f.test, for=10.0.0.2;proto=http;host=in.test");
+        let both = told(&[forwarded, ("x-forwarded-for", "192.0.2.2"), ("x-forwarded-host", "x.test")]);
+        assert_eq!((client(&both).as_str(), both.scheme), ("192.0.2.2", None));
+        assert_eq!(both.host.unwrap(), "x.test");
+        // Scheme and host are those of the client's own step.
+        let one = told(&[forwarded, ("x-forwarded-proto", "http"), ("x-forwarded-host", "x.test")]);
+        assert_eq!((client(&one).as_str(), one.scheme), ("192.0.2.1", Some("https")));
+        assert_eq!(one.host.unwrap(), "f.test");
+        let silent = told(&[("forwarded", "for=unknown;proto=https"), ("x-forwarded-proto", "https")]);
+        assert_eq!((client(&silent).as_str(), silent.scheme), ("10.0.0.1", None));
+        // A proxy that only ends TLS.
+        assert_eq!(told(&[("x-forwarded-proto", "HTTPS")]).scheme, Some("https"));
+    }
+
+    #[test]
+    fn scheme_and_host_are_known_and_valid_or_nobodys() {
+        for said in ["gopher", "https\u{e9}", "https, ", "https;", ""] {
+            assert_eq!(told(&[("x-forwarded-proto", said)]).scheme, None, "{said}");
+        }
+        assert_eq!(told(&[("x-forwarded-proto", "http,https")]).scheme, Some("https"));
+        assert_eq!(told(&[("x-forwarded-proto", "http"), ("x-forwarded-proto", "https")]).scheme, Some("https"));
+        for said in ["a b", "a.test/", "", "<a>", "a.test, "] {
+            assert_eq!(told(&[("x-forwarded-host", said)]).host, None, "{said}");
+        }
+        assert_eq!(told(&[("x-forwarded-host", "evil.test, a.test:8080")]).host.unwrap(), "a.test:8080");
+    }
+
+    #[test]
+    fn request_ids_are_short_plain_and_single() {
+        let given = |ids: &[&str]| {
+            let fields = ids.iter().map(|id| (X_REQUEST_ID, HeaderValue::from_bytes(id.as_bytes()).unwrap())).collect();
+            request_id(&fields).map(|id| id.as_str().to_owned())
+        };
+        let uuid = "6f1c0d2e-3b4a-4c5d-8e6f-708192a3b4c5";
+        assert_eq!(given(&[uuid]).as_deref(), Some(uuid));
+        let longest = "a".repeat(64);
+        assert_eq!(given(&[&longest]), Some(longest.clone()));
+        for ids in [&[][..], &[uuid, uuid], &[""], &["a b"], &["a\"b"], &["a,b"], &["\u{e9}"], &[&(longest + "a")]] {
+            assert_eq!(given(ids), None, "{ids:?}");
+        }
+    }
+
+    #[test]
+    fn every_line_of_the_agent_is_kept() {
+        let told = told(&[("x-original-agent", "GPTBot"), ("user-agent", "CDN"), ("x-original-agent", "Mozilla")]);
+        assert_eq!(told.agent.unwrap().lines(), ["GPTBot", "Mozilla"]);
+    }
+}
