@@ -7,7 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// Long against anything that should happen, short against a build.
@@ -19,18 +19,20 @@ pub(crate) async fn soon<F: Future>(future: F) -> F::Output {
 }
 
 /// One end of a connection, and what has been read beyond what was asked for.
-pub(crate) struct Raw {
-    socket: TcpStream,
+pub(crate) struct Raw<S = TcpStream> {
+    socket: S,
     buffer: Vec<u8>,
 }
 
 impl Raw {
-    pub(crate) fn new(socket: TcpStream) -> Self {
-        Self { socket, buffer: Vec::new() }
-    }
-
     pub(crate) async fn connect(address: SocketAddr) -> Self {
         Self::new(soon(TcpStream::connect(address)).await.expect("a connection"))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
+    pub(crate) fn new(socket: S) -> Self {
+        Self { socket, buffer: Vec::new() }
     }
 
     pub(crate) async fn send(&mut self, octets: impl AsRef<[u8]>) {

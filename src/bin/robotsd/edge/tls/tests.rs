@@ -1,1 +1,547 @@
-//! TLS on real sockets, with certificates made for it.
+//! TLS on real sockets, with certificates made for each question.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Instant, SystemTime};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Empty, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, PKCS_ED25519, SanType, date_time_ymd};
+use tempfile::TempDir;
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, HandshakeKind, RootCertStore, version};
+use tower::service_fn;
+
+use super::*;
+use crate::edge::raw::{Message, Raw, soon};
+use crate::edge::{Edge, Entrance, Limits, RequestBody, Trouble, TroubleKind};
+
+const MOMENT: Duration = Duration::from_millis(150);
+
+/// Who signs the certificates, and the folder they are kept in.
+struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    certificate: CertificateDer<'static>,
+    folder: TempDir,
+}
+
+impl Authority {
+    fn new() -> Self {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let certificate = params.self_signed(&key).unwrap().der().clone();
+        Self { issuer: Issuer::new(params, key), certificate, folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// Writes a pair for these names under a name of its own.
+    fn write(&self, file: &str, names: &[&str]) -> PairPaths {
+        self.write_with(file, names, &KeyPair::generate().unwrap(), |_| {})
+    }
+
+    fn write_with(
+        &self,
+        file: &str,
+        names: &[&str],
+        key: &KeyPair,
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> PairPaths {
+        let mut params = CertificateParams::new(names.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap();
+        params.subject_alt_names.push(SanType::IpAddress(IpAddr::from([127, 0, 0, 1])));
+        change(&mut params);
+        let certificate = params.signed_by(key, &self.issuer).unwrap();
+        let paths = self.paths(file);
+        put(&paths.chain, certificate.pem().as_bytes());
+        put(&paths.key, key.serialize_pem().as_bytes());
+        paths
+    }
+
+    fn paths(&self, file: &str) -> PairPaths {
+        let path = |end: &str| self.folder.path().join(format!("{file}.{end}"));
+        PairPaths { chain: path("pem"), key: path("key") }
+    }
+
+    /// A client that trusts this authority and offers these protocols.
+    fn client(&self, alpn: &[&[u8]]) -> Arc<ClientConfig> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.certificate.clone()).unwrap();
+        let mut config = ClientConfig::builder_with_provider(Arc::new(pair::provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
+        Arc::new(config)
+    }
+}
+
+/// Replaces a file as tools do: whole or not at all.
+fn put(path: &Path, octets: &[u8]) {
+    let new = path.with_extension("new");
+    std::fs::write(&new, octets).unwrap();
+    #[cfg(unix)]
+    std::fs::set_permissions(&new, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    std::fs::rename(&new, path).unwrap();
+}
+
+fn live(pairs: &[&PairPaths]) -> LiveCertificates {
+    let read = |paths: &&PairPaths| ((*paths).clone(), Pair::read(paths).unwrap());
+    LiveCertificates::new(pairs.iter().map(read).collect()).unwrap()
+}
+
+struct Secure {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    troubles: Arc<Mutex<Vec<(TroubleKind, String)>>>,
+}
+
+impl Secure {
+    async fn start(certificates: LiveCertificates, limits: Limits) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let troubles = Arc::new(Mutex::new(Vec::new()));
+        let told = Arc::clone(&troubles);
+        let on_error = move |trouble: &Trouble| told.lock().unwrap().push((trouble.kind, trouble.detail.clone()));
+        let tls = Some(Tls::new(certificates, limits.handshakes, limits.tls_handshake));
+        let entrance = Entrance { tls, ..Entrance::default() };
+        tokio::spawn(async move {
+            let stopped = async {
+                let _ = stopped.await;
+            };
+            Edge::new(limits, on_error, None).serve(listener, entrance, service_fn(answer), stopped).await;
+        });
+        Self { address, stop: Some(stop), troubles }
+    }
+
+    async fn connect(&self, client: &Arc<ClientConfig>, name: &str) -> std::io::Result<TlsStream<TcpStream>> {
+        let socket = TcpStream::connect(self.address).await?;
+        let name = ServerName::try_from(name.to_owned()).unwrap();
+        soon(TlsConnector::from(Arc::clone(client)).connect(name, socket)).await
+    }
+
+    async fn raw(&self, client: &Arc<ClientConfig>, name: &str) -> Raw<TlsStream<TcpStream>> {
+        Raw::new(self.connect(client, name).await.unwrap())
+    }
+
+    async fn ask(&self, client: &Arc<ClientConfig>, name: &str, host: &str) -> Message {
+        self.raw(client, name).await.ask(&get(host)).await
+    }
+
+    /// Waits for trouble and what is said about it.
+    async fn tells(&self, kind: TroubleKind) -> String {
+        soon(async {
+            loop {
+                let told = self.troubles.lock().unwrap().iter().find(|(told, _)| *told == kind).cloned();
+                match told {
+                    Some((_, detail)) => return detail,
+                    None => tokio::task::yield_now().await,
+                }
+            }
+        })
+        .await
+    }
+}
+
+fn get(host: &str) -> String {
+    format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")
+}
+
+/// Answers with the scheme it was told, or with more than fits anywhere.
+async fn answer(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
+    let scheme = request.headers()["x-forwarded-proto"].to_str().unwrap().to_owned();
+    let body = if request.uri().path() == "/large" { vec![b'l'; 32 << 20] } else { scheme.into_bytes() };
+    Ok(Response::new(Full::from(body)))
+}
+
+fn leaf(stream: &TlsStream<TcpStream>) -> CertificateDer<'static> {
+    stream.get_ref().1.peer_certificates().unwrap()[0].clone()
+}
+
+#[tokio::test]
+async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
+    let authority = Authority::new();
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), Limits::default()).await;
+    for (alpn, agreed) in [
+        (&[][..], None),
+        (&[&b"http/1.1"[..]][..], Some(&b"http/1.1"[..])),
+        (&[b"http/1.1", b"h2"], Some(b"h2")),
+        (&[b"h2"], Some(b"h2")),
+    ] {
+        let stream = edge.connect(&authority.client(alpn), "a.test").await.unwrap();
+        assert_eq!(stream.get_ref().1.alpn_protocol(), agreed);
+        let is_http_2 = agreed == Some(b"h2");
+        // HTTP/2, whatever has been agreed on.
+        let (mut sender, connection) =
+            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        let request = Request::get("https://a.test/").body(Empty::<Bytes>::new()).unwrap();
+        let response = soon(sender.send_request(request)).await.unwrap();
+        assert_eq!(response.status(), if is_http_2 { 200 } else { 400 }, "{alpn:?}");
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        assert!(!is_http_2 || body == "https", "{body:?}");
+        // And HTTP/1.1.
+        let answer = edge.ask(&authority.client(alpn), "a.test", "a.test").await;
+        assert_eq!(answer.status(), if is_http_2 { 400 } else { 200 }, "{alpn:?}");
+        assert!(is_http_2 || answer.body == "https", "{answer:?}");
+    }
+    let nothing_in_common = edge.connect(&authority.client(&[b"acme-tls/1"]), "a.test").await;
+    assert!(nothing_in_common.is_err());
+    edge.tells(TroubleKind::Handshake).await;
+}
+
+#[tokio::test]
+async fn each_name_is_shown_its_certificate_and_others_the_first() {
+    let authority = Authority::new();
+    let [a, b, c] = [("a", "a.test"), ("b", "*.b.test"), ("c", "x.b.test")].map(|(f, n)| authority.write(f, &[n]));
+    let edge = Secure::start(live(&[&a, &b, &c]), Limits::default()).await;
+    let client = authority.client(&[]);
+    for (name, paths) in [
+        ("a.test", &a),
+        ("A.TEST", &a),
+        ("y.b.test", &b),
+        ("x.b.test", &c),
+        // No name at all.
+        ("127.0.0.1", &a),
+    ] {
+        let stream = edge.connect(&client, name).await.unwrap();
+        assert_eq!(leaf(&stream), Pair::read(paths).unwrap().key.cert[0], "{name}");
+    }
+    // This client checks, and so finds out that there is none for it.
+    let error = edge.connect(&client, "other.test").await.unwrap_err().to_string();
+    assert!(error.contains("a.test"), "{error}");
+}
+
+#[tokio::test]
+async fn both_versions_resume_sessions_and_older_ones_are_not_spoken() {
+    let authority = Authority::new();
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), Limits::default()).await;
+    for protocol in [&version::TLS12, &version::TLS13] {
+        let mut roots = RootCertStore::empty();
+        roots.add(authority.certificate.clone()).unwrap();
+        let client = ClientConfig::builder_with_provider(Arc::new(pair::provider()))
+            .with_protocol_versions(&[protocol])
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let client = Arc::new(client);
+        for kind in [HandshakeKind::Full, HandshakeKind::Resumed] {
+            let stream = edge.connect(&client, "a.test").await.unwrap();
+            assert_eq!(stream.get_ref().1.handshake_kind(), Some(kind));
+            assert_eq!(stream.get_ref().1.protocol_version(), Some(protocol.version));
+            // Reading also takes the tickets of TLS 1.3.
+            assert_eq!(Raw::new(stream).ask(&get("a.test")).await.body, "https");
+        }
+    }
+    // A hello of TLS 1.0, which nothing can be agreed with.
+    let mut old = Raw::connect(edge.address).await;
+    let hello = [&[3, 1][..], &[7; 32], &[0, 0, 2, 0, 0x2f, 1, 0]].concat();
+    old.send([&[22, 3, 1, 0, 4 + hello.len() as u8, 1, 0, 0, hello.len() as u8], &hello[..]].concat()).await;
+    assert!(!old.rest().await.contains("HTTP"));
+    edge.tells(TroubleKind::Handshake).await;
+}
+
+#[tokio::test]
+async fn a_request_for_a_host_of_another_certificate_is_misdirected() {
+    let authority = Authority::new();
+    let [a, b, c] = [
+        authority.write("a", &["a.test", "also-a.test"]),
+        authority.write("b", &["*.b.test"]),
+        authority.write("c", &["c.b.test"]),
+    ];
+    let edge = Secure::start(live(&[&a, &b, &c]), Limits::default()).await;
+    let client = authority.client(&[]);
+    for (name, host, status) in [
+        ("a.test", "A.test:443", 200),
+        ("a.test", "also-a.test", 200),
+        ("a.test", "x.b.test", 421),
+        ("a.test", "c.b.test", 421),
+        // Nobody's name would have been shown the first certificate too.
+        ("a.test", "nowhere.test", 200),
+        ("a.test", "10.0.0.1", 200),
+        ("x.b.test", "y.b.test", 200),
+        // Covered, though a connection of its own would be shown another.
+        ("x.b.test", "c.b.test", 200),
+        ("c.b.test", "x.b.test", 421),
+        ("x.b.test", "a.test", 421),
+        ("x.b.test", "nowhere.test", 421),
+        ("x.b.test", "127.0.0.1", 200),
+        // Whoever names none can only mean what Host says.
+        ("127.0.0.1", "x.b.test", 200),
+        ("127.0.0.1", "a.test", 200),
+    ] {
+        assert_eq!(edge.ask(&client, name, host).await.status(), status, "{name} {host}");
+    }
+    let stream = edge.connect(&authority.client(&[b"h2"]), "a.test").await.unwrap();
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    for (host, status) in [("x.b.test", 421), ("a.test", 200)] {
+        let request = Request::get(format!("https://{host}/")).body(Empty::<Bytes>::new()).unwrap();
+        assert_eq!(soon(sender.send_request(request)).await.unwrap().status(), status, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn requests_in_the_clear_are_told_and_nothing_else_is_said_without_tls() {
+    let authority = Authority::new();
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), Limits::default()).await;
+    for request in [&get("a.test")[..], "POST /x HTTP/1.1\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
+        let mut client = Raw::connect(edge.address).await;
+        client.send(request).await;
+        client.finish().await;
+        let answer = client.message().await;
+        assert_eq!((answer.status(), &*answer.body), (400, "400 this port speaks TLS: use https://\n"), "{request}");
+        assert_eq!(client.rest().await, "");
+    }
+    assert_eq!(edge.tells(TroubleKind::Handshake).await, "a request without TLS");
+    for garbage in
+        [&b"\x16\x03\x01\xff\xff garbage"[..], b"\x00", b"\x80\x2e\x01\x00\x02", b"\r\nGET / HTTP/1.1\r\n\r\n"]
+    {
+        let mut client = Raw::connect(edge.address).await;
+        client.try_send(garbage).await;
+        let _ = soon(async { client.finish().await }).await;
+        assert!(!client.rest().await.contains("HTTP"), "{garbage:?}");
+    }
+    assert_eq!(edge.ask(&authority.client(&[]), "a.test", "a.test").await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_handshake_has_a_deadline() {
+    let authority = Authority::new();
+    let limits = Limits { tls_handshake: MOMENT, ..Limits::default() };
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
+    for begun in [&b""[..], b"\x16", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"] {
+        let mut client = Raw::connect(edge.address).await;
+        client.send(begun).await;
+        let opened = Instant::now();
+        client.rest().await;
+        assert!(opened.elapsed() < Limits::default().tls_handshake, "{begun:?}");
+    }
+    edge.tells(TroubleKind::Slow).await;
+}
+
+#[tokio::test]
+async fn handshakes_beyond_the_limit_wait_for_one_to_end() {
+    let authority = Authority::new();
+    let limits = Limits { handshakes: 1, ..Limits::default() };
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
+    let client = authority.client(&[]);
+    // Who has said nothing is in nobody's way.
+    let _silent = Raw::connect(edge.address).await;
+    assert_eq!(edge.ask(&client, "a.test", "a.test").await.status(), 200);
+    let mut slow = Raw::connect(edge.address).await;
+    slow.send(b"\x16\x03").await;
+    let waiting = edge.ask(&client, "a.test", "a.test");
+    let ending = async {
+        edge.tells(TroubleKind::Full).await;
+        drop(slow);
+    };
+    let (answer, ()) = tokio::join!(waiting, ending);
+    assert_eq!(answer.status(), 200);
+}
+
+#[tokio::test]
+async fn shutdown_closes_silent_connections_at_once_and_finishes_handshakes() {
+    let authority = Authority::new();
+    let mut edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), Limits::default()).await;
+    let client = authority.client(&[]);
+    let mut idle = edge.raw(&client, "a.test").await;
+    assert_eq!(idle.ask(&get("a.test")).await.status(), 200);
+    let mut silent = Raw::connect(edge.address).await;
+    edge.stop.take().unwrap().send(()).unwrap();
+    assert_eq!(silent.rest().await, "");
+    assert_eq!(idle.rest().await, "");
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_cut_off() {
+    let authority = Authority::new();
+    let limits = Limits { body_idle: MOMENT, ..Limits::default() };
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
+    let mut client = edge.raw(&authority.client(&[]), "a.test").await;
+    client.send("GET /large HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+    let told = edge.tells(TroubleKind::Broken).await;
+    assert!(told.contains("connection"), "{told}");
+}
+
+#[tokio::test]
+async fn leaving_without_a_word_is_no_trouble() {
+    let authority = Authority::new();
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), Limits::default()).await;
+    let mut client = edge.raw(&authority.client(&[]), "a.test").await;
+    assert_eq!(client.ask(&get("a.test")).await.status(), 200);
+    drop(client);
+    let mut stream = edge.connect(&authority.client(&[]), "a.test").await.unwrap();
+    tokio::io::AsyncWriteExt::shutdown(&mut stream.get_mut().0).await.unwrap();
+    let mut rest = Vec::new();
+    let _ = soon(stream.read_to_end(&mut rest)).await;
+    assert!(!edge.troubles.lock().unwrap().iter().any(|(kind, _)| *kind == TroubleKind::Broken));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn certificates_are_replaced_under_running_connections() {
+    let authority = Authority::new();
+    let paths = authority.write("a", &["a.test"]);
+    let certificates = live(&[&paths]);
+    let edge = Arc::new(Secure::start(certificates.clone(), Limits::default()).await);
+    let mut first = edge.raw(&authority.client(&[]), "a.test").await;
+    let (asked, running) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(1)));
+    let mut clients = Vec::new();
+    for kept_alive in [true, true, false, false] {
+        let (edge, client) = (Arc::clone(&edge), authority.client(&[]));
+        let (asked, running) = (Arc::clone(&asked), Arc::clone(&running));
+        clients.push(tokio::spawn(async move {
+            let mut connection = edge.raw(&client, "a.test").await;
+            while running.load(Ordering::Relaxed) == 1 {
+                if !kept_alive {
+                    connection = edge.raw(&client, "a.test").await;
+                }
+                assert_eq!(connection.ask(&get("a.test")).await.body, "https");
+                asked.fetch_add(1, Ordering::Relaxed);
+            }
+        }));
+    }
+    for round in 0..20 {
+        let before = asked.load(Ordering::Relaxed);
+        authority.write("a", &["a.test", &format!("round-{round}.test")]);
+        let (live, now) = (certificates.clone(), SystemTime::now());
+        let news = tokio::task::spawn_blocking(move || live.reload(now)).await.unwrap();
+        assert_eq!(news.len(), 1, "{news:?}");
+        assert_eq!(news[0].event, "certificate");
+        assert!(news[0].message.contains(&format!("round-{round}.test")), "{news:?}");
+        soon(async {
+            while asked.load(Ordering::Relaxed) < before + 8 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        })
+        .await;
+    }
+    running.store(0, Ordering::Relaxed);
+    for client in clients {
+        client.await.unwrap();
+    }
+    assert_eq!(first.ask(&get("a.test")).await.body, "https");
+    let shown = leaf(&edge.connect(&authority.client(&[]), "round-19.test").await.unwrap());
+    assert_eq!(shown, Pair::read(&paths).unwrap().key.cert[0]);
+}
+
+#[test]
+fn what_is_wrong_with_a_pair_is_told_once_and_the_one_before_stays() {
+    let authority = Authority::new();
+    let paths = authority.write("a", &["a.test"]);
+    let (chain, key) = (std::fs::read(&paths.chain).unwrap(), std::fs::read(&paths.key).unwrap());
+    let certificates = live(&[&paths]);
+    let in_force = || certificates.current().iter().next().unwrap().pair.names().to_vec();
+    let now = SystemTime::now();
+    assert_eq!(certificates.look(now), []);
+    let other = authority.write("b", &["b.test"]);
+    let other = (std::fs::read(&other.chain).unwrap(), std::fs::read(&other.key).unwrap());
+    let encrypted = b"-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIH0\n-----END ENCRYPTED PRIVATE KEY-----\n";
+    let secret = "c2VjcmV0";
+    let broken = format!("-----BEGIN PRIVATE KEY-----\n{secret}\n{secret}!\n-----END PRIVATE KEY-----\n");
+    for (what, chain, key, culprit) in [
+        ("the key is not that of the first certificate", &other.0[..], &key[..], &paths.key),
+        ("no certificate here", b"", &key, &paths.chain),
+        ("no private key here", &chain, b"", &paths.key),
+        ("no certificate here", &key, &key, &paths.chain),
+        ("no private key here", &chain, &chain, &paths.key),
+        ("broken PEM", &chain[..chain.len() / 2], &key, &paths.chain),
+        ("is encrypted", &chain, encrypted, &paths.key),
+        ("broken PEM", &chain, broken.as_bytes(), &paths.key),
+        (
+            "no key that can be used",
+            &chain,
+            b"-----BEGIN PRIVATE KEY-----\nMIH0\n-----END PRIVATE KEY-----\n",
+            &paths.key,
+        ),
+        ("cannot be read", b"-----BEGIN CERTIFICATE-----\nMIH0\n-----END CERTIFICATE-----\n", &key, &paths.chain),
+        ("larger than 1 MiB", &vec![b'x'; (1 << 20) + 1], &key, &paths.chain),
+        ("the key is not that of the first certificate", &chain, &other.1, &paths.key),
+    ] {
+        put(&paths.chain, chain);
+        put(&paths.key, key);
+        let news = certificates.look(now);
+        assert_eq!(news.len(), 1, "{what}: {news:?}");
+        assert_eq!(news[0].event, "certificate-rejected");
+        assert!(news[0].message.contains(what), "{what}: {news:?}");
+        assert!(news[0].message.starts_with(&format!("{}: ", culprit.display())), "{news:?}");
+        assert!(!news[0].message.contains(secret), "{news:?}");
+        assert_eq!(certificates.look(now), [], "{what}");
+        // Who asks is told again.
+        assert_eq!(certificates.reload(now), news);
+        assert_eq!(in_force(), ["a.test"]);
+    }
+    std::fs::remove_file(&paths.key).unwrap();
+    assert_eq!(certificates.look(now).len(), 1);
+    std::fs::create_dir(&paths.key).unwrap();
+    assert!(certificates.look(now)[0].message.contains("no file"));
+    std::fs::remove_dir(&paths.key).unwrap();
+    // What is in force comes back.
+    put(&paths.chain, &chain);
+    put(&paths.key, &key);
+    let news = certificates.look(now);
+    assert!(news.len() == 1 && news[0].message.contains("is again what is in force"), "{news:?}");
+    // Another one that fits.
+    put(&paths.chain, &other.0);
+    put(&paths.key, &other.1);
+    let news = certificates.look(now);
+    assert!(news.len() == 1 && news[0].message.contains("replaced, in force for b.test"), "{news:?}");
+    assert_eq!(in_force(), ["b.test"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_fifo_in_place_of_a_file_hangs_nobody() {
+    let authority = Authority::new();
+    let paths = authority.write("a", &["a.test"]);
+    let certificates = live(&[&paths]);
+    std::fs::remove_file(&paths.key).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&paths.key).status().unwrap().success());
+    let news = certificates.look(SystemTime::now());
+    assert!(news[0].message.contains("no file"), "{news:?}");
+}
+
+#[test]
+fn pairs_that_end_soon_or_are_open_to_all_are_warned_about() {
+    let authority = Authority::new();
+    let key = KeyPair::generate_for(&PKCS_ED25519).unwrap();
+    let paths = authority.write_with("a", &["a.test"], &key, |params| {
+        params.not_before = date_time_ymd(2026, 1, 1);
+        params.not_after = date_time_ymd(2026, 4, 1);
+    });
+    let at = |text: &str| humantime::parse_rfc3339(text).unwrap();
+    let certificates = live(&[&paths]);
+    let news = certificates.introduce(at("2026-02-01T00:00:00Z"));
+    assert_eq!(news.len(), 1, "{news:?}");
+    assert!(news[0].message.ends_with("a.pem: in force for a.test, until 2026-04-01"), "{news:?}");
+    // Once a day.
+    for (now, warnings) in [
+        ("2026-03-01T00:00:00Z", 0),
+        ("2026-03-20T00:00:00Z", 1),
+        ("2026-03-20T00:00:05Z", 1),
+        ("2026-03-20T00:00:10Z", 0),
+        ("2026-03-21T00:00:10Z", 1),
+        ("2026-04-02T00:00:00Z", 1),
+        ("2026-04-03T00:00:00Z", 0),
+    ] {
+        let news = certificates.look(at(now));
+        assert_eq!(news.iter().filter(|news| news.event == "certificate-warning").count(), warnings, "{now} {news:?}");
+    }
+    #[cfg(unix)]
+    for (mode, warnings) in [(0o600, 0), (0o640, 0), (0o400, 0), (0o644, 1), (0o660, 1), (0o604, 1)] {
+        std::fs::set_permissions(&paths.key, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+        let news = live(&[&paths]).introduce(at("2026-02-01T00:00:00Z"));
+        assert_eq!(news.len(), 1 + warnings, "{mode:o} {news:?}");
+    }
+}
