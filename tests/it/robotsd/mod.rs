@@ -13,3 +13,5 @@ mod live;
 mod replay;
 mod serve;
 mod start;
+mod tls;
+mod trusted;

@@ -69,7 +69,7 @@ impl Running {
         });
         let mut running = Self { child, address: ([127, 0, 0, 1], 0).into(), log };
         let listening = running.wait_for_event("listening", |_| true);
-        running.address = listening["message"].as_str().unwrap().trim_start_matches("http://").parse().unwrap();
+        running.address = listening["message"].as_str().unwrap().rsplit('/').next().unwrap().parse().unwrap();
         running
     }
 

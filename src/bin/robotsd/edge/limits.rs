@@ -41,8 +41,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 16_384,
-            // One is some 20 KiB, so this is 40 MiB at most.
-            handshakes: 2048,
+            // A hello may have 64 KiB, so this is 64 MiB at the very most; and more than a core can answer in a second.
+            handshakes: 1024,
             tls_handshake: Duration::from_secs(10),
             first_byte: Duration::from_secs(10),
             header_read: Duration::from_secs(10),

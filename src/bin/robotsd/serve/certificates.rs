@@ -8,6 +8,9 @@ use crate::log::Log;
 /// Looking is reading a few small files; certificates are replaced every few weeks, and nobody waits for it.
 const EVERY: Duration = Duration::from_secs(5);
 
+/// How long files that have changed must stay as they are.
+const SETTLING: Duration = Duration::from_millis(400);
+
 /// The certificates of all listeners. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Certificates {
@@ -35,7 +38,9 @@ impl Certificates {
         while !self.all.is_empty() {
             tokio::time::sleep(EVERY).await;
             let certificates = self.clone();
-            let looked = tokio::task::spawn_blocking(move || certificates.tell(LiveCertificates::look));
+            let looked = tokio::task::spawn_blocking(move || {
+                certificates.tell(|certificates, now| certificates.look(now, SETTLING))
+            });
             if let Err(error) = looked.await {
                 self.log.say("certificate-rejected", format!("the files could not be looked at: {error}"));
             }

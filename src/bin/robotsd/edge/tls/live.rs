@@ -58,9 +58,6 @@ pub(crate) struct News {
     pub(crate) message: String,
 }
 
-/// How long files that have changed must stay the same before they are read: two files are rarely replaced at once.
-const SETTLING: Duration = Duration::from_millis(400);
-
 impl LiveCertificates {
     /// The first pair is the default; fails where the system has no randomness to give.
     pub(crate) fn new(pairs: Vec<(PairPaths, Pair)>) -> Result<Self, Error> {
@@ -83,13 +80,14 @@ impl LiveCertificates {
         news
     }
 
-    /// Takes over what has changed and has stopped changing. Blocks, for half a second where something has.
-    pub(crate) fn look(&self, now: SystemTime) -> Vec<News> {
+    /// Takes over what has changed and then stays the same for so long: two files are rarely replaced at once. Blocks,
+    /// that long where something has changed.
+    pub(crate) fn look(&self, now: SystemTime, settling: Duration) -> Vec<News> {
         let mut told = self.0.told.lock().unwrap_or_else(PoisonError::into_inner);
         let seen: Vec<_> = self.0.paths.iter().map(version).collect();
         let is_current = self.current().iter().map(|shown| Some(shown.pair.version())).eq(seen.iter().copied());
         if !is_current {
-            std::thread::sleep(SETTLING);
+            std::thread::sleep(settling);
         }
         self.take(&mut told, |place| seen.get(place).copied().flatten(), now)
     }

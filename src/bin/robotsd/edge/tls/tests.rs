@@ -27,6 +27,7 @@ use crate::edge::raw::{Message, Raw, soon};
 use crate::edge::{Edge, Entrance, Limits, RequestBody, Trouble, TroubleKind};
 
 const MOMENT: Duration = Duration::from_millis(150);
+const SETTLING: Duration = Duration::from_millis(1);
 
 /// Who signs the certificates, and the folder they are kept in.
 struct Authority {
@@ -444,7 +445,7 @@ fn what_is_wrong_with_a_pair_is_told_once_and_the_one_before_stays() {
     let certificates = live(&[&paths]);
     let in_force = || certificates.current().iter().next().unwrap().pair.names().to_vec();
     let now = SystemTime::now();
-    assert_eq!(certificates.look(now), []);
+    assert_eq!(certificates.look(now, SETTLING), []);
     let other = authority.write("b", &["b.test"]);
     let other = (std::fs::read(&other.chain).unwrap(), std::fs::read(&other.key).unwrap());
     let encrypted = b"-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIH0\n-----END ENCRYPTED PRIVATE KEY-----\n";
@@ -471,31 +472,31 @@ fn what_is_wrong_with_a_pair_is_told_once_and_the_one_before_stays() {
     ] {
         put(&paths.chain, chain);
         put(&paths.key, key);
-        let news = certificates.look(now);
+        let news = certificates.look(now, SETTLING);
         assert_eq!(news.len(), 1, "{what}: {news:?}");
         assert_eq!(news[0].event, "certificate-rejected");
         assert!(news[0].message.contains(what), "{what}: {news:?}");
         assert!(news[0].message.starts_with(&format!("{}: ", culprit.display())), "{news:?}");
         assert!(!news[0].message.contains(secret), "{news:?}");
-        assert_eq!(certificates.look(now), [], "{what}");
+        assert_eq!(certificates.look(now, SETTLING), [], "{what}");
         // Who asks is told again.
         assert_eq!(certificates.reload(now), news);
         assert_eq!(in_force(), ["a.test"]);
     }
     std::fs::remove_file(&paths.key).unwrap();
-    assert_eq!(certificates.look(now).len(), 1);
+    assert_eq!(certificates.look(now, SETTLING).len(), 1);
     std::fs::create_dir(&paths.key).unwrap();
-    assert!(certificates.look(now)[0].message.contains("no file"));
+    assert!(certificates.look(now, SETTLING)[0].message.contains("no file"));
     std::fs::remove_dir(&paths.key).unwrap();
     // What is in force comes back.
     put(&paths.chain, &chain);
     put(&paths.key, &key);
-    let news = certificates.look(now);
+    let news = certificates.look(now, SETTLING);
     assert!(news.len() == 1 && news[0].message.contains("is again what is in force"), "{news:?}");
     // Another one that fits.
     put(&paths.chain, &other.0);
     put(&paths.key, &other.1);
-    let news = certificates.look(now);
+    let news = certificates.look(now, SETTLING);
     assert!(news.len() == 1 && news[0].message.contains("replaced, in force for b.test"), "{news:?}");
     assert_eq!(in_force(), ["b.test"]);
 }
@@ -508,7 +509,7 @@ fn a_fifo_in_place_of_a_file_hangs_nobody() {
     let certificates = live(&[&paths]);
     std::fs::remove_file(&paths.key).unwrap();
     assert!(std::process::Command::new("mkfifo").arg(&paths.key).status().unwrap().success());
-    let news = certificates.look(SystemTime::now());
+    let news = certificates.look(SystemTime::now(), SETTLING);
     assert!(news[0].message.contains("no file"), "{news:?}");
 }
 
@@ -535,7 +536,7 @@ fn pairs_that_end_soon_or_are_open_to_all_are_warned_about() {
         ("2026-04-02T00:00:00Z", 1),
         ("2026-04-03T00:00:00Z", 0),
     ] {
-        let news = certificates.look(at(now));
+        let news = certificates.look(at(now), SETTLING);
         assert_eq!(news.iter().filter(|news| news.event == "certificate-warning").count(), warnings, "{now} {news:?}");
     }
     #[cfg(unix)]

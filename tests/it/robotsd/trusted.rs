@@ -1,0 +1,175 @@
+//! Behind other proxies: whose word counts, and what upstreams, rules and log make of it.
+
+use super::origin::Origin;
+use super::process::{Answer, FIREFOX, GPTBOT, Running, folder, robotsd, run};
+use tempfile::TempDir;
+
+const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
+
+fn proxy(origin: &Origin, listener: &str) -> (TempDir, Running) {
+    let config = format!(
+        "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n{listener}\n[[site]]\nname = \"shop\"\n\
+         upstreams = [\"http://{}\"]\n[site.robots]\npath = \"robots.txt\"\n\
+         [exempt]\ncidrs = [\"192.0.2.0/24\"]\n[log]\naddress = \"keep\"\n",
+        origin.address
+    );
+    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
+    let running = Running::start(folder.path());
+    (folder, running)
+}
+
+/// What the upstream saw of a field, every line of it.
+fn seen(answer: &Answer, name: &str) -> Vec<String> {
+    let fields = answer.body.lines().filter_map(|line| line.split_once(": "));
+    fields.filter(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned()).collect()
+}
+
+const TRUSTING: &str = "trusted_proxies = [\"127.0.0.0/8\", \"10.0.0.0/8\", \"2001:db8:1::/48\"]";
+
+#[test]
+fn a_trusted_proxy_says_who_asks_and_how() {
+    let origin = Origin::start();
+    let (_folder, running) = proxy(&origin, TRUSTING);
+    let answer = running.request(
+        "GET",
+        "/",
+        &[
+            ("X-Forwarded-For", "192.0.2.99, 2001:db8:2::7"),
+            ("X-Forwarded-For", "2001:db8:1::8, 10.1.1.1"),
+            ("X-Forwarded-Proto", "https"),
+            ("X-Forwarded-Host", "shop.test:8443"),
+            ("X-Request-Id", "from-the-edge.1"),
+            ("Forwarded", "for=6.6.6.6;proto=http"),
+            ("X-Forwarded-Port", "1"),
+            ("X-Real-IP", "6.6.6.6"),
+        ],
+    );
+    assert_eq!(answer.field("x-request-id"), Some("from-the-edge.1"));
+    for (name, lines) in [
+        ("x-forwarded-for", &["2001:db8:2::7, 2001:db8:1::8, 10.1.1.1, 127.0.0.1"][..]),
+        ("x-forwarded-proto", &["https"]),
+        ("x-forwarded-host", &["shop.test:8443"]),
+        ("host", &["site.test"]),
+        ("x-request-id", &["from-the-edge.1"]),
+        ("forwarded", &[]),
+        ("x-forwarded-port", &[]),
+        ("x-real-ip", &[]),
+    ] {
+        assert_eq!(seen(&answer, name), lines, "{name}: {}", answer.body);
+    }
+    let answer = running.request("GET", "/", &[("Forwarded", "for=\"[2001:db8:2::7]:80\";proto=https;host=a.test")]);
+    assert_eq!(seen(&answer, "x-forwarded-for"), ["2001:db8:2::7, 127.0.0.1"]);
+    assert_eq!(seen(&answer, "x-forwarded-proto"), ["https"]);
+    assert_eq!(seen(&answer, "x-forwarded-host"), ["a.test"]);
+}
+
+#[test]
+fn exempt_networks_and_the_log_go_by_the_client_a_trusted_proxy_names() {
+    let origin = Origin::start();
+    let (_folder, running) = proxy(&origin, TRUSTING);
+    for (number, (fields, status, address)) in [
+        (&[("X-Forwarded-For", "192.0.2.7")][..], 200, ""),
+        (&[("X-Forwarded-For", "10.0.0.1, 192.0.2.7, 10.0.0.2")], 200, ""),
+        (&[("Forwarded", "for=192.0.2.7")], 200, ""),
+        (&[("X-Forwarded-For", "198.51.100.1")], 403, "198.51.100.1"),
+        // What the client has sent itself stands to the left of where it really is.
+        (&[("X-Forwarded-For", "192.0.2.7, 198.51.100.2")], 403, "198.51.100.2"),
+        (&[("X-Forwarded-For", "192.0.2.7"), ("X-Forwarded-For", "198.51.100.3, 10.0.0.1")], 403, "198.51.100.3"),
+        (&[("X-Forwarded-For", "198.51.100.4"), ("Forwarded", "for=192.0.2.7")], 403, "198.51.100.4"),
+        (&[("X-Forwarded-For", "198.51.100.5"), ("X_Forwarded_For", "192.0.2.7")], 403, "198.51.100.5"),
+        (&[("X-Forwarded-For", "198.51.100.6"), ("X-Real-IP", "192.0.2.7")], 403, "198.51.100.6"),
+        (&[("X-Forwarded-For", "198.51.100.7"), ("Connection", "X-Forwarded-For")], 403, "198.51.100.7"),
+        (&[("Forwarded", "for=\"192.0.2.7, for=198.51.100.8")], 403, "198.51.100.8"),
+        (&[("Forwarded", "for=192.0.2.7;host=\", for=198.51.100.9;host=\"a\"")], 403, "198.51.100.9"),
+        // What cannot be read is nobody's.
+        (&[("X-Forwarded-For", "192.0.2.7, unknown")], 403, "127.0.0.1"),
+        (&[("X-Forwarded-For", "192.0.2.7; x")], 403, "127.0.0.1"),
+        (&[("X_Forwarded_For", "192.0.2.7")], 403, "127.0.0.1"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let id = format!("number-{number}");
+        let given = [("User-Agent", GPTBOT), ("X-Request-Id", &id)];
+        let answer = running.request("GET", "/drafts/x", &[&given[..], fields].concat());
+        assert_eq!(answer.status, status, "{fields:?}");
+        if status == 403 {
+            let told = running.wait_for_event("refused", |line| line["request_id"] == id.as_str());
+            assert_eq!(told["address"], address, "{fields:?}");
+        }
+    }
+}
+
+#[test]
+fn nobody_else_is_believed() {
+    let origin = Origin::start();
+    let (_folder, running) =
+        proxy(&origin, "trusted_proxies = [\"10.0.0.0/8\"]\nagent_header = \"X-Original-User-Agent\"");
+    let forged = [
+        ("User-Agent", GPTBOT),
+        ("X-Forwarded-For", "192.0.2.7"),
+        ("Forwarded", "for=192.0.2.7;proto=https;host=evil.test"),
+        ("X-Forwarded-Proto", "https"),
+        ("X-Forwarded-Host", "evil.test"),
+        ("X-Request-Id", "forged"),
+        ("X-Original-User-Agent", FIREFOX),
+        ("X_Original_User_Agent", FIREFOX),
+        ("X_Forwarded_Proto", "https"),
+    ];
+    let answer = running.request("GET", "/drafts/x", &forged);
+    assert_eq!(answer.status, 403);
+    let told = running.wait_for_event("refused", |_| true);
+    assert_eq!(told["address"], "127.0.0.1");
+    assert_ne!(told["request_id"], "forged");
+    let answer = running.request("GET", "/", &forged);
+    for (name, lines) in [
+        ("x-forwarded-for", &["127.0.0.1"][..]),
+        ("x-forwarded-proto", &["http"]),
+        ("x-forwarded-host", &["site.test"]),
+    ] {
+        assert_eq!(seen(&answer, name), lines, "{name}");
+    }
+    for gone in ["forged", "evil", "192.0.2.7", "Firefox"] {
+        assert!(!answer.body.contains(gone), "{}", answer.body);
+    }
+}
+
+#[test]
+fn the_agent_is_who_a_trusted_proxy_says_it_is() {
+    let origin = Origin::start();
+    let listener = format!("{TRUSTING}\nagent_header = \"X-Original-User-Agent\"");
+    let (_folder, running) = proxy(&origin, &listener);
+    for (fields, status) in [
+        (&[("User-Agent", "Amazon CloudFront"), ("X-Original-User-Agent", GPTBOT)][..], 403),
+        (&[("User-Agent", GPTBOT), ("X-Original-User-Agent", FIREFOX)], 200),
+        // Without it, User-Agent is all there is.
+        (&[("User-Agent", GPTBOT)], 403),
+        (&[("User-Agent", GPTBOT), ("X_Original_User_Agent", FIREFOX)], 403),
+        (&[("X-Original-User-Agent", FIREFOX), ("X-Original-User-Agent", GPTBOT)], 403),
+    ] {
+        assert_eq!(running.request("GET", "/drafts/x", fields).status, status, "{fields:?}");
+    }
+    let answer = running.request("GET", "/", &[("User-Agent", "CDN"), ("X-Original-User-Agent", FIREFOX)]);
+    assert_eq!(seen(&answer, "x-original-user-agent"), [FIREFOX]);
+    assert_eq!(seen(&answer, "user-agent"), ["CDN"]);
+}
+
+#[test]
+fn a_trust_that_makes_no_sense_is_a_fault_of_the_config() {
+    for (listener, message) in [
+        ("trusted_proxies = [\"10.0.0.1/8\"]", "3:20: \"10.0.0.1/8\" is not a network"),
+        ("trusted_proxies = [\"cdn.test\"]", "3:20: \"cdn.test\" is not a network"),
+        ("agent_header = \"X-Agent\"", "3:16: agent_header counts from trusted_proxies only"),
+        ("agent_header = \"a b\"\ntrusted_proxies = [\"10.0.0.0/8\"]", "3:16: \"a b\" is no name of a header field"),
+        ("agent_header = \"Host\"\ntrusted_proxies = [\"10.0.0.0/8\"]", "3:16: \"Host\" holds something else"),
+    ] {
+        let config = format!(
+            "mode = \"refuse\"\n[[listener]]\n{listener}\naddress = \"127.0.0.1:0\"\n\
+             [[site]]\nname = \"a\"\nroot = \".\"\n"
+        );
+        let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
+        let output = run(robotsd().args(["serve", "--config"]).arg(folder.path().join("robotsd.toml")));
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && told.contains(message), "{listener}: {told}");
+    }
+}
