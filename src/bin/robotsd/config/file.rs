@@ -71,11 +71,39 @@ pub(super) struct Site {
     pub(super) upstreams: Option<Vec<Spanned<String>>>,
     pub(super) root: Option<Spanned<PathBuf>>,
     #[serde(default)]
+    pub(super) upstream: Upstream,
+    #[serde(default)]
     pub(super) robots: Robots,
     #[serde(default)]
     pub(super) enforcement: Enforcement,
     #[serde(default, rename = "override")]
     pub(super) overrides: Vec<Spanned<Override>>,
+}
+
+/// How a site's upstreams are used, all of them alike.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Upstream {
+    pub(super) max_fails: u32,
+    pub(super) fail_window: Span,
+    pub(super) eject: Spanned<Span>,
+    pub(super) eject_max: Span,
+    pub(super) ca: Option<Spanned<PathBuf>>,
+    pub(super) server_name: Option<Spanned<String>>,
+}
+
+impl Default for Upstream {
+    fn default() -> Self {
+        let health = upstream::HealthPolicy::default();
+        Self {
+            max_fails: health.max_fails,
+            fail_window: Span(health.fail_window),
+            eject: Spanned::new(0..0, Span(health.eject)),
+            eject_max: Span(health.eject_max),
+            ca: None,
+            server_name: None,
+        }
+    }
 }
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -212,6 +240,10 @@ pub(super) struct Limits {
     pub(super) body_idle: Span,
     pub(super) connect: Span,
     pub(super) response: Span,
+    pub(super) upstream_connections: NonZeroUsize,
+    pub(super) upstream_address_connections: NonZeroUsize,
+    pub(super) upstream_idle: usize,
+    pub(super) upstream_idle_time: Span,
     pub(super) drain: Span,
 }
 
@@ -227,6 +259,10 @@ impl Default for Limits {
             body_idle: Span(edge.body_idle),
             connect: Span(upstream.connect),
             response: Span(upstream.response_header),
+            upstream_connections: NonZeroUsize::new(upstream.connections).unwrap_or(NonZeroUsize::MIN),
+            upstream_address_connections: NonZeroUsize::new(upstream.address_connections).unwrap_or(NonZeroUsize::MIN),
+            upstream_idle: upstream.idle_connections,
+            upstream_idle_time: Span(upstream.idle_timeout),
             drain: Span(edge.drain),
         }
     }

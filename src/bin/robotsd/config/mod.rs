@@ -8,6 +8,7 @@ mod error;
 mod file;
 mod listener;
 mod resolve;
+mod upstreams;
 mod values;
 
 pub(crate) use self::command::{ConfigArgs, run};
@@ -92,8 +93,7 @@ pub(crate) struct Site {
 /// What stands behind a site.
 #[derive(Debug)]
 pub(crate) enum Backend {
-    /// As `host:port`.
-    Upstreams(Vec<String>),
+    Upstreams(upstream::OriginsSettings),
     Files(PathBuf),
 }
 

@@ -5,7 +5,6 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
 
-use http::Uri;
 use toml::Spanned;
 use tower_robots::agent::{Crawler, Registry};
 use tower_robots::check::{self, Severity};
@@ -14,9 +13,9 @@ use tower_robots::source::{HostMap, WhenMissing};
 
 use super::error::Fault;
 use super::file::{self, AccessLogging, ConfigFile, Family, OnMissing, RobotsSource};
-use super::{AccessFormat, AccessSettings, Backend, Config, LogSettings, Site, Source, listener};
+use super::{AccessFormat, AccessSettings, Backend, Config, LogSettings, Site, Source, listener, upstreams};
+use crate::edge;
 use crate::log::Privacy;
-use crate::{edge, upstream};
 
 /// RFC 9309, section 2.4.
 const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
@@ -65,12 +64,6 @@ pub(super) fn resolve(file: &ConfigFile, folder: &Path) -> Result<Config, Fault>
         drain: limits.drain.0,
         ..edge::Limits::default()
     };
-    let upstream = upstream::UpstreamLimits {
-        connect: limits.connect.0,
-        response_header: limits.response.0,
-        body_idle: limits.body_idle.0,
-        ..upstream::UpstreamLimits::default()
-    };
     Ok(Config {
         workers: resolve_workers(file)?,
         listeners: file
@@ -81,7 +74,7 @@ pub(super) fn resolve(file: &ConfigFile, folder: &Path) -> Result<Config, Fault>
         sites,
         registry_extra: file.agents.registry_extra.as_ref().map(|path| folder.join(path.get_ref())),
         edge,
-        upstream,
+        upstream: upstreams::limits(limits),
         log: resolve_log(&file.log, folder)?,
     })
 }
@@ -130,9 +123,7 @@ fn resolve_site(
                     "upstreams is empty: name at least one, such as \"http://127.0.0.1:3000\"",
                 ));
             }
-            let authority =
-                |url: &Spanned<String>| authority(url.get_ref()).map_err(|message| Fault::new(url.span(), message));
-            Backend::Upstreams(upstreams.iter().map(authority).collect::<Result<_, _>>()?)
+            Backend::Upstreams(upstreams::resolve(upstreams, &site.upstream, folder)?)
         }
         (None, Some(root)) => {
             let path = folder.join(root.get_ref());
@@ -284,24 +275,4 @@ fn resolve_policy(file: &ConfigFile, site: &file::Site) -> Result<Policy, Fault>
         policy = policy.with_override(over);
     }
     Ok(policy.build())
-}
-
-/// The host and port of an upstream's URL.
-fn authority(url: &str) -> Result<String, String> {
-    let wrong =
-        |why: &str| Err(format!("{url:?} is not an upstream: {why}: write one such as \"http://127.0.0.1:3000\""));
-    let Ok(uri) = url.parse::<Uri>() else { return wrong("it is not a URL") };
-    match (uri.scheme_str(), uri.authority(), uri.path_and_query().map_or("/", |path| path.as_str())) {
-        (Some("http"), Some(authority), "/") if !authority.as_str().contains('@') => {
-            let port = authority.as_str().strip_prefix(authority.host()).and_then(|port| port.strip_prefix(':'));
-            match port.map_or(Ok(80), str::parse::<u16>) {
-                Ok(port) if port != 0 => Ok(format!("{}:{port}", authority.host())),
-                _ => wrong("the port is a number from 1 to 65535"),
-            }
-        }
-        (Some("http"), Some(_), "/") => wrong("a user cannot be given"),
-        (Some("http"), Some(_), _) => wrong("the target is forwarded as it comes, so there is no path"),
-        (None, ..) => wrong("it has no scheme"),
-        _ => wrong("upstreams speak HTTP/1.1 over TCP, so the scheme is http"),
-    }
 }

@@ -49,6 +49,7 @@ fn the_shipped_config_names_every_key() {
         "[[listener]]\naddress = \"127.0.0.1:1\"",
         "[[listener]]\naddress = \"127.0.0.1:1\"\n[[listener.certificate]]\nchain = \"a\"\nkey = \"b\"",
         "[[site]]\nname = \"a\"",
+        &format!("{site}[site.upstream]"),
         &format!("{site}[site.robots]"),
         &format!("{site}[site.enforcement]"),
         &format!("{site}[[site.override]]\nmode = \"tag\""),

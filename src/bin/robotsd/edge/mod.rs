@@ -66,7 +66,7 @@ pub(crate) use self::idle::Idle;
 pub(crate) use self::limits::Limits;
 pub(crate) use self::request_id::RequestId;
 pub(crate) use self::tls::{Culprit, LiveCertificates, News, Pair, PairPaths, Tls};
-pub(crate) use self::trouble::{Trouble, TroubleKind};
+pub(crate) use self::trouble::{Tally, Trouble, TroubleKind};
 pub(crate) use self::trusted::Trusted;
 pub(crate) use self::tunnel::{Tunnel, WebSocket};
 pub(crate) use self::visit::{Note, Notes, OnVisit, Visit};

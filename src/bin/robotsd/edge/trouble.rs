@@ -82,8 +82,9 @@ pub(super) struct Reporter<F> {
     tallies: [Tally; TroubleKind::COUNT],
 }
 
-#[derive(Default)]
-struct Tally {
+/// Counts one kind of event, and says when it is to be told: at most once a second.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
     untold: AtomicU64,
     /// The second, counted from the start and from one, in which this kind was last told; zero for never.
     told: AtomicU64,
@@ -96,17 +97,22 @@ impl<F: Fn(&Trouble)> Reporter<F> {
 
     /// Counts an event; the error is put into words only when it is told.
     pub(super) fn report(&self, kind: TroubleKind, peer: Option<SocketAddr>, detail: &dyn fmt::Display) {
-        let tally = &self.tallies[kind as usize];
-        tally.untold.fetch_add(1, Ordering::Relaxed);
-        let second = self.start.elapsed().as_secs() + 1;
-        let told = tally.told.load(Ordering::Relaxed);
-        // Losing the exchange means that another thread tells, and this event is in its count or in the next one.
-        let mine =
-            told != second && tally.told.compare_exchange(told, second, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-        if mine {
-            let count = tally.untold.swap(0, Ordering::Relaxed).max(1);
+        if let Some(count) = self.tallies[kind as usize].count(self.start) {
             (self.tell)(&Trouble { kind, peer, detail: detail.to_string(), count });
         }
+    }
+}
+
+impl Tally {
+    /// Counts an event; the number of those to tell of, if it is time to.
+    pub(crate) fn count(&self, start: Instant) -> Option<u64> {
+        self.untold.fetch_add(1, Ordering::Relaxed);
+        let second = start.elapsed().as_secs() + 1;
+        let told = self.told.load(Ordering::Relaxed);
+        // Losing the exchange means that another thread tells, and this event is in its count or in the next one.
+        let mine =
+            told != second && self.told.compare_exchange(told, second, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        mine.then(|| self.untold.swap(0, Ordering::Relaxed).max(1))
     }
 }
 

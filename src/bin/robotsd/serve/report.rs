@@ -8,6 +8,7 @@ use tower_robots::source::{Outcome, Reload, Snapshot};
 use super::SiteName;
 use crate::edge::{Notes, Peer, RequestId, Trouble};
 use crate::log::{Entry, Log, Privacy};
+use crate::upstream::UpstreamEvent;
 
 /// One line for every request that robots.txt disallows.
 pub(super) fn event(site: SiteName, log: Log, privacy: Privacy) -> impl Fn(&Event<'_>) + Send + Sync + 'static {
@@ -104,6 +105,23 @@ pub(super) fn trouble(log: Log, privacy: Privacy) -> impl Fn(&Trouble) + Send + 
             reason: Some(trouble.kind.as_str()),
             address: trouble.peer.and_then(|peer| privacy.address(peer.ip())),
             message: Some(match trouble.count {
+                1 => detail.clone(),
+                count => format!("{detail} ({count} times)"),
+            }),
+            ..Entry::now()
+        });
+    }
+}
+
+/// One line for every change of an upstream's standing, and for requests without an answer at most one a second and kind.
+pub(super) fn upstream(site: SiteName, log: Log) -> impl Fn(&UpstreamEvent) + Send + Sync + 'static {
+    move |event| {
+        let detail = &event.detail;
+        log.write(&Entry {
+            event: "upstream",
+            site: Some(&site),
+            reason: Some(event.kind.as_str()),
+            message: Some(match event.count {
                 1 => detail.clone(),
                 count => format!("{detail} ({count} times)"),
             }),

@@ -1,6 +1,5 @@
 //! The configured sites, opened.
 
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use super::{SiteName, report};
 use crate::config::{self, Config, Source};
 use crate::edge::{OriginalAgent, Peer};
 use crate::log::{Log, Privacy};
-use crate::upstream::{Upstream, UpstreamLimits};
+use crate::upstream::{Origins, Surroundings, Upstream, UpstreamLimits};
 
 /// Every site of the config.
 #[derive(Debug)]
@@ -40,7 +39,7 @@ pub(super) struct Site {
 /// What the backends of a site's workers are made from.
 #[derive(Debug)]
 enum Behind {
-    Upstreams(Vec<SocketAddr>, UpstreamLimits),
+    Upstreams(Origins),
     Files(PathBuf),
 }
 
@@ -51,7 +50,8 @@ impl Sites {
             Some(path) => extended(path)?,
             None => Registry::builtin().clone(),
         };
-        let open = |site| Site::open(site, &config.upstream, &registry, strict, log, config.log.privacy);
+        let surroundings = Surroundings::system();
+        let open = |site| Site::open(site, &config.upstream, &surroundings, &registry, strict, log, config.log.privacy);
         let sites = config.sites.iter().map(open).collect::<Result<_, _>>()?;
         Ok(Self { sites, registry_extra: config.registry_extra.clone(), log: log.clone() })
     }
@@ -122,6 +122,7 @@ impl Site {
     fn open(
         site: &config::Site,
         limits: &UpstreamLimits,
+        surroundings: &Surroundings,
         registry: &Arc<Registry>,
         strict: bool,
         log: &Log,
@@ -138,12 +139,12 @@ impl Site {
         }
         let behind = match &site.backend {
             config::Backend::Files(root) => Behind::Files(root.clone()),
-            config::Backend::Upstreams(addresses) => {
-                let mut resolved = Vec::new();
-                for address in addresses {
-                    resolved.extend(resolve(address).map_err(|message| format!("site {:?}: {message}", site.name))?);
-                }
-                Behind::Upstreams(resolved, limits.clone())
+            config::Backend::Upstreams(settings) => {
+                let on_event = report::upstream(name.clone(), log.clone());
+                let origins = Origins::new(settings, limits.clone(), surroundings, on_event)
+                    .map_err(|message| format!("site {:?}: {message}", site.name))?;
+                origins.look_up();
+                Behind::Upstreams(origins)
             }
         };
         Ok(Self { hosts: site.hosts.clone(), name, live, behind, log: log.clone(), privacy })
@@ -157,22 +158,11 @@ impl Site {
             .observe(report::event(self.name.clone(), self.log.clone(), self.privacy))
     }
 
-    /// A backend of one worker's own, with its share of the limits.
+    /// A backend of one worker's own; what is known of the servers behind it is shared.
     pub(super) fn backend(&self, workers: NonZeroUsize) -> Backend {
         match &self.behind {
-            Behind::Upstreams(addresses, limits) => {
-                Backend::Upstream(Upstream::new(addresses.iter().copied(), limits.share(workers)))
-            }
+            Behind::Upstreams(origins) => Backend::Upstream(Upstream::new(origins, workers)),
             Behind::Files(root) => Backend::Files(ServeDir::new(root)),
         }
     }
-}
-
-/// The addresses of a `host:port`; a name may have several.
-fn resolve(authority: &str) -> Result<Vec<SocketAddr>, String> {
-    let addresses: Vec<_> = authority
-        .to_socket_addrs()
-        .map_err(|error| format!("the upstream {authority:?} has no address: {error}"))?
-        .collect();
-    if addresses.is_empty() { Err(format!("the upstream {authority:?} has no address")) } else { Ok(addresses) }
 }

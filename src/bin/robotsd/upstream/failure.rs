@@ -21,12 +21,16 @@ pub(crate) struct Failure {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) enum FailureKind {
-    /// As many requests as allowed are already in progress.
+    /// As many connections as allowed are in use.
     Busy,
-    /// No address accepted a connection.
+    /// No server has an address: a name cannot be resolved.
+    Unresolved,
+    /// No server accepted a connection.
     Connect,
-    /// No address accepted a connection in time.
+    /// No server accepted a connection in time.
     ConnectTimeout,
+    /// A server accepted a connection, but not as TLS wants it.
+    Tls,
     /// The connection broke before an answer.
     Broken,
     /// The answer was not HTTP, too large, or switched protocols unasked.
@@ -40,10 +44,28 @@ pub(crate) enum FailureKind {
 }
 
 impl FailureKind {
+    pub(super) const COUNT: usize = 10;
+
+    /// The kind's name in kebab-case.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Busy => "busy",
+            Self::Unresolved => "no-address",
+            Self::Connect => "connect",
+            Self::ConnectTimeout => "connect-timeout",
+            Self::Tls => "tls",
+            Self::Broken => "broken",
+            Self::Invalid => "invalid",
+            Self::ResponseTimeout => "response-timeout",
+            Self::RequestBody => "request-body",
+            Self::RequestTimeout => "request-timeout",
+        }
+    }
+
     const fn status(self) -> StatusCode {
         match self {
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Connect | Self::Broken | Self::Invalid => StatusCode::BAD_GATEWAY,
+            Self::Unresolved | Self::Connect | Self::Tls | Self::Broken | Self::Invalid => StatusCode::BAD_GATEWAY,
             Self::ConnectTimeout | Self::ResponseTimeout => StatusCode::GATEWAY_TIMEOUT,
             Self::RequestBody => StatusCode::BAD_REQUEST,
             Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
@@ -53,7 +75,7 @@ impl FailureKind {
     const fn text(self) -> &'static str {
         match self {
             Self::Busy => "503 the site is busy\n",
-            Self::Connect | Self::Broken => "502 the site is not available\n",
+            Self::Unresolved | Self::Connect | Self::Tls | Self::Broken => "502 the site is not available\n",
             Self::Invalid => "502 the site gave an invalid response\n",
             Self::ConnectTimeout | Self::ResponseTimeout => "504 the site did not respond in time\n",
             Self::RequestBody => "400 the request body is broken\n",

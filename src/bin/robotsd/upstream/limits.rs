@@ -1,12 +1,11 @@
 //! The bounds towards one upstream, each with its default.
 
-use std::num::NonZeroUsize;
 use std::time::Duration;
 
 /// What an upstream is granted, and how much of it may be used at once.
 #[derive(Clone, Debug)]
 pub(crate) struct UpstreamLimits {
-    /// How long connecting may take, over all addresses.
+    /// How long connecting may take, over all servers and with the handshake of TLS.
     pub(crate) connect: Duration,
     /// How long the upstream may take to begin its answer, counted from the last byte of the request it took.
     pub(crate) response_header: Duration,
@@ -15,26 +14,16 @@ pub(crate) struct UpstreamLimits {
     /// What is buffered of a response body, and how much may come before its head is complete, interim responses
     /// included; a head that is complete at a single look may be twice as large.
     pub(crate) buffer_bytes: usize,
-    /// Requests in progress at once; further ones wait as long as connecting may take.
-    pub(crate) exchanges: usize,
-    /// Idle connections kept for reuse.
+    /// Connections open to all servers of a site, over all workers, whatever is done on them. A request that needs a
+    /// further one waits as long as connecting may take.
+    pub(crate) connections: usize,
+    /// How many of them to one server.
+    pub(crate) address_connections: usize,
+    /// Idle connections kept for reuse, to each server. Every worker keeps its part of them: connections of clients are
+    /// spread over workers by a hash, so none has much more to do than another.
     pub(crate) idle_connections: usize,
     /// How long an idle connection is kept.
     pub(crate) idle_timeout: Duration,
-}
-
-impl UpstreamLimits {
-    /// What one of several workers may use, none of which knows what the others do.
-    ///
-    /// Connections are spread over workers by a hash, so none has much more to do than another; a counter they all
-    /// write would be touched twice a request.
-    pub(crate) fn share(&self, workers: NonZeroUsize) -> Self {
-        Self {
-            exchanges: self.exchanges.div_ceil(workers.get()),
-            idle_connections: self.idle_connections.div_ceil(workers.get()),
-            ..self.clone()
-        }
-    }
 }
 
 impl Default for UpstreamLimits {
@@ -45,7 +34,8 @@ impl Default for UpstreamLimits {
             body_idle: Duration::from_secs(60),
             // Room for a common large response in one read; a quarter of this costs a quarter more CPU on such bodies.
             buffer_bytes: 256 * 1024,
-            exchanges: 2048,
+            connections: 2048,
+            address_connections: 2048,
             idle_connections: 128,
             // Shorter than most servers keep theirs, so that it is seldom they who close first.
             idle_timeout: Duration::from_secs(4),

@@ -17,13 +17,13 @@ use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{self, Connection, SendRequest};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep_until};
 
 use super::gauge::Gauge;
 use super::limits::UpstreamLimits;
+use super::places::Place;
 use super::sending::Sending;
+use super::socket::Socket;
 use super::wire::Wire;
 
 /// A connection that is used for one exchange at a time.
@@ -35,8 +35,6 @@ pub(super) struct Link {
     exchanges: u64,
     /// When the last exchange ended.
     idle_since: Instant,
-    /// The right to have a request in progress; given back between exchanges.
-    pub(super) permit: Option<OwnedSemaphorePermit>,
 }
 
 /// Why an exchange brought no response.
@@ -52,15 +50,13 @@ pub(super) enum Failed {
 
 impl Link {
     /// Speaks HTTP/1.1 on a new connection.
-    pub(super) async fn open(socket: TcpStream, limits: &UpstreamLimits) -> io::Result<Self> {
-        // Without it, a request with a small body may wait for an acknowledgement.
-        socket.set_nodelay(true)?;
+    pub(super) async fn open(socket: Socket, place: Place, limits: &UpstreamLimits) -> io::Result<Self> {
         let gauge = Arc::new(Gauge::new());
-        let wire = TokioIo::new(Wire::new(socket, Arc::clone(&gauge)));
+        let wire = TokioIo::new(Wire::new(socket, place, Arc::clone(&gauge)));
         let (sender, connection) =
             http1::Builder::new().max_buf_size(limits.buffer_bytes).handshake(wire).await.map_err(io::Error::other)?;
         let idle_since = Instant::now();
-        Ok(Self { sender, connection: Driven::Running(connection), gauge, exchanges: 0, idle_since, permit: None })
+        Ok(Self { sender, connection: Driven::Running(connection), gauge, exchanges: 0, idle_since })
     }
 
     pub(super) fn gauge(&self) -> &Arc<Gauge> {
@@ -148,7 +144,6 @@ impl Link {
     }
 
     pub(super) fn rest(&mut self) {
-        self.permit = None;
         self.idle_since = Instant::now();
     }
 

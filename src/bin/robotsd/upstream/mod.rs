@@ -1,19 +1,34 @@
-//! The side of the proxy that faces one upstream: HTTP/1.1 over a small pool of connections.
+//! The side of the proxy that faces a site's servers: HTTP/1.1 over a small pool of connections to each.
 //!
-//! An [`Upstream`] takes a request the edge has cleaned, sends it with the target's octets as they came, and answers
-//! with what the upstream says or with a [`Failure`]; it never fails itself. It chooses no site and judges nothing.
+//! [`Origins`] are the servers behind a site, as the whole process knows them; an [`Upstream`] is one worker's way to
+//! them, with connections of its own. It takes a request the edge has cleaned, sends it with the target's octets as they
+//! came, and answers with what a server says or with a [`Failure`]; it never fails itself. It chooses no site and judges
+//! nothing.
 //!
 //! A request is sent a second time only where that cannot do harm: its method is idempotent, it has no body, it was
 //! sent on a connection that had been idle, and not an octet has come back. A request that never left is sent again
-//! whatever it is.
+//! whatever it is. The second time it goes to another server, if there is one.
+
+mod endpoint;
+mod failure;
+mod limits;
+mod report;
+
+mod health;
+mod names;
+mod origins;
+mod places;
+mod server;
+
+mod pool;
+mod rotation;
 
 mod body;
-mod failure;
 mod gauge;
-mod limits;
 mod link;
-mod pool;
 mod sending;
+mod socket;
+mod tls;
 mod wire;
 
 #[cfg(test)]
@@ -21,63 +36,66 @@ mod tests;
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::io;
-use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, request};
 use http_body::Body;
 use hyper::body::Incoming;
-use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
 use tower::Service;
 
 pub(crate) use self::body::ResponseBody;
+pub(crate) use self::endpoint::Endpoint;
 pub(crate) use self::failure::{Failure, FailureKind};
+pub(crate) use self::health::HealthPolicy;
 pub(crate) use self::limits::UpstreamLimits;
+pub(crate) use self::origins::{Origins, OriginsSettings, Surroundings};
+pub(crate) use self::report::UpstreamEvent;
+pub(crate) use self::tls::{TlsSettings, Trust, check_server_name};
 
 use self::gauge::BodyFailure;
 use self::link::{Certainty, Failed, Link};
-use self::pool::Pool;
+use self::origins::Shared;
+use self::rotation::{Held, Rotation};
 use self::sending::Sending;
 use crate::edge::{RequestBody, Tunnel, WebSocket};
 
-/// One origin server, at one or several addresses.
+/// One worker's way to the servers of a site.
 #[derive(Clone, Debug)]
 pub(crate) struct Upstream(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    addresses: Vec<SocketAddr>,
-    /// Whose turn it is.
-    turn: AtomicUsize,
-    limits: UpstreamLimits,
-    exchanges: Arc<Semaphore>,
-    pool: Arc<Pool>,
+    shared: Arc<Shared>,
+    rotation: Rotation,
     is_swept: AtomicBool,
 }
 
 impl Upstream {
-    /// An upstream at these addresses, which take turns. Nothing is connected yet.
-    pub(crate) fn new(addresses: impl IntoIterator<Item = SocketAddr>, limits: UpstreamLimits) -> Self {
+    /// The way of one of so many workers. Nothing is connected yet.
+    pub(crate) fn new(origins: &Origins, workers: NonZeroUsize) -> Self {
+        let shared = Arc::clone(&origins.0);
         Self(Arc::new(Inner {
-            addresses: addresses.into_iter().collect(),
-            turn: AtomicUsize::new(0),
-            exchanges: Arc::new(Semaphore::new(limits.exchanges)),
-            pool: Arc::new(Pool::new(limits.idle_connections, limits.idle_timeout)),
+            rotation: Rotation::new(Arc::clone(&shared), workers),
+            shared,
             is_swept: AtomicBool::new(false),
-            limits,
         }))
     }
 
     /// Forwards a request. The answer is always a response; a [`Failure`] is in its extensions where it is our own.
     pub(crate) async fn forward(&self, request: Request<RequestBody>) -> Response<ResponseBody> {
-        self.0.forward(request).await.unwrap_or_else(Failure::into_response)
+        match self.0.forward(request).await {
+            Ok(response) => response,
+            Err(failure) => {
+                self.0.shared.unanswered(&failure);
+                failure.into_response()
+            }
+        }
     }
 }
 
@@ -97,50 +115,56 @@ impl Service<Request<RequestBody>> for Upstream {
 }
 
 impl Inner {
-    async fn forward(&self, request: Request<RequestBody>) -> Result<Response<ResponseBody>, Failure> {
-        let permit = self.permit().await?;
+    async fn forward(self: &Arc<Self>, request: Request<RequestBody>) -> Result<Response<ResponseBody>, Failure> {
         let (mut head, mut body) = request.into_parts();
         let wants_websocket = head.extensions.get::<WebSocket>().is_some();
         self.prepare(&mut head, &body, wants_websocket);
         let is_replayable = head.method.is_idempotent() && body.is_end_stream() && !wants_websocket;
 
         let certainty = if is_replayable { Certainty::EventLoop } else { Certainty::AskKernel };
-        let mut link = match self.pool.take(certainty) {
-            Some(link) => link,
-            None => self.connect().await?,
+        let mut held = match self.rotation.ready(certainty) {
+            Ok(held) => held,
+            Err(first) => {
+                self.start_sweeping();
+                // Boxed, because few requests connect and the rest need not carry the room for it.
+                Box::pin(self.rotation.connection(first, certainty)).await?
+            }
         };
-        link.permit = Some(permit);
+        let mut is_second = false;
         loop {
+            let link = &mut held.link;
             let copy = (is_replayable && link.has_served()).then(|| head.clone());
             let request = Request::from_parts(head, Sending::new(body, Arc::clone(link.gauge())));
-            let failed = match link.exchange(request, &self.limits).await {
-                Ok(response) => return self.receive(response, link, wants_websocket).await,
+            let failed = match link.exchange(request, &self.shared.limits).await {
+                Ok(response) => {
+                    self.rotation.succeeded(&held);
+                    return self.receive(response, held, wants_websocket).await;
+                }
                 Err(failed) => failed,
             };
+            if !link.is_reused()
+                && link.gauge().nothing_received()
+                && link.gauge().body_failure().is_none()
+                && let Failed::Unsent(_, error) | Failed::Broken(error) = &failed
+            {
+                self.rotation.failed(&held, error);
+            }
             (head, body) = match (failed, copy) {
-                (Failed::Unsent(request, _), _) if link.is_reused() => {
+                (Failed::Unsent(request, _), _) if !is_second => {
                     let (head, sending) = request.into_parts();
                     (head, sending.into_body())
                 }
-                (Failed::Broken(_), Some(copy)) if link.gauge().nothing_received() => (copy, RequestBody::empty()),
-                (Failed::Timeout, _) => return Err(Failure::new(FailureKind::ResponseTimeout, "no response in time")),
-                (Failed::Unsent(_, error) | Failed::Broken(error), _) => return Err(failure(&link, &error)),
+                (Failed::Broken(_), Some(copy)) if held.link.gauge().nothing_received() => (copy, RequestBody::empty()),
+                (Failed::Timeout, _) => {
+                    let detail = format_args!("{held}: no response in time");
+                    return Err(Failure::new(FailureKind::ResponseTimeout, detail));
+                }
+                (Failed::Unsent(_, error) | Failed::Broken(error), _) => return Err(failure(&held, &error)),
             };
             // On a connection of its own, so that there is no third time.
-            let permit = link.permit.take();
-            link = self.connect().await?;
-            link.permit = permit;
-        }
-    }
-
-    /// The right to have a request in progress.
-    async fn permit(&self) -> Result<OwnedSemaphorePermit, Failure> {
-        if let Ok(permit) = Arc::clone(&self.exchanges).try_acquire_owned() {
-            return Ok(permit);
-        }
-        match timeout(self.limits.connect, Arc::clone(&self.exchanges).acquire_owned()).await {
-            Ok(Ok(permit)) => Ok(permit),
-            _ => Err(Failure::new(FailureKind::Busy, "too many requests in progress")),
+            is_second = true;
+            let failed = held.close();
+            held = Box::pin(self.rotation.another(&failed)).await?;
         }
     }
 
@@ -151,8 +175,7 @@ impl Inner {
         head.extensions.clear();
         if !head.headers.contains_key(HOST) {
             // HTTP/1.0 may leave it out, HTTP/1.1 may not.
-            let host = self.addresses.first().and_then(|address| HeaderValue::from_str(&address.to_string()).ok());
-            head.headers.insert(HOST, host.unwrap_or(HeaderValue::from_static("localhost")));
+            head.headers.insert(HOST, self.shared.authority.clone());
         }
         if wants_websocket {
             head.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
@@ -170,73 +193,50 @@ impl Inner {
         }
     }
 
-    /// A new connection to the address whose turn it is, or to the first after it that can be reached.
-    async fn connect(&self) -> Result<Box<Link>, Failure> {
-        let connecting = async {
-            let mut last = io::Error::new(io::ErrorKind::NotFound, "the upstream has no address");
-            let first = self.turn.fetch_add(1, Ordering::Relaxed);
-            for at in 0..self.addresses.len() {
-                let address = self.addresses[first.wrapping_add(at) % self.addresses.len()];
-                let link = match TcpStream::connect(address).await {
-                    Ok(socket) => Link::open(socket, &self.limits).await,
-                    Err(error) => Err(error),
-                };
-                match link {
-                    Ok(link) => return Ok(Box::new(link)),
-                    Err(error) => last = io::Error::new(error.kind(), format!("{address}: {error}")),
-                }
-            }
-            Err(last)
-        };
-        match timeout(self.limits.connect, connecting).await {
-            Ok(Ok(link)) => {
-                self.start_sweeping();
-                Ok(link)
-            }
-            Ok(Err(error)) => Err(Failure::new(FailureKind::Connect, error)),
-            Err(_) => Err(Failure::new(FailureKind::ConnectTimeout, "no connection in time")),
-        }
-    }
-
     async fn receive(
         &self,
         mut response: Response<Incoming>,
-        link: Box<Link>,
+        held: Held,
         wants_websocket: bool,
     ) -> Result<Response<ResponseBody>, Failure> {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            return switch(response, link, wants_websocket).await;
+            return switch(response, held, wants_websocket).await;
         }
-        unify_framing(response.headers_mut())?;
+        unify_framing(response.headers_mut(), &held)?;
         let (head, incoming) = response.into_parts();
-        let body = ResponseBody::new(incoming, link, Arc::clone(&self.pool), self.limits.body_idle);
+        let (link, pool) = held.into_parts();
+        let body = ResponseBody::new(incoming, link, pool, self.shared.limits.body_idle);
         Ok(Response::from_parts(head, body))
     }
 
     /// Looks after idle connections while nobody uses them, for as long as the upstream exists.
-    fn start_sweeping(&self) {
+    fn start_sweeping(self: &Arc<Self>) {
         if self.is_swept.swap(true, Ordering::Relaxed) {
             return;
         }
-        let pool = Arc::downgrade(&self.pool);
-        let pause = self.limits.idle_timeout.max(std::time::Duration::from_millis(100)) / 2;
+        let this = Arc::downgrade(self);
+        let places = Arc::clone(self.shared.places());
+        let pause = self.shared.limits.idle_timeout.max(Duration::from_millis(100)) / 2;
         tokio::spawn(async move {
             loop {
-                tokio::time::sleep(pause).await;
-                let Some(pool) = pool.upgrade() else { return };
-                pool.sweep();
+                let is_wanted = tokio::select! {
+                    () = tokio::time::sleep(pause) => false,
+                    () = places.wanted() => true,
+                };
+                let Some(this) = this.upgrade() else { return };
+                if is_wanted { this.rotation.give_up() } else { this.rotation.sweep() }
             }
         });
     }
 }
 
 /// Leaves a response one framing, the one hyper has read it by.
-fn unify_framing(headers: &mut HeaderMap) -> Result<(), Failure> {
+fn unify_framing(headers: &mut HeaderMap, held: &Held) -> Result<(), Failure> {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     let Some(coding) = codings.next() else { return Ok(()) };
     // hyper undoes `chunked` only; the rest would reach the client as if it were the content.
     if codings.next().is_some() || !coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
-        return Err(Failure::new(FailureKind::Invalid, "unsupported transfer coding"));
+        return Err(Failure::new(FailureKind::Invalid, format_args!("{held}: unsupported transfer coding")));
     }
     headers.remove(CONTENT_LENGTH);
     Ok(())
@@ -245,16 +245,18 @@ fn unify_framing(headers: &mut HeaderMap) -> Result<(), Failure> {
 /// Makes a tunnel of a 101, if it was asked for.
 async fn switch(
     response: Response<Incoming>,
-    link: Box<Link>,
+    held: Held,
     wants_websocket: bool,
 ) -> Result<Response<ResponseBody>, Failure> {
     let is_websocket = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"websocket");
     if !wants_websocket || !response.headers().get(UPGRADE).is_some_and(is_websocket) {
-        return Err(Failure::new(FailureKind::Invalid, "switched protocols unasked"));
+        return Err(Failure::new(FailureKind::Invalid, format_args!("{held}: switched protocols unasked")));
     }
     let (head, _) = response.into_parts();
-    let Some((socket, early)) = link.into_socket().await else {
-        return Err(Failure::new(FailureKind::Broken, "the connection ended while it switched protocols"));
+    let broken =
+        Failure::new(FailureKind::Broken, format_args!("{held}: the connection ended while it switched protocols"));
+    let Some((socket, early)) = held.into_parts().0.into_socket().await else {
+        return Err(broken);
     };
     let mut response = Response::from_parts(head, ResponseBody::empty());
     response.extensions_mut().insert(Tunnel::new(socket, early));
@@ -262,7 +264,8 @@ async fn switch(
 }
 
 /// Whose fault a broken exchange is.
-fn failure(link: &Link, error: &hyper::Error) -> Failure {
+fn failure(held: &Held, error: &hyper::Error) -> Failure {
+    let link: &Link = &held.link;
     let kind = match link.gauge().body_failure() {
         Some(BodyFailure::Idle) => FailureKind::RequestTimeout,
         Some(BodyFailure::Broken) => FailureKind::RequestBody,
@@ -270,5 +273,5 @@ fn failure(link: &Link, error: &hyper::Error) -> Failure {
         None => FailureKind::Broken,
     };
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
-    Failure::new(kind, format_args!("{error}{cause}"))
+    Failure::new(kind, format_args!("{held}: {error}{cause}"))
 }

@@ -1,59 +1,79 @@
-//! The idle connections of one upstream.
+//! The idle connections of one worker to one server.
 //!
 //! The last one in is the first one out: it is the likeliest to be alive, and the rest may age and go.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::link::{Certainty, Link};
+use super::places::{Demand, Fate};
 
 #[derive(Debug)]
 pub(super) struct Pool {
     idle: Mutex<VecDeque<Box<Link>>>,
     capacity: usize,
     timeout: Duration,
+    demand: Arc<Demand>,
 }
 
 impl Pool {
-    pub(super) fn new(capacity: usize, timeout: Duration) -> Self {
-        Self { idle: Mutex::new(VecDeque::new()), capacity, timeout }
+    pub(super) fn new(capacity: usize, timeout: Duration, demand: Arc<Demand>) -> Self {
+        Self { idle: Mutex::new(VecDeque::new()), capacity, timeout, demand }
     }
 
     /// A connection that seems alive.
     pub(super) fn take(&self, certainty: Certainty) -> Option<Box<Link>> {
         loop {
             // Checked outside the lock: others need not wait for it.
-            let mut link = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop_back()?;
+            let mut link = self.idle().pop_back()?;
             if !link.is_expired(Instant::now(), self.timeout) && link.is_alive(certainty) {
                 return Some(link);
             }
         }
     }
 
-    /// Keeps a connection whose exchange is over, unless it cannot be used again.
+    /// Keeps a connection whose exchange is over, unless it cannot be used again or another worker needs its place.
     pub(super) fn put(&self, mut link: Box<Link>) {
-        if self.capacity == 0 || !link.is_reusable() {
+        if self.capacity == 0 || !link.is_reusable() || self.demand.fate() == Fate::Close {
             return;
         }
         link.rest();
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle();
         let surplus = (idle.len() == self.capacity).then(|| idle.pop_front());
         idle.push_back(link);
         drop(idle);
         drop(surplus);
+        self.demand.has_returned();
     }
 
     /// Closes connections that have been idle for too long, or that the upstream has closed.
     pub(super) fn sweep(&self) {
         let now = Instant::now();
-        let mut kept = std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut kept = std::mem::take(&mut *self.idle());
         kept.retain_mut(|link| !link.is_expired(now, self.timeout) && link.is_alive(Certainty::AskKernel));
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle();
         // What came meanwhile is younger.
         kept.append(&mut idle);
         *idle = kept;
+    }
+
+    /// Closes the connection that has been idle for longest.
+    pub(super) fn give_up(&self) {
+        // Closed outside the lock.
+        let oldest = self.idle().pop_front();
+        drop(oldest);
+    }
+
+    /// Closes every idle connection.
+    pub(super) fn clear(&self) {
+        let all = std::mem::take(&mut *self.idle());
+        drop(all);
+    }
+
+    fn idle(&self) -> MutexGuard<'_, VecDeque<Box<Link>>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

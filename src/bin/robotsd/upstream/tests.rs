@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::*;
@@ -61,12 +61,26 @@ impl Origin {
     fn upstream_with(&self, change: impl FnOnce(&mut UpstreamLimits)) -> Upstream {
         let mut limits = UpstreamLimits::default();
         change(&mut limits);
-        Upstream::new([self.address], limits)
+        upstream([self.address], limits)
     }
 
     fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
+}
+
+fn settings<T: ToString>(urls: impl IntoIterator<Item = T>) -> OriginsSettings {
+    let endpoint = |url: T| Endpoint::parse(&url.to_string(), std::path::Path::new("")).unwrap();
+    OriginsSettings {
+        endpoints: urls.into_iter().map(endpoint).collect(),
+        health: HealthPolicy::default(),
+        tls: TlsSettings::default(),
+    }
+}
+
+fn upstream(addresses: impl IntoIterator<Item = SocketAddr>, limits: UpstreamLimits) -> Upstream {
+    let settings = settings(addresses.into_iter().map(|address| format!("http://{address}")));
+    Upstream::new(&Origins::new(&settings, limits, &Surroundings::system(), |_| {}).unwrap(), NonZeroUsize::MIN)
 }
 
 fn request(method: &str, target: &str) -> Request<RequestBody> {
@@ -210,7 +224,7 @@ async fn what_cannot_be_repeated_does_not_meet_a_closed_connection() {
             tell.send(()).unwrap();
         }
     });
-    let upstream = Upstream::new([address], UpstreamLimits::default());
+    let upstream = upstream([address], UpstreamLimits::default());
     for _ in 0..2 {
         assert_eq!(status(&upstream, "POST").await, 200);
         close.send(()).unwrap();
@@ -335,23 +349,23 @@ async fn the_next_address_is_tried() {
     // Bound but not listening any more: connecting is refused.
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let origin = Origin::saying(OK).await;
-    let upstream = Upstream::new([closed, origin.address], UpstreamLimits::default());
+    let both = upstream([closed, origin.address], UpstreamLimits::default());
     for _ in 0..2 {
         // Not read to its end, so that the second does not find a connection.
-        assert_eq!(soon(upstream.forward(request("POST", "/"))).await.status(), 200);
+        assert_eq!(soon(both.forward(request("POST", "/"))).await.status(), 200);
     }
-    let nowhere = Upstream::new([closed], UpstreamLimits::default());
+    let nowhere = upstream([closed], UpstreamLimits::default());
     let answer = soon(nowhere.forward(request("GET", "/"))).await;
     assert_eq!(answer.status(), 502);
     assert_eq!(answer.extensions().get::<Failure>().unwrap().kind, FailureKind::Connect);
-    assert_eq!(status(&Upstream::new([], UpstreamLimits::default()), "GET").await, 502);
+    assert_eq!(status(&upstream([], UpstreamLimits::default()), "GET").await, 502);
 }
 
 #[tokio::test]
 async fn requests_beyond_the_limit_are_told_to_come_back() {
     let origin = Origin::saying("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab").await;
     let upstream = origin.upstream_with(|limits| {
-        limits.exchanges = 1;
+        limits.connections = 1;
         limits.connect = MOMENT;
     });
     let first = soon(upstream.forward(request("GET", "/"))).await;

@@ -2,33 +2,35 @@
 //! connection is still open.
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 use super::gauge::Gauge;
+use super::places::Place;
+use super::socket::Socket;
 
-/// A socket that keeps a [`Gauge`].
+/// A socket that keeps a [`Gauge`], and the place it takes as long as it is open.
 #[derive(Debug)]
 pub(super) struct Wire {
-    socket: TcpStream,
+    socket: Socket,
     gauge: Arc<Gauge>,
+    // After the socket, so that it is free only once that is closed.
+    _place: Place,
 }
 
 impl Wire {
-    pub(super) fn new(socket: TcpStream, gauge: Arc<Gauge>) -> Self {
-        Self { socket, gauge }
+    pub(super) fn new(socket: Socket, place: Place, gauge: Arc<Gauge>) -> Self {
+        Self { socket, gauge, _place: place }
     }
 
     /// Whether the connection is as silent as an idle one has to be.
     ///
     /// The event loop learns of a close only when it next turns; the kernel knows at once.
     fn peek(&self) -> Poll<io::Result<()>> {
-        match socket2::SockRef::from(&self.socket).peek(&mut [MaybeUninit::uninit()]) {
+        match self.socket.peek() {
             Ok(0) => Poll::Ready(Ok(())),
             Ok(_) => Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "an answer nobody asked for"))),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,

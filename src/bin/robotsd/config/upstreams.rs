@@ -1,0 +1,59 @@
+//! What is written about a site's upstreams.
+
+use std::path::Path;
+
+use toml::Spanned;
+
+use super::error::Fault;
+use super::file::{self, Limits};
+use crate::upstream::{Endpoint, HealthPolicy, OriginsSettings, TlsSettings, Trust, UpstreamLimits, check_server_name};
+
+pub(super) fn resolve(
+    upstreams: &[Spanned<String>],
+    settings: &file::Upstream,
+    folder: &Path,
+) -> Result<OriginsSettings, Fault> {
+    let endpoint =
+        |url: &Spanned<String>| Endpoint::parse(url.get_ref(), folder).map_err(|why| Fault::new(url.span(), why));
+    let endpoints = upstreams.iter().map(endpoint).collect::<Result<Vec<_>, _>>()?;
+    let is_tls = endpoints.iter().any(Endpoint::is_tls);
+    for span in [settings.ca.as_ref().map(Spanned::span), settings.server_name.as_ref().map(Spanned::span)] {
+        if let (Some(span), false) = (span, is_tls) {
+            return Err(Fault::new(span, "this is about TLS, and no upstream of the site begins with \"https://\""));
+        }
+    }
+    let trust = match &settings.ca {
+        None => Trust::System,
+        Some(ca) => Trust::file(&folder.join(ca.get_ref())).map_err(|why| Fault::new(ca.span(), why))?,
+    };
+    if let Some(name) = &settings.server_name {
+        check_server_name(name.get_ref()).map_err(|why| Fault::new(name.span(), why))?;
+    }
+    if settings.eject.get_ref().0.is_zero() {
+        let message = "an upstream that is out for no time is not out: max_fails = 0 never puts one out";
+        return Err(Fault::new(settings.eject.span(), message));
+    }
+    Ok(OriginsSettings {
+        endpoints,
+        health: HealthPolicy {
+            max_fails: settings.max_fails,
+            fail_window: settings.fail_window.0,
+            eject: settings.eject.get_ref().0,
+            eject_max: settings.eject_max.0,
+        },
+        tls: TlsSettings { trust, server_name: settings.server_name.as_ref().map(|name| name.get_ref().clone()) },
+    })
+}
+
+pub(super) fn limits(limits: &Limits) -> UpstreamLimits {
+    UpstreamLimits {
+        connect: limits.connect.0,
+        response_header: limits.response.0,
+        body_idle: limits.body_idle.0,
+        connections: limits.upstream_connections.get(),
+        address_connections: limits.upstream_address_connections.get(),
+        idle_connections: limits.upstream_idle,
+        idle_timeout: limits.upstream_idle_time.0,
+        ..UpstreamLimits::default()
+    }
+}

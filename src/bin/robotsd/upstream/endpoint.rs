@@ -1,0 +1,149 @@
+//! Where an upstream is, as an operator writes it.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use http::Uri;
+
+/// One upstream of a site: `http://host:port`, `https://host:port` or `unix:/path`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Endpoint {
+    pub(super) place: Place,
+    pub(super) transport: Transport,
+}
+
+/// Where an endpoint is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Address(SocketAddr),
+    /// `localhost`, which is no matter for a resolver (RFC 6761, section 6.3).
+    Loopback(u16),
+    /// Everything a name resolves to.
+    Name(String, u16),
+    Unix(PathBuf),
+}
+
+/// What HTTP is spoken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Transport {
+    Plain,
+    Tls,
+}
+
+impl Endpoint {
+    /// Reads an endpoint. The path of a Unix socket is relative to `folder`.
+    pub(crate) fn parse(url: &str, folder: &Path) -> Result<Self, String> {
+        let wrong = |why: &str| {
+            let right =
+                "write one such as \"http://127.0.0.1:3000\", \"https://app.internal\" or \"unix:/run/app.sock\"";
+            Err(format!("{url:?} is not an upstream: {why}: {right}"))
+        };
+        if let Some(path) = url.strip_prefix("unix:") {
+            if path.is_empty() {
+                return wrong("the path of the socket is missing");
+            }
+            if cfg!(not(unix)) {
+                return wrong("this system has no Unix sockets");
+            }
+            return Ok(Self { place: Place::Unix(folder.join(path)), transport: Transport::Plain });
+        }
+        let Ok(uri) = url.parse::<Uri>() else { return wrong("it is not a URL") };
+        let (transport, usual_port) = match uri.scheme_str() {
+            Some("http") => (Transport::Plain, 80),
+            Some("https") => (Transport::Tls, 443),
+            Some(_) => return wrong("upstreams speak HTTP/1.1, so the scheme is http, https or unix"),
+            None => return wrong("it has no scheme"),
+        };
+        let Some(authority) = uri.authority() else { return wrong("it has no host") };
+        if uri.path_and_query().is_some_and(|path| path.as_str() != "/") {
+            return wrong("the target is forwarded as it comes, so there is no path");
+        }
+        if authority.as_str().contains('@') {
+            return wrong("a user cannot be given");
+        }
+        let host = authority.host();
+        let port = authority.as_str().strip_prefix(host).and_then(|rest| rest.strip_prefix(':'));
+        let Some(port) = port.map_or(Ok(usual_port), str::parse::<u16>).ok().filter(|port| *port != 0) else {
+            return wrong("the port is a number from 1 to 65535");
+        };
+        if host.is_empty() {
+            return wrong("it has no host");
+        }
+        let literal = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let place = match literal.parse::<IpAddr>() {
+            Ok(address) => Place::Address(SocketAddr::new(address, port)),
+            Err(_) if host.starts_with('[') => return wrong("what stands in brackets is no IPv6 address"),
+            Err(_) if host.eq_ignore_ascii_case("localhost") => Place::Loopback(port),
+            Err(_) => Place::Name(host.to_owned(), port),
+        };
+        Ok(Self { place, transport })
+    }
+
+    /// Whether the connection is encrypted.
+    pub(crate) fn is_tls(&self) -> bool {
+        self.transport == Transport::Tls
+    }
+
+    /// What stands in `Host` where a client named none.
+    pub(super) fn authority(&self) -> String {
+        match &self.place {
+            Place::Unix(_) => "localhost".to_owned(),
+            place => place.to_string(),
+        }
+    }
+
+    /// Whom a certificate has to be for.
+    pub(super) fn host(&self) -> String {
+        match &self.place {
+            Place::Address(address) => address.ip().to_string(),
+            Place::Name(host, _) => host.clone(),
+            Place::Loopback(_) | Place::Unix(_) => "localhost".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => write!(f, "{address}"),
+            Self::Loopback(port) => write!(f, "localhost:{port}"),
+            Self::Name(host, port) => write!(f, "{host}:{port}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_is_a_url_or_a_socket() {
+        for (url, place, is_tls) in [
+            ("http://127.0.0.1:3000", "127.0.0.1:3000", false),
+            ("http://127.0.0.1", "127.0.0.1:80", false),
+            ("https://[::1]:8443/", "[::1]:8443", true),
+            ("https://app.internal", "app.internal:443", true),
+            ("HTTP://LocalHost:80", "localhost:80", false),
+            ("unix:/run/app.sock", "unix:/run/app.sock", false),
+            ("unix:app.sock", "unix:/etc/robotsd/app.sock", false),
+        ] {
+            let endpoint = Endpoint::parse(url, Path::new("/etc/robotsd")).unwrap();
+            assert_eq!((endpoint.place.to_string().as_str(), endpoint.is_tls()), (place, is_tls), "{url}");
+        }
+        for (url, why) in [
+            ("127.0.0.1:3000", "scheme"),
+            ("ftp://a", "the scheme is http"),
+            ("http://a/b", "there is no path"),
+            ("http://u@a", "a user"),
+            ("http://a:0", "the port"),
+            ("http://a:99999", "the port"),
+            ("unix:", "the path of the socket"),
+            ("http://[a]:1", "no IPv6 address"),
+        ] {
+            let message = Endpoint::parse(url, Path::new("")).unwrap_err();
+            assert!(message.contains(why) && message.contains(url), "{message}");
+        }
+    }
+}

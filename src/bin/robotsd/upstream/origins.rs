@@ -1,0 +1,272 @@
+//! The servers behind a site, as all workers know them.
+//!
+//! What is here is shared: which servers there are, how each does, how many connections are open. Workers read it and
+//! write to it when something changes; connections are each worker's own, in its [`Upstream`](super::Upstream).
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use http::HeaderValue;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+
+use super::endpoint::{self, Endpoint};
+use super::failure::Failure;
+use super::health::{Change, Health, HealthPolicy, Ticket};
+use super::limits::UpstreamLimits;
+use super::names::{Resolver, Schedule, Turn};
+use super::places::Places;
+use super::report::{Reporter, UpstreamEvent, UpstreamEventKind};
+use super::server::{Address, Server};
+use super::tls::{SystemTrust, Tls, TlsSettings};
+
+/// What the upstreams of every site of the process have in common: the resolver, and whom the system trusts.
+#[derive(Clone, Debug)]
+pub(crate) struct Surroundings {
+    resolver: Resolver,
+    trust: Arc<SystemTrust>,
+}
+
+/// What an operator says about the upstreams of a site.
+#[derive(Clone, Debug)]
+pub(crate) struct OriginsSettings {
+    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) health: HealthPolicy,
+    pub(crate) tls: TlsSettings,
+}
+
+/// The servers behind a site. Cheap to clone; all clones are the same servers.
+#[derive(Clone, Debug)]
+pub(crate) struct Origins(pub(super) Arc<Shared>);
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    entries: Vec<Entry>,
+    has_names: bool,
+    servers: ArcSwap<Vec<Arc<Server>>>,
+    health: HealthPolicy,
+    places: Arc<Places>,
+    resolver: Resolver,
+    /// Told when a name has been looked up, whatever came of it.
+    answered: Notify,
+    reporter: Reporter,
+    start: Instant,
+    pub(super) authority: HeaderValue,
+    pub(super) limits: UpstreamLimits,
+}
+
+#[derive(Debug)]
+enum Entry {
+    Fixed(Arc<Server>),
+    Named(Named),
+}
+
+/// A name, and the servers it stands for.
+#[derive(Debug)]
+struct Named {
+    host: String,
+    port: u16,
+    tls: Option<Tls>,
+    schedule: Arc<Schedule>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    servers: Vec<Arc<Server>>,
+    /// Whether the last lookup failed; a failure is told once.
+    has_failed: bool,
+}
+
+impl Surroundings {
+    /// The system's.
+    pub(crate) fn system() -> Self {
+        Self::with(Resolver::system())
+    }
+
+    pub(super) fn with(resolver: Resolver) -> Self {
+        Self { resolver, trust: Arc::default() }
+    }
+}
+
+impl Origins {
+    /// The servers of a site. Nothing is connected or resolved yet.
+    ///
+    /// `on_event` is told of what goes wrong and when it is over; it must not block.
+    ///
+    /// # Errors
+    /// TLS that cannot be set up.
+    pub(crate) fn new(
+        settings: &OriginsSettings,
+        limits: UpstreamLimits,
+        surroundings: &Surroundings,
+        on_event: impl Fn(&UpstreamEvent) + Send + Sync + 'static,
+    ) -> Result<Self, String> {
+        let start = Instant::now();
+        let entry = |endpoint: &Endpoint| {
+            let tls = if endpoint.is_tls() {
+                let name = settings.tls.server_name.clone().unwrap_or_else(|| endpoint.host());
+                Some(Tls::new(settings.tls.client(&surroundings.trust)?, &name)?)
+            } else {
+                None
+            };
+            let address = match &endpoint.place {
+                endpoint::Place::Address(address) => Address::Tcp(*address),
+                endpoint::Place::Loopback(port) => Address::Loopback(*port),
+                endpoint::Place::Unix(path) => Address::Unix(path.clone()),
+                endpoint::Place::Name(host, port) => {
+                    let schedule = Arc::new(Schedule::new(start));
+                    let (host, port, known) = (host.clone(), *port, Mutex::default());
+                    return Ok(Entry::Named(Named { host, port, tls, schedule, known }));
+                }
+            };
+            Ok(Entry::Fixed(Arc::new(Server::new(address, tls, Health::new(settings.health.clone(), start)))))
+        };
+        let entries = settings.endpoints.iter().map(entry).collect::<Result<Vec<_>, String>>()?;
+        let authority = settings.endpoints.first().map(Endpoint::authority);
+        let authority = authority.and_then(|authority| HeaderValue::try_from(authority).ok());
+        let shared = Shared {
+            has_names: entries.iter().any(|entry| matches!(entry, Entry::Named(_))),
+            entries,
+            servers: ArcSwap::default(),
+            health: settings.health.clone(),
+            places: Arc::new(Places::new(limits.connections, limits.address_connections)),
+            resolver: surroundings.resolver.clone(),
+            answered: Notify::new(),
+            reporter: Reporter::new(on_event),
+            start,
+            authority: authority.unwrap_or(HeaderValue::from_static("localhost")),
+            limits,
+        };
+        shared.list();
+        Ok(Self(Arc::new(shared)))
+    }
+
+    /// Looks names up before anybody asks, so that trouble shows at start. Returns at once; needs a runtime.
+    pub(crate) fn look_up(&self) {
+        self.0.refresh();
+    }
+}
+
+impl Shared {
+    /// The servers there are now; none where no name could be resolved.
+    pub(super) fn servers(&self) -> &ArcSwap<Vec<Arc<Server>>> {
+        &self.servers
+    }
+
+    pub(super) fn has_names(&self) -> bool {
+        self.has_names
+    }
+
+    pub(super) fn places(&self) -> &Arc<Places> {
+        &self.places
+    }
+
+    /// Has names looked up whose answer is old. Returns at once.
+    pub(super) fn refresh(self: &Arc<Self>) {
+        if !self.has_names {
+            return;
+        }
+        let now = Instant::now();
+        for (at, entry) in self.entries.iter().enumerate() {
+            let Entry::Named(named) = entry else { continue };
+            let Some(mut turn) = named.schedule.begin(now) else { continue };
+            let shared = Arc::clone(self);
+            tokio::spawn(async move {
+                shared.look_up(at, &mut turn).await;
+                drop(turn);
+                shared.answered.notify_waiters();
+            });
+        }
+    }
+
+    /// Whether an answer is still to come.
+    pub(super) fn is_looking_up(&self) -> bool {
+        let is_under_way = |entry: &Entry| matches!(entry, Entry::Named(named) if named.schedule.is_under_way());
+        self.entries.iter().any(is_under_way)
+    }
+
+    /// Told when a name has been looked up.
+    pub(super) fn answered(&self) -> Notified<'_> {
+        self.answered.notified()
+    }
+
+    /// A request on a server was answered.
+    pub(super) fn succeeded(&self, server: &Server, ticket: Ticket) {
+        if let Some(Change::Returned) = server.health().succeeded(ticket, Instant::now) {
+            self.reporter.tell(UpstreamEventKind::Returned, format!("{server}: answers again"));
+        }
+    }
+
+    /// A server could not be reached, or broke off before an answer.
+    pub(super) fn failed(&self, server: &Server, ticket: Ticket, error: &dyn fmt::Display) {
+        let Some(Change::Ejected(span)) = server.health().failed(ticket, Instant::now()) else { return };
+        let are_all_out = self.servers.load().iter().all(|server| !server.health().is_in_service());
+        let fails = self.health.max_fails;
+        let why = format!("{fails} {} in a row: {error}", if fails == 1 { "failure" } else { "failures" });
+        self.reporter.ejected(server, span, &why, are_all_out);
+    }
+
+    /// A request got no answer.
+    pub(super) fn unanswered(&self, failure: &Failure) {
+        self.reporter.failed(failure);
+    }
+
+    async fn look_up(&self, at: usize, turn: &mut Turn) {
+        let Entry::Named(named) = &self.entries[at] else { return };
+        let found = self.resolver.resolve(&named.host).await;
+        let mut known = named.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = match found {
+            Ok(addresses) => {
+                turn.succeeded();
+                let server = |address| {
+                    let address = Address::Tcp(SocketAddr::new(address, named.port));
+                    let same = known.servers.iter().find(|server| *server.address() == address);
+                    // Who stays keeps its health and its connections.
+                    same.cloned().unwrap_or_else(|| {
+                        let health = Health::new(self.health.clone(), self.start);
+                        Arc::new(Server::new(address, named.tls.clone(), health))
+                    })
+                };
+                known.servers = addresses.into_iter().map(server).collect();
+                let shown: Vec<_> = known.servers.iter().map(|server| server.to_string()).collect();
+                std::mem::take(&mut known.has_failed)
+                    .then(|| (UpstreamEventKind::Resolved, format!("{} is {}", named.host, shown.join(", "))))
+            }
+            Err(error) => {
+                let rest = if known.servers.is_empty() { "it has no address yet" } else { "its addresses stay" };
+                let told =
+                    (UpstreamEventKind::Unresolved, format!("{} cannot be resolved, {rest}: {error}", named.host));
+                (!std::mem::replace(&mut known.has_failed, true)).then_some(told)
+            }
+        };
+        drop(known);
+        self.list();
+        if let Some((kind, detail)) = told {
+            self.reporter.tell(kind, detail);
+        }
+    }
+
+    /// Publishes the servers of all entries, in their order.
+    fn list(&self) {
+        // Whoever lists last has seen what all have found, because the list is read inside.
+        self.servers.rcu(|before| {
+            let mut servers = Vec::new();
+            for entry in &self.entries {
+                match entry {
+                    Entry::Fixed(server) => servers.push(Arc::clone(server)),
+                    Entry::Named(named) => {
+                        servers
+                            .extend(named.known.lock().unwrap_or_else(PoisonError::into_inner).servers.iter().cloned());
+                    }
+                }
+            }
+            // Workers compare by place: the same servers are the same list.
+            let is_same = before.len() == servers.len() && before.iter().zip(&servers).all(|(a, b)| Arc::ptr_eq(a, b));
+            if is_same { Arc::clone(before) } else { Arc::new(servers) }
+        });
+    }
+}

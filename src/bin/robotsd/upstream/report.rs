@@ -1,0 +1,91 @@
+//! What becomes of upstreams, told without flooding whoever listens.
+//!
+//! A change of a server's standing, or of what a name resolves to, is told each time: there are few. Requests that got
+//! no answer can be many, so each kind is told at most once a second, with the count of what was left untold.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use super::failure::{Failure, FailureKind};
+use crate::edge::Tally;
+
+/// Something to know about a site's upstreams.
+#[derive(Clone, Debug)]
+pub(crate) struct UpstreamEvent {
+    /// What happened.
+    pub(crate) kind: UpstreamEventKind,
+    /// Which upstream, and the error behind it. May quote what an upstream sent.
+    pub(crate) detail: String,
+    /// How often this happened since the last time this kind was told, this time included.
+    pub(crate) count: u64,
+}
+
+/// The kinds of [`UpstreamEvent`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub(crate) enum UpstreamEventKind {
+    /// A server failed too often in a row: requests go elsewhere.
+    Ejected,
+    /// A server that was out has answered.
+    Returned,
+    /// A name could not be resolved.
+    Unresolved,
+    /// A name that could not be resolved can be.
+    Resolved,
+    /// A request got no answer.
+    Failed(FailureKind),
+}
+
+impl UpstreamEventKind {
+    /// The kind's name in kebab-case.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ejected => "ejected",
+            Self::Returned => "returned",
+            Self::Unresolved => "unresolved",
+            Self::Resolved => "resolved",
+            Self::Failed(kind) => kind.as_str(),
+        }
+    }
+}
+
+pub(super) struct Reporter {
+    tell: Box<dyn Fn(&UpstreamEvent) + Send + Sync>,
+    start: Instant,
+    failures: [Tally; FailureKind::COUNT],
+}
+
+impl Reporter {
+    pub(super) fn new(tell: impl Fn(&UpstreamEvent) + Send + Sync + 'static) -> Self {
+        Self { tell: Box::new(tell), start: Instant::now(), failures: Default::default() }
+    }
+
+    pub(super) fn tell(&self, kind: UpstreamEventKind, detail: String) {
+        (self.tell)(&UpstreamEvent { kind, detail, count: 1 });
+    }
+
+    /// A server is out for a while.
+    pub(super) fn ejected(&self, server: &dyn fmt::Display, span: Duration, why: &dyn fmt::Display, are_all_out: bool) {
+        let rest = if are_all_out { "; no other is left, so it is asked all the same" } else { "" };
+        let detail = format!("{server}: out for about {} after {why}{rest}", humantime::format_duration(span));
+        self.tell(UpstreamEventKind::Ejected, detail);
+    }
+
+    /// A request got no answer.
+    pub(super) fn failed(&self, failure: &Failure) {
+        // What a client does to its own request says nothing about an upstream.
+        if matches!(failure.kind, FailureKind::RequestBody | FailureKind::RequestTimeout) {
+            return;
+        }
+        if let Some(count) = self.failures[failure.kind as usize].count(self.start) {
+            let kind = UpstreamEventKind::Failed(failure.kind);
+            (self.tell)(&UpstreamEvent { kind, detail: failure.detail.clone(), count });
+        }
+    }
+}
+
+impl fmt::Debug for Reporter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reporter")
+    }
+}

@@ -1,0 +1,95 @@
+//! One server behind a site: an address, how it does, and how many connections to it are open.
+
+use std::fmt;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
+
+use tokio::net::TcpStream;
+
+use super::health::Health;
+use super::socket::Socket;
+use super::tls::Tls;
+
+/// A server, as all workers know it.
+#[derive(Debug)]
+pub(super) struct Server {
+    address: Address,
+    tls: Option<Tls>,
+    health: Health,
+    open: AtomicUsize,
+}
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Address {
+    Tcp(SocketAddr),
+    /// Either address of this machine: it is one server that listens on one of them or on both.
+    Loopback(u16),
+    Unix(PathBuf),
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(super) enum Unreachable {
+    Connect(io::Error),
+    Tls(io::Error),
+}
+
+impl Server {
+    pub(super) fn new(address: Address, tls: Option<Tls>, health: Health) -> Self {
+        Self { address, tls, health, open: AtomicUsize::new(0) }
+    }
+
+    pub(super) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    pub(super) fn health(&self) -> &Health {
+        &self.health
+    }
+
+    /// Connections to it that are open; [`Place`](super::places::Place) counts them.
+    pub(super) fn open(&self) -> &AtomicUsize {
+        &self.open
+    }
+
+    /// Connects, and shakes hands where that is due.
+    pub(super) async fn connect(&self) -> Result<Socket, Unreachable> {
+        let socket = match &self.address {
+            Address::Tcp(address) => TcpStream::connect(address).await,
+            Address::Loopback(port) => match TcpStream::connect((Ipv4Addr::LOCALHOST, *port)).await {
+                Ok(socket) => Ok(socket),
+                // Of the two errors the first is the one an operator expects.
+                Err(error) => TcpStream::connect((Ipv6Addr::LOCALHOST, *port)).await.map_err(|_| error),
+            },
+            #[cfg(unix)]
+            Address::Unix(path) => {
+                return tokio::net::UnixStream::connect(path).await.map(Socket::Unix).map_err(Unreachable::Connect);
+            }
+            #[cfg(not(unix))]
+            Address::Unix(_) => Err(io::ErrorKind::Unsupported.into()),
+        };
+        let socket = socket.map_err(Unreachable::Connect)?;
+        // Without it, a request with a small body may wait for an acknowledgement.
+        socket.set_nodelay(true).map_err(Unreachable::Connect)?;
+        match &self.tls {
+            None => Ok(Socket::Tcp(socket)),
+            Some(tls) => match tls.connect(socket).await {
+                Ok(stream) => Ok(Socket::Tls(Box::new(stream))),
+                Err(error) => Err(Unreachable::Tls(error)),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.address {
+            Address::Tcp(address) => write!(f, "{address}"),
+            Address::Loopback(port) => write!(f, "localhost:{port}"),
+            Address::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The byte stream to an upstream: TCP, a Unix socket, or TLS over TCP.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+#[cfg(unix)]
+use tokio::net::UnixStream;
+use tokio_rustls::client::TlsStream;
+
+/// A connected socket.
+#[derive(Debug)]
+pub(super) enum Socket {
+    Tcp(TcpStream),
+    #[cfg(unix)]
+    Unix(UnixStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl Socket {
+    /// Looks for a byte as the kernel has it, and leaves it there.
+    ///
+    /// Under TLS that byte may be of a record without content; whoever asks takes it for the worse.
+    pub(super) fn peek(&self) -> io::Result<usize> {
+        let mut byte = [MaybeUninit::uninit()];
+        match self {
+            Self::Tcp(socket) => socket2::SockRef::from(socket).peek(&mut byte),
+            #[cfg(unix)]
+            Self::Unix(socket) => socket2::SockRef::from(socket).peek(&mut byte),
+            Self::Tls(stream) => socket2::SockRef::from(stream.get_ref().0).peek(&mut byte),
+        }
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(socket) => Pin::new(socket).poll_read(cx, buffer),
+            #[cfg(unix)]
+            Self::Unix(socket) => Pin::new(socket).poll_read(cx, buffer),
+            Self::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(socket) => Pin::new(socket).poll_write(cx, bytes),
+            #[cfg(unix)]
+            Self::Unix(socket) => Pin::new(socket).poll_write(cx, bytes),
+            Self::Tls(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Tcp(socket) => Pin::new(socket).poll_write_vectored(cx, slices),
+            #[cfg(unix)]
+            Self::Unix(socket) => Pin::new(socket).poll_write_vectored(cx, slices),
+            Self::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Self::Tcp(socket) => socket.is_write_vectored(),
+            #[cfg(unix)]
+            Self::Unix(socket) => socket.is_write_vectored(),
+            Self::Tls(stream) => stream.is_write_vectored(),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(socket) => Pin::new(socket).poll_flush(cx),
+            #[cfg(unix)]
+            Self::Unix(socket) => Pin::new(socket).poll_flush(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Tcp(socket) => Pin::new(socket).poll_shutdown(cx),
+            #[cfg(unix)]
+            Self::Unix(socket) => Pin::new(socket).poll_shutdown(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}

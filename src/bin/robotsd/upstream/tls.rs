@@ -1,0 +1,161 @@
+//! TLS towards upstreams: who is trusted, and what is said about a certificate that is not.
+//!
+//! There is no switch that turns verification off: whoever has a certificate of their own making names it, or the
+//! authority that signed it, and is as safe as anyone.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{CertificateError, ClientConfig, Error, RootCertStore};
+
+/// Whose signature counts.
+#[derive(Clone)]
+pub(crate) enum Trust {
+    /// Everybody's whom the system trusts.
+    System,
+    /// That of the authorities in a file, and nobody else's.
+    File(PathBuf, Arc<RootCertStore>),
+}
+
+/// What an operator says about the TLS of a site's upstreams.
+#[derive(Clone, Debug)]
+pub(crate) struct TlsSettings {
+    pub(crate) trust: Trust,
+    /// Whom certificates have to be for, and the name sent in the handshake; the host of each URL where none is given.
+    pub(crate) server_name: Option<String>,
+}
+
+/// The settings of TLS for everybody whom the system trusts, made when first needed and then shared by all sites.
+#[derive(Debug, Default)]
+pub(super) struct SystemTrust(OnceLock<Result<Arc<ClientConfig>, String>>);
+
+/// How one upstream is spoken to.
+#[derive(Clone)]
+pub(super) struct Tls {
+    connector: TlsConnector,
+    name: ServerName<'static>,
+}
+
+impl Trust {
+    /// Reads the certificates of a PEM file.
+    pub(crate) fn file(path: &Path) -> Result<Self, String> {
+        let shown = path.display();
+        let mut roots = RootCertStore::empty();
+        let certificates =
+            CertificateDer::pem_file_iter(path).map_err(|error| format!("{shown} cannot be read: {error}"))?;
+        for certificate in certificates {
+            let certificate = certificate.map_err(|error| format!("{shown} is not PEM: {error}"))?;
+            roots.add(certificate).map_err(|error| format!("{shown} holds a certificate with a fault: {error}"))?;
+        }
+        if roots.is_empty() {
+            return Err(format!("{shown} holds no certificate: \"-----BEGIN CERTIFICATE-----\" begins one"));
+        }
+        Ok(Self::File(path.to_owned(), Arc::new(roots)))
+    }
+}
+
+impl Default for TlsSettings {
+    fn default() -> Self {
+        Self { trust: Trust::System, server_name: None }
+    }
+}
+
+impl TlsSettings {
+    /// The client settings for these; errors are for operators.
+    pub(super) fn client(&self, system: &SystemTrust) -> Result<Arc<ClientConfig>, String> {
+        match &self.trust {
+            Trust::File(_, roots) => client(Arc::clone(roots)),
+            Trust::System => system.0.get_or_init(|| client(Arc::new(system_roots()?))).clone(),
+        }
+    }
+}
+
+/// Whether a certificate can be for this name.
+pub(crate) fn check_server_name(name: &str) -> Result<(), String> {
+    let wrong = |_| format!("{name:?} is no name for a certificate: write a host name or an IP address");
+    ServerName::try_from(name).map(drop).map_err(wrong)
+}
+
+fn system_roots() -> Result<RootCertStore, String> {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    // Systems carry certificates that nobody can use any more; one of them is no reason to trust none.
+    roots.add_parsable_certificates(found.certs);
+    if !roots.is_empty() {
+        return Ok(roots);
+    }
+    let why = found.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
+    Err(format!("the system trusts no certificate authority{why}: install its ca-certificates, or name a file with ca"))
+}
+
+fn client(roots: Arc<RootCertStore>) -> Result<Arc<ClientConfig>, String> {
+    // The provider is named, not installed: that would be a global, and somebody else's to choose.
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("TLS cannot be set up: {error}"))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}
+
+impl Tls {
+    pub(super) fn new(client: Arc<ClientConfig>, name: &str) -> Result<Self, String> {
+        check_server_name(name)?;
+        let name = ServerName::try_from(name.to_owned()).map_err(|error| format!("{name:?}: {error}"))?;
+        Ok(Self { connector: TlsConnector::from(client), name })
+    }
+
+    /// Shakes hands; an error says what is wrong in an operator's words.
+    pub(super) async fn connect(&self, socket: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        self.connector.connect(self.name.clone(), socket).await.map_err(|error| self.explain(error))
+    }
+
+    fn explain(&self, error: io::Error) -> io::Error {
+        let Some(fault) = error.get_ref().and_then(|error| error.downcast_ref::<Error>()) else { return error };
+        let name = self.name.to_str();
+        let message = match fault {
+            Error::InvalidCertificate(fault) => match fault {
+                CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                    format!("its certificate has expired ({fault})")
+                }
+                CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                    format!("its certificate is not valid yet ({fault})")
+                }
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                    format!("its certificate is not for {name:?} ({fault})")
+                }
+                CertificateError::UnknownIssuer => {
+                    "its certificate is from an authority that is not trusted: name that with ca".to_owned()
+                }
+                fault => format!("its certificate is not valid: {fault}"),
+            },
+            Error::InvalidMessage(_) => format!("it does not speak TLS ({fault})"),
+            fault => format!("no TLS: {fault}"),
+        };
+        io::Error::new(io::ErrorKind::InvalidData, message)
+    }
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Trust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System => f.write_str("System"),
+            Self::File(path, roots) => write!(f, "File({:?}, {} certificates)", path, roots.len()),
+        }
+    }
+}
