@@ -85,6 +85,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         }
     }
 
+    /// Reads up to and including a delimiter, unless the connection ends before.
+    pub(crate) async fn heard(&mut self, delimiter: &[u8]) -> bool {
+        loop {
+            if let Some(at) = memchr::memmem::find(&self.buffer, delimiter) {
+                self.buffer.drain(..at + delimiter.len());
+                return true;
+            }
+            if !matches!(self.socket.read_buf(&mut self.buffer).await, Ok(1..)) {
+                return false;
+            }
+        }
+    }
+
     pub(crate) async fn exactly(&mut self, length: usize) -> String {
         while self.buffer.len() < length {
             assert!(self.fill().await.expect("an open connection") > 0, "closed after {:?}", self.text());

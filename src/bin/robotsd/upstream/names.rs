@@ -32,6 +32,7 @@ pub(super) struct Resolver(Arc<Inner>);
 
 struct Inner {
     threads: Arc<Semaphore>,
+    fresh: Duration,
     look_up: Box<LookUp>,
 }
 
@@ -41,11 +42,20 @@ impl Resolver {
     /// The system's: its hosts file, its name servers.
     pub(super) fn system() -> Self {
         // The port is of no matter, and left out of the answer.
-        Self::new(|name| Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect()))
+        Self::new(FRESH, |name| Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect()))
     }
 
-    pub(super) fn new(look_up: impl Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(Inner { threads: Arc::new(Semaphore::new(THREADS)), look_up: Box::new(look_up) }))
+    /// Any other, whose answers hold for so long.
+    pub(super) fn new(
+        fresh: Duration,
+        look_up: impl Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(Inner { threads: Arc::new(Semaphore::new(THREADS)), fresh, look_up: Box::new(look_up) }))
+    }
+
+    /// How long an answer holds.
+    pub(super) fn fresh(&self) -> Duration {
+        self.0.fresh
     }
 
     /// The addresses of a name, at least one.
@@ -115,9 +125,9 @@ impl Schedule {
 }
 
 impl Turn {
-    /// There is an answer.
-    pub(super) fn succeeded(&mut self) {
-        self.next = FRESH;
+    /// There is an answer, which holds for so long.
+    pub(super) fn succeeded(&mut self, fresh: Duration) {
+        self.next = fresh;
     }
 }
 
@@ -141,7 +151,7 @@ mod tests {
         let counted = Arc::clone(&running);
         let (release, released) = mpsc::channel::<()>();
         let released = std::sync::Mutex::new(released);
-        let resolver = Resolver::new(move |_| {
+        let resolver = Resolver::new(FRESH, move |_| {
             counted.fetch_add(1, Ordering::SeqCst);
             let _ = released.lock().unwrap().recv();
             Ok(vec![IpAddr::from([127, 0, 0, 1])])
@@ -168,7 +178,7 @@ mod tests {
         let schedule = Arc::new(Schedule::new(now));
         let mut turn = schedule.begin(now).unwrap();
         assert!(schedule.begin(now + 10 * FRESH).is_none() && schedule.is_under_way());
-        turn.succeeded();
+        turn.succeeded(FRESH);
         drop(turn);
         assert!(!schedule.is_under_way() && schedule.begin(Instant::now()).is_none());
         let turn = schedule.begin(Instant::now() + FRESH).unwrap();

@@ -221,7 +221,7 @@ impl Shared {
         let mut known = named.known.lock().unwrap_or_else(PoisonError::into_inner);
         let told = match found {
             Ok(addresses) => {
-                turn.succeeded();
+                turn.succeeded(self.resolver.fresh());
                 let server = |address| {
                     let address = Address::Tcp(SocketAddr::new(address, named.port));
                     let same = known.servers.iter().find(|server| *server.address() == address);

@@ -1,5 +1,12 @@
 //! An upstream against origins made of raw sockets, one behaviour each.
 
+mod caps;
+mod names;
+mod secure;
+mod several;
+#[cfg(unix)]
+mod unix;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -76,6 +83,34 @@ fn settings<T: ToString>(urls: impl IntoIterator<Item = T>) -> OriginsSettings {
         health: HealthPolicy::default(),
         tls: TlsSettings::default(),
     }
+}
+
+/// Everything a site's upstreams say about themselves.
+type Events = Arc<std::sync::Mutex<Vec<UpstreamEvent>>>;
+
+fn origins(settings: &OriginsSettings, limits: UpstreamLimits, surroundings: &Surroundings) -> (Origins, Events) {
+    let events = Events::default();
+    let told = Arc::clone(&events);
+    let tell = move |event: &UpstreamEvent| told.lock().unwrap().push(event.clone());
+    (Origins::new(settings, limits, surroundings, tell).unwrap(), events)
+}
+
+/// Waits until an event of a kind has been told, and gives its detail.
+async fn told(events: &Events, kind: &str) -> String {
+    let found = || events.lock().unwrap().iter().find(|event| event.kind.as_str() == kind).map(|e| e.detail.clone());
+    soon(async {
+        loop {
+            if let Some(detail) = found() {
+                return detail;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await
+}
+
+fn times_told(events: &Events, kind: &str) -> usize {
+    events.lock().unwrap().iter().filter(|event| event.kind.as_str() == kind).count()
 }
 
 fn upstream(addresses: impl IntoIterator<Item = SocketAddr>, limits: UpstreamLimits) -> Upstream {

@@ -1,0 +1,149 @@
+//! How many connections may be open, and who gets the next one.
+
+use super::*;
+
+fn limited(origin: &Origin, change: impl FnOnce(&mut UpstreamLimits)) -> (Origins, Events) {
+    let mut limits = UpstreamLimits::default();
+    change(&mut limits);
+    origins(&settings([format!("http://{}", origin.address)]), limits, &Surroundings::system())
+}
+
+fn worker(origins: &Origins) -> Upstream {
+    Upstream::new(origins, NonZeroUsize::MIN)
+}
+
+/// Answers every request on every connection.
+async fn lasting() -> Origin {
+    Origin::start(|_, mut peer| async move {
+        while peer.heard(b"\r\n\r\n").await {
+            peer.try_send(OK).await;
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_given_up_for_another_worker() {
+    let origin = lasting().await;
+    let (origins, _) = limited(&origin, |limits| {
+        limits.connections = 1;
+        // Neither age nor the sweep is to be what frees it.
+        limits.idle_timeout = Duration::from_secs(600);
+        limits.connect = Duration::from_secs(15);
+    });
+    let workers = [worker(&origins), worker(&origins)];
+    for turn in 0..4 {
+        assert_eq!(status(&workers[turn % 2], "GET").await, 200, "{turn}");
+    }
+    assert_eq!(origin.connections(), 4);
+}
+
+#[tokio::test]
+async fn who_waits_gets_the_connection_that_comes_back() {
+    let release = Arc::new(Notify::new());
+    let may_answer = Arc::clone(&release);
+    let (told, mut asked) = mpsc::unbounded_channel();
+    let origin = Origin::start(move |_, mut peer| {
+        let (may_answer, told) = (Arc::clone(&may_answer), told.clone());
+        async move {
+            while peer.heard(b"\r\n\r\n").await {
+                told.send(()).unwrap();
+                may_answer.notified().await;
+                peer.try_send(OK).await;
+            }
+        }
+    })
+    .await;
+    let (origins, _) = limited(&origin, |limits| {
+        limits.connections = 1;
+        limits.connect = Duration::from_secs(15);
+    });
+    let upstream = worker(&origins);
+    let mut asking = tokio::task::JoinSet::new();
+    for _ in 0..5 {
+        let upstream = upstream.clone();
+        asking.spawn(async move { status(&upstream, "GET").await });
+    }
+    for _ in 0..5 {
+        soon(asked.recv()).await.unwrap();
+        release.notify_one();
+    }
+    while let Some(status) = asking.join_next().await {
+        assert_eq!(status.unwrap(), 200);
+    }
+    assert_eq!(origin.connections(), 1);
+}
+
+#[tokio::test]
+async fn many_requests_of_several_workers_share_few_connections() {
+    let origin = lasting().await;
+    let (origins, events) = limited(&origin, |limits| {
+        limits.connections = 3;
+        limits.connect = Duration::from_secs(15);
+    });
+    let mut asking = tokio::task::JoinSet::new();
+    for _ in 0..4 {
+        let upstream = worker(&origins);
+        for _ in 0..8 {
+            let upstream = upstream.clone();
+            asking.spawn(async move {
+                for _ in 0..25 {
+                    assert_eq!(status(&upstream, "GET").await, 200);
+                }
+            });
+        }
+    }
+    while let Some(done) = asking.join_next().await {
+        done.unwrap();
+    }
+    assert!(events.lock().unwrap().is_empty(), "{events:?}");
+}
+
+#[tokio::test]
+async fn a_server_has_its_own_bound() {
+    let unfinished = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab";
+    let (a, b) = (Origin::saying(unfinished).await, Origin::saying(unfinished).await);
+    let limits = UpstreamLimits { address_connections: 1, connect: MOMENT, ..UpstreamLimits::default() };
+    let settings = settings([format!("http://{}", a.address), format!("http://{}", b.address)]);
+    let (origins, events) = origins(&settings, limits, &Surroundings::system());
+    let upstream = worker(&origins);
+    let mut held = Vec::new();
+    for want in [200, 200, 503] {
+        let answer = soon(upstream.forward(request("GET", "/"))).await;
+        assert_eq!(answer.status(), want);
+        held.push(answer);
+    }
+    assert_eq!(held[2].headers()["retry-after"], "1");
+    assert_eq!((a.connections(), b.connections()), (1, 1));
+    assert_eq!(told(&events, "busy").await, "every connection that may be open is in use");
+    // Nobody has failed by being busy.
+    assert_eq!(times_told(&events, "ejected"), 0);
+    held.remove(0);
+    assert_eq!(soon(upstream.forward(request("GET", "/"))).await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_tunnel_takes_its_place_until_it_ends() {
+    let origin = Origin::start(|_, mut peer| async move {
+        let head = peer.until(b"\r\n\r\n").await;
+        if head.contains("upgrade: websocket") {
+            peer.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n").await;
+            peer.rest().await;
+        } else {
+            peer.send(OK).await;
+        }
+    })
+    .await;
+    let (origins, _) = limited(&origin, |limits| {
+        limits.connections = 1;
+        limits.connect = MOMENT;
+    });
+    let address = proxy(worker(&origins)).await;
+    let mut tunnel = Raw::connect(address).await;
+    tunnel.send(HANDSHAKE).await;
+    tunnel.until(b"\r\n\r\n").await;
+    let mut client = Raw::connect(address).await;
+    assert_eq!(client.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.status(), 503);
+    drop(tunnel);
+    soon(async { while client.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.status() != 200 {} }).await;
+}

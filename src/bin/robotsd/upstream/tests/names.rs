@@ -1,0 +1,166 @@
+//! Names: resolved late, again, and never in a request's way.
+
+use std::net::IpAddr;
+use std::sync::Mutex;
+use std::sync::mpsc;
+
+use super::super::names::Resolver;
+use super::*;
+
+const HOME: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+/// A resolver that says what it is told to, and how often it was asked.
+fn resolver(fresh: Duration, answer: &Arc<Mutex<Option<Vec<IpAddr>>>>) -> (Surroundings, Arc<AtomicUsize>) {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let (count, answer) = (Arc::clone(&asked), Arc::clone(answer));
+    let resolver = Resolver::new(fresh, move |_| {
+        count.fetch_add(1, Ordering::SeqCst);
+        answer.lock().unwrap().clone().ok_or_else(|| std::io::Error::other("no such name"))
+    });
+    (Surroundings::with(resolver), asked)
+}
+
+async fn until_answered(upstream: &Upstream, want: u16) {
+    soon(async {
+        while status(upstream, "GET").await != want {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+async fn always() -> Origin {
+    Origin::start(|_, mut peer| async move {
+        while peer.heard(b"\r\n\r\n").await {
+            peer.try_send(OK).await;
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_name_may_resolve_later() {
+    let origin = always().await;
+    let answer = Arc::default();
+    let (surroundings, _) = resolver(Duration::from_secs(600), &answer);
+    let settings = settings([format!("http://app.test:{}", origin.address.port())]);
+    let (origins, events) = origins(&settings, UpstreamLimits::default(), &surroundings);
+    let upstream = Upstream::new(&origins, NonZeroUsize::MIN);
+    origins.look_up();
+    for _ in 0..3 {
+        let answer = soon(upstream.forward(request("GET", "/"))).await;
+        assert_eq!(answer.status(), 502);
+        assert_eq!(answer.extensions().get::<Failure>().unwrap().kind, FailureKind::Unresolved);
+    }
+    let unresolved = told(&events, "unresolved").await;
+    assert!(unresolved.contains("app.test") && unresolved.contains("no such name"), "{unresolved}");
+    *answer.lock().unwrap() = Some(vec![HOME]);
+    until_answered(&upstream, 200).await;
+    assert_eq!(told(&events, "resolved").await, format!("app.test is {}", origin.address));
+    assert_eq!((times_told(&events, "unresolved"), times_told(&events, "resolved")), (1, 1), "{events:?}");
+}
+
+#[tokio::test]
+async fn the_last_good_answer_stays_and_a_new_one_is_taken_up() {
+    let origin = always().await;
+    let answer = Arc::new(Mutex::new(Some(vec![HOME])));
+    let (surroundings, asked) = resolver(Duration::ZERO, &answer);
+    let settings = settings([format!("http://app.test:{}", origin.address.port())]);
+    let (origins, events) = origins(&settings, UpstreamLimits::default(), &surroundings);
+    let upstream = Upstream::new(&origins, NonZeroUsize::MIN);
+    assert_eq!(status(&upstream, "GET").await, 200);
+    *answer.lock().unwrap() = None;
+    soon(async {
+        while times_told(&events, "unresolved") == 0 {
+            assert_eq!(status(&upstream, "GET").await, 200);
+        }
+    })
+    .await;
+    for _ in 0..3 {
+        assert_eq!(status(&upstream, "GET").await, 200);
+    }
+    assert!(told(&events, "unresolved").await.contains("its addresses stay"));
+    // Elsewhere, where nobody listens: the connection to the old address is not used any more.
+    *answer.lock().unwrap() = Some(vec![IpAddr::from([127, 255, 255, 254])]);
+    until_answered(&upstream, 502).await;
+    assert!(asked.load(Ordering::SeqCst) >= 3);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn all_addresses_of_a_name_take_turns() {
+    let settings_of = |port| settings([format!("http://app.test:{port}")]);
+    let said =
+        |text: &str| format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}", text.len());
+    // One port on two addresses; where the second is taken, another port.
+    let (first, second) = loop {
+        let first = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = first.local_addr().unwrap().port();
+        if let Ok(second) = TcpListener::bind(("127.0.0.2", port)).await {
+            break (first, second);
+        }
+    };
+    let port = first.local_addr().unwrap().port();
+    for (listener, text) in [(first, "1"), (second, "2")] {
+        let text = said(text);
+        tokio::spawn(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                let mut peer = Raw::new(socket);
+                peer.until(b"\r\n\r\n").await;
+                peer.try_send(&text).await;
+            }
+        });
+    }
+    let answer = Arc::new(Mutex::new(Some(vec![HOME, IpAddr::from([127, 0, 0, 2]), HOME])));
+    let (surroundings, asked) = resolver(Duration::from_secs(600), &answer);
+    let (origins, _) = origins(&settings_of(port), UpstreamLimits::default(), &surroundings);
+    let upstream = Upstream::new(&origins, NonZeroUsize::MIN);
+    let mut bodies = String::new();
+    for _ in 0..4 {
+        let answer = soon(upstream.forward(request("GET", "/"))).await;
+        bodies.push_str(std::str::from_utf8(&answer.into_body().collect().await.unwrap().to_bytes()).unwrap());
+    }
+    // Where the first request had to wait for the name, its turn is the first one's too.
+    assert!(bodies.contains('1') && bodies.contains('2'), "{bodies}");
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_stuck_resolver_keeps_nobody_beyond_the_deadline() {
+    let (release, released) = mpsc::channel::<()>();
+    let released = Mutex::new(released);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let surroundings = Surroundings::with(Resolver::new(Duration::from_secs(600), move |_| {
+        count.fetch_add(1, Ordering::SeqCst);
+        let _ = released.lock().unwrap().recv();
+        Ok(vec![HOME])
+    }));
+    let origin = always().await;
+    let settings = settings([format!("http://app.test:{}", origin.address.port())]);
+    let limits = UpstreamLimits { connect: MOMENT, ..UpstreamLimits::default() };
+    let (origins, _) = origins(&settings, limits, &surroundings);
+    let upstream = Upstream::new(&origins, NonZeroUsize::MIN);
+    let mut asking = tokio::task::JoinSet::new();
+    for _ in 0..100 {
+        let upstream = upstream.clone();
+        asking.spawn(async move { status(&upstream, "GET").await });
+    }
+    while let Some(status) = asking.join_next().await {
+        assert_eq!(status.unwrap(), 502);
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    drop(release);
+    until_answered(&upstream, 200).await;
+}
+
+#[tokio::test]
+async fn localhost_and_addresses_need_no_resolver() {
+    let origin = always().await;
+    let (surroundings, asked) = resolver(Duration::ZERO, &Arc::default());
+    for url in [format!("http://localhost:{}", origin.address.port()), format!("http://{}", origin.address)] {
+        let (origins, _) = origins(&settings([url]), UpstreamLimits::default(), &surroundings);
+        assert_eq!(status(&Upstream::new(&origins, NonZeroUsize::MIN), "GET").await, 200);
+    }
+    assert_eq!(asked.load(Ordering::SeqCst), 0);
+}

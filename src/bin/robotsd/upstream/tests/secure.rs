@@ -1,0 +1,218 @@
+//! Upstreams that speak TLS, with certificates of an authority of our own.
+
+use std::path::PathBuf;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
+use tempfile::TempDir;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+
+use super::*;
+
+/// An authority, and its certificate in a file.
+struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+    folder: TempDir,
+}
+
+impl Authority {
+    fn new(name: &str) -> Self {
+        let mut params = CertificateParams::new([]).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("ca.pem"), issuer.pem()).unwrap();
+        Self { issuer, folder }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("ca.pem")
+    }
+
+    /// The settings of a server with a certificate for a name.
+    fn server(&self, name: &str, change: impl FnOnce(&mut CertificateParams)) -> TlsAcceptor {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new([name.to_owned()]).unwrap();
+        change(&mut params);
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], PrivateKeyDer::Pkcs8(key.serialize_der().into()))
+            .unwrap();
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        TlsAcceptor::from(Arc::new(config))
+    }
+}
+
+/// What a server behind TLS saw of its clients.
+#[derive(Default)]
+struct Seen {
+    connections: AtomicUsize,
+    server_names: std::sync::Mutex<Vec<String>>,
+}
+
+/// Answers every request with `answer`, and closes the connection after it without a word where `cuts` says so.
+async fn serve(acceptor: TlsAcceptor, answer: &'static str, then: Then) -> (SocketAddr, Arc<Seen>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let seen = Arc::new(Seen::default());
+    let saw = Arc::clone(&seen);
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            let (acceptor, saw) = (acceptor.clone(), Arc::clone(&saw));
+            tokio::spawn(async move {
+                saw.connections.fetch_add(1, Ordering::SeqCst);
+                let Ok(stream) = acceptor.accept(socket).await else { return };
+                let connection = stream.get_ref().1;
+                assert_eq!(connection.alpn_protocol(), Some(&b"http/1.1"[..]));
+                saw.server_names.lock().unwrap().extend(connection.server_name().map(str::to_owned));
+                let mut peer = Raw::new(stream);
+                while peer.heard(b"\r\n\r\n").await {
+                    peer.try_send(answer).await;
+                    match then {
+                        Then::Wait => {}
+                        // Without close_notify: as an attacker could who cuts the connection.
+                        Then::Drop => return,
+                        Then::Close => return peer.finish().await,
+                    }
+                }
+            });
+        }
+    });
+    (address, seen)
+}
+
+#[derive(Clone, Copy)]
+enum Then {
+    Wait,
+    Drop,
+    Close,
+}
+
+fn upstream_to(url: String, ca: Option<PathBuf>, server_name: Option<&str>) -> (Upstream, Events) {
+    let mut settings = settings([url]);
+    settings.tls.trust = ca.map_or(Trust::System, |ca| Trust::file(&ca).unwrap());
+    settings.tls.server_name = server_name.map(str::to_owned);
+    let (origins, events) = origins(&settings, UpstreamLimits::default(), &Surroundings::system());
+    (Upstream::new(&origins, NonZeroUsize::MIN), events)
+}
+
+#[tokio::test]
+async fn a_good_certificate_is_good_and_connections_are_used_again() {
+    let authority = Authority::new("ours");
+    let (address, seen) = serve(authority.server("localhost", |_| {}), OK, Then::Wait).await;
+    let (upstream, events) = upstream_to(format!("https://localhost:{}", address.port()), Some(authority.file()), None);
+    for method in ["GET", "POST", "GET", "POST"] {
+        assert_eq!(status(&upstream, method).await, 200, "{events:?}");
+    }
+    assert_eq!(seen.connections.load(Ordering::SeqCst), 1);
+    assert_eq!(*seen.server_names.lock().unwrap(), ["localhost"]);
+    // An address has no name to send, and its certificate says the address.
+    let (address, seen) = serve(authority.server("127.0.0.1", |_| {}), OK, Then::Wait).await;
+    let (upstream, events) = upstream_to(format!("https://{address}"), Some(authority.file()), None);
+    assert_eq!(status(&upstream, "GET").await, 200, "{events:?}");
+    assert!(seen.server_names.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn the_name_may_be_another_than_the_address() {
+    let authority = Authority::new("ours");
+    let (address, seen) = serve(authority.server("app.internal", |_| {}), OK, Then::Wait).await;
+    let (upstream, events) = upstream_to(format!("https://{address}"), Some(authority.file()), Some("app.internal"));
+    assert_eq!(status(&upstream, "GET").await, 200, "{events:?}");
+    assert_eq!(*seen.server_names.lock().unwrap(), ["app.internal"]);
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_certificate_is_for_the_log_alone() {
+    let (authority, other) = (Authority::new("ours"), Authority::new("another"));
+    let expired = |params: &mut CertificateParams| params.not_after = date_time_ymd(2001, 1, 1);
+    let early = |params: &mut CertificateParams| params.not_before = date_time_ymd(4000, 1, 1);
+    for (acceptor, ca, want) in [
+        (authority.server("localhost", expired), Some(authority.file()), "its certificate has expired"),
+        (authority.server("localhost", early), Some(authority.file()), "its certificate is not valid yet"),
+        (authority.server("else.test", |_| {}), Some(authority.file()), "its certificate is not for \"localhost\""),
+        (other.server("localhost", |_| {}), Some(authority.file()), "is from an authority that is not trusted"),
+    ] {
+        let (address, _) = serve(acceptor, OK, Then::Wait).await;
+        let (upstream, events) = upstream_to(format!("https://localhost:{}", address.port()), ca, None);
+        let (head, body) = soon(upstream.forward(request("GET", "/"))).await.into_parts();
+        assert_eq!(head.status, 502, "{want}");
+        let body = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
+        assert_eq!(body, "502 the site is not available\n");
+        assert!(head.headers.values().all(|value| !value.as_bytes().windows(4).any(|part| part == b"cert")));
+        let said = told(&events, "tls").await;
+        assert!(said.contains(want) && said.contains(&format!("localhost:{}", address.port())), "{said}\n{want}");
+        // As many as it takes to put it out.
+        for _ in 0..2 {
+            assert_eq!(status(&upstream, "GET").await, 502);
+        }
+        assert!(told(&events, "ejected").await.contains(want));
+    }
+}
+
+#[tokio::test]
+async fn a_port_without_tls_is_told_from_one_with() {
+    let authority = Authority::new("ours");
+    let plain = Origin::start(|_, mut peer| async move {
+        peer.try_send("HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        peer.rest().await;
+    })
+    .await;
+    let (upstream, events) = upstream_to(format!("https://{}", plain.address), Some(authority.file()), None);
+    assert_eq!(status(&upstream, "GET").await, 502);
+    let said = told(&events, "tls").await;
+    assert!(said.contains("it does not speak TLS"), "{said}");
+}
+
+#[tokio::test]
+async fn the_handshake_has_the_deadline_of_connecting() {
+    let authority = Authority::new("ours");
+    let silent = Origin::start(|_, mut peer| async move {
+        peer.rest().await;
+    })
+    .await;
+    let mut settings = settings([format!("https://{}", silent.address)]);
+    settings.tls.trust = Trust::file(&authority.file()).unwrap();
+    let limits = UpstreamLimits { connect: MOMENT, ..UpstreamLimits::default() };
+    let (origins, events) = origins(&settings, limits, &Surroundings::system());
+    assert_eq!(status(&Upstream::new(&origins, NonZeroUsize::MIN), "GET").await, 504);
+    told(&events, "connect-timeout").await;
+}
+
+#[tokio::test]
+async fn a_body_that_ends_without_close_notify_is_cut_off() {
+    let authority = Authority::new("ours");
+    let ends_with_the_connection = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf of it";
+    for (answer, then, is_whole) in [
+        (ends_with_the_connection, Then::Drop, false),
+        (ends_with_the_connection, Then::Close, true),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nhalf of it", Then::Close, false),
+        // A length is enough to know where the end is.
+        (OK, Then::Drop, true),
+    ] {
+        let (address, _) = serve(authority.server("localhost", |_| {}), answer, then).await;
+        let (upstream, _) = upstream_to(format!("https://localhost:{}", address.port()), Some(authority.file()), None);
+        let answered = soon(upstream.forward(request("GET", "/"))).await;
+        assert_eq!(answered.status(), 200);
+        assert_eq!(soon(answered.into_body().collect()).await.is_ok(), is_whole, "{answer:?}");
+    }
+}
+
+#[test]
+fn a_file_without_a_certificate_is_no_authority() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ca.pem");
+    assert!(Trust::file(&path).unwrap_err().contains("cannot be read"));
+    std::fs::write(&path, "nothing").unwrap();
+    assert!(Trust::file(&path).unwrap_err().contains("holds no certificate"));
+    std::fs::write(&path, "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n").unwrap();
+    assert!(Trust::file(&path).unwrap_err().contains("ca.pem"));
+    std::fs::write(&path, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").unwrap();
+    assert!(Trust::file(&path).unwrap_err().contains("a certificate with a fault"));
+}

@@ -1,0 +1,236 @@
+//! Several servers behind a site: turns, failures, ejection and return.
+
+use std::sync::Mutex;
+
+use tokio::net::TcpSocket;
+use tokio::task::JoinHandle;
+
+use super::*;
+
+/// An origin that can be killed and brought back at its address. It answers every request with its name.
+struct Mortal {
+    address: SocketAddr,
+    name: &'static str,
+    // Bound and never listening: the port stays ours while nobody listens on it, and connecting is refused.
+    _reserve: TcpSocket,
+    alive: Mutex<Option<JoinHandle<()>>>,
+    answered: Arc<AtomicUsize>,
+}
+
+fn bound(address: SocketAddr) -> TcpSocket {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_reuseaddr(true).unwrap();
+    socket.bind(address).unwrap();
+    socket
+}
+
+impl Mortal {
+    fn new(name: &'static str) -> Self {
+        let reserve = bound(([127, 0, 0, 1], 0).into());
+        Self {
+            address: reserve.local_addr().unwrap(),
+            name,
+            _reserve: reserve,
+            alive: Mutex::default(),
+            answered: Arc::default(),
+        }
+    }
+
+    fn alive(name: &'static str) -> Self {
+        let this = Self::new(name);
+        this.revive();
+        this
+    }
+
+    fn revive(&self) {
+        let listener = bound(self.address).listen(1024).unwrap();
+        let (name, answered) = (self.name, Arc::clone(&self.answered));
+        let task = tokio::spawn(async move {
+            let mut connections = tokio::task::JoinSet::new();
+            while let Ok((socket, _)) = listener.accept().await {
+                let answered = Arc::clone(&answered);
+                connections.spawn(async move {
+                    let mut peer = Raw::new(socket);
+                    while peer.heard(b"\r\n\r\n").await {
+                        answered.fetch_add(1, Ordering::SeqCst);
+                        peer.try_send(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{name}", name.len())).await;
+                    }
+                });
+            }
+        });
+        *self.alive.lock().unwrap() = Some(task);
+    }
+
+    /// Closes the listener and every connection.
+    async fn kill(&self) {
+        let task = self.alive.lock().unwrap().take().unwrap();
+        task.abort();
+        let _ = task.await;
+    }
+}
+
+fn both(a: &Mortal, b: &Mortal, change: impl FnOnce(&mut HealthPolicy)) -> (Upstream, Events) {
+    let mut settings = settings([format!("http://{}", a.address), format!("http://{}", b.address)]);
+    change(&mut settings.health);
+    let limits = UpstreamLimits { idle_timeout: Duration::from_secs(600), ..UpstreamLimits::default() };
+    let (origins, events) = origins(&settings, limits, &Surroundings::system());
+    (Upstream::new(&origins, NonZeroUsize::MIN), events)
+}
+
+async fn answer(upstream: &Upstream, method: &str) -> (u16, String) {
+    let (head, body) = soon(upstream.forward(request(method, "/"))).await.into_parts();
+    let body = soon(body.collect()).await.unwrap().to_bytes();
+    (head.status.as_u16(), String::from_utf8(body.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn servers_take_turns_by_request() {
+    let (a, b) = (Mortal::alive("a"), Mortal::alive("b"));
+    let (upstream, _) = both(&a, &b, |_| {});
+    let mut names = Vec::new();
+    for _ in 0..6 {
+        names.push(answer(&upstream, "GET").await.1);
+    }
+    assert_eq!(names.concat(), "ababab");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_dies_under_load_is_missed_by_nobody_and_comes_back() {
+    let (a, b) = (Mortal::alive("a"), Mortal::alive("b"));
+    let (upstream, events) = both(&a, &b, |health| health.eject = Duration::from_millis(50));
+    const CLIENTS: usize = 16;
+    // As many connections to each as can ever be used at once: what is in flight later is on a connection that was idle.
+    let mut held = Vec::new();
+    for _ in 0..2 * CLIENTS {
+        held.push(soon(upstream.forward(request("GET", "/"))).await);
+    }
+    for answer in held {
+        soon(answer.into_body().collect()).await.unwrap();
+    }
+    let failed = Arc::new(AtomicUsize::new(0));
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut clients = tokio::task::JoinSet::new();
+    for _ in 0..CLIENTS {
+        let (upstream, failed, stop) = (upstream.clone(), Arc::clone(&failed), Arc::clone(&stop));
+        clients.spawn(async move {
+            while !stop.load(Ordering::SeqCst) {
+                if status(&upstream, "GET").await != 200 {
+                    failed.fetch_add(1, Ordering::SeqCst);
+                }
+            }
+        });
+    }
+    let reaches = async |origin: &Mortal, more: usize| {
+        let from = origin.answered.load(Ordering::SeqCst);
+        soon(async {
+            while origin.answered.load(Ordering::SeqCst) < from + more {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        })
+        .await;
+    };
+    reaches(&a, 200).await;
+    a.kill().await;
+    let ejected = told(&events, "ejected").await;
+    assert!(ejected.contains(&a.address.to_string()) && ejected.contains("3 failures in a row"), "{ejected}");
+    reaches(&b, 500).await;
+    assert_eq!(times_told(&events, "ejected"), 1, "{events:?}");
+    a.revive();
+    let returned = told(&events, "returned").await;
+    assert!(returned.contains(&a.address.to_string()), "{returned}");
+    reaches(&a, 100).await;
+    stop.store(true, Ordering::SeqCst);
+    while let Some(client) = clients.join_next().await {
+        client.unwrap();
+    }
+    assert_eq!(failed.load(Ordering::SeqCst), 0, "{events:?}");
+}
+
+#[tokio::test]
+async fn when_all_are_dead_that_is_said_at_once_and_the_first_that_lives_is_found() {
+    let (a, b) = (Mortal::new("a"), Mortal::new("b"));
+    let (upstream, events) = both(&a, &b, |health| health.eject = Duration::from_secs(600));
+    let begun = Instant::now();
+    for _ in 0..20 {
+        let (status, text) = answer(&upstream, "GET").await;
+        assert_eq!((status, &*text), (502, "502 the site is not available\n"));
+    }
+    // Twenty times two refused connections: the deadline of a single one would be more.
+    assert!(begun.elapsed() < UpstreamLimits::default().connect * 3);
+    assert_eq!(times_told(&events, "ejected"), 2);
+    assert!(events.lock().unwrap().iter().any(|event| event.detail.contains("no other is left")), "{events:?}");
+    b.revive();
+    assert_eq!(answer(&upstream, "POST").await, (200, "b".to_owned()));
+    told(&events, "returned").await;
+    for _ in 0..4 {
+        assert_eq!(answer(&upstream, "POST").await, (200, "b".to_owned()));
+    }
+    assert!(times_told(&events, "connect") >= 1);
+}
+
+#[tokio::test]
+async fn a_request_is_sent_again_to_another_server() {
+    let (dying, delivered) = dying("").await;
+    let other = Mortal::alive("b");
+    let settings = settings([format!("http://{}", dying.address), format!("http://{}", other.address)]);
+    let (origins, _) = origins(&settings, UpstreamLimits::default(), &Surroundings::system());
+    let upstream = Upstream::new(&origins, NonZeroUsize::MIN);
+    // The third finds a connection to the first server, which dies of it.
+    for name in ["ok", "b", "b"] {
+        assert_eq!(answer(&upstream, "GET").await, (200, name.to_owned()));
+    }
+    assert_eq!((dying.connections(), delivered.load(Ordering::SeqCst)), (1, 2));
+}
+
+#[tokio::test]
+async fn statuses_and_slowness_put_nobody_out() {
+    let sick = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    for (answer, patience, want) in [(sick, Duration::from_secs(15), 503), ("", Duration::from_millis(20), 504)] {
+        let origin = Origin::saying(answer).await;
+        let limits = UpstreamLimits { response_header: patience, ..UpstreamLimits::default() };
+        let (origins, events) =
+            origins(&settings([format!("http://{}", origin.address)]), limits, &Surroundings::system());
+        let upstream = Upstream::new(&origins, NonZeroUsize::MIN);
+        for _ in 0..5 {
+            assert_eq!(status(&upstream, "POST").await, want);
+        }
+        assert_eq!(times_told(&events, "ejected"), 0, "{events:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_breaks_off_before_it_answers_is_put_out() {
+    let broken = Origin::start(|_, mut peer| async move {
+        peer.until(b"\r\n\r\n").await;
+    })
+    .await;
+    let good = Mortal::alive("b");
+    let mut settings = settings([format!("http://{}", broken.address), format!("http://{}", good.address)]);
+    settings.health.eject = Duration::from_secs(600);
+    let (origins, events) = origins(&settings, UpstreamLimits::default(), &Surroundings::system());
+    let upstream = Upstream::new(&origins, NonZeroUsize::MIN);
+    let mut statuses = Vec::new();
+    for _ in 0..10 {
+        statuses.push(status(&upstream, "POST").await);
+    }
+    assert_eq!(statuses, [502, 200, 502, 200, 502, 200, 200, 200, 200, 200]);
+    told(&events, "ejected").await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_server_that_does_not_accept_leaves_time_for_the_next() {
+    // A backlog that is full: the kernel drops what else comes.
+    let deaf = bound(([127, 0, 0, 1], 0).into());
+    let address = deaf.local_addr().unwrap();
+    let _deaf = deaf.listen(1).unwrap();
+    let mut filling = Vec::new();
+    while let Ok(socket) = tokio::time::timeout(MOMENT, TcpStream::connect(address)).await {
+        filling.push(socket.unwrap());
+    }
+    let good = Mortal::alive("b");
+    let settings = settings([format!("http://{address}"), format!("http://{}", good.address)]);
+    let (origins, _) = origins(&settings, UpstreamLimits::default(), &Surroundings::system());
+    let upstream = Upstream::new(&origins, NonZeroUsize::MIN);
+    assert_eq!(answer(&upstream, "GET").await, (200, "b".to_owned()));
+}
