@@ -74,7 +74,7 @@ async fn who_waits_gets_the_connection_that_comes_back() {
     assert_eq!(origin.connections(), 1);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_requests_of_several_workers_share_few_connections() {
     let origin = lasting().await;
     let (origins, events) = limited(&origin, |limits| {
