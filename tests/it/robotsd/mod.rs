@@ -15,3 +15,4 @@ mod serve;
 mod start;
 mod tls;
 mod trusted;
+mod upstreams;

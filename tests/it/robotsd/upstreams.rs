@@ -1,0 +1,157 @@
+//! Upstreams as an operator configures them: several, by name, on Unix sockets, over TLS.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use tempfile::TempDir;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+use tokio_rustls::rustls::{ServerConfig, ServerConnection, Stream};
+
+use super::origin::Origin;
+use super::process::{FIREFOX, GPTBOT, Running, folder};
+
+const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
+
+fn config(upstreams: &str, more: &str) -> String {
+    format!(
+        "workers = 2\nmode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\n\
+         upstreams = [{upstreams}]\n[site.robots]\npath = \"robots.txt\"\n{more}"
+    )
+}
+
+fn proxy(upstreams: &str, more: &str) -> (TempDir, Running) {
+    let folder = folder(&[("robotsd.toml", &config(upstreams, more)), ("robots.txt", ROBOTS)]);
+    let running = Running::start(folder.path());
+    (folder, running)
+}
+
+/// An address that is taken and where nobody listens.
+fn closed() -> (socket2::Socket, SocketAddr) {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    let address = socket.local_addr().unwrap().as_socket().unwrap();
+    (socket, address)
+}
+
+#[test]
+fn a_dead_upstream_fails_nobody_and_is_put_out_once_for_all_workers() {
+    let origin = Origin::start();
+    let (_taken, dead) = closed();
+    let more = "[site.upstream]\neject = \"10m\"\neject_max = \"10m\"\n";
+    let (_folder, running) = proxy(&format!("\"http://{dead}\", \"http://{}\"", origin.address), more);
+    for _ in 0..40 {
+        assert_eq!(running.get("/", FIREFOX).status, 200);
+    }
+    let line = running.wait_for_event("upstream", |line| line["reason"] == "ejected");
+    assert_eq!(line["site"], "shop");
+    let message = line["message"].as_str().unwrap();
+    assert!(message.starts_with(&format!("{dead}: out for about 10m after 3 failures in a row: ")), "{message}");
+    assert_eq!(running.events("upstream"), 1);
+}
+
+#[test]
+fn a_name_without_an_address_does_not_stop_the_start() {
+    let (_folder, running) = proxy("\"http://nowhere.invalid\"", "[limits]\nconnect = \"200ms\"\n");
+    assert_eq!(running.get("/", FIREFOX).status, 502);
+    assert_eq!(running.get("/robots.txt", GPTBOT).status, 200);
+    assert_eq!(running.get("/drafts/x", GPTBOT).status, 403);
+    running.wait_for_event("upstream", |line| line["reason"] == "no-address");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_unix_socket_is_beside_the_config() {
+    use std::os::unix::net::UnixListener;
+
+    let folder = folder(&[("robotsd.toml", &config("\"unix:app.sock\"", "")), ("robots.txt", ROBOTS)]);
+    let running = Running::start(folder.path());
+    assert_eq!(running.get("/", FIREFOX).status, 502);
+    let listener = UnixListener::bind(folder.path().join("app.sock")).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            answer_once(stream, "over a socket");
+        }
+    });
+    let answer = running.get("/", FIREFOX);
+    assert_eq!((answer.status, &*answer.body), (200, "over a socket"));
+}
+
+#[test]
+fn an_https_upstream_is_who_it_has_to_be() {
+    let (address, ca) = secure_origin("app.internal");
+    let start = |name: &str| {
+        let more = format!("[site.upstream]\nca = \"ca.pem\"\nserver_name = \"{name}\"\n");
+        let config = config(&format!("\"https://{address}\""), &more);
+        let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS), ("ca.pem", &ca)]);
+        let running = Running::start(folder.path());
+        (folder, running)
+    };
+    let (_folder, running) = start("app.internal");
+    let answer = running.get("/", FIREFOX);
+    assert_eq!((answer.status, &*answer.body), (200, "over TLS"));
+    let (_folder, running) = start("else.internal");
+    let answer = running.get("/", FIREFOX);
+    assert_eq!((answer.status, &*answer.body), (502, "502 the site is not available\n"));
+    let line = running.wait_for_event("upstream", |line| line["reason"] == "tls");
+    let message = line["message"].as_str().unwrap();
+    assert!(message.starts_with(&format!("{address}: its certificate is not for \"else.internal\"")), "{message}");
+}
+
+#[test]
+fn connections_beyond_the_bound_are_told_to_come_back() {
+    let (taken, address) = closed();
+    taken.listen(16).unwrap();
+    // Whoever is let in gets no answer, and keeps the one place.
+    let more = "[limits]\nupstream_connections = 1\nconnect = \"200ms\"\nresponse = \"10m\"\n";
+    let (_folder, running) = proxy(&format!("\"http://{address}\""), more);
+    let mut first = std::net::TcpStream::connect(running.address).unwrap();
+    first.write_all(b"GET / HTTP/1.1\r\nHost: site.test\r\n\r\n").unwrap();
+    let (mut upstream, _) = taken.accept().unwrap();
+    upstream.read_exact(&mut [0; 3]).unwrap();
+    let answer = running.get("/", FIREFOX);
+    assert_eq!((answer.status, answer.field("retry-after")), (503, Some("1")));
+    running.wait_for_event("upstream", |line| line["reason"] == "busy");
+}
+
+/// A server with a certificate for a name, and the certificate of who signed it.
+fn secure_origin(name: &str) -> (SocketAddr, String) {
+    let mut params = CertificateParams::new([]).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let certificate = CertificateParams::new([name.to_owned()]).unwrap().signed_by(&key, &authority).unwrap();
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], PrivateKeyDer::Pkcs8(key.serialize_der().into()))
+        .unwrap();
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut socket in listener.incoming().map_while(Result::ok) {
+            let mut connection = ServerConnection::new(Arc::clone(&config)).unwrap();
+            answer_once(Stream::new(&mut connection, &mut socket), "over TLS");
+        }
+    });
+    (address, authority.pem())
+}
+
+/// Answers one request of a connection, unless that ends before.
+fn answer_once(mut stream: impl Read + Write, text: &str) {
+    let mut head = Vec::new();
+    let mut octet = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        match stream.read(&mut octet) {
+            Ok(1) => head.extend(octet),
+            _ => return,
+        }
+    }
+    let response = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}", text.len());
+    let _ = stream.write_all(response.as_bytes());
+    let _ = stream.flush();
+}
