@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
@@ -21,6 +21,13 @@ use crate::config::LogFormat;
 
 /// Lines that wait to be written; when it is full a line is dropped and counted, so that a slow disk slows no request.
 const QUEUE: usize = 4096;
+
+/// How long lines may wait for others to be written with: far below what anybody who watches the log would notice, and
+/// too short for the queue to fill at any rate a core can refuse at.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Octets that are written at once.
+const BLOCK: usize = 64 * 1024;
 
 /// Writes events. Cheap to clone; the thread ends with the last clone.
 #[derive(Clone, Debug)]
@@ -81,28 +88,7 @@ impl Log {
         let (lines, queue) = sync_channel(QUEUE);
         let dropped = Arc::new(AtomicU64::new(0));
         let lost = dropped.clone();
-        std::thread::spawn(move || {
-            for message in queue {
-                let mut out = std::io::stdout().lock();
-                match message {
-                    // A closed standard output is no reason to stop serving.
-                    Message::Line(line) => drop(out.write_all(line.as_bytes())),
-                    Message::Flush(done) => {
-                        let _ = out.flush();
-                        let _ = done.send(());
-                    }
-                }
-                let lost = lost.swap(0, Ordering::Relaxed);
-                if lost > 0 {
-                    let entry = Entry {
-                        event: "log-overflow",
-                        message: Some(format!("{lost} lines were not written: the log is slower than the events")),
-                        ..Entry::now()
-                    };
-                    let _ = out.write_all(entry.line(format).as_bytes());
-                }
-            }
-        });
+        std::thread::spawn(move || write_all(format, &queue, &lost));
         Self { format, lines, dropped }
     }
 
@@ -130,6 +116,48 @@ impl Log {
             message = back;
         }
         let _ = wait.recv_timeout(deadline.saturating_duration_since(Instant::now()));
+    }
+}
+
+/// Writes until the last sender is gone, everything that came within a [`PAUSE`] at once.
+fn write_all(format: LogFormat, queue: &Receiver<Message>, lost: &AtomicU64) {
+    let mut block = String::new();
+    let mut flushed = Vec::new();
+    while let Ok(first) = queue.recv() {
+        let mut next = Some(first);
+        let mut is_hurried = false;
+        while let Some(message) = next {
+            match message {
+                Message::Line(line) => block.push_str(&line),
+                Message::Flush(done) => {
+                    flushed.push(done);
+                    is_hurried = true;
+                }
+            }
+            next = if block.len() < BLOCK { queue.try_recv().ok() } else { None };
+        }
+        let lost = lost.swap(0, Ordering::Relaxed);
+        if lost > 0 {
+            let entry = Entry {
+                event: "log-overflow",
+                message: Some(format!("{lost} lines were not written: the log is slower than the events")),
+                ..Entry::now()
+            };
+            block.push_str(&entry.line(format));
+        }
+        let mut out = std::io::stdout().lock();
+        // A closed standard output is no reason to stop serving.
+        let _ = out.write_all(block.as_bytes()).and_then(|()| out.flush());
+        drop(out);
+        block.clear();
+        for done in flushed.drain(..) {
+            let _ = done.send(());
+        }
+        // A thread that waits for a message has to be woken by whoever sends one, which costs a request more than the
+        // line itself. One that sleeps finds all of them at once.
+        if !is_hurried {
+            std::thread::sleep(PAUSE);
+        }
     }
 }
 
