@@ -1,0 +1,362 @@
+#!/usr/bin/env python3
+"""The proxy beside nginx and HAProxy: CPU a request, latency at half of saturation, memory of an idle connection.
+
+    cargo build --release --features cli
+    benches/proxy/run.py [--short] [--robotsd PATH]... [--only CASE] [--rounds N] [--seconds S]
+
+Needs nginx, haproxy, wrk and h2load (Debian: nginx-light haproxy wrk nghttp2-client), Linux, and two cores. README.md says
+what is measured and why.
+"""
+
+import argparse
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+PROJECT = Path(__file__).resolve().parents[2]
+PROXY_CORE, OTHER_CORE = "0", "1"
+CONNECTIONS = 64
+IDLE = 4000
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
+GPTBOT = "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)"
+BROWSER = {
+    "User-Agent": FIREFOX,
+    "Accept": "text/html,application/xhtml+xml,*/*;q=0.8",
+    "Accept-Language": "en-US,en;q=0.5",
+    "Accept-Encoding": "gzip, deflate",
+}
+CASES = {
+    "1 KiB": ("/1k", BROWSER, "2"),
+    "refused": ("/private/x", {"User-Agent": GPTBOT}, "4"),
+    "/robots.txt": ("/robots.txt", {"User-Agent": GPTBOT}, "2"),
+    "100 KiB": ("/100k", BROWSER, "2"),
+}
+
+
+def crawlers(count):
+    """Names of crawlers, one of them the one that asks."""
+    text = (PROJECT / "src/agent/crawlers.toml").read_text()
+    names = re.findall(r'^name = "([A-Za-z][A-Za-z0-9_-]{3,})"$', text, re.M)
+    names = [name for name in names if name != "GPTBot"][: count - 1]
+    # In the middle, so that a search that ends at the first hit is neither lucky nor unlucky.
+    names.insert(len(names) // 2, "GPTBot")
+    return names
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """A process pinned to a core, listening on a port."""
+
+    def __init__(self, name, core, folder, command, port):
+        self.name, self.core, self.folder, self.command, self.port = name, core, folder, command, port
+        self.process = None
+
+    def start(self):
+        out = open(self.folder / f"{self.name}.log", "wb")
+        self.process = subprocess.Popen(["taskset", "-c", self.core, *self.command], stdout=out, stderr=out)
+        for _ in range(200):
+            try:
+                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                return self
+            except OSError:
+                if self.process.poll() is not None:
+                    sys.exit(f"{self.name} ended: {(self.folder / f'{self.name}.log').read_text()[-2000:]}")
+                time.sleep(0.05)
+        sys.exit(f"{self.name} does not listen")
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def tasks(self):
+        pids, found = [self.process.pid], []
+        while pids:
+            pid = pids.pop()
+            for task in os.listdir(f"/proc/{pid}/task"):
+                found.append(f"/proc/{pid}/task/{task}")
+                pids += map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split())
+        return found
+
+    def cpu(self):
+        """Seconds of CPU so far, kernel and user, all threads and children: utime + stime, but in nanoseconds."""
+        return sum(int(Path(task, "schedstat").read_text().split()[0]) for task in self.tasks()) / 1e9
+
+    def memory(self):
+        """Resident set in KiB."""
+        pids = {task.split("/")[2] for task in self.tasks()}
+        return sum(int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) for pid in pids)
+
+
+def origin(folder):
+    port = free_port()
+    site = folder / "site"
+    site.mkdir()
+    (site / "1k").write_bytes(b"x" * 1024)
+    (site / "100k").write_bytes(b"x" * 102400)
+    config = folder / "origin.conf"
+    config.write_text(
+        f"""daemon off; master_process off; pid {folder}/origin.pid; error_log /dev/null;
+events {{ worker_connections 8000; }}
+http {{ access_log off; sendfile on; tcp_nopush off; keepalive_requests 1000000000; keepalive_timeout 300s;
+  open_file_cache max=16; open_file_cache_valid 300s;
+  server {{ listen 127.0.0.1:{port} backlog=4096; root {site}; }} }}
+"""
+    )
+    return Server("origin", OTHER_CORE, folder, ["nginx", "-c", str(config)], port)
+
+
+def nginx(folder, name, origin_port, names, robots):
+    port = free_port()
+    config = folder / f"{name}.conf"
+    rules = f'if ($http_user_agent ~* "({"|".join(names)})") {{ return 403; }}' if names else ""
+    config.write_text(
+        f"""daemon off; master_process off; pid {folder}/{name}.pid; error_log /dev/null; pcre_jit on;
+events {{ worker_connections 8000; }}
+http {{ access_log off; keepalive_requests 1000000000; keepalive_timeout 300s;
+  upstream origin {{ server 127.0.0.1:{origin_port}; keepalive 128; keepalive_requests 1000000000; }}
+  server {{ listen 127.0.0.1:{port} backlog=4096;
+    location = /robots.txt {{ alias {robots}; }}
+    location / {{ {rules} proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection "";
+      proxy_set_header Host $host; proxy_set_header X-Forwarded-For $remote_addr; proxy_set_header X-Forwarded-Proto $scheme; }} }} }}
+"""
+    )
+    return Server(name, PROXY_CORE, folder, ["nginx", "-c", str(config)], port)
+
+
+def haproxy(folder, origin_port, names, robots):
+    port = free_port()
+    (folder / "names.lst").write_text("\n".join(names) + "\n")
+    config = folder / "haproxy.cfg"
+    config.write_text(
+        f"""global
+  maxconn 8000
+  nbthread 1
+defaults
+  mode http
+  timeout connect 3s
+  timeout client 300s
+  timeout server 30s
+  option forwardfor
+frontend in
+  bind 127.0.0.1:{port} backlog 4096
+  acl robots path /robots.txt
+  acl bot req.hdr(user-agent) -i -m sub -f {folder}/names.lst
+  http-request return status 200 content-type text/plain file {robots} if robots
+  http-request deny deny_status 403 if bot
+  default_backend origin
+backend origin
+  http-reuse always
+  server origin 127.0.0.1:{origin_port}
+"""
+    )
+    return Server("haproxy", PROXY_CORE, folder, ["haproxy", "-db", "-f", str(config)], port)
+
+
+def robotsd(folder, name, binary, origin_port, robots, mode):
+    port = free_port()
+    config = folder / f"{name}.toml"
+    config.write_text(
+        f"""mode = "{mode}"
+workers = 1
+[[listener]]
+address = "127.0.0.1:{port}"
+[[site]]
+name = "bench"
+upstreams = ["http://127.0.0.1:{origin_port}"]
+robots.path = "{robots}"
+"""
+    )
+    return Server(name, PROXY_CORE, folder, [binary, "serve", "--config", str(config)], port)
+
+
+def fields(headers):
+    return [word for name, value in headers.items() for word in ("-H", f"{name}: {value}")]
+
+
+def load(server, case, seconds):
+    """Saturates a server; CPU µs a request and requests a second."""
+    path, headers, status = CASES[case]
+    before = server.cpu()
+    command = ["taskset", "-c", OTHER_CORE, "wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", *fields(headers)]
+    out = subprocess.run([*command, f"http://127.0.0.1:{server.port}{path}"], capture_output=True, text=True).stdout
+    spent = server.cpu() - before
+    requests = int(re.search(r"(\d+) requests in", out)[1])
+    refused = re.search(r"Non-2xx or 3xx responses: (\d+)", out)
+    wrong = requests - int(refused[1] if refused else 0) if status == "4" else int(refused[1] if refused else 0)
+    if wrong or "Socket errors" in out:
+        print(f"  {server.name}, {case}: {wrong} unexpected answers; {out}", file=sys.stderr)
+    return spent / requests * 1e6, float(re.search(r"Requests/sec:\s+([\d.]+)", out)[1])
+
+
+def latency(server, case, rate, seconds, folder):
+    """p50 and p99 in µs at a rate of requests a second."""
+    path, headers, _ = CASES[case]
+    log = folder / "latency.tsv"
+    log.unlink(missing_ok=True)
+    clients = 32
+    command = ["taskset", "-c", OTHER_CORE, "h2load", "--h1", "-t1", f"-c{clients}", f"-D{seconds}"]
+    command += [f"--rps={rate / clients:.0f}", f"--log-file={log}", *fields(headers)]
+    subprocess.run([*command, f"http://127.0.0.1:{server.port}{path}"], capture_output=True)
+    times = sorted(int(line.split("\t")[2]) for line in log.read_text().splitlines())
+    return times[len(times) // 2], times[len(times) * 99 // 100]
+
+
+def idle_memory(server):
+    """KiB of resident memory for each kept-alive connection that has made one request and is idle."""
+    path, headers, _ = CASES["1 KiB"]
+    text = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{text}\r\n".encode()
+
+    def ask(connection):
+        connection.sendall(request)
+        answer = b""
+        while len(answer.split(b"\r\n\r\n", 1)[-1]) < 1024 or b"\r\n\r\n" not in answer:
+            piece = connection.recv(65536)
+            assert piece, f"{server.name} closed an idle connection"
+            answer += piece
+
+    server.start()
+    # What the first requests cost for good is not the connections'.
+    load(server, "1 KiB", 1)
+    time.sleep(3)
+    before = server.memory()
+    connections = []
+    for _ in range(IDLE):
+        connections.append(socket.create_connection(("127.0.0.1", server.port)))
+        ask(connections[-1])
+    time.sleep(3)
+    after = server.memory()
+    # They have to be alive: memory of closed connections would be none.
+    ask(connections[0])
+    ask(connections[-1])
+    for connection in connections:
+        connection.close()
+    server.stop()
+    return (after - before) / IDLE
+
+
+def print_table(head, rows):
+    widths = [max(len(str(row[at])) for row in [head, *rows]) for at in range(len(head))]
+    for row in [head, ["-" * width for width in widths], *rows]:
+        print("| " + " | ".join(str(cell).ljust(width) for cell, width in zip(row, widths)) + " |")
+    print()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--robotsd", action="append", help="a binary to measure; several are compared")
+    parser.add_argument("--short", action="store_true", help="two short rounds")
+    parser.add_argument("--only", action="append", help=f"of {', '.join(CASES)}, latency, memory")
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--seconds", type=int)
+    parser.add_argument("--json", help="write the medians to this file, too")
+    options = parser.parse_args()
+    rounds = options.rounds or (2 if options.short else 7)
+    seconds = options.seconds or (1 if options.short else 2)
+    binaries = options.robotsd or [str(PROJECT / "target/release/robotsd")]
+    for tool in ["nginx", "haproxy", "wrk", "h2load", "taskset", *binaries]:
+        if not shutil.which(tool):
+            sys.exit(f"{tool} is not there")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    wanted = options.only or [*CASES, "latency", "memory"]
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        # nginx's worker may run as another user.
+        folder.chmod(0o755)
+        names = crawlers(166)
+        robots = folder / "robots.txt"
+        robots.write_text("".join(f"User-agent: {name}\n" for name in names) + "Disallow: /private/\n")
+        behind = origin(folder).start()
+        rs = ["robotsd"] + [f"robotsd-{number}" for number in range(2, len(binaries) + 1)]
+        servers = {
+            "nginx": nginx(folder, "nginx", behind.port, [], robots),
+            "nginx-list": nginx(folder, "nginx-list", behind.port, names, robots),
+            "haproxy": haproxy(folder, behind.port, names, robots),
+        }
+        for name, binary in zip(rs, binaries):
+            servers[name] = robotsd(folder, name, binary, behind.port, robots, "refuse")
+        servers["robotsd-off"] = robotsd(folder, "robotsd-off", binaries[0], behind.port, robots, "off")
+        try:
+            measure(servers, rs, wanted, rounds, seconds, folder, options)
+        finally:
+            for server in [behind, *servers.values()]:
+                if server.process and server.process.poll() is None:
+                    server.stop()
+
+
+def measure(servers, rs, wanted, rounds, seconds, folder, options):
+    skipped = {"refused": {"nginx", "robotsd-off"}, "/robots.txt": {"robotsd-off", "nginx-list"}, "100 KiB": {"robotsd-off"}}
+    cases = [case for case in CASES if case in wanted or case == "1 KiB" and "latency" in wanted]
+    cpu, rate = {}, {}
+    for server in servers.values() if cases else []:
+        server.start()
+        load(server, "1 KiB", 1)
+    for turn in range(rounds):
+        for case in cases:
+            order = [name for name in servers if name not in skipped.get(case, ())]
+            # Nobody is always the first after another case.
+            for name in order[turn % len(order) :] + order[: turn % len(order)]:
+                micros, speed = load(servers[name], case, seconds)
+                cpu.setdefault((case, name), []).append(micros)
+                rate.setdefault((case, name), []).append(speed)
+
+    def ratio(case, name, other):
+        pairs = zip(cpu[case, name], cpu[case, other])
+        return statistics.median(mine / theirs for mine, theirs in pairs)
+
+    medians = {key: statistics.median(values) for key, values in cpu.items()}
+    rows = []
+    for case in cases:
+        for name in servers:
+            if (case, name) not in medians:
+                continue
+            against = [
+                f"{ratio(case, name, other):.3f}" if (case, other) in medians else "" for other in ("nginx", "haproxy", rs[0])
+            ]
+            speed = statistics.median(rate[case, name])
+            rows.append([case, name, f"{medians[case, name]:.2f}", *against, f"{speed:.0f}"])
+    if rows:
+        print(f"CPU µs a request: medians of {rounds} interleaved rounds of {seconds} s, {CONNECTIONS} connections")
+        print_table(["case", "proxy", "CPU µs", "÷ nginx", "÷ haproxy", f"÷ {rs[0]}", "requests/s"], rows)
+    if "latency" in wanted:
+        half = min(statistics.median(rate["1 KiB", name]) for name in ("haproxy", *rs)) / 2
+        times = {}
+        for _ in range(max(1, rounds // 2)):
+            for name in ("nginx", "haproxy", *rs):
+                times.setdefault(name, []).append(latency(servers[name], "1 KiB", half, max(2, seconds), folder))
+        rows = [[name, *(f"{statistics.median(found):.0f}" for found in zip(*values))] for name, values in times.items()]
+        print(f"Latency in µs at {half:.0f} requests/s, half of what the slower of haproxy and robotsd can do")
+        print_table(["proxy", "p50", "p99"], rows)
+    for server in servers.values() if cases else []:
+        server.stop()
+    if "memory" in wanted:
+        rows = [[name, f"{idle_memory(servers[name]):.2f}"] for name in ("nginx", "haproxy", *rs)]
+        print(f"Memory: KiB of RSS an idle kept-alive connection, over {IDLE} that made one request each")
+        print_table(["proxy", "KiB"], rows)
+    if options.json:
+        found = [{"case": case, "proxy": name, "cpu_us": value} for (case, name), value in medians.items()]
+        Path(options.json).write_text(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()
