@@ -1,5 +1,6 @@
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, Uri};
@@ -8,7 +9,7 @@ use tower::{Layer, Service, ServiceExt, service_fn};
 
 use super::*;
 use crate::policy::{Action, Mode, Policy, Reason};
-use crate::source::{HostMap, LiveRobots, Sites, WhenMissing};
+use crate::source::{Enforcement, HostMap, LiveRobots, Sites, WhenMissing};
 
 const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
 const GPTBOT: &str =
@@ -334,6 +335,47 @@ async fn a_custom_refusal_keeps_what_must_be_kept() {
     assert_eq!(vary, ["Accept-Encoding", "User-Agent"]);
     assert!(response.extensions().get::<Record>().is_some());
     assert_eq!(text(response).await, "no, GPTBot");
+}
+
+#[tokio::test]
+async fn a_fault_passes_the_request_and_is_counted() {
+    let live = live(Mode::Refuse);
+    let layer =
+        RobotsLayer::new(live.clone()).refuse_with(|refusal| panic!("{} is too much", refusal.record().agent()));
+    assert_eq!(live.status().faults(), 0);
+    for asked in 1..=3 {
+        assert_eq!(text(ask(layer.clone(), get("/drafts/x", GPTBOT)).await).await, "app");
+        assert_eq!(live.status().faults(), asked);
+    }
+    assert_eq!(ask(layer, get("/robots.txt", GPTBOT)).await.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn the_kill_switch_passes_everything_but_robots_txt() {
+    let live = live(Mode::Refuse);
+    let told = Arc::new(Mutex::new(0));
+    let ear = told.clone();
+    let layer = RobotsLayer::new(live.clone()).observe(move |_| *ear.lock().expect("no panic") += 1);
+    for (enforcement, status, events) in
+        [(Enforcement::Off, StatusCode::OK, 0), (Enforcement::On, StatusCode::FORBIDDEN, 1)]
+    {
+        live.set_enforcement(enforcement).expect("there is nothing to write");
+        assert_eq!(ask(layer.clone(), get("/drafts/x", GPTBOT)).await.status(), status);
+        assert_eq!(*told.lock().expect("no panic"), events);
+        assert_eq!(text(ask(layer.clone(), get("/robots.txt", GPTBOT)).await).await, FILE);
+    }
+}
+
+#[tokio::test]
+async fn what_is_in_grace_is_observed_and_says_so() {
+    let policy = Policy::builder().mode(Mode::Refuse).build();
+    let live = LiveRobots::inline(FILE).policy(policy).grace(Duration::from_secs(3600)).open().expect("a robots.txt");
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let ear = told.clone();
+    let layer = RobotsLayer::new(live)
+        .observe(move |event| ear.lock().expect("no panic").push((event.record().action(), event.record().reason())));
+    assert_eq!(ask(layer, get("/drafts/x", GPTBOT)).await.status(), StatusCode::OK);
+    assert_eq!(*told.lock().expect("no panic"), [(Action::Pass, Reason::Grace)]);
 }
 
 #[tokio::test]
