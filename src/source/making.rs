@@ -53,6 +53,8 @@ pub(super) struct Making {
     versions: Versions,
     pending: Option<Pending>,
     examined: Examined,
+    /// What has changed since it was written down: going live waits for no disk.
+    unsaved: Option<Durability>,
 }
 
 /// Whether what waits was examined by the gate there is.
@@ -117,7 +119,7 @@ impl Settings {
 
 impl Making {
     pub(super) fn new(registry: Arc<Registry>, gate: Gate, versions: Versions, pending: Option<Pending>) -> Self {
-        Self { registry, gate, versions, pending, examined: Examined::No }
+        Self { registry, gate, versions, pending, examined: Examined::No, unsaved: None }
     }
 }
 
@@ -138,7 +140,7 @@ impl Shared {
             Outcome::Published { .. } | Outcome::Unchanged { .. } => None,
         };
         let reload = Reload { cause: Cause::Start, origin: self.origin.clone(), outcome };
-        self.remember(&making, &reload, None);
+        self.remember(&mut making, &reload, None);
         match refusal {
             Some(refusal) if self.live().is_none() && self.settings.when_missing == WhenMissing::Fail => Err(refusal),
             _ => {
@@ -171,7 +173,7 @@ impl Shared {
         let outcome = self.consider(&mut making, self.source.load(&self.origin), settled);
         let reload = Reload { cause, origin: self.origin.clone(), outcome };
         if !reload.is_unstable() || cause == Cause::Request {
-            self.conclude(&making, &reload, before);
+            self.conclude(&mut making, &reload, before);
         }
         reload
     }
@@ -188,7 +190,7 @@ impl Shared {
         let content = self.settings.content(robots, self.dated(loaded.modified), &making.registry);
         let outcome = self.publish(&mut making, content, pending.origin().into());
         let reload = Reload { cause: Cause::Accept, origin: self.origin.clone(), outcome };
-        self.conclude(&making, &reload, before);
+        self.conclude(&mut making, &reload, before);
         Ok(reload)
     }
 
@@ -202,9 +204,9 @@ impl Shared {
         making.pending = Some(Pending::new(bytes, origin, modified, self.clock.now(), objections));
         making.examined = Examined::Yes;
         let outcome = self.restore(&making, &version);
-        self.save(&making, Durability::Machine);
+        making.unsaved = Some(Durability::Machine);
         let reload = Reload { cause: Cause::Rollback, origin: self.origin.clone(), outcome };
-        self.conclude(&making, &reload, before);
+        self.conclude(&mut making, &reload, before);
         Ok(reload)
     }
 
@@ -247,17 +249,16 @@ impl Shared {
         if live == Some(hash) {
             if making.pending.take().is_some() {
                 making.versions.let_go();
-                self.save(making, Durability::Machine);
+                making.unsaved = Some(Durability::Machine);
             }
             return Outcome::Unchanged { hash };
         }
         if !settled(&loaded) {
             return kept(Rejection::new(RejectionKind::Unstable, &self.origin));
         }
-        if let Some(pending) = making.pending.as_ref().filter(|pending| pending.hash() == hash) {
-            if making.examined == Examined::Yes || pending.is_rolled_back() {
-                return Outcome::Gated { pending: pending.clone(), live };
-            }
+        let is_examined = |pending: &&Pending| making.examined == Examined::Yes || pending.is_rolled_back();
+        if let Some(pending) = making.pending.as_ref().filter(|pending| pending.hash() == hash).filter(is_examined) {
+            return Outcome::Gated { pending: pending.clone(), live };
         }
         let robots = RobotsTxt::parse(loaded.bytes.clone());
         if let Some(rejection) = Rejection::of(&robots, &self.origin) {
@@ -272,7 +273,7 @@ impl Shared {
         let pending = Pending::new(loaded.bytes, self.origin.clone(), loaded.modified, self.clock.now(), objections);
         making.pending = Some(pending.clone());
         making.examined = Examined::Yes;
-        self.save(making, Durability::Machine);
+        making.unsaved = Some(Durability::Machine);
         Outcome::Gated { pending, live }
     }
 
@@ -288,7 +289,7 @@ impl Shared {
         making.gate.examine(content.robots(), content.report(), last.as_ref(), &making.registry)
     }
 
-    /// Accepts a version and shows it. It is written down afterwards: going live waits for no disk.
+    /// Accepts a version and shows it.
     fn publish(&self, making: &mut Making, content: Content, origin: Arc<str>) -> Outcome {
         let now = self.clock.now();
         let hash = content.hash();
@@ -301,7 +302,7 @@ impl Shared {
         making.pending = None;
         self.show(making, content);
         if !is_known {
-            self.save(making, if is_first { Durability::Process } else { Durability::Machine });
+            making.unsaved = Some(if is_first { Durability::Process } else { Durability::Machine });
         }
         Outcome::Published { hash }
     }
@@ -349,24 +350,20 @@ impl Shared {
         self.current.load().content().map(|content| content.robots().clone())
     }
 
-    fn save(&self, making: &Making, durability: Durability) {
-        if let Some(state) = &self.state {
-            state.save(&making.versions, making.pending.as_ref(), durability);
-        }
-    }
-
     /// Remembers what came of it and tells of it, if it is news.
-    fn conclude(&self, making: &Making, reload: &Reload, before: Option<RobotsTxt>) {
+    fn conclude(&self, making: &mut Making, reload: &Reload, before: Option<RobotsTxt>) {
         if is_news(&self.past().last.outcome, reload) {
             self.remember(making, reload, before);
             self.settings.tell(reload, &self.current.load_full());
         } else {
             self.note(making, reload);
+            self.save(making);
         }
     }
 
-    fn remember(&self, making: &Making, reload: &Reload, before: Option<RobotsTxt>) {
+    fn remember(&self, making: &mut Making, reload: &Reload, before: Option<RobotsTxt>) {
         self.note(making, reload);
+        self.save(making);
         let entry = self.entry(making, reload, before);
         let history = {
             let mut past = self.past();
@@ -375,6 +372,12 @@ impl Shared {
         };
         if let Some(state) = &self.state {
             state.append(&entry, &history);
+        }
+    }
+
+    fn save(&self, making: &mut Making) {
+        if let (Some(durability), Some(state)) = (making.unsaved.take(), &self.state) {
+            state.save(&making.versions, making.pending.as_ref(), durability);
         }
     }
 

@@ -91,23 +91,32 @@ impl Versions {
         self.0.iter().rev().filter(|version| version.fate == Fate::Accepted)
     }
 
-    /// Forgets versions until they are within the bounds: of those that are known for longer than the grace the oldest,
-    /// as long as there is another; else the one that is followed most closely, because the next one knows nearly as
-    /// much. Never the last two, nor what is held.
+    /// Forgets versions until they are within the bounds: the oldest, as long as another is known for longer than the
+    /// grace too; else the one whose neighbours are closest to each other, so that what is kept spreads over the grace.
+    /// Never the last two that were accepted, nor what is held.
     fn thin(&mut self, grace: Duration, now: SystemTime) {
         loop {
             let kept: Vec<Hash> = self.accepted().take(2).map(|version| version.hash).collect();
-            let mut old: Vec<&Version> = self.0.iter().filter(|version| !kept.contains(&version.hash)).collect();
-            let octets: usize = old.iter().map(|version| version.bytes.len()).sum();
+            let is_kept = |version: &Version| version.fate == Fate::Held || kept.contains(&version.hash);
+            let octets: usize =
+                self.0.iter().filter(|version| !is_kept(version)).map(|version| version.bytes.len()).sum();
             if self.0.len() <= MOST && octets <= MOST_OCTETS {
                 return;
             }
-            old.sort_by_key(|version| version.since);
-            let due = |version: &&&Version| now.duration_since(version.since).is_ok_and(|age| age >= grace);
-            let gap = |pair: &[&Version]| pair[1].since.duration_since(pair[0].since).unwrap_or_default();
-            let closest = || (1..old.len()).min_by_key(|at| gap(&old[at - 1..=*at])).map_or(0, |at| at - 1);
-            let at = if old.iter().filter(due).count() > 1 { 0 } else { closest() };
-            let Some(forgotten) = old.get(at).map(|version| version.hash) else { return };
+            let mut all: Vec<&Version> = self.0.iter().collect();
+            all.sort_by_key(|version| version.since);
+            let is_due = |version: &Version| now.duration_since(version.since).is_ok_and(|age| age >= grace);
+            let two_are_due = all.iter().filter(|version| is_due(version)).count() > 1;
+            let since = |at: usize| all.get(at).map_or(now, |version| version.since);
+            let gap = |at: &usize| since(at + 1).duration_since(since(at.saturating_sub(1))).unwrap_or_default();
+            let mut candidates = (0..all.len()).filter(|at| !is_kept(all[*at]));
+            let forgotten = if two_are_due {
+                candidates.next()
+            } else {
+                // Where nothing but the oldest is left, the bound on octets counts more.
+                candidates.clone().skip(1).min_by_key(gap).or_else(|| candidates.next())
+            };
+            let Some(forgotten) = forgotten.map(|at| all[at].hash) else { return };
             self.0.retain(|version| version.hash != forgotten);
         }
     }

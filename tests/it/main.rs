@@ -15,6 +15,8 @@ mod agents;
 mod bounds;
 mod check;
 mod differences;
+#[cfg(feature = "watch")]
+mod gate;
 mod lints;
 #[cfg(feature = "layer")]
 mod pitfalls;
@@ -25,4 +27,6 @@ mod reload;
 #[cfg(feature = "cli")]
 mod robotsd;
 mod spec;
+#[cfg(feature = "watch")]
+mod state;
 mod tidy;

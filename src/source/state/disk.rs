@@ -9,7 +9,6 @@ use super::StateError;
 use crate::source::enforcement::Enforcement;
 use crate::source::file;
 use crate::source::hash::Hash;
-use crate::source::rejection::RejectionKind;
 
 const SWITCH: &str = "enforcement";
 
@@ -58,9 +57,13 @@ fn sync(folder: &Path) -> io::Result<()> {
 /// Reads a file of bounded size: `None` where there is none.
 pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
     let origin: Arc<str> = path.to_string_lossy().into();
+    // Below a file there is nothing: an io error of its own, but no trouble.
+    let is_absent = |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+    if fs::symlink_metadata(path).is_err_and(is_absent) {
+        return Ok(None);
+    }
     match file::read(path, &origin) {
         Ok(reading) => Ok(Some(reading.bytes)),
-        Err(rejection) if rejection.kind() == RejectionKind::Missing => Ok(None),
         Err(rejection) => Err(rejection.to_string()),
     }
 }

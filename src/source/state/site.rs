@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use super::disk::{self, Durability};
@@ -24,7 +24,8 @@ const MAX_HISTORY_OCTETS: u64 = 128 << 10;
 /// Reads and writes what one site remembers.
 pub(in crate::source) struct SiteState {
     folder: PathBuf,
-    trouble: Mutex<Option<String>>,
+    /// What was damaged when it was read, and why the last write failed.
+    trouble: Mutex<[Option<String>; 2]>,
     /// The bytes that stand in the folder, so that none is written twice.
     written: Mutex<HashSet<Hash>>,
 }
@@ -110,16 +111,22 @@ impl SiteState {
 
     /// What is wrong, if anything is.
     pub(in crate::source) fn trouble(&self) -> Option<String> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let [damaged, unwritten] = self.troubles().clone();
+        unwritten.or(damaged)
     }
 
     fn load_history(&self, now: SystemTime) -> History {
         let mut history = History::default();
-        match disk::read(&self.folder.join(HISTORY)) {
+        let path = self.folder.join(HISTORY);
+        match disk::read(&path) {
             Ok(bytes) => {
                 let bytes = bytes.unwrap_or_default();
                 let entries = bytes.split(|byte| *byte == b'\n').filter_map(|line| json::read_entry(line, now));
                 entries.for_each(|entry| history.push(entry));
+                if !matches!(*bytes, [] | [.., b'\n']) {
+                    // The last line was cut: the next one must not become a part of it.
+                    let _ = self.told(append(&path, b"\n"));
+                }
             }
             Err(trouble) => self.note(Some(trouble)),
         }
@@ -145,7 +152,7 @@ impl SiteState {
         self.folder.join(format!("{}.txt", hash.hex()))
     }
 
-    fn written(&self) -> std::sync::MutexGuard<'_, HashSet<Hash>> {
+    fn written(&self) -> MutexGuard<'_, HashSet<Hash>> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -153,12 +160,24 @@ impl SiteState {
         if let Some(trouble) = trouble {
             #[cfg(feature = "tracing")]
             tracing::warn!("{trouble}");
-            *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(trouble);
+            self.troubles()[0] = Some(trouble);
         }
     }
 
+    /// A write that succeeds ends the trouble of the one before.
     fn told(&self, result: Result<(), StateError>) -> Result<(), StateError> {
-        result.inspect_err(|error| self.note(Some(error.to_string())))
+        let trouble = result.as_ref().err().map(ToString::to_string);
+        let mut troubles = self.troubles();
+        #[cfg(feature = "tracing")]
+        if let Some(trouble) = trouble.as_ref().filter(|trouble| troubles[1].as_ref() != Some(trouble)) {
+            tracing::warn!("{trouble}");
+        }
+        troubles[1] = trouble;
+        result
+    }
+
+    fn troubles(&self) -> MutexGuard<'_, [Option<String>; 2]> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,0 +1,279 @@
+//! What does not go live by itself: what the gate refuses, what is rolled back, and how it is accepted.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use tower_robots::agent::Registry;
+use tower_robots::check::{Expectations, Guard, Severity};
+use tower_robots::rules::Access;
+use tower_robots::source::{
+    Cause, Condition, Gate, Hash, HashPrefix, LiveBuilder, LiveRobots, ObjectionKind, Outcome, OutcomeKind,
+    RejectionKind, StateDir, WhenMissing,
+};
+
+const OPEN: &str = "User-agent: *\nDisallow: /cart\n";
+const STAGING: &str = "User-agent: *\nDisallow: /\n";
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A site with a file and a state directory, opened as often as a process would be started.
+struct Site {
+    folder: TempDir,
+    told: Arc<Mutex<Vec<String>>>,
+}
+
+impl Site {
+    fn new(file: &str) -> Self {
+        let site = Self { folder: tempfile::tempdir().unwrap(), told: Arc::default() };
+        site.write(file);
+        site
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("robots.txt")
+    }
+
+    fn write(&self, file: &str) {
+        let aside = self.folder.path().join("aside");
+        fs::write(&aside, file).unwrap();
+        fs::rename(aside, self.path()).unwrap();
+    }
+
+    /// Polled so seldom that only what a test does brings news.
+    fn builder(&self) -> LiveBuilder {
+        let told = self.told.clone();
+        LiveRobots::file(self.path())
+            .gate(Gate::builder().build())
+            .poll_every(PATIENCE * 100)
+            .on_reload(move |reload, _| told.lock().unwrap().push(reload.to_string()))
+    }
+
+    fn start(&self) -> LiveRobots {
+        self.builder().state(&StateDir::open(self.folder.path().join("state")), "shop").open().unwrap()
+    }
+
+    fn told(&self) -> Vec<String> {
+        self.told.lock().unwrap().clone()
+    }
+}
+
+fn body(live: &LiveRobots) -> Option<String> {
+    live.snapshot().content().map(|content| String::from_utf8(content.body().to_vec()).unwrap())
+}
+
+fn wait_for(live: &LiveRobots, condition: impl Fn(&LiveRobots) -> bool) {
+    let start = Instant::now();
+    while !condition(live) {
+        assert!(start.elapsed() < PATIENCE, "{:?}", live.status());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn objections(live: &LiveRobots) -> Vec<ObjectionKind> {
+    let status = live.status();
+    let pending = status.pending().map(|pending| pending.objections().iter().map(|objection| objection.kind()));
+    pending.into_iter().flatten().collect()
+}
+
+/// What a gate says about a file that is to replace another one.
+fn replaced(gate: Gate, old: &str, new: &str) -> Vec<ObjectionKind> {
+    let site = Site::new(old);
+    let live = site.builder().gate(gate).open().unwrap();
+    assert_eq!(body(&live).as_deref(), Some(old));
+    site.write(new);
+    let reload = live.reload().wait();
+    let kinds = objections(&live);
+    let is_gated = matches!(reload.outcome(), Outcome::Gated { .. });
+    assert_eq!(is_gated, !kinds.is_empty(), "{reload}");
+    assert_eq!(body(&live).as_deref(), Some(if is_gated { old } else { new }));
+    kinds
+}
+
+#[test]
+fn a_staging_file_shipped_by_a_restart_keeps_the_old_bytes_and_is_accepted_by_its_hash() {
+    let site = Site::new(OPEN);
+    drop(site.start());
+    site.write(STAGING);
+    for _ in 0..2 {
+        // A second restart is no way round it either.
+        let live = site.start();
+        assert_eq!(body(&live).as_deref(), Some(OPEN));
+        let status = live.status();
+        assert_eq!(status.condition(), Condition::Gated);
+        let pending = status.pending().unwrap();
+        assert_eq!(pending.hash(), Hash::of(STAGING.as_bytes()));
+        assert_eq!(pending.objections()[0].to_string(), "everyone is shut out: no crawler may fetch anything");
+        assert!(status.last_reload().to_string().contains(&pending.hash().to_string()));
+    }
+    let live = site.start();
+    let error = live.accept(&Hash::of(b"another").into()).unwrap_err();
+    assert_eq!(error.pending(), Some(Hash::of(STAGING.as_bytes())));
+    assert!(error.to_string().contains(&Hash::of(STAGING.as_bytes()).to_string()), "{error}");
+    let prefix: HashPrefix = Hash::of(STAGING.as_bytes()).short().parse().unwrap();
+    let start = Instant::now();
+    let reload = live.accept(&prefix).unwrap();
+    assert!(start.elapsed() < Duration::from_secs(1));
+    assert_eq!((reload.cause(), reload.outcome().kind()), (Cause::Accept, OutcomeKind::Published));
+    assert_eq!(body(&live).as_deref(), Some(STAGING));
+    assert_eq!(live.status().condition(), Condition::Live);
+    assert!(live.accept(&prefix).unwrap_err().to_string().ends_with("none does"));
+    drop(live);
+    let live = site.start();
+    assert_eq!((body(&live).as_deref(), live.status().condition()), (Some(STAGING), Condition::Live));
+}
+
+#[test]
+fn what_is_accepted_is_what_was_looked_at_whatever_the_file_holds_by_then() {
+    let site = Site::new(OPEN);
+    let live = site.builder().open().unwrap();
+    site.write(STAGING);
+    wait_for(&live, |live| live.status().condition() == Condition::Gated);
+    let hash = live.status().pending().unwrap().hash();
+    fs::remove_file(site.path()).unwrap();
+    live.accept(&hash.into()).unwrap();
+    assert_eq!(body(&live).as_deref(), Some(STAGING));
+}
+
+#[test]
+fn a_first_start_with_a_total_shut_out_is_refused() {
+    let site = Site::new(STAGING);
+    let rejection = site.builder().open().unwrap_err();
+    assert_eq!(rejection.kind(), RejectionKind::Gated);
+    assert_eq!(rejection.pending().map(|pending| pending.hash()), Some(Hash::of(STAGING.as_bytes())));
+    assert!(rejection.to_string().contains("waits to be accepted: everyone is shut out"), "{rejection}");
+    let live = site.builder().when_missing(WhenMissing::Unavailable).open().unwrap();
+    assert_eq!((body(&live), live.status().condition()), (None, Condition::None));
+    live.accept(&Hash::of(STAGING.as_bytes()).into()).unwrap();
+    assert_eq!(body(&live).as_deref(), Some(STAGING));
+    let live = site.builder().gate(Gate::open()).open().unwrap();
+    assert_eq!(body(&live).as_deref(), Some(STAGING), "a gate is asked for");
+}
+
+#[test]
+fn a_version_accepted_in_the_config_passes_and_the_next_one_does_not() {
+    let accepting = || Gate::builder().accept([Hash::of(STAGING.as_bytes())]).build();
+    assert_eq!(replaced(accepting(), OPEN, STAGING), []);
+    assert_eq!(replaced(accepting(), OPEN, &format!("{STAGING}# later\n")), [ObjectionKind::ShutOut]);
+    let site = Site::new(STAGING);
+    let live = site.builder().gate(accepting()).open().unwrap();
+    assert_eq!(body(&live).as_deref(), Some(STAGING));
+    let site = Site::new(OPEN);
+    let live = site.builder().open().unwrap();
+    site.write(STAGING);
+    wait_for(&live, |live| live.status().condition() == Condition::Gated);
+    live.set_gate(accepting());
+    assert_eq!(live.reload().wait().outcome().kind(), OutcomeKind::Published, "what waits is examined again");
+}
+
+#[test]
+fn shutting_out_a_search_engine_or_opening_much_is_refused() {
+    let gate = || Gate::builder().build();
+    let bing = format!("{OPEN}\nUser-agent: bingbot\nDisallow: /\n");
+    assert_eq!(replaced(gate(), OPEN, &bing), [ObjectionKind::ShutOut]);
+    assert_eq!(replaced(gate(), &bing, &format!("{bing}Disallow: /x\n")), [], "it was out before");
+    assert_eq!(replaced(gate(), OPEN, &format!("{OPEN}\nUser-agent: GPTBot\nDisallow: /\n")), []);
+    let rules: String = (0..30).map(|number| format!("Disallow: /part{number}/\n")).collect();
+    let closed = format!("{OPEN}{rules}");
+    assert_eq!(replaced(gate(), &closed, &closed[..closed.len() / 3]), [ObjectionKind::Opening]);
+    assert_eq!(replaced(gate(), &closed, &closed[..closed.len() - 60]), []);
+    assert_eq!(replaced(gate(), &closed, "# nothing is restricted\n"), [ObjectionKind::Opening]);
+}
+
+#[test]
+fn what_must_be_allowed_expected_kept_and_clean_is() {
+    let gate = || Gate::builder().must_allow(["Googlebot", "bingbot"], ["/", "/products/1"]).build();
+    let products = format!("{OPEN}Disallow: /products/\n");
+    assert_eq!(replaced(gate(), OPEN, &products), [ObjectionKind::MustAllow; 2]);
+    assert_eq!(replaced(gate(), OPEN, &format!("{OPEN}Disallow: /checkout\n")), []);
+    let site = Site::new(&products);
+    let rejection = site.builder().gate(gate()).open().unwrap_err();
+    let said = rejection.to_string();
+    assert!(said.contains("\"/products/1\" must be allowed for \"Googlebot\" and is disallowed by line 3"), "{said}");
+
+    let expectations = Expectations::new(Registry::builtin().clone()).expect(Access::Disallow, ["*"], ["/cart"]);
+    let gate = || Gate::builder().expectations(expectations.clone()).build();
+    assert_eq!(replaced(gate(), OPEN, "User-agent: *\nDisallow: /checkout\n"), [ObjectionKind::Expectation]);
+    let gate = || Gate::builder().guard(Guard::parse("Googlebot:/products/").unwrap()).build();
+    assert_eq!(replaced(gate(), OPEN, &products), [ObjectionKind::Guard]);
+    let broken = format!("{OPEN}Disallow: checkout\n");
+    assert_eq!(replaced(Gate::builder().build(), OPEN, &broken), []);
+    let strict = || Gate::builder().refuse_findings(Severity::Error).build();
+    assert_eq!(replaced(strict(), OPEN, &broken), [ObjectionKind::Finding]);
+}
+
+#[test]
+fn what_waits_is_told_once_and_forgotten_when_the_old_file_comes_back() {
+    let site = Site::new(OPEN);
+    let live = site.builder().poll_every(Duration::from_millis(50)).open().unwrap();
+    site.write(STAGING);
+    wait_for(&live, |live| live.status().condition() == Condition::Gated);
+    // Long enough for the watcher to have looked again and again.
+    let looked = Instant::now();
+    wait_for(&live, |_| looked.elapsed() > Duration::from_millis(500));
+    assert_eq!(site.told().len(), 2, "{:?}", site.told());
+    assert_eq!(live.history().len(), 2);
+    site.write(OPEN);
+    wait_for(&live, |live| live.status().condition() == Condition::Live);
+    assert!(live.status().pending().is_none());
+    assert_eq!(body(&live).as_deref(), Some(OPEN));
+}
+
+#[test]
+fn a_rollback_stays_until_the_file_holds_something_else() {
+    let second = format!("{OPEN}Disallow: /second\n");
+    let third = format!("{OPEN}Disallow: /third\n");
+    let site = Site::new(OPEN);
+    let live = site.start();
+    assert!(live.rollback().is_err(), "nothing was before the first");
+    for version in [&second, &third] {
+        site.write(version);
+        wait_for(&live, |live| body(live).as_ref() == Some(version));
+    }
+    wait_for(&live, |live| live.status().before() == Some(Hash::of(second.as_bytes())));
+    let reload = live.rollback().unwrap();
+    assert_eq!((reload.cause(), reload.outcome().hash()), (Cause::Rollback, Some(Hash::of(second.as_bytes()))));
+    assert_eq!(body(&live).as_ref(), Some(&second));
+    assert_eq!(objections(&live), [ObjectionKind::RolledBack]);
+    assert_eq!(live.reload().wait().outcome().kind(), OutcomeKind::Gated, "nobody accepted it");
+    assert_eq!(live.rollback().unwrap().outcome().hash(), Some(Hash::of(OPEN.as_bytes())));
+    // The file still holds the third version, which is not the one that was rolled back last.
+    assert_eq!(live.reload().wait().outcome().kind(), OutcomeKind::Gated);
+    drop(live);
+
+    let live = site.start();
+    assert_eq!((body(&live).as_deref(), live.status().condition()), (Some(OPEN), Condition::Gated));
+    assert_eq!(objections(&live), [ObjectionKind::RolledBack]);
+    live.accept(&Hash::of(third.as_bytes()).into()).unwrap();
+    assert_eq!(body(&live).as_ref(), Some(&third));
+    live.rollback().unwrap();
+    assert_eq!(body(&live).as_deref(), Some(OPEN));
+
+    let fourth = format!("{OPEN}Disallow: /fourth\n");
+    for version in [&fourth, &third] {
+        // Once the file has held another version, this one is a version like any other.
+        site.write(version);
+        wait_for(&live, |live| body(live).as_ref() == Some(version));
+    }
+}
+
+#[test]
+fn the_history_says_what_was_tried_and_what_it_changes() {
+    let site = Site::new(OPEN);
+    let live = site.builder().open().unwrap();
+    for (entries, file) in [(2, format!("{OPEN}Disallow: /checkout\n")), (3, STAGING.into()), (4, "<html>".into())] {
+        site.write(&file);
+        wait_for(&live, |live| live.history().len() == entries);
+    }
+    let history = live.history();
+    let last: Vec<_> = history.iter().map(|entry| (entry.outcome(), entry.effect().unwrap_or_default())).collect();
+    assert_eq!(last[0], (OutcomeKind::Published, ""));
+    assert!(last[1].1.starts_with("\"/checkout\" is disallowed for \"Googlebot\", \"bingbot\" and "), "{last:?}");
+    assert_eq!(last[2].0, OutcomeKind::Gated);
+    assert!(last[2].1.starts_with("\"/\" is disallowed for \"Googlebot\""), "{last:?}");
+    assert_eq!(history[2].hash(), Some(Hash::of(STAGING.as_bytes())));
+    assert_eq!(history[2].findings(Severity::Warning), 1, "the whole site is disallowed");
+    assert_eq!((last[3].0, history[3].hash()), (OutcomeKind::Kept, None));
+    assert!(history[3].detail().contains("HTML"), "{history:?}");
+}

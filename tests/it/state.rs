@@ -1,0 +1,278 @@
+//! What is remembered over restarts, and what becomes of a site whose memory is damaged or cannot be written.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use tempfile::TempDir;
+use tower_robots::policy::{Action, Facts, Mode, Policy, Reason};
+use tower_robots::rules::RequestPath;
+use tower_robots::source::{Condition, Enforcement, Gate, LiveBuilder, LiveRobots, MAX_HISTORY, OutcomeKind, StateDir};
+
+const GPTBOT: &[u8] = b"Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)";
+const OPEN: &str = "User-agent: *\nDisallow: /cart\n";
+const STAGING: &str = "User-agent: *\nDisallow: /\n";
+
+struct Site {
+    folder: TempDir,
+    /// Seconds since a day in 2026.
+    now: Arc<AtomicU64>,
+}
+
+impl Site {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), now: Arc::default() }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("state")
+    }
+
+    /// The folder of the site itself.
+    fn own(&self) -> PathBuf {
+        self.path().join("sites/shop")
+    }
+
+    fn state(&self) -> StateDir {
+        StateDir::open(self.path())
+    }
+
+    fn builder(&self, text: &str) -> LiveBuilder {
+        let now = self.now.clone();
+        LiveRobots::inline(text)
+            .gate(Gate::builder().build())
+            .policy(Policy::builder().mode(Mode::Refuse).build())
+            .clock(move || start() + Duration::from_secs(now.load(Ordering::SeqCst)))
+    }
+
+    fn open(&self, text: &str) -> LiveRobots {
+        self.builder(text).state(&self.state(), "shop").open().unwrap()
+    }
+
+    fn pass(&self, hours: u64) {
+        self.now.fetch_add(3600 * hours, Ordering::SeqCst);
+    }
+}
+
+fn start() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000)
+}
+
+fn body(live: &LiveRobots) -> String {
+    String::from_utf8(live.snapshot().content().unwrap().body().to_vec()).unwrap()
+}
+
+fn decide(live: &LiveRobots, target: &str) -> (Action, Reason) {
+    live.with(|snapshot| {
+        let agents = [snapshot.content().unwrap().identify(GPTBOT)];
+        let path = RequestPath::new(target.as_bytes());
+        let decision = snapshot.decide(&agents, &Facts::new("GET", &path));
+        (decision.action(), decision.reason())
+    })
+}
+
+/// The end of a file's name, and what happens to it.
+type Damage = (&'static str, fn(&Path));
+
+const REFUSED: (Action, Reason) = (Action::Refuse, Reason::Disallowed);
+const IN_GRACE: (Action, Reason) = (Action::Pass, Reason::Grace);
+const SWITCHED_OFF: (Action, Reason) = (Action::Pass, Reason::KillSwitch);
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn the_kill_switch_passes_everything_at_once_and_outlives_the_process() {
+    let site = Site::new();
+    let state = site.state();
+    let live = site.builder(OPEN).state(&state, "shop").open().unwrap();
+    let other = site.builder(OPEN).state(&state, "other").open().unwrap();
+    assert_eq!(decide(&live, "/cart"), REFUSED);
+    live.set_enforcement(Enforcement::Off).unwrap();
+    assert_eq!((decide(&live, "/cart"), decide(&other, "/cart")), (SWITCHED_OFF, REFUSED));
+    assert_eq!(live.status().enforcement(), Enforcement::Off);
+    assert_eq!(body(&live), OPEN, "the file is served all the same");
+    drop((live, other, state));
+
+    let state = site.state();
+    let live = site.builder(OPEN).state(&state, "shop").open().unwrap();
+    let other = site.builder(OPEN).state(&state, "other").open().unwrap();
+    assert_eq!((decide(&live, "/cart"), decide(&other, "/cart")), (SWITCHED_OFF, REFUSED));
+    live.set_enforcement(Enforcement::On).unwrap();
+    state.set_enforcement(Enforcement::Off).unwrap();
+    assert_eq!((decide(&live, "/cart"), decide(&other, "/cart")), (SWITCHED_OFF, SWITCHED_OFF));
+    let late = site.builder(OPEN).state(&state, "late").open().unwrap();
+    assert_eq!(decide(&late, "/cart"), SWITCHED_OFF);
+    drop((live, other, late, state));
+
+    let state = site.state();
+    assert_eq!(state.enforcement(), Enforcement::Off);
+    let live = site.builder(OPEN).state(&state, "shop").open().unwrap();
+    assert_eq!(decide(&live, "/cart"), SWITCHED_OFF);
+    state.set_enforcement(Enforcement::On).unwrap();
+    assert_eq!(decide(&live, "/cart"), REFUSED);
+}
+
+#[test]
+fn the_kill_switch_waits_for_no_reload() {
+    let (started, has_started) = std::sync::mpsc::channel();
+    let (finish, may_finish) = std::sync::mpsc::channel::<()>();
+    let may_finish = std::sync::Mutex::new(may_finish);
+    let live = LiveRobots::inline(OPEN)
+        .policy(Policy::builder().mode(Mode::Refuse).build())
+        .on_reload(move |reload, _| {
+            if reload.outcome().kind() == OutcomeKind::Unchanged {
+                started.send(()).unwrap();
+                let _ = may_finish.lock().unwrap().recv();
+            }
+        })
+        .open()
+        .unwrap();
+    let reloading = live.reload();
+    has_started.recv().unwrap();
+    live.set_enforcement(Enforcement::Off).unwrap();
+    assert_eq!(decide(&live, "/cart"), SWITCHED_OFF);
+    assert_eq!(live.status().enforcement(), Enforcement::Off);
+    finish.send(()).unwrap();
+    let _ = reloading.wait();
+}
+
+#[test]
+fn what_is_newly_disallowed_is_observed_until_the_grace_is_over() {
+    let day = Duration::from_secs(86400);
+    let site = Site::new();
+    let open = |text: &str| site.builder(text).grace(day).state(&site.state(), "shop").open().unwrap();
+    let live = open("User-agent: *\nDisallow: /old\nDisallow: /shop/\nAllow: /shop/open\n");
+    assert_eq!(decide(&live, "/old"), IN_GRACE, "nobody knows how old the first rules are");
+    assert_eq!(live.status().grace_end(), Some(start() + day));
+    site.pass(24);
+    assert_eq!(decide(&live, "/old"), REFUSED);
+    assert_eq!(live.status().grace_end(), None);
+    drop(live);
+
+    let tightened = "User-agent: *\nDisallow: /old\nDisallow: /shop/\nDisallow: /new\n";
+    let live = open(tightened);
+    for (target, now) in [("/old", REFUSED), ("/shop/x", REFUSED), ("/new", IN_GRACE), ("/shop/open", IN_GRACE)] {
+        assert_eq!(decide(&live, target), now, "{target}");
+    }
+    assert_eq!(decide(&live, "/x"), (Action::Pass, Reason::Allowed));
+    drop(live);
+
+    // Removed and put back: what was known once is known.
+    site.pass(10);
+    drop(open("User-agent: *\nDisallow: /old\n"));
+    site.pass(13);
+    let live = open(tightened);
+    assert_eq!(decide(&live, "/new"), IN_GRACE);
+    assert_eq!(live.status().grace_end(), Some(start() + 2 * day));
+    site.pass(1);
+    assert_eq!(decide(&live, "/new"), REFUSED);
+    live.set_policy(Policy::builder().mode(Mode::Observe).build());
+    assert_eq!(decide(&live, "/new"), (Action::Pass, Reason::Observed));
+}
+
+#[test]
+fn damaged_state_is_told_of_and_ignored() {
+    let damages: [Damage; 6] = [
+        ("state.json", |path| fs::write(path, "{\"format\":1,").unwrap()),
+        ("state.json", |path| fs::write(path, "{\"format\":99,\"versions\":[],\"pending\":null}").unwrap()),
+        ("state.json", |path| fs::write(path, vec![0; 10_000]).unwrap()),
+        ("state.json", |path| {
+            fs::remove_file(path).unwrap();
+            fs::create_dir(path).unwrap();
+        }),
+        ("txt", |path| fs::write(path, STAGING).unwrap()),
+        ("txt", |path| fs::remove_file(path).unwrap()),
+    ];
+    for (name, damage) in damages {
+        let site = Site::new();
+        drop(site.open(OPEN));
+        let file = files(&site.own()).into_iter().find(|file| file.to_string_lossy().ends_with(name)).unwrap();
+        damage(&file);
+        fs::write(site.own().join("history.jsonl"), "no json\n{}\n[1]\n").unwrap();
+        fs::write(site.own().join("foreign"), "not ours").unwrap();
+        let live = site.open(OPEN);
+        let trouble = live.status().state_trouble().map(str::to_owned).unwrap();
+        assert!(trouble.contains(site.own().to_str().unwrap()), "{trouble}");
+        assert_eq!((body(&live).as_str(), live.status().condition()), (OPEN, Condition::Live));
+        assert_eq!(live.history().len(), 1, "its own start");
+        assert!(site.own().join("foreign").exists());
+    }
+}
+
+#[test]
+fn a_history_that_was_cut_goes_on_behind_the_cut() {
+    let site = Site::new();
+    drop(site.open(OPEN));
+    drop(site.open(OPEN));
+    let path = site.own().join("history.jsonl");
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() - 20]).unwrap();
+    assert_eq!(site.open(OPEN).history().len(), 2);
+    assert_eq!(site.open(OPEN).history().len(), 3);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_stops_nothing() {
+    let site = Site::new();
+    // Root may write anywhere, but makes no folder below a file either.
+    fs::write(site.path(), "a file").unwrap();
+    let state = site.state();
+    assert!(state.trouble().unwrap().contains("cannot be written, so it will be forgotten"));
+    let live = site.builder(OPEN).state(&state, "shop").open().unwrap();
+    assert!(live.status().state_trouble().is_some());
+    assert_eq!(state.enforcement(), Enforcement::On, "there is no switch, turned or not");
+    live.set_enforcement(Enforcement::Off).unwrap_err();
+    assert_eq!(decide(&live, "/cart"), SWITCHED_OFF, "done all the same");
+    live.set_enforcement(Enforcement::On).unwrap_err();
+    state.set_enforcement(Enforcement::Off).unwrap_err();
+    assert_eq!(decide(&live, "/cart"), SWITCHED_OFF);
+}
+
+#[test]
+fn the_history_is_bounded_in_memory_and_on_disk() {
+    let site = Site::new();
+    let path = site.folder.path().join("robots.txt");
+    let rules = |round: usize| format!("User-agent: *\nDisallow: /cart\nDisallow: /{round}/{}\n", "x".repeat(400));
+    // Long ago, or each reload would wait for it to settle.
+    let write = |text: String| {
+        fs::write(&path, text).unwrap();
+        fs::File::options().write(true).open(&path).unwrap().set_modified(start()).unwrap();
+    };
+    write(rules(0));
+    let live =
+        LiveRobots::file(&path).state(&site.state(), "shop").poll_every(Duration::from_secs(3600)).open().unwrap();
+    for round in 1..300 {
+        write(if round % 2 == 0 { rules(round) } else { "<html>".to_owned() });
+        let _ = live.reload().wait();
+    }
+    assert_eq!(live.history().len(), MAX_HISTORY);
+    drop(live);
+    assert!(fs::metadata(site.own().join("history.jsonl")).unwrap().len() < 140 << 10);
+    assert!(files(&site.own()).len() < 16, "{:?}", files(&site.own()));
+    let live = LiveRobots::file(&path).state(&site.state(), "shop").open().unwrap();
+    assert_eq!(live.history().len(), MAX_HISTORY);
+    assert!(live.rollback().is_ok(), "and the version before is known");
+}
+
+#[test]
+fn what_was_accepted_last_is_live_where_the_source_fails() {
+    let site = Site::new();
+    let path = site.folder.path().join("robots.txt");
+    fs::write(&path, OPEN).unwrap();
+    let open = || LiveRobots::file(&path).state(&site.state(), "shop").open();
+    drop(open().unwrap());
+    fs::write(&path, "").unwrap();
+    let live = open().unwrap();
+    assert_eq!((body(&live).as_str(), live.status().condition()), (OPEN, Condition::LastGood));
+    drop(live);
+    fs::remove_file(&path).unwrap();
+    assert_eq!(body(&open().unwrap()), OPEN);
+    let elsewhere = LiveRobots::file(&path).state(&site.state(), "another site").open();
+    assert!(elsewhere.is_err(), "what one site accepted is no other's");
+}
