@@ -70,7 +70,7 @@ impl HistoryEntry {
     }
 
     /// What it changes, or would change, for crawlers, in one sentence (see [`Diff`](crate::check::Diff)); `None` where
-    /// nothing was there to compare it with.
+    /// nothing was there to compare it with, or both files are very large.
     #[must_use]
     pub fn effect(&self) -> Option<&str> {
         self.effect.as_deref()

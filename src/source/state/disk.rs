@@ -15,9 +15,10 @@ const SWITCH: &str = "enforcement";
 /// What a write must outlive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::source) enum Durability {
-    /// The process: what ten thousand sites write at their first start can be found out again.
+    /// The process: what a source holds can be read again, and ten thousand files that change at once must not wait for
+    /// the disk.
     Process,
-    /// The machine.
+    /// The machine: what somebody decided, and what waits for a decision.
     Machine,
 }
 
