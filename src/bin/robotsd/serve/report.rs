@@ -18,7 +18,7 @@ pub(super) fn event(site: SiteName, log: Log, privacy: Privacy) -> impl Fn(&Even
         let done = match (record.action(), record.reason()) {
             (Action::Refuse, _) => "refused",
             (Action::Tag, _) => "tagged",
-            (Action::Pass, Reason::Observed) => "observed",
+            (Action::Pass, Reason::Observed | Reason::Grace) => "observed",
             _ => "passed",
         };
         if let Some(notes) = event.extensions().get::<Notes>() {
@@ -71,6 +71,7 @@ pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + 
             Outcome::Published { hash, .. } => ("published", Some(hash.short())),
             Outcome::Unchanged { hash, .. } => ("unchanged", Some(hash.short())),
             Outcome::Kept { live, .. } => ("rejected", live.map(|hash| hash.short())),
+            Outcome::Gated { pending, .. } => ("gated", Some(pending.hash().short())),
             _ => ("reloaded", None),
         };
         log.write(&Entry {
