@@ -162,6 +162,7 @@ impl LiveBuilder {
             state: site,
             clock,
             faults: AtomicU64::new(0),
+            switch: Mutex::new(()),
             #[cfg(feature = "watch")]
             watch: std::sync::OnceLock::new(),
         });

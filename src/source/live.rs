@@ -57,6 +57,8 @@ pub(super) struct Shared {
     pub(super) state: Option<SiteState>,
     pub(super) clock: Clock,
     pub(super) faults: AtomicU64,
+    /// Held while the kill switch is turned, so that what is written last is what was set last.
+    pub(super) switch: Mutex<()>,
     #[cfg(feature = "watch")]
     pub(super) watch: std::sync::OnceLock<super::watch::Watch>,
 }
@@ -167,6 +169,7 @@ impl LiveRobots {
     ///
     /// If it could not be written to the state directory: it is done, and will be forgotten when the process ends.
     pub fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
+        let _turning = self.shared.switch.lock().unwrap_or_else(PoisonError::into_inner);
         self.shared.change(|current| current.with_switches(|switches| switches.site = enforcement));
         self.shared.state.as_ref().map_or(Ok(()), |state| state.set_enforcement(enforcement))
     }

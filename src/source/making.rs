@@ -155,11 +155,12 @@ impl Shared {
     }
 
     /// Reads the source and publishes what it holds, or keeps what is live and says why.
+    #[cfg(feature = "watch")]
     pub(super) fn reload(&self, cause: Cause) -> Reload {
         self.reload_if(cause, |_| true)
     }
 
-    /// As [`Shared::reload`], for whoever may ask in the middle of writing.
+    /// Reads the source once it is left alone, for whoever may ask in the middle of writing.
     pub(super) fn reload_once_quiet(&self, cause: Cause) -> Reload {
         self.reload_if(cause, |source| {
             let age = source.modified.and_then(|modified| modified.elapsed().ok());
