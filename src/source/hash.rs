@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Hash([u8; 32]);
 
-/// A [`Hash`] by its first hex digits, at least [`HashPrefix::SHORTEST`] of them: what a person copies from a log.
+/// A [`struct@Hash`] by its first hex digits, at least [`HashPrefix::SHORTEST`]: what a person copies from a log.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HashPrefix(String);
 
