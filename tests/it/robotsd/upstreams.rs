@@ -105,7 +105,7 @@ fn connections_beyond_the_bound_are_told_to_come_back() {
     let (taken, address) = closed();
     taken.listen(16).unwrap();
     // Whoever is let in gets no answer, and keeps the one place.
-    let more = "[limits]\nupstream_connections = 1\nconnect = \"200ms\"\nresponse = \"10m\"\n";
+    let more = "[limits]\nupstream_connections = 1\nconnect = \"1s\"\nresponse = \"10m\"\n";
     let (_folder, running) = proxy(&format!("\"http://{address}\""), more);
     let mut first = std::net::TcpStream::connect(running.address).unwrap();
     first.write_all(b"GET / HTTP/1.1\r\nHost: site.test\r\n\r\n").unwrap();

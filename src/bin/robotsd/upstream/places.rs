@@ -52,6 +52,15 @@ pub(super) enum Fate {
     Close,
 }
 
+/// Why there is no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Full {
+    /// The server has as many connections as it may.
+    Server,
+    /// All servers together have.
+    Site,
+}
+
 /// A request that waits.
 #[derive(Debug)]
 pub(super) struct Waiting<'d>(&'d Demand);
@@ -84,15 +93,15 @@ impl Places {
 
 impl Place {
     /// A place for a connection to this server, if there is one.
-    pub(super) fn take(places: &Arc<Places>, server: &Arc<Server>) -> Option<Self> {
+    pub(super) fn take(places: &Arc<Places>, server: &Arc<Server>) -> Result<Self, Full> {
         if !take_one(server.open(), places.per_server) {
-            return None;
+            return Err(Full::Server);
         }
         if !take_one(&places.open, places.capacity) {
             server.open().fetch_sub(1, Ordering::SeqCst);
-            return None;
+            return Err(Full::Site);
         }
-        Some(Self { places: Arc::clone(places), server: Arc::clone(server) })
+        Ok(Self { places: Arc::clone(places), server: Arc::clone(server) })
     }
 }
 
@@ -110,6 +119,11 @@ impl Drop for Place {
 impl Demand {
     pub(super) fn new(places: Arc<Places>) -> Self {
         Self { places, waiting: AtomicUsize::new(0), returned: Notify::new(), turn: AtomicUsize::new(0) }
+    }
+
+    /// Whether somebody of this worker waits already, and so comes first.
+    pub(super) fn has_waiting(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst) > 0
     }
 
     /// Begins to wait.
@@ -139,7 +153,7 @@ impl Demand {
 
     /// A connection has been put where the next request finds it.
     pub(super) fn has_returned(&self) {
-        if self.waiting.load(Ordering::SeqCst) > 0 {
+        if self.has_waiting() {
             self.returned.notify_one();
         }
     }

@@ -60,11 +60,11 @@ impl Pool {
         *idle = kept;
     }
 
-    /// Closes the connection that has been idle for longest.
-    pub(super) fn give_up(&self) {
+    /// Closes the connection that has been idle for longest, if there is one.
+    pub(super) fn give_up(&self) -> Option<()> {
         // Closed outside the lock.
         let oldest = self.idle().pop_front();
-        drop(oldest);
+        oldest.map(drop)
     }
 
     /// Closes every idle connection.

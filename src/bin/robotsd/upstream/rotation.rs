@@ -14,18 +14,21 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use tokio::time::{timeout, timeout_at};
+use tokio::time::{sleep, sleep_until, timeout, timeout_at};
 
 use super::failure::{Failure, FailureKind};
 use super::health::Ticket;
 use super::link::{Certainty, Link};
 use super::origins::Shared;
-use super::places::{Demand, Place};
+use super::places::{Demand, Full, Place};
 use super::pool::Pool;
 use super::server::{Server, Unreachable};
 
 /// What an address is given to answer before the next one is tried, even where many are left.
 const LEAST_ATTEMPT: Duration = Duration::from_secs(1);
+
+/// How often a request that waits for a connection looks for itself, whatever it is told.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// The servers as one worker uses them.
 #[derive(Debug)]
@@ -66,6 +69,13 @@ pub(super) struct Held {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct First(usize);
 
+/// The time there is for connecting, and how many servers have to do with it.
+#[derive(Clone, Copy, Debug)]
+struct Attempt {
+    left: usize,
+    deadline: Instant,
+}
+
 /// What looking at every server has come to.
 enum Tried {
     Held(Held),
@@ -97,7 +107,7 @@ impl Rotation {
             0 | 1 => 0,
             count => self.turn.fetch_add(1, Ordering::Relaxed) % count,
         };
-        let held = seats.seats.get(first).and_then(|seat| {
+        let held = seats.seats.get(first).filter(|_| !self.demand.has_waiting()).and_then(|seat| {
             let ticket = seat.server.health().admit()?;
             Some(Held { link: seat.take(certainty)?, seat: Arc::clone(seat), ticket })
         });
@@ -136,12 +146,16 @@ impl Rotation {
 
     /// Gives an idle connection of each server up.
     pub(super) fn give_up(&self) {
-        self.seats.load_full().seats.iter().for_each(|seat| seat.pool.give_up());
+        for seat in &self.seats.load_full().seats {
+            seat.pool.give_up();
+        }
     }
 
     async fn find(&self, First(first): First, pooled: Option<Certainty>) -> Result<Held, Failure> {
         let deadline = Instant::now() + self.shared.limits.connect;
-        let mut waiting = None;
+        // Who comes later does not overtake.
+        let mut waiting = self.demand.has_waiting().then(|| self.demand.wait());
+        let mut is_looking = waiting.is_none();
         loop {
             // Registered before looking, so that what comes free while looking is not missed.
             let mut freed = pin!(self.shared.places().freed());
@@ -150,24 +164,28 @@ impl Rotation {
                 freed.as_mut().enable();
                 returned.as_mut().enable();
             }
-            let seats = self.seats(deadline).await?;
-            match self.try_each(&seats, first, pooled, deadline).await {
-                Tried::Held(held) => return Ok(held),
-                Tried::Failed(failure) => return Err(failure),
-                Tried::Full => {}
+            if is_looking {
+                let seats = self.seats(deadline).await?;
+                match self.try_each(&seats, first, pooled, deadline).await {
+                    Tried::Held(held) => return Ok(held),
+                    Tried::Failed(failure) => return Err(failure),
+                    Tried::Full => {}
+                }
             }
+            is_looking = true;
             if waiting.is_none() {
                 waiting = Some(self.demand.wait());
                 continue;
             }
-            let either = async {
-                tokio::select! {
-                    () = returned => {}
-                    () = freed => {}
+            tokio::select! {
+                // In this order, so that on a machine that lags a deadline is no reason to leave what is there.
+                biased;
+                () = returned => {}
+                () = freed => {}
+                () = sleep_until(deadline.into()) => {
+                    return Err(Failure::new(FailureKind::Busy, "every connection that may be open is in use"));
                 }
-            };
-            if timeout_at(deadline.into(), either).await.is_err() {
-                return Err(Failure::new(FailureKind::Busy, "every connection that may be open is in use"));
+                () = sleep(LOOK_AGAIN) => {}
             }
         }
     }
@@ -202,13 +220,15 @@ impl Rotation {
         for seat in in_turn {
             let health = seat.server.health();
             let Some(ticket) = health.admit().or_else(|| health.admit_trial(Instant::now())) else {
+                // What is idle there is of no use, and may be in the way.
+                seat.pool.clear();
                 out.push(seat);
                 continue;
             };
             if let Some(held) = pooled.and_then(|certainty| seat.held(certainty, ticket)) {
                 return Tried::Held(held);
             }
-            match self.open(seat, ticket, left, deadline).await {
+            match self.open(seats, seat, ticket, pooled, Attempt { left, deadline }).await {
                 Ok(Some(held)) => return Tried::Held(held),
                 Ok(None) => is_full = true,
                 Err(error) => failure = Some(error),
@@ -220,7 +240,8 @@ impl Rotation {
             return Tried::Full;
         }
         for seat in out {
-            match self.open(seat, seat.server.health().admit_anyway(), left, deadline).await {
+            match self.open(seats, seat, seat.server.health().admit_anyway(), pooled, Attempt { left, deadline }).await
+            {
                 Ok(Some(held)) => return Tried::Held(held),
                 Ok(None) => is_full = true,
                 Err(error) => failure = Some(error),
@@ -233,21 +254,28 @@ impl Rotation {
         }
     }
 
-    /// A new connection, within a fair part of the time that `left` servers have; none if there is no place for it.
+    /// A new connection, within a fair part of the time there is; none if there is no place for it.
     async fn open(
         &self,
+        seats: &Seats,
         seat: &Arc<Seat>,
         ticket: Ticket,
-        left: usize,
-        deadline: Instant,
+        pooled: Option<Certainty>,
+        attempt: Attempt,
     ) -> Result<Option<Held>, Failure> {
+        let Attempt { left, deadline } = attempt;
         let server = &seat.server;
+        let place = match pooled {
+            // Rather the idle connection of another server than a new one in its place.
+            Some(_) => Place::take(self.shared.places(), server).ok(),
+            None => self.room(seats, seat),
+        };
+        let Some(place) = place else { return Ok(None) };
         let time = deadline.saturating_duration_since(Instant::now());
         if time.is_zero() {
             // Nothing is known of this server, so nothing is held against it.
             return Err(Failure::new(FailureKind::ConnectTimeout, format_args!("{server}: no time left to connect")));
         }
-        let Some(place) = Place::take(self.shared.places(), server) else { return Ok(None) };
         let share = (time / u32::try_from(left).unwrap_or(u32::MAX).max(1)).max(LEAST_ATTEMPT).min(time);
         let opening = async {
             let socket = server.connect().await?;
@@ -261,6 +289,16 @@ impl Rotation {
         };
         self.shared.failed(server, ticket, &why);
         Err(Failure::new(kind, format_args!("{server}: {why}")))
+    }
+
+    /// A place for a connection to be had in any case: where there is none, an idle connection makes room.
+    fn room(&self, Seats { seats, .. }: &Seats, seat: &Seat) -> Option<Place> {
+        let take = || Place::take(self.shared.places(), &seat.server);
+        match take() {
+            Ok(place) => Some(place),
+            Err(Full::Server) => seat.pool.give_up().and_then(|()| take().ok()),
+            Err(Full::Site) => seats.iter().find_map(|seat| seat.pool.give_up()).and_then(|()| take().ok()),
+        }
     }
 
     /// Takes up a new list of servers. Who stays keeps its connections.

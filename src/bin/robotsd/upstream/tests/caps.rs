@@ -103,7 +103,7 @@ async fn many_requests_of_several_workers_share_few_connections() {
 async fn a_server_has_its_own_bound() {
     let unfinished = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab";
     let (a, b) = (Origin::saying(unfinished).await, Origin::saying(unfinished).await);
-    let limits = UpstreamLimits { address_connections: 1, connect: MOMENT, ..UpstreamLimits::default() };
+    let limits = UpstreamLimits { address_connections: 1, connect: Duration::from_secs(1), ..UpstreamLimits::default() };
     let settings = settings([format!("http://{}", a.address), format!("http://{}", b.address)]);
     let (origins, events) = origins(&settings, limits, &Surroundings::system());
     let upstream = worker(&origins);
@@ -136,7 +136,7 @@ async fn a_tunnel_takes_its_place_until_it_ends() {
     .await;
     let (origins, _) = limited(&origin, |limits| {
         limits.connections = 1;
-        limits.connect = MOMENT;
+        limits.connect = Duration::from_secs(1);
     });
     let address = proxy(worker(&origins)).await;
     let mut tunnel = Raw::connect(address).await;
@@ -146,4 +146,19 @@ async fn a_tunnel_takes_its_place_until_it_ends() {
     assert_eq!(client.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.status(), 503);
     drop(tunnel);
     soon(async { while client.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.status() != 200 {} }).await;
+}
+
+#[tokio::test]
+async fn a_request_sent_again_gets_room_for_a_connection_of_its_own() {
+    let (dying, _) = dying("").await;
+    let other = lasting().await;
+    let limits = UpstreamLimits { address_connections: 1, connect: Duration::from_secs(1), ..UpstreamLimits::default() };
+    let settings = settings([format!("http://{}", dying.address), format!("http://{}", other.address)]);
+    let (origins, _) = origins(&settings, limits, &Surroundings::system());
+    let upstream = worker(&origins);
+    // The third dies on its connection to the first server, while the only one there may be to the other is idle.
+    for _ in 0..3 {
+        assert_eq!(status(&upstream, "GET").await, 200);
+    }
+    assert_eq!((dying.connections(), other.connections()), (1, 2));
 }
