@@ -7,6 +7,7 @@
 //! A request for which there is no place waits. An idle connection of another worker must not keep it waiting: workers
 //! are told that somebody waits, and give up what they do not use.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -39,6 +40,8 @@ pub(super) struct Place {
 pub(super) struct Demand {
     places: Arc<Places>,
     waiting: AtomicUsize,
+    /// Those of them that do nothing else: who waits may also be connecting by now.
+    parked: AtomicUsize,
     returned: Notify,
     /// Connections that came back while somebody here waited.
     turn: AtomicUsize,
@@ -118,12 +121,13 @@ impl Drop for Place {
 
 impl Demand {
     pub(super) fn new(places: Arc<Places>) -> Self {
-        Self { places, waiting: AtomicUsize::new(0), returned: Notify::new(), turn: AtomicUsize::new(0) }
+        let zero = || AtomicUsize::new(0);
+        Self { places, waiting: zero(), parked: zero(), returned: Notify::new(), turn: zero() }
     }
 
     /// Whether somebody of this worker waits already, and so comes first.
-    pub(super) fn has_waiting(&self) -> bool {
-        self.waiting.load(Ordering::SeqCst) > 0
+    pub(super) fn has_parked(&self) -> bool {
+        self.parked.load(Ordering::Relaxed) > 0
     }
 
     /// Begins to wait.
@@ -153,9 +157,17 @@ impl Demand {
 
     /// A connection has been put where the next request finds it.
     pub(super) fn has_returned(&self) {
-        if self.has_waiting() {
+        if self.waiting.load(Ordering::SeqCst) > 0 {
             self.returned.notify_one();
         }
+    }
+}
+
+impl Waiting<'_> {
+    /// Waits for something to come free.
+    pub(super) async fn park<T>(&self, free: impl Future<Output = T>) -> T {
+        let _parked = Parked::new(&self.0.parked);
+        free.await
     }
 }
 
@@ -163,6 +175,22 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::SeqCst);
         self.0.places.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Counted while it exists.
+struct Parked<'c>(&'c AtomicUsize);
+
+impl<'c> Parked<'c> {
+    fn new(count: &'c AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Parked<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

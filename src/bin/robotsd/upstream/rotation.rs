@@ -107,7 +107,7 @@ impl Rotation {
             0 | 1 => 0,
             count => self.turn.fetch_add(1, Ordering::Relaxed) % count,
         };
-        let held = seats.seats.get(first).filter(|_| !self.demand.has_waiting()).and_then(|seat| {
+        let held = seats.seats.get(first).filter(|_| !self.demand.has_parked()).and_then(|seat| {
             let ticket = seat.server.health().admit()?;
             Some(Held { link: seat.take(certainty)?, seat: Arc::clone(seat), ticket })
         });
@@ -154,7 +154,7 @@ impl Rotation {
     async fn find(&self, First(first): First, pooled: Option<Certainty>) -> Result<Held, Failure> {
         let deadline = Instant::now() + self.shared.limits.connect;
         // Who comes later does not overtake.
-        let mut waiting = self.demand.has_waiting().then(|| self.demand.wait());
+        let mut waiting = self.demand.has_parked().then(|| self.demand.wait());
         let mut is_looking = waiting.is_none();
         loop {
             // Registered before looking, so that what comes free while looking is not missed.
@@ -173,19 +173,22 @@ impl Rotation {
                 }
             }
             is_looking = true;
-            if waiting.is_none() {
+            let Some(waiting) = &waiting else {
                 waiting = Some(self.demand.wait());
                 continue;
-            }
-            tokio::select! {
-                // In this order, so that on a machine that lags a deadline is no reason to leave what is there.
-                biased;
-                () = returned => {}
-                () = freed => {}
-                () = sleep_until(deadline.into()) => {
-                    return Err(Failure::new(FailureKind::Busy, "every connection that may be open is in use"));
+            };
+            let free = async {
+                tokio::select! {
+                    // In this order, so that on a machine that lags a deadline is no reason to leave what is there.
+                    biased;
+                    () = returned => true,
+                    () = freed => true,
+                    () = sleep_until(deadline.into()) => false,
+                    () = sleep(LOOK_AGAIN) => true,
                 }
-                () = sleep(LOOK_AGAIN) => {}
+            };
+            if !waiting.park(free).await {
+                return Err(Failure::new(FailureKind::Busy, "every connection that may be open is in use"));
             }
         }
     }

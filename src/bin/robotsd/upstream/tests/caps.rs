@@ -103,7 +103,8 @@ async fn many_requests_of_several_workers_share_few_connections() {
 async fn a_server_has_its_own_bound() {
     let unfinished = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab";
     let (a, b) = (Origin::saying(unfinished).await, Origin::saying(unfinished).await);
-    let limits = UpstreamLimits { address_connections: 1, connect: Duration::from_secs(1), ..UpstreamLimits::default() };
+    let limits =
+        UpstreamLimits { address_connections: 1, connect: Duration::from_secs(1), ..UpstreamLimits::default() };
     let settings = settings([format!("http://{}", a.address), format!("http://{}", b.address)]);
     let (origins, events) = origins(&settings, limits, &Surroundings::system());
     let upstream = worker(&origins);
@@ -152,7 +153,8 @@ async fn a_tunnel_takes_its_place_until_it_ends() {
 async fn a_request_sent_again_gets_room_for_a_connection_of_its_own() {
     let (dying, _) = dying("").await;
     let other = lasting().await;
-    let limits = UpstreamLimits { address_connections: 1, connect: Duration::from_secs(1), ..UpstreamLimits::default() };
+    let limits =
+        UpstreamLimits { address_connections: 1, connect: Duration::from_secs(1), ..UpstreamLimits::default() };
     let settings = settings([format!("http://{}", dying.address), format!("http://{}", other.address)]);
     let (origins, _) = origins(&settings, limits, &Surroundings::system());
     let upstream = worker(&origins);
