@@ -1,6 +1,7 @@
 //! What a client's octets come over: a socket, or TLS on one.
 
 use std::io;
+use std::io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected, UnexpectedEof};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -22,7 +23,7 @@ impl AsyncRead for Transport {
             // Many clients leave without saying so in TLS. Requests have a length of their own, so one that is cut off is
             // found out either way, and this is an end like any other.
             Self::Tls(stream) => Poll::Ready(match ready!(Pin::new(stream).poll_read(cx, buffer)) {
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
+                Err(error) if error.kind() == UnexpectedEof => Ok(()),
                 read => read,
             }),
         }
@@ -65,7 +66,11 @@ impl AsyncWrite for Transport {
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(socket) => Pin::new(socket).poll_shutdown(cx),
-            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            // What is left to say is goodbye, and whoever has gone already does not miss it.
+            Self::Tls(stream) => Poll::Ready(match ready!(Pin::new(stream).poll_shutdown(cx)) {
+                Err(error) if matches!(error.kind(), BrokenPipe | ConnectionReset | NotConnected) => Ok(()),
+                shut => shut,
+            }),
         }
     }
 }
