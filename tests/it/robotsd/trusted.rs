@@ -10,7 +10,7 @@ fn proxy(origin: &Origin, listener: &str) -> (TempDir, Running) {
     let config = format!(
         "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n{listener}\n[[site]]\nname = \"shop\"\n\
          upstreams = [\"http://{}\"]\n[site.robots]\npath = \"robots.txt\"\n\
-         [exempt]\ncidrs = [\"192.0.2.0/24\"]\n[log]\naddress = \"keep\"\n",
+         [exempt]\ncidrs = [\"192.0.2.0/24\"]\n[log]\naddress = \"keep\"\naccess = \"json\"\n",
         origin.address
     );
     let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
@@ -68,9 +68,9 @@ fn exempt_networks_and_the_log_go_by_the_client_a_trusted_proxy_names() {
     let origin = Origin::start();
     let (_folder, running) = proxy(&origin, TRUSTING);
     for (number, (fields, status, address)) in [
-        (&[("X-Forwarded-For", "192.0.2.7")][..], 200, ""),
-        (&[("X-Forwarded-For", "10.0.0.1, 192.0.2.7, 10.0.0.2")], 200, ""),
-        (&[("Forwarded", "for=192.0.2.7")], 200, ""),
+        (&[("X-Forwarded-For", "192.0.2.7")][..], 200, "192.0.2.7"),
+        (&[("X-Forwarded-For", "10.0.0.1, 192.0.2.7, 10.0.0.2")], 200, "192.0.2.7"),
+        (&[("Forwarded", "for=192.0.2.7")], 200, "192.0.2.7"),
         (&[("X-Forwarded-For", "198.51.100.1")], 403, "198.51.100.1"),
         // What the client has sent itself stands to the left of where it really is.
         (&[("X-Forwarded-For", "192.0.2.7, 198.51.100.2")], 403, "198.51.100.2"),
@@ -93,8 +93,8 @@ fn exempt_networks_and_the_log_go_by_the_client_a_trusted_proxy_names() {
         let given = [("User-Agent", GPTBOT), ("X-Request-Id", &id)];
         let answer = running.request("GET", "/drafts/x", &[&given[..], fields].concat());
         assert_eq!(answer.status, status, "{fields:?}");
-        if status == 403 {
-            let told = running.wait_for_event("refused", |line| line["request_id"] == id.as_str());
+        for event in if status == 403 { &["refused", "request"][..] } else { &["request"] } {
+            let told = running.wait_for_event(event, |line| line["request_id"] == id.as_str());
             assert_eq!(told["address"], address, "{fields:?}");
         }
     }
@@ -149,6 +149,7 @@ fn the_agent_is_who_a_trusted_proxy_says_it_is() {
     ] {
         assert_eq!(running.request("GET", "/drafts/x", fields).status, status, "{fields:?}");
     }
+    running.wait_for_event("request", |line| line["status"] == 200 && line["user_agent"] == FIREFOX);
     let answer = running.request("GET", "/", &[("User-Agent", "CDN"), ("X-Original-User-Agent", FIREFOX)]);
     assert_eq!(seen(&answer, "x-original-user-agent"), [FIREFOX]);
     assert_eq!(seen(&answer, "user-agent"), ["CDN"]);

@@ -126,6 +126,8 @@ fn node(text: &[u8]) -> Option<SocketAddr> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn fields(name: &str, lines: &[&str]) -> HeaderMap {
@@ -199,6 +201,29 @@ mod tests {
         for forged in ["for=\"x", "for=6.6.6.6;host=\"", "\"", "for=\"6.6.6.6\\", "\\\""] {
             let line = format!("{forged}, for=\"192.0.2.9\";host=\"a\"");
             assert_eq!(by_forwarded(&[&line]).first().map(String::as_str), Some("192.0.2.9:0"), "{forged}");
+        }
+    }
+
+    proptest! {
+        /// Whatever a client sends, what its proxy appends to it is what is read first, and nothing panics.
+        #[test]
+        fn what_a_proxy_appends_is_read_first(
+            sent in proptest::collection::vec(any::<u8>(), 0..200),
+            shaped in "[for=:;,\"\\\\\\[\\]0-9a-f. ]{0,60}",
+        ) {
+            for sent in [sent, shaped.into_bytes()] {
+                for (name, appended) in [
+                    ("x-forwarded-for", &b", 192.0.2.9:4711"[..]),
+                    ("forwarded", b", for=\"192.0.2.9:4711\";proto=https;host=\"a,b\""),
+                ] {
+                    let Ok(line) = HeaderValue::from_bytes(&[&sent, appended].concat()) else { continue };
+                    let fields = HeaderMap::from_iter([(HeaderName::from_static(name), line)]);
+                    let hops: Vec<_> =
+                        if name == "forwarded" { forwarded(&fields).collect() } else { x_forwarded_for(&fields).collect() };
+                    let first = hops[0].as_ref().map(|hop| hop.address.to_string());
+                    prop_assert_eq!(first.as_deref(), Some("192.0.2.9:4711"));
+                }
+            }
         }
     }
 
