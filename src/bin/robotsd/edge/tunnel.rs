@@ -64,7 +64,7 @@ impl Pending {
         let client = self.client.await.map_err(io::Error::other)?;
         let (client_read, mut client_write) = tokio::io::split(TokioIo::new(client));
         let (upstream_read, upstream_write) = tokio::io::split(upstream);
-        timeout(idle, client_write.write_all(&early)).await??;
+        timeout(idle, write(&mut client_write, &early)).await??;
         // Often only one side talks: what moves either way keeps both alive.
         let moved = AtomicUsize::new(0);
         tokio::try_join!(
@@ -88,8 +88,41 @@ async fn pump(
             Err(_) if moved.load(Ordering::Relaxed) != before => continue,
             Err(expired) => return Err(expired.into()),
             Ok(Ok(0)) => return to.shutdown().await,
-            Ok(length) => timeout(idle, to.write_all(&buffer[..length?])).await??,
+            Ok(length) => timeout(idle, write(&mut to, &buffer[..length?])).await??,
         }
         moved.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Sends octets on their way: TLS may have taken them and still hold them back, and nothing may follow for long.
+async fn write(to: &mut (impl AsyncWrite + Unpin), octets: &[u8]) -> io::Result<()> {
+    to.write_all(octets).await?;
+    to.flush().await
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{BufWriter, duplex};
+
+    use super::*;
+    use crate::edge::raw::soon;
+
+    #[tokio::test]
+    async fn what_one_side_says_is_not_held_back_until_it_says_more() {
+        let (mut one, from) = duplex(1024);
+        let (to, mut other) = duplex(1024);
+        let moved = AtomicUsize::new(0);
+        let pumping = pump(from, BufWriter::new(to), Duration::from_secs(60), &moved);
+        let talking = async {
+            for said in [b"ping", b"pong"] {
+                one.write_all(said).await.unwrap();
+                let mut heard = [0; 4];
+                soon(other.read_exact(&mut heard)).await.unwrap();
+                assert_eq!(&heard, said);
+            }
+            drop(one);
+        };
+        let (pumped, ()) = tokio::join!(pumping, talking);
+        pumped.unwrap();
     }
 }

@@ -26,7 +26,7 @@ use tower::service_fn;
 use super::*;
 use crate::edge::raw::{Message, Raw, soon};
 use crate::edge::transport::Transport;
-use crate::edge::{Edge, Entrance, Limits, RequestBody, Trouble, TroubleKind};
+use crate::edge::{Edge, Entrance, Limits, RequestBody, Trouble, TroubleKind, Tunnel, WebSocket};
 
 const MOMENT: Duration = Duration::from_millis(150);
 const SETTLING: Duration = Duration::from_millis(1);
@@ -161,8 +161,19 @@ fn get(host: &str) -> String {
     format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")
 }
 
-/// Answers with the scheme it was told, or with more than fits anywhere.
+/// Answers with the scheme it was told, with more than fits anywhere, or with a WebSocket whose other end echoes.
 async fn answer(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
+    if request.extensions().get::<WebSocket>().is_some() {
+        let (near, far) = tokio::io::duplex(1024);
+        tokio::spawn(async move {
+            let (mut read, mut write) = tokio::io::split(far);
+            tokio::io::copy(&mut read, &mut write).await
+        });
+        let mut response = Response::new(Full::default());
+        *response.status_mut() = http::StatusCode::SWITCHING_PROTOCOLS;
+        response.extensions_mut().insert(Tunnel::new(near, Bytes::from_static(b"hello")));
+        return Ok(response);
+    }
     let scheme = request.headers()["x-forwarded-proto"].to_str().unwrap().to_owned();
     let body = if request.uri().path() == "/large" { vec![b'l'; 32 << 20] } else { scheme.into_bytes() };
     Ok(Response::new(Full::from(body)))
@@ -377,6 +388,22 @@ async fn a_client_that_does_not_read_is_cut_off() {
     client.send("GET /large HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
     let told = edge.tells(TroubleKind::Broken).await;
     assert!(told.contains("connection"), "{told}");
+}
+
+#[tokio::test]
+async fn a_websocket_passes_through() {
+    let authority = Authority::new();
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), Limits::default()).await;
+    let mut client = edge.raw(&authority.client(&[]), "a.test").await;
+    client.send("GET / HTTP/1.1\r\nHost: a.test\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n").await;
+    assert!(client.until(b"\r\n\r\n").await.starts_with("HTTP/1.1 101 "));
+    assert_eq!(client.exactly(5).await, "hello");
+    for said in ["one", &"x".repeat(32 << 10), "two"] {
+        client.send(said).await;
+        assert_eq!(client.exactly(said.len()).await, said);
+    }
+    client.finish().await;
+    assert_eq!(client.rest().await, "");
 }
 
 #[tokio::test]
