@@ -238,6 +238,29 @@ async fn each_name_is_shown_its_certificate_and_others_the_first() {
 }
 
 #[tokio::test]
+async fn of_two_keys_for_a_name_the_client_is_shown_the_first_it_understands() {
+    let authority = Authority::new();
+    let modern = authority.write_with("modern", &["a.test"], &KeyPair::generate_for(&PKCS_ED25519).unwrap(), |_| {});
+    let common = authority.write("common", &["a.test"]);
+    let edge = Secure::start(live(&[&modern, &common]), Limits::default()).await;
+    let mut provider = pair::provider();
+    for (schemes, shown) in [(3, &modern), (2, &common)] {
+        // ECDSA with two hashes comes first there, then Ed25519.
+        provider.signature_verification_algorithms.mapping =
+            &pair::provider().signature_verification_algorithms.mapping[..schemes];
+        let mut roots = RootCertStore::empty();
+        roots.add(authority.certificate.clone()).unwrap();
+        let client = ClientConfig::builder_with_provider(Arc::new(provider.clone()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let stream = edge.connect(&Arc::new(client), "a.test").await.unwrap();
+        assert_eq!(leaf(&stream), Pair::read(shown).unwrap().key.cert[0]);
+    }
+}
+
+#[tokio::test]
 async fn both_versions_resume_sessions_and_older_ones_are_not_spoken() {
     let authority = Authority::new();
     let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), Limits::default()).await;
