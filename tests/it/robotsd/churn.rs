@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::process::{FIREFOX, GPTBOT, Kept, Running, folder, wait_for};
+use super::process::{FIREFOX, GPTBOT, Kept, Running, StopAtEnd, folder, wait_for};
 
 /// Requests a reload, so that a run of a million has a thousand.
 const REQUESTS_A_RELOAD: u64 = 1000;
@@ -23,7 +23,7 @@ fn rule(version: u64) -> String {
 
 fn text(version: u64) -> String {
     let comments = "# not the line you look for\n".repeat((version % 40) as usize);
-    let rest: String = (0..200).map(|number| format!("Disallow: /{version}/{number}/\n")).collect();
+    let rest: String = (0..200).map(|number| format!("Disallow: /rest/{number}/\n")).collect();
     format!(
         "# version {version}\nUser-agent: GPTBot\n{comments}Disallow: {}\n{rest}# end of {version}\n",
         rule(version)
@@ -94,6 +94,7 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
     let mut resident = Vec::new();
     std::thread::scope(|scope| {
         let (running, asked, stop) = (&running, &asked, &stop);
+        let stopping = StopAtEnd(stop);
         let going_on = || !stop.load(Ordering::Relaxed);
         let mut askers = Vec::new();
         for host in ["plain.test", "volume.test"] {
@@ -121,7 +122,7 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
             // Askers that have failed would never get there.
             assert!(!askers.iter().any(|asker| asker.is_finished()), "an asker has failed");
             version += 1;
-            match version % 8 {
+            match version % 9 {
                 0 => rename_over(&plain, &text(version)),
                 1 => fs::write(&plain, text(version)).unwrap(),
                 2 => swap(&volume, version),
@@ -139,13 +140,14 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
                 6 => {
                     fs::File::create(&plain).unwrap();
                 }
+                7 => rename_over(&plain, "User-agent: *\nDisallow: /\n"),
                 _ => {
                     fs::write(folder.path().join("robotsd.toml"), config(&format!("version {version}"))).unwrap();
                     running.signal("HUP");
                 }
             }
             reloads += 1;
-            match version % 8 {
+            match version % 9 {
                 0 | 1 | 3 => wait_for("a new version", || serves("plain.test", version)),
                 2 => wait_for("a new version", || serves("volume.test", version)),
                 _ => {}
@@ -159,7 +161,7 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
         // Back to a good one.
         rename_over(&plain, &text(version));
         wait_for("the last version", || serves("plain.test", version));
-        stop.store(true, Ordering::Relaxed);
+        drop(stopping);
         askers.into_iter().for_each(|asker| asker.join().unwrap());
         let (first, last) = (resident[resident.len() / 5], resident[resident.len() - 1]);
         println!(

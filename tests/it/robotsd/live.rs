@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::process::{FIREFOX, GPTBOT, Running, folder, wait_for};
+use super::process::{FIREFOX, GPTBOT, Running, StopAtEnd, folder, wait_for};
 
-const CONFIG: &str =
-    "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n";
+/// Versions here have nothing in common, which no gate would pass.
+const CONFIG: &str = "mode = \"refuse\"\ngate.mode = \"off\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n";
 
 fn version(name: &str) -> String {
     let rules: String = (0..300).map(|number| format!("Disallow: /{name}/{number}/\n")).collect();
@@ -30,6 +30,7 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
     let asked = AtomicUsize::new(0);
     let serves = |name: &str| (running.get("/robots.txt", FIREFOX).body == version(name)).then_some(());
     std::thread::scope(|scope| {
+        let stopping = StopAtEnd(&stop);
         let mut askers = Vec::new();
         for _ in 0..2 {
             askers.push(scope.spawn(|| {
@@ -76,7 +77,7 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
         // And back.
         replace(&path, &version("v4"));
         wait_for("v4", || serves("v4"));
-        stop.store(true, Ordering::Relaxed);
+        drop(stopping);
         askers.into_iter().for_each(|asker| asker.join().unwrap());
     });
     assert!(asked.load(Ordering::Relaxed) > 100, "{asked:?}");

@@ -9,6 +9,7 @@ mod config;
 mod diff;
 mod expect;
 mod explain;
+mod gate;
 mod live;
 mod replay;
 mod serve;

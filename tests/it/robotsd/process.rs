@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -196,6 +197,15 @@ impl Answer {
     pub(super) fn field(&self, name: &str) -> Option<&str> {
         let fields = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
         fields.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+}
+
+/// Tells others to stop when it goes, also because a test has failed: who waits for them would wait for ever.
+pub(super) struct StopAtEnd<'a>(pub(super) &'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
+use toml::value::Datetime;
 use tower_robots::agent::Category;
 use tower_robots::policy::{EmptyAgent, Mode, StarExceptions, StarScope, SuspectHuman};
 
@@ -17,6 +18,7 @@ pub(super) struct ConfigFile {
     #[serde(default)]
     pub(super) mode: Mode,
     pub(super) workers: Option<Spanned<NonZeroUsize>>,
+    pub(super) state_dir: Option<Spanned<PathBuf>>,
     #[serde(default)]
     pub(super) listener: Vec<Listener>,
     #[serde(default)]
@@ -27,6 +29,8 @@ pub(super) struct ConfigFile {
     pub(super) exempt: Exempt,
     #[serde(default)]
     pub(super) check: Check,
+    #[serde(default)]
+    pub(super) gate: Gate,
     #[serde(default)]
     pub(super) limits: Limits,
     #[serde(default)]
@@ -114,6 +118,7 @@ pub(super) struct Robots {
     pub(super) text: Option<Spanned<String>>,
     pub(super) max_age: Spanned<Span>,
     pub(super) on_missing: OnMissing,
+    pub(super) expectations: Option<Spanned<PathBuf>>,
 }
 
 impl Default for Robots {
@@ -124,6 +129,7 @@ impl Default for Robots {
             text: None,
             max_age: Spanned::new(0..0, Span::seconds(3600)),
             on_missing: OnMissing::default(),
+            expectations: None,
         }
     }
 }
@@ -145,10 +151,17 @@ pub(super) enum OnMissing {
     Fail,
 }
 
-#[derive(Debug, Default, Deserialize, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Enforcement {
     pub(super) mode: Option<Mode>,
+    pub(super) grace: Span,
+}
+
+impl Default for Enforcement {
+    fn default() -> Self {
+        Self { mode: None, grace: Span::seconds(0) }
+    }
 }
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -158,6 +171,7 @@ pub(super) struct Override {
     pub(super) agent: Option<String>,
     pub(super) pattern: Option<String>,
     pub(super) mode: Mode,
+    pub(super) until: Option<Spanned<Datetime>>,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -227,6 +241,41 @@ fn unplaced<const N: usize>(texts: [&str; N]) -> Vec<Spanned<String>> {
 pub(super) struct Check {
     pub(super) deny: Vec<Spanned<String>>,
     pub(super) allow: Vec<Spanned<String>>,
+}
+
+/// What a version must not do if it is to go live by itself.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Gate {
+    pub(super) mode: GateMode,
+    pub(super) refuse_findings: RefuseFindings,
+    pub(super) must_allow: Vec<MustAllow>,
+    pub(super) accept: Vec<Spanned<String>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum GateMode {
+    #[default]
+    On,
+    Off,
+}
+
+/// The least severity of findings that are refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum RefuseFindings {
+    #[default]
+    None,
+    Error,
+    Warning,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MustAllow {
+    pub(super) agents: Spanned<Vec<String>>,
+    pub(super) paths: Spanned<Vec<String>>,
 }
 
 /// Every resource has a bound.

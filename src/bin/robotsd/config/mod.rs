@@ -6,6 +6,7 @@
 mod command;
 mod error;
 mod file;
+mod gate;
 mod listener;
 mod resolve;
 mod upstreams;
@@ -23,7 +24,7 @@ use std::time::Duration;
 
 use tower_robots::check::Options;
 use tower_robots::policy::Policy;
-use tower_robots::source::WhenMissing;
+use tower_robots::source::{GateBuilder, WhenMissing};
 
 use crate::log::Privacy;
 use crate::{edge, upstream};
@@ -35,6 +36,10 @@ pub(crate) struct Config {
     pub(crate) workers: NonZeroUsize,
     pub(crate) listeners: Vec<Listener>,
     pub(crate) sites: Vec<Site>,
+    /// Where what was accepted, what waits and the kill switch are kept.
+    pub(crate) state_dir: Option<PathBuf>,
+    /// What a version must not do; the expectations of each site come to it.
+    pub(crate) gate: Option<GateBuilder>,
     /// Crawlers to add to, change in or remove from the built-in registry.
     pub(crate) registry_extra: Option<PathBuf>,
     pub(crate) edge: edge::Limits,
@@ -86,6 +91,9 @@ pub(crate) struct Site {
     pub(crate) robots: Source,
     pub(crate) max_age: Duration,
     pub(crate) when_missing: WhenMissing,
+    /// A file of what robots.txt must allow and disallow.
+    pub(crate) expectations: Option<PathBuf>,
+    pub(crate) grace: Duration,
     pub(crate) policy: Policy,
     pub(crate) check: Options,
 }

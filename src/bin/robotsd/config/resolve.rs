@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use toml::Spanned;
+use toml::value::{Datetime, Offset};
 use tower_robots::agent::{Crawler, Registry};
 use tower_robots::check::{self, Severity};
 use tower_robots::policy::{Mode, Network, Override, Policy, PolicyBuilder};
@@ -13,12 +14,14 @@ use tower_robots::source::{HostMap, WhenMissing};
 
 use super::error::Fault;
 use super::file::{self, AccessLogging, ConfigFile, Family, OnMissing, RobotsSource};
-use super::{AccessFormat, AccessSettings, Backend, Config, LogSettings, Site, Source, listener, upstreams};
+use super::{AccessFormat, AccessSettings, Backend, Config, LogSettings, Site, Source, gate, listener, upstreams};
 use crate::edge;
 use crate::log::Privacy;
 
 /// RFC 9309, section 2.4.
-const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
+const MAX_AGE: Duration = DAY;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// More threads than any machine has cores to run them on.
 const MOST_WORKERS: usize = 1024;
@@ -66,6 +69,8 @@ pub(super) fn resolve(file: &ConfigFile, folder: &Path) -> Result<Config, Fault>
     };
     Ok(Config {
         workers: resolve_workers(file)?,
+        state_dir: file.state_dir.as_ref().map(|path| folder.join(path.get_ref())),
+        gate: gate::resolve(&file.gate)?,
         listeners: file
             .listener
             .iter()
@@ -162,6 +167,8 @@ fn resolve_site(
             OnMissing::Upstream => WhenMissing::Relay,
             OnMissing::Fail => WhenMissing::Fail,
         },
+        expectations: site.robots.expectations.as_ref().map(|path| folder.join(path.get_ref())),
+        grace: site.enforcement.grace.0,
         policy: resolve_policy(file, site)?,
         check: resolve_check(file, site)?,
     })
@@ -266,13 +273,36 @@ fn resolve_policy(file: &ConfigFile, site: &file::Site) -> Result<Policy, Fault>
     for over in &site.overrides {
         let span = over.span();
         let over = over.get_ref();
+        let until = over.until.as_ref().map(end).transpose()?;
         let over = match (&over.category, &over.agent, &over.pattern) {
             (Some(category), None, None) => Override::category(*category, over.mode),
             (None, Some(agent), None) => Override::agent(agent, over.mode),
             (None, None, Some(pattern)) => Override::pattern(pattern, over.mode),
             _ => return Err(Fault::new(span, "an override has exactly one of category, agent and pattern")),
         };
-        policy = policy.with_override(over);
+        policy = policy.with_override(match until {
+            Some(end) => over.until(end),
+            None => over,
+        });
     }
     Ok(policy.build())
+}
+
+/// When an override ends: a moment, or the end of a day, which is UTC's.
+fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fault> {
+    let wrong = || {
+        let message = format!(
+            "{} is not when something ends: write a day such as 2027-03-31, which is UTC's, or a moment such as 2027-03-31T12:00:00Z",
+            until.get_ref()
+        );
+        Fault::new(until.span(), message)
+    };
+    let date = until.get_ref();
+    let text = match (date.date, date.time, date.offset) {
+        (Some(day), None, None) => format!("{day}T00:00:00Z"),
+        (Some(day), Some(time), Some(Offset::Z)) => format!("{day}T{time}Z"),
+        _ => return Err(wrong()),
+    };
+    let moment = humantime::parse_rfc3339(&text).map_err(|_| wrong())?;
+    Ok(if date.time.is_none() { moment + DAY } else { moment })
 }

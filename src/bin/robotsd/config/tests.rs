@@ -56,6 +56,8 @@ fn the_shipped_config_names_every_key() {
         "[agents]",
         "[exempt]",
         "[check]",
+        "[gate]",
+        "[[gate.must_allow]]\nagents = [\"a\"]\npaths = [\"/\"]",
         "[limits]",
         "[log]",
     ] {

@@ -8,11 +8,12 @@ mod file;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use tower_robots::agent::Registry;
-use tower_robots::check::{Outcome, Unmet};
+use tower_robots::check::{Expectations, Outcome, Unmet};
 use tower_robots::rules::{Access, RobotsTxt};
 
 use self::file::File;
@@ -100,10 +101,19 @@ pub(crate) fn is_met(file: &Path, robots: &Path, mut out: impl Write) -> io::Res
     Ok(outcome.is_met())
 }
 
+/// What a file expects of a robots.txt.
+pub(crate) fn expectations(path: &Path, registry: &Arc<Registry>) -> Result<Expectations, String> {
+    read_with(path, registry).map(|file| file.expectations).map_err(|error| error.to_string())
+}
+
 fn read(path: &Path) -> io::Result<File> {
+    read_with(path, Registry::builtin())
+}
+
+fn read_with(path: &Path, registry: &Arc<Registry>) -> io::Result<File> {
     let text = String::from_utf8(input::read(path)?)
         .map_err(|_| io::Error::other(format!("{}: not UTF-8", path.display())))?;
-    File::read(path, &text, Registry::builtin()).map_err(io::Error::other)
+    File::read(path, &text, registry).map_err(io::Error::other)
 }
 
 fn write_text(out: &mut impl Write, file: &str, line: usize, robots: &str, unmet: &Unmet) -> io::Result<()> {

@@ -4,12 +4,13 @@ mod backend;
 mod certificates;
 mod front;
 mod report;
+mod robots;
 mod signals;
 mod sites;
 mod sockets;
 mod workers;
 
-pub(crate) use self::sites::rehearse;
+pub(crate) use self::robots::rehearse;
 
 use std::net::TcpListener;
 use std::process::ExitCode;

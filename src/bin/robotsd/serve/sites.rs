@@ -1,27 +1,28 @@
 //! The configured sites, opened.
 
+use std::fmt::Display;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tower_http::services::ServeDir;
-use tower_robots::agent::Registry;
-use tower_robots::check::Severity;
 use tower_robots::layer::RobotsLayer;
-use tower_robots::source::{LiveBuilder, LiveRobots, WhenMissing};
+use tower_robots::source::{Enforcement, LiveRobots, StateDir, WhenMissing};
 
 use super::backend::Backend;
+use super::robots::{Demands, Shared, registry};
 use super::{SiteName, report};
-use crate::config::{self, Config, Source};
+use crate::config::{self, Config};
 use crate::edge::{OriginalAgent, Peer};
 use crate::log::{Log, Privacy};
-use crate::upstream::{Origins, Surroundings, Upstream, UpstreamLimits};
+use crate::upstream::{Origins, Surroundings, Upstream};
 
 /// Every site of the config.
 #[derive(Debug)]
 pub(super) struct Sites {
     sites: Vec<Site>,
     registry_extra: Option<PathBuf>,
+    shared: Mutex<Shared>,
     log: Log,
 }
 
@@ -31,6 +32,7 @@ pub(super) struct Site {
     pub(super) name: SiteName,
     pub(super) hosts: Vec<String>,
     live: LiveRobots,
+    demands: Demands,
     behind: Behind,
     log: Log,
     privacy: Privacy,
@@ -46,14 +48,16 @@ enum Behind {
 impl Sites {
     /// Opens every site. A robots.txt that cannot be used stops the start only where `strict` or the config says so.
     pub(super) fn open(config: &Config, strict: bool, log: &Log) -> Result<Self, String> {
-        let registry = match &config.registry_extra {
-            Some(path) => extended(path)?,
-            None => Registry::builtin().clone(),
-        };
-        let surroundings = Surroundings::system();
-        let open = |site| Site::open(site, &config.upstream, &surroundings, &registry, strict, log, config.log.privacy);
-        let sites = config.sites.iter().map(open).collect::<Result<_, _>>()?;
-        Ok(Self { sites, registry_extra: config.registry_extra.clone(), log: log.clone() })
+        let shared = Shared::new(config)?;
+        if let Some(trouble) = shared.state.as_ref().and_then(StateDir::trouble) {
+            log.say("state", format!("{trouble}; what is accepted is forgotten at the end"));
+        }
+        if shared.state.as_ref().is_some_and(|state| state.enforcement() == Enforcement::Off) {
+            log.say("enforcement", "off for every site: `robotsd enforce on` turns it on");
+        }
+        let opening = Opening { config, surroundings: Surroundings::system(), shared: &shared, strict, log };
+        let sites = config.sites.iter().map(|site| opening.site(site)).collect::<Result<_, _>>()?;
+        Ok(Self { sites, shared: Mutex::new(shared), registry_extra: config.registry_extra.clone(), log: log.clone() })
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Site> {
@@ -62,94 +66,74 @@ impl Sites {
 
     /// Reads the registry and every robots.txt again, off the request path. A registry with a fault changes nothing.
     pub(super) fn reload(&self) {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(path) = &self.registry_extra {
-            match extended(path) {
+            match registry(Some(path)) {
                 Ok(registry) => {
                     self.sites.iter().for_each(|site| site.live.set_registry(registry.clone()));
+                    shared.registry = registry;
                     self.log.say("registry", format!("{}: is in force", path.display()));
                 }
                 Err(message) => self.log.say("registry-rejected", format!("{message}; the one before stays in force")),
             }
         }
         for site in &self.sites {
+            match site.demands.gate(&shared.registry) {
+                Ok(gate) => site.live.set_gate(gate),
+                Err(message) => self.log.say("gate", format!("{}: {message}; the demands before stay", site.name)),
+            }
             // What comes of it is logged by the site's listener.
             drop(site.live.reload());
         }
     }
 }
 
-/// Opens every robots.txt as serving would, for whoever wants to know before: what keeps a site from being served, and
-/// the errors that the check finds.
-pub(crate) fn rehearse(config: &Config) -> Vec<String> {
-    let registry = match config.registry_extra.as_deref().map(extended).transpose() {
-        Ok(registry) => registry.unwrap_or_else(|| Registry::builtin().clone()),
-        Err(message) => return vec![message],
-    };
-    let mut problems = Vec::new();
-    for site in &config.sites {
-        match robots(site, &registry).when_missing(WhenMissing::Fail).open() {
-            Err(rejection) => problems.push(format!("site {:?}: {rejection}", site.name)),
-            Ok(live) => {
-                let snapshot = live.snapshot();
-                let findings = snapshot.content().map_or(&[][..], |content| content.report().findings());
-                let status = live.status();
-                let origin = status.last_reload().origin();
-                let errors = findings.iter().filter(|finding| finding.severity() >= Severity::Error);
-                problems.extend(errors.map(|finding| format!("site {:?}: {origin}:{finding}", site.name)));
-            }
-        }
-    }
-    problems
+/// What a site is opened with.
+struct Opening<'a> {
+    config: &'a Config,
+    surroundings: Surroundings,
+    shared: &'a Shared,
+    strict: bool,
+    log: &'a Log,
 }
 
-/// A site's robots.txt as the config has it.
-fn robots(site: &config::Site, registry: &Arc<Registry>) -> LiveBuilder {
-    let builder = match &site.robots {
-        Source::File(path) => LiveRobots::file(path),
-        Source::Inline(text) => LiveRobots::inline(text),
-    };
-    builder.policy(site.policy.clone()).registry(registry.clone()).check(site.check.clone()).max_age(site.max_age)
-}
-
-/// The built-in registry with a file's rows added, changed and removed.
-fn extended(path: &Path) -> Result<Arc<Registry>, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let registry = Registry::builtin().extended(&text).map_err(|error| format!("{}:{error}", path.display()))?;
-    Ok(Arc::new(registry))
-}
-
-impl Site {
-    fn open(
-        site: &config::Site,
-        limits: &UpstreamLimits,
-        surroundings: &Surroundings,
-        registry: &Arc<Registry>,
-        strict: bool,
-        log: &Log,
-        privacy: Privacy,
-    ) -> Result<Self, String> {
+impl Opening<'_> {
+    fn site(&self, site: &config::Site) -> Result<Site, String> {
+        let log = self.log;
         let name: SiteName = Arc::from(&*site.name);
-        let live = robots(site, registry)
-            .when_missing(if strict { WhenMissing::Fail } else { site.when_missing })
+        let of_site = |message: &dyn Display| format!("site {:?}: {message}", site.name);
+        let live = self
+            .shared
+            .robots(site)
+            .map_err(|message| of_site(&message))?
+            .when_missing(if self.strict { WhenMissing::Fail } else { site.when_missing })
             .on_reload(report::reload(name.clone(), log.clone()))
             .open()
-            .map_err(|rejection| format!("site {:?}: {rejection}", site.name))?;
-        if let Some(trouble) = live.status().watch_trouble() {
+            .map_err(|rejection| of_site(&rejection))?;
+        let status = live.status();
+        if let Some(trouble) = status.watch_trouble() {
             log.say("watch", format!("{name}: {trouble}"));
+        }
+        if let Some(trouble) = status.state_trouble() {
+            log.say("state", format!("{name}: {trouble}"));
         }
         let behind = match &site.backend {
             config::Backend::Files(root) => Behind::Files(root.clone()),
             config::Backend::Upstreams(settings) => {
                 let on_event = report::upstream(name.clone(), log.clone());
-                let origins = Origins::new(settings, limits.clone(), surroundings, on_event)
-                    .map_err(|message| format!("site {:?}: {message}", site.name))?;
+                let origins = Origins::new(settings, self.config.upstream.clone(), &self.surroundings, on_event)
+                    .map_err(|message| of_site(&message))?;
                 origins.look_up();
                 Behind::Upstreams(origins)
             }
         };
-        Ok(Self { hosts: site.hosts.clone(), name, live, behind, log: log.clone(), privacy })
+        let demands = self.shared.demands(site);
+        let privacy = self.config.log.privacy;
+        Ok(Site { hosts: site.hosts.clone(), name, live, demands, behind, log: log.clone(), privacy })
     }
+}
 
+impl Site {
     /// A layer of one worker's own. All layers of a site read the same snapshots.
     pub(super) fn layer(&self) -> RobotsLayer {
         RobotsLayer::new(self.live.clone())

@@ -1,0 +1,33 @@
+//! The gate, as far as it is the same for every site.
+
+use toml::Spanned;
+use tower_robots::check::Severity;
+use tower_robots::source::{Gate, GateBuilder, Hash};
+
+use super::error::Fault;
+use super::file::{self, GateMode, RefuseFindings};
+
+/// None where the gate is off.
+pub(super) fn resolve(file: &file::Gate) -> Result<Option<GateBuilder>, Fault> {
+    let hash = |text: &Spanned<String>| {
+        text.get_ref().parse::<Hash>().map_err(|error| Fault::new(text.span(), error.to_string()))
+    };
+    let mut gate = Gate::builder().accept(file.accept.iter().map(hash).collect::<Result<Vec<_>, _>>()?);
+    gate = match file.refuse_findings {
+        RefuseFindings::None => gate,
+        RefuseFindings::Error => gate.refuse_findings(Severity::Error),
+        RefuseFindings::Warning => gate.refuse_findings(Severity::Warning),
+    };
+    for must in &file.must_allow {
+        let (agents, paths) = (must.agents.get_ref(), must.paths.get_ref());
+        if agents.is_empty() || agents.iter().any(|agent| agent.trim().is_empty()) {
+            let message = "must_allow names agents: write \"*\" for a crawler that nobody names";
+            return Err(Fault::new(must.agents.span(), message));
+        }
+        if paths.is_empty() || !paths.iter().all(|path| path.starts_with('/')) {
+            return Err(Fault::new(must.paths.span(), "must_allow names paths, such as \"/\""));
+        }
+        gate = gate.must_allow(agents, paths);
+    }
+    Ok((file.mode == GateMode::On).then_some(gate))
+}
