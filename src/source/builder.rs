@@ -23,7 +23,7 @@ use crate::rules::Reading;
 /// Opens a [`LiveRobots`].
 #[must_use]
 pub struct LiveBuilder {
-    source: Source,
+    pub(super) source: Source,
     policy: Policy,
     registry: Arc<Registry>,
     gate: Gate,
@@ -165,6 +165,8 @@ impl LiveBuilder {
             switch: Mutex::new(()),
             #[cfg(feature = "watch")]
             watch: std::sync::OnceLock::new(),
+            #[cfg(feature = "fetch")]
+            following: std::sync::OnceLock::new(),
         });
         if let Some((state, _)) = &state {
             state.join(&shared);
@@ -178,6 +180,10 @@ impl LiveBuilder {
         }
         #[cfg(not(feature = "watch"))]
         let _ = poll;
+        #[cfg(feature = "fetch")]
+        if let Source::Remote(remote) = &shared.source {
+            remote.follow(&shared)?;
+        }
         Ok(LiveRobots::from_shared(shared))
     }
 }

@@ -17,8 +17,7 @@ use super::gate::{Gate, Pending};
 use super::hash::{Hash, HashPrefix};
 use super::history::{History, HistoryEntry};
 use super::making::{AcceptError, Making, RollbackError, Settings, Source};
-use super::rejection::{Rejection, RejectionKind};
-use super::reload::{Cause, Outcome, Reload, Reloading};
+use super::reload::{Cause, Reload, Reloading};
 use super::snapshot::Snapshot;
 use super::state::{SiteState, StateError};
 use super::status::Status;
@@ -61,6 +60,8 @@ pub(super) struct Shared {
     pub(super) switch: Mutex<()>,
     #[cfg(feature = "watch")]
     pub(super) watch: std::sync::OnceLock<super::watch::Watch>,
+    #[cfg(feature = "fetch")]
+    pub(super) following: std::sync::OnceLock<super::fetch::Following>,
 }
 
 /// What came of what was tried.
@@ -109,9 +110,14 @@ impl LiveRobots {
         read(&self.shared.current.load())
     }
 
-    /// Reads the source again now, on a thread of its own.
+    /// Reads the source again now, on a thread of its own; what is fetched is fetched now.
     pub fn reload(&self) -> Reloading {
         let (reloading, slot) = Reloading::new();
+        #[cfg(feature = "fetch")]
+        if let Some(following) = self.shared.following.get() {
+            following.reload(slot);
+            return reloading;
+        }
         let job = {
             let (shared, slot) = (self.shared.clone(), slot.clone());
             move || slot.fill(shared.reload_on_request())
@@ -208,11 +214,8 @@ impl Shared {
     /// Whoever asks for a reload may do so in the middle of writing: a file that was changed a moment ago must be the
     /// same once that moment has passed. A fault of ours leaves nobody waiting.
     fn reload_on_request(&self) -> Reload {
-        catch_unwind(AssertUnwindSafe(|| self.reload_once_quiet(Cause::Request))).unwrap_or_else(|_| {
-            let rejection = Rejection::new(RejectionKind::Interrupted, &self.origin);
-            let outcome = Outcome::Kept { rejection, live: self.live() };
-            Reload { cause: Cause::Request, origin: self.origin.clone(), outcome }
-        })
+        catch_unwind(AssertUnwindSafe(|| self.reload_once_quiet(Cause::Request)))
+            .unwrap_or_else(|_| Reload::interrupted(Cause::Request, &self.origin, self.live()))
     }
 
     pub(super) fn live(&self) -> Option<Hash> {
@@ -253,6 +256,8 @@ impl Shared {
             faults: self.faults.load(Ordering::Relaxed),
             state_trouble: self.state.as_ref().and_then(SiteState::trouble),
             watch_trouble: self.watch_trouble(),
+            #[cfg(feature = "fetch")]
+            fetch: self.following.get().map(super::fetch::Following::status),
         }
     }
 

@@ -31,9 +31,12 @@ const MOST_COMPARED: usize = 128 << 10;
 pub(super) enum Source {
     Inline(Arc<[u8]>),
     File(PathBuf),
+    #[cfg(feature = "fetch")]
+    Remote(super::fetch::Remote),
 }
 
 /// What a source holds.
+#[derive(Clone)]
 pub(super) struct Loaded {
     pub(super) bytes: Arc<[u8]>,
     pub(super) modified: Option<SystemTime>,
@@ -85,6 +88,8 @@ impl Source {
         match self {
             Self::Inline(_) => "inline".into(),
             Self::File(path) => path.to_string_lossy().into(),
+            #[cfg(feature = "fetch")]
+            Self::Remote(remote) => remote.to_string().into(),
         }
     }
 
@@ -94,6 +99,9 @@ impl Source {
             Self::File(path) => {
                 file::read(path, origin).map(|read| Loaded { bytes: read.bytes.into(), modified: read.modified })
             }
+            // What is fetched is brought by whoever fetches it.
+            #[cfg(feature = "fetch")]
+            Self::Remote(_) => Err(Rejection::new(RejectionKind::NotFetched, origin)),
         }
     }
 }
@@ -110,7 +118,7 @@ impl Settings {
             Outcome::Kept { .. } | Outcome::Gated { .. } => {
                 tracing::warn!(cause = reload.cause.as_str(), "{reload}")
             }
-            Outcome::Published { .. } | Outcome::Unchanged { .. } => {
+            Outcome::Published { .. } | Outcome::Unchanged { .. } | Outcome::Absent { .. } => {
                 tracing::info!(cause = reload.cause.as_str(), "{reload}")
             }
         }
@@ -141,9 +149,14 @@ impl Shared {
         let refusal = match &outcome {
             Outcome::Kept { rejection, .. } => Some(rejection.clone()),
             Outcome::Gated { pending, .. } => Some(Rejection::gated(pending.clone(), &self.origin)),
-            Outcome::Published { .. } | Outcome::Unchanged { .. } => None,
+            Outcome::Published { .. } | Outcome::Unchanged { .. } | Outcome::Absent { .. } => None,
         };
         let reload = Reload { cause: Cause::Start, origin: self.origin.clone(), outcome };
+        if refusal.as_ref().is_some_and(|refusal| refusal.kind() == RejectionKind::NotFetched) {
+            // There is nothing to tell before the first answer.
+            self.note(&making, &reload);
+            return Ok(());
+        }
         self.remember(&mut making, &reload, None);
         match refusal {
             Some(refusal) if self.live().is_none() && self.settings.when_missing == WhenMissing::Fail => Err(refusal),
@@ -180,6 +193,24 @@ impl Shared {
         if !reload.is_unstable() || cause == Cause::Request {
             self.conclude(&mut making, &reload, before);
         }
+        reload
+    }
+
+    /// Takes what was fetched, as if it had been read.
+    #[cfg(feature = "fetch")]
+    pub(super) fn offer(&self, cause: Cause, fetched: super::fetch::Fetched) -> Reload {
+        let mut making = self.making();
+        let before = self.robots();
+        let outcome = match fetched {
+            super::fetch::Fetched::File(loaded) => self.consider(&mut making, Ok(loaded), |_| true),
+            super::fetch::Fetched::Nothing(rejection) => self.consider(&mut making, Err(rejection), |_| true),
+            super::fetch::Fetched::Absent { status } => {
+                self.change(Snapshot::without_content);
+                Outcome::Absent { status }
+            }
+        };
+        let reload = Reload { cause, origin: self.origin.clone(), outcome };
+        self.conclude(&mut making, &reload, before);
         reload
     }
 
@@ -390,7 +421,9 @@ impl Shared {
     /// Brings what [`Status`](super::Status) says up to date.
     fn note(&self, making: &Making, reload: &Reload) {
         let mut past = self.past();
-        if matches!(reload.outcome, Outcome::Published { .. }) {
+        let is_absent = |outcome: &Outcome| matches!(outcome, Outcome::Absent { .. });
+        let is_newly_absent = is_absent(&reload.outcome) && !is_absent(&past.last.outcome);
+        if is_newly_absent || matches!(reload.outcome, Outcome::Published { .. }) {
             past.since = self.clock.now();
         }
         past.last = reload.clone();
@@ -407,7 +440,7 @@ impl Shared {
                 let report = check::check(&robots, &options);
                 (Some(robots), Some(report))
             }
-            Outcome::Kept { .. } => (None, None),
+            Outcome::Kept { .. } | Outcome::Absent { .. } => (None, None),
             Outcome::Published { .. } | Outcome::Unchanged { .. } => {
                 let content = snapshot.content();
                 (content.map(|content| content.robots().clone()), content.map(|content| content.report().clone()))
@@ -441,8 +474,9 @@ fn is_news(last: &Outcome, reload: &Reload) -> bool {
     match (&reload.outcome, last) {
         (Outcome::Published { .. }, _) => true,
         (Outcome::Unchanged { .. }, last) => {
-            reload.cause == Cause::Request || matches!(last, Outcome::Kept { .. } | Outcome::Gated { .. })
+            reload.cause == Cause::Request || !matches!(last, Outcome::Published { .. } | Outcome::Unchanged { .. })
         }
+        (Outcome::Absent { .. }, last) => reload.cause == Cause::Request || !matches!(last, Outcome::Absent { .. }),
         (Outcome::Kept { rejection: now, .. }, Outcome::Kept { rejection: before, .. }) => {
             reload.cause == Cause::Request || now.kind() != before.kind()
         }

@@ -5,12 +5,15 @@
 //! nothing: the last good snapshot stays, and [`LiveRobots::status`] says why. A [`Gate`] refuses what is rarely meant, and
 //! a [`StateDir`] remembers what was accepted. [`Sites`] maps hosts to live files.
 //!
-//! This room reads and writes files; it serves nothing.
+//! This room reads and writes files and, with the feature `fetch`, fetches them; it serves nothing.
 
 mod agent_cache;
 mod builder;
 mod clock;
 mod enforcement;
+#[cfg(feature = "fetch")]
+#[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
+pub mod fetch;
 mod file;
 mod gate;
 mod hash;

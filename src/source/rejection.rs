@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::file::MAX_FILE;
 use super::gate::Pending;
@@ -16,6 +17,8 @@ pub struct Rejection {
     origin: Arc<str>,
     cause: Option<Arc<io::Error>>,
     pending: Option<Pending>,
+    why: Option<Arc<str>>,
+    until: Option<SystemTime>,
 }
 
 /// What is wrong with a replacement.
@@ -43,6 +46,12 @@ pub enum RejectionKind {
     Unstable,
     /// The gate refused it at the start, where no version was accepted before.
     Gated,
+    /// Nothing was fetched yet.
+    NotFetched,
+    /// It could not be fetched.
+    Unreachable,
+    /// It is missing where it was before, which is not believed at once.
+    Held,
     /// The reload was cut short by a fault of ours.
     Interrupted,
 }
@@ -62,6 +71,9 @@ impl RejectionKind {
             Self::NoField => "no-field",
             Self::Unstable => "unstable",
             Self::Gated => "gated",
+            Self::NotFetched => "not-fetched",
+            Self::Unreachable => "unreachable",
+            Self::Held => "held",
             Self::Interrupted => "interrupted",
         }
     }
@@ -69,7 +81,7 @@ impl RejectionKind {
 
 impl Rejection {
     pub(super) fn new(kind: RejectionKind, origin: &Arc<str>) -> Self {
-        Self { kind, origin: origin.clone(), cause: None, pending: None }
+        Self { kind, origin: origin.clone(), cause: None, pending: None, why: None, until: None }
     }
 
     pub(super) fn io(cause: io::Error, origin: &Arc<str>) -> Self {
@@ -77,11 +89,11 @@ impl Rejection {
             io::ErrorKind::NotFound => RejectionKind::Missing,
             _ => RejectionKind::Unreadable,
         };
-        Self { kind, origin: origin.clone(), cause: Some(Arc::new(cause)), pending: None }
+        Self { cause: Some(Arc::new(cause)), ..Self::new(kind, origin) }
     }
 
     pub(super) fn gated(pending: Pending, origin: &Arc<str>) -> Self {
-        Self { kind: RejectionKind::Gated, origin: origin.clone(), cause: None, pending: Some(pending) }
+        Self { pending: Some(pending), ..Self::new(RejectionKind::Gated, origin) }
     }
 
     /// What the gate refused, where it did.
@@ -90,13 +102,29 @@ impl Rejection {
         self.pending.as_ref()
     }
 
+    #[cfg(feature = "fetch")]
+    pub(super) fn unreachable(why: String, origin: &Arc<str>) -> Self {
+        Self { why: Some(why.into()), ..Self::new(RejectionKind::Unreachable, origin) }
+    }
+
+    #[cfg(feature = "fetch")]
+    pub(super) fn held(status: String, until: SystemTime, origin: &Arc<str>) -> Self {
+        Self { why: Some(status.into()), until: Some(until), ..Self::new(RejectionKind::Held, origin) }
+    }
+
+    /// Until when a version that is missing at its source stays in force: [`RejectionKind::Held`].
+    #[must_use]
+    pub const fn until(&self) -> Option<SystemTime> {
+        self.until
+    }
+
     /// What is wrong.
     #[must_use]
     pub const fn kind(&self) -> RejectionKind {
         self.kind
     }
 
-    /// The path of the file.
+    /// The path of the file, or its URL.
     #[must_use]
     pub fn origin(&self) -> &str {
         &self.origin
@@ -146,6 +174,17 @@ impl fmt::Display for Rejection {
                 Some(pending) => write!(f, "version {} waits to be accepted: {pending}", pending.hash()),
                 None => f.write_str("the gate refuses it"),
             },
+            RejectionKind::NotFetched => f.write_str("it was not fetched yet"),
+            RejectionKind::Unreachable => {
+                write!(f, "it cannot be fetched: {}", self.why.as_deref().unwrap_or("nothing is known of why"))
+            }
+            RejectionKind::Held => {
+                write!(f, "the answer is {}", self.why.as_deref().unwrap_or("that there is none"))?;
+                match self.until {
+                    Some(until) => write!(f, ", which is believed from {} on", httpdate::fmt_http_date(until)),
+                    None => Ok(()),
+                }
+            }
             RejectionKind::Interrupted => f.write_str("the reload was cut short by a fault in robotsd or this crate"),
         }
     }

@@ -53,6 +53,12 @@ pub enum Outcome {
         /// Its hash.
         hash: Hash,
     },
+    /// There is no robots.txt at its source: nothing is enforced, and the application behind answers for it.
+    #[non_exhaustive]
+    Absent {
+        /// The status that says so.
+        status: u16,
+    },
     /// What the source holds was not taken.
     #[non_exhaustive]
     Kept {
@@ -80,6 +86,8 @@ pub enum OutcomeKind {
     Published,
     /// [`Outcome::Unchanged`].
     Unchanged,
+    /// [`Outcome::Absent`].
+    Absent,
     /// [`Outcome::Kept`].
     Kept,
     /// [`Outcome::Gated`].
@@ -93,6 +101,7 @@ impl Outcome {
         match self {
             Self::Published { .. } => OutcomeKind::Published,
             Self::Unchanged { .. } => OutcomeKind::Unchanged,
+            Self::Absent { .. } => OutcomeKind::Absent,
             Self::Kept { .. } => OutcomeKind::Kept,
             Self::Gated { .. } => OutcomeKind::Gated,
         }
@@ -103,7 +112,7 @@ impl Outcome {
     pub fn hash(&self) -> Option<Hash> {
         match self {
             Self::Published { hash } | Self::Unchanged { hash } => Some(*hash),
-            Self::Kept { .. } => None,
+            Self::Absent { .. } | Self::Kept { .. } => None,
             Self::Gated { pending, .. } => Some(pending.hash()),
         }
     }
@@ -116,13 +125,16 @@ impl OutcomeKind {
         match self {
             Self::Published => "published",
             Self::Unchanged => "unchanged",
+            Self::Absent => "absent",
             Self::Kept => "kept",
             Self::Gated => "gated",
         }
     }
 
     pub(super) fn from_name(name: &str) -> Option<Self> {
-        [Self::Published, Self::Unchanged, Self::Kept, Self::Gated].into_iter().find(|kind| kind.as_str() == name)
+        [Self::Published, Self::Unchanged, Self::Absent, Self::Kept, Self::Gated]
+            .into_iter()
+            .find(|kind| kind.as_str() == name)
     }
 }
 
@@ -155,10 +167,16 @@ impl Reload {
         self.cause
     }
 
-    /// Where the bytes come from: a path, or `inline`.
+    /// Where the bytes come from: a path, `inline`, or a URL.
     #[must_use]
     pub fn origin(&self) -> &str {
         &self.origin
+    }
+
+    /// One that a fault of ours cut short.
+    pub(super) fn interrupted(cause: Cause, origin: &Arc<str>, live: Option<Hash>) -> Self {
+        let rejection = Rejection::new(RejectionKind::Interrupted, origin);
+        Self { cause, origin: origin.clone(), outcome: Outcome::Kept { rejection, live } }
     }
 
     /// Whether the source was caught changing.
@@ -178,6 +196,9 @@ impl fmt::Display for Reload {
         match &self.outcome {
             Outcome::Published { hash } => write!(f, "{}: version {} is live", self.origin, hash.short()),
             Outcome::Unchanged { hash } => write!(f, "{}: version {} is live already", self.origin, hash.short()),
+            Outcome::Absent { status } => {
+                write!(f, "{}: the answer is {status}: there is no robots.txt, so nothing is enforced", self.origin)
+            }
             Outcome::Kept { rejection, live: Some(hash) } => {
                 write!(f, "{rejection}; version {} stays live", hash.short())
             }

@@ -54,6 +54,12 @@ impl Snapshot {
         Self { content: Some(content), grace, ..self.clone() }
     }
 
+    /// There is no robots.txt: whoever asks hears so from the application behind.
+    #[cfg(feature = "fetch")]
+    pub(super) fn without_content(&self) -> Self {
+        Self { content: None, grace: None, when_missing: WhenMissing::Relay, ..self.clone() }
+    }
+
     pub(super) fn with_policy(&self, policy: Arc<Policy>) -> Self {
         Self { policy, ..self.clone() }
     }

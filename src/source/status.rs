@@ -20,6 +20,8 @@ pub struct Status {
     pub(super) faults: u64,
     pub(super) state_trouble: Option<String>,
     pub(super) watch_trouble: Option<String>,
+    #[cfg(feature = "fetch")]
+    pub(super) fetch: Option<super::fetch::FetchStatus>,
 }
 
 /// How a site is, in one word.
@@ -120,5 +122,13 @@ impl Status {
     #[must_use]
     pub fn watch_trouble(&self) -> Option<&str> {
         self.watch_trouble.as_deref()
+    }
+
+    /// How it stands with fetching, where the robots.txt is fetched.
+    #[cfg(feature = "fetch")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
+    #[must_use]
+    pub const fn fetch(&self) -> Option<&super::fetch::FetchStatus> {
+        self.fetch.as_ref()
     }
 }

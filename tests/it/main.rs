@@ -15,6 +15,8 @@ mod agents;
 mod bounds;
 mod check;
 mod differences;
+#[cfg(feature = "fetch")]
+mod fetch;
 #[cfg(feature = "watch")]
 mod gate;
 mod lints;

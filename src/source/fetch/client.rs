@@ -1,0 +1,190 @@
+//! Asking for a robots.txt: redirects, conditions, and what may not be believed of an answer.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, HOST, IF_MODIFIED_SINCE, IF_NONE_MATCH, LOCATION, USER_AGENT,
+};
+use http::{HeaderValue, Request, Response, StatusCode};
+use http_body_util::Empty;
+use tokio::time::timeout;
+
+use super::answer::{Answer, Validators};
+use super::error::{FetchError, FetchErrorKind};
+use super::url::{FetchUrl, Scheme};
+use super::wire::{self, Excess, Stream};
+
+/// Redirects that are followed (RFC 9309, section 2.3.1.2).
+const HOPS: usize = 5;
+
+/// An HTTP client for small files, made for servers that cannot be trusted.
+#[derive(Debug)]
+pub(super) struct Client {
+    pub(super) user_agent: HeaderValue,
+    pub(super) connect: Duration,
+    pub(super) total: Duration,
+    #[cfg(feature = "tls")]
+    pub(super) tls: super::tls::Tls,
+}
+
+/// Where a robots.txt is, and how to get there.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) url: FetchUrl,
+    /// Whom to ask instead of the URL's host: the site's upstreams.
+    pub(super) via: Arc<[FetchUrl]>,
+}
+
+/// For whom it is fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// A crawler: redirects may lead anywhere.
+    Crawler,
+    /// The site: not from https to http, and an upstream only within the site.
+    Site,
+}
+
+impl Client {
+    /// Asks until there is an answer that is no redirect; the so-many-th time of asking decides whom first.
+    pub(super) async fn fetch(&self, place: &Place, known: &Validators, manner: Manner, turn: usize) -> Answer {
+        let late = || FetchError::with_cause(FetchErrorKind::Timeout, format!("not within {:?}", self.total));
+        match timeout(self.total, self.follow(place, known, manner, turn)).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(error)) => Answer::Failed(error),
+            Err(_) => Answer::Failed(late()),
+        }
+    }
+
+    async fn follow(
+        &self,
+        place: &Place,
+        known: &Validators,
+        manner: Manner,
+        turn: usize,
+    ) -> Result<Answer, FetchError> {
+        let mut url = place.url.clone();
+        for _ in 0..=HOPS {
+            let response = self.ask(place, &url, known, manner, turn).await?;
+            if !is_redirect(response.status()) {
+                return read(response, url);
+            }
+            let Some(location) = response.headers().get(LOCATION) else { return Ok(Answer::Redirected) };
+            url = match (url.join(location.as_bytes()), manner) {
+                (Ok(to), Manner::Crawler) => to,
+                (Ok(to), Manner::Site) => place.next(&url, to)?,
+                // As good as one hop too many.
+                (Err(_), Manner::Crawler) => return Ok(Answer::Redirected),
+                (Err(error), Manner::Site) => return Err(FetchError::with_cause(FetchErrorKind::Redirect, error)),
+            };
+        }
+        Ok(Answer::Redirected)
+    }
+
+    async fn ask(
+        &self,
+        place: &Place,
+        url: &FetchUrl,
+        known: &Validators,
+        manner: Manner,
+        turn: usize,
+    ) -> Result<Response<Vec<u8>>, FetchError> {
+        let request = self.request(url, known)?;
+        let excess = match manner {
+            Manner::Crawler => Excess::Drop,
+            Manner::Site => Excess::Refuse,
+        };
+        let stream = self.connect(place, url, turn).await?;
+        wire::exchange(stream, request, excess).await
+    }
+
+    fn request(&self, url: &FetchUrl, known: &Validators) -> Result<Request<Empty<Bytes>>, FetchError> {
+        let mut request = Request::get(url.target().as_str())
+            .header(HOST, url.authority())
+            .header(USER_AGENT, &self.user_agent)
+            .header(ACCEPT, "text/plain, */*;q=0.5")
+            .header(ACCEPT_ENCODING, "identity")
+            .header(CONNECTION, "close");
+        // Another resource may use the same entity tag for something else.
+        if known.of.as_ref().is_none_or(|of| of == url) {
+            for (name, value) in [(IF_NONE_MATCH, known.etag()), (IF_MODIFIED_SINCE, known.last_modified())] {
+                if let Some(value) = value {
+                    request = request.header(name, value);
+                }
+            }
+        }
+        request.body(Empty::new()).map_err(|error| FetchError::with_cause(FetchErrorKind::Redirect, error))
+    }
+
+    /// To the host of a URL, or to the first upstream that can be reached from the one whose turn it is.
+    async fn connect(&self, place: &Place, url: &FetchUrl, turn: usize) -> Result<Box<dyn Stream>, FetchError> {
+        if place.via.is_empty() {
+            return self.connect_to(url).await;
+        }
+        let mut last = FetchError::new(FetchErrorKind::Connect);
+        for at in 0..place.via.len() {
+            match self.connect_to(&place.via[turn.wrapping_add(at) % place.via.len()]).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    async fn connect_to(&self, peer: &FetchUrl) -> Result<Box<dyn Stream>, FetchError> {
+        let socket = wire::dial(peer, self.connect).await?;
+        match peer.scheme() {
+            Scheme::Http => Ok(Box::new(socket)),
+            #[cfg(feature = "tls")]
+            Scheme::Https => self.tls.wrap(socket, peer.host(), self.connect).await,
+            #[cfg(not(feature = "tls"))]
+            Scheme::Https => Err(FetchError::with_cause(FetchErrorKind::Tls, "the feature `tls` is off")),
+        }
+    }
+}
+
+impl Place {
+    /// Where a redirect may lead that speaks for the site.
+    fn next(&self, from: &FetchUrl, to: FetchUrl) -> Result<FetchUrl, FetchError> {
+        let refused = |why: String| Err(FetchError::with_cause(FetchErrorKind::Redirect, why));
+        if self.via.is_empty() {
+            return match (from.scheme(), to.scheme()) {
+                (Scheme::Https, Scheme::Http) => refused(format!("{to} is less safe than {from}")),
+                _ => Ok(to),
+            };
+        }
+        let is_of_site = to.host() == self.url.host() || self.via.iter().any(|via| via.authority() == to.authority());
+        if !is_of_site {
+            return refused(format!("{to} is another site: name the file as a URL if it is kept there"));
+        }
+        // Asked over another scheme or port, the same upstream answers the same.
+        if to.target() == from.target() {
+            return refused(format!("{to} is where we are: the upstream sends everyone to that scheme or port"));
+        }
+        Ok(from.with_target(to.target().clone()))
+    }
+}
+
+const fn is_redirect(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
+}
+
+fn read(response: Response<Vec<u8>>, url: FetchUrl) -> Result<Answer, FetchError> {
+    let (head, body) = response.into_parts();
+    let is_plain = |coding: &HeaderValue| {
+        let coding = coding.as_bytes().trim_ascii();
+        coding.is_empty() || coding.eq_ignore_ascii_case(b"identity")
+    };
+    let packed = head.headers.get_all(CONTENT_ENCODING).into_iter().find(|coding| !is_plain(coding));
+    if let (true, Some(coding)) = (head.status.is_success(), packed) {
+        let coding = String::from_utf8_lossy(coding.as_bytes()).chars().take(64).collect::<String>();
+        let cause = format!("it is packed as {coding:?} though nobody asked for that");
+        return Err(FetchError::with_cause(FetchErrorKind::BadResponse, cause));
+    }
+    let mut answer = Answer::of(head.status, &head.headers, body, SystemTime::now());
+    if let Answer::Found(found) = &mut answer {
+        found.validators.of = Some(url);
+    }
+    Ok(answer)
+}

@@ -1,0 +1,229 @@
+//! The crawler's reading of every answer (RFC 9309, sections 2.3.1 and 2.4), on a clock its user sets.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use http::StatusCode;
+
+use super::answer::{Answer, Validators};
+use super::backoff;
+use super::freshness::Freshness;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// How long an answer is used where `Cache-Control` says nothing (RFC 9309, section 2.4).
+const LIFETIME: Duration = DAY;
+
+/// After how long of failure a site is no longer taken to shut everyone out (section 2.3.1.4).
+const GIVE_UP: Duration = DAY.saturating_mul(30);
+
+/// How soon to try again after a first failure, and at most after many.
+const RETRY_FIRST: Duration = Duration::from_secs(60);
+const RETRY_MOST: Duration = Duration::from_secs(3600);
+
+/// What a crawler knows of one site's robots.txt, and what that lets it do.
+///
+/// It holds no clock and fetches nothing: tell it what came of a fetch with [`CrawlerCache::record`], ask it with
+/// [`CrawlerCache::reading`], and fetch when [`CrawlerCache::is_due`].
+///
+/// | what came | reading |
+/// |---|---|
+/// | 2xx | the body's rules |
+/// | 304 | the copy's rules |
+/// | more than five redirects, or one that leads nowhere | everything is allowed, as after 404 |
+/// | 4xx, 401 and 403 included | everything is allowed |
+/// | 429, 5xx | everything is disallowed, and it is asked again |
+/// | no name, no connection, no whole answer | as 5xx |
+/// | the same for more than 30 days | the last copy's rules; without one everything is allowed |
+///
+/// An answer is used for 24 hours, or for as long as `Cache-Control: max-age` says; `no-cache` and `no-store` call for a
+/// fetch before the next use. A failure changes nothing while the answer before it is fresh. A copy is kept as long as
+/// fetching it anew fails, unless it came with `no-store`; a 4xx or a chain of redirects removes it.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use http::{HeaderMap, StatusCode};
+/// use tower_robots::source::fetch::{Answer, CrawlerCache, CrawlerReading};
+///
+/// let now = SystemTime::now();
+/// let mut cache = CrawlerCache::new();
+/// assert!(cache.is_due(now));
+/// cache.record(Answer::of(StatusCode::OK, &HeaderMap::new(), *b"User-agent: *\nDisallow: /x\n", now), now);
+/// assert!(matches!(cache.reading(now), CrawlerReading::Rules(_)));
+/// assert_eq!(cache.next_fetch(), Some(now + Duration::from_secs(24 * 3600)));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct CrawlerCache {
+    known: Known,
+    fresh_until: Option<SystemTime>,
+    failing: Option<Failing>,
+    unreachable: Unreachable,
+}
+
+/// What the last answer that was no failure came to.
+#[derive(Clone, Debug, Default)]
+enum Known {
+    #[default]
+    Nothing,
+    Nowhere,
+    Copy {
+        bytes: Arc<[u8]>,
+        validators: Validators,
+        is_storable: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Failing {
+    since: SystemTime,
+    failures: u32,
+    retry: SystemTime,
+}
+
+/// What a crawler may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CrawlerReading<'a> {
+    /// Nothing was fetched yet: fetch first.
+    Unknown,
+    /// What these bytes say, as a robots.txt.
+    Rules(&'a Arc<[u8]>),
+    /// Everything.
+    AllowAll,
+    /// Nothing, until it is known better.
+    DisallowAll,
+}
+
+/// What to do about a site whose robots.txt cannot be fetched anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Unreachable {
+    /// Fetch nothing from it, for 30 days (RFC 9309, section 2.3.1.4). The default.
+    #[default]
+    DisallowAll,
+    /// Go on by the last copy, where there is one, as section 2.4 permits.
+    LastCopy,
+}
+
+impl CrawlerCache {
+    /// Knows nothing yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What to do while fetching fails. Default: [`Unreachable::DisallowAll`].
+    #[must_use]
+    pub fn unreachable(mut self, unreachable: Unreachable) -> Self {
+        self.unreachable = unreachable;
+        self
+    }
+
+    /// Takes in what came of a fetch.
+    pub fn record(&mut self, answer: Answer, now: SystemTime) {
+        match answer {
+            Answer::Found(found) => {
+                let is_storable = found.freshness.is_storable();
+                let known = Known::Copy { bytes: found.bytes, validators: found.validators, is_storable };
+                self.learn(known, found.freshness, now);
+            }
+            Answer::NotModified(freshness) => match std::mem::take(&mut self.known) {
+                copy @ Known::Copy { .. } => self.learn(copy, freshness, now),
+                // It answers a question that was not asked.
+                known => {
+                    self.known = known;
+                    self.fail(None, now);
+                }
+            },
+            Answer::Redirected => self.learn(Known::Nowhere, Freshness::default(), now),
+            Answer::Status { status, freshness, .. } if is_client_error(status) => {
+                self.learn(Known::Nowhere, freshness, now);
+            }
+            Answer::Status { retry_after, .. } => self.fail(retry_after, now),
+            Answer::Failed(_) => self.fail(None, now),
+        }
+    }
+
+    /// What the crawler may do now.
+    #[must_use]
+    pub fn reading(&self, now: SystemTime) -> CrawlerReading<'_> {
+        let Some(failing) = self.failing.filter(|_| !self.is_fresh(now)) else {
+            return match &self.known {
+                Known::Nothing => CrawlerReading::Unknown,
+                Known::Nowhere => CrawlerReading::AllowAll,
+                Known::Copy { bytes, .. } => CrawlerReading::Rules(bytes),
+            };
+        };
+        let has_given_up = now.duration_since(failing.since).is_ok_and(|time| time > GIVE_UP);
+        match &self.known {
+            Known::Copy { bytes, is_storable: true, .. }
+                if has_given_up || self.unreachable == Unreachable::LastCopy =>
+            {
+                CrawlerReading::Rules(bytes)
+            }
+            _ if has_given_up => CrawlerReading::AllowAll,
+            _ => CrawlerReading::DisallowAll,
+        }
+    }
+
+    /// When to fetch again; `None` where nothing was fetched yet.
+    #[must_use]
+    pub fn next_fetch(&self) -> Option<SystemTime> {
+        match self.failing {
+            Some(failing) => Some(failing.retry),
+            None => self.fresh_until,
+        }
+    }
+
+    /// Whether it is time to fetch.
+    #[must_use]
+    pub fn is_due(&self, now: SystemTime) -> bool {
+        self.next_fetch().is_none_or(|next| next <= now)
+    }
+
+    /// Since when fetching fails, if it does.
+    #[must_use]
+    pub fn failing_since(&self) -> Option<SystemTime> {
+        self.failing.map(|failing| failing.since)
+    }
+
+    /// What to ask with; `None` where there is no copy to hold on to.
+    #[must_use]
+    pub const fn validators(&self) -> Option<&Validators> {
+        match &self.known {
+            Known::Copy { validators, .. } if !validators.is_empty() => Some(validators),
+            _ => None,
+        }
+    }
+
+    fn learn(&mut self, known: Known, freshness: Freshness, now: SystemTime) {
+        self.known = known;
+        self.failing = None;
+        self.fresh_until = Some(later(now, freshness.private().unwrap_or(LIFETIME)));
+    }
+
+    fn fail(&mut self, retry_after: Option<Duration>, now: SystemTime) {
+        let before = self.failing;
+        let failures = before.map_or(0, |failing| failing.failures).saturating_add(1);
+        let pause = backoff::after(failures, RETRY_FIRST, RETRY_MOST);
+        let asked_for = retry_after.unwrap_or_default().min(DAY);
+        let since = before.map_or(now, |failing| failing.since);
+        self.failing = Some(Failing { since, failures, retry: later(now, pause.max(asked_for)) });
+    }
+
+    fn is_fresh(&self, now: SystemTime) -> bool {
+        self.fresh_until.is_some_and(|until| now < until)
+    }
+}
+
+/// 429 asks to come back later: it says nothing about rules.
+fn is_client_error(status: StatusCode) -> bool {
+    status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS
+}
+
+fn later(now: SystemTime, pause: Duration) -> SystemTime {
+    now.checked_add(pause).unwrap_or(now)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,330 @@
+//! Every transition, each named for what it shows; the table in `src/docs/fetch.md` names these tests.
+
+use http::header::{CACHE_CONTROL, ETAG, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
+
+use super::super::error::{FetchError, FetchErrorKind};
+use super::*;
+
+const HOUR: Duration = Duration::from_secs(3600);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A cache and a clock that only the test moves.
+struct World {
+    cache: CrawlerCache,
+    now: SystemTime,
+}
+
+impl World {
+    fn new() -> Self {
+        Self { cache: CrawlerCache::new(), now: SystemTime::UNIX_EPOCH + 20_000 * DAY }
+    }
+
+    fn after(&mut self, time: Duration) -> &mut Self {
+        self.now += time;
+        self
+    }
+
+    fn answered(&mut self, status: u16, fields: &[(HeaderName, &'static str)], body: &str) -> &mut Self {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(name, HeaderValue::from_static(value));
+        }
+        let status = StatusCode::from_u16(status).expect("a status");
+        self.cache.record(Answer::of(status, &headers, body.as_bytes(), self.now), self.now);
+        self
+    }
+
+    fn status(&mut self, status: u16) -> &mut Self {
+        self.answered(status, &[], "")
+    }
+
+    fn found(&mut self, body: &str) -> &mut Self {
+        self.answered(200, &[], body)
+    }
+
+    fn failed(&mut self, kind: FetchErrorKind) -> &mut Self {
+        self.cache.record(Answer::Failed(FetchError::new(kind)), self.now);
+        self
+    }
+
+    /// A word for the reading: `unknown`, `allow`, `disallow`, or the bytes.
+    fn reads(&self) -> String {
+        match self.cache.reading(self.now) {
+            CrawlerReading::Unknown => "unknown".into(),
+            CrawlerReading::AllowAll => "allow".into(),
+            CrawlerReading::DisallowAll => "disallow".into(),
+            CrawlerReading::Rules(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        self.cache.is_due(self.now)
+    }
+
+    fn due_in(&self) -> Duration {
+        self.cache.next_fetch().and_then(|next| next.duration_since(self.now).ok()).unwrap_or_default()
+    }
+}
+
+#[test]
+fn nothing_is_known_before_the_first_fetch() {
+    let world = World::new();
+    assert_eq!(world.reads(), "unknown");
+    assert!(world.is_due());
+    assert_eq!(world.cache.next_fetch(), None);
+}
+
+#[test]
+fn success_is_parsed_whatever_its_status_and_whatever_it_holds() {
+    for status in [200, 201, 203, 204, 206, 299] {
+        assert_eq!(World::new().answered(status, &[], "# x").reads(), "# x", "{status}");
+    }
+    // An HTML page is parsed too: redirects in it are not followed.
+    let page = "<meta http-equiv=refresh content='0;url=/other'>";
+    assert_eq!(World::new().found(page).reads(), page);
+}
+
+#[test]
+fn redirects_that_lead_nowhere_are_as_404() {
+    let mut world = World::new();
+    world.cache.record(Answer::Redirected, world.now);
+    assert_eq!(world.reads(), "allow");
+    assert_eq!(world.due_in(), DAY);
+    assert_eq!(World::new().status(302).reads(), "allow");
+}
+
+#[test]
+fn client_errors_allow_all_401_and_403_included() {
+    for status in (400..500).filter(|status| *status != 429) {
+        assert_eq!(World::new().status(status).reads(), "allow", "{status}");
+    }
+}
+
+#[test]
+fn too_many_requests_is_a_server_error() {
+    assert_eq!(World::new().status(429).reads(), "disallow");
+}
+
+#[test]
+fn server_errors_disallow_all() {
+    for status in 500..600 {
+        assert_eq!(World::new().status(status).reads(), "disallow", "{status}");
+    }
+}
+
+#[test]
+fn every_failure_disallows_all() {
+    for kind in [
+        FetchErrorKind::Name,
+        FetchErrorKind::Connect,
+        FetchErrorKind::Tls,
+        FetchErrorKind::Timeout,
+        FetchErrorKind::Broken,
+        FetchErrorKind::BadResponse,
+        FetchErrorKind::Redirect,
+        FetchErrorKind::TooLarge,
+        FetchErrorKind::Stopped,
+    ] {
+        assert_eq!(World::new().failed(kind).reads(), "disallow", "{kind:?}");
+    }
+}
+
+#[test]
+fn a_failure_is_retried_until_another_status() {
+    let mut world = World::new();
+    world.status(500);
+    let mut pauses = Vec::new();
+    for _ in 0..8 {
+        pauses.push(world.due_in().as_secs());
+        assert!(!world.is_due());
+        let pause = world.due_in();
+        world.after(pause);
+        assert!(world.is_due());
+        world.failed(FetchErrorKind::Timeout);
+        assert_eq!(world.reads(), "disallow");
+    }
+    assert_eq!(pauses, [60, 120, 240, 480, 960, 1920, 3600, 3600]);
+    assert_eq!(world.status(404).reads(), "allow");
+    assert_eq!(world.due_in(), DAY);
+    assert_eq!(world.cache.failing_since(), None);
+}
+
+#[test]
+fn retry_after_is_waited_for_up_to_a_day() {
+    let mut world = World::new();
+    assert_eq!(world.answered(503, &[(RETRY_AFTER, "7200")], "").due_in(), 2 * HOUR);
+    assert_eq!(world.answered(503, &[(RETRY_AFTER, "999999")], "").due_in(), DAY);
+    assert_eq!(world.answered(503, &[(RETRY_AFTER, "0")], "").due_in(), 4 * RETRY_FIRST);
+}
+
+#[test]
+fn an_answer_is_used_for_24_hours() {
+    let mut world = World::new();
+    world.found("# a");
+    assert_eq!(world.due_in(), DAY);
+    assert!(!world.after(DAY - SECOND).is_due());
+    assert!(world.after(SECOND).is_due());
+    assert_eq!(world.reads(), "# a", "what is due is not yet wrong");
+}
+
+#[test]
+fn max_age_shortens_and_lengthens_the_24_hours() {
+    for (value, seconds) in [("max-age=60", 60), ("max-age=604800", 604_800), ("max-age=60, s-maxage=5", 60)] {
+        let mut world = World::new();
+        world.answered(200, &[(CACHE_CONTROL, value)], "# a");
+        assert_eq!(world.due_in(), Duration::from_secs(seconds), "{value}");
+    }
+    // That nothing was found is an answer as well.
+    assert_eq!(World::new().answered(404, &[(CACHE_CONTROL, "max-age=60")], "").due_in(), 60 * SECOND);
+}
+
+#[test]
+fn no_cache_is_asked_again_before_every_use() {
+    let mut world = World::new();
+    world.answered(200, &[(CACHE_CONTROL, "no-cache")], "# a");
+    assert!(world.is_due());
+    assert_eq!(world.reads(), "# a", "until then it is what is known");
+}
+
+#[test]
+fn a_failure_while_the_copy_is_fresh_changes_nothing() {
+    let mut world = World::new();
+    world.found("# a").after(HOUR).status(503);
+    assert_eq!(world.reads(), "# a");
+    assert_eq!(world.after(23 * HOUR).reads(), "disallow", "then it is stale, and cannot be fetched anew");
+}
+
+#[test]
+fn a_stale_copy_that_cannot_be_fetched_anew_disallows_all() {
+    let mut world = World::new();
+    assert_eq!(world.found("# a").after(DAY).status(500).reads(), "disallow");
+    assert_eq!(world.found("# b").reads(), "# b");
+}
+
+#[test]
+fn after_30_days_of_failure_the_last_copy_counts() {
+    let mut world = World::new();
+    world.found("# a").after(DAY).status(500);
+    assert_eq!(world.after(30 * DAY).failed(FetchErrorKind::Connect).reads(), "disallow");
+    assert_eq!(world.after(SECOND).reads(), "# a");
+    assert_eq!(world.failed(FetchErrorKind::Connect).reads(), "# a");
+}
+
+#[test]
+fn after_30_days_of_failure_without_a_copy_all_is_allowed() {
+    let mut world = World::new();
+    world.status(500);
+    assert_eq!(world.after(30 * DAY).reads(), "disallow");
+    assert_eq!(world.after(SECOND).reads(), "allow");
+}
+
+#[test]
+fn failures_of_all_kinds_count_together_and_a_success_starts_anew() {
+    let mut world = World::new();
+    world.status(500).after(20 * DAY).failed(FetchErrorKind::Name).after(20 * DAY).status(429);
+    assert_eq!(world.reads(), "allow");
+    world.found("# a").after(DAY).status(500).after(20 * DAY);
+    assert_eq!(world.reads(), "disallow");
+}
+
+#[test]
+fn a_client_error_removes_the_copy() {
+    let mut world = World::new();
+    world.found("# a").after(DAY).status(404).after(DAY).status(500).after(31 * DAY);
+    assert_eq!(world.reads(), "allow");
+}
+
+#[test]
+fn no_store_leaves_no_copy_to_fall_back_on() {
+    let mut world = World::new();
+    world.answered(200, &[(CACHE_CONTROL, "no-store")], "# a");
+    assert_eq!(world.reads(), "# a");
+    assert_eq!(world.status(500).after(31 * DAY).reads(), "allow");
+}
+
+#[test]
+fn not_modified_makes_the_copy_fresh_again() {
+    let mut world = World::new();
+    world.answered(200, &[(ETAG, "\"1\"")], "# a");
+    assert_eq!(world.cache.validators().and_then(Validators::etag).map(HeaderValue::as_bytes), Some(&b"\"1\""[..]));
+    world.after(DAY).status(500).after(HOUR).answered(304, &[(CACHE_CONTROL, "max-age=60")], "");
+    assert_eq!(world.reads(), "# a");
+    assert_eq!(world.due_in(), 60 * SECOND);
+    assert!(world.cache.validators().is_some());
+}
+
+#[test]
+fn not_modified_without_a_copy_is_a_bad_response() {
+    assert_eq!(World::new().status(304).reads(), "disallow");
+    let mut world = World::new();
+    assert_eq!(world.status(404).after(DAY).status(304).reads(), "disallow");
+}
+
+#[test]
+fn who_prefers_the_last_copy_may_go_on_by_it() {
+    let mut world = World::new();
+    world.cache = CrawlerCache::new().unreachable(Unreachable::LastCopy);
+    assert_eq!(world.status(500).reads(), "disallow", "there is none yet");
+    assert_eq!(world.found("# a").after(DAY).status(500).reads(), "# a");
+}
+
+#[test]
+fn a_clock_that_jumps_back_harms_nothing() {
+    let mut world = World::new();
+    world.found("# a").after(DAY).status(500);
+    world.now -= 10_000 * DAY;
+    assert_eq!(world.reads(), "# a");
+    assert_eq!(world.status(500).reads(), "# a");
+}
+
+/// The rows of the specification pages, in their own words.
+#[test]
+fn the_specification_row_by_row() {
+    let spec: Value =
+        serde_json::from_str(include_str!("../../../../tests/cases/spec.json")).expect("the case data is JSON");
+    let rows = spec["fetch_result"].as_array().expect("rows");
+    assert_eq!(rows.len(), 6);
+    for row in rows {
+        let (status, result) = (row["status"].as_str().expect("a status"), row["result"].as_str().expect("a result"));
+        let mut world = World::new();
+        match status {
+            "2xx" => {
+                assert!(result.contains("parse the body"));
+                assert_eq!(world.found("# a").reads(), "# a");
+            }
+            "3xx" => {
+                assert!(result.contains("then treat as 404: full allow"));
+                world.cache.record(Answer::Redirected, world.now);
+                assert_eq!(world.reads(), "allow");
+            }
+            "4xx" => {
+                assert!(result.contains("full allow, 401 and 403 included (429 is a server error"));
+                for status in [400, 401, 403, 404, 410, 418, 451] {
+                    assert_eq!(World::new().status(status).reads(), "allow");
+                }
+                assert_eq!(world.status(429).reads(), "disallow");
+            }
+            "5xx" | "network or DNS failure, timeout, bad response, reset, chunking error" => {
+                assert!(result.contains("as 5xx") || result.contains("full disallow, retried"));
+                let trouble = |world: &mut World| match status {
+                    "5xx" => drop(world.status(500)),
+                    _ => drop(world.failed(FetchErrorKind::Broken)),
+                };
+                trouble(&mut world);
+                assert_eq!(world.reads(), "disallow");
+                assert_eq!(world.after(30 * DAY + SECOND).reads(), "allow", "and with none full allow");
+                world.found("# a").after(DAY);
+                trouble(&mut world);
+                assert_eq!(world.reads(), "disallow");
+                assert_eq!(world.after(30 * DAY + SECOND).reads(), "# a", "the last cached copy");
+            }
+            "cache" => {
+                assert!(result.starts_with("24 h; Cache-Control max-age lengthens or shortens it"));
+                assert_eq!(world.found("# a").due_in(), DAY);
+            }
+            other => panic!("no test for the row {other:?}"),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Why there is no answer to read.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+/// A fetch that brought no answer that can be read.
+#[derive(Clone, Debug)]
+pub struct FetchError {
+    kind: FetchErrorKind,
+    cause: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+/// What went wrong with a fetch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
+pub enum FetchErrorKind {
+    /// The host's name leads to no address.
+    Name,
+    /// No connection could be made.
+    Connect,
+    /// No TLS session could be agreed on, or the certificate is not trusted.
+    Tls,
+    /// It was not over in time.
+    Timeout,
+    /// The connection ended before the answer did.
+    Broken,
+    /// What was sent is no answer that HTTP knows, or not to what was asked.
+    BadResponse,
+    /// A redirect leads where it must not be followed.
+    Redirect,
+    /// There is more than [`MAX_FILE`](crate::source::MAX_FILE).
+    TooLarge,
+    /// Nobody fetches any more, or the fetch was cut short by a fault of ours.
+    Stopped,
+}
+
+impl FetchErrorKind {
+    /// The kind's name in kebab-case.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Connect => "connect",
+            Self::Tls => "tls",
+            Self::Timeout => "timeout",
+            Self::Broken => "broken",
+            Self::BadResponse => "bad-response",
+            Self::Redirect => "redirect",
+            Self::TooLarge => "too-large",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+impl FetchError {
+    /// An error of a kind, for crawlers that fetch by other means.
+    #[must_use]
+    pub const fn new(kind: FetchErrorKind) -> Self {
+        Self { kind, cause: None }
+    }
+
+    /// An error with what caused it.
+    #[must_use]
+    pub fn with_cause(kind: FetchErrorKind, cause: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { kind, cause: Some(Arc::from(cause.into())) }
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub const fn kind(&self) -> FetchErrorKind {
+        self.kind
+    }
+}
+
+impl fmt::Display for FetchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.kind {
+            FetchErrorKind::Name => "the name of the host leads to no address",
+            FetchErrorKind::Connect => "no connection could be made",
+            FetchErrorKind::Tls => "no TLS session could be agreed on",
+            FetchErrorKind::Timeout => "there was no whole answer in time",
+            FetchErrorKind::Broken => "the connection ended before the answer did",
+            FetchErrorKind::BadResponse => "the answer cannot be read",
+            FetchErrorKind::Redirect => "the redirect is not followed",
+            FetchErrorKind::TooLarge => "there is more than a robots.txt may hold",
+            FetchErrorKind::Stopped => "the fetch was cut short",
+        })?;
+        let mut cause = self.cause.as_deref().map(|cause| cause as &dyn Error);
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}
+
+/// The causes are part of the message, so that one line of a log has them all.
+impl Error for FetchError {}

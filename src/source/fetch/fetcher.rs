@@ -1,0 +1,194 @@
+//! Who fetches: one thread for many sites, never the thread of a request.
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::HeaderValue;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::{Semaphore, oneshot};
+
+use super::answer::{Answer, Validators};
+use super::client::{Client, Manner, Place};
+use super::error::{FetchError, FetchErrorKind};
+use super::url::FetchUrl;
+
+/// Threads that resolve names and compile what was fetched, at most; they end when there is nothing to do.
+const HELPERS: usize = 16;
+
+/// Fetches robots.txt files on a thread of its own: for one site or for thousands.
+///
+/// Cheap to clone; clones share the thread and its bounds. The last one that is dropped, with the last
+/// [`LiveRobots`](crate::source::LiveRobots) that uses it, ends the thread.
+///
+/// Answers are read up to [`MAX_FILE`](crate::source::MAX_FILE), heads up to 64 KiB, five redirects are followed, HTTP/1.1
+/// is spoken, and every fetch has a connection of its own.
+#[derive(Clone)]
+pub struct Fetcher {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    handle: Handle,
+    client: Arc<Client>,
+    permits: Arc<Semaphore>,
+    /// The thread runs until this is dropped.
+    _stop: oneshot::Sender<()>,
+}
+
+/// Starts a [`Fetcher`].
+#[derive(Debug)]
+#[must_use]
+pub struct FetcherBuilder {
+    client: Client,
+    at_once: usize,
+}
+
+/// A fetch under way.
+#[must_use = "the fetch goes on without it, but only this has the answer"]
+pub struct Fetching(oneshot::Receiver<Answer>);
+
+impl Fetcher {
+    /// One with the defaults.
+    ///
+    /// # Errors
+    ///
+    /// If the system gives no thread.
+    pub fn new() -> io::Result<Self> {
+        Self::builder().start()
+    }
+
+    /// One with settings.
+    pub fn builder() -> FetcherBuilder {
+        let user_agent = HeaderValue::from_static(concat!("robotsd/", env!("CARGO_PKG_VERSION")));
+        let client = Client {
+            user_agent,
+            connect: Duration::from_secs(10),
+            total: Duration::from_secs(30),
+            #[cfg(feature = "tls")]
+            tls: super::tls::Tls::default(),
+        };
+        FetcherBuilder { client, at_once: 64 }
+    }
+
+    /// Fetches a robots.txt as a crawler does: redirects may lead to any host, and what is larger than is read is cut off.
+    /// With `known` validators the server may answer that nothing has changed.
+    ///
+    /// The future needs no runtime of its own.
+    pub fn fetch(&self, url: &FetchUrl, known: Option<&Validators>) -> Fetching {
+        let (sender, receiver) = oneshot::channel();
+        let (client, permits) = (self.inner.client.clone(), self.inner.permits.clone());
+        let place = Place { url: url.clone(), via: Arc::default() };
+        let known = known.cloned().unwrap_or_default();
+        self.inner.handle.spawn(async move {
+            let Ok(_permit) = permits.acquire().await else { return };
+            let _ = sender.send(client.fetch(&place, &known, Manner::Crawler, 0).await);
+        });
+        Fetching(receiver)
+    }
+
+    pub(super) fn handle(&self) -> &Handle {
+        &self.inner.handle
+    }
+
+    pub(super) fn client(&self) -> &Arc<Client> {
+        &self.inner.client
+    }
+
+    pub(super) fn permits(&self) -> &Arc<Semaphore> {
+        &self.inner.permits
+    }
+}
+
+impl FetcherBuilder {
+    /// What the requests say they come from. Default: `robotsd/` and the version of this crate.
+    pub fn user_agent(mut self, user_agent: HeaderValue) -> Self {
+        self.client.user_agent = user_agent;
+        self
+    }
+
+    /// How long a connection may take to be made, and as long again its TLS session. Default: ten seconds.
+    pub fn connect_within(mut self, time: Duration) -> Self {
+        self.client.connect = time;
+        self
+    }
+
+    /// How long a whole fetch may take, redirects included. Default: 30 seconds.
+    pub fn fetch_within(mut self, time: Duration) -> Self {
+        self.client.total = time;
+        self
+    }
+
+    /// How many fetches may be under way at once. Default: 64; at least one.
+    pub fn at_once(mut self, fetches: usize) -> Self {
+        self.at_once = fetches.clamp(1, Semaphore::MAX_PERMITS);
+        self
+    }
+
+    /// Trusts the certificates of a PEM text, besides those the system trusts.
+    ///
+    /// # Errors
+    ///
+    /// If it holds no certificate, or one that cannot be read.
+    #[cfg(feature = "tls")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
+    pub fn trust(mut self, pem: &[u8]) -> io::Result<Self> {
+        let trusted = self.client.tls.trust(pem);
+        trusted.map_err(|message| io::Error::new(io::ErrorKind::InvalidData, message))?;
+        Ok(self)
+    }
+
+    /// Starts the thread.
+    ///
+    /// # Errors
+    ///
+    /// If the system gives none.
+    pub fn start(self) -> io::Result<Fetcher> {
+        let runtime = Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .max_blocking_threads(HELPERS)
+            .thread_name("robots-fetch")
+            .build()?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel::<()>();
+        std::thread::Builder::new().name("robots-fetch".into()).spawn(move || {
+            // It is never sent, only dropped.
+            let _ = runtime.block_on(stopped);
+            // A name that is being resolved is waited for by nobody.
+            runtime.shutdown_background();
+        })?;
+        let inner = Inner {
+            handle,
+            client: Arc::new(self.client),
+            permits: Arc::new(Semaphore::new(self.at_once)),
+            _stop: stop,
+        };
+        Ok(Fetcher { inner: Arc::new(inner) })
+    }
+}
+
+impl Future for Fetching {
+    type Output = Answer;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
+        let stopped = |_| Answer::Failed(FetchError::new(FetchErrorKind::Stopped));
+        Pin::new(&mut self.0).poll(context).map(|answer| answer.unwrap_or_else(stopped))
+    }
+}
+
+impl fmt::Debug for Fetcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fetcher").field("client", &self.inner.client).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Fetching {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fetching").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,218 @@
+//! Keeping one site's robots.txt up to date: a task on the fetcher's thread.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::timeout;
+
+use super::answer::Answer;
+use super::client::{Client, Manner, Place};
+use super::error::{FetchError, FetchErrorKind};
+use super::fetcher::Fetcher;
+use super::live::{Fetched, Remote};
+use super::proxy::{Live, ProxyState, Settled, Step, Trouble};
+use super::status::FetchStatus;
+use crate::source::clock::Clock;
+use crate::source::live::Shared;
+use crate::source::making::Loaded;
+use crate::source::rejection::{Rejection, RejectionKind};
+use crate::source::reload::{Cause, Outcome, Reload, Reloading, Slot};
+
+/// Whatever is set, no site is left alone for longer.
+const LONGEST_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// A site that is followed; stops when dropped.
+pub(in crate::source) struct Following {
+    asks: UnboundedSender<Ask>,
+    status: Arc<Mutex<FetchStatus>>,
+    task: AbortHandle,
+    origin: Arc<str>,
+    /// Keeps the thread running.
+    _fetcher: Fetcher,
+}
+
+/// Someone who waits for a fetch. They hear of it even if there is none.
+struct Ask {
+    slot: Option<Arc<Slot>>,
+    origin: Arc<str>,
+}
+
+struct Task {
+    place: Place,
+    client: Arc<Client>,
+    shared: Weak<Shared>,
+    clock: Clock,
+    /// What was fetched and taken last, for when it has not changed.
+    last: Option<Loaded>,
+    origin: Arc<str>,
+    state: ProxyState,
+    status: Arc<Mutex<FetchStatus>>,
+    turn: usize,
+    dice: RandomState,
+}
+
+impl Following {
+    /// Starts to fetch at once; the second part tells what comes of the first time.
+    pub(in crate::source) fn start(remote: &Remote, fetcher: Fetcher, shared: &Arc<Shared>) -> (Self, Reloading) {
+        let origin = &shared.origin;
+        let (asks, inbox) = mpsc::unbounded_channel();
+        let (first, slot) = Reloading::new();
+        let state = ProxyState::new(remote.schedule.clone(), shared.clock.now());
+        let status = Arc::new(Mutex::new(FetchStatus::of(&state)));
+        let task = Task {
+            place: remote.place.clone(),
+            client: fetcher.client().clone(),
+            shared: Arc::downgrade(shared),
+            clock: shared.clock.clone(),
+            last: None,
+            origin: origin.clone(),
+            state,
+            status: status.clone(),
+            turn: 0,
+            dice: RandomState::new(),
+        };
+        let first_ask = Ask { slot: Some(slot), origin: origin.clone() };
+        let permits = fetcher.permits().clone();
+        let task = fetcher.handle().spawn(task.run(inbox, first_ask, permits)).abort_handle();
+        (Self { asks, status, task, origin: origin.clone(), _fetcher: fetcher }, first)
+    }
+
+    /// Fetches now, and fills the slot with what comes of it.
+    pub(in crate::source) fn reload(&self, slot: Arc<Slot>) {
+        // Where nobody hears it any more, it is answered as it is dropped.
+        let _ = self.asks.send(Ask { slot: Some(slot), origin: self.origin.clone() });
+    }
+
+    pub(in crate::source) fn status(&self) -> FetchStatus {
+        *self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Task {
+    async fn run(mut self, mut inbox: UnboundedReceiver<Ask>, first: Ask, permits: Arc<tokio::sync::Semaphore>) {
+        let mut waiting = vec![first];
+        let mut cause = Cause::Start;
+        loop {
+            // Slept through whatever happens to the clock meanwhile: one that is set back must not put it off for years.
+            let pause = self.state.next().duration_since(self.clock.now()).unwrap_or_default();
+            if waiting.is_empty() && !pause.is_zero() {
+                match timeout(pause.min(LONGEST_SLEEP), inbox.recv()).await {
+                    Ok(Some(ask)) => waiting.push(ask),
+                    Ok(None) => return,
+                    Err(_) => {}
+                }
+            }
+            while let Ok(ask) = inbox.try_recv() {
+                waiting.push(ask);
+            }
+            if cause != Cause::Start {
+                cause = if waiting.is_empty() { Cause::Poll } else { Cause::Request };
+            }
+            let Ok(permit) = permits.acquire().await else { return };
+            let answer = self.fetch().await;
+            let Some(reload) = self.conclude(answer, cause).await else { return };
+            drop(permit);
+            *self.status.lock().unwrap_or_else(PoisonError::into_inner) = FetchStatus::of(&self.state);
+            for ask in waiting.drain(..) {
+                ask.answer(reload.clone());
+            }
+            cause = Cause::Poll;
+        }
+    }
+
+    /// In a task of its own, so that a fault in reading what a server sends is one more failure and not the end; dropped
+    /// with this one.
+    async fn fetch(&mut self) -> Answer {
+        let (client, place) = (self.client.clone(), self.place.clone());
+        let (known, turn) = (self.state.validators().clone(), self.turn);
+        let mut fetching = JoinSet::new();
+        fetching.spawn(async move { client.fetch(&place, &known, Manner::Site, turn).await });
+        match fetching.join_next().await {
+            Some(Ok(answer)) => answer,
+            Some(Err(error)) => Answer::Failed(FetchError::with_cause(FetchErrorKind::Stopped, error)),
+            None => Answer::Failed(FetchError::new(FetchErrorKind::Stopped)),
+        }
+    }
+
+    /// Brings about what an answer means; `None` where nobody is left to care.
+    async fn conclude(&mut self, answer: Answer, cause: Cause) -> Option<Reload> {
+        let live = self.shared.upgrade()?.live();
+        self.state.observe(if live.is_some() { Live::Something } else { Live::Nothing });
+        let now = self.clock.now();
+        let roll = self.dice.hash_one(now) as u32;
+        let step = self.state.take(answer, now, roll);
+        // The next upstream may know better.
+        self.turn = self.state.failures() as usize;
+        let (fetched, found) = match step {
+            Step::Offer(found) => {
+                let modified = found.validators.last_modified();
+                let modified = modified.and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
+                let loaded = Loaded { bytes: found.bytes, modified };
+                let interval = self.state.schedule().interval(found.freshness);
+                (Fetched::File(loaded.clone()), Some((loaded, found.validators, interval)))
+            }
+            // It may have been taken back meanwhile, or wait: that is for others to judge.
+            Step::Confirm => match &self.last {
+                Some(last) => (Fetched::File(last.clone()), None),
+                None => (Fetched::Nothing(Rejection::new(RejectionKind::NotFetched, &self.origin)), None),
+            },
+            Step::Open(status) => (Fetched::Absent { status: status.as_u16() }, None),
+            Step::Hold(status, until) => {
+                (Fetched::Nothing(Rejection::held(status.to_string(), until, &self.origin)), None)
+            }
+            Step::Keep(trouble) => (Fetched::Nothing(rejection(&trouble, &self.origin)), None),
+        };
+        let reload = self.offer(cause, fetched).await?;
+        if let Some((loaded, validators, interval)) = found {
+            let settled = match reload.outcome() {
+                Outcome::Published { .. } | Outcome::Unchanged { .. } => Settled::Taken,
+                _ => Settled::Refused,
+            };
+            self.last = Some(loaded);
+            self.state.settle(settled, validators, interval, now);
+        }
+        Some(reload)
+    }
+
+    /// Compiling, and whoever listens to reloads, would hold up the other sites.
+    async fn offer(&self, cause: Cause, fetched: Fetched) -> Option<Reload> {
+        let shared = self.shared.upgrade()?;
+        let offered = tokio::task::spawn_blocking(move || shared.offer(cause, fetched)).await;
+        Some(offered.unwrap_or_else(|_| Reload::interrupted(cause, &self.origin, None)))
+    }
+}
+
+fn rejection(trouble: &Trouble, origin: &Arc<str>) -> Rejection {
+    match trouble {
+        Trouble::Failed(error) if error.kind() == FetchErrorKind::TooLarge => {
+            Rejection::new(RejectionKind::TooLarge, origin)
+        }
+        Trouble::Failed(error) => Rejection::unreachable(error.to_string(), origin),
+        Trouble::Status(status) => Rejection::unreachable(format!("the answer is {status}"), origin),
+    }
+}
+
+impl Ask {
+    fn answer(mut self, reload: Reload) {
+        if let Some(slot) = self.slot.take() {
+            slot.fill(reload);
+        }
+    }
+}
+
+impl Drop for Ask {
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot.take() {
+            slot.fill(Reload::interrupted(Cause::Request, &self.origin, None));
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! How long an answer may be used without asking again (RFC 9111), as far as a robots.txt needs it.
+
+use std::time::Duration;
+
+use http::HeaderMap;
+use http::header::{AGE, CACHE_CONTROL};
+
+/// What numbers too large to hold stand for (RFC 9111, section 1.2.2).
+const LONGEST: u64 = 1 << 31;
+
+/// What `Cache-Control` and `Age` say about how long an answer may be used.
+///
+/// `no-cache` and `no-store` ask for a new fetch before every use. Of a directive that stands twice the first counts; a
+/// number that is none is nought, that is: stale (RFC 9111, section 4.2.1). `Expires` is not read: the rules for
+/// robots.txt know `Cache-Control` alone, and applications send dates long past by habit.
+///
+/// ```
+/// use std::time::Duration;
+/// use http::{HeaderMap, HeaderValue, header::CACHE_CONTROL};
+/// use tower_robots::source::fetch::Freshness;
+///
+/// let mut headers = HeaderMap::new();
+/// headers.insert(CACHE_CONTROL, HeaderValue::from_static("public, max-age=600, s-maxage=60"));
+/// let freshness = Freshness::of(&headers);
+/// assert_eq!(freshness.private(), Some(Duration::from_secs(600)));
+/// assert_eq!(freshness.shared(), Some(Duration::from_secs(60)));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Freshness {
+    max_age: Option<Duration>,
+    shared_max_age: Option<Duration>,
+    is_unstorable: bool,
+    is_unusable: bool,
+    age: Duration,
+}
+
+impl Freshness {
+    /// Reads the fields of an answer.
+    #[must_use]
+    pub fn of(headers: &HeaderMap) -> Self {
+        let mut freshness = Self::default();
+        for line in headers.get_all(CACHE_CONTROL) {
+            for directive in directives(line.as_bytes()) {
+                freshness.add(directive);
+            }
+        }
+        let age = headers.get(AGE).and_then(|age| seconds(age.as_bytes().trim_ascii()));
+        freshness.age = age.unwrap_or_default();
+        freshness
+    }
+
+    /// How long a cache of one's own, such as a crawler's, may use the answer from now on; `None` where nothing is said.
+    #[must_use]
+    pub fn private(&self) -> Option<Duration> {
+        self.rest(self.max_age)
+    }
+
+    /// How long a cache that serves others may use the answer from now on: `s-maxage` counts before `max-age`.
+    #[must_use]
+    pub fn shared(&self) -> Option<Duration> {
+        self.rest(self.shared_max_age.or(self.max_age))
+    }
+
+    /// Whether the answer may outlive its use (`no-store` is absent).
+    #[must_use]
+    pub const fn is_storable(&self) -> bool {
+        !self.is_unstorable
+    }
+
+    fn rest(&self, lifetime: Option<Duration>) -> Option<Duration> {
+        if self.is_unstorable || self.is_unusable {
+            return Some(Duration::ZERO);
+        }
+        lifetime.map(|lifetime| lifetime.saturating_sub(self.age))
+    }
+
+    fn add(&mut self, directive: &[u8]) {
+        let (name, value) = match memchr::memchr(b'=', directive) {
+            Some(at) => (directive[..at].trim_ascii(), Some(directive[at + 1..].trim_ascii())),
+            None => (directive.trim_ascii(), None),
+        };
+        // As a token or quoted; senders do both (RFC 9111, section 5.2).
+        let number = || {
+            let value = value.unwrap_or_default();
+            let bare = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
+            seconds(bare).unwrap_or_default()
+        };
+        if name.eq_ignore_ascii_case(b"max-age") {
+            self.max_age.get_or_insert_with(number);
+        } else if name.eq_ignore_ascii_case(b"s-maxage") {
+            self.shared_max_age.get_or_insert_with(number);
+        } else if name.eq_ignore_ascii_case(b"no-store") {
+            self.is_unstorable = true;
+        } else if name.eq_ignore_ascii_case(b"no-cache") && value.is_none() {
+            // With a value it speaks of single fields (section 5.2.2.4).
+            self.is_unusable = true;
+        }
+    }
+}
+
+/// Whole seconds; `None` where it is no number.
+pub(super) fn seconds(text: &[u8]) -> Option<Duration> {
+    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let text = std::str::from_utf8(text).ok()?;
+    Some(Duration::from_secs(text.parse().map_or(LONGEST, |seconds: u64| seconds.min(LONGEST))))
+}
+
+/// The members of a comma-separated list; commas in quotes part nothing.
+fn directives(mut rest: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let mut is_quoted = false;
+        let mut is_escaped = false;
+        let end = rest.iter().position(|octet| {
+            match octet {
+                _ if is_escaped => is_escaped = false,
+                b'\\' if is_quoted => is_escaped = true,
+                b'"' => is_quoted = !is_quoted,
+                b',' if !is_quoted => return true,
+                _ => {}
+            }
+            false
+        });
+        let (member, after) = match end {
+            Some(end) => (&rest[..end], &rest[end + 1..]),
+            None => (rest, &[][..]),
+        };
+        rest = after;
+        Some(member.trim_ascii())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn of(lines: &[&'static str], age: Option<&'static str>) -> Freshness {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(CACHE_CONTROL, HeaderValue::from_static(line));
+        }
+        if let Some(age) = age {
+            headers.insert(AGE, HeaderValue::from_static(age));
+        }
+        Freshness::of(&headers)
+    }
+
+    fn private(line: &'static str) -> Option<u64> {
+        of(&[line], None).private().map(|rest| rest.as_secs())
+    }
+
+    #[test]
+    fn max_age_is_found_wherever_it_stands() {
+        assert_eq!(private("max-age=60"), Some(60));
+        assert_eq!(private("public,MAX-AGE=\"60\""), Some(60));
+        assert_eq!(private("ext=\"a, max-age=1\\\", x\", max-age=60"), Some(60));
+        assert_eq!(private("public"), None);
+        assert_eq!(of(&["public", "max-age=7"], None).private(), Some(Duration::from_secs(7)));
+        assert_eq!(Freshness::default().private(), None);
+    }
+
+    #[test]
+    fn rfc_9111_4_2_1_the_first_counts_and_no_number_is_stale() {
+        assert_eq!(private("max-age=60, max-age=5"), Some(60));
+        assert_eq!(private("max-age=soon"), Some(0));
+        assert_eq!(private("max-age=-1"), Some(0));
+        assert_eq!(private("max-age"), Some(0));
+        assert_eq!(private("max-age=99999999999999999999999"), Some(LONGEST));
+    }
+
+    #[test]
+    fn rfc_9111_5_2_2_10_s_maxage_is_for_shared_caches() {
+        let freshness = of(&["s-maxage=10, max-age=60"], None);
+        assert_eq!(freshness.shared(), Some(Duration::from_secs(10)));
+        assert_eq!(freshness.private(), Some(Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn rfc_9111_4_2_3_age_is_part_of_the_lifetime() {
+        assert_eq!(of(&["max-age=60"], Some("50")).private(), Some(Duration::from_secs(10)));
+        assert_eq!(of(&["max-age=60"], Some("70")).private(), Some(Duration::ZERO));
+        assert_eq!(of(&["max-age=60"], Some("old")).private(), Some(Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn rfc_9111_5_2_2_no_cache_and_no_store_leave_no_lifetime() {
+        assert_eq!(private("no-cache, max-age=60"), Some(0));
+        assert_eq!(private("no-store"), Some(0));
+        assert_eq!(private("no-cache=\"set-cookie\", max-age=60"), Some(60));
+        assert!(!of(&["no-store"], None).is_storable());
+        assert!(of(&["no-cache"], None).is_storable());
+    }
+
+    #[test]
+    fn no_field_value_is_too_odd_to_read() {
+        for line in ["", ",", ",,,=,", "=", "\"", "\\", "max-age=\"", "max-age=\"\"", "\u{7f}"] {
+            let mut headers = HeaderMap::new();
+            if let Ok(line) = HeaderValue::from_bytes(line.as_bytes()) {
+                headers.insert(CACHE_CONTROL, line);
+                let _ = Freshness::of(&headers);
+            }
+        }
+    }
+}

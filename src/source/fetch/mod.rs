@@ -1,0 +1,43 @@
+//! Robots.txt files that are kept behind HTTP, and what an answer means.
+//!
+//! What an answer means depends on who asks. A *crawler* asks whether it may fetch: a server in trouble means no, a
+//! missing file means yes; [`CrawlerCache`] is that reading, for whoever writes a crawler. A *site* asks what its own
+//! rules are: a server in trouble says nothing about them. So [`LiveRobots::upstream`](super::LiveRobots::upstream) and
+//! [`LiveRobots::url`](super::LiveRobots::url) keep the last good version through every failure, never invent a
+//! disallow, and believe that a file is gone only when it has been gone for a day.
+//!
+//! Fetching is done by a [`Fetcher`]: one thread for as many sites as share it, never the thread of a request.
+//!
+//! This room speaks HTTP as a client; it serves nothing and checks no rules.
+
+mod answer;
+mod backoff;
+mod client;
+mod crawler;
+mod error;
+mod fetcher;
+mod following;
+mod freshness;
+mod live;
+mod proxy;
+mod schedule;
+mod status;
+#[cfg(feature = "tls")]
+mod tls;
+mod url;
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::answer::{Answer, Found, Validators};
+pub use self::crawler::{CrawlerCache, CrawlerReading, Unreachable};
+pub use self::error::{FetchError, FetchErrorKind};
+pub use self::fetcher::{Fetcher, FetcherBuilder, Fetching};
+pub use self::freshness::Freshness;
+pub use self::schedule::Schedule;
+pub use self::status::FetchStatus;
+pub use self::url::{FetchUrl, UrlError};
+
+pub(super) use self::following::Following;
+pub(super) use self::live::{Fetched, Remote};

@@ -1,0 +1,235 @@
+//! The site's own reading of every answer: careful, because it speaks for the site.
+//!
+//! A pure machine on a clock its user sets: it says what to do about an answer and when to ask again.
+
+use std::time::{Duration, SystemTime};
+
+use http::StatusCode;
+
+use super::answer::{Answer, Found, Validators};
+use super::error::{FetchError, FetchErrorKind};
+use super::schedule::Schedule;
+
+#[derive(Debug)]
+pub(super) struct ProxyState {
+    schedule: Schedule,
+    known: Known,
+    /// In a row, of any kind: what was offered and not taken as well.
+    failures: u32,
+    failing_since: Option<SystemTime>,
+    /// When a robots.txt that was there was first missed.
+    missed_since: Option<SystemTime>,
+    validators: Validators,
+    confirmed: Option<SystemTime>,
+    next: SystemTime,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    Nothing,
+    /// A good version is live.
+    Good,
+    /// There is no robots.txt.
+    Absent,
+}
+
+/// What to do about an answer.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// Bring it live, unless something speaks against it; [`ProxyState::settle`] wants to know.
+    Offer(Found),
+    /// What is live was confirmed.
+    Confirm,
+    /// There is no robots.txt, and nothing is enforced.
+    Open(StatusCode),
+    /// Nothing changes: there is a 4xx in its place, which is not believed before then.
+    Hold(StatusCode, SystemTime),
+    /// Nothing changes: the server is in trouble.
+    Keep(Trouble),
+}
+
+/// Why an answer says nothing.
+#[derive(Clone, Debug)]
+pub(super) enum Trouble {
+    Status(StatusCode),
+    Failed(FetchError),
+}
+
+/// What came of an offer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Settled {
+    Taken,
+    Refused,
+}
+
+impl ProxyState {
+    pub(super) fn new(schedule: Schedule, now: SystemTime) -> Self {
+        Self {
+            schedule,
+            known: Known::Nothing,
+            failures: 0,
+            failing_since: None,
+            missed_since: None,
+            validators: Validators::default(),
+            confirmed: None,
+            next: now,
+        }
+    }
+
+    /// When to ask next.
+    pub(super) const fn next(&self) -> SystemTime {
+        self.next
+    }
+
+    pub(super) const fn validators(&self) -> &Validators {
+        &self.validators
+    }
+
+    /// When the server last said that what is live, or the lack of it, is what it has.
+    pub(super) const fn confirmed(&self) -> Option<SystemTime> {
+        self.confirmed
+    }
+
+    pub(super) const fn failing_since(&self) -> Option<SystemTime> {
+        self.failing_since
+    }
+
+    pub(super) const fn failures(&self) -> u32 {
+        self.failures
+    }
+
+    /// Until when a version that is missing at its source stays in force.
+    pub(super) fn held_until(&self) -> Option<SystemTime> {
+        match self.known {
+            Known::Good => self.missed_since.map(|since| later(since, self.schedule.held())),
+            Known::Nothing | Known::Absent => None,
+        }
+    }
+
+    /// Takes in whether a version is live, which others may have brought about: one kept from before, one that waited to
+    /// be accepted.
+    pub(super) fn observe(&mut self, live: Live) {
+        self.known = match (live, self.known) {
+            (Live::Something, _) => Known::Good,
+            (Live::Nothing, Known::Good) => Known::Nothing,
+            (Live::Nothing, known) => known,
+        };
+    }
+
+    /// What to do about an answer. `roll` is any number: it spreads out the retries.
+    pub(super) fn take(&mut self, answer: Answer, now: SystemTime, roll: u32) -> Step {
+        match answer {
+            Answer::Found(found) if found.status == StatusCode::PARTIAL_CONTENT => {
+                self.fail(bad("a part was sent, and the whole was asked for"), None, now, roll)
+            }
+            Answer::Found(found) => {
+                // As if it were not taken, until `settle` says that it was.
+                self.count_failure(now);
+                self.next = later(now, self.schedule.pause(self.failures, None, roll));
+                Step::Offer(found)
+            }
+            Answer::NotModified(freshness) if self.known == Known::Good && !self.validators.is_empty() => {
+                self.succeed(now);
+                self.next = later(now, self.schedule.interval(freshness));
+                Step::Confirm
+            }
+            Answer::NotModified(_) => {
+                self.validators = Validators::default();
+                self.fail(bad("304 was sent, and nothing was asked that it answers"), None, now, roll)
+            }
+            Answer::Redirected => {
+                let error = FetchError::with_cause(FetchErrorKind::Redirect, "it leads nowhere, or on and on");
+                self.fail(Trouble::Failed(error), None, now, roll)
+            }
+            Answer::Status { status, freshness, .. } if is_missing(status) => {
+                self.miss(status, self.schedule.interval(freshness), now, roll)
+            }
+            Answer::Status { status, retry_after, .. } => self.fail(Trouble::Status(status), retry_after, now, roll),
+            Answer::Failed(error) => self.fail(Trouble::Failed(error), None, now, roll),
+        }
+    }
+
+    /// Takes in what came of what was offered: `found` but for its bytes.
+    pub(super) fn settle(&mut self, settled: Settled, validators: Validators, interval: Duration, now: SystemTime) {
+        match settled {
+            Settled::Taken => {
+                self.known = Known::Good;
+                self.validators = validators;
+                self.succeed(now);
+                self.next = later(now, interval);
+            }
+            // It is to be sent whole again: a 304 would confirm what is not live.
+            Settled::Refused => self.validators = Validators::default(),
+        }
+    }
+
+    pub(super) const fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
+    fn succeed(&mut self, now: SystemTime) {
+        self.failures = 0;
+        self.failing_since = None;
+        self.missed_since = None;
+        self.confirmed = Some(now);
+    }
+
+    fn count_failure(&mut self, now: SystemTime) {
+        self.failures = self.failures.saturating_add(1);
+        self.failing_since.get_or_insert(now);
+    }
+
+    fn fail(&mut self, trouble: Trouble, retry_after: Option<Duration>, now: SystemTime, roll: u32) -> Step {
+        self.count_failure(now);
+        self.next = later(now, self.schedule.pause(self.failures, retry_after, roll));
+        Step::Keep(trouble)
+    }
+
+    fn miss(&mut self, status: StatusCode, interval: Duration, now: SystemTime, roll: u32) -> Step {
+        self.missed_since.get_or_insert(now);
+        match self.held_until() {
+            Some(until) if now < until => {
+                self.count_failure(now);
+                // Not a moment later than it is due, if it is still gone then.
+                self.next = later(now, self.schedule.pause(self.failures, None, roll)).min(until);
+                Step::Hold(status, until)
+            }
+            _ => {
+                self.known = Known::Absent;
+                self.validators = Validators::default();
+                self.succeed(now);
+                self.next = later(now, interval);
+                Step::Open(status)
+            }
+        }
+    }
+}
+
+/// Whether a version is live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Live {
+    Something,
+    Nothing,
+}
+
+/// A status that says that there is no robots.txt. Those that ask for patience say nothing about it.
+fn is_missing(status: StatusCode) -> bool {
+    let asks_for_patience = [
+        StatusCode::REQUEST_TIMEOUT,
+        StatusCode::TOO_EARLY,
+        StatusCode::TOO_MANY_REQUESTS,
+        StatusCode::MISDIRECTED_REQUEST,
+    ];
+    status.is_client_error() && !asks_for_patience.contains(&status)
+}
+
+fn bad(cause: &'static str) -> Trouble {
+    Trouble::Failed(FetchError::with_cause(FetchErrorKind::BadResponse, cause))
+}
+
+fn later(now: SystemTime, pause: Duration) -> SystemTime {
+    now.checked_add(pause).unwrap_or(now)
+}
+
+#[cfg(test)]
+mod tests;

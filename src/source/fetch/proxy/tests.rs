@@ -1,0 +1,231 @@
+//! Every transition of the site's reading, each named for what it shows; `src/docs/fetch.md` names these tests.
+
+use http::header::{CACHE_CONTROL, ETAG, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::*;
+
+const HOUR: Duration = Duration::from_secs(3600);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// A machine and a clock that only the test moves. Nothing is rolled: pauses are the shortest there are.
+struct World {
+    state: ProxyState,
+    now: SystemTime,
+}
+
+impl World {
+    fn new(live: Live) -> Self {
+        let now = SystemTime::UNIX_EPOCH + 20_000 * DAY;
+        let mut state = ProxyState::new(Schedule::new(), now);
+        state.observe(live);
+        Self { state, now }
+    }
+
+    /// One whose robots.txt was fetched and taken.
+    fn good() -> Self {
+        let mut world = Self::new(Live::Nothing);
+        assert_eq!(world.answered(200, &[(ETAG, "\"1\"")]), "offer");
+        world.settle(Settled::Taken);
+        world
+    }
+
+    fn after(&mut self, time: Duration) -> &mut Self {
+        self.now += time;
+        self
+    }
+
+    fn settle(&mut self, settled: Settled) -> &mut Self {
+        let mut headers = HeaderMap::new();
+        headers.insert(ETAG, HeaderValue::from_static("\"1\""));
+        let interval = self.state.schedule().interval(Default::default());
+        self.state.settle(settled, Validators::of(&headers), interval, self.now);
+        self
+    }
+
+    fn answered(&mut self, status: u16, fields: &[(HeaderName, &'static str)]) -> &'static str {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(name, HeaderValue::from_static(value));
+        }
+        let status = StatusCode::from_u16(status).expect("a status");
+        self.takes(Answer::of(status, &headers, *b"# x", self.now))
+    }
+
+    fn status(&mut self, status: u16) -> &'static str {
+        self.answered(status, &[])
+    }
+
+    fn failed(&mut self) -> &'static str {
+        self.takes(Answer::Failed(FetchError::new(FetchErrorKind::Timeout)))
+    }
+
+    fn takes(&mut self, answer: Answer) -> &'static str {
+        match self.state.take(answer, self.now, 0) {
+            Step::Offer(_) => "offer",
+            Step::Confirm => "confirm",
+            Step::Open(_) => "open",
+            Step::Hold(..) => "hold",
+            Step::Keep(_) => "keep",
+        }
+    }
+
+    fn due_in(&self) -> Duration {
+        self.state.next().duration_since(self.now).expect("in the future")
+    }
+}
+
+#[test]
+fn success_is_offered_and_asked_for_again_in_an_hour() {
+    let world = World::good();
+    assert_eq!(world.due_in(), HOUR);
+    assert_eq!(world.state.confirmed(), Some(world.now));
+    assert_eq!(world.state.failing_since(), None);
+}
+
+#[test]
+fn what_is_offered_and_refused_is_asked_for_whole_and_soon() {
+    let mut world = World::good();
+    assert_eq!(world.after(HOUR).status(200), "offer");
+    world.settle(Settled::Refused);
+    assert!(world.state.validators().is_empty());
+    assert!(world.due_in() < Duration::from_secs(6));
+    assert_eq!(world.state.failing_since(), Some(world.now));
+}
+
+#[test]
+fn not_modified_confirms_what_is_live() {
+    let mut world = World::good();
+    world.after(HOUR);
+    assert_eq!(world.answered(304, &[(CACHE_CONTROL, "max-age=120")]), "confirm");
+    assert_eq!(world.due_in(), Duration::from_secs(120));
+    assert_eq!(world.state.confirmed(), Some(world.now));
+}
+
+#[test]
+fn not_modified_unasked_is_a_failure() {
+    assert_eq!(World::new(Live::Nothing).status(304), "keep");
+    let mut world = World::good();
+    world.settle(Settled::Refused);
+    assert_eq!(world.status(304), "keep");
+}
+
+#[test]
+fn before_the_first_success_a_failure_leaves_nothing_known() {
+    let mut world = World::new(Live::Nothing);
+    for status in [500, 502, 503, 429, 408, 425] {
+        assert_eq!(world.status(status), "keep", "{status}");
+    }
+    assert_eq!(world.failed(), "keep");
+    assert_eq!(world.state.confirmed(), None);
+}
+
+#[test]
+fn before_the_first_success_a_missing_file_means_no_rules_at_once() {
+    for status in [404, 410, 401, 403, 400, 451] {
+        let mut world = World::new(Live::Nothing);
+        assert_eq!(world.status(status), "open", "{status}");
+        assert_eq!(world.due_in(), HOUR);
+    }
+}
+
+#[test]
+fn failures_keep_the_last_good_version_however_long() {
+    let mut world = World::good();
+    let confirmed = world.state.confirmed();
+    for round in 0..400 {
+        world.after(DAY);
+        let step = if round % 2 == 0 { world.status(500) } else { world.failed() };
+        assert_eq!(step, "keep");
+    }
+    assert_eq!(world.state.confirmed(), confirmed, "its age can be told");
+    assert_eq!(world.state.failures(), 400);
+    assert!(world.due_in() <= Duration::from_secs(900));
+}
+
+#[test]
+fn redirects_that_lead_nowhere_keep_the_last_good_version() {
+    let mut world = World::good();
+    assert_eq!(world.takes(Answer::Redirected), "keep");
+    assert_eq!(World::new(Live::Nothing).takes(Answer::Redirected), "keep");
+}
+
+#[test]
+fn a_part_is_not_taken_for_the_whole() {
+    assert_eq!(World::good().status(206), "keep");
+}
+
+#[test]
+fn a_file_that_goes_missing_is_held_for_24_hours_then_means_no_rules() {
+    for status in [404, 410, 401, 403] {
+        let mut world = World::good();
+        let missed = world.after(HOUR).now;
+        assert_eq!(world.status(status), "hold", "{status}");
+        assert_eq!(world.state.held_until(), Some(missed + DAY));
+        assert_eq!(world.after(DAY - Duration::from_secs(1)).status(status), "hold");
+        assert_eq!(world.due_in(), Duration::from_secs(1), "it is asked once more when the time is up");
+        assert_eq!(world.after(Duration::from_secs(1)).status(status), "open");
+        assert_eq!(world.state.held_until(), None);
+        assert_eq!(world.after(HOUR).status(status), "open");
+        assert_eq!(world.failed(), "keep", "which trouble later on does not change");
+    }
+}
+
+#[test]
+fn a_version_kept_over_a_restart_is_held_too() {
+    let mut world = World::new(Live::Something);
+    assert_eq!(world.status(404), "hold");
+    assert_eq!(world.failed(), "keep");
+    assert_eq!(world.after(DAY).status(404), "open");
+}
+
+#[test]
+fn a_file_that_comes_back_is_held_for_24_hours_when_it_goes_again() {
+    let mut world = World::good();
+    assert_eq!(world.status(404), "hold");
+    assert_eq!(world.after(23 * HOUR).status(200), "offer");
+    world.settle(Settled::Taken);
+    assert_eq!(world.after(2 * HOUR).status(404), "hold");
+    assert_eq!(world.after(23 * HOUR).status(404), "hold");
+}
+
+#[test]
+fn after_no_rules_a_new_file_is_offered() {
+    let mut world = World::new(Live::Nothing);
+    assert_eq!(world.status(404), "open");
+    assert_eq!(world.after(HOUR).status(200), "offer");
+    world.settle(Settled::Taken);
+    assert_eq!(world.status(404), "hold");
+}
+
+#[test]
+fn failures_are_retried_ever_more_slowly_and_retry_after_counts() {
+    let mut world = World::good();
+    let pauses: Vec<_> = (0..10)
+        .map(|_| {
+            world.status(500);
+            world.due_in().as_secs_f64()
+        })
+        .collect();
+    assert_eq!(pauses, [2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 450.0, 450.0]);
+    world.answered(503, &[(RETRY_AFTER, "600")]);
+    assert_eq!(world.due_in(), Duration::from_secs(600));
+}
+
+#[test]
+fn a_clock_that_jumps_back_harms_nothing() {
+    let mut world = World::good();
+    world.status(404);
+    world.now -= 10_000 * DAY;
+    assert_eq!(world.status(404), "hold");
+    assert_eq!(world.failed(), "keep");
+}
+
+#[test]
+fn a_version_that_others_brought_live_is_held_as_well() {
+    let mut world = World::new(Live::Nothing);
+    assert_eq!(world.status(200), "offer");
+    world.settle(Settled::Refused);
+    world.state.observe(Live::Something);
+    assert_eq!(world.status(404), "hold");
+}

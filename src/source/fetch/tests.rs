@@ -1,0 +1,100 @@
+//! A whole day of a site in a moment: the machine, the task and the snapshot together, on a clock the test moves.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use super::*;
+use crate::source::{LiveRobots, Outcome, RejectionKind, WhenMissing};
+
+/// A server that answers with what the test has put there.
+fn server(answer: &Arc<Mutex<&'static str>>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/robots.txt", listener.local_addr().expect("an address"));
+    let answer = answer.clone();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut head = Vec::new();
+            let mut octet = [0];
+            while !head.ends_with(b"\r\n\r\n") && matches!(stream.read(&mut octet), Ok(1)) {
+                head.push(octet[0]);
+            }
+            let answer = *answer.lock().expect("no panic");
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    url
+}
+
+const GOOD: &str = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n# good";
+const GONE: &str = "HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n";
+const TROUBLE: &str = "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n";
+
+#[test]
+fn a_year_of_trouble_and_a_day_of_absence() {
+    let answer = Arc::new(Mutex::new(GOOD));
+    let says = |now| *answer.lock().expect("no panic") = now;
+    let time = Arc::new(Mutex::new(SystemTime::now()));
+    let clock = {
+        let time = time.clone();
+        move || *time.lock().expect("no panic")
+    };
+    let pass = |hours: u32| *time.lock().expect("no panic") += hours * Duration::from_secs(3600);
+    let live = LiveRobots::url(&server(&answer))
+        .expect("a URL")
+        .clock(clock)
+        .when_missing(WhenMissing::Fail)
+        .open()
+        .expect("the first version");
+    let reload = || live.reload().wait();
+    let is_good = || live.snapshot().content().is_some_and(|content| &content.body()[..] == b"# good");
+
+    says(TROUBLE);
+    for _ in 0..365 {
+        pass(24);
+        assert!(matches!(reload().outcome(), Outcome::Kept { .. }));
+        assert!(is_good());
+    }
+    says(GONE);
+    let missed = *time.lock().expect("no panic");
+    for _ in 0..24 {
+        let told = reload();
+        assert!(
+            matches!(told.outcome(), Outcome::Kept { rejection, .. } if rejection.kind() == RejectionKind::Held
+                && rejection.until() == Some(missed + Duration::from_secs(24 * 3600))),
+            "{told}"
+        );
+        assert!(is_good());
+        pass(1);
+    }
+    let told = reload();
+    assert!(matches!(told.outcome(), Outcome::Absent { status: 410 }), "{told}");
+    assert!(live.snapshot().content().is_none());
+    says(GOOD);
+    assert!(matches!(reload().outcome(), Outcome::Published { .. }));
+    assert!(is_good());
+}
+
+#[test]
+fn the_thread_of_a_fetcher_ends_with_its_last_user() {
+    let answer = Arc::new(Mutex::new(GOOD));
+    let fetcher = Fetcher::new().expect("a thread");
+    let client = Arc::downgrade(fetcher.client());
+    let handle = fetcher.handle().clone();
+    let live = LiveRobots::url(&server(&answer)).expect("a URL").fetcher(&fetcher).open().expect("open");
+    drop(fetcher);
+    assert!(matches!(live.reload().wait().outcome(), Outcome::Published { .. } | Outcome::Unchanged { .. }));
+    drop(live);
+    let start = std::time::Instant::now();
+    while client.strong_count() > 0 {
+        assert!(start.elapsed() < Duration::from_secs(30), "the client is still in use");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // What is spawned on a runtime that is gone is cancelled.
+    let spawned = handle.spawn(std::future::pending::<()>());
+    while !spawned.is_finished() {
+        assert!(start.elapsed() < Duration::from_secs(30), "the thread is still there");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

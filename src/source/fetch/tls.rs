@@ -1,0 +1,82 @@
+//! TLS towards a server whose certificate has to be trusted.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::sync::OnceCell;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
+
+use super::error::{FetchError, FetchErrorKind};
+use super::wire::Stream;
+
+/// The roots the system trusts and those that were added; read when the first certificate has to be judged.
+#[derive(Default)]
+pub(super) struct Tls {
+    added: Vec<CertificateDer<'static>>,
+    connector: OnceCell<TlsConnector>,
+}
+
+impl Tls {
+    /// Adds every certificate of a PEM text; says how many there are, or why there is none.
+    pub(super) fn trust(&mut self, pem: &[u8]) -> Result<usize, String> {
+        let mut added = 0;
+        for certificate in CertificateDer::pem_slice_iter(pem) {
+            self.added.push(certificate.map_err(|error| format!("the PEM text cannot be read: {error}"))?);
+            added += 1;
+        }
+        if added == 0 { Err("the PEM text holds no certificate".to_owned()) } else { Ok(added) }
+    }
+
+    pub(super) async fn wrap(
+        &self,
+        socket: TcpStream,
+        host: &str,
+        within: Duration,
+    ) -> Result<Box<dyn Stream>, FetchError> {
+        let failed = |error| FetchError::with_cause(FetchErrorKind::Tls, error);
+        let connector = self.connector.get_or_try_init(|| self.connector()).await?;
+        let name = ServerName::try_from(host.trim_end_matches('.').to_owned());
+        let name = name.map_err(|error| FetchError::with_cause(FetchErrorKind::Tls, error))?;
+        match timeout(within, connector.connect(name, socket)).await {
+            Ok(stream) => Ok(Box::new(stream.map_err(failed)?)),
+            Err(_) => Err(FetchError::with_cause(FetchErrorKind::Timeout, format!("no TLS session within {within:?}"))),
+        }
+    }
+
+    async fn connector(&self) -> Result<TlsConnector, FetchError> {
+        let added = self.added.clone();
+        // The system's roots are read from files.
+        let built = tokio::task::spawn_blocking(move || connector(added)).await;
+        built.map_err(|error| FetchError::with_cause(FetchErrorKind::Stopped, error))?
+    }
+}
+
+fn connector(added: Vec<CertificateDer<'static>>) -> Result<TlsConnector, FetchError> {
+    let failed = |error: rustls::Error| FetchError::with_cause(FetchErrorKind::Tls, error);
+    let mut roots = RootCertStore::empty();
+    // A root that cannot be read is one that is not trusted.
+    let system = rustls_native_certs::load_native_certs();
+    roots.add_parsable_certificates(system.certs);
+    roots.add_parsable_certificates(added);
+    if roots.is_empty() {
+        return Err(FetchError::with_cause(FetchErrorKind::Tls, "the system trusts no certificate authority"));
+    }
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().map_err(failed)?;
+    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsConnector::from(Arc::new(config)))
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls").field("added", &self.added.len()).finish_non_exhaustive()
+    }
+}

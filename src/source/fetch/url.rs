@@ -1,0 +1,374 @@
+//! Where a robots.txt is fetched from.
+
+use std::error::Error;
+use std::fmt;
+use std::net::Ipv6Addr;
+use std::str::FromStr;
+
+use http::uri::PathAndQuery;
+
+/// An `http` or `https` URL that can be fetched.
+///
+/// Shown without its query, which may hold a secret: `https://bucket.example/robots.txt?…`.
+///
+/// ```
+/// use tower_robots::source::fetch::FetchUrl;
+///
+/// let url: FetchUrl = "https://Example.com:443/robots.txt?v=1#top".parse()?;
+/// assert_eq!(url.to_string(), "https://example.com/robots.txt?…");
+/// assert!("ftp://example.com/robots.txt".parse::<FetchUrl>().is_err());
+/// # Ok::<(), tower_robots::source::fetch::UrlError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct FetchUrl {
+    scheme: Scheme,
+    /// In lower case; an IPv6 address in its brackets.
+    host: String,
+    port: u16,
+    target: PathAndQuery,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scheme {
+    Http,
+    Https,
+}
+
+/// A text that is no URL a robots.txt can be fetched from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UrlError {
+    url: String,
+    fault: Fault,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    NoScheme,
+    Ftp,
+    Scheme,
+    Userinfo,
+    Host,
+    NonAsciiHost,
+    Port,
+    Target,
+    NoTls,
+    Path,
+}
+
+impl Scheme {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+
+    const fn port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+}
+
+impl FetchUrl {
+    pub(super) const fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// The host without brackets.
+    pub(super) fn host(&self) -> &str {
+        self.host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(&self.host)
+    }
+
+    pub(super) const fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub(super) const fn target(&self) -> &PathAndQuery {
+        &self.target
+    }
+
+    /// As a `Host` field has it: the port only where it is not the scheme's own.
+    pub(super) fn authority(&self) -> String {
+        if self.port == self.scheme.port() { self.host.clone() } else { format!("{}:{}", self.host, self.port) }
+    }
+
+    pub(super) fn with_target(&self, target: PathAndQuery) -> Self {
+        Self { target, ..self.clone() }
+    }
+
+    /// Where a `Location` leads from here (RFC 9110, section 10.2.2; RFC 3986, section 5.2).
+    pub(super) fn join(&self, location: &[u8]) -> Result<Self, UrlError> {
+        let location = escaped(location);
+        let reference = location.split('#').next().unwrap_or_default();
+        if has_scheme(reference) {
+            return reference.parse();
+        }
+        if reference.starts_with("//") {
+            return format!("{}:{reference}", self.scheme.as_str()).parse();
+        }
+        let path = self.target.path();
+        let target = if reference.is_empty() {
+            self.target.to_string()
+        } else if reference.starts_with('/') {
+            reference.to_owned()
+        } else if reference.starts_with('?') {
+            format!("{path}{reference}")
+        } else {
+            let folder = path.rfind('/').map_or("", |at| &path[..at]);
+            format!("{folder}/{reference}")
+        };
+        let (path, query) = match target.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (target.as_str(), None),
+        };
+        let mut target = without_dots(path);
+        if let Some(query) = query {
+            target.push('?');
+            target.push_str(query);
+        }
+        let target = PathAndQuery::try_from(target).map_err(|_| UrlError::new(reference, Fault::Target))?;
+        Ok(self.with_target(target))
+    }
+}
+
+impl FromStr for FetchUrl {
+    type Err = UrlError;
+
+    fn from_str(url: &str) -> Result<Self, UrlError> {
+        let error = |fault| UrlError::new(url, fault);
+        let (scheme, rest) = url.split_once("://").ok_or_else(|| error(Fault::NoScheme))?;
+        let scheme = match scheme.to_ascii_lowercase().as_str() {
+            "http" => Scheme::Http,
+            "https" => Scheme::Https,
+            "ftp" | "ftps" | "sftp" => return Err(error(Fault::Ftp)),
+            _ => return Err(error(Fault::Scheme)),
+        };
+        if cfg!(not(feature = "tls")) && scheme == Scheme::Https {
+            return Err(error(Fault::NoTls));
+        }
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, target) = rest.split_at(end);
+        if authority.contains('@') {
+            return Err(error(Fault::Userinfo));
+        }
+        let (host, port) = split_port(authority).ok_or_else(|| error(Fault::Port))?;
+        if !host.is_ascii() {
+            return Err(error(Fault::NonAsciiHost));
+        }
+        if !is_host(host) {
+            return Err(error(Fault::Host));
+        }
+        let target = escaped(target.split('#').next().unwrap_or_default().as_bytes());
+        let target = if target.starts_with('/') { target } else { format!("/{target}") };
+        let target = PathAndQuery::try_from(target).map_err(|_| error(Fault::Target))?;
+        Ok(Self { scheme, host: host.to_ascii_lowercase(), port: port.unwrap_or(scheme.port()), target })
+    }
+}
+
+impl fmt::Display for FetchUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}{}", self.scheme.as_str(), self.authority(), self.target.path())?;
+        if self.target.query().is_some() { f.write_str("?…") } else { Ok(()) }
+    }
+}
+
+impl fmt::Debug for FetchUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FetchUrl({self})")
+    }
+}
+
+impl UrlError {
+    fn new(url: &str, fault: Fault) -> Self {
+        // What stands before an @ is a secret, and so may be what a query holds.
+        let shown = match (fault, url.split_once("://"), url.rsplit_once('@')) {
+            (Fault::Userinfo, Some((scheme, _)), Some((_, host))) => format!("{scheme}://…@{host}"),
+            _ => url.to_owned(),
+        };
+        let shown = shown.split_once('?').map_or(shown.clone(), |(path, _)| format!("{path}?…"));
+        Self { url: shown.chars().take(256).collect(), fault }
+    }
+
+    /// For an upstream, whose paths are its own.
+    pub(super) fn path(url: &str) -> Self {
+        Self::new(url, Fault::Path)
+    }
+
+    pub(super) fn host(host: &str) -> Self {
+        Self::new(host, Fault::Host)
+    }
+}
+
+impl fmt::Display for UrlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} ", self.url)?;
+        f.write_str(match self.fault {
+            Fault::NoScheme => "has no scheme: write it as \"https://example.com/robots.txt\"",
+            Fault::Ftp => "cannot be fetched: ftp is not spoken here; use http or https",
+            Fault::Scheme => "cannot be fetched: use http or https",
+            Fault::Userinfo => "holds a user name: robots.txt is public, so leave it out",
+            Fault::Host => "names no host: a name such as \"example.com\" or an address is needed",
+            Fault::NonAsciiHost => "has a host that is not ASCII: write it in its \"xn--\" form",
+            Fault::Port => "has a port that is no number from 1 to 65535",
+            Fault::Target => "has a path that no request can hold",
+            Fault::NoTls => "cannot be fetched: https needs the feature `tls` of this crate",
+            Fault::Path => "is to be an upstream and has a path: leave it out, the file is at /robots.txt",
+        })
+    }
+}
+
+impl Error for UrlError {}
+
+fn has_scheme(reference: &str) -> bool {
+    let Some((scheme, _)) = reference.split_once(':') else { return false };
+    scheme.starts_with(|char: char| char.is_ascii_alphabetic())
+        && scheme.chars().all(|char| char.is_ascii_alphanumeric() || matches!(char, '+' | '-' | '.'))
+}
+
+/// The host and the port behind it; `None` where the port is none.
+fn split_port(authority: &str) -> Option<(&str, Option<u16>)> {
+    let after_brackets = authority.rfind(']').map_or(0, |at| at + 1);
+    match authority[after_brackets..].find(':') {
+        None => Some((authority, None)),
+        Some(at) => {
+            let (host, port) = authority.split_at(after_brackets + at);
+            let port = &port[1..];
+            // `example.com:` is `example.com` (RFC 3986, section 6.2.3).
+            if port.is_empty() {
+                return Some((host, None));
+            }
+            let number = port.bytes().all(|octet| octet.is_ascii_digit()).then(|| port.parse().ok()).flatten();
+            number.filter(|number| *number != 0).map(|number| (host, Some(number)))
+        }
+    }
+}
+
+fn is_host(host: &str) -> bool {
+    if let Some(address) = host.strip_prefix('[') {
+        return address.strip_suffix(']').is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());
+    }
+    let is_fine = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'.' | b'-' | b'_');
+    (1..=255).contains(&host.len()) && host.bytes().all(is_fine) && !host.starts_with('.')
+}
+
+/// Octets that have no place in a URL, percent-encoded; servers put them into `Location` all the same.
+fn escaped(octets: &[u8]) -> String {
+    let mut text = String::with_capacity(octets.len());
+    for octet in octets {
+        match octet {
+            0..=0x20 | 0x7F.. | b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' => {
+                text.push_str(&format!("%{octet:02X}"));
+            }
+            _ => text.push(char::from(*octet)),
+        }
+    }
+    text
+}
+
+/// RFC 3986, section 5.2.4.
+fn without_dots(path: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut segments = path.split('/').skip(1).peekable();
+    while let Some(segment) = segments.next() {
+        let is_last = segments.peek().is_none();
+        match segment {
+            "." if is_last => kept.push(""),
+            "." => {}
+            ".." => {
+                kept.pop();
+                if is_last {
+                    kept.push("");
+                }
+            }
+            segment => kept.push(segment),
+        }
+    }
+    format!("/{}", kept.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> FetchUrl {
+        text.parse().expect(text)
+    }
+
+    fn fault(text: &str) -> Fault {
+        text.parse::<FetchUrl>().expect_err(text).fault
+    }
+
+    fn joined(base: &str, location: &str) -> String {
+        url(base).join(location.as_bytes()).map_or_else(|error| error.to_string(), |url| full(&url))
+    }
+
+    fn full(url: &FetchUrl) -> String {
+        format!("{}://{}{}", url.scheme.as_str(), url.authority(), url.target)
+    }
+
+    #[test]
+    fn urls_are_read_in_one_form() {
+        assert_eq!(full(&url("http://EXAMPLE.com")), "http://example.com/");
+        assert_eq!(full(&url("HTTP://example.com:80/a?b#c")), "http://example.com/a?b");
+        assert_eq!(full(&url("http://[::1]:8080/r")), "http://[::1]:8080/r");
+        assert_eq!(url("http://[::1]/").host(), "::1");
+        assert_eq!(full(&url("http://a.example?x y")), "http://a.example/?x%20y");
+        assert_eq!(url("http://a.example/r?token=secret").to_string(), "http://a.example/r?…");
+    }
+
+    #[test]
+    fn what_cannot_be_fetched_is_refused_with_a_reason() {
+        assert_eq!(fault("example.com/robots.txt"), Fault::NoScheme);
+        assert_eq!(fault("file:///etc/passwd"), Fault::Scheme);
+        assert_eq!(fault("http://user:secret@example.com/"), Fault::Userinfo);
+        assert_eq!(fault("http:///robots.txt"), Fault::Host);
+        assert_eq!(fault("http://a b/"), Fault::Host);
+        assert_eq!(fault("http://[::g]/"), Fault::Host);
+        assert_eq!(fault("http://müller.example/"), Fault::NonAsciiHost);
+        assert_eq!(fault("http://example.com:0/"), Fault::Port);
+        assert_eq!(fault("http://example.com:99999/"), Fault::Port);
+        assert_eq!(fault("http://example.com:+80/"), Fault::Port);
+        let ftp = "ftp://example.com/robots.txt".parse::<FetchUrl>().expect_err("ftp").to_string();
+        assert_eq!(
+            ftp,
+            "\"ftp://example.com/robots.txt\" cannot be fetched: ftp is not spoken here; use http or https"
+        );
+        let secret = "http://user:secret@example.com/?key=k".parse::<FetchUrl>().expect_err("userinfo").to_string();
+        assert!(!secret.contains("secret") && !secret.contains("key"), "{secret}");
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[test]
+    fn https_without_tls_says_what_is_missing() {
+        assert!("https://a.example/".parse::<FetchUrl>().expect_err("no tls").to_string().contains("feature `tls`"));
+    }
+
+    #[test]
+    fn rfc_3986_5_2_references_are_resolved() {
+        let base = "http://a.example:8080/x/y?z";
+        assert_eq!(joined(base, "http://b.example/r"), "http://b.example/r");
+        assert_eq!(joined(base, "//b.example/r"), "http://b.example/r");
+        assert_eq!(joined(base, "/r?q"), "http://a.example:8080/r?q");
+        assert_eq!(joined(base, "r"), "http://a.example:8080/x/r");
+        assert_eq!(joined(base, "../r"), "http://a.example:8080/r");
+        assert_eq!(joined(base, "../../../r/./"), "http://a.example:8080/r/");
+        assert_eq!(joined(base, "?q"), "http://a.example:8080/x/y?q");
+        assert_eq!(joined(base, "/a/.."), "http://a.example:8080/");
+        assert_eq!(joined(base, "#top"), "http://a.example:8080/x/y?z");
+        assert_eq!(joined(base, "/ä b"), "http://a.example:8080/%C3%A4%20b");
+        assert!(joined(base, "mailto:a@b").contains("has no scheme"));
+        assert!(joined(base, "ftp://b.example/").contains("ftp is not spoken"));
+    }
+
+    #[test]
+    fn no_location_is_too_odd_to_read() {
+        let base = url("http://a.example/");
+        for location in
+            [&b""[..], b"\xff\xfe", b"://", b"http://", b"http:", b":", b"[", b"//[", b"//]:", b"?#?", b"..", b"\0"]
+        {
+            let _ = base.join(location);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! One connection and one exchange on it.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Empty};
+use hyper::body::{Body, Incoming};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::error::{FetchError, FetchErrorKind};
+use super::url::FetchUrl;
+use crate::source::file::MAX_FILE;
+
+/// The largest head of an answer, in octets.
+const MAX_HEAD: usize = 64 << 10;
+
+/// How many addresses of a name are tried.
+const MAX_ADDRESSES: usize = 4;
+
+/// A connection, with TLS or without.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// What to do with more than is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Excess {
+    /// Crawlers obey what they have read (RFC 9309, section 2.5).
+    Drop,
+    Refuse,
+}
+
+/// Connects to one of the addresses of a URL's host, within a time for all of them.
+pub(super) async fn dial(url: &FetchUrl, within: Duration) -> Result<TcpStream, FetchError> {
+    let late = |_| FetchError::with_cause(FetchErrorKind::Timeout, format!("no connection within {within:?}"));
+    timeout(within, dial_any(url, within)).await.map_err(late)?
+}
+
+async fn dial_any(url: &FetchUrl, within: Duration) -> Result<TcpStream, FetchError> {
+    let unknown = |error| FetchError::with_cause(FetchErrorKind::Name, error);
+    let addresses = tokio::net::lookup_host((url.host(), url.port())).await.map_err(unknown)?;
+    let addresses: Vec<SocketAddr> = addresses.take(MAX_ADDRESSES).collect();
+    let mut last = unknown(io::Error::new(io::ErrorKind::NotFound, "no address"));
+    // An address that does not answer leaves time for the others.
+    let share = within / u32::try_from(addresses.len().max(1)).unwrap_or(1);
+    for address in addresses {
+        let failed = |error: io::Error| {
+            FetchError::with_cause(FetchErrorKind::Connect, io::Error::new(error.kind(), format!("{address}: {error}")))
+        };
+        last = match timeout(share, TcpStream::connect(address)).await {
+            Ok(Ok(socket)) => return Ok(socket),
+            Ok(Err(error)) => failed(error),
+            Err(_) => failed(io::Error::new(io::ErrorKind::TimedOut, "no answer")),
+        };
+    }
+    Err(last)
+}
+
+/// Sends a request and reads the whole answer. Where it is a redirect, its body is not read.
+pub(super) async fn exchange(
+    stream: Box<dyn Stream>,
+    request: Request<Empty<Bytes>>,
+    excess: Excess,
+) -> Result<Response<Vec<u8>>, FetchError> {
+    let handshake = http1::Builder::new().max_buf_size(MAX_HEAD).handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = handshake.map_err(broken)?;
+    beside(connection, async move {
+        let response = sender.send_request(request).await.map_err(broken)?;
+        let (head, body) = response.into_parts();
+        let bytes = if head.status.is_redirection() { Vec::new() } else { read(body, excess).await? };
+        Ok(Response::from_parts(head, bytes))
+    })
+    .await
+}
+
+async fn read(mut body: Incoming, excess: Excess) -> Result<Vec<u8>, FetchError> {
+    let most = usize::try_from(MAX_FILE).unwrap_or(usize::MAX);
+    let too_large = || FetchError::new(FetchErrorKind::TooLarge);
+    if excess == Excess::Refuse && body.size_hint().lower() > MAX_FILE {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        // Trailers are nothing to us.
+        let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
+        let room = most - bytes.len();
+        bytes.extend_from_slice(&data[..data.len().min(room)]);
+        match excess {
+            Excess::Refuse if data.len() > room => return Err(too_large()),
+            Excess::Drop if data.len() >= room => break,
+            _ => {}
+        }
+    }
+    Ok(bytes)
+}
+
+/// Drives a connection in the same task as what is done on it: one that is dropped closes it, whenever that is.
+async fn beside<C: Future, W: Future>(connection: C, work: W) -> W::Output {
+    let (mut connection, mut work) = (pin!(connection), pin!(work));
+    let mut is_open = true;
+    poll_fn(|context| {
+        // What ends a connection is told to whoever works on it.
+        is_open = is_open && connection.as_mut().poll(context).is_pending();
+        match work.as_mut().poll(context) {
+            Poll::Ready(output) => Poll::Ready(output),
+            Poll::Pending => {
+                // The work may have handed something to the connection.
+                is_open = is_open && connection.as_mut().poll(context).is_pending();
+                work.as_mut().poll(context)
+            }
+        }
+    })
+    .await
+}
+
+fn broken(error: hyper::Error) -> FetchError {
+    let kind = if error.is_parse() { FetchErrorKind::BadResponse } else { FetchErrorKind::Broken };
+    FetchError::with_cause(kind, error)
+}

@@ -1,0 +1,295 @@
+//! One fetch, and what a crawler makes of it.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use tower_robots::source::MAX_FILE;
+use tower_robots::source::fetch::{
+    Answer, CrawlerCache, CrawlerReading, FetchErrorKind, FetchUrl, Fetcher, FetcherBuilder, Validators,
+};
+
+use super::server::{PATIENCE, Server, nowhere, response, robots};
+
+/// Drives one future without a runtime, as any executor may.
+fn wait<F: Future>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap()
+        .block_on(async { tokio::time::timeout(PATIENCE, future).await.expect("an answer in time") })
+}
+
+fn fetch_with(builder: FetcherBuilder, url: &str, known: Option<&Validators>) -> Answer {
+    let url: FetchUrl = url.parse().unwrap();
+    let fetcher = builder.start().unwrap();
+    wait(fetcher.fetch(&url, known))
+}
+
+fn fetch(url: &str) -> Answer {
+    fetch_with(Fetcher::builder(), url, None)
+}
+
+fn answer_to(octets: impl Into<Vec<u8>>) -> Answer {
+    fetch(&Server::saying(octets).url("/robots.txt"))
+}
+
+/// `allow`, `disallow` or the body.
+fn reading(answer: Answer) -> String {
+    let now = SystemTime::now();
+    let mut cache = CrawlerCache::new();
+    cache.record(answer, now);
+    match cache.reading(now) {
+        CrawlerReading::AllowAll => "allow".into(),
+        CrawlerReading::DisallowAll => "disallow".into(),
+        CrawlerReading::Rules(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn kind(answer: Answer) -> FetchErrorKind {
+    match answer {
+        Answer::Failed(error) => {
+            assert!(!error.to_string().is_empty());
+            error.kind()
+        }
+        other => panic!("no failure: {other:?}"),
+    }
+}
+
+/// Answers `/N` with a redirect to `/N-1`, and `/0` with a robots.txt.
+fn chain() -> Server {
+    Server::start(|head, stream| {
+        let hops: usize = head.split(['/', ' ']).nth(2).unwrap().parse().unwrap();
+        let answer = match hops {
+            0 => robots("# the end"),
+            _ => response("301 Moved Permanently", &format!("Location: /{}\r\n", hops - 1), "# not read"),
+        };
+        let _ = stream.write_all(answer.as_bytes());
+    })
+}
+
+#[test]
+fn success_is_parsed() {
+    assert_eq!(reading(answer_to(robots("# a"))), "# a");
+    assert_eq!(reading(answer_to("HTTP/1.1 204 No Content\r\n\r\n")), "");
+    assert_eq!(reading(answer_to("HTTP/1.0 200 OK\r\n\r\n# until the end")), "# until the end");
+    let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n# a\r\n1;x=y\r\nb\r\n0\r\nT: t\r\n\r\n";
+    assert_eq!(reading(answer_to(chunked)), "# ab");
+    let early = format!("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n{}", robots("# a"));
+    assert_eq!(reading(answer_to(early)), "# a");
+}
+
+#[test]
+fn the_request_says_who_asks_and_for_what() {
+    let server = Server::saying(robots("# a"));
+    fetch(&server.url("/robots.txt?v=1#top"));
+    let head = server.last_head().to_lowercase();
+    assert!(head.starts_with("get /robots.txt?v=1 http/1.1\r\n"), "{head}");
+    for field in [
+        format!("host: {}", server.address),
+        format!("user-agent: robotsd/{}", env!("CARGO_PKG_VERSION")),
+        "accept-encoding: identity".to_owned(),
+        "connection: close".to_owned(),
+    ] {
+        assert!(head.contains(&format!("\r\n{field}\r\n")), "{field} is not in {head}");
+    }
+}
+
+#[test]
+fn five_redirects_are_followed_and_the_sixth_is_as_404() {
+    let server = chain();
+    for hops in 1..=5 {
+        assert_eq!(reading(fetch(&server.url(&format!("/{hops}")))), "# the end", "{hops} hops");
+    }
+    let before = server.heads().len();
+    assert_eq!(reading(fetch(&server.url("/6"))), "allow");
+    assert_eq!(server.heads().len(), before + 6, "no more than five are followed");
+}
+
+#[test]
+fn redirects_lead_to_other_hosts() {
+    let other = Server::saying(robots("# other"));
+    let location = format!("Location: {}\r\n", other.url("/r"));
+    for status in ["301 M", "302 F", "303 S", "307 T", "308 P"] {
+        assert_eq!(reading(answer_to(response(status, &location, ""))), "# other", "{status}");
+    }
+}
+
+#[test]
+fn a_redirect_that_leads_nowhere_is_as_404() {
+    assert_eq!(reading(answer_to(response("301 M", "", ""))), "allow");
+    assert_eq!(reading(answer_to(response("302 F", "Location: ftp://a.example/robots.txt\r\n", ""))), "allow");
+    assert_eq!(reading(answer_to(response("302 F", "Location: http://\r\n", ""))), "allow");
+    assert_eq!(reading(answer_to(response("300 Multiple Choices", "Location: /x\r\n", ""))), "allow");
+    let server = Server::saying(response("302 F", "Location: /robots.txt\r\n", ""));
+    assert_eq!(reading(fetch(&server.url("/robots.txt"))), "allow", "round and round");
+    assert_eq!(server.heads().len(), 6);
+}
+
+#[test]
+fn client_errors_allow_and_server_errors_disallow() {
+    for status in ["400 B", "401 U", "403 F", "404 N", "410 G", "418 T", "451 L"] {
+        assert_eq!(reading(answer_to(response(status, "", "<html>"))), "allow", "{status}");
+    }
+    for status in ["429 T", "500 I", "502 B", "503 S", "504 G", "599 X"] {
+        assert_eq!(reading(answer_to(response(status, "", "<html>"))), "disallow", "{status}");
+    }
+    match answer_to(response("503 S", "Retry-After: 120\r\n", "")) {
+        Answer::Status { retry_after, .. } => assert_eq!(retry_after, Some(Duration::from_secs(120))),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_has_not_changed_is_not_sent_again() {
+    let server = Server::start(|head, stream| {
+        let is_known = head.to_lowercase().contains("if-none-match: \"1\"");
+        let answer = if is_known {
+            "HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=60\r\n\r\n".to_owned()
+        } else {
+            response("200 OK", "ETag: \"1\"\r\nLast-Modified: Tue, 14 Nov 2023 22:13:20 GMT\r\n", "# a")
+        };
+        let _ = stream.write_all(answer.as_bytes());
+    });
+    let url = server.url("/robots.txt");
+    let Answer::Found(found) = fetch(&url) else { panic!("found") };
+    let again = fetch_with(Fetcher::builder(), &url, Some(found.validators()));
+    assert!(matches!(again, Answer::NotModified(freshness) if freshness.private() == Some(Duration::from_secs(60))));
+    assert!(server.last_head().to_lowercase().contains("if-modified-since: tue, 14 nov 2023 22:13:20 gmt\r\n"));
+    // They say nothing about another resource.
+    assert!(matches!(
+        fetch_with(Fetcher::builder(), &server.url("/other"), Some(found.validators())),
+        Answer::Found(_)
+    ));
+}
+
+#[test]
+fn no_name_and_no_connection_are_failures() {
+    let answer = fetch(&format!("http://{}/robots.txt", nowhere()));
+    assert_eq!(reading(answer.clone()), "disallow");
+    assert_eq!(kind(answer), FetchErrorKind::Connect);
+    // Reserved: there is no such name (RFC 6761, section 6.4).
+    assert_eq!(kind(fetch("http://robots.invalid/robots.txt")), FetchErrorKind::Name);
+}
+
+#[test]
+fn an_answer_that_ends_too_soon_is_broken() {
+    for octets in [
+        "",
+        "HTTP/1.1 200 OK\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n# half",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n# half",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n# half\r\n",
+    ] {
+        assert_eq!(kind(answer_to(octets)), FetchErrorKind::Broken, "{octets:?}");
+    }
+}
+
+#[test]
+fn an_answer_that_is_none_is_a_failure() {
+    for octets in [
+        &b"\x00\xff\x00\xff"[..],
+        b"<html>\r\n\r\n",
+        b"SSH-2.0-OpenSSH_9.2\r\n",
+        b"HTTP/1.1 20x OK\r\n\r\n",
+        b"HTTP/9.9 200 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n# a",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n# a",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n# a",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n# a\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\n# a",
+        b"HTTP/1.1 200 OK\r\nBad Field: x\r\n\r\n# a",
+        b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
+        b"HTTP/1.1 600 Odd\r\nContent-Length: 0\r\n\r\n",
+    ] {
+        let shown = String::from_utf8_lossy(octets);
+        assert_eq!(reading(answer_to(octets)), "disallow", "{shown:?}");
+    }
+}
+
+#[test]
+fn a_packed_answer_nobody_asked_for_is_a_failure() {
+    for coding in ["gzip", "br", "identity, gzip"] {
+        let answer = answer_to(response("200 OK", &format!("Content-Encoding: {coding}\r\n"), "# a"));
+        assert_eq!(kind(answer), FetchErrorKind::BadResponse, "{coding}");
+    }
+    assert_eq!(reading(answer_to(response("200 OK", "Content-Encoding: identity\r\n", "# a"))), "# a");
+}
+
+#[test]
+fn a_connection_that_is_reset_is_a_failure() {
+    // Closed with the request unread: the kernel answers with a reset.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for socket in listener.incoming().map_while(Result::ok) {
+            let mut first = [0];
+            let _ = std::io::Read::read(&mut { socket }, &mut first);
+        }
+    });
+    assert_eq!(kind(fetch(&format!("http://{address}/robots.txt"))), FetchErrorKind::Broken);
+}
+
+/// A server that goes on and on, as often as it is heard.
+fn drip(start: &'static str, again: &'static str, pause: Duration) -> Server {
+    Server::start(move |_, stream| {
+        let mut writing = stream.write_all(start.as_bytes());
+        while writing.is_ok() {
+            std::thread::sleep(pause);
+            writing = stream.write_all(again.as_bytes());
+        }
+    })
+}
+
+#[test]
+fn whatever_takes_too_long_is_a_timeout() {
+    let tick = Duration::from_millis(20);
+    let servers = [
+        ("silence", drip("", "", tick)),
+        ("a slow head", drip("HTTP/1.1 200 OK\r\nA: ", "a", tick)),
+        ("a slow body", drip("HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", "#", tick)),
+        ("a slow chunk", drip("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "1\r\n#\r\n", tick)),
+        ("answers before the answer", drip("", "HTTP/1.1 102 Processing\r\n\r\n", tick)),
+    ];
+    for (what, server) in servers {
+        let start = Instant::now();
+        let within = Fetcher::builder().fetch_within(Duration::from_millis(300));
+        assert_eq!(kind(fetch_with(within, &server.url("/"), None)), FetchErrorKind::Timeout, "{what}");
+        assert!(start.elapsed() < PATIENCE, "{what}");
+    }
+}
+
+#[test]
+fn redirects_share_the_time_of_one_fetch() {
+    let server = Server::start(|_, stream| {
+        std::thread::sleep(Duration::from_millis(200));
+        let _ = stream.write_all(response("302 F", "Location: /x\r\n", "").as_bytes());
+    });
+    let within = Fetcher::builder().fetch_within(Duration::from_millis(500));
+    assert_eq!(kind(fetch_with(within, &server.url("/"), None)), FetchErrorKind::Timeout);
+}
+
+#[test]
+fn nothing_without_end_is_read_to_its_end() {
+    let flood = "#".repeat(1 << 16);
+    let endless: &'static str = Box::leak(flood.into_boxed_str());
+    let now = Duration::ZERO;
+    let head = drip("HTTP/1.1 200 OK\r\nA: ", endless, now);
+    assert_eq!(kind(fetch(&head.url("/"))), FetchErrorKind::BadResponse, "a head");
+    let fields = drip("HTTP/1.1 200 OK\r\n", "A: b\r\nC: d\r\n", now);
+    assert_eq!(kind(fetch(&fields.url("/"))), FetchErrorKind::BadResponse, "fields");
+    let body = drip("HTTP/1.1 200 OK\r\n\r\n", endless, now);
+    match fetch(&body.url("/")) {
+        Answer::Found(found) => assert_eq!(found.bytes().len() as u64, MAX_FILE, "crawlers obey what they have read"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_fetch_outlives_its_fetcher_in_no_way() {
+    let server = drip("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", "#", Duration::from_millis(5));
+    let fetcher = Fetcher::new().unwrap();
+    let fetching = fetcher.fetch(&server.url("/").parse().unwrap(), None);
+    super::server::wait_for("the request", || !server.heads().is_empty());
+    drop(fetcher);
+    assert_eq!(kind(wait(fetching)), FetchErrorKind::Stopped);
+}

@@ -1,0 +1,158 @@
+//! TLS to servers whose certificate is trusted, or not.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned, crypto::ring};
+use tower_robots::source::fetch::{Fetcher, FetcherBuilder};
+use tower_robots::source::{LiveRobots, Outcome, WhenMissing};
+
+use super::server::{Server, response, robots};
+
+/// A certificate authority of the test's own.
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    fn new() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    /// A server with a certificate for a name.
+    fn server(&self, name: &str, answer: String) -> Server {
+        let key = KeyPair::generate().unwrap();
+        let certificate = CertificateParams::new(vec![name.to_owned()]).unwrap().signed_by(&key, &self.0).unwrap();
+        let certificate: CertificateDer<'static> = certificate.der().clone();
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let builder = builder.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+        let config = Arc::new(builder.with_single_cert(vec![certificate], key).unwrap());
+        Server::wrapped(
+            move |socket| {
+                let connection = ServerConnection::new(config.clone()).ok()?;
+                Some(Box::new(Closing(StreamOwned::new(connection, socket))))
+            },
+            move |_, stream| drop(stream.write_all(answer.as_bytes())),
+        )
+    }
+}
+
+/// Says goodbye, as TLS servers should.
+struct Closing(StreamOwned<ServerConnection, std::net::TcpStream>);
+
+impl std::io::Read for Closing {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl Write for Closing {
+    fn write(&mut self, buffer: &[u8]) -> std::io::Result<usize> {
+        self.0.write(buffer)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.conn.send_close_notify();
+        let _ = self.0.flush();
+    }
+}
+
+fn trusting(authority: &Authority) -> FetcherBuilder {
+    Fetcher::builder().trust(authority.pem().as_bytes()).unwrap()
+}
+
+/// What a site at that URL starts with: its file, or why it has none.
+fn opened(builder: FetcherBuilder, url: &str) -> Result<String, String> {
+    let fetcher = builder.start().unwrap();
+    let live = LiveRobots::url(url).unwrap().fetcher(&fetcher).when_missing(WhenMissing::Fail).open();
+    let live = live.map_err(|rejection| rejection.to_string())?;
+    let content = live.snapshot().content().unwrap().clone();
+    Ok(String::from_utf8(content.body().to_vec()).unwrap())
+}
+
+#[test]
+fn a_trusted_certificate_is_good() {
+    let authority = Authority::new();
+    let server = authority.server("localhost", robots("# safe"));
+    let url = format!("https://localhost:{}/robots.txt", server.address.port());
+    assert_eq!(opened(trusting(&authority), &url), Ok("# safe".into()));
+    let server = authority.server("127.0.0.1", robots("# safe"));
+    assert_eq!(opened(trusting(&authority), &format!("https://{}/robots.txt", server.address)), Ok("# safe".into()));
+}
+
+#[test]
+fn a_certificate_of_another_authority_or_for_another_name_is_not() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    let server = authority.server("localhost", robots("# safe"));
+    let url = format!("https://localhost:{}/robots.txt", server.address.port());
+    let refused = opened(trusting(&other), &url).unwrap_err();
+    assert!(refused.contains("no TLS session could be agreed on: invalid peer certificate"), "{refused}");
+    let server = authority.server("other.example", robots("# safe"));
+    let url = format!("https://localhost:{}/robots.txt", server.address.port());
+    let refused = opened(trusting(&authority), &url).unwrap_err();
+    assert!(refused.contains("certificate") && refused.contains("other.example"), "{refused}");
+    assert_eq!(server.heads().len(), 0, "nothing is asked of who is not trusted");
+}
+
+#[test]
+fn a_server_that_does_not_speak_tls_is_not_fallen_back_to() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/robots.txt", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut socket in listener.incoming().map_while(Result::ok) {
+            let _ = socket.write_all(robots("# plain").as_bytes());
+        }
+    });
+    let refused = opened(trusting(&Authority::new()), &url).unwrap_err();
+    assert!(refused.contains("no TLS session"), "{refused}");
+}
+
+#[test]
+fn a_redirect_from_https_to_http_is_refused_for_a_site() {
+    let authority = Authority::new();
+    let plain = Server::saying(robots("# plain"));
+    let server = authority.server("localhost", response("301 M", &format!("Location: {}\r\n", plain.url("/r")), ""));
+    let url = format!("https://localhost:{}/robots.txt", server.address.port());
+    let refused = opened(trusting(&authority), &url).unwrap_err();
+    assert!(refused.contains("is less safe than https://localhost"), "{refused}");
+    assert_eq!(plain.heads().len(), 0);
+}
+
+#[test]
+fn a_redirect_from_http_to_https_is_followed() {
+    let authority = Authority::new();
+    let safe = authority.server("localhost", robots("# safe"));
+    let location = format!("Location: https://localhost:{}/r\r\n", safe.address.port());
+    let server = Server::saying(response("301 M", &location, ""));
+    assert_eq!(opened(trusting(&authority), &server.url("/robots.txt")), Ok("# safe".into()));
+}
+
+#[test]
+fn an_upstream_is_trusted_by_its_own_name_and_asked_for_the_sites() {
+    let authority = Authority::new();
+    let server = authority.server("127.0.0.1", robots("# safe"));
+    let fetcher = trusting(&authority).start().unwrap();
+    let upstream = format!("https://{}", server.address);
+    let live = LiveRobots::upstream([upstream], "shop.example").unwrap().fetcher(&fetcher).open().unwrap();
+    assert!(matches!(live.reload().wait().outcome(), Outcome::Published { .. } | Outcome::Unchanged { .. }));
+    assert!(server.last_head().to_lowercase().contains("\r\nhost: shop.example\r\n"));
+}
+
+#[test]
+fn what_is_no_certificate_cannot_be_trusted() {
+    assert!(Fetcher::builder().trust(b"").is_err());
+    assert!(Fetcher::builder().trust(b"-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----\n").is_err());
+}

@@ -1,0 +1,450 @@
+//! A site whose robots.txt is fetched: what is live after every answer.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tower_robots::source::fetch::{Fetcher, Schedule};
+use tower_robots::source::{
+    Cause, Gate, LiveBuilder, LiveRobots, Outcome, RejectionKind, Reload, StateDir, WhenMissing,
+};
+
+use super::server::{PATIENCE, Server, Stream, nowhere, response, robots, wait_for};
+
+/// So seldom that nothing is fetched but what is asked for.
+fn seldom() -> Schedule {
+    Schedule::new().retry(PATIENCE * 10, PATIENCE * 10)
+}
+
+fn often() -> Schedule {
+    let tick = Duration::from_millis(20);
+    Schedule::new().every(tick).between(tick, tick).retry(tick, tick)
+}
+
+fn url(server: &Server) -> LiveBuilder {
+    LiveRobots::url(&server.url("/robots.txt")).unwrap().schedule(seldom())
+}
+
+fn body(live: &LiveRobots) -> Option<String> {
+    let snapshot = live.snapshot();
+    snapshot.content().map(|content| String::from_utf8(content.body().to_vec()).unwrap())
+}
+
+fn reload(live: &LiveRobots) -> Reload {
+    live.reload().wait()
+}
+
+/// Why what was fetched was not taken.
+fn kept(reload: &Reload) -> RejectionKind {
+    match reload.outcome() {
+        Outcome::Kept { rejection, .. } => rejection.kind(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// One whose file is live.
+fn good() -> (Server, LiveRobots) {
+    let server = Server::saying(robots("# good"));
+    let live = url(&server).when_missing(WhenMissing::Fail).open().unwrap();
+    assert_eq!(body(&live).as_deref(), Some("# good"));
+    (server, live)
+}
+
+#[test]
+fn what_is_fetched_is_live_and_so_is_the_next_version() {
+    let (server, live) = good();
+    assert_eq!(live.status().last_reload().cause(), Cause::Start);
+    server.now_says(robots("# next"));
+    let told = reload(&live);
+    assert_eq!(told.cause(), Cause::Request);
+    assert!(matches!(told.outcome(), Outcome::Published { .. }), "{told}");
+    assert_eq!(body(&live).as_deref(), Some("# next"));
+    assert!(matches!(reload(&live).outcome(), Outcome::Unchanged { .. }));
+    assert_eq!(live.status().fetch().unwrap().failures(), 0);
+    assert!(live.status().fetch().unwrap().confirmed().is_some());
+}
+
+#[test]
+fn a_change_is_found_by_itself() {
+    let server = Server::saying(robots("# good"));
+    let live = url(&server).schedule(often()).open().unwrap();
+    wait_for("the first version", || body(&live).as_deref() == Some("# good"));
+    server.now_says(robots("# next"));
+    wait_for("the next version", || body(&live).as_deref() == Some("# next"));
+    server.now_says(response("500 I", "", ""));
+    wait_for("trouble", || live.status().fetch().unwrap().failures() > 2);
+    server.now_says(robots("# last"));
+    wait_for("the last version", || body(&live).as_deref() == Some("# last"));
+    wait_for("no trouble", || live.status().fetch().unwrap().failing_since().is_none());
+}
+
+#[test]
+fn a_cold_start_with_the_origin_down_enforces_nothing_until_it_is_up() {
+    let server = Server::saying(response("503 S", "Retry-After: 0\r\n", ""));
+    let live = url(&server).schedule(often()).open().unwrap();
+    wait_for("trouble", || live.status().fetch().unwrap().failures() > 1);
+    let snapshot = live.snapshot();
+    assert!(snapshot.content().is_none());
+    assert_eq!(snapshot.when_missing(), WhenMissing::Unavailable);
+    let told = live.status().last_reload().to_string();
+    assert!(
+        told.ends_with(
+            "it cannot be fetched: the answer is 503 Service Unavailable; nothing is live, so nothing is enforced"
+        ),
+        "{told}"
+    );
+    server.now_says(robots("# up"));
+    wait_for("the origin's octets", || body(&live).as_deref() == Some("# up"));
+}
+
+#[test]
+fn a_start_does_not_wait_for_an_origin_that_hangs() {
+    let server = Server::start(|_, _| std::thread::sleep(PATIENCE));
+    let start = Instant::now();
+    let live = url(&server).open().unwrap();
+    assert!(start.elapsed() < PATIENCE / 2);
+    let status = live.status();
+    assert!(status.last_reload().to_string().contains("it was not fetched yet"));
+    let reloading = live.reload();
+    drop(live);
+    assert_eq!(kept(&reloading.wait()), RejectionKind::Interrupted, "whoever waits is told");
+}
+
+#[test]
+fn a_start_that_must_not_fail_silently_waits_and_fails() {
+    let open = |url: &str| LiveRobots::url(url).unwrap().when_missing(WhenMissing::Fail).open().unwrap_err();
+    let down = open(&format!("http://{}/robots.txt", nowhere()));
+    assert_eq!(down.kind(), RejectionKind::Unreachable);
+    assert!(down.to_string().contains("no connection could be made: 127.0.0.1:"), "{down}");
+    assert_eq!(open(&Server::saying(response("404 N", "", "")).url("/")).kind(), RejectionKind::Missing);
+    assert_eq!(open(&Server::saying(robots("<html>")).url("/")).kind(), RejectionKind::Html);
+}
+
+#[test]
+fn every_failure_keeps_the_last_good_version() {
+    let (server, live) = good();
+    for (octets, kind) in [
+        (response("500 I", "", "x"), RejectionKind::Unreachable),
+        (response("429 T", "", "x"), RejectionKind::Unreachable),
+        (String::new(), RejectionKind::Unreachable),
+        ("SSH-2.0-x\r\n".to_owned(), RejectionKind::Unreachable),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n# half".to_owned(), RejectionKind::Unreachable),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n".to_owned(), RejectionKind::Unreachable),
+        (response("206 P", "", "# part"), RejectionKind::Unreachable),
+        (response("304 N", "", ""), RejectionKind::Unreachable),
+        (response("302 F", "Location: /robots.txt\r\n", ""), RejectionKind::Unreachable),
+        (response("302 F", "Location: ftp://a.example/\r\n", ""), RejectionKind::Unreachable),
+        (response("200 OK", "Content-Encoding: gzip\r\n", "# a"), RejectionKind::Unreachable),
+        (robots("<!doctype html><title>Log in</title>"), RejectionKind::Html),
+        (robots("\0\0\0\0"), RejectionKind::Binary),
+        (robots(""), RejectionKind::Empty),
+        (robots("Not here"), RejectionKind::NoField),
+        ("HTTP/1.1 204 No Content\r\n\r\n".to_owned(), RejectionKind::Empty),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 999999999\r\n\r\n# a".to_owned(), RejectionKind::TooLarge),
+        (format!("HTTP/1.1 200 OK\r\n\r\n{}", "#".repeat((8 << 20) + 1)), RejectionKind::TooLarge),
+    ] {
+        let shown: String = octets.chars().take(120).collect();
+        server.now_says(octets);
+        let told = reload(&live);
+        assert_eq!(kept(&told), kind, "{shown:?}: {told}");
+        assert!(told.to_string().ends_with("stays live"), "{told}");
+        assert_eq!(body(&live).as_deref(), Some("# good"), "{shown:?}");
+    }
+    assert!(live.status().fetch().unwrap().failures() >= 18);
+    server.now_says(robots("# back"));
+    assert!(matches!(reload(&live).outcome(), Outcome::Published { .. }));
+}
+
+#[test]
+fn a_missing_file_is_held_and_reported() {
+    for status in ["404 Not Found", "410 Gone", "401 Unauthorized", "403 Forbidden"] {
+        let (server, live) = good();
+        server.now_says(response(status, "", ""));
+        let told = reload(&live);
+        assert_eq!(kept(&told), RejectionKind::Held);
+        let Outcome::Kept { rejection, .. } = told.outcome() else { panic!("{told}") };
+        let until = rejection.until().unwrap();
+        let hours = until.duration_since(std::time::SystemTime::now()).unwrap().as_secs_f64() / 3600.0;
+        assert!((23.0..24.1).contains(&hours), "{hours}");
+        assert_eq!(live.status().fetch().unwrap().held_until(), Some(until));
+        assert!(told.to_string().contains(&format!("the answer is {status}, which is believed from ")), "{told}");
+        assert_eq!(body(&live).as_deref(), Some("# good"));
+        server.now_says(robots("# good"));
+        assert!(matches!(reload(&live).outcome(), Outcome::Unchanged { .. }));
+        assert_eq!(live.status().fetch().unwrap().held_until(), None);
+    }
+}
+
+#[test]
+fn a_file_that_was_held_long_enough_is_gone_and_may_come_back() {
+    let (server, live) = {
+        let server = Server::saying(robots("# good"));
+        let live = url(&server).schedule(often().hold(Duration::from_millis(300))).open().unwrap();
+        wait_for("the first version", || body(&live).is_some());
+        (server, live)
+    };
+    server.now_says(response("404 N", "", ""));
+    wait_for("its end", || body(&live).is_none());
+    assert_eq!(live.snapshot().when_missing(), WhenMissing::Relay, "the application behind says so itself");
+    wait_for("the report", || matches!(live.status().last_reload().outcome(), Outcome::Absent { status: 404, .. }));
+    server.now_says(robots("# good"));
+    wait_for("its return", || body(&live).as_deref() == Some("# good"));
+}
+
+#[test]
+fn a_file_that_never_was_means_no_rules_at_once() {
+    let server = Server::saying(response("404 N", "", ""));
+    let live = url(&server).open().unwrap();
+    let told = reload(&live);
+    assert!(matches!(told.outcome(), Outcome::Absent { status: 404, .. }), "{told}");
+    assert!(told.to_string().ends_with("the answer is 404: there is no robots.txt, so nothing is enforced"), "{told}");
+    assert_eq!(live.snapshot().when_missing(), WhenMissing::Relay);
+}
+
+/// A site that remembers, and its origin.
+fn remembering(state: &StateDir, url: &str) -> LiveBuilder {
+    LiveRobots::url(url).unwrap().schedule(seldom()).state(state, "shop")
+}
+
+#[test]
+fn after_a_restart_with_the_origin_down_the_last_good_version_is_live() {
+    let folder = tempfile::tempdir().unwrap();
+    let (server, down) = (Server::saying(robots("# kept")), format!("http://{}/robots.txt", nowhere()));
+    {
+        let state = StateDir::open(folder.path());
+        let live = remembering(&state, &server.url("/robots.txt")).when_missing(WhenMissing::Fail).open().unwrap();
+        assert_eq!(body(&live).as_deref(), Some("# kept"));
+    }
+    let state = StateDir::open(folder.path());
+    let live = remembering(&state, &down).when_missing(WhenMissing::Fail).open().unwrap();
+    assert_eq!(body(&live).as_deref(), Some("# kept"));
+    assert_eq!(kept(&reload(&live)), RejectionKind::Unreachable);
+    assert_eq!(body(&live).as_deref(), Some("# kept"));
+    drop(live);
+    // What is missing after a restart was there before it, so it is held.
+    server.now_says(response("404 N", "", ""));
+    let live = remembering(&state, &server.url("/robots.txt")).open().unwrap();
+    assert_eq!(kept(&reload(&live)), RejectionKind::Held);
+    assert_eq!(body(&live).as_deref(), Some("# kept"));
+    server.now_says(robots("# new"));
+    assert!(matches!(reload(&live).outcome(), Outcome::Published { .. }));
+}
+
+#[test]
+fn what_is_fetched_passes_the_gate_and_can_be_taken_back() {
+    let served = Arc::new(Mutex::new(("1", "User-agent: *\nDisallow: /a\n")));
+    let server = tagged(&served);
+    let gate = Gate::builder().build();
+    let live = url(&server).gate(gate).when_missing(WhenMissing::Fail).open().unwrap();
+    *served.lock().unwrap() = ("2", "User-agent: *\nDisallow: /\n");
+    let told = reload(&live);
+    let Outcome::Gated { pending, .. } = told.outcome() else { panic!("{told}") };
+    let hash = pending.hash();
+    assert!(matches!(reload(&live).outcome(), Outcome::Gated { .. }), "it waits on");
+    *served.lock().unwrap() = ("3", "User-agent: *\nDisallow: /b\n");
+    assert!(matches!(reload(&live).outcome(), Outcome::Published { .. }));
+    assert!(matches!(reload(&live).outcome(), Outcome::Unchanged { .. }));
+    live.rollback().unwrap();
+    // 304 does not bring it back.
+    assert!(matches!(reload(&live).outcome(), Outcome::Gated { .. }));
+    assert!(matches!(reload(&live).outcome(), Outcome::Gated { .. }));
+    assert!(body(&live).unwrap().ends_with("/a\n"));
+    *served.lock().unwrap() = ("2", "User-agent: *\nDisallow: /\n");
+    assert!(matches!(reload(&live).outcome(), Outcome::Gated { .. }));
+    live.accept(&hash.to_string().parse().unwrap()).unwrap();
+    assert!(body(&live).unwrap().ends_with("/\n"));
+    assert!(matches!(reload(&live).outcome(), Outcome::Unchanged { .. }));
+}
+
+/// Serves an entity tag and a body, and 304 to whoever knows the tag.
+fn tagged(served: &Arc<Mutex<(&'static str, &'static str)>>) -> Server {
+    let served = served.clone();
+    Server::start(move |head, stream| {
+        let (tag, body) = *served.lock().unwrap();
+        let fields = format!("ETag: \"{tag}\"\r\n");
+        let answer = if head.to_lowercase().contains(&format!("if-none-match: \"{tag}\"")) {
+            format!("HTTP/1.1 304 Not Modified\r\n{fields}\r\n")
+        } else {
+            response("200 OK", &fields, body)
+        };
+        let _ = stream.write_all(answer.as_bytes());
+    })
+}
+
+#[test]
+fn what_has_not_changed_is_not_sent_again_but_what_was_refused_is() {
+    let served = Arc::new(Mutex::new(("1", "# one")));
+    let server = tagged(&served);
+    let live = url(&server).open().unwrap();
+    reload(&live);
+    assert!(matches!(reload(&live).outcome(), Outcome::Unchanged { .. }));
+    assert!(server.last_head().to_lowercase().contains("if-none-match: \"1\""));
+    *served.lock().unwrap() = ("2", "# two");
+    assert!(matches!(reload(&live).outcome(), Outcome::Published { .. }));
+    *served.lock().unwrap() = ("3", "<html>");
+    assert_eq!(kept(&reload(&live)), RejectionKind::Html);
+    assert_eq!(kept(&reload(&live)), RejectionKind::Html, "a 304 would have confirmed what is not live");
+    assert!(!server.last_head().to_lowercase().contains("if-none-match"));
+    *served.lock().unwrap() = ("2", "# two");
+    assert!(matches!(reload(&live).outcome(), Outcome::Unchanged { .. }));
+}
+
+#[test]
+fn a_last_modified_date_is_passed_on() {
+    let server = Server::saying(response("200 OK", "Last-Modified: Tue, 14 Nov 2023 22:13:20 GMT\r\n", "# a"));
+    let live = url(&server).when_missing(WhenMissing::Fail).open().unwrap();
+    let snapshot = live.snapshot();
+    let (_, date) = snapshot.content().unwrap().modified().unwrap();
+    assert_eq!(&date[..], b"Tue, 14 Nov 2023 22:13:20 GMT");
+}
+
+#[test]
+fn an_upstream_is_asked_for_the_site() {
+    let server = Server::saying(robots("# good"));
+    let live = LiveRobots::upstream([server.address.to_string()], "Shop.example:8080").unwrap().open().unwrap();
+    assert_eq!(live.snapshot().when_missing(), WhenMissing::Relay);
+    wait_for("its file", || body(&live).as_deref() == Some("# good"));
+    let head = server.last_head().to_lowercase();
+    assert!(
+        head.starts_with("get /robots.txt http/1.1\r\n") && head.contains("\r\nhost: shop.example:8080\r\n"),
+        "{head}"
+    );
+    let origin = live.status().last_reload().origin().to_owned();
+    assert_eq!(origin, format!("http://shop.example:8080/robots.txt at {}", server.address));
+}
+
+/// Redirects `/robots.txt` there, and answers everything else with a robots.txt.
+fn redirecting(location: impl Into<String>) -> Server {
+    let location = location.into();
+    Server::start(move |head, stream: &mut dyn Stream| {
+        let answer = if head.starts_with("GET /robots.txt ") {
+            response("301 M", &format!("Location: {location}\r\n"), "")
+        } else {
+            robots("# elsewhere")
+        };
+        let _ = stream.write_all(answer.as_bytes());
+    })
+}
+
+#[test]
+fn redirects_of_an_upstream_stay_on_the_site() {
+    for location in ["/r", "http://shop.example/r", "//SHOP.example:8443/r"] {
+        let server = redirecting(location);
+        let live = LiveRobots::upstream([server.url("")], "shop.example").unwrap().schedule(seldom()).open().unwrap();
+        reload(&live);
+        assert_eq!(body(&live).as_deref(), Some("# elsewhere"), "{location}");
+        assert!(server.last_head().contains("GET /r "), "the same upstream is asked");
+    }
+    let other = Server::saying(robots("# not ours"));
+    for (location, why) in [
+        (other.url("/r"), "is another site"),
+        ("http://evil.example/r".to_owned(), "is another site"),
+        ("http://shop.example.evil.example/r".to_owned(), "is another site"),
+        ("http://shop.example:9999/robots.txt".to_owned(), "is where we are"),
+        ("gopher://shop.example/r".to_owned(), "use http or https"),
+    ] {
+        let server = redirecting(&*location);
+        let live = LiveRobots::upstream([server.url("")], "shop.example").unwrap().schedule(seldom()).open().unwrap();
+        let told = reload(&live);
+        assert_eq!(kept(&told), RejectionKind::Unreachable);
+        assert!(told.to_string().contains(why), "{told}");
+    }
+    assert_eq!(other.heads().len(), 0);
+}
+
+#[test]
+fn of_several_upstreams_another_is_asked_when_one_is_down_or_in_trouble() {
+    let (down, sick, well) =
+        (nowhere().to_string(), Server::saying(response("500 I", "", "")), Server::saying(robots("# well")));
+    let upstreams = [down, sick.address.to_string(), well.address.to_string()];
+    let live = LiveRobots::upstream(upstreams, "shop.example").unwrap().schedule(often()).open().unwrap();
+    wait_for("the one that is well", || body(&live).as_deref() == Some("# well"));
+}
+
+#[test]
+fn what_cannot_be_fetched_is_refused_at_once() {
+    for (url, why) in [
+        ("ftp://example.com/robots.txt", "ftp is not spoken here"),
+        ("example.com/robots.txt", "has no scheme"),
+        ("http://user@example.com/", "holds a user name"),
+    ] {
+        let error = LiveRobots::url(url).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
+    let none: [&str; 0] = [];
+    assert!(LiveRobots::upstream(none, "shop.example").is_err());
+    assert!(LiveRobots::upstream(["127.0.0.1:3000"], "*.shop.example").is_err());
+    assert!(LiveRobots::upstream(["127.0.0.1:3000"], "shop.example/x").is_err());
+    let path = LiveRobots::upstream(["http://127.0.0.1:3000/app"], "shop.example").unwrap_err().to_string();
+    assert!(path.contains("leave it out"), "{path}");
+}
+
+#[test]
+fn one_fetcher_serves_many_sites_a_few_at_a_time() {
+    let (now, most) = (Arc::new(Mutex::new(0)), Arc::new(Mutex::new(0)));
+    let seen = most.clone();
+    let server = Server::start(move |_, stream| {
+        {
+            let mut now = now.lock().unwrap();
+            *now += 1;
+            let mut most = seen.lock().unwrap();
+            *most = (*most).max(*now);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+        *now.lock().unwrap() -= 1;
+        let _ = stream.write_all(robots("# good").as_bytes());
+    });
+    let fetcher = Fetcher::builder().at_once(4).start().unwrap();
+    let sites: Vec<_> = (0..200)
+        .map(|number| {
+            let url = server.url(&format!("/{number}"));
+            LiveRobots::url(&url).unwrap().schedule(seldom()).fetcher(&fetcher).open().unwrap()
+        })
+        .collect();
+    wait_for("all sites", || sites.iter().all(|live| body(live).is_some()));
+    let most = *most.lock().unwrap();
+    assert!((1..=4).contains(&most), "{most} at once");
+}
+
+#[test]
+fn a_site_that_is_dropped_is_fetched_no_more() {
+    let server = Server::saying(robots("# good"));
+    let fetcher = Fetcher::new().unwrap();
+    let live = url(&server).schedule(often()).fetcher(&fetcher).open().unwrap();
+    wait_for("a few fetches", || server.heads().len() > 2);
+    drop(live);
+    // One that is under way may still be counted; after it there is silence.
+    let quiet = |before: usize| {
+        std::thread::sleep(Duration::from_millis(200));
+        server.heads().len() == before
+    };
+    wait_for("silence", || quiet(server.heads().len()));
+    assert!(quiet(server.heads().len()));
+}
+
+#[test]
+fn a_listener_that_panics_stops_nothing() {
+    let server = Server::saying(robots("# good"));
+    let live = url(&server).schedule(often()).on_reload(|_, _| panic!("as a test")).open().unwrap();
+    wait_for("the first version", || body(&live).as_deref() == Some("# good"));
+    server.now_says(robots("# next"));
+    wait_for("the next version", || body(&live).as_deref() == Some("# next"));
+}
+
+#[test]
+fn a_failure_is_told_once() {
+    let server = Server::saying(response("500 I", "", ""));
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let ear = told.clone();
+    let live = url(&server)
+        .schedule(often())
+        .on_reload(move |reload, _| ear.lock().unwrap().push(reload.to_string()))
+        .open()
+        .unwrap();
+    wait_for("many failures", || live.status().fetch().unwrap().failures() > 5);
+    server.now_says(robots("# good"));
+    wait_for("its end", || body(&live).is_some());
+    wait_for("the news", || told.lock().unwrap().len() > 1);
+    let told = told.lock().unwrap();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].contains("it cannot be fetched: the answer is 500 Internal Server Error"), "{told:?}");
+}
