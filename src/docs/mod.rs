@@ -1,5 +1,5 @@
-//! Chapters: how the house is built, what the rules mean, what the check looks for, how reloading works, where to put
-//! it.
+//! Chapters: how the house is built, what the rules mean, what the check looks for, how reloading and fetching work,
+//! where to put it.
 
 #[doc = include_str!("architecture.md")]
 pub mod architecture {}
@@ -12,6 +12,10 @@ pub mod lints {}
 
 #[doc = include_str!("reload.md")]
 pub mod reload {}
+
+#[cfg(all(feature = "fetch", feature = "tls"))]
+#[doc = include_str!("fetch.md")]
+pub mod fetch {}
 
 #[doc = include_str!("deployment.md")]
 pub mod deployment {}

@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use super::answer::{Answer, Validators};
 use super::error::{FetchError, FetchErrorKind};
+use super::peer::Peer;
 use super::url::{FetchUrl, Scheme};
 use super::wire::{self, Excess, Stream};
 
@@ -34,7 +35,9 @@ pub(super) struct Client {
 pub(super) struct Place {
     pub(super) url: FetchUrl,
     /// Whom to ask instead of the URL's host: the site's upstreams.
-    pub(super) via: Arc<[FetchUrl]>,
+    pub(super) via: Arc<[Peer]>,
+    /// Whom an upstream's certificate has to be for, where that is not the host it is written with.
+    pub(super) server_name: Option<Arc<str>>,
 }
 
 /// For whom it is fetched.
@@ -120,11 +123,16 @@ impl Client {
     /// To the host of a URL, or to the first upstream that can be reached from the one whose turn it is.
     async fn connect(&self, place: &Place, url: &FetchUrl, turn: usize) -> Result<Box<dyn Stream>, FetchError> {
         if place.via.is_empty() {
-            return self.connect_to(url).await;
+            return self.connect_to(url, None).await;
         }
         let mut last = FetchError::new(FetchErrorKind::Connect);
         for at in 0..place.via.len() {
-            match self.connect_to(&place.via[turn.wrapping_add(at) % place.via.len()]).await {
+            let connected = match &place.via[turn.wrapping_add(at) % place.via.len()] {
+                Peer::Server(server) => self.connect_to(server, place.server_name.as_deref()).await,
+                #[cfg(unix)]
+                Peer::Unix(path) => wire::dial_unix(path, self.connect).await,
+            };
+            match connected {
                 Ok(stream) => return Ok(stream),
                 Err(error) => last = error,
             }
@@ -132,12 +140,14 @@ impl Client {
         Err(last)
     }
 
-    async fn connect_to(&self, peer: &FetchUrl) -> Result<Box<dyn Stream>, FetchError> {
-        let socket = wire::dial(peer, self.connect).await?;
-        match peer.scheme() {
+    async fn connect_to(&self, server: &FetchUrl, name: Option<&str>) -> Result<Box<dyn Stream>, FetchError> {
+        let socket = wire::dial(server, self.connect).await?;
+        #[cfg(not(feature = "tls"))]
+        let _ = name;
+        match server.scheme() {
             Scheme::Http => Ok(Box::new(socket)),
             #[cfg(feature = "tls")]
-            Scheme::Https => self.tls.wrap(socket, peer.host(), self.connect).await,
+            Scheme::Https => self.tls.wrap(socket, name.unwrap_or(server.host()), self.connect).await,
             #[cfg(not(feature = "tls"))]
             Scheme::Https => Err(FetchError::with_cause(FetchErrorKind::Tls, "the feature `tls` is off")),
         }
@@ -154,7 +164,7 @@ impl Place {
                 _ => Ok(to),
             };
         }
-        let is_of_site = to.host() == self.url.host() || self.via.iter().any(|via| via.authority() == to.authority());
+        let is_of_site = to.host() == self.url.host() || self.via.iter().any(|via| via.is_at(&to));
         if !is_of_site {
             return refused(format!("{to} is another site: name the file as a URL if it is kept there"));
         }

@@ -82,7 +82,7 @@ impl Fetcher {
     pub fn fetch(&self, url: &FetchUrl, known: Option<&Validators>) -> Fetching {
         let (sender, receiver) = oneshot::channel();
         let (client, permits) = (self.inner.client.clone(), self.inner.permits.clone());
-        let place = Place { url: url.clone(), via: Arc::default() };
+        let place = Place { url: url.clone(), via: Arc::default(), server_name: None };
         let known = known.cloned().unwrap_or_default();
         self.inner.handle.spawn(async move {
             let Ok(_permit) = permits.acquire().await else { return };
@@ -127,6 +127,18 @@ impl FetcherBuilder {
     pub fn at_once(mut self, fetches: usize) -> Self {
         self.at_once = fetches.clamp(1, Semaphore::MAX_PERMITS);
         self
+    }
+
+    /// Trusts the certificates of a PEM text and no others, in place of those the system trusts.
+    ///
+    /// # Errors
+    ///
+    /// If it holds no certificate, or one that cannot be read.
+    #[cfg(feature = "tls")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
+    pub fn trust_only(mut self, pem: &[u8]) -> io::Result<Self> {
+        self.client.tls.distrust_system();
+        self.trust(pem)
     }
 
     /// Trusts the certificates of a PEM text, besides those the system trusts.

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::client::Place;
 use super::fetcher::Fetcher;
 use super::following::Following;
+use super::peer::Peer;
 use super::schedule::Schedule;
-use super::url::{FetchUrl, UrlError};
+use super::url::UrlError;
 use crate::source::builder::LiveBuilder;
 use crate::source::live::{LiveRobots, Shared, WhenMissing};
 use crate::source::making::{Loaded, Source};
@@ -58,15 +59,15 @@ impl LiveRobots {
     /// ```
     #[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
     pub fn url(url: &str) -> Result<LiveBuilder, UrlError> {
-        let place = Place { url: url.parse()?, via: Arc::default() };
+        let place = Place { url: url.parse()?, via: Arc::default(), server_name: None };
         Ok(LiveBuilder::new(Source::Remote(Remote::at(place))).when_missing(WhenMissing::Unavailable))
     }
 
     /// The robots.txt of the application behind: `/robots.txt` as the upstreams answer it for a host, fetched now, and
     /// again as its `Cache-Control` says; enforced, and served on.
     ///
-    /// Upstreams are written as `127.0.0.1:3000`, `http://127.0.0.1:3000` or `https://app.internal`, one or several; they
-    /// take turns when there is trouble. `host` is what the `Host` field says: the site's name, with its port where that
+    /// Upstreams are written as `127.0.0.1:3000`, `http://127.0.0.1:3000`, `https://app.internal` or
+    /// `unix:/run/app.sock`, one or several; they take turns when there is trouble. `host` is what the `Host` field says: the site's name, with its port where that
     /// is not the usual one.
     ///
     /// Until it was fetched once, nothing is enforced, and the upstream itself answers `/robots.txt` ([`WhenMissing`] can
@@ -84,22 +85,16 @@ impl LiveRobots {
         upstreams: impl IntoIterator<Item = U>,
         host: &str,
     ) -> Result<LiveBuilder, UrlError> {
-        let via = upstreams.into_iter().map(|upstream| address(upstream.as_ref())).collect::<Result<Arc<[_]>, _>>()?;
+        let via =
+            upstreams.into_iter().map(|upstream| Peer::parse(upstream.as_ref())).collect::<Result<Arc<[_]>, _>>()?;
         let first = via.first().ok_or_else(|| UrlError::host(""))?;
         if host.contains(['/', '?', '#', '@']) {
             return Err(UrlError::host(host));
         }
         let url = format!("{}://{host}/robots.txt", first.scheme().as_str());
-        let place = Place { url: url.parse()?, via };
+        let place = Place { url: url.parse()?, via, server_name: None };
         Ok(LiveBuilder::new(Source::Remote(Remote::at(place))).when_missing(WhenMissing::Relay))
     }
-}
-
-/// An upstream, with its scheme or without.
-fn address(upstream: &str) -> Result<FetchUrl, UrlError> {
-    let url: FetchUrl =
-        if upstream.contains("://") { upstream.parse()? } else { format!("http://{upstream}").parse()? };
-    if url.target().as_str() == "/" { Ok(url) } else { Err(UrlError::path(upstream)) }
 }
 
 impl LiveBuilder {
@@ -115,6 +110,14 @@ impl LiveBuilder {
     #[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
     pub fn schedule(self, schedule: Schedule) -> Self {
         self.with_remote(|remote| remote.schedule = schedule)
+    }
+
+    /// Whom the certificate of an upstream has to be for. Default: the host it is written with. Has no effect on anything
+    /// but an `https` upstream.
+    #[cfg(feature = "tls")]
+    #[cfg_attr(docsrs, doc(cfg(all(feature = "fetch", feature = "tls"))))]
+    pub fn server_name(self, name: &str) -> Self {
+        self.with_remote(|remote| remote.place.server_name = Some(name.into()))
     }
 
     fn with_remote(mut self, change: impl FnOnce(&mut Remote)) -> Self {
@@ -156,7 +159,7 @@ impl fmt::Display for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.place.url)?;
         match self.place.via.first() {
-            Some(via) => write!(f, " at {}", via.authority()),
+            Some(via) => write!(f, " at {via}"),
             None => Ok(()),
         }
     }

@@ -19,6 +19,7 @@ mod fetcher;
 mod following;
 mod freshness;
 mod live;
+mod peer;
 mod proxy;
 mod schedule;
 mod status;

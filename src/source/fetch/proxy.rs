@@ -37,7 +37,7 @@ enum Known {
 #[derive(Debug)]
 pub(super) enum Step {
     /// Bring it live, unless something speaks against it; [`ProxyState::settle`] wants to know.
-    Offer(Found),
+    Offer(Box<Found>),
     /// What is live was confirmed.
     Confirm,
     /// There is no robots.txt, and nothing is enforced.
@@ -126,7 +126,7 @@ impl ProxyState {
                 // As if it were not taken, until `settle` says that it was.
                 self.count_failure(now);
                 self.next = later(now, self.schedule.pause(self.failures, None, roll));
-                Step::Offer(found)
+                Step::Offer(Box::new(found))
             }
             Answer::NotModified(freshness) if self.known == Known::Good && !self.validators.is_empty() => {
                 self.succeed(now);

@@ -20,10 +20,23 @@ use super::wire::Stream;
 #[derive(Default)]
 pub(super) struct Tls {
     added: Vec<CertificateDer<'static>>,
+    system: System,
     connector: OnceCell<TlsConnector>,
 }
 
+/// Whether the system's roots count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum System {
+    #[default]
+    Trusted,
+    Ignored,
+}
+
 impl Tls {
+    pub(super) fn distrust_system(&mut self) {
+        self.system = System::Ignored;
+    }
+
     /// Adds every certificate of a PEM text; says how many there are, or why there is none.
     pub(super) fn trust(&mut self, pem: &[u8]) -> Result<usize, String> {
         let mut added = 0;
@@ -51,22 +64,23 @@ impl Tls {
     }
 
     async fn connector(&self) -> Result<TlsConnector, FetchError> {
-        let added = self.added.clone();
+        let (added, system) = (self.added.clone(), self.system);
         // The system's roots are read from files.
-        let built = tokio::task::spawn_blocking(move || connector(added)).await;
+        let built = tokio::task::spawn_blocking(move || connector(added, system)).await;
         built.map_err(|error| FetchError::with_cause(FetchErrorKind::Stopped, error))?
     }
 }
 
-fn connector(added: Vec<CertificateDer<'static>>) -> Result<TlsConnector, FetchError> {
+fn connector(added: Vec<CertificateDer<'static>>, system: System) -> Result<TlsConnector, FetchError> {
     let failed = |error: rustls::Error| FetchError::with_cause(FetchErrorKind::Tls, error);
     let mut roots = RootCertStore::empty();
-    // A root that cannot be read is one that is not trusted.
-    let system = rustls_native_certs::load_native_certs();
-    roots.add_parsable_certificates(system.certs);
+    if system == System::Trusted {
+        // A root that cannot be read is one that is not trusted.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    }
     roots.add_parsable_certificates(added);
     if roots.is_empty() {
-        return Err(FetchError::with_cause(FetchErrorKind::Tls, "the system trusts no certificate authority"));
+        return Err(FetchError::with_cause(FetchErrorKind::Tls, "there is no certificate authority that is trusted"));
     }
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let builder = builder.with_safe_default_protocol_versions().map_err(failed)?;

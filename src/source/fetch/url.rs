@@ -53,6 +53,7 @@ enum Fault {
     Target,
     NoTls,
     Path,
+    Socket,
 }
 
 impl Scheme {
@@ -196,6 +197,11 @@ impl UrlError {
         Self::new(url, Fault::Path)
     }
 
+    /// For an upstream behind a socket.
+    pub(super) fn socket(url: &str) -> Self {
+        Self::new(url, Fault::Socket)
+    }
+
     pub(super) fn host(host: &str) -> Self {
         Self::new(host, Fault::Host)
     }
@@ -214,6 +220,7 @@ impl fmt::Display for UrlError {
             Fault::Port => "has a port that is no number from 1 to 65535",
             Fault::Target => "has a path that no request can hold",
             Fault::NoTls => "cannot be fetched: https needs the feature `tls` of this crate",
+            Fault::Socket => "is no socket of this system: write it as \"unix:/run/app.sock\"",
             Fault::Path => "is to be an upstream and has a path: leave it out, the file is at /robots.txt",
         })
     }

@@ -3,6 +3,8 @@
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
+#[cfg(unix)]
+use std::path::Path;
 use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
@@ -15,6 +17,8 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+#[cfg(unix)]
+use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 use super::error::{FetchError, FetchErrorKind};
@@ -44,6 +48,19 @@ pub(super) enum Excess {
 pub(super) async fn dial(url: &FetchUrl, within: Duration) -> Result<TcpStream, FetchError> {
     let late = |_| FetchError::with_cause(FetchErrorKind::Timeout, format!("no connection within {within:?}"));
     timeout(within, dial_any(url, within)).await.map_err(late)?
+}
+
+/// Connects to a socket of this machine.
+#[cfg(unix)]
+pub(super) async fn dial_unix(path: &Path, within: Duration) -> Result<Box<dyn Stream>, FetchError> {
+    let failed = |error: io::Error| {
+        let error = io::Error::new(error.kind(), format!("unix:{}: {error}", path.display()));
+        FetchError::with_cause(FetchErrorKind::Connect, error)
+    };
+    match timeout(within, UnixStream::connect(path)).await {
+        Ok(socket) => Ok(Box::new(socket.map_err(failed)?)),
+        Err(_) => Err(failed(io::ErrorKind::TimedOut.into())),
+    }
 }
 
 async fn dial_any(url: &FetchUrl, within: Duration) -> Result<TcpStream, FetchError> {

@@ -152,6 +152,26 @@ fn an_upstream_is_trusted_by_its_own_name_and_asked_for_the_sites() {
 }
 
 #[test]
+fn an_upstream_may_be_trusted_by_another_name() {
+    let authority = Authority::new();
+    let server = authority.server("app.internal", robots("# safe"));
+    let fetcher = Fetcher::builder().trust_only(authority.pem().as_bytes()).unwrap().start().unwrap();
+    let open = |name: Option<&str>| {
+        let builder = LiveRobots::upstream([format!("https://{}", server.address)], "shop.example").unwrap();
+        let builder = builder.fetcher(&fetcher).when_missing(WhenMissing::Fail);
+        match name {
+            Some(name) => builder.server_name(name).open(),
+            None => builder.open(),
+        }
+    };
+    assert!(open(Some("app.internal")).is_ok());
+    for refused in [open(None), open(Some("shop.example")), open(Some("no name"))] {
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("no TLS session could be agreed on"), "{refused}");
+    }
+}
+
+#[test]
 fn what_is_no_certificate_cannot_be_trusted() {
     assert!(Fetcher::builder().trust(b"").is_err());
     assert!(Fetcher::builder().trust(b"-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----\n").is_err());

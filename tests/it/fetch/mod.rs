@@ -3,5 +3,31 @@
 mod answers;
 #[cfg(feature = "tls")]
 mod https;
+#[cfg(feature = "layer")]
+mod served;
 mod server;
 mod site;
+
+const CHAPTER: &str = include_str!("../../../src/docs/fetch.md");
+const CRAWLER: &str = include_str!("../../../src/source/fetch/crawler/tests.rs");
+const PROXY: &str = include_str!("../../../src/source/fetch/proxy/tests.rs");
+
+/// The names of the tests in a file.
+fn tests_in(code: &str) -> impl Iterator<Item = &str> {
+    code.split("#[test]\nfn ").skip(1).filter_map(|test| test.split('(').next())
+}
+
+#[test]
+fn the_chapter_names_the_test_of_every_transition() {
+    let in_code: Vec<_> = tests_in(CRAWLER).chain(tests_in(PROXY)).collect();
+    assert!(in_code.len() > 30);
+    let quoted: Vec<_> = CHAPTER.split('`').skip(1).step_by(2).collect();
+    for name in quoted.iter().filter(|name| name.matches('_').count() > 1 && !name.contains(':')) {
+        assert!(in_code.contains(name), "the chapter names {name}, which is no test");
+    }
+    // What is no transition.
+    let others = ["a_clock_that_jumps_back_harms_nothing", "the_specification_row_by_row"];
+    for name in in_code.iter().filter(|name| !others.contains(name)) {
+        assert!(quoted.contains(name), "the chapter does not name {name}");
+    }
+}

@@ -312,6 +312,30 @@ fn an_upstream_is_asked_for_the_site() {
     assert_eq!(origin, format!("http://shop.example:8080/robots.txt at {}", server.address));
 }
 
+#[cfg(unix)]
+#[test]
+fn an_upstream_may_be_a_unix_socket() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("app.sock");
+    let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    std::thread::spawn(move || {
+        for mut socket in listener.incoming().map_while(Result::ok) {
+            let mut head = [0; 4096];
+            let read = std::io::Read::read(&mut socket, &mut head).unwrap();
+            let host = head[..read].windows(19).any(|part| part.eq_ignore_ascii_case(b"host: shop.example\r"));
+            let answer = if host { robots("# by socket") } else { response("400 B", "", "") };
+            let _ = std::io::Write::write_all(&mut socket, answer.as_bytes());
+        }
+    });
+    let upstream = format!("unix:{}", path.display());
+    let live = LiveRobots::upstream([&upstream], "shop.example").unwrap().when_missing(WhenMissing::Fail).open();
+    assert_eq!(body(&live.unwrap()).as_deref(), Some("# by socket"));
+    let gone = format!("{upstream}.gone");
+    let live = LiveRobots::upstream([&gone], "shop.example").unwrap().when_missing(WhenMissing::Fail).open();
+    let error = live.unwrap_err().to_string();
+    assert!(error.contains(&format!("no connection could be made: {gone}: ")), "{error}");
+}
+
 /// Redirects `/robots.txt` there, and answers everything else with a robots.txt.
 fn redirecting(location: impl Into<String>) -> Server {
     let location = location.into();
@@ -372,6 +396,7 @@ fn what_cannot_be_fetched_is_refused_at_once() {
     }
     let none: [&str; 0] = [];
     assert!(LiveRobots::upstream(none, "shop.example").is_err());
+    assert!(LiveRobots::upstream(["unix:"], "shop.example").is_err());
     assert!(LiveRobots::upstream(["127.0.0.1:3000"], "*.shop.example").is_err());
     assert!(LiveRobots::upstream(["127.0.0.1:3000"], "shop.example/x").is_err());
     let path = LiveRobots::upstream(["http://127.0.0.1:3000/app"], "shop.example").unwrap_err().to_string();

@@ -1,0 +1,85 @@
+//! What a client of the site gets, while its robots.txt is fetched from where it is kept.
+
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use tower::{ServiceBuilder, ServiceExt, service_fn};
+use tower_robots::layer::RobotsLayer;
+use tower_robots::policy::{Mode, Policy};
+use tower_robots::source::fetch::Schedule;
+use tower_robots::source::{LiveBuilder, LiveRobots, Outcome};
+
+use super::server::{PATIENCE, Server, response, robots};
+
+const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
+
+/// The status and the body a crawler gets; the application answers everything with 200 and `app`.
+fn get(live: &LiveRobots, target: &str) -> (StatusCode, String) {
+    let app = service_fn(async |_: Request<Full<Bytes>>| {
+        Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(b"app"))))
+    });
+    let service = ServiceBuilder::new().layer(RobotsLayer::new(live.clone())).service(app);
+    let request = Request::get(target).header("User-Agent", "GPTBot/1.2").body(Full::default()).unwrap();
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+        let (head, body) = service.oneshot(request).await.unwrap().into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        (head.status, String::from_utf8(body.to_vec()).unwrap())
+    })
+}
+
+fn open(builder: LiveBuilder) -> LiveRobots {
+    let policy = Policy::builder().mode(Mode::Refuse).build();
+    builder.policy(policy).schedule(Schedule::new().retry(PATIENCE * 10, PATIENCE * 10)).open().unwrap()
+}
+
+fn refused(live: &LiveRobots) -> bool {
+    get(live, "/private/x").0 == StatusCode::FORBIDDEN
+}
+
+#[test]
+fn a_cold_start_with_the_origin_down_is_503_then_the_origins_octets() {
+    let server = Server::saying(response("500 I", "", ""));
+    let live = open(LiveRobots::url(&server.url("/robots.txt")).unwrap());
+    for _ in 0..2 {
+        let (status, _) = get(&live, "/robots.txt");
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(!refused(&live), "no disallow is invented");
+        assert!(matches!(live.reload().wait().outcome(), Outcome::Kept { .. }));
+    }
+    server.now_says(robots(ROBOTS));
+    assert!(matches!(live.reload().wait().outcome(), Outcome::Published { .. }));
+    assert_eq!(get(&live, "/robots.txt"), (StatusCode::OK, ROBOTS.to_owned()));
+    assert!(refused(&live));
+    server.now_says(response("500 I", "", ""));
+    assert!(matches!(live.reload().wait().outcome(), Outcome::Kept { .. }));
+    assert_eq!(get(&live, "/robots.txt"), (StatusCode::OK, ROBOTS.to_owned()), "the last good version stays");
+    assert!(refused(&live));
+}
+
+#[test]
+fn before_the_first_success_an_upstream_answers_for_itself() {
+    let server = Server::saying(response("500 I", "", ""));
+    let live = open(LiveRobots::upstream([server.address.to_string()], "shop.example").unwrap());
+    assert_eq!(get(&live, "/robots.txt"), (StatusCode::OK, "app".to_owned()));
+    assert!(!refused(&live));
+    server.now_says(robots(ROBOTS));
+    assert!(matches!(live.reload().wait().outcome(), Outcome::Published { .. }));
+    assert_eq!(get(&live, "/robots.txt"), (StatusCode::OK, ROBOTS.to_owned()));
+    assert!(refused(&live));
+}
+
+#[test]
+fn without_a_robots_txt_nothing_is_enforced_and_the_upstreams_answer_is_relayed() {
+    let server = Server::saying(response("404 N", "", ""));
+    for builder in [
+        LiveRobots::url(&server.url("/robots.txt")).unwrap(),
+        LiveRobots::upstream([server.address.to_string()], "shop.example").unwrap(),
+    ] {
+        let live = open(builder);
+        assert!(matches!(live.reload().wait().outcome(), Outcome::Absent { status: 404, .. }));
+        assert_eq!(get(&live, "/robots.txt"), (StatusCode::OK, "app".to_owned()));
+        assert!(!refused(&live));
+    }
+}
