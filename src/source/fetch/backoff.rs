@@ -1,6 +1,6 @@
-//! How long to wait after failures.
+//! How long to wait.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Twice as long after every failure, from `first` up to `most`; `failures` counts from one.
 pub(super) fn after(failures: u32, first: Duration, most: Duration) -> Duration {
@@ -13,9 +13,22 @@ pub(super) fn jittered(pause: Duration, roll: u32) -> Duration {
     half.saturating_add(half.mul_f64(f64::from(roll) / f64::from(u32::MAX))).min(pause)
 }
 
+/// A pause from now, or a hundred years where that is beyond what a date can hold: never now, or it would be no pause.
+pub(super) fn later(now: SystemTime, pause: Duration) -> SystemTime {
+    let century = Duration::from_secs(100 * 365 * 24 * 3600);
+    now.checked_add(pause.min(century)).unwrap_or(now)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_pause_is_too_long() {
+        let now = SystemTime::now();
+        assert!(later(now, Duration::MAX) > now + Duration::from_secs(1 << 31));
+        assert_eq!(later(now, Duration::from_secs(5)), now + Duration::from_secs(5));
+    }
 
     #[test]
     fn pauses_double_up_to_a_bound() {

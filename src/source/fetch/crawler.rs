@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use http::StatusCode;
 
 use super::answer::{Answer, Validators};
-use super::backoff;
+use super::backoff::{self, later};
 use super::freshness::Freshness;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -219,10 +219,6 @@ impl CrawlerCache {
 /// 429 asks to come back later: it says nothing about rules.
 fn is_client_error(status: StatusCode) -> bool {
     status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS
-}
-
-fn later(now: SystemTime, pause: Duration) -> SystemTime {
-    now.checked_add(pause).unwrap_or(now)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use http::StatusCode;
 
 use super::answer::{Answer, Found, Validators};
+use super::backoff::later;
 use super::error::{FetchError, FetchErrorKind};
 use super::schedule::Schedule;
 
@@ -225,10 +226,6 @@ fn is_missing(status: StatusCode) -> bool {
 
 fn bad(cause: &'static str) -> Trouble {
     Trouble::Failed(FetchError::with_cause(FetchErrorKind::BadResponse, cause))
-}
-
-fn later(now: SystemTime, pause: Duration) -> SystemTime {
-    now.checked_add(pause).unwrap_or(now)
 }
 
 #[cfg(test)]

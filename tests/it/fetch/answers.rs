@@ -285,6 +285,17 @@ fn nothing_without_end_is_read_to_its_end() {
 }
 
 #[test]
+fn a_server_that_floods_keeps_no_other_from_being_heard() {
+    let flood = drip("", "HTTP/1.1 102 Processing\r\n\r\n", Duration::ZERO);
+    let fetcher = Fetcher::builder().fetch_within(PATIENCE * 2).start().unwrap();
+    let flooded: Vec<_> = (0..8).map(|_| fetcher.fetch(&flood.url("/").parse().unwrap(), None)).collect();
+    super::server::wait_for("the flood", || flood.heads().len() == 8);
+    let server = Server::saying(robots("# heard"));
+    assert_eq!(reading(wait(fetcher.fetch(&server.url("/").parse().unwrap(), None))), "# heard");
+    drop(flooded);
+}
+
+#[test]
 fn a_fetch_outlives_its_fetcher_in_no_way() {
     let server = drip("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", "#", Duration::from_millis(5));
     let fetcher = Fetcher::new().unwrap();

@@ -1,6 +1,7 @@
 //! Fetching from real servers on loopback: every way in which they answer, and fail to.
 
 mod answers;
+mod anything;
 #[cfg(feature = "tls")]
 mod https;
 #[cfg(feature = "layer")]

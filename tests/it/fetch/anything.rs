@@ -1,0 +1,80 @@
+//! Whatever a server sends, there is an answer or a failure: no panic, no hang, nothing live that was not sent.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tower_robots::source::fetch::{Fetcher, Schedule};
+use tower_robots::source::{LiveRobots, MAX_FILE, Outcome, RejectionKind};
+
+use super::server::{PATIENCE, Server, robots};
+
+/// What answers are made of, and other things.
+fn part() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        prop::sample::select(vec![
+            "HTTP/1.1 200 OK\r\n",
+            "HTTP/1.1 304 Not Modified\r\n",
+            "HTTP/1.1 404 Not Found\r\n",
+            "HTTP/1.1 103 Early Hints\r\n",
+            "HTTP/1.1 101 Switching Protocols\r\n",
+            "HTTP/1.1 301 Moved\r\n",
+            "HTTP/1.1 429 \r\n",
+            "HTTP/1.0 500\r\n",
+            "HTTP/2.0 999 x\r\n",
+            "Location: /robots.txt\r\n",
+            "Location: //[::\u{fffd}]\r\n",
+            "Content-Length: 5\r\n",
+            "Content-Length: 18446744073709551616\r\n",
+            "Transfer-Encoding: chunked\r\n",
+            "Transfer-Encoding: gzip, chunked\r\n",
+            "Content-Encoding: gzip\r\n",
+            "Cache-Control: max-age=\"1, ,s-maxage=,no-store\r\n",
+            "Retry-After: Thu, 99 Foo 99999 99:99:99 GMT\r\n",
+            "Retry-After: 99999999999999999999\r\n",
+            "ETag: \"\r\nLast-Modified: never\r\nAge: -1\r\n",
+            "Connection: close\r\n",
+            "Upgrade: h2c\r\n",
+            "\r\n",
+            "\r\n\r\n",
+            "5\r\n# abc\r\n",
+            "ffffffffffffffff\r\n",
+            "0\r\n\r\n",
+            "# robots\n",
+            "User-agent: *\nDisallow: /\n",
+            "<html>",
+        ])
+        .prop_map(|text| text.as_bytes().to_vec()),
+        prop::collection::vec(any::<u8>(), 0..40),
+    ]
+}
+
+fn answers() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(part(), 0..12).prop_map(|parts| parts.concat())
+}
+
+#[test]
+fn whatever_a_server_sends_harms_nothing() {
+    let octets = Arc::new(Mutex::new(robots("# good").into_bytes()));
+    let served = octets.clone();
+    let server = Server::start(move |_, stream| drop(stream.write_all(&served.lock().unwrap())));
+    let fetcher = Fetcher::builder().fetch_within(Duration::from_secs(5)).start().unwrap();
+    let live = LiveRobots::url(&server.url("/robots.txt")).unwrap();
+    let live = live.fetcher(&fetcher).schedule(Schedule::new().retry(PATIENCE * 10, PATIENCE * 10)).open().unwrap();
+    assert!(matches!(live.reload().wait().outcome(), Outcome::Published { .. } | Outcome::Unchanged { .. }));
+    proptest!(ProptestConfig::with_cases(500), |(answer in answers())| {
+        octets.lock().unwrap().clone_from(&answer);
+        let told = live.reload().wait();
+        prop_assert!(!told.to_string().contains('\n'), "one line");
+        let snapshot = live.snapshot();
+        let body = snapshot.content().unwrap().body().clone();
+        match told.outcome() {
+            Outcome::Kept { rejection, .. } => prop_assert_ne!(rejection.kind(), RejectionKind::Interrupted),
+            Outcome::Published { .. } => prop_assert!(body.len() as u64 <= MAX_FILE && body.len() <= answer.len()),
+            _ => {}
+        }
+    });
+    *octets.lock().unwrap() = robots("# good again").into_bytes();
+    assert!(matches!(live.reload().wait().outcome(), Outcome::Published { .. }));
+    assert_eq!(&live.snapshot().content().unwrap().body()[..], b"# good again");
+}
