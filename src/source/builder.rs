@@ -15,6 +15,8 @@ use super::rejection::{Rejection, RejectionKind};
 use super::reload::{Cause, Outcome, Reload};
 use super::snapshot::Snapshot;
 use super::state::{Remembered, SiteState, StateDir};
+#[cfg(feature = "watch")]
+use super::watch::Watcher;
 use crate::agent::Registry;
 use crate::check;
 use crate::policy::Policy;
@@ -31,6 +33,8 @@ pub struct LiveBuilder {
     settings: Settings,
     clock: Clock,
     poll: Duration,
+    #[cfg(feature = "watch")]
+    watcher: Option<Watcher>,
 }
 
 impl LiveBuilder {
@@ -53,6 +57,8 @@ impl LiveBuilder {
             settings,
             clock: Clock::default(),
             poll: Duration::from_secs(2),
+            #[cfg(feature = "watch")]
+            watcher: None,
         }
     }
 
@@ -133,6 +139,13 @@ impl LiveBuilder {
         self
     }
 
+    /// What watches the file, together with others. Default: a watcher of its own.
+    #[cfg(feature = "watch")]
+    pub fn watcher(mut self, watcher: &Watcher) -> Self {
+        self.watcher = Some(watcher.clone());
+        self
+    }
+
     /// Reads the robots.txt and starts to watch it. Where the source holds nothing usable, or something the gate refuses,
     /// the version that was accepted last goes live, if one is remembered.
     ///
@@ -140,7 +153,10 @@ impl LiveBuilder {
     ///
     /// With [`WhenMissing::Fail`], why there is no usable robots.txt.
     pub fn open(self) -> Result<LiveRobots, Rejection> {
-        let Self { source, policy, registry, gate, state, settings, clock, poll } = self;
+        #[cfg(feature = "watch")]
+        let watcher = self.watcher;
+        let (source, policy, registry, gate, state) = (self.source, self.policy, self.registry, self.gate, self.state);
+        let (settings, clock, poll) = (self.settings, self.clock, self.poll);
         let origin: Arc<str> = source.origin();
         let site: Option<SiteState> = state.as_ref().map(|(state, name)| state.site(name));
         let now = clock.now();
@@ -171,12 +187,17 @@ impl LiveBuilder {
         if let Some((state, _)) = &state {
             state.join(&shared);
         }
-        shared.start()?;
+        // Before the file is read, so that no change after it goes unnoticed.
         #[cfg(feature = "watch")]
         if let Source::File(path) = &shared.source {
-            let watch = super::watch::Watch::start(path.clone(), poll, Arc::downgrade(&shared));
+            let watched = watcher.unwrap_or_default().robots(path.clone(), poll, Arc::downgrade(&shared));
             // Nothing else sets it: this is the only place that has the new `shared`.
-            let _ = shared.watch.set(watch);
+            let _ = shared.watch.set(watched);
+        }
+        shared.start()?;
+        #[cfg(feature = "watch")]
+        if let Some(watched) = shared.watch.get() {
+            watched.begin();
         }
         #[cfg(not(feature = "watch"))]
         let _ = poll;

@@ -59,7 +59,7 @@ pub(super) struct Shared {
     /// Held while the kill switch is turned, so that what is written last is what was set last.
     pub(super) switch: Mutex<()>,
     #[cfg(feature = "watch")]
-    pub(super) watch: std::sync::OnceLock<super::watch::Watch>,
+    pub(super) watch: std::sync::OnceLock<super::watch::Watched>,
     #[cfg(feature = "fetch")]
     pub(super) following: std::sync::OnceLock<super::fetch::Following>,
 }
@@ -263,7 +263,7 @@ impl Shared {
 
     fn watch_trouble(&self) -> Option<String> {
         #[cfg(feature = "watch")]
-        return self.watch.get().and_then(super::watch::Watch::trouble);
+        return self.watch.get().and_then(super::watch::Watched::trouble);
         #[cfg(not(feature = "watch"))]
         None
     }

@@ -26,6 +26,9 @@ use crate::rules::{Reading, RobotsTxt};
 /// files of 350 KiB full of wildcards.
 const MOST_COMPARED: usize = 128 << 10;
 
+/// How often whoever waits for a file to be quiet looks whether it was taken already.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
 /// Where the bytes come from.
 #[derive(Debug)]
 pub(super) enum Source {
@@ -36,7 +39,7 @@ pub(super) enum Source {
 }
 
 /// What a source holds.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Loaded {
     pub(super) bytes: Arc<[u8]>,
     pub(super) modified: Option<SystemTime>,
@@ -167,20 +170,18 @@ impl Shared {
         }
     }
 
-    /// Reads the source and publishes what it holds, or keeps what is live and says why.
-    #[cfg(feature = "watch")]
-    pub(super) fn reload(&self, cause: Cause) -> Reload {
-        self.reload_if(cause, |_| true)
-    }
-
-    /// Reads the source once it is left alone, for whoever may ask in the middle of writing.
+    /// For whoever may ask in the middle of writing: what was changed a moment ago is taken once it is the same after that
+    /// moment. The watcher may take it meanwhile.
     pub(super) fn reload_once_quiet(&self, cause: Cause) -> Reload {
-        self.reload_if(cause, |source| {
-            let age = source.modified.and_then(|modified| modified.elapsed().ok());
-            let Some(rest) = age.and_then(|age| QUIET.checked_sub(age)) else { return true };
-            std::thread::sleep(rest);
-            self.source.load(&self.origin).is_ok_and(|again| again.bytes == source.bytes)
-        })
+        let first = self.source.load(&self.origin).ok();
+        if let Some(first) = &first {
+            let hash = Some(Hash::of(&first.bytes));
+            let age = || first.modified.and_then(|modified| modified.elapsed().ok());
+            while let Some(rest) = age().and_then(|age| QUIET.checked_sub(age)).filter(|_| self.live() != hash) {
+                std::thread::sleep(rest.min(LOOK_AGAIN));
+            }
+        }
+        self.reload_if(cause, |again| first.is_none_or(|first| first.bytes == again.bytes))
     }
 
     /// Publishes what the source holds only if it was `settled` after it was read; else it is
@@ -263,10 +264,21 @@ impl Shared {
         }
     }
 
-    /// What the source holds now, without publishing it: `None` where it cannot be read.
+    /// What the source holds now, without publishing it.
     #[cfg(feature = "watch")]
-    pub(super) fn peek(&self) -> Option<Hash> {
-        self.source.load(&self.origin).ok().map(|loaded| Hash::of(&loaded.bytes))
+    pub(super) fn load(&self) -> Result<Loaded, Rejection> {
+        self.source.load(&self.origin)
+    }
+
+    /// Publishes what [`Shared::load`] gave, if it is to be, or keeps what is live and says why.
+    #[cfg(feature = "watch")]
+    pub(super) fn take(&self, cause: Cause, loaded: Result<Loaded, Rejection>) -> Reload {
+        let mut making = self.making();
+        let before = self.robots();
+        let outcome = self.consider(&mut making, loaded, |_| true);
+        let reload = Reload { cause, origin: self.origin.clone(), outcome };
+        self.conclude(&mut making, &reload, before);
+        reload
     }
 
     /// What becomes of what the source holds.

@@ -44,3 +44,5 @@ pub use self::reload::{Cause, Outcome, OutcomeKind, Reload, Reloading};
 pub use self::snapshot::{Content, Snapshot};
 pub use self::state::{StateDir, StateError};
 pub use self::status::{Condition, Status};
+#[cfg(feature = "watch")]
+pub use self::watch::{Watched, Watcher};

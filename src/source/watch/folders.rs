@@ -1,0 +1,353 @@
+//! Which folders are watched, and who hears of what happens in them.
+//!
+//! A folder that thousands of files lie in is watched once. It is known by what it is, not by a path to it: the system
+//! gives two paths to one folder one watch, whose events bear one of the paths.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
+use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
+
+use super::links::links_to;
+use super::slot::Urgency;
+
+/// The name of a watched thing among others.
+pub(super) type Id = u64;
+
+/// What a path leads through, and through which folders one hears of it.
+#[derive(Debug, Default)]
+pub(super) struct Armed {
+    places: BTreeSet<Place>,
+    /// Whether every folder is watched.
+    whole: bool,
+}
+
+/// A name in a watched folder; without a name, whatever happens in it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    folder: Identity,
+    name: Option<OsString>,
+}
+
+/// What a folder is, wherever it is moved: device and inode, where there are such.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Identity {
+    #[cfg(unix)]
+    Inode(u64, u64),
+    #[cfg(not(unix))]
+    Path(PathBuf),
+}
+
+/// Every watched folder.
+#[derive(Debug)]
+pub(super) struct Folders {
+    /// Held while the system is asked, which answers through the thread that tells of events: that thread never takes it.
+    watcher: Mutex<Result<RecommendedWatcher, String>>,
+    /// Held for a moment only, by that thread too.
+    routes: Mutex<Routes>,
+}
+
+#[derive(Debug, Default)]
+struct Routes {
+    /// The path a folder is watched by.
+    roots: HashMap<Identity, PathBuf>,
+    listeners: HashMap<PathBuf, Listeners>,
+}
+
+#[derive(Debug)]
+struct Listeners {
+    folder: Identity,
+    named: HashMap<OsString, Vec<Id>>,
+    /// Those who want to know of every name.
+    every: Vec<Id>,
+    /// It was moved or removed: the system has forgotten its watch, or will tell of another place.
+    is_gone: bool,
+}
+
+/// What an event calls for.
+#[derive(Debug)]
+pub(super) enum News {
+    Nothing,
+    For(Vec<(Id, Urgency)>),
+    /// Something may have been missed.
+    ForAll,
+}
+
+impl Folders {
+    pub(super) fn new() -> Self {
+        Self { watcher: Mutex::new(Err("it is stopped".into())), routes: Mutex::default() }
+    }
+
+    pub(super) fn start(&self, tell: impl Fn(notify::Result<Event>) + Send + 'static) {
+        let watcher = notify::recommended_watcher(tell).map_err(|error| error.to_string());
+        *self.watcher() = watcher;
+    }
+
+    /// Lets go of what tells of events, which holds on to whoever it tells.
+    pub(super) fn stop(&self) {
+        let watcher = std::mem::replace(&mut *self.watcher(), Err("it is stopped".into()));
+        drop(watcher);
+    }
+
+    /// Brings the watches up to what a path leads to now. Whoever is left over has to be armed anew: a folder it
+    /// listened to is no longer where it was.
+    pub(super) fn arm(
+        &self,
+        id: Id,
+        path: &Path,
+        listing: Listing,
+        armed: &mut Armed,
+    ) -> (Result<(), String>, Vec<Id>) {
+        let (wanted, mut result) = places(path, listing);
+        let same = armed.whole && wanted.len() == armed.places.len() && wanted.keys().eq(&armed.places);
+        if same && self.routes().all_watched(&armed.places) {
+            return (result, Vec::new());
+        }
+        let mut watcher = self.watcher();
+        let mut have = BTreeSet::new();
+        let mut orphans = Vec::new();
+        for (place, path) in wanted {
+            match self.watch(&mut watcher, &place.folder, &path) {
+                Ok(left) => {
+                    orphans.extend(left);
+                    self.routes().add(id, &place);
+                    have.insert(place);
+                }
+                Err(error) => result = Err(trouble(&path, &error)),
+            }
+        }
+        let left: Vec<_> = armed.places.difference(&have).cloned().collect();
+        self.leave(&mut watcher, id, &left);
+        *armed = Armed { places: have, whole: result.is_ok() };
+        orphans.retain(|orphan| *orphan != id);
+        (result, orphans)
+    }
+
+    /// Watches nothing for this one any more.
+    pub(super) fn disarm(&self, id: Id, armed: &Armed) {
+        let mut watcher = self.watcher();
+        let places: Vec<_> = armed.places.iter().cloned().collect();
+        self.leave(&mut watcher, id, &places);
+    }
+
+    /// Watches a folder unless it is watched already; whoever listened to what is no longer there.
+    fn watch(
+        &self,
+        watcher: &mut Result<RecommendedWatcher, String>,
+        folder: &Identity,
+        path: &Path,
+    ) -> Result<Vec<Id>, String> {
+        if self.routes().is_watched(folder) {
+            return Ok(Vec::new());
+        }
+        let watcher = watcher.as_mut().map_err(|trouble| trouble.clone())?;
+        // The path without links: what a link leads to may become another folder while this one is still watched.
+        let root = std::fs::canonicalize(path).map_err(|error| error.to_string())?;
+        let mut orphans = Vec::new();
+        let before = {
+            let mut routes = self.routes();
+            let before = routes.roots.get(folder).cloned();
+            for root in before.iter().chain([&root]) {
+                if let Some(old) = routes.listeners.remove(root) {
+                    routes.roots.remove(&old.folder);
+                    orphans.extend(old.all());
+                }
+            }
+            before
+        };
+        for root in before.iter().chain([&root]) {
+            // Most are not watched, and a folder that is gone took its watch with it.
+            let _ = watcher.unwatch(root);
+        }
+        // Before the system is asked: events may come at once.
+        {
+            let mut routes = self.routes();
+            routes.roots.insert(folder.clone(), root.clone());
+            routes.listeners.insert(root.clone(), Listeners::new(folder.clone()));
+        }
+        match watcher.watch(&root, RecursiveMode::NonRecursive) {
+            Ok(()) => Ok(orphans),
+            Err(error) => {
+                let mut routes = self.routes();
+                routes.roots.remove(folder);
+                routes.listeners.remove(&root);
+                Err(error.to_string())
+            }
+        }
+    }
+
+    fn leave(&self, watcher: &mut Result<RecommendedWatcher, String>, id: Id, places: &[Place]) {
+        for place in places {
+            let unheard = self.routes().remove(id, place);
+            if let (Some(root), Ok(watcher)) = (unheard, watcher.as_mut()) {
+                let _ = watcher.unwatch(&root);
+            }
+        }
+    }
+
+    /// Who has to hear of an event. Called by the thread that tells of events.
+    pub(super) fn news(&self, event: &notify::Result<Event>) -> News {
+        // An overflow or another fault of the queue.
+        let Ok(event) = event else { return News::ForAll };
+        if event.need_rescan() {
+            return News::ForAll;
+        }
+        let urgency = match event.kind {
+            EventKind::Access(AccessKind::Close(AccessMode::Write)) => Urgency::Closed,
+            // Reading raises events too: our own would never end, and a folder of static files is read all the time.
+            EventKind::Access(_) => return News::Nothing,
+            EventKind::Modify(ModifyKind::Name(_)) => Urgency::Renamed,
+            _ => Urgency::WhenQuiet,
+        };
+        let moves = matches!(
+            event.kind,
+            EventKind::Create(_) | EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)) | EventKind::Any
+        );
+        let mut routes = self.routes();
+        let mut news = Vec::new();
+        for path in &event.paths {
+            if let Some(listeners) = routes.listeners.get_mut(path).filter(|_| moves) {
+                listeners.is_gone = true;
+                news.extend(listeners.all().map(|id| (id, Urgency::WhenQuiet)));
+            }
+            let folder = path.parent().and_then(|folder| routes.listeners.get(folder));
+            if let (Some(listeners), Some(name)) = (folder, path.file_name()) {
+                news.extend(listeners.named(name).map(|id| (id, urgency)));
+                if moves {
+                    news.extend(listeners.every.iter().map(|id| (*id, Urgency::Gathered)));
+                }
+            }
+        }
+        if news.is_empty() { News::Nothing } else { News::For(news) }
+    }
+
+    fn watcher(&self) -> MutexGuard<'_, Result<RecommendedWatcher, String>> {
+        self.watcher.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn routes(&self) -> MutexGuard<'_, Routes> {
+        self.routes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many folders are watched.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.routes().listeners.len()
+    }
+}
+
+/// Whether it is a folder whose names are what counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Listing {
+    Contents,
+    Names,
+}
+
+/// The names that a change of what a path leads to can show at, with paths to their folders; the error is a folder that
+/// is not there.
+fn places(path: &Path, listing: Listing) -> (BTreeMap<Place, PathBuf>, Result<(), String>) {
+    let mut result = Ok(());
+    let mut places = BTreeMap::new();
+    let mut add = |folder: &Path, name: Option<&OsStr>| match Identity::of(folder) {
+        Ok(identity) => {
+            places.insert(Place { folder: identity, name: name.map(OsStr::to_owned) }, folder.to_owned());
+        }
+        Err(error) => result = Err(trouble(folder, &error)),
+    };
+    for link in &links_to(path) {
+        if let (Some(folder), Some(name)) = (link.parent(), link.file_name()) {
+            add(folder, Some(name));
+        }
+    }
+    if listing == Listing::Names {
+        add(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()), None);
+    }
+    (places, result)
+}
+
+fn trouble(folder: &Path, error: &dyn std::fmt::Display) -> String {
+    format!("{}: no file events, changes are found by polling: {error}", folder.display())
+}
+
+impl Identity {
+    fn of(folder: &Path) -> std::io::Result<Self> {
+        let metadata = std::fs::metadata(folder)?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            Ok(Self::Inode(metadata.dev(), metadata.ino()))
+        }
+        #[cfg(not(unix))]
+        {
+            drop(metadata);
+            Ok(Self::Path(folder.to_owned()))
+        }
+    }
+}
+
+impl Routes {
+    fn is_watched(&self, folder: &Identity) -> bool {
+        self.listeners_of(folder).is_some_and(|listeners| !listeners.is_gone)
+    }
+
+    fn all_watched(&self, places: &BTreeSet<Place>) -> bool {
+        places.iter().all(|place| self.is_watched(&place.folder))
+    }
+
+    fn listeners_of(&self, folder: &Identity) -> Option<&Listeners> {
+        self.listeners.get(self.roots.get(folder)?)
+    }
+
+    fn add(&mut self, id: Id, place: &Place) {
+        let Some(listeners) = self.roots.get(&place.folder).and_then(|root| self.listeners.get_mut(root)) else {
+            return;
+        };
+        let ids = match &place.name {
+            Some(name) => listeners.named.entry(name.clone()).or_default(),
+            None => &mut listeners.every,
+        };
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+
+    /// The path of a folder that nobody listens to any more.
+    fn remove(&mut self, id: Id, place: &Place) -> Option<PathBuf> {
+        let root = self.roots.get(&place.folder)?.clone();
+        let listeners = self.listeners.get_mut(&root)?;
+        match &place.name {
+            Some(name) => {
+                if let Some(ids) = listeners.named.get_mut(name) {
+                    ids.retain(|other| *other != id);
+                    if ids.is_empty() {
+                        listeners.named.remove(name);
+                    }
+                }
+            }
+            None => listeners.every.retain(|other| *other != id),
+        }
+        if listeners.all().next().is_some() {
+            return None;
+        }
+        self.roots.remove(&place.folder);
+        self.listeners.remove(&root);
+        Some(root)
+    }
+}
+
+impl Listeners {
+    fn new(folder: Identity) -> Self {
+        Self { folder, named: HashMap::new(), every: Vec::new(), is_gone: false }
+    }
+
+    fn all(&self) -> impl Iterator<Item = Id> {
+        self.named.values().flatten().chain(&self.every).copied()
+    }
+
+    fn named(&self, name: &OsStr) -> impl Iterator<Item = Id> {
+        self.named.get(name).into_iter().flatten().copied()
+    }
+}

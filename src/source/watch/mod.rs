@@ -1,0 +1,163 @@
+//! Finding out that a file has changed, without ever taking a half-written one.
+//!
+//! The *directories* of the path and of every link on the way to it are watched, because a watch on the file dies at
+//! the first atomic rename. A rename or a close after writing is a finished version and is taken at once, unless another
+//! modification follows on its heels; a bare modification waits until the file has been quiet; and since network file
+//! systems and some mounts tell nothing at all, every few seconds the file's stamp is looked at as well, and its contents
+//! if that has changed, and they are taken when they are the same twice.
+//!
+//! One [`Watcher`] does so for thousands of files.
+
+mod folders;
+mod hub;
+mod links;
+mod slot;
+mod subject;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use self::folders::{Id, Listing};
+use self::hub::Hub;
+use self::subject::{Other, Robots, Subject, contents, names};
+use super::live::Shared;
+
+/// How often things are looked at that tell of no events, where nobody says otherwise.
+pub(super) const POLL: Duration = Duration::from_secs(2);
+
+/// Tells of changes of files: any number of them with one set of threads and one source of file system events.
+///
+/// Cheap to clone; clones share everything. It ends with the last clone and the last thing it watches. Give one to every
+/// [`LiveBuilder`](super::LiveBuilder) of a process, and use it for whatever else is reloaded; a builder that is given
+/// none starts one of its own.
+///
+/// A file on a file system that hangs holds up no other, unless four do at once.
+///
+/// ```
+/// use tower_robots::source::{LiveRobots, Watcher};
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("robots.txt");
+/// # let config = folder.path().join("config.toml");
+/// # std::fs::write(&path, "User-agent: *\nDisallow: /private/\n")?;
+/// # std::fs::write(&config, "")?;
+///
+/// let watcher = Watcher::new();
+/// let live = LiveRobots::file(&path).watcher(&watcher).open()?;
+/// let watched = watcher.file(&config, || println!("the config has changed"));
+/// assert_eq!(watched.trouble(), None);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Watcher {
+    handle: Arc<Handle>,
+}
+
+/// Something that is being watched until this is dropped.
+#[must_use = "nothing is watched once it is dropped"]
+pub struct Watched {
+    handle: Arc<Handle>,
+    id: Id,
+}
+
+/// Ends the threads, which hold the hub, once nobody can ask anything of them.
+struct Handle(Arc<Hub>);
+
+impl Watcher {
+    /// A watcher of nothing yet. Its threads start with the first thing it watches.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { handle: Arc::new(Handle(Arc::new(Hub::new()))) }
+    }
+
+    /// Calls back when the contents of a file have changed, when it is gone and when it is back. What it holds now is no
+    /// change: read it after this call.
+    ///
+    /// The callback runs on a thread of the watcher; what comes meanwhile calls it again. Nothing half-written is told
+    /// of: the rules are those for a robots.txt. Contents are compared up to [`MAX_FILE`](super::MAX_FILE).
+    pub fn file(&self, path: impl Into<PathBuf>, changed: impl Fn() + Send + Sync + 'static) -> Watched {
+        let path = path.into();
+        let read = contents(path.clone());
+        let watched = self.arm(path, Listing::Contents, POLL, || {
+            Other::new(read, move || {
+                changed();
+                None
+            })
+        });
+        watched.begin();
+        watched
+    }
+
+    /// Calls back when names that count have come to a folder or gone from it, and again after as long as it answers.
+    pub(super) fn folder(
+        &self,
+        path: PathBuf,
+        poll: Duration,
+        counts: impl Fn(&str) -> bool + Send + Sync + 'static,
+        changed: impl Fn() -> Option<Duration> + Send + Sync + 'static,
+    ) -> Watched {
+        let read = names(path.clone(), counts);
+        let watched = self.arm(path, Listing::Names, poll, || Other::new(read, changed));
+        watched.begin();
+        watched
+    }
+
+    /// Starts to listen for a robots.txt; [`Watched::begin`] starts the looking.
+    pub(super) fn robots(&self, path: PathBuf, poll: Duration, shared: Weak<Shared>) -> Watched {
+        self.arm(path, Listing::Contents, poll, || Robots(shared))
+    }
+
+    fn arm<S: Subject + 'static>(
+        &self,
+        path: PathBuf,
+        listing: Listing,
+        poll: Duration,
+        subject: impl FnOnce() -> S,
+    ) -> Watched {
+        let id = self.handle.0.arm(path, listing, poll, subject);
+        Watched { handle: self.handle.clone(), id }
+    }
+}
+
+impl Default for Watcher {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Watched {
+    pub(super) fn begin(&self) {
+        self.handle.0.begin(self.id);
+    }
+
+    /// Why changes are only found by polling, where the file system's events cannot be had.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.handle.0.trouble(self.id)
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.handle.0.forget(self.id);
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Watcher").field(&self.handle.0).finish()
+    }
+}
+
+impl fmt::Debug for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watched").finish_non_exhaustive()
+    }
+}

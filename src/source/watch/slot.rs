@@ -1,0 +1,213 @@
+//! When one watched thing is looked at. Nothing here reads a file, a clock or an event: it is told.
+
+use std::time::{Duration, Instant};
+
+use super::subject::{Held, Sight, Stamp};
+use crate::source::live::QUIET;
+
+/// How long the events of a modification may take to get here once the modification can be read.
+pub(super) const SETTLE: Duration = Duration::from_millis(20);
+
+/// How long names may come and go in a folder before it is listed: one listing serves many of them.
+const GATHER: Duration = Duration::from_millis(100);
+
+/// Every so many looks the contents are read whatever the file system says of them.
+const WHOLE_LOOKS: u32 = 30;
+
+/// How soon an event calls for a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Urgency {
+    /// It was modified: once it is left alone.
+    WhenQuiet,
+    /// Whoever wrote to it has closed it: now.
+    Closed,
+    /// Another file has taken its name, finished: now.
+    Renamed,
+    /// Names came or went in the folder: soon, however many more do.
+    Gathered,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub(super) enum Job {
+    /// Look after an event.
+    Look,
+    /// Take what was read a moment ago: nothing has written to it since.
+    Take(Held),
+    /// See whether anything changed without an event: by its stamp, and by its contents if it is `due` for that.
+    Poll,
+}
+
+/// Whether somebody works on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    None,
+    Queued,
+    Running,
+}
+
+/// The timing of one watched thing.
+#[derive(Debug)]
+pub(super) struct Slot {
+    work: Work,
+    /// The time the heap has for it.
+    pub(super) queued: Option<Instant>,
+    /// When to look after an event.
+    due: Option<Instant>,
+    /// What was read, and when it may be taken if nothing writes to it meanwhile.
+    settling: Option<(Instant, Held)>,
+    /// What came while it was read and settled.
+    meanwhile: Option<Urgency>,
+    written_meanwhile: bool,
+    poll: Duration,
+    next_poll: Instant,
+    looks: u32,
+    stamp: Option<Stamp>,
+    /// What the last look by polling found, where it was new.
+    seen: Option<Sight>,
+    /// What was taken without becoming what is known: a broken file, told once.
+    refused: Option<Sight>,
+}
+
+impl Slot {
+    /// Nobody looks at it until [`Slot::finish`].
+    pub(super) fn new(poll: Duration, now: Instant, stamp: Stamp) -> Self {
+        Self {
+            work: Work::Running,
+            queued: None,
+            due: None,
+            settling: None,
+            meanwhile: None,
+            written_meanwhile: false,
+            poll,
+            next_poll: now + poll,
+            looks: 0,
+            stamp: Some(stamp),
+            seen: None,
+            refused: None,
+        }
+    }
+
+    /// When it has to be looked at next; `None` while somebody does or is about to.
+    pub(super) fn wake(&self) -> Option<Instant> {
+        if self.work != Work::None {
+            return None;
+        }
+        Some(match (&self.settling, self.due) {
+            (Some((settled, _)), _) => *settled,
+            (None, Some(due)) => due.min(self.next_poll),
+            (None, None) => self.next_poll,
+        })
+    }
+
+    /// The last event counts: a close after writing that was followed by another modification finished nothing.
+    pub(super) fn tell(&mut self, urgency: Urgency, now: Instant) {
+        if self.work == Work::Running || self.settling.is_some() {
+            self.meanwhile = Some(urgency);
+            self.written_meanwhile |= !matches!(urgency, Urgency::Renamed | Urgency::Gathered);
+        } else {
+            self.call_for(urgency, now);
+        }
+    }
+
+    fn call_for(&mut self, urgency: Urgency, now: Instant) {
+        self.due = Some(match urgency {
+            Urgency::Closed | Urgency::Renamed => now,
+            Urgency::WhenQuiet => now + QUIET,
+            Urgency::Gathered => self.due.unwrap_or(now + GATHER),
+        });
+    }
+
+    pub(super) fn queue(&mut self) {
+        self.work = Work::Queued;
+    }
+
+    /// What is to be done now, if anything; then [`Slot::finish`] has to follow.
+    pub(super) fn begin(&mut self, now: Instant) -> Option<Job> {
+        self.work = Work::None;
+        let job = if let Some((settled, held)) = self.settling.take() {
+            if settled > now {
+                self.settling = Some((settled, held));
+                return None;
+            }
+            if std::mem::take(&mut self.written_meanwhile) {
+                // Half of it may have been read. What came meanwhile says when to read it again.
+                self.catch_up(now);
+                return None;
+            }
+            Job::Take(held)
+        } else if self.due.is_some_and(|due| due <= now) {
+            self.due = None;
+            self.meanwhile = None;
+            self.written_meanwhile = false;
+            Job::Look
+        } else if self.next_poll <= now {
+            self.next_poll = now + self.poll;
+            Job::Poll
+        } else {
+            return None;
+        };
+        self.work = Work::Running;
+        Some(job)
+    }
+
+    /// What was read is taken once it is certain that nobody was writing to it.
+    pub(super) fn settle(&mut self, held: Held, now: Instant) {
+        self.settling = Some((now + SETTLE, held));
+    }
+
+    /// It changed while it was read.
+    pub(super) fn again_when_quiet(&mut self) {
+        self.meanwhile.get_or_insert(Urgency::WhenQuiet);
+    }
+
+    /// Not all of it could be taken.
+    pub(super) fn look_again(&mut self, then: Instant) {
+        self.due = Some(then);
+    }
+
+    /// A job is done.
+    pub(super) fn finish(&mut self, now: Instant) {
+        self.work = Work::None;
+        if self.settling.is_none() {
+            self.written_meanwhile = false;
+            self.catch_up(now);
+        }
+    }
+
+    fn catch_up(&mut self, now: Instant) {
+        if let Some(urgency) = self.meanwhile.take() {
+            self.call_for(urgency, now);
+        }
+    }
+
+    /// Whether the contents have to be read, now that the stamp is this.
+    pub(super) fn has_to_be_read(&mut self, stamp: &Stamp) -> bool {
+        self.looks = self.looks.wrapping_add(1);
+        if self.looks % WHOLE_LOOKS == 0 {
+            self.refused = None;
+            return true;
+        }
+        self.seen.is_some() || self.stamp.as_ref() != Some(stamp)
+    }
+
+    /// Remembers what a look found; whether it has to be taken: two looks have to agree on what is new.
+    pub(super) fn saw(&mut self, sight: Sight, known: Option<Sight>, stamp: Stamp) -> bool {
+        self.stamp = stamp.is_telling().then_some(stamp);
+        if Some(sight) == known || Some(sight) == self.refused {
+            self.seen = None;
+            return false;
+        }
+        if self.seen.replace(sight) != Some(sight) {
+            return false;
+        }
+        self.seen = None;
+        true
+    }
+
+    /// It was taken, and this is known now: what is refused once is not offered again at every look.
+    pub(super) fn took(&mut self, sight: Sight, known: Option<Sight>) {
+        self.seen = None;
+        self.refused = (known != Some(sight)).then_some(sight);
+    }
+}
