@@ -15,7 +15,7 @@ use super::robots_txt;
 use crate::agent::Agent;
 use crate::policy::{Action, Decision, Evidence, Facts, Reason};
 use crate::rules::RequestPath;
-use crate::source::{Content, Enforcement, Snapshot};
+use crate::source::{Content, Enforcement, LiveRobots, Scheme, Snapshot};
 
 /// What becomes of a request. The rare cases are boxed to keep the common one small.
 pub(super) enum Answer {
@@ -37,13 +37,25 @@ pub(super) struct Asked<'a> {
 impl<'a> Asked<'a> {
     /// The host the request is for.
     pub(super) fn host(&self) -> Option<&'a str> {
-        host(self.uri, self.headers)
+        host(self.uri, self.headers).and_then(|host| std::str::from_utf8(host).ok())
     }
 }
 
 impl Settings {
     pub(super) fn answer(&self, method: &Method, uri: &Uri, headers: &HeaderMap, extensions: &Extensions) -> Answer {
-        let Some(live) = self.sites.get(|| host(uri, headers)) else { return Answer::Pass };
+        let host = || host(uri, headers).map(|host| (host, uri.scheme_str().and_then(Scheme::from_name)));
+        let answer = self.sites.with(host, |live| self.answer_for(live, method, uri, headers, extensions));
+        answer.unwrap_or(Answer::Pass)
+    }
+
+    fn answer_for(
+        &self,
+        live: &LiveRobots,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+        extensions: &Extensions,
+    ) -> Answer {
         let target = self.target_from.as_ref().and_then(|target| target(extensions)).unwrap_or(uri);
         let asked = Asked { method, uri, target, headers, extensions };
         // A fault of ours, or of a callback, passes the request: whatever it costs to be judged, it costs no visitor a page.
@@ -161,10 +173,10 @@ fn evidence<'a>(asked: &Asked<'a>) -> Evidence<'a> {
 }
 
 /// An absolute target and HTTP/2's `:authority` say which host is meant; else the `Host` field does (RFC 9112, 3.2.2).
-fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
+fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a [u8]> {
     match uri.authority() {
         // Who asks is no part of where: `http://user@host/`.
-        Some(authority) => authority.as_str().rsplit('@').next(),
-        None => headers.get(HOST).and_then(|host| host.to_str().ok()),
+        Some(authority) => authority.as_str().rsplit('@').next().map(str::as_bytes),
+        None => headers.get(HOST).map(|host| host.as_bytes()),
     }
 }

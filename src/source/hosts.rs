@@ -1,16 +1,20 @@
-//! Which site a host belongs to.
+//! Values by host.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
-use std::sync::Arc;
+use std::net::Ipv6Addr;
 
-use super::live::LiveRobots;
+use super::origin::{Port, Scheme, canonical, host_and_port, unicode};
+
+/// The longest host name there is, in octets (RFC 1035, section 2.3.4), in its own script too.
+const MAX_NAME: usize = 253 * 2;
 
 /// Values by host: exact names before wildcards, the longest wildcard first, then one for every other host.
 ///
-/// Names are compared without case, without a trailing dot, and first with their port.
+/// Names are compared without case and without a final dot; one of another script is the same as its ASCII form, and an
+/// IPv6 address the same however it is written. A value with a port goes before one without, which holds for every other
+/// port.
 ///
 /// ```
 /// use tower_robots::source::HostMap;
@@ -19,18 +23,35 @@ use super::live::LiveRobots;
 /// hosts.insert("example.com", 1)?;
 /// hosts.insert("*.example.com", 2)?;
 /// hosts.insert("example.com:8080", 3)?;
+/// hosts.insert("münchen.example", 4)?;
+/// hosts.insert("[::1]", 5)?;
 /// assert_eq!(hosts.get("EXAMPLE.com."), Some(&1));
 /// assert_eq!(hosts.get("a.b.example.com:80"), Some(&2));
 /// assert_eq!(hosts.get("example.com:8080"), Some(&3));
+/// assert_eq!(hosts.get("xn--mnchen-3ya.example"), Some(&4));
+/// assert_eq!(hosts.get("[0:0::1]:443"), Some(&5));
 /// assert_eq!(hosts.get("example.org"), None);
 /// # Ok::<(), tower_robots::source::HostPatternError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct HostMap<T> {
-    exact: HashMap<String, T>,
+    values: Vec<T>,
+    exact: Names,
     /// By the name behind `*.`.
-    wildcard: HashMap<String, T>,
-    any: Option<T>,
+    wildcard: Names,
+    addresses: HashMap<Ipv6Addr, Ports, foldhash::fast::RandomState>,
+    any: Option<usize>,
+    /// The most dots a name behind `*.` has: no deeper name has to be looked for.
+    deepest: usize,
+}
+
+type Names = HashMap<Box<[u8]>, Ports, foldhash::fast::RandomState>;
+
+/// The places of a host's values.
+#[derive(Clone, Debug, Default)]
+struct Ports {
+    other: Option<usize>,
+    ports: Vec<(u16, usize)>,
 }
 
 /// A text that is no host name, no `*.` and a host name, and no `*`.
@@ -50,7 +71,14 @@ impl<T> HostMap<T> {
     /// An empty map.
     #[must_use]
     pub fn new() -> Self {
-        Self { exact: HashMap::new(), wildcard: HashMap::new(), any: None }
+        Self {
+            values: Vec::new(),
+            exact: Names::default(),
+            wildcard: Names::default(),
+            addresses: HashMap::default(),
+            any: None,
+            deepest: 0,
+        }
     }
 
     /// Adds a value for `example.com`, `example.com:8080`, `*.example.com` (any depth below, not the name itself) or
@@ -60,60 +88,173 @@ impl<T> HostMap<T> {
     ///
     /// If the pattern is malformed, or has a value already.
     pub fn insert(&mut self, pattern: &str, value: T) -> Result<(), HostPatternError> {
-        let error = |fault| Err(HostPatternError { pattern: pattern.to_owned(), fault });
-        let name = normal(pattern);
-        let below = name.strip_prefix("*.");
-        let (map, name) = match below {
-            Some(below) => (&mut self.wildcard, below),
-            None if pattern == "*" => {
-                return match self.any.replace(value) {
-                    None => Ok(()),
-                    Some(_) => error(Fault::Repeated),
-                };
-            }
-            None => (&mut self.exact, &*name),
+        let error = |fault| HostPatternError { pattern: pattern.to_owned(), fault };
+        let place = self.values.len();
+        let (pattern, wildcard) = match pattern.strip_prefix("*.") {
+            Some(below) => (below, true),
+            None => (pattern, false),
         };
+        let (host, port) = host_and_port(pattern.as_bytes());
+        // What `split_at` an ASCII colon left is text still.
+        let host = std::str::from_utf8(host).unwrap_or_default();
+        if host == "*" && port == Port::Absent && !wildcard {
+            return match self.any {
+                None => {
+                    self.any = Some(place);
+                    self.values.push(value);
+                    Ok(())
+                }
+                Some(_) => Err(error(Fault::Repeated)),
+            };
+        }
+        let name = canonical(host).ok_or_else(|| error(Fault::Malformed))?;
+        let port = match port {
+            Port::Number(port) if port != 0 => Some(port),
+            Port::Absent if !pattern.ends_with(':') => None,
+            _ => return Err(error(Fault::Malformed)),
+        };
+        let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')?.parse().ok());
         // A wildcard stands for names, whatever their port.
-        if !is_host(name) || below.is_some() && without_port(name) != name {
-            return error(Fault::Malformed);
+        if wildcard && (port.is_some() || address.is_some()) {
+            return Err(error(Fault::Malformed));
         }
-        match map.insert(name.to_owned(), value) {
-            None => Ok(()),
-            Some(_) => error(Fault::Repeated),
+        let ports = match address {
+            Some(address) => self.addresses.entry(address).or_default(),
+            None => {
+                let names = if wildcard { &mut self.wildcard } else { &mut self.exact };
+                names.entry(name.as_bytes().into()).or_default()
+            }
+        };
+        ports.add(port, place).map_err(|()| error(Fault::Repeated))?;
+        if wildcard {
+            self.deepest = self.deepest.max(dots(name.as_bytes()));
         }
+        // A client may send the name in its own script, whatever the standards say.
+        if let Some(name) = unicode(&name) {
+            let names = if wildcard { &mut self.wildcard } else { &mut self.exact };
+            let _ = names.entry(name.as_bytes().into()).or_default().add(port, place);
+        }
+        self.values.push(value);
+        Ok(())
     }
 
     /// The value for a host, with or without a port, as in a `Host` field.
+    ///
+    /// Where no port is written it is one of the default ports: a value for `example.com:443` is found as `example.com`
+    /// if that has no value without a port, nor one for port 80. [`HostMap::get_for`] knows better.
     #[must_use]
-    pub fn get(&self, host: &str) -> Option<&T> {
-        if self.exact.is_empty() && self.wildcard.is_empty() {
-            return self.any.as_ref();
-        }
-        let with_port = normal(host);
-        let name = without_port(&with_port);
-        self.exact.get(&*with_port).or_else(|| self.exact.get(name)).or_else(|| self.below(name)).or(self.any.as_ref())
+    pub fn get(&self, host: impl AsRef<[u8]>) -> Option<&T> {
+        self.find(host.as_ref(), None)
+    }
+
+    /// As [`HostMap::get`], where it is known how the request was made: a port that is not written is the scheme's.
+    #[must_use]
+    pub fn get_for(&self, scheme: Scheme, host: impl AsRef<[u8]>) -> Option<&T> {
+        self.find(host.as_ref(), Some(scheme))
+    }
+
+    pub(super) fn find(&self, host: &[u8], scheme: Option<Scheme>) -> Option<&T> {
+        let place = self.place(host, scheme).or(self.any)?;
+        self.values.get(place)
     }
 
     /// The value for every host that has none of its own.
     #[must_use]
-    pub const fn any(&self) -> Option<&T> {
-        self.any.as_ref()
+    pub fn any(&self) -> Option<&T> {
+        self.values.get(self.any?)
     }
 
-    /// Every value.
+    /// Every value, in the order they were added.
     pub fn values(&self) -> impl Iterator<Item = &T> {
-        self.exact.values().chain(self.wildcard.values()).chain(&self.any)
+        self.values.iter()
     }
 
-    fn below(&self, name: &str) -> Option<&T> {
+    /// How many values there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there is no value.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    fn place(&self, host: &[u8], scheme: Option<Scheme>) -> Option<usize> {
+        let (name, port) = host_and_port(host);
+        let port = match port {
+            Port::Absent => scheme.map(Scheme::port),
+            Port::Number(port) => Some(port),
+            // No host has such a port, so it belongs to no site.
+            Port::Malformed => return None,
+        };
+        if let [b'[', address @ .., b']'] = name {
+            // Parsing takes no more than 45 octets of it.
+            let address = std::str::from_utf8(address).ok()?.parse().ok()?;
+            return self.addresses.get(&address)?.at(port);
+        }
+        let name = name.strip_suffix(b".").unwrap_or(name);
+        if name.len() > MAX_NAME {
+            return None;
+        }
+        if !name.iter().any(u8::is_ascii_uppercase) {
+            return self.named(name, port);
+        }
+        // On the stack: whoever writes a host in capitals costs no allocation.
+        let mut lower = [0; MAX_NAME];
+        let lower = &mut lower[..name.len()];
+        lower.copy_from_slice(name);
+        lower.make_ascii_lowercase();
+        self.named(lower, port)
+    }
+
+    fn named(&self, name: &[u8], port: Option<u16>) -> Option<usize> {
+        if let Some(place) = self.exact.get(name).and_then(|ports| ports.at(port)) {
+            return Some(place);
+        }
+        if self.wildcard.is_empty() {
+            return None;
+        }
+        let mut dots = dots(name);
         let mut rest = name;
-        while let Some((_, above)) = rest.split_once('.') {
-            if let Some(value) = self.wildcard.get(above) {
-                return Some(value);
+        while let Some(dot) = memchr::memchr(b'.', rest) {
+            rest = &rest[dot + 1..];
+            dots -= 1;
+            // A name of a thousand labels is looked up no more often than the wildcards are deep.
+            if dots <= self.deepest
+                && let Some(place) = self.wildcard.get(rest).and_then(|ports| ports.at(port))
+            {
+                return Some(place);
             }
-            rest = above;
         }
         None
+    }
+}
+
+impl Ports {
+    fn add(&mut self, port: Option<u16>, place: usize) -> Result<(), ()> {
+        match port {
+            None if self.other.is_none() => self.other = Some(place),
+            Some(port) if self.ports.iter().all(|(other, _)| *other != port) => self.ports.push((port, place)),
+            _ => return Err(()),
+        }
+        Ok(())
+    }
+
+    fn at(&self, port: Option<u16>) -> Option<usize> {
+        if self.ports.is_empty() {
+            return self.other;
+        }
+        let at = |port: u16| self.ports.iter().find(|(other, _)| *other == port).map(|(_, place)| *place);
+        match port {
+            Some(port) => at(port).or(self.other),
+            // Either default port may be meant; where both have a value nobody can tell.
+            None => self.other.or_else(|| match (at(80), at(443)) {
+                (Some(place), None) | (None, Some(place)) => Some(place),
+                _ => None,
+            }),
+        }
     }
 }
 
@@ -129,7 +270,7 @@ impl fmt::Display for HostPatternError {
             Fault::Malformed => {
                 write!(
                     f,
-                    "{:?} is not a host: write an ASCII name such as \"example.com\", \"*.example.com\" or \"*\"",
+                    "{:?} is not a host: write a name such as \"example.com\", \"*.example.com\" or \"*\", or an address",
                     self.pattern
                 )
             }
@@ -140,76 +281,8 @@ impl fmt::Display for HostPatternError {
 
 impl Error for HostPatternError {}
 
-/// Sites by host: what a [`RobotsLayer`](crate::layer::RobotsLayer) takes. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct Sites(Arc<HostMap<LiveRobots>>);
-
-impl Sites {
-    /// The site a host belongs to; a request without a host belongs to the site of every other host.
-    #[cfg(feature = "layer")]
-    pub(crate) fn get<'h>(&self, host: impl FnOnce() -> Option<&'h str>) -> Option<&LiveRobots> {
-        // One site for every host is what most applications have: then nobody has to look for the host.
-        if self.0.exact.is_empty() && self.0.wildcard.is_empty() {
-            return self.0.any();
-        }
-        match host() {
-            Some(host) => self.0.get(host),
-            None => self.0.any(),
-        }
-    }
-}
-
-/// One robots.txt for every host.
-impl From<LiveRobots> for Sites {
-    fn from(live: LiveRobots) -> Self {
-        Self(Arc::new(HostMap { any: Some(live), ..HostMap::new() }))
-    }
-}
-
-impl From<HostMap<LiveRobots>> for Sites {
-    fn from(hosts: HostMap<LiveRobots>) -> Self {
-        Self(Arc::new(hosts))
-    }
-}
-
-/// Lower case, without the dot that may end a name; borrows what is so already.
-fn normal(host: &str) -> Cow<'_, str> {
-    let host = host.strip_suffix('.').unwrap_or(host);
-    let dotted = host.contains(".:");
-    if dotted || host.bytes().any(|byte| byte.is_ascii_uppercase()) {
-        host.to_ascii_lowercase().replacen(".:", ":", 1).into()
-    } else {
-        host.into()
-    }
-}
-
-fn without_port(host: &str) -> &str {
-    match host.rsplit_once(':') {
-        // The colons inside `[::1]` part no port.
-        Some((name, port))
-            if (name.ends_with(']') || !name.contains(':')) && port.bytes().all(|byte| byte.is_ascii_digit()) =>
-        {
-            name
-        }
-        _ => host,
-    }
-}
-
-fn is_host(name: &str) -> bool {
-    let inner = without_port(name);
-    let port = name.strip_prefix(inner).unwrap_or_default();
-    if !port.is_empty() && !port[1..].parse::<u16>().is_ok_and(|port| port != 0) {
-        return false;
-    }
-    let literal = inner.strip_prefix('[').and_then(|inner| inner.strip_suffix(']'));
-    match literal {
-        Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
-        None => {
-            // Other scripts come in their ASCII form, on the wire and here: `xn--mnchen-3ya.de`.
-            let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
-            !inner.is_empty() && inner.bytes().all(legal) && !inner.starts_with('.') && !inner.contains("..")
-        }
-    }
+fn dots(name: &[u8]) -> usize {
+    memchr::memchr_iter(b'.', name).count()
 }
 
 #[cfg(test)]
@@ -227,6 +300,14 @@ mod tests {
             ("[::1]", 5),
             ("127.0.0.1:81", 6),
             ("c.test:8080", 7),
+            ("M\u{fc}nchen.example", 8),
+            ("*.xn--mnchen-3ya.example", 9),
+            ("[2001:db8::1]:8080", 10),
+            ("secure.test:443", 11),
+            ("both.test:80", 12),
+            ("both.test:443", 13),
+            ("three.test:443", 14),
+            ("three.test", 15),
         ] {
             hosts.insert(pattern, value).expect("a host");
         }
@@ -235,15 +316,40 @@ mod tests {
             ("b.example.com", 2),
             ("x.b.example.com.", 3),
             ("x.b.example.com.:80", 3),
+            ("x.y.z.b.example.com", 3),
+            ("x.y.example.com", 2),
             ("example.com", 4),
             ("[::1]:80", 5),
+            ("[0:0::0001]", 5),
             ("127.0.0.1:81", 6),
             ("c.test.:8080", 7),
             ("127.0.0.1", 4),
             ("", 4),
+            ("xn--mnchen-3ya.example", 8),
+            ("XN--MNCHEN-3YA.example.", 8),
+            ("m\u{fc}nchen.example", 8),
+            ("www.m\u{fc}nchen.example", 9),
+            ("munchen.example", 4),
+            ("[2001:DB8:0:0::1]:8080", 10),
+            ("[2001:db8::1]", 4),
+            ("secure.test", 11),
+            ("secure.test:", 11),
+            ("secure.test:443", 11),
+            ("secure.test:80", 4),
+            ("both.test", 4),
+            ("both.test:80", 12),
+            ("three.test", 15),
+            ("three.test:443", 14),
+            ("three.test:99999", 4),
+            ("a.example.com:http", 4),
         ] {
             assert_eq!(hosts.get(host), Some(&value), "{host}");
         }
+        assert_eq!(hosts.get_for(Scheme::Http, "secure.test"), Some(&4));
+        assert_eq!(hosts.get_for(Scheme::Https, "three.test"), Some(&14));
+        assert_eq!(hosts.get_for(Scheme::Http, "both.test"), Some(&12));
+        assert_eq!(hosts.get(b"a.example.com\xff"), Some(&4));
+        assert_eq!(hosts.get("a.".repeat(2000)), Some(&4));
     }
 
     #[test]
@@ -265,13 +371,23 @@ mod tests {
             "a:0",
             "a:99999",
             "*.a:80",
-            "m\u{fc}nchen.de",
+            "*:80",
+            "*.*",
+            "*.[::1]",
+            "m\u{fc}nchen..de",
+            "a\u{0}b",
         ] {
             let error = hosts.insert(pattern, ()).expect_err(pattern);
             assert_eq!(error.fault, Fault::Malformed, "{pattern}");
         }
         hosts.insert("a", ()).expect("a host");
-        let error = hosts.insert("A.", ()).expect_err("repeated");
-        assert_eq!(error.to_string(), "\"A.\" stands here twice: a host belongs to one site");
+        for again in ["A.", "a"] {
+            let error = hosts.insert(again, ()).expect_err("repeated");
+            assert_eq!(error.to_string(), format!("{again:?} stands here twice: a host belongs to one site"));
+        }
+        hosts.insert("[::1]", ()).expect("an address");
+        assert_eq!(hosts.insert("[0::1]", ()).expect_err("repeated").fault, Fault::Repeated);
+        hosts.insert("m\u{fc}nchen.de", ()).expect("a host");
+        assert_eq!(hosts.insert("xn--mnchen-3ya.de", ()).expect_err("repeated").fault, Fault::Repeated);
     }
 }

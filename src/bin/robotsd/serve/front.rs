@@ -77,7 +77,7 @@ impl Service<Request<RequestBody>> for Front {
 
     fn call(&mut self, request: Request<RequestBody>) -> FrontFuture {
         let sites = self.sites.load();
-        let site = match request.headers().get(HOST).and_then(|host| host.to_str().ok()) {
+        let site = match request.headers().get(HOST) {
             Some(host) => sites.get(host),
             None => sites.any(),
         };

@@ -1,0 +1,180 @@
+//! Hosts and origins as URLs write them, in the one form they are compared in.
+
+use std::borrow::Cow;
+use std::net::Ipv6Addr;
+
+/// How a request is made, as far as it decides which port is meant where none is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Scheme {
+    /// `http`, port 80.
+    Http,
+    /// `https`, port 443.
+    Https,
+    /// `ftp`, port 21.
+    Ftp,
+}
+
+/// What a robots.txt is valid for: a scheme, a host and a port (RFC 9309, section 2.3; RFC 6454, section 4).
+///
+/// Hosts are compared without case and without a final dot, names of other scripts by their ASCII form, IPv6 addresses by
+/// what they are, and a port that is not written is the scheme's.
+///
+/// ```
+/// use tower_robots::source::Origin;
+///
+/// let origin = Origin::of_robots_txt("http://example.com:80/robots.txt").expect("a robots.txt");
+/// assert!(origin.covers("http://EXAMPLE.com/folder/file"));
+/// assert!(!origin.covers("https://example.com/"));
+/// assert!(!origin.covers("http://other.example.com/"));
+/// assert_eq!(Origin::of_robots_txt("http://example.com/folder/robots.txt"), None);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Origin {
+    scheme: Scheme,
+    host: String,
+    port: u16,
+}
+
+impl Scheme {
+    /// The port that is meant where none is written.
+    #[must_use]
+    pub const fn port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+            Self::Ftp => 21,
+        }
+    }
+
+    /// The scheme's name in lower case.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+            Self::Ftp => "ftp",
+        }
+    }
+
+    /// Reads a name without regard to case; `None` for other schemes.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Http, Self::Https, Self::Ftp].into_iter().find(|scheme| name.eq_ignore_ascii_case(scheme.as_str()))
+    }
+}
+
+impl Origin {
+    /// The origin of an absolute URL; `None` if it is no URL of a [`Scheme`].
+    #[must_use]
+    pub fn of(url: &str) -> Option<Self> {
+        Self::split(url).map(|(origin, _)| origin)
+    }
+
+    /// What the robots.txt at a URL is valid for; `None` if no robots.txt has that URL, whose path is always
+    /// `/robots.txt`.
+    #[must_use]
+    pub fn of_robots_txt(url: &str) -> Option<Self> {
+        Self::split(url).filter(|(_, rest)| *rest == "/robots.txt").map(|(origin, _)| origin)
+    }
+
+    /// Whether a URL is of this origin, and so whether its robots.txt is the one that counts.
+    #[must_use]
+    pub fn covers(&self, url: &str) -> bool {
+        Self::of(url).is_some_and(|origin| origin == *self)
+    }
+
+    /// How it is spoken to.
+    #[must_use]
+    pub const fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// The host in ASCII and lower case; an IPv6 address in brackets.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The port, written or not.
+    #[must_use]
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
+    fn split(url: &str) -> Option<(Self, &str)> {
+        let (scheme, rest) = url.split_once("://")?;
+        let scheme = Scheme::from_name(scheme)?;
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, rest) = rest.split_at(end);
+        let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        let (host, port) = host_and_port(authority.as_bytes());
+        let port = match port {
+            Port::Absent => scheme.port(),
+            Port::Number(port) => port,
+            Port::Malformed => return None,
+        };
+        let host = canonical(std::str::from_utf8(host).ok()?)?;
+        Some((Self { scheme, host, port }, rest))
+    }
+}
+
+/// The port of an authority.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Port {
+    /// Not written, or nothing behind the colon (RFC 3986, section 3.2.3).
+    Absent,
+    Number(u16),
+    Malformed,
+}
+
+/// Parts an authority without user information.
+pub(super) fn host_and_port(authority: &[u8]) -> (&[u8], Port) {
+    // The colons inside `[::1]` part no port.
+    let end = match authority {
+        [b'[', ..] => memchr::memchr(b']', authority).map(|end| end + 1),
+        _ => memchr::memchr(b':', authority),
+    };
+    let (host, port) = authority.split_at(end.unwrap_or(authority.len()));
+    match port {
+        [] | [b':'] => (host, Port::Absent),
+        [b':', digits @ ..] if digits.iter().all(u8::is_ascii_digit) => {
+            let number = digits
+                .iter()
+                .try_fold(0_u16, |number, digit| number.checked_mul(10)?.checked_add(u16::from(digit - b'0')));
+            (host, number.map_or(Port::Malformed, Port::Number))
+        }
+        _ => (host, Port::Malformed),
+    }
+}
+
+/// A host in the form it is compared in: ASCII, lower case, no final dot; `None` if it is no host.
+pub(super) fn canonical(host: &str) -> Option<String> {
+    if let Some(address) = host.strip_prefix('[') {
+        let address: Ipv6Addr = address.strip_suffix(']')?.parse().ok()?;
+        return Some(format!("[{address}]"));
+    }
+    let host = host.strip_suffix('.').unwrap_or(host);
+    let ascii = if host.is_ascii() {
+        Cow::Owned(host.to_ascii_lowercase())
+    } else {
+        idna::domain_to_ascii_cow(host.as_bytes(), idna::AsciiDenyList::EMPTY).ok()?
+    };
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+    let is_host = !ascii.is_empty()
+        && ascii.len() <= 253
+        && ascii.bytes().all(legal)
+        && !ascii.starts_with('.')
+        && !ascii.ends_with('.')
+        && !ascii.contains("..");
+    is_host.then(|| ascii.into_owned())
+}
+
+/// The form of an ASCII name in its own script, where it has another.
+pub(super) fn unicode(ascii: &str) -> Option<String> {
+    if !ascii.contains("xn--") {
+        return None;
+    }
+    let (name, result) = idna::domain_to_unicode(ascii);
+    result.is_ok().then_some(name).filter(|name| name != ascii)
+}

@@ -1,0 +1,118 @@
+//! Which site a request belongs to, and how sites are replaced while requests flow.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use super::hosts::HostMap;
+use super::live::LiveRobots;
+#[cfg(feature = "layer")]
+use super::origin::Scheme;
+
+/// Sites by host: what a [`RobotsLayer`](crate::layer::RobotsLayer) takes. Cheap to clone.
+///
+/// Made from one [`LiveRobots`], from a [`HostMap`] that stays as it is, or from a [`SiteMap`] that can be replaced.
+#[derive(Clone, Debug)]
+pub struct Sites(Inner);
+
+#[derive(Clone, Debug)]
+enum Inner {
+    /// What most applications have: nobody has to look for the host, nor for the site.
+    One(LiveRobots),
+    Fixed(Arc<HostMap<LiveRobots>>),
+    Replaced(SiteMap),
+}
+
+/// Sites by host that can be replaced while requests flow: each request is judged by the sites there are when it comes.
+///
+/// Cheap to clone; clones share everything.
+///
+/// ```
+/// use tower_robots::source::{HostMap, LiveRobots, SiteMap};
+///
+/// let sites = SiteMap::new(HostMap::new());
+/// let mut hosts = HostMap::new();
+/// hosts.insert("example.com", LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open()?)?;
+/// sites.replace(hosts);
+/// assert!(sites.load().get("example.com").is_some());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct SiteMap(Arc<ArcSwap<HostMap<LiveRobots>>>);
+
+impl Sites {
+    /// Reads the site a host belongs to; a request without a host belongs to the site of every other host.
+    #[cfg(feature = "layer")]
+    pub(crate) fn with<'h, R>(
+        &self,
+        host: impl FnOnce() -> Option<(&'h [u8], Option<Scheme>)>,
+        read: impl FnOnce(&LiveRobots) -> R,
+    ) -> Option<R> {
+        let replaced;
+        let hosts = match &self.0 {
+            Inner::One(live) => return Some(read(live)),
+            Inner::Fixed(hosts) => hosts,
+            Inner::Replaced(sites) => {
+                replaced = sites.0.load();
+                &*replaced
+            }
+        };
+        let live = match host() {
+            Some((host, scheme)) => hosts.find(host, scheme),
+            None => hosts.any(),
+        };
+        live.map(read)
+    }
+}
+
+impl SiteMap {
+    /// These sites, until they are replaced.
+    #[must_use]
+    pub fn new(hosts: HostMap<LiveRobots>) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(hosts)))
+    }
+
+    /// Serves other sites from the next request on. A site that is in both keeps what it has if the same
+    /// [`LiveRobots`] is.
+    pub fn replace(&self, hosts: HostMap<LiveRobots>) {
+        self.0.store(Arc::new(hosts));
+    }
+
+    /// The sites there are now. They stay as they are however long they are held.
+    #[must_use]
+    pub fn load(&self) -> Arc<HostMap<LiveRobots>> {
+        self.0.load_full()
+    }
+}
+
+impl fmt::Debug for SiteMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SiteMap").field("sites", &self.0.load().len()).finish()
+    }
+}
+
+/// One robots.txt for every host.
+impl From<LiveRobots> for Sites {
+    fn from(live: LiveRobots) -> Self {
+        Self(Inner::One(live))
+    }
+}
+
+impl From<HostMap<LiveRobots>> for Sites {
+    fn from(hosts: HostMap<LiveRobots>) -> Self {
+        Self(Inner::Fixed(Arc::new(hosts)))
+    }
+}
+
+impl From<SiteMap> for Sites {
+    fn from(sites: SiteMap) -> Self {
+        Self(Inner::Replaced(sites))
+    }
+}
+
+impl From<&SiteMap> for Sites {
+    fn from(sites: &SiteMap) -> Self {
+        sites.clone().into()
+    }
+}
