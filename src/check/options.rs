@@ -24,6 +24,17 @@ enum Level {
     At(Severity),
 }
 
+/// Equal options find the same in the same file. Registries are equal only if they are one.
+impl PartialEq for Options {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { levels, registry, exempt, refused } = self;
+        *levels == other.levels
+            && Arc::ptr_eq(registry, &other.registry)
+            && *exempt == other.exempt
+            && *refused == other.refused
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self { levels: Vec::new(), registry: Registry::builtin().clone(), exempt: Vec::new(), refused: Vec::new() }

@@ -1,38 +1,70 @@
 //! Agents by the whole header they were recognised from.
 //!
 //! A site sees the same few hundred headers again and again. The cache belongs to one version of a file, so a reload
-//! cannot be answered from the version before; it has a fixed number of places, each of which holds the last header that
-//! fell on it, so nothing a client sends makes it grow; and it compares whole headers, because a hash that stood for a
-//! header once blocked everyone.
+//! cannot be answered from the version before; it compares whole headers, because a hash that stood for a header once
+//! blocked everyone; and each place holds the last header that fell on it, so nothing a client sends makes it grow past
+//! its bound.
+//!
+//! Of thousands of sites most see few headers, so a cache starts small and grows while headers push each other out, as
+//! far as the places go round that all caches of a [`Shelf`](super::Shelf) have together.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwapOption;
 
 use crate::agent::Agent;
 
-/// Places; a power of two.
-const PLACES: usize = 1024;
+/// The places of a cache, when it is new and as it grows; powers of two.
+const PLACES: [usize; 3] = [8, 64, 1024];
 
 /// The longest header that is kept, in octets. Real ones are shorter than half of it; a longer one is recognised anew.
 const MAX_HEADER: usize = 512;
 
 /// A bounded map from headers to agents.
-#[derive(Default)]
 pub(super) struct AgentCache {
-    /// Made at the first header: of thousands of sites most are asked for seldom.
-    places: OnceLock<Box<[ArcSwapOption<Entry>; PLACES]>>,
+    /// Made at the first header, and as each gets too small.
+    places: [OnceLock<Places>; PLACES.len()],
+    /// Headers that were pushed out by others from the largest places there are.
+    lost: AtomicU32,
+    budget: Arc<Budget>,
     hasher: foldhash::fast::RandomState,
 }
+
+type Places = Box<[ArcSwapOption<Entry>]>;
 
 struct Entry {
     header: Box<[u8]>,
     agent: Agent,
 }
 
+/// How many places the caches of many versions may have together, past those each begins with.
+#[derive(Debug)]
+pub(super) struct Budget {
+    left: AtomicUsize,
+}
+
+impl Budget {
+    pub(super) fn new(places: usize) -> Arc<Self> {
+        Arc::new(Self { left: AtomicUsize::new(places) })
+    }
+
+    fn take(&self, places: usize) -> bool {
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(places)).is_ok()
+    }
+
+    fn give_back(&self, places: usize) {
+        self.left.fetch_add(places, Ordering::Relaxed);
+    }
+}
+
 impl AgentCache {
+    pub(super) fn new(budget: Arc<Budget>) -> Self {
+        Self { places: Default::default(), lost: AtomicU32::new(0), budget, hasher: Default::default() }
+    }
+
     /// Reads the agent of a header, recognising it where it is not known yet.
     pub(super) fn with<R>(
         &self,
@@ -43,17 +75,47 @@ impl AgentCache {
         if header.len() > MAX_HEADER {
             return read(&recognise(header));
         }
-        let places = self.places.get_or_init(|| Box::new(std::array::from_fn(|_| ArcSwapOption::empty())));
+        let places = self.largest();
         // The low bits of the hash, whatever the width of `usize`.
-        let place = &places[self.hash(header) as usize % PLACES];
-        if let Some(entry) = &*place.load()
+        let place = &places[self.hash(header) as usize & (places.len() - 1)];
+        let before = place.load();
+        if let Some(entry) = &*before
             && *entry.header == *header
         {
             return read(&entry.agent);
         }
+        let is_taken = before.is_some();
+        drop(before);
         let entry = Arc::new(Entry { header: header.into(), agent: recognise(header) });
         place.store(Some(entry.clone()));
+        if is_taken {
+            self.grow_if_crowded(places.len());
+        }
         read(&entry.agent)
+    }
+
+    fn largest(&self) -> &Places {
+        let [small, middle, large] = &self.places;
+        large.get().or_else(|| middle.get()).unwrap_or_else(|| small.get_or_init(|| empty(PLACES[0])))
+    }
+
+    /// More places once as many headers were pushed out as there are places; a header or two that meet call for nothing.
+    fn grow_if_crowded(&self, places: usize) {
+        let lost = self.lost.fetch_add(1, Ordering::Relaxed);
+        let Some(next) = PLACES.iter().position(|size| *size > places) else { return };
+        if (lost as usize) < places || self.places[next].get().is_some() || !self.budget.take(PLACES[next]) {
+            return;
+        }
+        if self.places[next].set(empty(PLACES[next])).is_err() {
+            // Another thread was quicker.
+            self.budget.give_back(PLACES[next]);
+            return;
+        }
+        self.lost.store(0, Ordering::Relaxed);
+        // What stands in the smaller ones is not looked for again.
+        for place in self.places[..next].iter().filter_map(OnceLock::get).flatten() {
+            place.store(None);
+        }
     }
 
     fn hash(&self, header: &[u8]) -> u64 {
@@ -64,10 +126,21 @@ impl AgentCache {
     }
 }
 
+impl Drop for AgentCache {
+    fn drop(&mut self) {
+        let grown = self.places.iter().zip(PLACES).skip(1).filter(|(places, _)| places.get().is_some());
+        self.budget.give_back(grown.map(|(_, size)| size).sum());
+    }
+}
+
 impl fmt::Debug for AgentCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AgentCache").finish_non_exhaustive()
     }
+}
+
+fn empty(places: usize) -> Places {
+    (0..places).map(|_| ArcSwapOption::empty()).collect()
 }
 
 #[cfg(test)]
@@ -78,11 +151,16 @@ mod tests {
     use crate::agent::{Recognizer, Registry};
     use crate::rules::RobotsTxt;
 
+    const LARGEST: usize = PLACES[PLACES.len() - 1];
+
+    fn recognizer() -> Recognizer {
+        Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(&b"User-agent: *\nDisallow: /\n"[..]))
+    }
+
     #[test]
     fn each_header_gets_its_own_agent_however_many_there_are() {
-        let file = RobotsTxt::parse(&b"User-agent: *\nDisallow: /\n"[..]);
-        let recognizer = Recognizer::new(Registry::builtin().clone(), &file);
-        let cache = AgentCache::default();
+        let recognizer = recognizer();
+        let cache = AgentCache::new(Budget::new(LARGEST * 2));
         let asked = Cell::new(0);
         let name = |header: &str| {
             let recognise = |header: &[u8]| {
@@ -93,7 +171,7 @@ mod tests {
         };
         // Several times as many as there are places, so that most fall on one that is taken.
         for round in 0..3 {
-            for number in 0..PLACES * 4 {
+            for number in 0..LARGEST * 4 {
                 let header = format!("Bot{number}/1.0 (+https://example.com/bot)");
                 assert_eq!(name(&header), Some(format!("Bot{number}")), "round {round}");
             }
@@ -104,5 +182,26 @@ mod tests {
         let long = format!("GPTBot/1.2 {}", "x".repeat(MAX_HEADER));
         assert_eq!((name(&long), name(&long)), (Some("GPTBot".into()), Some("GPTBot".into())));
         assert_eq!(asked.get(), 3);
+    }
+
+    #[test]
+    fn caches_grow_while_there_are_places_left_and_give_them_back() {
+        let recognizer = recognizer();
+        let budget = Budget::new(PLACES[1] + LARGEST);
+        let fill = |cache: &AgentCache| {
+            for number in 0..LARGEST * 4 {
+                let header = format!("Bot{number}/1.0");
+                cache.with(header.as_bytes(), |header| recognizer.identify(header), |_| ());
+            }
+            cache.largest().len()
+        };
+        let few = AgentCache::new(budget.clone());
+        few.with(b"GPTBot/1.2", |header| recognizer.identify(header), |_| ());
+        assert_eq!(few.largest().len(), PLACES[0]);
+        let first = AgentCache::new(budget.clone());
+        assert_eq!(fill(&first), LARGEST);
+        assert_eq!(fill(&few), PLACES[0], "nothing is left");
+        drop(first);
+        assert_eq!(fill(&few), LARGEST);
     }
 }

@@ -13,6 +13,7 @@ use super::live::{LiveRobots, Past, Shared, WhenMissing};
 use super::making::{Making, Settings, Source};
 use super::rejection::{Rejection, RejectionKind};
 use super::reload::{Cause, Outcome, Reload};
+use super::shelf::Shelf;
 use super::snapshot::Snapshot;
 use super::state::{Remembered, SiteState, StateDir};
 #[cfg(feature = "watch")]
@@ -46,6 +47,7 @@ impl LiveBuilder {
             grace: Duration::ZERO,
             when_missing: WhenMissing::default(),
             listeners: Vec::new(),
+            shelf: Shelf::new(),
         };
         let registry = Registry::builtin().clone();
         Self {
@@ -136,6 +138,12 @@ impl LiveBuilder {
     /// Another clock than the system's, for tests: what the grace, the ends of overrides and all dates go by.
     pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Clock::new(clock);
+        self
+    }
+
+    /// Shares what is made of equal files with other sites. Default: nothing is shared.
+    pub fn shelf(mut self, shelf: &Shelf) -> Self {
+        self.settings.shelf = shelf.clone();
         self
     }
 

@@ -14,6 +14,7 @@ use super::history::{HistoryEntry, bounded};
 use super::live::{QUIET, Shared, WhenMissing};
 use super::rejection::{Rejection, RejectionKind};
 use super::reload::{Cause, Outcome, Reload};
+use super::shelf::Shelf;
 use super::snapshot::{Content, Snapshot};
 use super::state::Durability;
 use super::versions::{Fate, Version, Versions};
@@ -54,6 +55,7 @@ pub(super) struct Settings {
     pub(super) grace: Duration,
     pub(super) when_missing: WhenMissing,
     pub(super) listeners: Vec<Listener>,
+    pub(super) shelf: Shelf,
 }
 
 /// What a version is made with, and what was made before it.
@@ -112,7 +114,7 @@ impl Source {
 impl Settings {
     fn content(&self, robots: RobotsTxt, modified: Option<SystemTime>, registry: &Arc<Registry>) -> Content {
         let options = self.check.clone().with_registry(registry.clone());
-        Content::new(robots, modified, self.reading, registry, &options)
+        Content::new(self.shelf.compile(robots, self.reading, registry, options), modified)
     }
 
     fn tell(&self, reload: &Reload, snapshot: &Snapshot) {

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 
-use super::agent_cache::AgentCache;
+use super::agent_cache::{AgentCache, Budget};
 use super::clock::Clock;
 use super::enforcement::{Enforcement, Switches};
 use super::hash::Hash;
@@ -33,6 +33,13 @@ pub struct Snapshot {
 /// What one version of a robots.txt amounts to.
 #[derive(Debug)]
 pub struct Content {
+    compiled: Arc<Compiled>,
+    modified: Option<(SystemTime, Bytes)>,
+}
+
+/// What the bytes of a version amount to, wherever they lie and whenever they were put there.
+#[derive(Debug)]
+pub(super) struct Compiled {
     robots: RobotsTxt,
     rules: RuleSet,
     recognizer: Recognizer,
@@ -40,7 +47,6 @@ pub struct Content {
     report: Report,
     hash: Hash,
     etag: Bytes,
-    modified: Option<(SystemTime, Bytes)>,
     body: Bytes,
 }
 
@@ -114,47 +120,52 @@ impl Snapshot {
             Some(_) if self.enforcement() == Enforcement::Off => Decision::unjudged(Reason::KillSwitch),
             Some(content) => {
                 let request = request.with_clock(self.clock.as_fn());
-                self.policy.decide_with_grace(&content.rules, self.grace.as_deref(), agents, &request)
+                self.policy.decide_with_grace(content.rules(), self.grace.as_deref(), agents, &request)
             }
         }
     }
 }
 
-impl Content {
+impl Compiled {
     pub(super) fn new(
         robots: RobotsTxt,
-        modified: Option<SystemTime>,
+        hash: Hash,
         reading: Reading,
         registry: &Arc<Registry>,
         options: &check::Options,
+        budget: Arc<Budget>,
     ) -> Self {
         let rules = robots.compile_with(reading, |name| registry.stands_for(name.value()));
-        let hash = Hash::of(robots.bytes());
-        // A date in the future would make caches hold on to the file (RFC 9110, section 8.8.2.1).
-        let modified = modified.map(|modified| modified.min(SystemTime::now()));
         Self {
             recognizer: Recognizer::new(registry.clone(), &robots),
-            agents: AgentCache::default(),
+            agents: AgentCache::new(budget),
             report: check::check(&robots, options),
             hash,
             etag: format!("\"{}\"", hash.short()).into(),
-            modified: modified.map(|modified| (modified, httpdate::fmt_http_date(modified).into())),
             body: Bytes::from_owner(robots.bytes().clone()),
             robots,
             rules,
         }
     }
+}
+
+impl Content {
+    pub(super) fn new(compiled: Arc<Compiled>, modified: Option<SystemTime>) -> Self {
+        // A date in the future would make caches hold on to the file (RFC 9110, section 8.8.2.1).
+        let modified = modified.map(|modified| modified.min(SystemTime::now()));
+        Self { compiled, modified: modified.map(|modified| (modified, httpdate::fmt_http_date(modified).into())) }
+    }
 
     /// The document.
     #[must_use]
-    pub const fn robots(&self) -> &RobotsTxt {
-        &self.robots
+    pub fn robots(&self) -> &RobotsTxt {
+        &self.compiled.robots
     }
 
     /// The compiled rules.
     #[must_use]
-    pub const fn rules(&self) -> &RuleSet {
-        &self.rules
+    pub fn rules(&self) -> &RuleSet {
+        &self.compiled.rules
     }
 
     /// Recognises the agent of one `User-Agent` field line; an empty one where the request has no such field.
@@ -165,31 +176,31 @@ impl Content {
 
     /// Reads the agent of one `User-Agent` field line, without the cost of sharing it.
     pub fn with_agent<R>(&self, field: &[u8], read: impl FnOnce(&Agent) -> R) -> R {
-        self.agents.with(field, |field| self.recognizer.identify(field), read)
+        self.compiled.agents.with(field, |field| self.compiled.recognizer.identify(field), read)
     }
 
     /// What the check found.
     #[must_use]
-    pub const fn report(&self) -> &Report {
-        &self.report
+    pub fn report(&self) -> &Report {
+        &self.compiled.report
     }
 
     /// The name of this version.
     #[must_use]
-    pub const fn hash(&self) -> Hash {
-        self.hash
+    pub fn hash(&self) -> Hash {
+        self.compiled.hash
     }
 
     /// The file, to be served.
     #[must_use]
-    pub const fn body(&self) -> &Bytes {
-        &self.body
+    pub fn body(&self) -> &Bytes {
+        &self.compiled.body
     }
 
     /// A strong entity tag, quoted (RFC 9110, section 8.8.3); made from the bytes alone, so equal on every replica.
     #[must_use]
-    pub const fn etag(&self) -> &Bytes {
-        &self.etag
+    pub fn etag(&self) -> &Bytes {
+        &self.compiled.etag
     }
 
     /// When the file was last changed, as a date and as an HTTP date. A text given inline has none.

@@ -28,6 +28,8 @@ mod reference;
 mod reload;
 #[cfg(feature = "cli")]
 mod robotsd;
+#[cfg(feature = "watch")]
+mod sites;
 mod spec;
 #[cfg(feature = "watch")]
 mod state;
