@@ -154,6 +154,14 @@ impl LiveBuilder {
         self
     }
 
+    /// For one of many sites, whose start no other's file may stop.
+    pub(super) fn never_fail(mut self) -> Self {
+        if self.settings.when_missing == WhenMissing::Fail {
+            self.settings.when_missing = WhenMissing::Unavailable;
+        }
+        self
+    }
+
     /// Reads the robots.txt and starts to watch it. Where the source holds nothing usable, or something the gate refuses,
     /// the version that was accepted last goes live, if one is remembered.
     ///

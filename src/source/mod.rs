@@ -10,6 +10,7 @@
 mod agent_cache;
 mod builder;
 mod clock;
+mod directory;
 mod enforcement;
 #[cfg(feature = "fetch")]
 #[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
@@ -34,6 +35,7 @@ mod versions;
 mod watch;
 
 pub use self::builder::LiveBuilder;
+pub use self::directory::{Directory, DirectoryBuilder, DirectoryError, DirectoryEvent};
 pub use self::enforcement::Enforcement;
 pub use self::file::MAX_FILE;
 pub use self::gate::{Gate, GateBuilder, Objection, ObjectionKind, Pending};

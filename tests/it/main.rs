@@ -15,6 +15,8 @@ mod agents;
 mod bounds;
 mod check;
 mod differences;
+#[cfg(feature = "watch")]
+mod directory;
 #[cfg(feature = "fetch")]
 mod fetch;
 #[cfg(feature = "watch")]

@@ -1,0 +1,273 @@
+//! A folder with a file for each host: real files that come, change, break and go.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use tower_robots::source::{Directory, DirectoryBuilder, LiveRobots, RejectionKind, Watcher};
+
+/// Far more than any of this takes; a machine may be busy.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Folder {
+    folder: TempDir,
+    directory: Directory,
+    told: Arc<Mutex<Vec<String>>>,
+}
+
+impl Folder {
+    fn with(files: &[(&str, &str)]) -> Self {
+        Self::built(files, |builder| builder.poll_every(PATIENCE * 10))
+    }
+
+    fn built(files: &[(&str, &str)], more: impl FnOnce(DirectoryBuilder) -> DirectoryBuilder) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            fs::write(folder.path().join(name), text).unwrap();
+        }
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let ear = told.clone();
+        let directory = more(Directory::new(folder.path()))
+            .on_event(move |event| ear.lock().unwrap().push(event.to_string()))
+            .open()
+            .unwrap();
+        assert_eq!(directory.watch_trouble(), None);
+        Self { folder, directory, told }
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn live(&self, host: &str) -> Option<LiveRobots> {
+        self.directory.sites().load().get(host).cloned()
+    }
+
+    fn body(&self, host: &str) -> Option<String> {
+        let snapshot = self.live(host)?.snapshot();
+        snapshot.content().map(|content| String::from_utf8(content.body().to_vec()).unwrap())
+    }
+
+    fn wait_for(&self, what: &str, condition: impl Fn() -> bool) {
+        let start = Instant::now();
+        while !condition() {
+            assert!(start.elapsed() < PATIENCE, "{what}: {:?}", self.told.lock().unwrap());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn wait_for_body(&self, host: &str, text: &str) {
+        self.wait_for(text, || self.body(host).as_deref() == Some(text));
+    }
+}
+
+fn replace(path: &Path, text: &str) {
+    let aside = path.with_extension("new");
+    fs::write(&aside, text).unwrap();
+    fs::rename(aside, path).unwrap();
+}
+
+#[test]
+fn each_file_is_a_site_and_the_fallback_is_every_other_host() {
+    let folder = Folder::with(&[
+        ("example.com.txt", "# a\n"),
+        ("example.com_8080.txt", "# b\n"),
+        ("_wildcard.example.com.txt", "# c\n"),
+        ("m\u{fc}nchen.example.txt", "# d\n"),
+        ("default.txt", "# e\n"),
+        ("no host.txt", "# f\n"),
+        ("EXAMPLE.COM.txt", "# g\n"),
+        ("README", "none of ours"),
+        (".hidden.txt", "none of ours"),
+    ]);
+    for (host, text) in [
+        ("example.com:8080", "# b\n"),
+        ("a.example.com", "# c\n"),
+        ("xn--mnchen-3ya.example", "# d\n"),
+        ("other.test", "# e\n"),
+        // Capitals come first in the order of octets.
+        ("example.com", "# g\n"),
+    ] {
+        assert_eq!(folder.body(host).as_deref(), Some(text), "{host}");
+    }
+    let told = folder.told.lock().unwrap();
+    let ignored: Vec<_> = told.iter().filter(|line| line.contains("passed over")).collect();
+    assert_eq!(ignored.len(), 2, "{told:?}");
+    assert!(ignored.iter().any(|line| line.starts_with("\"no host.txt\" is passed over: \"no host\" is not a host")));
+    assert!(ignored.iter().any(|line| line.contains("\"example.com.txt\"") && line.contains("stands here twice")));
+}
+
+#[test]
+fn files_that_come_make_sites_and_files_that_go_leave_the_last_good_version() {
+    let folder = Folder::with(&[("a.test.txt", "# a\n")]);
+    assert!(folder.live("b.test").is_none());
+    replace(&folder.path("b.test.txt"), "# b\n");
+    folder.wait_for_body("b.test", "# b\n");
+    assert_eq!(folder.body("a.test").as_deref(), Some("# a\n"));
+    // It is watched like any other.
+    replace(&folder.path("b.test.txt"), "# c\n");
+    folder.wait_for_body("b.test", "# c\n");
+    fs::remove_file(folder.path("b.test.txt")).unwrap();
+    folder.wait_for("the loss is reported", || {
+        let live = folder.live("b.test").unwrap();
+        live.status().last_reload().to_string().contains("there is no such file")
+    });
+    assert_eq!(folder.body("b.test").as_deref(), Some("# c\n"));
+    replace(&folder.path("b.test.txt"), "# d\n");
+    folder.wait_for_body("b.test", "# d\n");
+    // Opened anew, what has no file has no site.
+    fs::remove_file(folder.path("b.test.txt")).unwrap();
+    let again = Directory::new(folder.folder.path()).open().unwrap();
+    assert_eq!(again.sites().load().len(), 1);
+}
+
+#[test]
+fn a_file_that_comes_is_not_taken_half_written() {
+    let folder = Folder::with(&[]);
+    let mut file = OpenOptions::new().write(true).create_new(true).open(folder.path("a.test.txt")).unwrap();
+    for _ in 0..40 {
+        file.write_all(b"Disallow: /\n").unwrap();
+        assert!(folder.live("a.test").is_none_or(|live| live.snapshot().content().is_none()));
+        // A pause inside the write, as a slow disk makes it; the test asserts nothing about its length.
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    file.write_all(b"# end\n").unwrap();
+    drop(file);
+    folder.wait_for("the whole file", || folder.body("a.test").is_some_and(|body| body.ends_with("# end\n")));
+}
+
+#[test]
+fn one_bad_file_harms_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("good.test.txt"), "# good\n").unwrap();
+    fs::write(path("html.test.txt"), "<!doctype html><title>404</title>").unwrap();
+    fs::write(path("empty.test.txt"), "").unwrap();
+    File::create(path("sparse.test.txt")).unwrap().set_len(2 << 30).unwrap();
+    fs::create_dir(path("folder.test.txt")).unwrap();
+    #[cfg(unix)]
+    {
+        let made = std::process::Command::new("mkfifo").arg(path("fifo.test.txt")).status().unwrap();
+        assert!(made.success());
+        std::os::unix::fs::symlink("loop.test.txt", path("loop.test.txt")).unwrap();
+    }
+    let directory = Directory::new(folder.path()).open().unwrap();
+    let sites = directory.sites().load();
+    let kind = |host: &str| {
+        let live = sites.get(host).unwrap();
+        assert!(live.snapshot().content().is_none());
+        match live.status().last_reload().outcome() {
+            tower_robots::source::Outcome::Kept { rejection, .. } => rejection.kind(),
+            other => panic!("{host}: {other:?}"),
+        }
+    };
+    assert!(sites.get("good.test").unwrap().snapshot().content().is_some());
+    assert_eq!(kind("html.test"), RejectionKind::Html);
+    assert_eq!(kind("empty.test"), RejectionKind::Empty);
+    assert_eq!(kind("sparse.test"), RejectionKind::TooLarge);
+    assert_eq!(kind("folder.test"), RejectionKind::NotAFile);
+    #[cfg(unix)]
+    {
+        assert_eq!(kind("fifo.test"), RejectionKind::NotAFile);
+        assert_eq!(kind("loop.test"), RejectionKind::Unreadable);
+    }
+    replace(&path("html.test.txt"), "# better\n");
+    let start = Instant::now();
+    while sites.get("html.test").unwrap().snapshot().content().is_none() {
+        assert!(start.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_listed_is_an_error_at_the_start_and_changes_nothing_later() {
+    let nowhere = tempfile::tempdir().unwrap().path().join("nowhere");
+    let error = Directory::new(&nowhere).open().unwrap_err();
+    assert_eq!(error.to_string(), format!("{}: cannot be listed", nowhere.display()));
+    let folder = Folder::with(&[("a.test.txt", "# a\n")]);
+    fs::rename(folder.folder.path(), folder.folder.path().with_extension("away")).unwrap();
+    assert!(folder.directory.rescan().is_err());
+    assert_eq!(folder.body("a.test").as_deref(), Some("# a\n"));
+    fs::rename(folder.folder.path().with_extension("away"), folder.folder.path()).unwrap();
+    folder.directory.rescan().unwrap();
+}
+
+#[test]
+fn a_storm_of_files_ends_with_every_site_in_its_last_version() {
+    let watcher = Watcher::new();
+    let folder = Folder::built(&[], |builder| builder.watcher(&watcher).poll_every(PATIENCE * 10));
+    for round in 0..20 {
+        for host in 0..100 {
+            replace(&folder.path(&format!("site{host}.test.txt")), &format!("# {host} {round}\n"));
+        }
+    }
+    for host in 0..100 {
+        folder.wait_for_body(&format!("site{host}.test"), &format!("# {host} 19\n"));
+    }
+}
+
+#[test]
+fn other_files_are_watched_by_the_same_rules() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.toml");
+    fs::write(&path, "a = 1\n").unwrap();
+    let watcher = Watcher::new();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let (ear, read) = (seen.clone(), path.clone());
+    let watched = watcher.file(&path, move || ear.lock().unwrap().push(fs::read_to_string(&read).ok()));
+    assert_eq!(watched.trouble(), None);
+    let wait_for = |want: Option<&str>| {
+        let start = Instant::now();
+        while seen.lock().unwrap().last().is_none_or(|last| last.as_deref() != want) {
+            assert!(start.elapsed() < PATIENCE, "{want:?}: {:?}", seen.lock().unwrap());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    replace(&path, "a = 2\n");
+    wait_for(Some("a = 2\n"));
+    fs::remove_file(&path).unwrap();
+    wait_for(None);
+    fs::write(&path, "a = 3\n").unwrap();
+    wait_for(Some("a = 3\n"));
+    drop(watched);
+    let before = seen.lock().unwrap().len();
+    replace(&path, "a = 4\n");
+    // Another watch of the same folder sees it: then the first would have, too.
+    let told = Arc::new(Mutex::new(0));
+    let ear = told.clone();
+    let other = watcher.file(folder.path().join("other"), move || *ear.lock().unwrap() += 1);
+    fs::write(folder.path().join("other"), "x").unwrap();
+    let start = Instant::now();
+    while *told.lock().unwrap() == 0 {
+        assert!(start.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    drop(other);
+    assert_eq!(seen.lock().unwrap().len(), before);
+}
+
+#[test]
+fn a_callback_that_blocks_or_panics_holds_up_no_other_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let watcher = Watcher::new();
+    let (release, blocked) = std::sync::mpsc::channel::<()>();
+    let blocked = Mutex::new(blocked);
+    let slow = watcher.file(folder.path().join("slow"), move || blocked.lock().unwrap().recv().unwrap_or_default());
+    let faulty = watcher.file(folder.path().join("faulty"), || panic!("the callback's own fault"));
+    let live_path = folder.path().join("robots.txt");
+    fs::write(&live_path, "# a\n").unwrap();
+    let live = LiveRobots::file(&live_path).watcher(&watcher).poll_every(PATIENCE * 10).open().unwrap();
+    fs::write(folder.path().join("slow"), "x").unwrap();
+    fs::write(folder.path().join("faulty"), "x").unwrap();
+    replace(&live_path, "# b\n");
+    let start = Instant::now();
+    while live.snapshot().content().unwrap().body() != &b"# b\n"[..] {
+        assert!(start.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    drop(release);
+    drop((slow, faulty));
+}
