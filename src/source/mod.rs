@@ -3,7 +3,8 @@
 //! [`LiveRobots`] holds one site's robots.txt: it is read, parsed, checked and compiled aside into a [`Snapshot`], which
 //! is published with one store. A replacement that is missing, unreadable, too large, empty, binary or HTML changes
 //! nothing: the last good snapshot stays, and [`LiveRobots::status`] says why. A [`Gate`] refuses what is rarely meant, and
-//! a [`StateDir`] remembers what was accepted. [`Sites`] maps hosts to live files.
+//! a [`StateDir`] remembers what was accepted. [`Sites`] maps hosts to live files,
+//! and a [`Directory`] makes them of the files in a folder.
 //!
 //! This room reads and writes files and, with the feature `fetch`, fetches them; it serves nothing.
 
