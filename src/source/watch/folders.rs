@@ -351,3 +351,75 @@ impl Listeners {
         self.named.get(name).into_iter().flatten().copied()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use notify::event::{CreateKind, RemoveKind, RenameMode};
+
+    use super::*;
+
+    fn armed(folders: &Folders, id: Id, path: &Path) -> Armed {
+        let mut armed = Armed::default();
+        let (result, _) = folders.arm(id, path, Listing::Contents, &mut armed);
+        assert_eq!(result, Ok(()));
+        armed
+    }
+
+    fn heard(folders: &Folders, kind: EventKind, path: PathBuf) -> Vec<(Id, Urgency)> {
+        match folders.news(&Ok(Event::new(kind).add_path(path))) {
+            News::For(news) => news,
+            News::Nothing => Vec::new(),
+            News::ForAll => panic!("nothing was missed"),
+        }
+    }
+
+    #[test]
+    fn a_folder_is_watched_once_whatever_path_leads_to_it_and_let_go_with_its_last_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().canonicalize().expect("a path");
+        let inner = root.join("inner");
+        std::fs::create_dir(&inner).expect("a folder");
+        let folders = Folders::new();
+        folders.start(|_| ());
+        let first: Vec<_> = (0..100).map(|id| armed(&folders, id, &inner.join(format!("{id}.txt")))).collect();
+        assert_eq!(folders.len(), 1);
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(&inner, root.join("link")).expect("a link");
+            let other = armed(&folders, 200, &root.join("link/7.txt"));
+            // The folder of the link is watched as well, for the link itself may be changed.
+            assert_eq!(folders.len(), 2);
+            let rename = EventKind::Modify(ModifyKind::Name(RenameMode::To));
+            assert_eq!(heard(&folders, rename, inner.join("7.txt")), [(7, Urgency::Renamed), (200, Urgency::Renamed)]);
+            assert_eq!(heard(&folders, rename, root.join("link")), [(200, Urgency::Renamed)]);
+            folders.disarm(200, &other);
+            assert_eq!(folders.len(), 1);
+        }
+        let created = EventKind::Create(CreateKind::File);
+        assert_eq!(heard(&folders, created, inner.join("3.txt")), [(3, Urgency::WhenQuiet)]);
+        assert_eq!(heard(&folders, created, inner.join("none of ours")), []);
+        for (id, armed) in first.iter().enumerate() {
+            folders.disarm(id as Id, armed);
+        }
+        assert_eq!(folders.len(), 0);
+    }
+
+    #[test]
+    fn a_folder_that_went_is_watched_anew_when_it_is_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().canonicalize().expect("a path");
+        let inner = root.join("inner");
+        std::fs::create_dir(&inner).expect("a folder");
+        let folders = Folders::new();
+        folders.start(|_| ());
+        let (mut one, path) = (armed(&folders, 1, &inner.join("a.txt")), inner.join("a.txt"));
+        let _other = armed(&folders, 2, &inner.join("b.txt"));
+        // The new folder may have the number of the old one: only the event tells.
+        let mut all = heard(&folders, EventKind::Remove(RemoveKind::Other), inner);
+        all.sort_by_key(|(id, _)| *id);
+        assert_eq!(all, [(1, Urgency::WhenQuiet), (2, Urgency::WhenQuiet)]);
+        let (result, orphans) = folders.arm(1, &path, Listing::Contents, &mut one);
+        assert_eq!((result, orphans), (Ok(()), vec![2]));
+        assert_eq!(folders.len(), 1);
+    }
+}

@@ -147,11 +147,6 @@ impl Hub {
         drop(watched);
     }
 
-    #[cfg(test)]
-    pub(super) fn folders(&self) -> usize {
-        self.folders.len()
-    }
-
     /// Starts what tells of events, and the clock, for the first thing that is watched.
     fn ensure_started(self: &Arc<Self>) {
         self.clock.get_or_init(|| {

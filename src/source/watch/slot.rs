@@ -211,3 +211,96 @@ impl Slot {
         self.refused = (known != Some(sight)).then_some(sight);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::hash::Hash;
+    use crate::source::making::Loaded;
+    use crate::source::rejection::RejectionKind;
+
+    const POLL: Duration = Duration::from_secs(2);
+
+    fn slot(start: Instant) -> Slot {
+        let mut slot = Slot::new(POLL, start, Stamp::of("/nowhere/at/all".as_ref()));
+        slot.finish(start);
+        slot
+    }
+
+    fn held(text: &str) -> Held {
+        Ok(Loaded { bytes: text.as_bytes().into(), modified: None })
+    }
+
+    fn sight(text: &str) -> Sight {
+        Ok(Hash::of(text.as_bytes()))
+    }
+
+    #[test]
+    fn a_finished_version_is_read_at_once_and_taken_once_it_has_settled() {
+        let start = Instant::now();
+        let mut slot = slot(start);
+        assert_eq!(slot.wake(), Some(start + POLL));
+        slot.tell(Urgency::Closed, start);
+        assert_eq!(slot.wake(), Some(start));
+        assert!(matches!(slot.begin(start), Some(Job::Look)));
+        assert_eq!(slot.wake(), None, "somebody works on it");
+        slot.settle(held("a"), start);
+        slot.finish(start);
+        assert_eq!(slot.wake(), Some(start + SETTLE));
+        assert!(slot.begin(start).is_none(), "too early");
+        // Another file that takes its name does not touch what was read.
+        slot.tell(Urgency::Renamed, start);
+        assert!(matches!(slot.begin(start + SETTLE), Some(Job::Take(_))));
+        slot.finish(start + SETTLE);
+        assert_eq!(slot.wake(), Some(start + SETTLE), "the other is read next");
+    }
+
+    #[test]
+    fn what_is_written_to_while_it_settles_is_read_again_when_it_is_quiet() {
+        let start = Instant::now();
+        let mut slot = slot(start);
+        slot.tell(Urgency::Renamed, start);
+        assert!(matches!(slot.begin(start), Some(Job::Look)));
+        slot.tell(Urgency::WhenQuiet, start);
+        slot.settle(held("half"), start);
+        slot.finish(start);
+        let later = start + SETTLE;
+        assert!(slot.begin(later).is_none());
+        assert_eq!(slot.wake(), Some(later + QUIET));
+        // Written to again, it waits again; the last event counts.
+        slot.tell(Urgency::Closed, later);
+        slot.tell(Urgency::WhenQuiet, later + QUIET / 2);
+        assert_eq!(slot.wake(), Some(later + QUIET / 2 + QUIET));
+    }
+
+    #[test]
+    fn names_that_come_and_go_for_ever_do_not_put_the_listing_off() {
+        let start = Instant::now();
+        let mut slot = slot(start);
+        for step in 0..50 {
+            slot.tell(Urgency::Gathered, start + GATHER * step / 50);
+        }
+        assert_eq!(slot.wake(), Some(start + GATHER));
+    }
+
+    #[test]
+    fn polling_takes_what_is_the_same_twice_and_offers_what_was_refused_once() {
+        let start = Instant::now();
+        let mut slot = slot(start);
+        let nowhere = Stamp::of("/nowhere/at/all".as_ref());
+        assert!(matches!(slot.begin(start + POLL), Some(Job::Poll)));
+        assert!(!slot.has_to_be_read(&nowhere), "the stamp is what it was");
+        let known = Some(Err(RejectionKind::Missing));
+        assert!(!slot.saw(sight("a"), known, nowhere.clone()));
+        assert!(slot.has_to_be_read(&nowhere), "the second look");
+        assert!(!slot.saw(sight("b"), known, nowhere.clone()), "it changed between the looks");
+        assert!(slot.saw(sight("b"), known, nowhere.clone()));
+        slot.took(sight("b"), known);
+        assert!(!slot.saw(sight("b"), known, nowhere.clone()), "refused already");
+        let mut reads = 0;
+        for _ in 0..WHOLE_LOOKS {
+            reads += u32::from(slot.has_to_be_read(&nowhere));
+        }
+        assert_eq!(reads, 1, "now and then whatever the stamp says");
+    }
+}
