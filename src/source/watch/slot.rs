@@ -184,7 +184,7 @@ impl Slot {
     /// Whether the contents have to be read, now that the stamp is this.
     pub(super) fn has_to_be_read(&mut self, stamp: &Stamp) -> bool {
         self.looks = self.looks.wrapping_add(1);
-        if self.looks % WHOLE_LOOKS == 0 {
+        if self.looks.is_multiple_of(WHOLE_LOOKS) {
             self.refused = None;
             return true;
         }
