@@ -185,7 +185,7 @@ fn the_shipped_configs_start() {
 #[test]
 fn the_check_runs_at_start_and_on_reload_as_configured() {
     let config = GOOD.replace("[[listener]]", "mode = \"refuse\"\n[[listener]]")
-        + "[check]\ndeny = [\"noindex\"]\nallow = [\"path-without-slash\"]\n";
+        + "[gate]\nmode = \"off\"\n[check]\ndeny = [\"noindex\"]\nallow = [\"path-without-slash\"]\n";
     let robots = "User-agent: Googlebot\nDisallow: x\nDisallow: /products/\nNoindex: /y\n";
     let folder = folder(&[("robotsd.toml", &config), ("robots.txt", robots)]);
     let running = Running::start(folder.path());

@@ -21,7 +21,8 @@ pub(crate) struct Visit {
     pub(crate) peer: SocketAddr,
     pub(crate) id: RequestId,
     pub(crate) method: Method,
-    pub(crate) target: Uri,
+    /// Path and query: an absolute target and HTTP/2 say the host besides.
+    pub(crate) target: String,
     pub(crate) version: Version,
     pub(crate) host: Option<HeaderValue>,
     pub(crate) referer: Option<HeaderValue>,
@@ -101,7 +102,7 @@ impl OpenVisit {
             peer: peer.0,
             id,
             method: method.clone(),
-            target: target.clone(),
+            target: target.path_and_query().map_or_else(|| target.to_string(), |target| target.as_str().to_owned()),
             version,
             host: headers.get(http::header::HOST).cloned(),
             referer: headers.get(REFERER).cloned(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tower_robots::agent::Registry;
 use tower_robots::check::Severity;
-use tower_robots::source::{Gate, GateBuilder, LiveBuilder, LiveRobots, StateDir, WhenMissing};
+use tower_robots::source::{Gate, GateBuilder, LiveBuilder, LiveRobots, Outcome, StateDir, WhenMissing};
 
 use crate::config::{self, Config, Source};
 use crate::expect;
@@ -99,7 +99,12 @@ fn problems<'a>(site: &'a config::Site, shared: &Shared) -> Vec<(&'a str, String
     };
     let status = live.status();
     let snapshot = live.snapshot();
-    let Some(content) = snapshot.content() else { return told(vec![status.last_reload().to_string()]) };
+    let Some(content) = snapshot.content() else {
+        return told(vec![match status.last_reload().outcome() {
+            Outcome::Kept { rejection, .. } => rejection.to_string(),
+            _ => status.last_reload().to_string(),
+        }]);
+    };
     let origin = status.last_reload().origin();
     let errors = content.report().findings().iter().filter(|finding| finding.severity() >= Severity::Error);
     told(errors.map(|finding| format!("{origin}:{finding}")).collect())

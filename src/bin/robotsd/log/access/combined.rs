@@ -11,7 +11,7 @@ use crate::edge::Note;
 
 pub(super) fn line(visit: &Visit, privacy: Privacy, out: &mut Vec<u8>) {
     let address = privacy.network(visit.peer.ip()).map_or_else(|| "-".to_owned(), |address| address.to_string());
-    let target = privacy.target(&visit.target.to_string());
+    let target = privacy.target(&visit.target);
     let _ = write!(out, "{address} - - [{}] \"{} ", time(visit), visit.method);
     escape(target.as_bytes(), out);
     let _ = write!(out, " {:?}\" {} {}", visit.version, status(visit), visit.sent);

@@ -36,7 +36,7 @@ impl Serialize for Line<'_> {
         if let Some(host) = &visit.host {
             line.serialize_entry("host", &text(host))?;
         }
-        line.serialize_entry("path", &privacy.target(&visit.target.to_string()))?;
+        line.serialize_entry("path", &privacy.target(&visit.target))?;
         line.serialize_entry("protocol", &format!("{:?}", visit.version))?;
         line.serialize_entry("status", &status(visit))?;
         line.serialize_entry("octets", &visit.sent)?;

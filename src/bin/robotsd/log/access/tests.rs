@@ -12,7 +12,7 @@ fn visit() -> Visit {
         peer: ([192, 0, 2, 77], 4711).into(),
         id: RequestId::new(1, 2),
         method: Method::GET,
-        target: "/find?q=secret".parse().expect("a target"),
+        target: "/find?q=secret".to_owned(),
         version: Version::HTTP_11,
         host: Some(HeaderValue::from_static("shop.test")),
         referer: Some(HeaderValue::from_static("https://a.test/?token=1")),
