@@ -96,6 +96,11 @@ impl Activity {
         self.in_flight.load(Ordering::Acquire) == 0
     }
 
+    /// Whether nothing has come from the client yet.
+    pub(super) fn is_silent(&self) -> bool {
+        self.phase.load(Ordering::Relaxed) & 3 == SILENT
+    }
+
     /// Whether the connection waits for another request, having answered at least one.
     pub(super) fn has_served(&self) -> bool {
         self.phase.load(Ordering::Relaxed) & 3 == BETWEEN

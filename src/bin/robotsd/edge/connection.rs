@@ -13,7 +13,7 @@ use http_body::Body;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use tower::Service;
 
 use super::activity::Activity;
@@ -39,6 +39,9 @@ impl Terms {
     }
 }
 
+/// How many fields hyper lets a head have where it is told nothing.
+const USUAL_FIELDS: usize = 100;
+
 /// hyper's side of the limits; the rest is ours.
 fn protocol(limits: &Limits) -> Builder<Streams> {
     let mut protocol = Builder::new(Streams { idle: limits.body_idle });
@@ -48,6 +51,10 @@ fn protocol(limits: &Limits) -> Builder<Streams> {
         // One deadline for heads, first bytes and idle connections alike: see `activity`.
         .header_read_timeout(None)
         .max_buf_size(limits.head_bytes);
+    // Said only where it must be: a bound of one's own costs an allocation a request.
+    if limits.fields > USUAL_FIELDS {
+        protocol.http1().max_headers(limits.fields);
+    }
     protocol
         .http2()
         .timer(TokioTimer::new())
@@ -87,7 +94,15 @@ where
     let socket = ClientStream::new(socket, Arc::clone(&activity), limits.body_idle);
     let mut connection = pin!(terms.protocol.serve_connection_with_upgrades(TokioIo::new(socket), gate));
     let mut timer = pin!(sleep_until(Instant::now() + limits.first_byte));
-    let mut stop = pin!(stop.wait_for(|stop| *stop));
+    let mut stop = pin!(async {
+        // The sender outlives the connection; if it were gone, leaving would be right too.
+        let _ = stop.wait_for(|stop| *stop).await;
+        if activity.is_silent() {
+            // Boxed, so that connections that never see a shutdown have no room for it.
+            let mut greeting = Box::pin(sleep(limits.greeting));
+            poll_fn(|cx| if activity.is_silent() { greeting.as_mut().poll(cx) } else { Poll::Ready(()) }).await;
+        }
+    });
     let mut leaving = false;
     // What is given to a client that has been told goodbye.
     let mut patience = Instant::now();

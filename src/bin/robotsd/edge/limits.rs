@@ -33,6 +33,9 @@ pub(crate) struct Limits {
     pub(crate) streams: u32,
     /// The flow-control window of an HTTP/2 stream, and what is buffered for one.
     pub(crate) window_bytes: u32,
+    /// How long a connection that has said nothing yet is still listened to once a shutdown has begun: its request may
+    /// be on the way, and a client whose first request is cut off does not know that it may ask again.
+    pub(crate) greeting: Duration,
     /// How long requests in progress may take to finish once a shutdown has begun.
     pub(crate) drain: Duration,
 }
@@ -55,6 +58,7 @@ impl Default for Limits {
             fields: 100,
             streams: 100,
             window_bytes: 64 * 1024,
+            greeting: Duration::from_secs(1),
             drain: Duration::from_secs(30),
         }
     }

@@ -119,8 +119,9 @@ impl Edge {
 
     /// Serves a listener until `shutdown` completes and its connections have drained.
     ///
-    /// At shutdown the listener closes after taking what waits in its backlog, idle connections close at once, and
-    /// requests in progress have [`Limits::drain`] to finish. Dropping the future ends everything at once.
+    /// At shutdown the listener closes after taking what waits in its backlog, idle connections close at once, those on
+    /// which nothing has come yet after [`Limits::greeting`], and requests in progress have [`Limits::drain`] to finish.
+    /// Dropping the future ends everything at once.
     pub(crate) async fn serve<S, B>(
         &self,
         listener: TcpListener,

@@ -487,6 +487,28 @@ async fn shutdown_closes_idle_connections_and_finishes_requests() {
 }
 
 #[tokio::test]
+async fn shutdown_waits_a_moment_for_first_requests() {
+    let limits = Limits { greeting: Duration::from_secs(60), ..Limits::default() };
+    let mut edge = Edge::start(limits, service_fn(mirror)).await;
+    let mut first = edge.client().await;
+    edge.begin_shutdown();
+    soon(async { while TcpStream::connect(edge.address).await.is_ok() {} }).await;
+    assert_eq!(first.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.status(), 200);
+    assert_eq!(first.rest().await, "");
+    soon(edge.served).await.unwrap();
+}
+
+#[tokio::test]
+async fn more_fields_than_usual_pass_where_they_are_granted() {
+    let fields: String = (0..150).map(|number| format!("X-{number}: 1\r\n")).collect();
+    let request = format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
+    for (granted, status) in [(100, 431), (140, 431), (200, 200)] {
+        let edge = Edge::start(Limits { fields: granted, ..Limits::default() }, service_fn(mirror)).await;
+        assert_eq!(edge.ask(&request).await.status(), status, "{granted}");
+    }
+}
+
+#[tokio::test]
 async fn shutdown_has_a_deadline() {
     let Held { mut edge, begun, .. } = held(brief(|limits| limits.drain = MOMENT)).await;
     let mut busy = edge.client().await;
