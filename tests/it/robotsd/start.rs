@@ -70,6 +70,31 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
             site("root = \".\"\n[limits]\nbody_idle = \"500000000000y\""),
             "7:13: \"500000000000y\" is longer than a year",
         ),
+        (
+            site("root = \".\"\n[limits]\nconnections = 99999999999"),
+            "7:15: 99999999999 connections are more than 10000000",
+        ),
+        (
+            site("root = \".\"\n[limits]\nfirst_byte = \"0s\""),
+            "7:14: first_byte is no time at all: write one such as \"10s\"",
+        ),
+        (site("root = \".\"\n[limits]\nkeep_alive = \"0s\""), "7:14: keep_alive is no time at all"),
+        (
+            site("root = \".\"\n[limits]\nhead_size = \"4KiB\""),
+            "7:13: head_size is \"4KiB\": it may be from \"8KiB\" to \"1MiB\"",
+        ),
+        (
+            site("root = \".\"\n[limits]\nhead_size = \"64K\""),
+            "7:13: \"64K\" is not a size: write one such as 65536 or \"64KiB\"",
+        ),
+        (site("root = \".\"\n[limits]\nhead_size = -1"), "7:13: invalid value: integer `-1`, expected a size such as"),
+        (
+            site("root = \".\"\n[limits]\ntarget_size = \"65KiB\""),
+            "7:15: target_size \"65KiB\" is more than head_size \"64KiB\", of which it is a part",
+        ),
+        (site("root = \".\"\n[limits]\nfields = 0"), "7:10: fields is 0: it may be from 16 to 1000"),
+        (site("root = \".\"\n[limits]\nstreams = 0"), "7:11: streams is 0: it may be from 1 to 10000"),
+        (site("root = \".\"\n[limits]\nwindow = \"1GiB\""), "7:10: window is \"1GiB\": it may be from \"16KiB\""),
         (site("root = \".\"\n[site.robots]\npath = \"\""), "7:8: the path of the robots.txt is empty"),
         (site("root = \".\"\n[site.robots]\ntext = \" \""), "7:8: the text is empty: to restrict nothing"),
         (site("upstreams = [\"http://127.0.0.1:99999\"]"), "5:14: \"http://127.0.0.1:99999\" is not an upstream: "),

@@ -9,7 +9,7 @@ use toml::value::Datetime;
 use tower_robots::agent::Category;
 use tower_robots::policy::{EmptyAgent, Mode, StarExceptions, StarScope, SuspectHuman};
 
-use super::values::{Address, Span};
+use super::values::{Address, Size, Span};
 use crate::{edge, upstream};
 
 #[derive(Debug, Deserialize, Serialize)]
@@ -282,13 +282,22 @@ pub(super) struct MustAllow {
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Limits {
-    pub(super) connections: NonZeroUsize,
-    pub(super) handshakes: NonZeroUsize,
-    pub(super) tls_handshake: Span,
-    pub(super) header_read: Span,
-    pub(super) body_idle: Span,
-    pub(super) connect: Span,
-    pub(super) response: Span,
+    /// None for what the descriptors of the process allow.
+    pub(super) connections: Option<Spanned<NonZeroUsize>>,
+    pub(super) handshakes: Spanned<NonZeroUsize>,
+    pub(super) tls_handshake: Spanned<Span>,
+    pub(super) first_byte: Spanned<Span>,
+    pub(super) header_read: Spanned<Span>,
+    pub(super) keep_alive: Spanned<Span>,
+    pub(super) body_idle: Spanned<Span>,
+    pub(super) tunnel_idle: Spanned<Span>,
+    pub(super) head_size: Spanned<Size>,
+    pub(super) target_size: Spanned<Size>,
+    pub(super) fields: Spanned<usize>,
+    pub(super) streams: Spanned<u32>,
+    pub(super) window: Spanned<Size>,
+    pub(super) connect: Spanned<Span>,
+    pub(super) response: Spanned<Span>,
     pub(super) upstream_connections: NonZeroUsize,
     pub(super) upstream_address_connections: NonZeroUsize,
     pub(super) upstream_idle: usize,
@@ -298,16 +307,28 @@ pub(super) struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
+        // A default has no place in the file, and needs none: it makes sense.
+        fn unplaced<T>(value: T) -> Spanned<T> {
+            Spanned::new(0..0, value)
+        }
         let edge = edge::Limits::default();
         let upstream = upstream::UpstreamLimits::default();
         Self {
-            connections: NonZeroUsize::new(edge.connections).unwrap_or(NonZeroUsize::MIN),
-            handshakes: NonZeroUsize::new(edge.handshakes).unwrap_or(NonZeroUsize::MIN),
-            tls_handshake: Span(edge.tls_handshake),
-            header_read: Span(edge.header_read),
-            body_idle: Span(edge.body_idle),
-            connect: Span(upstream.connect),
-            response: Span(upstream.response_header),
+            connections: None,
+            handshakes: unplaced(NonZeroUsize::new(edge.handshakes).unwrap_or(NonZeroUsize::MIN)),
+            tls_handshake: unplaced(Span(edge.tls_handshake)),
+            first_byte: unplaced(Span(edge.first_byte)),
+            header_read: unplaced(Span(edge.header_read)),
+            keep_alive: unplaced(Span(edge.keep_alive)),
+            body_idle: unplaced(Span(edge.body_idle)),
+            tunnel_idle: unplaced(Span(edge.tunnel_idle)),
+            head_size: unplaced(Size(edge.head_bytes)),
+            target_size: unplaced(Size(edge.target_bytes)),
+            fields: unplaced(edge.fields),
+            streams: unplaced(edge.streams),
+            window: unplaced(Size(edge.window_bytes as usize)),
+            connect: unplaced(Span(upstream.connect)),
+            response: unplaced(Span(upstream.response_header)),
             upstream_connections: NonZeroUsize::new(upstream.connections).unwrap_or(NonZeroUsize::MIN),
             upstream_address_connections: NonZeroUsize::new(upstream.address_connections).unwrap_or(NonZeroUsize::MIN),
             upstream_idle: upstream.idle_connections,

@@ -7,6 +7,7 @@ mod command;
 mod error;
 mod file;
 mod gate;
+mod limits;
 mod listener;
 mod resolve;
 mod upstreams;
@@ -42,6 +43,9 @@ pub(crate) struct Config {
     pub(crate) gate: Option<GateBuilder>,
     /// Crawlers to add to, change in or remove from the built-in registry.
     pub(crate) registry_extra: Option<PathBuf>,
+    /// The connections that were asked for; none for as many as the process has descriptors for, up to the bound in
+    /// `edge`.
+    pub(crate) connections: Option<usize>,
     pub(crate) edge: edge::Limits,
     pub(crate) upstream: upstream::UpstreamLimits,
     pub(crate) log: LogSettings,

@@ -14,8 +14,8 @@ use tower_robots::source::{HostMap, WhenMissing};
 
 use super::error::Fault;
 use super::file::{self, AccessLogging, ConfigFile, Family, OnMissing, RobotsSource};
-use super::{AccessFormat, AccessSettings, Backend, Config, LogSettings, Site, Source, gate, listener, upstreams};
-use crate::edge;
+use super::{AccessFormat, AccessSettings, Backend, Config, LogSettings, Site, Source};
+use super::{gate, limits, listener, upstreams};
 use crate::log::Privacy;
 
 /// RFC 9309, section 2.4.
@@ -57,16 +57,7 @@ pub(super) fn resolve(file: &ConfigFile, folder: &Path) -> Result<Config, Fault>
         }
         sites.push(resolve_site(file, site, span, folder)?);
     }
-    let limits = &file.limits;
-    let edge = edge::Limits {
-        connections: limits.connections.get(),
-        handshakes: limits.handshakes.get(),
-        tls_handshake: limits.tls_handshake.0,
-        header_read: limits.header_read.0,
-        body_idle: limits.body_idle.0,
-        drain: limits.drain.0,
-        ..edge::Limits::default()
-    };
+    let (edge, upstream) = limits::resolve(&file.limits)?;
     Ok(Config {
         workers: resolve_workers(file)?,
         state_dir: file.state_dir.as_ref().map(|path| folder.join(path.get_ref())),
@@ -78,8 +69,9 @@ pub(super) fn resolve(file: &ConfigFile, folder: &Path) -> Result<Config, Fault>
             .collect::<Result<_, _>>()?,
         sites,
         registry_extra: file.agents.registry_extra.as_ref().map(|path| folder.join(path.get_ref())),
+        connections: limits::connections(&file.limits)?,
         edge,
-        upstream: upstreams::limits(limits),
+        upstream,
         log: resolve_log(&file.log, folder)?,
     })
 }

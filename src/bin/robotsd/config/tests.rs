@@ -88,3 +88,42 @@ fn what_is_shown_is_a_config_that_says_the_same() {
     assert!(shown.contains("header_read = \"10s\""), "{shown}");
     assert_eq!(format!("{:#?}", load(&shown)), format!("{:#?}", load(SHIPPED)));
 }
+
+const LEAST: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nrobots.path = \"r\"\n\
+                     upstreams = [\"http://127.0.0.1:1\"]\n";
+
+#[test]
+fn every_bound_has_a_key() {
+    let edge = edge::Limits::default();
+    let upstream = upstream::UpstreamLimits::default();
+    let config = load(&format!(
+        "{LEAST}[limits]\nconnections = 7\nfirst_byte = \"1s\"\nheader_read = \"2s\"\nkeep_alive = \"3s\"\n\
+         body_idle = \"4s\"\ntunnel_idle = \"5s\"\nhead_size = \"16KiB\"\ntarget_size = 1000\nfields = 20\n\
+         streams = 8\nwindow = \"1MiB\"\nconnect = \"6s\"\nresponse = \"7s\"\ndrain = \"0s\"\n"
+    ));
+    let seconds = Duration::from_secs;
+    let want = edge::Limits {
+        connections: 7,
+        first_byte: seconds(1),
+        header_read: seconds(2),
+        keep_alive: seconds(3),
+        body_idle: seconds(4),
+        tunnel_idle: seconds(5),
+        head_bytes: 16 * 1024,
+        target_bytes: 1000,
+        fields: 20,
+        streams: 8,
+        window_bytes: 1024 * 1024,
+        drain: seconds(0),
+        ..edge
+    };
+    assert_eq!(format!("{:?}", config.edge), format!("{want:?}"));
+    assert_eq!(config.connections, Some(7));
+    let want = upstream::UpstreamLimits {
+        connect: seconds(6),
+        response_header: seconds(7),
+        body_idle: seconds(4),
+        ..upstream
+    };
+    assert_eq!(format!("{:?}", config.upstream), format!("{want:?}"));
+}

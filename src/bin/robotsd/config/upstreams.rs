@@ -47,9 +47,9 @@ pub(super) fn resolve(
 
 pub(super) fn limits(limits: &Limits) -> UpstreamLimits {
     UpstreamLimits {
-        connect: limits.connect.0,
-        response_header: limits.response.0,
-        body_idle: limits.body_idle.0,
+        connect: limits.connect.get_ref().0,
+        response_header: limits.response.get_ref().0,
+        body_idle: limits.body_idle.get_ref().0,
         connections: limits.upstream_connections.get(),
         address_connections: limits.upstream_address_connections.get(),
         idle_connections: limits.upstream_idle,

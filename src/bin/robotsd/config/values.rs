@@ -1,9 +1,11 @@
 //! Values of a config file that have a form of their own.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::{self, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The longest length of time that means anything here.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
@@ -17,6 +19,10 @@ pub(crate) struct Span(pub(crate) Duration);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct Address(pub(crate) SocketAddr);
+
+/// A number of octets, written `65536` or `"64KiB"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Size(pub(crate) usize);
 
 impl Span {
     pub(super) const fn seconds(seconds: u64) -> Self {
@@ -33,6 +39,15 @@ impl Serialize for Span {
 impl Serialize for Address {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.0)
+    }
+}
+
+impl Serialize for Size {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.in_units() {
+            Some((number, unit)) => serializer.collect_str(&format_args!("{number}{unit}")),
+            None => serializer.serialize_u64(self.0 as u64),
+        }
     }
 }
 
@@ -56,5 +71,98 @@ impl TryFrom<String> for Address {
             format!("{text:?} is not an address to listen on: write one such as \"127.0.0.1:8080\" or \"[::1]:8080\"")
         };
         text.parse().map(Self).map_err(|_| wrong())
+    }
+}
+
+/// What a size may be written with; those of a thousand are as long as drives are said to be.
+const UNITS: [(&str, usize); 7] = [
+    ("B", 1),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("kB", 1000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+];
+
+impl Size {
+    fn parse(text: &str) -> Option<Self> {
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, unit) = text.split_at(digits);
+        let (_, unit) = UNITS.into_iter().find(|(name, _)| *name == unit.trim_start())?;
+        number.parse::<usize>().ok()?.checked_mul(unit).map(Self)
+    }
+
+    /// In the largest binary unit that leaves nothing over.
+    fn in_units(self) -> Option<(usize, &'static str)> {
+        let whole = |(_, unit): &(&str, usize)| *unit > 1 && self.0 >= *unit && self.0.is_multiple_of(*unit);
+        UNITS.into_iter().take(4).rev().find(whole).map(|(name, unit)| (self.0 / unit, name))
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.in_units() {
+            Some((number, unit)) => write!(f, "\"{number}{unit}\""),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Written;
+
+        impl Visitor<'_> for Written {
+            type Value = Size;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a size such as 65536 or \"64KiB\"")
+            }
+
+            fn visit_i64<E: de::Error>(self, octets: i64) -> Result<Size, E> {
+                usize::try_from(octets).map(Size).map_err(|_| E::invalid_value(Unexpected::Signed(octets), &self))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Size, E> {
+                let wrong = || E::custom(format!("{text:?} is not a size: write one such as 65536 or \"64KiB\""));
+                Size::parse(text).ok_or_else(wrong)
+            }
+        }
+
+        deserializer.deserialize_any(Written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_binary_and_decimal_units() {
+        for (text, want) in [
+            ("64KiB", Some(65_536)),
+            ("64 KiB", Some(65_536)),
+            ("1MiB", Some(1 << 20)),
+            ("2GB", Some(2_000_000_000)),
+            ("10B", Some(10)),
+            ("64", None),
+            ("64K", None),
+            ("64kib", None),
+            ("KiB", None),
+            ("-1B", None),
+            ("1.5MiB", None),
+            ("99999999999999999999B", None),
+            ("18446744073709551615GiB", None),
+        ] {
+            assert_eq!(Size::parse(text).map(|size| size.0), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_shown_as_they_could_be_written() {
+        for (octets, want) in [(65_536, "\"64KiB\""), (1 << 20, "\"1MiB\""), (1025, "1025"), (10, "10"), (0, "0")] {
+            assert_eq!(Size(octets).to_string(), want);
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 mod backend;
 mod certificates;
+mod descriptors;
 mod front;
 mod report;
 mod robots;
@@ -17,12 +18,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use self::certificates::Certificates;
+use self::descriptors::{Descriptors, Shortage};
 use self::signals::Signals;
 use self::sites::Sites;
 use self::workers::Workers;
 use crate::cli::{ServeArgs, fail};
 use crate::config::{self, Config};
-use crate::edge::{Edge, Entrance, Tls};
+use crate::edge::{Edge, Entrance, Limits, Tls};
 use crate::log::{AccessLog, Log};
 
 pub(crate) fn run(args: &ServeArgs) -> ExitCode {
@@ -55,9 +57,12 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
 async fn serve(config: &Config, strict: bool, log: &Log, access: Option<&AccessLog>) -> Result<(), String> {
     // Handlers first: a signal that comes while starting must not end the process half-way.
     let mut signals = Signals::listen().map_err(|error| format!("signals cannot be handled: {error}"))?;
+    if let Err(message) = descriptors::raise() {
+        log.say("descriptors", message);
+    }
     let sites = Sites::open(config, strict, log)?;
     let edge = Edge::new(
-        config.edge.clone(),
+        Limits { connections: connections(config, log)?, ..config.edge.clone() },
         report::trouble(log.clone(), config.log.privacy),
         access.map(AccessLog::observer),
     );
@@ -109,6 +114,19 @@ async fn serve(config: &Config, strict: bool, log: &Log, access: Option<&AccessL
             },
         }
     }
+}
+
+/// How many connections there may be, which the log is told.
+fn connections(config: &Config, log: &Log) -> Result<usize, String> {
+    let proxied = config.sites.iter().filter(|site| matches!(site.backend, config::Backend::Upstreams(..))).count();
+    let idle = proxied.saturating_mul(config.upstream.idle_connections);
+    let places = Descriptors::count().places(config.connections, config.edge.connections, idle)?;
+    let event = match places.shortage {
+        Shortage::No => "connections",
+        Shortage::Yes => "connections-bounded",
+    };
+    log.say(event, places.reason);
+    Ok(places.connections)
 }
 
 /// Shared by everything that logs about one site.

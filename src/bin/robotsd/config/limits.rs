@@ -1,0 +1,98 @@
+//! Bounds that make sense.
+
+use std::fmt::Display;
+use std::num::NonZeroUsize;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use toml::Spanned;
+
+use super::error::Fault;
+use super::values::{Size, Span};
+use super::{file, upstreams};
+use crate::{edge, upstream};
+
+/// Less than this the HTTP library does not buffer; more would let a few thousand clients take all memory.
+const HEAD: RangeInclusive<Size> = Size(8 * 1024)..=Size(1024 * 1024);
+
+/// From what a plain page's path takes to all of the largest head.
+const TARGET: RangeInclusive<Size> = Size(256)..=Size(1024 * 1024);
+
+/// From what the plainest browser sends to what no proxy on the way would pass.
+const FIELDS: RangeInclusive<usize> = 16..=1000;
+
+/// Each may hold a whole hello.
+const HANDSHAKES: RangeInclusive<NonZeroUsize> = NonZeroUsize::MIN..=NonZeroUsize::new(1_000_000).unwrap();
+
+const STREAMS: RangeInclusive<u32> = 1..=10_000;
+
+/// From one frame (RFC 9113, section 4.2) to what fills a fast line across the world.
+const WINDOW: RangeInclusive<Size> = Size(16 * 1024)..=Size(16 * 1024 * 1024);
+
+/// More than any machine has ports and memory for.
+const MOST_CONNECTIONS: usize = 10_000_000;
+
+/// What clients and upstreams are granted.
+pub(super) fn resolve(limits: &file::Limits) -> Result<(edge::Limits, upstream::UpstreamLimits), Fault> {
+    let head_size = within("head_size", &limits.head_size, &HEAD)?;
+    let target_size = within("target_size", &limits.target_size, &TARGET)?;
+    if target_size > head_size {
+        let message = format!("target_size {target_size} is more than head_size {head_size}, of which it is a part");
+        // Whichever of the two stands in the file is the one to change.
+        let span = [&limits.target_size, &limits.head_size].map(Spanned::span).into_iter().max_by_key(|span| span.end);
+        return Err(Fault::new(span.unwrap_or(0..0), message));
+    }
+    let body_idle = some_time("body_idle", &limits.body_idle)?;
+    let edge = edge::Limits {
+        connections: connections(limits)?.unwrap_or(edge::Limits::default().connections),
+        handshakes: within("handshakes", &limits.handshakes, &HANDSHAKES)?.get(),
+        tls_handshake: some_time("tls_handshake", &limits.tls_handshake)?,
+        first_byte: some_time("first_byte", &limits.first_byte)?,
+        header_read: some_time("header_read", &limits.header_read)?,
+        keep_alive: some_time("keep_alive", &limits.keep_alive)?,
+        body_idle,
+        tunnel_idle: some_time("tunnel_idle", &limits.tunnel_idle)?,
+        head_bytes: head_size.0,
+        target_bytes: target_size.0,
+        fields: within("fields", &limits.fields, &FIELDS)?,
+        streams: within("streams", &limits.streams, &STREAMS)?,
+        window_bytes: u32::try_from(within("window", &limits.window, &WINDOW)?.0).unwrap_or(u32::MAX),
+        drain: limits.drain.0,
+        ..edge::Limits::default()
+    };
+    some_time("connect", &limits.connect)?;
+    some_time("response", &limits.response)?;
+    let upstream = upstreams::limits(limits);
+    Ok((edge, upstream))
+}
+
+/// How many connections were asked for, if it was said.
+pub(super) fn connections(limits: &file::Limits) -> Result<Option<usize>, Fault> {
+    match &limits.connections {
+        Some(connections) if connections.get_ref().get() > MOST_CONNECTIONS => {
+            let message = format!("{} connections are more than {MOST_CONNECTIONS}", connections.get_ref());
+            Err(Fault::new(connections.span(), message))
+        }
+        connections => Ok(connections.as_ref().map(|connections| connections.get_ref().get())),
+    }
+}
+
+/// A deadline that is over before it begins would end everything.
+fn some_time(key: &str, span: &Spanned<Span>) -> Result<Duration, Fault> {
+    match span.get_ref().0 {
+        Duration::ZERO => Err(Fault::new(span.span(), format!("{key} is no time at all: write one such as \"10s\""))),
+        duration => Ok(duration),
+    }
+}
+
+fn within<T: Copy + PartialOrd + Display>(
+    key: &str,
+    value: &Spanned<T>,
+    range: &RangeInclusive<T>,
+) -> Result<T, Fault> {
+    if range.contains(value.get_ref()) {
+        return Ok(*value.get_ref());
+    }
+    let (least, most) = (range.start(), range.end());
+    Err(Fault::new(value.span(), format!("{key} is {}: it may be from {least} to {most}", value.get_ref())))
+}

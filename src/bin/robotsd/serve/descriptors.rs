@@ -1,0 +1,129 @@
+//! How many connections the process has descriptors for.
+//!
+//! A process that runs out of them cannot accept, cannot connect to an upstream and cannot read a robots.txt. So the
+//! bound on connections is one that the limit of open files allows, whatever was asked for.
+
+/// Client and upstream, or client and file.
+const A_CONNECTION: u64 = 2;
+
+/// For robots.txt and registry being read again, for the admin interface and its connections, for name lookups.
+const SPARE: u64 = 64;
+
+/// Idle connections to upstreams are counted up to this share of what is left: seldom are all of them open at once.
+const IDLE_SHARE: u64 = 8;
+
+/// Fewer than this is not serving.
+const LEAST: u64 = 4;
+
+/// What the process may have, and has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Descriptors {
+    /// The limit of open files; none where there is none that is known.
+    limit: Option<u64>,
+    /// What is open, once sites and listeners are.
+    used: u64,
+}
+
+/// How many connections there may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Places {
+    pub(super) connections: usize,
+    /// What the log says of it.
+    pub(super) reason: String,
+    pub(super) shortage: Shortage,
+}
+
+/// Whether that is fewer than were asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shortage {
+    No,
+    Yes,
+}
+
+/// Asks for as many descriptors as the system lets this process have.
+#[cfg(unix)]
+pub(super) fn raise() -> Result<(), String> {
+    rlimit::increase_nofile_limit(u64::MAX)
+        .map(drop)
+        .map_err(|error| format!("the limit of open files cannot be raised: {error}"))
+}
+
+#[cfg(not(unix))]
+pub(super) fn raise() -> Result<(), String> {
+    Ok(())
+}
+
+impl Descriptors {
+    /// Counts what is open now.
+    #[cfg(unix)]
+    pub(super) fn count() -> Self {
+        let limit = rlimit::Resource::NOFILE.get_soft().ok();
+        let open = std::fs::read_dir("/proc/self/fd").or_else(|_| std::fs::read_dir("/dev/fd"));
+        Self { limit, used: open.map_or(0, |open| open.count() as u64) }
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn count() -> Self {
+        Self { limit: None, used: 0 }
+    }
+
+    /// As many connections as were asked for, or `usual` ones, if there are descriptors for them; `idle` ones to
+    /// upstreams may be open besides.
+    pub(super) fn places(self, asked: Option<usize>, usual: usize, idle: usize) -> Result<Places, String> {
+        let wanted = asked.unwrap_or(usual);
+        let Some(limit) = self.limit else {
+            let reason = format!("at most {wanted} connections");
+            return Ok(Places { connections: wanted, reason, shortage: Shortage::No });
+        };
+        let left = limit.saturating_sub(self.used).saturating_sub(SPARE);
+        let idle = (idle as u64).min(left / IDLE_SHARE);
+        let fit = (left - idle) / A_CONNECTION;
+        let open_files = format!("the limit of open files is {limit}, of which {} are in use", self.used);
+        if fit < LEAST {
+            return Err(format!("{open_files}: that leaves none for connections; raise it (LimitNOFILE=, ulimit -n)"));
+        }
+        let fit = usize::try_from(fit).unwrap_or(usize::MAX);
+        if wanted <= fit {
+            let reason = format!("at most {wanted} connections; {open_files}");
+            return Ok(Places { connections: wanted, reason, shortage: Shortage::No });
+        }
+        let reason = match asked {
+            Some(asked) => format!("at most {fit} connections, not {asked} as configured: {open_files}"),
+            None => format!("at most {fit} connections: {open_files}"),
+        };
+        let shortage = if asked.is_some() { Shortage::Yes } else { Shortage::No };
+        Ok(Places { connections: fit, reason, shortage })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(limit: u64, asked: Option<usize>, idle: usize) -> Result<(usize, Shortage), String> {
+        let places = Descriptors { limit: Some(limit), used: 36 }.places(asked, 16_384, idle)?;
+        assert!(places.reason.starts_with(&format!("at most {} connections", places.connections)));
+        Ok((places.connections, places.shortage))
+    }
+
+    #[test]
+    fn connections_never_take_more_descriptors_than_there_are() {
+        // Used, spare and idle ones first, then two a connection.
+        assert_eq!(places(1_048_576, None, 128), Ok((16_384, Shortage::No)));
+        assert_eq!(places(1124, None, 128), Ok((448, Shortage::No)));
+        assert_eq!(places(1124, None, 1_000_000), Ok((448, Shortage::No)));
+        assert_eq!(places(1100, None, 0), Ok((500, Shortage::No)));
+        assert_eq!(places(1100, Some(500), 0), Ok((500, Shortage::No)));
+        assert_eq!(places(1100, Some(501), 0), Ok((500, Shortage::Yes)));
+        assert_eq!(places(u64::MAX, Some(1_000_000), 0), Ok((1_000_000, Shortage::No)));
+    }
+
+    #[test]
+    fn too_few_to_serve_are_said() {
+        for limit in [0, 50, 100, 107] {
+            let message = places(limit, None, 10).unwrap_err();
+            assert!(message.starts_with(&format!("the limit of open files is {limit}, of which 36")), "{message}");
+        }
+        assert_eq!(places(108, None, 0), Ok((4, Shortage::No)));
+    }
+}
