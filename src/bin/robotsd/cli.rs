@@ -9,11 +9,12 @@ use clap::{Parser, Subcommand};
 use crate::agents::AgentsArgs;
 use crate::check::CheckArgs;
 use crate::config::ConfigArgs;
+use crate::control::{ReloadArgs, StatusArgs};
 use crate::diff::DiffArgs;
 use crate::expect::TestArgs;
 use crate::explain::ExplainArgs;
 use crate::replay::ReplayArgs;
-use crate::{agents, check, config, diff, expect, explain, replay, serve};
+use crate::{agents, check, config, control, diff, expect, explain, replay, serve};
 
 /// What the program could not even try: bad arguments, a bad config, a port that is taken.
 pub(crate) const COULD_NOT_TELL: u8 = 2;
@@ -29,6 +30,10 @@ struct Cli {
 enum Command {
     /// Serve and enforce robots.txt in front of sites
     Serve(ServeArgs),
+    /// Say what a running robotsd does, and for which sites
+    Status(StatusArgs),
+    /// Have a running robotsd read robots.txt again, and say what came of it
+    Reload(ReloadArgs),
     /// Say what is wrong with a robots.txt before crawlers read it
     Check(CheckArgs),
     /// Say what a robots.txt means for a crawler and a URL
@@ -59,6 +64,8 @@ pub(crate) struct ServeArgs {
 pub(crate) fn run() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
+        Command::Status(args) => control::run_status(&args),
+        Command::Reload(args) => control::run_reload(&args),
         Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Diff(args) => diff::run(&args),

@@ -1,12 +1,15 @@
 //! `robotsd`: a site's robots.txt served, checked, explained and enforced.
 //!
 //! Uses the library's public API only. `edge` and `upstream` speak HTTP and know nothing of robots.txt; `serve` puts the
-//! layer between them; `check`, `explain`, `diff`, `expect` (the command `test`) and `replay` are for whoever edits the file.
+//! layer between them; `admin` is where an operator asks and tells a running one, and `control` the commands that do;
+//! `check`, `explain`, `diff`, `expect` (the command `test`) and `replay` are for whoever edits the file.
 
+mod admin;
 mod agents;
 mod check;
 mod cli;
 mod config;
+mod control;
 mod diff;
 mod edge;
 mod expect;

@@ -95,6 +95,15 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
         (site("root = \".\"\n[limits]\nfields = 0"), "7:10: fields is 0: it may be from 16 to 1000"),
         (site("root = \".\"\n[limits]\nstreams = 0"), "7:11: streams is 0: it may be from 1 to 10000"),
         (site("root = \".\"\n[limits]\nwindow = \"1GiB\""), "7:10: window is \"1GiB\": it may be from \"16KiB\""),
+        (
+            site("root = \".\"\n[admin]\naddress = \"0.0.0.0:9145\""),
+            "7:11: 0.0.0.0:9145 can be reached from other machines, and whoever reaches it can change what is served",
+        ),
+        (site("root = \".\"\n[admin]\nhosts = [\"http://x\"]"), "7:10: \"http://x\" is not a name"),
+        (
+            site("root = \".\"").replace("address", "name = \"\"\naddress"),
+            "2:8: the name is empty: it says which socket of a supervisor is meant",
+        ),
         (site("root = \".\"\n[site.robots]\npath = \"\""), "7:8: the path of the robots.txt is empty"),
         (site("root = \".\"\n[site.robots]\ntext = \" \""), "7:8: the text is empty: to restrict nothing"),
         (site("upstreams = [\"http://127.0.0.1:99999\"]"), "5:14: \"http://127.0.0.1:99999\" is not an upstream: "),

@@ -29,6 +29,7 @@ pub(super) struct ConfigFile {
     pub(super) exempt: Exempt,
     #[serde(default)]
     pub(super) check: Check,
+    pub(super) admin: Option<Admin>,
     #[serde(default)]
     pub(super) gate: Gate,
     #[serde(default)]
@@ -40,6 +41,7 @@ pub(super) struct ConfigFile {
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Listener {
+    pub(super) name: Option<Spanned<String>>,
     pub(super) address: Address,
     #[serde(default)]
     pub(super) kind: ListenerKind,
@@ -276,6 +278,27 @@ pub(super) enum RefuseFindings {
 pub(super) struct MustAllow {
     pub(super) agents: Spanned<Vec<String>>,
     pub(super) paths: Spanned<Vec<String>>,
+}
+
+/// Where the operator asks and tells a running robotsd. Off where the table is absent.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Admin {
+    pub(super) address: Option<Spanned<Address>>,
+    pub(super) socket: Option<Spanned<PathBuf>>,
+    pub(super) hosts: Vec<Spanned<String>>,
+    pub(super) reach: Reach,
+}
+
+/// Who can connect to the admin address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Reach {
+    /// This machine.
+    #[default]
+    Loopback,
+    /// Whoever the network lets through.
+    Network,
 }
 
 /// Every resource has a bound.

@@ -1,5 +1,6 @@
 //! A listener: its certificates, read so that a bad one is a fault of the config, and whom it trusts.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,11 +14,26 @@ use crate::edge::{Culprit, LiveCertificates, Pair, PairPaths, Trusted};
 
 pub(super) fn resolve(listener: &file::Listener, folder: &Path) -> Result<Listener, Fault> {
     Ok(Listener {
+        name: listener.name.as_ref().map(|name| name.get_ref().clone()),
         address: listener.address.0,
         kind: listener.kind,
         certificates: certificates(&listener.certificates, folder)?,
         trusted: Arc::new(trusted(listener)?),
     })
+}
+
+/// Whether every name means one listener.
+pub(super) fn names(listeners: &[file::Listener]) -> Result<(), Fault> {
+    let mut names = HashSet::new();
+    for name in listeners.iter().filter_map(|listener| listener.name.as_ref()) {
+        if name.get_ref().is_empty() {
+            return Err(Fault::new(name.span(), "the name is empty: it says which socket of a supervisor is meant"));
+        }
+        if !names.insert(name.get_ref()) {
+            return Err(Fault::new(name.span(), format!("the listener {:?} stands here twice", name.get_ref())));
+        }
+    }
+    Ok(())
 }
 
 fn certificates(files: &[file::Certificate], folder: &Path) -> Result<Option<LiveCertificates>, Fault> {

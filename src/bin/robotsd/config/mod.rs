@@ -3,6 +3,7 @@
 //! [`mod@file`] mirrors the TOML, key by key, with its defaults. [`Config`] is what is left once everything in it is known
 //! to make sense. Errors say where: `robotsd.toml:12:8: …`.
 
+mod admin;
 mod command;
 mod error;
 mod file;
@@ -13,6 +14,7 @@ mod resolve;
 mod upstreams;
 mod values;
 
+pub(crate) use self::admin::AdminSettings;
 pub(crate) use self::command::{ConfigArgs, run};
 pub(crate) use self::error::ConfigError;
 pub(crate) use self::file::{AddressLogging, ListenerKind, LogFormat, QueryLogging};
@@ -43,6 +45,8 @@ pub(crate) struct Config {
     pub(crate) gate: Option<GateBuilder>,
     /// Crawlers to add to, change in or remove from the built-in registry.
     pub(crate) registry_extra: Option<PathBuf>,
+    /// Where the operator asks and tells; none where that is off.
+    pub(crate) admin: Option<AdminSettings>,
     /// The connections that were asked for; none for as many as the process has descriptors for, up to the bound in
     /// `edge`.
     pub(crate) connections: Option<usize>,
@@ -78,6 +82,8 @@ pub(crate) enum AccessFormat {
 /// Where requests come in.
 #[derive(Debug)]
 pub(crate) struct Listener {
+    /// What a supervisor calls its socket.
+    pub(crate) name: Option<String>,
     pub(crate) address: SocketAddr,
     pub(crate) kind: ListenerKind,
     /// None where it speaks no TLS.

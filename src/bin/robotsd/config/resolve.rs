@@ -15,7 +15,7 @@ use tower_robots::source::{HostMap, WhenMissing};
 use super::error::Fault;
 use super::file::{self, AccessLogging, ConfigFile, Family, OnMissing, RobotsSource};
 use super::{AccessFormat, AccessSettings, Backend, Config, LogSettings, Site, Source};
-use super::{gate, limits, listener, upstreams};
+use super::{admin, gate, limits, listener, upstreams};
 use crate::log::Privacy;
 
 /// RFC 9309, section 2.4.
@@ -58,6 +58,7 @@ pub(super) fn resolve(file: &ConfigFile, folder: &Path) -> Result<Config, Fault>
         sites.push(resolve_site(file, site, span, folder)?);
     }
     let (edge, upstream) = limits::resolve(&file.limits)?;
+    listener::names(&file.listener)?;
     Ok(Config {
         workers: resolve_workers(file)?,
         state_dir: file.state_dir.as_ref().map(|path| folder.join(path.get_ref())),
@@ -69,6 +70,7 @@ pub(super) fn resolve(file: &ConfigFile, folder: &Path) -> Result<Config, Fault>
             .collect::<Result<_, _>>()?,
         sites,
         registry_extra: file.agents.registry_extra.as_ref().map(|path| folder.join(path.get_ref())),
+        admin: file.admin.as_ref().map(|settings| admin::resolve(settings, folder)).transpose()?,
         connections: limits::connections(&file.limits)?,
         edge,
         upstream,

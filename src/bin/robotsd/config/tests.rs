@@ -58,6 +58,7 @@ fn the_shipped_config_names_every_key() {
         "[check]",
         "[gate]",
         "[[gate.must_allow]]\nagents = [\"a\"]\npaths = [\"/\"]",
+        "[admin]",
         "[limits]",
         "[log]",
     ] {
@@ -126,4 +127,28 @@ fn every_bound_has_a_key() {
         ..upstream
     };
     assert_eq!(format!("{:?}", config.upstream), format!("{want:?}"));
+}
+
+#[test]
+fn the_admin_is_off_on_loopback_or_where_it_is_said_to_be() {
+    let admin = |text: &str| load(&format!("{LEAST}{text}")).admin;
+    assert_eq!(admin(""), None);
+    let usual = Some(AdminSettings::usual_address());
+    assert_eq!(admin("[admin]\n").map(|admin| (admin.address, admin.socket)), Some((usual, None)));
+    let socket = admin("[admin]\nsocket = \"/run/a.sock\"\n").unwrap();
+    assert_eq!((socket.address, socket.socket), (None, Some("/run/a.sock".into())));
+    let open = "[admin]\naddress = \"0.0.0.0:1\"\nreach = \"network\"\nhosts = [\"Admin.Internal\"]\n";
+    let open = admin(open).unwrap();
+    assert_eq!((open.address, open.hosts), (Some(([0, 0, 0, 0], 1).into()), vec!["admin.internal".to_owned()]));
+}
+
+#[test]
+fn the_admin_is_found_in_a_config_that_is_broken_otherwise() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("robotsd.toml");
+    std::fs::write(&path, "no_such_key = 1\n[admin]\naddress = \"127.0.0.1:7\"\n").unwrap();
+    assert!(Config::load(&path).is_err());
+    assert_eq!(AdminSettings::load(&path).unwrap().unwrap().address, Some(([127, 0, 0, 1], 7).into()));
+    std::fs::write(&path, "mode = \"tag\"\n").unwrap();
+    assert_eq!(AdminSettings::load(&path).unwrap(), None);
 }

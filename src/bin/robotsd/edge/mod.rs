@@ -117,6 +117,11 @@ impl Edge {
         }))
     }
 
+    /// The bound on open connections.
+    pub(crate) fn connections(&self) -> usize {
+        self.0.terms.limits.connections
+    }
+
     /// Serves a listener until `shutdown` completes and its connections have drained.
     ///
     /// At shutdown the listener closes after taking what waits in its backlog, idle connections close at once, those on

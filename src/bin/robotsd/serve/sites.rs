@@ -3,14 +3,14 @@
 use std::fmt::Display;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tower_http::services::ServeDir;
 use tower_robots::layer::RobotsLayer;
 use tower_robots::source::{Enforcement, LiveRobots, StateDir, WhenMissing};
 
 use super::backend::Backend;
-use super::robots::{Demands, Shared, registry};
+use super::robots::{Demands, Shared};
 use super::{SiteName, report};
 use crate::config::{self, Config};
 use crate::edge::{OriginalAgent, Peer};
@@ -19,11 +19,11 @@ use crate::upstream::{Origins, Surroundings, Upstream};
 
 /// Every site of the config.
 #[derive(Debug)]
-pub(super) struct Sites {
+pub(crate) struct Sites {
     sites: Vec<Site>,
-    registry_extra: Option<PathBuf>,
-    shared: Mutex<Shared>,
-    log: Log,
+    pub(super) registry_extra: Option<PathBuf>,
+    pub(super) shared: Mutex<Shared>,
+    pub(super) log: Log,
 }
 
 /// One site: its robots.txt, live, and what stands behind it.
@@ -31,8 +31,8 @@ pub(super) struct Sites {
 pub(super) struct Site {
     pub(super) name: SiteName,
     pub(super) hosts: Vec<String>,
-    live: LiveRobots,
-    demands: Demands,
+    pub(super) live: LiveRobots,
+    pub(super) demands: Demands,
     behind: Behind,
     log: Log,
     privacy: Privacy,
@@ -60,31 +60,8 @@ impl Sites {
         Ok(Self { sites, shared: Mutex::new(shared), registry_extra: config.registry_extra.clone(), log: log.clone() })
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Site> {
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &Site> {
         self.sites.iter()
-    }
-
-    /// Reads the registry and every robots.txt again, off the request path. A registry with a fault changes nothing.
-    pub(super) fn reload(&self) {
-        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(path) = &self.registry_extra {
-            match registry(Some(path)) {
-                Ok(registry) => {
-                    self.sites.iter().for_each(|site| site.live.set_registry(registry.clone()));
-                    shared.registry = registry;
-                    self.log.say("registry", format!("{}: is in force", path.display()));
-                }
-                Err(message) => self.log.say("registry-rejected", format!("{message}; the one before stays in force")),
-            }
-        }
-        for site in &self.sites {
-            match site.demands.gate(&shared.registry) {
-                Ok(gate) => site.live.set_gate(gate),
-                Err(message) => self.log.say("gate", format!("{}: {message}; the demands before stay", site.name)),
-            }
-            // What comes of it is logged by the site's listener.
-            drop(site.live.reload());
-        }
     }
 }
 

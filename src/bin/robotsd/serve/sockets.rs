@@ -38,7 +38,6 @@ pub(super) fn bind(address: SocketAddr, workers: NonZeroUsize) -> io::Result<Vec
 }
 
 /// One socket for all workers, such as one that was passed to the process. Whichever worker is free accepts.
-#[cfg_attr(all(target_os = "linux", not(test)), expect(dead_code, reason = "for sockets passed by a supervisor"))]
 pub(super) fn share(socket: TcpListener, workers: NonZeroUsize) -> io::Result<Vec<TcpListener>> {
     let mut sockets = (1..workers.get()).map(|_| socket.try_clone()).collect::<io::Result<Vec<_>>>()?;
     sockets.push(socket);

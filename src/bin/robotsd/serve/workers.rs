@@ -118,6 +118,15 @@ impl Workers {
         }
     }
 
+    /// Completes when every worker has taken up a task.
+    pub(super) fn answer(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut answers: JoinSet<()> = JoinSet::new();
+        for worker in &self.workers {
+            answers.spawn_on(async {}, &worker.runtime);
+        }
+        async move { while answers.join_next().await.is_some() {} }
+    }
+
     /// Waits until a listener has ended on a worker; none once the last one has.
     pub(super) async fn ended(&mut self) -> Option<Result<(), JoinError>> {
         self.serving.join_next().await

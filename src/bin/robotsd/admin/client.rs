@@ -1,0 +1,197 @@
+//! The other end: how a command reaches the robotsd that runs.
+
+use std::fmt;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::HOST;
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::door::ADMIN;
+use crate::config::AdminSettings;
+
+/// For a connection; what is on this machine answers at once or not at all.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// For the answer: robotsd may read thousands of files first.
+const WHOLE: Duration = Duration::from_secs(300);
+
+/// The status of a hundred thousand sites.
+const MOST: usize = 128 * 1024 * 1024;
+
+/// Where a running robotsd is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Address(SocketAddr),
+    Socket(PathBuf),
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum AskError {
+    /// Nobody listens there.
+    NotRunning(Place),
+    /// It was understood and refused.
+    Refused(StatusCode, String),
+    /// Anything else.
+    Broken(Place, String),
+}
+
+impl Place {
+    /// Where a config says it is. The socket comes first: it is the one that only its owner can stand behind.
+    pub(crate) fn of(settings: &AdminSettings) -> Self {
+        match (&settings.socket, settings.address) {
+            (Some(path), _) if cfg!(unix) => Self::Socket(path.clone()),
+            (_, Some(address)) => Self::Address(address),
+            (_, None) => Self::Address(AdminSettings::usual_address()),
+        }
+    }
+}
+
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return Ok(Self::Socket(path.into()));
+        }
+        let address = text.strip_prefix("http://").unwrap_or(text);
+        if let Ok(address) = address.trim_end_matches('/').parse() {
+            return Ok(Self::Address(address));
+        }
+        if text.contains('/') && !text.contains("://") {
+            return Ok(Self::Socket(text.into()));
+        }
+        Err("write an address such as 127.0.0.1:9145, or the path of a socket such as /run/robotsd/admin.sock".into())
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => write!(f, "{address}"),
+            Self::Socket(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+impl fmt::Display for AskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotRunning(place) => {
+                write!(f, "{place}: nobody listens there: robotsd does not run, or its [admin] is elsewhere or off")
+            }
+            Self::Refused(status, message) => write!(f, "robotsd answered {}: {message}", status.as_u16()),
+            Self::Broken(place, message) => write!(f, "{place}: {message}"),
+        }
+    }
+}
+
+/// Asks a running robotsd, or tells it something with POST, and reads its JSON.
+pub(crate) fn ask<T: DeserializeOwned>(place: &Place, method: &Method, target: &str) -> Result<T, AskError> {
+    let broken = |message: String| AskError::Broken(place.clone(), message);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| broken(format!("the runtime cannot be started: {error}")))?;
+    let (status, body) = runtime
+        .block_on(async { timeout(WHOLE, exchange(place, method, target)).await })
+        .unwrap_or_else(|_| Err(broken("no answer in time".to_owned())))?;
+    if status != StatusCode::OK {
+        #[derive(Deserialize)]
+        struct Refused {
+            error: String,
+        }
+        let text = serde_json::from_slice::<Refused>(&body).map(|refused| refused.error);
+        return Err(AskError::Refused(status, text.unwrap_or_else(|_| "no robotsd answers like this".to_owned())));
+    }
+    serde_json::from_slice(&body).map_err(|error| broken(format!("this is not the answer of a robotsd: {error}")))
+}
+
+async fn exchange(place: &Place, method: &Method, target: &str) -> Result<(StatusCode, Bytes), AskError> {
+    let failed = |error: std::io::Error| match error.kind() {
+        ErrorKind::ConnectionRefused | ErrorKind::NotFound => AskError::NotRunning(place.clone()),
+        ErrorKind::PermissionDenied => AskError::Broken(
+            place.clone(),
+            "permission denied: the socket is for the user that robotsd runs as, and for root".to_owned(),
+        ),
+        _ => AskError::Broken(place.clone(), error.to_string()),
+    };
+    let late = |_| AskError::Broken(place.clone(), "no connection in time".to_owned());
+    match place {
+        Place::Address(address) => {
+            let stream = timeout(CONNECT, TcpStream::connect(address)).await.map_err(late)?.map_err(failed)?;
+            send(stream, place, method, target, &address.to_string()).await
+        }
+        #[cfg(unix)]
+        Place::Socket(path) => {
+            let connecting = tokio::net::UnixStream::connect(path);
+            let stream = timeout(CONNECT, connecting).await.map_err(late)?.map_err(failed)?;
+            send(stream, place, method, target, "localhost").await
+        }
+        #[cfg(not(unix))]
+        Place::Socket(_) => Err(failed(std::io::Error::other("there are no Unix sockets here"))),
+    }
+}
+
+async fn send(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    place: &Place,
+    method: &Method,
+    target: &str,
+    host: &str,
+) -> Result<(StatusCode, Bytes), AskError> {
+    let broken = |error: &dyn fmt::Display| AskError::Broken(place.clone(), format!("no answer: {error}"));
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
+    let request = Request::builder()
+        .method(method)
+        .uri(target)
+        .header(HOST, host)
+        .header(ADMIN, "1")
+        .body(Empty::<Bytes>::new())
+        .map_err(|error| broken(&error))?;
+    let answered = async {
+        let response = sender.send_request(request).await.map_err(|error| broken(&error))?;
+        let status = response.status();
+        let body = Limited::new(response.into_body(), MOST).collect().await.map_err(|error| broken(&error))?;
+        Ok((status, body.to_bytes()))
+    };
+    // The connection moves while the answer is awaited; what becomes of it afterwards is nobody's concern.
+    tokio::spawn(connection);
+    answered.await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_addresses_or_paths() {
+        let address = |text: &str| Ok(Place::Address(text.parse().unwrap()));
+        let socket = |text: &str| Ok(Place::Socket(text.into()));
+        for (text, want) in [
+            ("127.0.0.1:9145", address("127.0.0.1:9145")),
+            ("http://[::1]:9145/", address("[::1]:9145")),
+            ("/run/a.sock", socket("/run/a.sock")),
+            ("./a.sock", socket("./a.sock")),
+            ("unix:a.sock", socket("a.sock")),
+        ] {
+            assert_eq!(text.parse::<Place>(), want, "{text}");
+        }
+        for text in ["", "localhost", "9145", "https://127.0.0.1:1", "http://admin.internal/"] {
+            assert!(text.parse::<Place>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What the answers are made from: the state of the process, kept up to date by whoever runs it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use arc_swap::ArcSwapOption;
+use tokio::sync::watch;
+
+use super::report::{ListenerReport, StatusReport};
+use crate::log::Log;
+use crate::serve::Sites;
+
+/// The state of the process. Its owner tells it what is served and that the end has begun; routes read it.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    started: (SystemTime, Instant),
+    phase: watch::Sender<Phase>,
+    serving: ArcSwapOption<Serving>,
+    log: Log,
+}
+
+/// What is served.
+#[derive(Debug)]
+pub(crate) struct Serving {
+    pub(crate) sites: Arc<Sites>,
+    pub(crate) listeners: Vec<ListenerReport>,
+    /// The bound on open connections.
+    pub(crate) connections: usize,
+}
+
+/// How far the process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Sites are read and listeners opened.
+    Starting,
+    /// Every listener listens.
+    Serving,
+    /// Listeners are closed; requests under way are finished.
+    Draining,
+}
+
+impl Desk {
+    pub(crate) fn new(log: Log) -> Self {
+        Self {
+            started: (SystemTime::now(), Instant::now()),
+            phase: watch::Sender::new(Phase::Starting),
+            serving: ArcSwapOption::empty(),
+            log,
+        }
+    }
+
+    /// Every listener listens, for these sites; also when others take their place.
+    pub(crate) fn is_serving(&self, serving: Serving) {
+        self.serving.store(Some(Arc::new(serving)));
+        self.phase.send_if_modified(|phase| {
+            let starting = *phase == Phase::Starting;
+            if starting {
+                *phase = Phase::Serving;
+            }
+            starting
+        });
+    }
+
+    /// The listeners are closed.
+    pub(crate) fn is_draining(&self) {
+        self.phase.send_replace(Phase::Draining);
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        *self.phase.borrow()
+    }
+
+    /// What is served; none while starting.
+    pub(crate) fn serving(&self) -> Option<Arc<Serving>> {
+        self.serving.load_full()
+    }
+
+    pub(crate) fn log(&self) -> &Log {
+        &self.log
+    }
+
+    pub(crate) fn report(&self) -> StatusReport {
+        let serving = self.serving();
+        let (since, clock) = self.started;
+        StatusReport {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            state: self.phase().as_str().to_owned(),
+            started: humantime::format_rfc3339_seconds(since).to_string(),
+            uptime_seconds: clock.elapsed().as_secs(),
+            connections: serving.as_ref().map(|serving| serving.connections),
+            listeners: serving.as_ref().map(|serving| serving.listeners.clone()).unwrap_or_default(),
+            sites: serving.as_ref().map(|serving| serving.sites.report()).unwrap_or_default(),
+        }
+    }
+}
+
+impl Phase {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Starting => "starting",
+            Self::Serving => "serving",
+            Self::Draining => "draining",
+        }
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

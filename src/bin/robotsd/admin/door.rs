@@ -1,0 +1,184 @@
+//! Who may ask: a program of the operator's, directly. Never a web page, never through a proxy.
+//!
+//! A page that an operator looks at can make its browser send requests to the loopback. It cannot read the answers, unless
+//! it makes its own name point here (DNS rebinding); so over TCP the `Host` must be one that no page can have. It can
+//! send a POST blindly; so a change over TCP takes a field that a page cannot add without asking first (CORS), and
+//! asking first is refused. What browsers say of themselves (`Origin`, `Sec-Fetch-Site`) is believed as well.
+//!
+//! A proxy that can be made to forward here would open the door to its clients. Those say for whom they forward
+//! (robotsd's own listeners always do), and are refused for it.
+
+use std::net::IpAddr;
+
+use http::header::{FORWARDED, HOST, ORIGIN};
+use http::request::Parts;
+use http::uri::Authority;
+use http::{HeaderName, HeaderValue, StatusCode, Version};
+
+use super::reply::Reply;
+
+/// The field that a request to change something must have over TCP, with the value `1`.
+pub(super) const ADMIN: HeaderName = HeaderName::from_static("robotsd-admin");
+
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const FORWARDING: [HeaderName; 4] = [
+    HeaderName::from_static("x-forwarded-for"),
+    HeaderName::from_static("x-forwarded-host"),
+    HeaderName::from_static("x-real-ip"),
+    FORWARDED,
+];
+
+/// The way in that a request took.
+#[derive(Clone, Debug)]
+pub(super) enum Door {
+    /// The address a TCP connection arrived at, and the names by which it may be called.
+    Address(IpAddr, std::sync::Arc<[String]>),
+    /// A socket that only its owner can open: neither browsers nor other users get this far.
+    Socket,
+}
+
+impl Door {
+    /// Whether a request may come in at all.
+    pub(super) fn admit(&self, head: &Parts) -> Result<(), Reply> {
+        let refuse = |message: &str| Err(Reply::error(StatusCode::FORBIDDEN, message));
+        // An authority in the target would stand in for the Host (RFC 9112, section 3.2.2); no client of ours sends one.
+        if head.uri.authority().is_some() || !head.uri.path().starts_with('/') {
+            return Err(Reply::error(StatusCode::BAD_REQUEST, "the target is a path, such as /status"));
+        }
+        if let Some(name) = FORWARDING.iter().find(|name| head.headers.contains_key(*name)) {
+            return refuse(&format!("{name}: this is not to be asked through a proxy"));
+        }
+        let Self::Address(local, names) = self else { return Ok(()) };
+        let mut hosts = head.headers.get_all(HOST).iter();
+        let host = match (hosts.next(), hosts.next()) {
+            (Some(host), None) => host,
+            // Probes of load balancers; browsers never speak HTTP/1.0.
+            (None, None) if head.version == Version::HTTP_10 => return Ok(()),
+            _ => return Err(Reply::error(StatusCode::BAD_REQUEST, "exactly one Host is needed")),
+        };
+        let Some(authority) = authority(host) else { return refuse("the Host is not one") };
+        if !is_ours(&authority, *local, names) {
+            return refuse(&format!(
+                "{authority}: not a name or address of this interface: use the address it listens on"
+            ));
+        }
+        for origin in head.headers.get_all(ORIGIN) {
+            let own = origin.to_str().ok().and_then(|origin| origin.strip_prefix("http://"));
+            if !own.is_some_and(|own| own.eq_ignore_ascii_case(authority.as_str())) {
+                return refuse("the Origin is another: web pages have no business here");
+            }
+        }
+        match head.headers.get(FETCH_SITE) {
+            Some(site) if !matches!(site.as_bytes(), b"none" | b"same-origin") => {
+                refuse("sent by a web page of another site")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a request that came in may change something.
+    pub(super) fn admit_change(&self, head: &Parts) -> Result<(), Reply> {
+        let said = head.headers.get(ADMIN).map(HeaderValue::as_bytes) == Some(b"1");
+        match self {
+            Self::Address(..) if !said => Err(Reply::error(
+                StatusCode::FORBIDDEN,
+                "to change something send the field \"Robotsd-Admin: 1\" as well",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn authority(host: &HeaderValue) -> Option<Authority> {
+    let authority: Authority = host.to_str().ok()?.parse().ok()?;
+    (!authority.as_str().contains('@')).then_some(authority)
+}
+
+/// Names that no page on the web can have, and the address the connection was made to, which none can have either.
+fn is_ours(authority: &Authority, local: IpAddr, names: &[String]) -> bool {
+    let host = authority.host();
+    if let Ok(address) = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+        let address = address.to_canonical();
+        return address.is_loopback() || address == local.to_canonical();
+    }
+    let host = host.trim_end_matches('.');
+    host.eq_ignore_ascii_case("localhost") || names.iter().any(|name| name.eq_ignore_ascii_case(host))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    const LOCAL: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7));
+
+    fn status(door: &Door, fields: &[(&str, &str)]) -> u16 {
+        let request =
+            fields.iter().fold(Request::builder().uri("/x"), |request, (name, value)| request.header(*name, *value));
+        let (head, ()) = request.body(()).unwrap().into_parts();
+        match door.admit(&head).and_then(|()| door.admit_change(&head)) {
+            Ok(()) => 200,
+            Err(reply) => reply.into_response().status().as_u16(),
+        }
+    }
+
+    fn over_tcp() -> Door {
+        Door::Address(LOCAL, ["admin.internal".to_owned()].into())
+    }
+
+    #[test]
+    fn a_host_is_one_that_no_page_can_have() {
+        for (host, want) in [
+            ("127.0.0.1:9145", 200),
+            ("127.1.2.3", 200),
+            ("localhost", 200),
+            ("LocalHost.:80", 200),
+            ("[::1]:9145", 200),
+            ("192.0.2.7:9145", 200),
+            ("[::ffff:192.0.2.7]", 200),
+            ("Admin.internal", 200),
+            ("192.0.2.8", 403),
+            ("evil.test", 403),
+            ("localhost.evil.test", 403),
+            ("127.0.0.1.evil.test", 403),
+            ("user@127.0.0.1", 403),
+            ("2130706433", 403),
+            ("", 403),
+        ] {
+            assert_eq!(status(&over_tcp(), &[("host", host), ("robotsd-admin", "1")]), want, "{host}");
+        }
+        assert_eq!(status(&over_tcp(), &[("robotsd-admin", "1")]), 400);
+        let twice = [("host", "localhost"), ("host", "localhost"), ("robotsd-admin", "1")];
+        assert_eq!(status(&over_tcp(), &twice), 400);
+    }
+
+    #[test]
+    fn pages_and_proxies_are_refused() {
+        for (name, value, want) in [
+            ("origin", "http://127.0.0.1:9145", 200),
+            ("origin", "http://evil.test", 403),
+            ("origin", "http://127.0.0.1:80", 403),
+            ("origin", "https://127.0.0.1:9145", 403),
+            ("origin", "null", 403),
+            ("sec-fetch-site", "none", 200),
+            ("sec-fetch-site", "cross-site", 403),
+            ("sec-fetch-site", "same-site", 403),
+            ("x-forwarded-for", "192.0.2.1", 403),
+            ("forwarded", "for=192.0.2.1", 403),
+        ] {
+            let fields = [("host", "127.0.0.1:9145"), ("robotsd-admin", "1"), (name, value)];
+            assert_eq!(status(&over_tcp(), &fields), want, "{name}: {value}");
+        }
+    }
+
+    #[test]
+    fn a_change_over_tcp_is_announced() {
+        let host = ("host", "127.0.0.1");
+        assert_eq!(status(&over_tcp(), &[host]), 403);
+        assert_eq!(status(&over_tcp(), &[host, ("robotsd-admin", "yes")]), 403);
+        assert_eq!(status(&over_tcp(), &[host, ("robotsd-admin", "1")]), 200);
+        assert_eq!(status(&Door::Socket, &[("host", "robotsd")]), 200);
+        assert_eq!(status(&Door::Socket, &[("host", "robotsd"), ("x-forwarded-for", "192.0.2.1")]), 403);
+    }
+}

@@ -1,0 +1,208 @@
+//! The ways in, opened: an address, a Unix socket, or both; bound here or passed by a supervisor.
+
+use std::net::{SocketAddr, TcpListener};
+#[cfg(unix)]
+use std::os::unix::net::UnixListener;
+#[cfg(unix)]
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::config::AdminSettings;
+
+/// A socket that listens already.
+#[derive(Debug)]
+pub(crate) enum Socket {
+    Tcp(TcpListener),
+    #[cfg(unix)]
+    Unix(UnixListener),
+}
+
+/// Every way in, listening. A socket file that was made here is removed when dropped.
+#[derive(Debug)]
+pub(crate) struct Listening {
+    ways: Vec<Arc<Way>>,
+    places: Vec<String>,
+    #[cfg(unix)]
+    _file: Option<SocketFile>,
+}
+
+#[derive(Debug)]
+pub(super) enum Way {
+    /// With the names by which it may be called.
+    Address(tokio::net::TcpListener, Arc<[String]>),
+    #[cfg(unix)]
+    Socket(tokio::net::UnixListener),
+}
+
+impl Listening {
+    /// Opens what is configured; what was passed for it is not bound again. To be called in a runtime.
+    pub(crate) fn open(settings: &AdminSettings, passed: Vec<Socket>) -> Result<Self, String> {
+        let mut ways = Vec::new();
+        let mut places = Vec::new();
+        let mut tcp = None;
+        #[cfg(unix)]
+        let mut unix = None;
+        for socket in passed {
+            match socket {
+                Socket::Tcp(socket) => tcp = Some(socket),
+                #[cfg(unix)]
+                Socket::Unix(socket) => unix = Some(socket),
+            }
+        }
+        if let Some(address) = settings.address {
+            let listener = listener(address, tcp.take())?;
+            let local = listener.local_addr().map_err(|error| format!("{address}: {error}"))?;
+            places.push(format!("http://{local}"));
+            ways.push(Arc::new(Way::Address(listener, settings.hosts.clone().into())));
+        }
+        if tcp.is_some() {
+            return Err("a TCP socket was passed for the admin interface, but [admin] has no address".to_owned());
+        }
+        #[cfg(not(unix))]
+        if let Some(path) = &settings.socket {
+            return Err(format!("{}: there are no Unix sockets here: give [admin] an address", path.display()));
+        }
+        #[cfg(unix)]
+        let file = match (&settings.socket, unix) {
+            (None, None) => None,
+            (None, Some(_)) => {
+                return Err("a Unix socket was passed for the admin interface, but [admin] has no socket".to_owned());
+            }
+            (Some(path), passed) => {
+                let cannot = |error| format!("{}: cannot listen here: {error}", path.display());
+                let (listener, file) = match passed {
+                    Some(listener) => (listener, None),
+                    None => SocketFile::bind(path).map(|(listener, file)| (listener, Some(file))).map_err(cannot)?,
+                };
+                listener.set_nonblocking(true).map_err(cannot)?;
+                ways.push(Arc::new(Way::Socket(tokio::net::UnixListener::from_std(listener).map_err(cannot)?)));
+                places.push(path.display().to_string());
+                file
+            }
+        };
+        Ok(Self {
+            ways,
+            places,
+            #[cfg(unix)]
+            _file: file,
+        })
+    }
+
+    /// Where it listens, for people.
+    pub(crate) fn places(&self) -> &[String] {
+        &self.places
+    }
+
+    pub(super) fn ways(&self) -> impl Iterator<Item = Arc<Way>> {
+        self.ways.iter().cloned()
+    }
+}
+
+fn listener(address: SocketAddr, passed: Option<TcpListener>) -> Result<tokio::net::TcpListener, String> {
+    let cannot = |error| format!("{address}: cannot listen here for [admin]: {error}");
+    let listener = match passed {
+        Some(listener) => {
+            let local = listener.local_addr().map_err(cannot)?;
+            if local != address {
+                return Err(format!("the socket passed for [admin] listens on {local}, its address is {address}"));
+            }
+            listener
+        }
+        None => TcpListener::bind(address).map_err(cannot)?,
+    };
+    listener.set_nonblocking(true).map_err(cannot)?;
+    tokio::net::TcpListener::from_std(listener).map_err(cannot)
+}
+
+/// A socket in the file system that only its owner can open.
+#[cfg(unix)]
+#[derive(Debug)]
+struct SocketFile {
+    path: PathBuf,
+    /// Device and inode: what stands there later may be another process's.
+    identity: (u64, u64),
+}
+
+#[cfg(unix)]
+impl SocketFile {
+    /// Makes the socket beside its place, in a folder of its own, and moves it there: nobody else can open it before
+    /// its mode is set, and what a process that was killed left behind is replaced. A socket that answers is not.
+    fn bind(path: &std::path::Path) -> std::io::Result<(UnixListener, Self)> {
+        use std::io::{Error, ErrorKind};
+        use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+        use std::os::unix::net::UnixStream;
+        match std::fs::symlink_metadata(path) {
+            Ok(found) if !found.file_type().is_socket() => {
+                return Err(Error::new(ErrorKind::AlreadyExists, "there is something that is no socket"));
+            }
+            Ok(_) if UnixStream::connect(path).is_ok() => {
+                return Err(Error::new(ErrorKind::AddrInUse, "another process answers there"));
+            }
+            _ => {}
+        }
+        let aside = path.with_extension(format!("{}.new", std::process::id()));
+        // One that was left behind by a process of the same number.
+        let _ = std::fs::remove_dir_all(&aside);
+        std::fs::DirBuilder::new().mode(0o700).create(&aside)?;
+        let made = (|| {
+            let inside = aside.join("s");
+            let listener = UnixListener::bind(&inside)?;
+            std::fs::set_permissions(&inside, std::fs::Permissions::from_mode(0o600))?;
+            let metadata = std::fs::symlink_metadata(&inside)?;
+            std::fs::rename(&inside, path)?;
+            Ok((listener, Self { path: path.to_owned(), identity: (metadata.dev(), metadata.ino()) }))
+        })();
+        let _ = std::fs::remove_dir_all(&aside);
+        made
+    }
+}
+
+#[cfg(unix)]
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        use std::os::unix::fs::MetadataExt;
+        let found = std::fs::symlink_metadata(&self.path);
+        if found.is_ok_and(|found| (found.dev(), found.ino()) == self.identity) {
+            // A stale socket is replaced at the next start.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn a_socket_is_its_owners_replaces_a_dead_one_and_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("admin.sock");
+        // Left behind by a process that was killed.
+        drop(UnixListener::bind(&path).unwrap());
+        let (listener, file) = SocketFile::bind(&path).unwrap();
+        assert_eq!(std::fs::symlink_metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        UnixStream::connect(&path).unwrap();
+        assert_eq!(SocketFile::bind(&path).unwrap_err().to_string(), "another process answers there");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        drop((listener, file));
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_is_no_socket_or_not_ours_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("admin.sock");
+        std::fs::write(&path, "precious").unwrap();
+        assert!(SocketFile::bind(&path).is_err());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
+        std::fs::remove_file(&path).unwrap();
+        let (listener, first) = SocketFile::bind(&path).unwrap();
+        drop(listener);
+        let (_listener, _second) = SocketFile::bind(&path).unwrap();
+        drop(first);
+        assert!(path.exists(), "the socket of another was removed");
+    }
+}

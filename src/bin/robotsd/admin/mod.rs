@@ -1,0 +1,25 @@
+//! Where an operator asks and tells a running robotsd: a small HTTP/1.1 service on a loopback address, a Unix socket, or
+//! both.
+//!
+//! Whoever reaches it can change what is served, so it is reached by few: [`door`] refuses what a web page, a proxy or a
+//! stray client could send. [`routes`] is the table of what can be asked; a new entry there is all a new question takes.
+//! It runs on the control thread and shares nothing with the listeners that serve sites, so that it answers however busy
+//! those are. Connections, heads, bodies and waiting are bounded.
+
+mod desk;
+mod door;
+mod listen;
+mod reply;
+mod report;
+mod routes;
+mod server;
+
+pub(crate) mod client;
+
+pub(crate) use self::desk::{Desk, Phase, Serving};
+pub(crate) use self::listen::{Listening, Socket};
+pub(crate) use self::report::{
+    Findings, LastReload, ListenerReport, PendingReport, RegistryReload, ReloadReport, SiteReload, SiteReport,
+    StatusReport,
+};
+pub(crate) use self::server::serve;

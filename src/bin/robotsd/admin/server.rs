@@ -1,0 +1,131 @@
+//! Connections: few, short, one request each.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, StatusCode};
+use http_body::Body;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use super::desk::Desk;
+use super::door::Door;
+use super::listen::{Listening, Way};
+use super::reply::Reply;
+use super::routes::{Asked, Kind, ROUTES};
+
+/// Connections at once, for each way in; further ones wait.
+const CONNECTIONS: usize = 16;
+
+/// For a head, and then for a body.
+const READ: Duration = Duration::from_secs(10);
+
+/// For everything: thousands of sites can take a while to be read again.
+const WHOLE: Duration = Duration::from_secs(300);
+
+const HEAD: usize = 16 * 1024;
+const FIELDS: usize = 64;
+
+/// No request needs a body; one that has a small one is answered all the same.
+const BODY: usize = 64 * 1024;
+
+/// Answers on every way in, until dropped.
+pub(crate) async fn serve(listening: Listening, desk: Arc<Desk>) {
+    let mut ways = JoinSet::new();
+    for way in listening.ways() {
+        ways.spawn(accept(way, Arc::clone(&desk)));
+    }
+    while ways.join_next().await.is_some() {}
+}
+
+async fn accept(way: Arc<Way>, desk: Arc<Desk>) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        match &*way {
+            Way::Address(listener, names) => match listener.accept().await {
+                Ok((socket, _)) => match socket.local_addr() {
+                    Ok(local) => open(socket, Door::Address(local.ip(), Arc::clone(names)), &desk, place),
+                    // Gone again.
+                    Err(_) => continue,
+                },
+                Err(error) => pause(&desk, &error).await,
+            },
+            #[cfg(unix)]
+            Way::Socket(listener) => match listener.accept().await {
+                Ok((socket, _)) => open(socket, Door::Socket, &desk, place),
+                Err(error) => pause(&desk, &error).await,
+            },
+        }
+    }
+}
+
+/// Most often the process is out of descriptors: accepting again at once would only spin.
+async fn pause(desk: &Desk, error: &std::io::Error) {
+    desk.log().say("admin", format!("a connection could not be accepted: {error}"));
+    sleep(Duration::from_secs(1)).await;
+}
+
+fn open<T>(socket: T, door: Door, desk: &Arc<Desk>, place: OwnedSemaphorePermit)
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let desk = Arc::clone(desk);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (desk, door) = (Arc::clone(&desk), door.clone());
+        async move { Ok::<_, Infallible>(reply(request, &door, desk).await.into_response()) }
+    });
+    tokio::spawn(async move {
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(READ)
+            .keep_alive(false)
+            .max_buf_size(HEAD)
+            .max_headers(FIELDS)
+            .serve_connection(TokioIo::new(socket), service);
+        // Whoever breaks off, or sends what is no HTTP, has been answered as far as that goes.
+        let _ = timeout(WHOLE, connection).await;
+        drop(place);
+    });
+}
+
+async fn reply(request: Request<Incoming>, door: &Door, desk: Arc<Desk>) -> Reply {
+    let (head, body) = request.into_parts();
+    if let Err(reply) = door.admit(&head) {
+        return reply;
+    }
+    let too_large = || Reply::error(StatusCode::PAYLOAD_TOO_LARGE, "no request here has a body of this size");
+    if body.size_hint().lower() > BODY as u64 {
+        return too_large();
+    }
+    // Read before anything is answered: closing on octets that were not read would take the answer with it.
+    match timeout(READ, Limited::new(body, BODY).collect()).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(_)) => return too_large(),
+        Err(_) => return Reply::error(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"),
+    }
+    let path = head.uri.path();
+    let Some(route) = ROUTES.iter().find(|route| route.path == path) else {
+        let known = ROUTES.iter().map(|route| route.path).collect::<Vec<_>>().join(", ");
+        return Reply::error(StatusCode::NOT_FOUND, &format!("there is nothing here; there is {known}"));
+    };
+    if !route.kind.allows(&head.method) {
+        return Reply::wrong_method(route.kind.allow());
+    }
+    if route.kind == Kind::Changes {
+        if let Err(reply) = door.admit_change(&head) {
+            return reply;
+        }
+        let target = head.uri.path_and_query().map_or(path, |target| target.as_str());
+        desk.log().say("admin", format!("{} {target}", head.method));
+    }
+    (route.answer)(desk, Asked::new(head.uri.query())).await
+}

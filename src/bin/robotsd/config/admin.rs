@@ -1,0 +1,73 @@
+//! Where the operator asks and tells a running robotsd.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::ConfigError;
+use super::error::Fault;
+use super::file::{self, Reach};
+
+/// The port where nothing else is said.
+const PORT: u16 = 9145;
+
+/// Where the admin interface listens: at one place at least.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AdminSettings {
+    pub(crate) address: Option<SocketAddr>,
+    pub(crate) socket: Option<PathBuf>,
+    /// Names by which it may be asked, besides the loopback's; in lower case.
+    pub(crate) hosts: Vec<String>,
+}
+
+impl AdminSettings {
+    /// What a config file says of it, whatever else stands there: a command must reach a running robotsd also after
+    /// its config was broken.
+    pub(crate) fn load(path: &Path) -> Result<Option<Self>, ConfigError> {
+        #[derive(Deserialize)]
+        struct Part {
+            admin: Option<file::Admin>,
+        }
+        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::unreadable(path, &error))?;
+        let Part { admin } = toml::from_str(&text).map_err(|error| ConfigError::syntax(path, &text, &error))?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        admin.map(|admin| resolve(&admin, folder)).transpose().map_err(|fault| fault.at(path, &text))
+    }
+
+    /// Where it is to be found when nobody says where.
+    pub(crate) fn usual_address() -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, PORT).into()
+    }
+}
+
+pub(super) fn resolve(admin: &file::Admin, folder: &Path) -> Result<AdminSettings, Fault> {
+    let socket = admin.socket.as_ref().map(|socket| folder.join(socket.get_ref()));
+    let address = match &admin.address {
+        Some(address) => {
+            let open = !address.get_ref().0.ip().to_canonical().is_loopback();
+            if open && admin.reach == Reach::Loopback {
+                let message = format!(
+                    "{} can be reached from other machines, and whoever reaches it can change what is served: write \
+                     a loopback address such as \"127.0.0.1:{PORT}\", or say that you mean it with reach = \"network\"",
+                    address.get_ref().0
+                );
+                return Err(Fault::new(address.span(), message));
+            }
+            Some(address.get_ref().0)
+        }
+        None if socket.is_some() => None,
+        None => Some(AdminSettings::usual_address()),
+    };
+    let mut hosts = Vec::new();
+    for host in &admin.hosts {
+        let name = host.get_ref().to_ascii_lowercase();
+        let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'));
+        if name.is_empty() || !is_name {
+            let message = format!("{:?} is not a name: write one such as \"admin.internal\"", host.get_ref());
+            return Err(Fault::new(host.span(), message));
+        }
+        hosts.push(name);
+    }
+    Ok(AdminSettings { address, socket, hosts })
+}

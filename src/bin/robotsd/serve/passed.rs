@@ -1,0 +1,198 @@
+//! Sockets that a supervisor passed to the process (`sd_listen_fds(3)`).
+//!
+//! They stay open while one process ends and the next starts, so that a restart refuses nobody: who connects meanwhile
+//! waits.
+
+use std::net::{SocketAddr, TcpListener};
+
+use crate::admin::Socket;
+use crate::config;
+
+/// What the socket of the admin interface is called.
+#[cfg(unix)]
+const ADMIN: &str = "admin";
+
+/// Sockets that nobody has taken yet.
+#[derive(Debug, Default)]
+pub(super) struct Passed {
+    sockets: Vec<PassedSocket>,
+}
+
+#[derive(Debug)]
+struct PassedSocket {
+    /// `FileDescriptorName=` of its unit.
+    name: Option<String>,
+    /// Where it listens, for people.
+    place: String,
+    /// None for a Unix socket.
+    address: Option<SocketAddr>,
+    socket: Socket,
+}
+
+impl Passed {
+    /// Takes what was passed to this process. To be called before there are threads: it changes the environment, so that
+    /// no child believes that the sockets are meant for it.
+    #[cfg(unix)]
+    pub(super) fn take() -> Result<Self, String> {
+        let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
+        let mut names = names.split(':').map(str::to_owned);
+        let mut passed = listenfd::ListenFd::from_env();
+        let mut sockets = Vec::new();
+        for number in 0..passed.len() {
+            let name = names.next().filter(|name| !name.is_empty());
+            let called = name.as_ref().map(|name| format!(" ({name:?})")).unwrap_or_default();
+            let what = format!("descriptor {number} of those passed by the supervisor{called}");
+            let socket = match passed.take_tcp_listener(number) {
+                Ok(Some(socket)) => Socket::Tcp(socket),
+                Ok(None) => continue,
+                Err(_) => match passed.take_unix_listener(number) {
+                    Ok(Some(socket)) => Socket::Unix(socket),
+                    Ok(None) => continue,
+                    Err(_) => return Err(format!("{what} is not a stream socket")),
+                },
+            };
+            let cannot = |error| format!("{what}: {error}");
+            let (place, address) = match &socket {
+                Socket::Tcp(socket) => {
+                    if socket2::SockRef::from(socket).peer_addr().is_ok() {
+                        return Err(format!("{what} is a connection, not a listening socket: write Accept=no"));
+                    }
+                    let local = socket.local_addr().map_err(cannot)?;
+                    (local.to_string(), Some(local))
+                }
+                Socket::Unix(socket) => {
+                    let local = socket.local_addr().map_err(cannot)?;
+                    (
+                        local.as_pathname().map_or_else(|| "a Unix socket".into(), |path| path.display().to_string()),
+                        None,
+                    )
+                }
+            };
+            sockets.push(PassedSocket { name, place, address, socket });
+        }
+        Ok(Self { sockets })
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn take() -> Result<Self, String> {
+        Ok(Self::default())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.sockets.is_empty()
+    }
+
+    /// The sockets for a listener: those that have its name, else those on its address. Several are as good as one.
+    pub(super) fn for_listener(&mut self, listener: &config::Listener) -> Vec<TcpListener> {
+        let named = |socket: &PassedSocket| listener.name.is_some() && socket.name == listener.name;
+        let fits = |socket: &PassedSocket| socket.address.is_some();
+        let by_name = self.sockets.iter().any(|socket| fits(socket) && named(socket));
+        let meant = |socket: &PassedSocket| match by_name {
+            true => fits(socket) && named(socket),
+            false => socket.address == Some(listener.address),
+        };
+        let taken = self.sockets.extract_if(.., |socket| meant(socket));
+        taken
+            .filter_map(|socket| match socket.socket {
+                Socket::Tcp(socket) => Some(socket),
+                #[cfg(unix)]
+                Socket::Unix(_) => None,
+            })
+            .collect()
+    }
+
+    /// The sockets for the admin interface: those called `admin`, and the one at the path it is configured for.
+    pub(super) fn for_admin(&mut self, settings: &config::AdminSettings) -> Vec<Socket> {
+        #[cfg(unix)]
+        {
+            let path = settings.socket.as_ref().map(|path| path.display().to_string());
+            let meant = |socket: &PassedSocket| {
+                socket.name.as_deref() == Some(ADMIN)
+                    || socket.address.is_none() && path.as_ref() == Some(&socket.place)
+                    || socket.address.is_some() && socket.address == settings.address
+            };
+            self.sockets.extract_if(.., |socket| meant(socket)).map(|socket| socket.socket).collect()
+        }
+        #[cfg(not(unix))]
+        {
+            let _ = settings;
+            Vec::new()
+        }
+    }
+
+    /// A socket that nothing was done with would take connections and answer none of them.
+    pub(super) fn finish(self) -> Result<(), String> {
+        let Some(socket) = self.sockets.first() else { return Ok(()) };
+        let called = socket.name.as_ref().map(|name| format!(", called {name:?},")).unwrap_or_default();
+        Err(format!(
+            "{}: the supervisor passed a socket for this{called} and no [[listener]] has this address or name, nor has \
+             [admin]: write one, or take it out of the .socket unit",
+            socket.place
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listener(address: SocketAddr, name: Option<&str>) -> config::Listener {
+        config::Listener {
+            name: name.map(str::to_owned),
+            address,
+            kind: config::ListenerKind::Proxy,
+            certificates: None,
+            trusted: std::sync::Arc::default(),
+        }
+    }
+
+    fn passed(names: &[Option<&str>]) -> (Passed, Vec<SocketAddr>) {
+        let mut addresses = Vec::new();
+        let mut sockets = Vec::new();
+        for name in names {
+            let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = socket.local_addr().unwrap();
+            addresses.push(address);
+            sockets.push(PassedSocket {
+                name: name.map(str::to_owned),
+                place: address.to_string(),
+                address: Some(address),
+                socket: Socket::Tcp(socket),
+            });
+        }
+        (Passed { sockets }, addresses)
+    }
+
+    fn addresses(sockets: &[TcpListener]) -> Vec<SocketAddr> {
+        sockets.iter().map(|socket| socket.local_addr().unwrap()).collect()
+    }
+
+    #[test]
+    fn sockets_are_matched_by_name_then_by_address() {
+        let nowhere = ([127, 0, 0, 1], 1).into();
+        let (mut passed, places) = passed(&[Some("web"), None, Some("robotsd.socket"), Some("web")]);
+        assert_eq!(addresses(&passed.for_listener(&listener(nowhere, Some("web")))), [places[0], places[3]]);
+        assert_eq!(addresses(&passed.for_listener(&listener(places[2], Some("other")))), [places[2]]);
+        assert_eq!(addresses(&passed.for_listener(&listener(places[2], None))), []);
+        assert_eq!(addresses(&passed.for_listener(&listener(places[1], None))), [places[1]]);
+        assert!(passed.is_empty());
+        passed.finish().unwrap();
+    }
+
+    #[test]
+    fn a_socket_for_nothing_is_named() {
+        let (passed, places) = passed(&[Some("web")]);
+        let message = passed.finish().unwrap_err();
+        let start =
+            format!("{}: the supervisor passed a socket for this, called \"web\", and no [[listener]]", places[0]);
+        assert!(message.starts_with(&start), "{message}");
+    }
+
+    #[test]
+    fn the_admin_has_sockets_too() {
+        let (mut passed, places) = passed(&[Some("admin"), None, Some("web")]);
+        let settings = config::AdminSettings { address: Some(places[1]), socket: None, hosts: Vec::new() };
+        assert_eq!(passed.for_admin(&settings).len(), 2);
+        assert_eq!(passed.sockets.len(), 1);
+    }
+}
