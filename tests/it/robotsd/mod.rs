@@ -3,6 +3,7 @@
 mod origin;
 mod process;
 
+mod admin;
 mod agents;
 mod churn;
 mod config;
@@ -10,6 +11,7 @@ mod diff;
 mod expect;
 mod explain;
 mod gate;
+mod lifecycle;
 mod live;
 mod replay;
 mod serve;

@@ -58,7 +58,12 @@ impl Running {
     }
 
     pub(super) fn start_with(config: &Path) -> Self {
-        let mut child = robotsd().args(["serve", "--config"]).arg(config).stdout(Stdio::piped()).spawn().unwrap();
+        Self::spawn(robotsd().args(["serve", "--config"]).arg(config))
+    }
+
+    /// Starts with a command that ends in being robotsd.
+    pub(super) fn spawn(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let log = Arc::new(Mutex::new(Vec::new()));
         let lines = log.clone();
@@ -122,6 +127,10 @@ impl Running {
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(super) fn wait_for_end(&mut self) -> ExitStatus {
         let child = &mut self.child;
         let mut ended = || child.try_wait().unwrap();
@@ -183,7 +192,7 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    fn parse(bytes: &[u8]) -> Self {
+    pub(super) fn parse(bytes: &[u8]) -> Self {
         let text = String::from_utf8_lossy(bytes);
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());

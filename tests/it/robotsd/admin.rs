@@ -1,0 +1,280 @@
+//! Asking and telling a running proxy: over its address, over its socket, with the commands.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::origin::Origin;
+use super::process::{Answer, GPTBOT, PATIENCE, Running, folder, robotsd, run, wait_for};
+
+const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
+
+/// One site with a file, and an admin address.
+const CONFIG: &str = "mode = \"refuse\"\n[[listener]]\nname = \"web\"\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a site\"\n\
+                      hosts = [\"site.test\"]\nroot = \".\"\n[admin]\naddress = \"127.0.0.1:0\"\n";
+
+impl Running {
+    fn admin(&self) -> SocketAddr {
+        let listening =
+            self.wait_for_event("admin-listening", |line| line["message"].as_str().unwrap().contains("http://"));
+        listening["message"].as_str().unwrap().trim_start_matches("http://").parse().unwrap()
+    }
+}
+
+fn ask(address: SocketAddr, request: &str, fields: &str) -> Answer {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(format!("{request} HTTP/1.1\r\n{fields}\r\n").as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    Answer::parse(&answer)
+}
+
+fn local(address: SocketAddr, request: &str) -> Answer {
+    ask(address, request, &format!("Host: {address}\r\nRobotsd-Admin: 1\r\n"))
+}
+
+fn replace(folder: &Path, text: &str) {
+    std::fs::write(folder.join("new"), text).unwrap();
+    std::fs::rename(folder.join("new"), folder.join("robots.txt")).unwrap();
+}
+
+fn json(answer: &Answer) -> Value {
+    assert_eq!(answer.field("content-type"), Some("application/json"), "{answer:?}");
+    serde_json::from_str(&answer.body).unwrap()
+}
+
+#[test]
+fn probes_and_status_say_what_is_served() {
+    let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", "User-agent: *\nDisallow: /\nNoindex: /x\n")]);
+    let running = Running::start(folder.path());
+    let admin = running.admin();
+    let live = local(admin, "GET /livez");
+    assert_eq!((live.status, &*live.body), (200, "alive\n"));
+    for (name, value) in [
+        ("cache-control", "no-store"),
+        ("x-content-type-options", "nosniff"),
+        ("content-security-policy", "default-src 'none'; frame-ancestors 'none'"),
+        ("content-type", "text/plain; charset=utf-8"),
+    ] {
+        assert_eq!(live.field(name), Some(value));
+    }
+    let ready = local(admin, "GET /readyz");
+    assert_eq!((ready.status, &*ready.body), (200, "ready\n"));
+    let head = local(admin, "HEAD /readyz");
+    assert_eq!((head.status, head.field("content-length"), &*head.body), (200, Some("6"), ""));
+    let status = json(&local(admin, "GET /status"));
+    assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(status["state"], "serving");
+    assert_eq!(status["pid"], running.id());
+    assert!(status["connections"].as_u64().unwrap() > 0, "{status}");
+    let listener = &status["listeners"][0];
+    assert_eq!(listener["address"], running.address.to_string());
+    assert_eq!(
+        (&listener["name"], &listener["kind"], &listener["socket"]),
+        (&"web".into(), &"proxy".into(), &"bound".into())
+    );
+    let site = &status["sites"][0];
+    assert_eq!(
+        (&site["name"], &site["hosts"][0], &site["mode"]),
+        (&"a site".into(), &"site.test".into(), &"refuse".into())
+    );
+    assert_eq!(site["state"], "live");
+    assert!(site["hash"].as_str().unwrap().starts_with("sha256:"), "{site}");
+    assert!(site["origin"].as_str().unwrap().ends_with("robots.txt"), "{site}");
+    assert!(site["age_seconds"].is_u64() && site["since"].is_string(), "{site}");
+    let found = |severity: &str| site["findings"][severity].as_u64().unwrap();
+    assert!(found("errors") + found("warnings") > 0, "{site}");
+    assert_eq!(site["last_reload"]["cause"], "start");
+    assert!(site["last_reload"]["when"].is_string(), "{site}");
+    assert_eq!((&site["enforcement"], &site["pending"], &site["faults"]), (&"on".into(), &Value::Null, &0.into()));
+    assert_eq!(local(admin, "GET /nothing").status, 404);
+    // Nothing of it on the listener for everyone.
+    assert_eq!(running.get("/status", GPTBOT).status, 403);
+    assert_eq!(running.get("/livez", super::process::FIREFOX).status, 404);
+}
+
+#[test]
+fn a_reload_is_waited_for_and_says_what_came_of_it() {
+    let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS)]);
+    let running = Running::start(folder.path());
+    let admin = running.admin();
+    let outcome = |target: &str| json(&local(admin, &format!("POST {target}")))["sites"][0].clone();
+    assert_eq!(outcome("/reload")["outcome"], "unchanged");
+    // The watcher may be first to publish, but whoever asked is answered when it is live.
+    replace(folder.path(), "User-agent: GPTBot\nDisallow: /other/\n");
+    let answer = outcome("/reload?site=a%20site");
+    assert!(answer["outcome"] == "published" || answer["outcome"] == "unchanged", "{answer}");
+    assert_eq!(running.get("/other/x", GPTBOT).status, 403);
+    let good = answer["hash"].clone();
+    std::fs::remove_file(folder.path().join("robots.txt")).unwrap();
+    let answer = outcome("/reload");
+    assert_eq!((&answer["outcome"], &answer["hash"]), (&"kept".into(), &good));
+    assert!(answer["message"].as_str().unwrap().contains("there is no such file"), "{answer}");
+    let status = json(&local(admin, "GET /status"));
+    assert_eq!((&status["sites"][0]["state"], &status["sites"][0]["hash"]), (&"last-good".into(), &good));
+    assert_eq!(local(admin, "GET /readyz").status, 200);
+    let unknown = local(admin, "POST /reload?site=b");
+    assert_eq!((unknown.status, &json(&unknown)["error"]), (404, &"there is no site \"b\"".into()));
+    assert_eq!(local(admin, "POST /reload?sites=a").status, 400);
+    running.wait_for_event("admin", |line| line["message"] == "POST /reload?site=a%20site");
+}
+
+#[test]
+fn only_a_program_of_the_operators_gets_in() {
+    let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS)]);
+    let running = Running::start(folder.path());
+    let admin = running.admin();
+    let own = format!("Host: {admin}\r\n");
+    for (request, fields, status) in [
+        ("GET /status", "Host: evil.test\r\n".to_owned(), 403),
+        ("GET /status", String::new(), 400),
+        ("GET /status", "Host: localhost\r\n".to_owned(), 200),
+        ("GET /status", format!("{own}Origin: http://evil.test\r\n"), 403),
+        ("GET /status", format!("{own}X-Forwarded-For: 192.0.2.1\r\n"), 403),
+        ("POST /reload", own.clone(), 403),
+        ("POST /reload", format!("{own}Origin: null\r\nRobotsd-Admin: 1\r\n"), 403),
+        ("GET /reload", format!("{own}Robotsd-Admin: 1\r\n"), 405),
+        ("OPTIONS /reload", format!("{own}Origin: http://evil.test\r\n"), 403),
+        ("OPTIONS /reload", own.clone(), 405),
+        ("POST /status", format!("{own}Robotsd-Admin: 1\r\n"), 405),
+        ("GET http://evil.test/status", own.clone(), 400),
+        ("POST /reload", format!("{own}Robotsd-Admin: 1\r\nContent-Length: 999999\r\n"), 413),
+        ("GET /livez", format!("{own}X: {}\r\n", "x".repeat(20_000)), 431),
+    ] {
+        assert_eq!(ask(admin, request, &fields).status, status, "{request} {fields}");
+    }
+    assert_eq!(ask(admin, "GET /reload", &own).field("allow"), Some("POST"));
+    assert!(!running.has_event("admin", |_| true), "something was changed");
+}
+
+#[test]
+fn a_site_in_front_of_the_admin_does_not_open_it() {
+    let mut folders = Vec::new();
+    let mut start = |config: &str| {
+        let folder = folder(&[("robotsd.toml", config), ("robots.txt", ROBOTS)]);
+        let running = Running::start(folder.path());
+        folders.push(folder);
+        running
+    };
+    let inner = start(CONFIG);
+    let outer = start(&format!(
+        "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nupstreams = [\"http://{}\"]\nrobots.path = \"robots.txt\"\n",
+        inner.admin()
+    ));
+    let fields = [("Host", "localhost"), ("Robotsd-Admin", "1")];
+    assert_eq!(outer.request("GET", "/status", &fields).status, 403);
+    assert_eq!(outer.request("POST", "/reload", &fields).status, 403);
+}
+
+#[test]
+fn silent_connections_do_not_keep_others_out_for_ever() {
+    let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS)]);
+    let running = Running::start(folder.path());
+    let admin = running.admin();
+    let _silent: Vec<_> = (0..20).map(|_| TcpStream::connect(admin).unwrap()).collect();
+    let start = std::time::Instant::now();
+    let answered = wait_for("an answer", || {
+        let mut stream = TcpStream::connect(admin).unwrap();
+        stream.set_read_timeout(Some(PATIENCE * 3)).unwrap();
+        stream.write_all(format!("GET /livez HTTP/1.1\r\nHost: {admin}\r\n\r\n").as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).ok().map(|_| Answer::parse(&answer).status)
+    });
+    assert_eq!(answered, 200, "after {:?}", start.elapsed());
+}
+
+#[test]
+fn a_site_without_robots_txt_is_named_and_takes_nothing_from_others() {
+    let origin = Origin::start();
+    let config = format!(
+        "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nupstreams = [\"http://{}\"]\n\
+         robots.path = \"robots.txt\"\n[admin]\naddress = \"127.0.0.1:0\"\n",
+        origin.address
+    );
+    let folder = folder(&[("robotsd.toml", &config)]);
+    let running = Running::start(folder.path());
+    let admin = running.admin();
+    let ready = local(admin, "GET /readyz");
+    assert_eq!((ready.status, &*ready.body), (200, "ready\nsite \"a\" has no robots.txt: nothing is enforced\n"));
+    assert_eq!(local(admin, "GET /readyz?require=sites").status, 503);
+    assert_eq!(local(admin, "GET /readyz?require=luck").status, 400);
+    let site = json(&local(admin, "GET /status"))["sites"][0].clone();
+    assert_eq!((&site["state"], &site["hash"]), (&"none".into(), &Value::Null));
+    replace(folder.path(), ROBOTS);
+    running.wait_for_event("published", |_| true);
+    let ready = local(admin, "GET /readyz?require=sites");
+    assert_eq!((ready.status, &*ready.body), (200, "ready\n"));
+}
+
+#[cfg(unix)]
+#[test]
+fn the_commands_ask_over_the_socket_that_the_config_names() {
+    use std::os::unix::fs::PermissionsExt;
+    let config = CONFIG
+        .replace("address = \"127.0.0.1:0\"\n", "")
+        .replace("[[listener]]", "[[listener]]\naddress = \"127.0.0.1:0\"")
+        + "socket = \"admin.sock\"\n";
+    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
+    let path = folder.path().join("robotsd.toml");
+    let socket = folder.path().join("admin.sock");
+    let command = |arguments: &[&str]| run(robotsd().args(arguments).arg("--config").arg(&path));
+    // Before it runs.
+    let output = command(&["status"]);
+    assert_eq!(output.status.code(), Some(2));
+    let error = String::from_utf8(output.stderr).unwrap();
+    let want = format!("robotsd: {}: nobody listens there: robotsd does not run", socket.display());
+    assert!(error.starts_with(&want), "{error}");
+
+    let mut running = Running::start(folder.path());
+    assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
+    let output = command(&["status"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains("is serving for ") && text.contains("site a site (site.test): live\n"), "{text}");
+    assert!(text.contains(&format!("listener http://{} (web): proxy, bound\n", running.address)), "{text}");
+    assert!(text.contains("  mode:       refuse\n"), "{text}");
+    let output = command(&["status", "--json"]);
+    let status: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(status["sites"][0]["name"], "a site");
+    let output = command(&["reload", "--site", "a site"]);
+    assert!(output.status.success());
+    assert!(String::from_utf8(output.stdout).unwrap().starts_with("a site: unchanged: "));
+    // What is not taken is an error for a script too.
+    std::fs::remove_file(folder.path().join("robots.txt")).unwrap();
+    let output = command(&["reload", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["sites"][0]["outcome"], "kept");
+    let output = command(&["reload", "--site", "b"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "robotsd: robotsd answered 404: there is no site \"b\"\n");
+    // With --admin instead.
+    let output = run(robotsd().args(["status", "--admin"]).arg(&socket));
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("site a site (site.test): last-good\n") && text.contains("  not taken:  "), "{text}");
+    running.signal("TERM");
+    assert!(running.wait_for_end().success());
+    assert!(!socket.exists(), "the socket is left behind");
+}
+
+#[test]
+fn a_command_says_where_nobody_can_be_asked() {
+    let folder = folder(&[("robotsd.toml", "[[listener]]\naddress = \"127.0.0.1:0\"\n")]);
+    let path = folder.path().join("robotsd.toml");
+    let output = run(robotsd().args(["status", "--config"]).arg(&path));
+    assert_eq!(output.status.code(), Some(2));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("there is no [admin], so a robotsd that runs with this config cannot be asked"), "{error}");
+    let output = run(robotsd().args(["status", "--admin", "somewhere"]));
+    assert_eq!(output.status.code(), Some(2));
+    // Something that is no robotsd.
+    let origin = Origin::start();
+    let output = run(robotsd().args(["status", "--admin", &origin.address.to_string()]));
+    assert_eq!(output.status.code(), Some(2));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("this is not the answer of a robotsd"), "{error}");
+}

@@ -1,0 +1,320 @@
+//! Starting, stopping and running short, under a supervisor or without one.
+#![cfg(target_os = "linux")]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::origin::Origin;
+use super::process::{PATIENCE, Running, folder, robotsd, run, wait_for};
+
+const ROBOTS: &str = "# open\n";
+
+fn config(listeners: &str, rest: &str) -> String {
+    format!("workers = 2\n{listeners}[[site]]\nname = \"a\"\nroot = \".\"\n{rest}")
+}
+
+fn listener(address: SocketAddr) -> String {
+    format!("[[listener]]\naddress = \"{address}\"\n")
+}
+
+/// A command that becomes robotsd once a shell has done something first.
+fn after(first: &str, config: &Path) -> Command {
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(format!("{first}\nexec \"$0\" \"$@\"")).arg(env!("CARGO_BIN_EXE_robotsd"));
+    command.args(["serve", "--config"]).arg(config);
+    command
+}
+
+/// A command that passes a listening socket as a supervisor does: as descriptor 3.
+fn passing(socket: &TcpListener, name: &str, config: &Path) -> Command {
+    let first = format!("export LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES={name}\nexec 3<&0 0</dev/null");
+    let mut command = after(&first, config);
+    command.stdin(Stdio::from(OwnedFd::from(socket.try_clone().unwrap())));
+    command
+}
+
+fn failed(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// A request on a connection of its own: the answer, or why there is none.
+fn ask(address: SocketAddr) -> Result<String, std::io::Error> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(b"GET /robots.txt HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+/// A connection on which a request has been answered and another may follow.
+struct Kept(TcpStream);
+
+impl Kept {
+    fn open(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self(stream)
+    }
+
+    fn send(&mut self) {
+        self.0.write_all(b"GET /robots.txt HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    }
+
+    fn receive(&mut self) {
+        let mut answer = Vec::new();
+        while !answer.ends_with(ROBOTS.as_bytes()) {
+            let mut octet = [0];
+            self.0.read_exact(&mut octet).unwrap();
+            answer.push(octet[0]);
+        }
+        assert!(answer.starts_with(b"HTTP/1.1 200 OK\r\n"));
+    }
+}
+
+#[test]
+fn a_restart_on_a_passed_socket_refuses_nobody() {
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    let folder = folder(&[("robotsd.toml", &config(&listener(address), "")), ("robots.txt", ROBOTS)]);
+    let path = folder.path().join("robotsd.toml");
+    let start = || Running::spawn(&mut passing(&socket, "robotsd.socket", &path));
+    let mut running = start();
+    assert_eq!(running.address, address);
+    let (stop, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        let mut clients = Vec::new();
+        for _ in 0..4 {
+            clients.push(scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let answer = ask(address).expect("refused or cut off");
+                    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with(ROBOTS), "{answer:?}");
+                    asked.fetch_add(1, Ordering::Relaxed);
+                }
+            }));
+        }
+        let more = |count| {
+            let before = asked.load(Ordering::Relaxed);
+            wait_for("requests", || (asked.load(Ordering::Relaxed) >= before + count).then_some(()));
+        };
+        more(100);
+        for _ in 0..5 {
+            running.signal("TERM");
+            assert!(running.wait_for_end().success());
+            // Nobody accepts now; who connects waits.
+            running = start();
+            more(100);
+        }
+        stop.store(true, Ordering::Relaxed);
+        clients.into_iter().for_each(|client| client.join().unwrap());
+    });
+    assert!(asked.load(Ordering::Relaxed) >= 600);
+}
+
+#[test]
+fn passed_sockets_and_listeners_are_matched_or_said_not_to_be() {
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    let write = |listeners: &str| folder(&[("robotsd.toml", &config(listeners, "")), ("robots.txt", ROBOTS)]);
+    // By name, whatever the address in the config.
+    let named = write("[[listener]]\nname = \"web\"\naddress = \"127.0.0.1:1\"\n");
+    let running = Running::spawn(&mut passing(&socket, "web", &named.path().join("robotsd.toml")));
+    assert_eq!(running.address, address);
+    drop(running);
+    // One that nothing is done with would leave clients waiting.
+    let extra = write("[[listener]]\naddress = \"127.0.0.1:0\"\n");
+    let error = failed(&run_passing(&socket, "web", &extra.path().join("robotsd.toml")));
+    let want =
+        format!("robotsd: {address}: the supervisor passed a socket for this, called \"web\", and no [[listener]] has");
+    assert!(error.starts_with(&want), "{error}");
+    // One that is missing is opened.
+    let missing = write(&format!("{}[[listener]]\naddress = \"127.0.0.1:0\"\n", listener(address)));
+    let running = Running::spawn(&mut passing(&socket, "web", &missing.path().join("robotsd.toml")));
+    running.wait_for_event("supervisor", |line| {
+        line["message"] == "127.0.0.1:0: no socket was passed for this listener: it is opened here"
+    });
+    wait_for("both", || (running.events("listening") == 2).then_some(()));
+    drop(running);
+    // What is no listening socket at all.
+    let connection = TcpStream::connect(address).unwrap();
+    let mut command = passing(&socket, "web", &missing.path().join("robotsd.toml"));
+    command.stdin(Stdio::from(OwnedFd::from(connection)));
+    let error = failed(&output(&mut command));
+    assert!(error.contains("(\"web\") is a connection, not a listening socket: write Accept=no"), "{error}");
+    let mut command = passing(&socket, "web", &missing.path().join("robotsd.toml"));
+    command.stdin(Stdio::from(OwnedFd::from(UnixDatagram::unbound().unwrap())));
+    let error = failed(&output(&mut command));
+    assert!(error.contains("(\"web\") is not a stream socket"), "{error}");
+    // Meant for another process.
+    let mut command = robotsd();
+    command.args(["serve", "--config"]).arg(extra.path().join("robotsd.toml"));
+    let running = Running::spawn(command.env("LISTEN_PID", "1").env("LISTEN_FDS", "1"));
+    assert_ne!(running.address, address);
+}
+
+fn run_passing(socket: &TcpListener, name: &str, config: &Path) -> Output {
+    output(&mut passing(socket, name, config))
+}
+
+/// What is said by a command that must end by itself; it keeps its standard input.
+fn output(command: &mut Command) -> Output {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (done, output) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send(child.wait_with_output()));
+    output.recv_timeout(PATIENCE).expect("it ends").unwrap()
+}
+
+#[test]
+fn a_supervisor_hears_how_it_goes() {
+    let folder =
+        folder(&[("robotsd.toml", &config("[[listener]]\naddress = \"127.0.0.1:0\"\n", "")), ("robots.txt", ROBOTS)]);
+    let path = folder.path().join("notify");
+    let supervisor = UnixDatagram::bind(&path).unwrap();
+    supervisor.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut command = robotsd();
+    command.args(["serve", "--config"]).arg(folder.path().join("robotsd.toml"));
+    let mut running = Running::spawn(command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "100000"));
+    let hears = || {
+        let mut message = [0; 1024];
+        let length = supervisor.recv(&mut message).unwrap();
+        String::from_utf8(message[..length].to_vec()).unwrap()
+    };
+    let hears_but_pulse = || std::iter::repeat_with(hears).find(|message| message != "WATCHDOG=1\n").unwrap();
+    let ready = "READY=1\nSTATUS=serving 1 site on 1 listener\n";
+    assert_eq!(hears(), ready);
+    for _ in 0..3 {
+        assert_eq!(hears(), "WATCHDOG=1\n");
+    }
+    for _ in 0..2 {
+        running.signal("HUP");
+        let reloading = hears_but_pulse();
+        let time = reloading.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").unwrap_or_else(|| panic!("{reloading}"));
+        assert!(time.split('\n').next().unwrap().parse::<u64>().unwrap() > 0, "{reloading}");
+        assert_eq!(hears_but_pulse(), ready);
+    }
+    running.signal("TERM");
+    let stopping = hears_but_pulse();
+    assert_eq!(stopping, "STOPPING=1\nSTATUS=no new connections; requests under way are finished\n");
+    assert!(running.wait_for_end().success());
+}
+
+#[test]
+fn while_requests_are_finished_it_is_alive_and_not_ready() {
+    // An upstream that takes a request and answers when it is told to.
+    let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
+    let config = format!(
+        "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nupstreams = [\"http://{}\"]\nrobots.text = \"# x\"\n\
+         [admin]\naddress = \"127.0.0.1:0\"\n",
+        upstream.local_addr().unwrap()
+    );
+    let folder = folder(&[("robotsd.toml", &config)]);
+    let mut running = Running::start(folder.path());
+    let place = running.wait_for_event("admin-listening", |_| true)["message"].as_str().unwrap().to_owned();
+    let admin: SocketAddr = place.trim_start_matches("http://").parse().unwrap();
+    let probe = |path: &str| {
+        let mut stream = TcpStream::connect(admin).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().to_owned(), body.to_owned())
+    };
+    assert_eq!(probe("/readyz").0, "200");
+    let mut client = TcpStream::connect(running.address).unwrap();
+    client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    let (mut taken, _) = upstream.accept().unwrap();
+    running.signal("TERM");
+    running.wait_for_event("stopping", |_| true);
+    assert_eq!(probe("/readyz"), ("503".to_owned(), "draining: the listeners are closed\n".to_owned()));
+    assert_eq!(probe("/livez").0, "200");
+    let output = run(robotsd().args(["status", "--admin", &admin.to_string()]));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stdout).unwrap().contains(" is draining for "));
+    taken.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ndone").unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("done"), "{answer}");
+    assert!(running.wait_for_end().success());
+}
+
+#[test]
+fn connections_never_take_more_descriptors_than_there_are() {
+    let origin = Origin::start();
+    let config = format!(
+        "workers = 1\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nupstreams = [\"http://{}\"]\n\
+         robots.path = \"robots.txt\"\n[limits]\nconnections = 1000\nkeep_alive = \"1h\"\n",
+        origin.address
+    );
+    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
+    let running = Running::spawn(&mut after("ulimit -n 160", &folder.path().join("robotsd.toml")));
+    let bounded = running.wait_for_event("connections-bounded", |_| true)["message"].as_str().unwrap().to_owned();
+    assert!(
+        bounded.contains("connections, not 1000 as configured: the limit of open files is 160, of which "),
+        "{bounded}"
+    );
+    let places: usize = bounded.split(' ').nth(2).unwrap().parse().unwrap();
+    assert!((4..48).contains(&places), "{bounded}");
+    // All places taken, each with a request to the upstream in the air; and more that wait.
+    let mut kept: Vec<_> = (0..places + 8).map(|_| Kept::open(running.address)).collect();
+    kept.iter_mut().for_each(Kept::send);
+    kept[..places].iter_mut().for_each(Kept::receive);
+    running.wait_for_event("trouble", |line| line["reason"] == "full");
+    assert!(!running.has_event("trouble", |line| line["reason"] == "accept"), "out of descriptors");
+    drop(kept);
+    assert!(ask(running.address).unwrap().ends_with(ROBOTS));
+}
+
+#[test]
+fn too_few_descriptors_are_said_at_start() {
+    let folder =
+        folder(&[("robotsd.toml", &config("[[listener]]\naddress = \"127.0.0.1:0\"\n", "")), ("robots.txt", ROBOTS)]);
+    let error = failed(&run(&mut after("ulimit -n 70", &folder.path().join("robotsd.toml"))));
+    assert!(error.starts_with("robotsd: the limit of open files is 70, of which "), "{error}");
+}
+
+#[test]
+fn the_soft_limit_of_open_files_is_raised() {
+    let folder =
+        folder(&[("robotsd.toml", &config("[[listener]]\naddress = \"127.0.0.1:0\"\n", "")), ("robots.txt", ROBOTS)]);
+    let running = Running::spawn(&mut after("ulimit -Sn 100; ulimit -Hn 600", &folder.path().join("robotsd.toml")));
+    running.wait_for_event("connections", |line| {
+        line["message"].as_str().unwrap().contains("the limit of open files is 600, of which ")
+    });
+}
+
+#[test]
+fn without_descriptors_it_goes_on_serving_and_says_so_seldom() {
+    let folder =
+        folder(&[("robotsd.toml", &config("[[listener]]\naddress = \"127.0.0.1:0\"\n", "")), ("robots.txt", ROBOTS)]);
+    let running = Running::start(folder.path());
+    let mut kept = Kept::open(running.address);
+    kept.send();
+    kept.receive();
+    // Something outside takes away what it was told it could have.
+    let open = std::fs::read_dir(format!("/proc/{}/fd", running.id())).unwrap().count() as u64;
+    let pid = i32::try_from(running.id()).unwrap();
+    rlimit::prlimit(pid, rlimit::Resource::NOFILE, Some((open + 4, open + 4)), None).unwrap();
+    let start = std::time::Instant::now();
+    let mut others: Vec<_> = (0..30).map(|_| Kept::open(running.address)).collect();
+    others.iter_mut().for_each(Kept::send);
+    running.wait_for_event("trouble", |line| line["reason"] == "accept");
+    for _ in 0..50 {
+        kept.send();
+        kept.receive();
+    }
+    // At most once a second; the first may fall into any.
+    let told = running.events("trouble") as u64;
+    assert!(told <= start.elapsed().as_secs() + 2, "told {told} times in {:?}", start.elapsed());
+    // As connections end there is room again.
+    drop(others);
+    for _ in 0..8 {
+        assert!(ask(running.address).unwrap().ends_with(ROBOTS));
+    }
+}
