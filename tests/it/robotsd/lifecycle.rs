@@ -82,7 +82,10 @@ impl Kept {
 fn a_restart_on_a_passed_socket_refuses_nobody() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
-    let folder = folder(&[("robotsd.toml", &config(&listener(address), "")), ("robots.txt", ROBOTS)]);
+    let folder = folder(&[
+        ("robotsd.toml", &config(&listener(address), "[limits]\ngreeting = \"20s\"\n")),
+        ("robots.txt", ROBOTS),
+    ]);
     let path = folder.path().join("robotsd.toml");
     let start = || Running::spawn(&mut passing(&socket, "robotsd.socket", &path));
     let mut running = start();

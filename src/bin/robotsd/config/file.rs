@@ -325,6 +325,7 @@ pub(super) struct Limits {
     pub(super) upstream_address_connections: NonZeroUsize,
     pub(super) upstream_idle: usize,
     pub(super) upstream_idle_time: Span,
+    pub(super) greeting: Span,
     pub(super) drain: Span,
 }
 
@@ -356,6 +357,7 @@ impl Default for Limits {
             upstream_address_connections: NonZeroUsize::new(upstream.address_connections).unwrap_or(NonZeroUsize::MIN),
             upstream_idle: upstream.idle_connections,
             upstream_idle_time: Span(upstream.idle_timeout),
+            greeting: Span(edge.greeting),
             drain: Span(edge.drain),
         }
     }

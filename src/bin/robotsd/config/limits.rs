@@ -57,8 +57,8 @@ pub(super) fn resolve(limits: &file::Limits) -> Result<(edge::Limits, upstream::
         fields: within("fields", &limits.fields, &FIELDS)?,
         streams: within("streams", &limits.streams, &STREAMS)?,
         window_bytes: u32::try_from(within("window", &limits.window, &WINDOW)?.0).unwrap_or(u32::MAX),
+        greeting: limits.greeting.0,
         drain: limits.drain.0,
-        ..edge::Limits::default()
     };
     some_time("connect", &limits.connect)?;
     some_time("response", &limits.response)?;

@@ -95,16 +95,17 @@ const LEAST: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \
 
 #[test]
 fn every_bound_has_a_key() {
-    let edge = edge::Limits::default();
     let upstream = upstream::UpstreamLimits::default();
     let config = load(&format!(
-        "{LEAST}[limits]\nconnections = 7\nfirst_byte = \"1s\"\nheader_read = \"2s\"\nkeep_alive = \"3s\"\n\
+        "{LEAST}[limits]\nconnections = 7\nhandshakes = 9\ntls_handshake = \"9s\"\nfirst_byte = \"1s\"\nheader_read = \"2s\"\nkeep_alive = \"3s\"\n\
          body_idle = \"4s\"\ntunnel_idle = \"5s\"\nhead_size = \"16KiB\"\ntarget_size = 1000\nfields = 20\n\
-         streams = 8\nwindow = \"1MiB\"\nconnect = \"6s\"\nresponse = \"7s\"\ndrain = \"0s\"\n"
+         streams = 8\nwindow = \"1MiB\"\nconnect = \"6s\"\nresponse = \"7s\"\ngreeting = \"8s\"\ndrain = \"0s\"\n"
     ));
     let seconds = Duration::from_secs;
     let want = edge::Limits {
         connections: 7,
+        handshakes: 9,
+        tls_handshake: seconds(9),
         first_byte: seconds(1),
         header_read: seconds(2),
         keep_alive: seconds(3),
@@ -115,8 +116,8 @@ fn every_bound_has_a_key() {
         fields: 20,
         streams: 8,
         window_bytes: 1024 * 1024,
+        greeting: seconds(8),
         drain: seconds(0),
-        ..edge
     };
     assert_eq!(format!("{:?}", config.edge), format!("{want:?}"));
     assert_eq!(config.connections, Some(7));
