@@ -48,7 +48,7 @@ fn json(answer: &Answer) -> Value {
 
 #[test]
 fn probes_and_status_say_what_is_served() {
-    let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", "User-agent: *\nDisallow: /\nNoindex: /x\n")]);
+    let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", "User-agent: *\nDisallow: /x/\nNoindex: /x\n")]);
     let running = Running::start(folder.path());
     let admin = running.admin();
     let live = local(admin, "GET /livez");
