@@ -18,7 +18,7 @@ pub(crate) use self::status::{StatusArgs, run as run_status};
 /// Which robotsd is meant.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Running {
-    /// The config file it runs with; its [admin] says where to ask
+    /// The config file it runs with; its `[admin]` says where to ask
     #[arg(long, short, value_name = "FILE", conflicts_with = "admin")]
     config: Option<PathBuf>,
 
