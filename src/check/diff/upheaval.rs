@@ -41,7 +41,8 @@ pub enum Upheaval {
     },
     /// Crawlers that the file does not name were shut out at large, and are let in.
     SiteOpened,
-    /// More than half of the rules that disallowed something do so no longer, and at least ten.
+    /// More than half of the rules that disallowed something do so no longer, and at least ten; and what is newly
+    /// disallowed is not half as much: a site that moves its pages writes its rules anew.
     #[non_exhaustive]
     RulesLost {
         /// How many do so no longer.
@@ -138,17 +139,28 @@ fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry
         classes.entry(pair.select(&subject).map(groups)).or_insert(subject);
     }
     let (mut lost, mut of) = (0, 0);
+    let (mut gained, mut tried) = (0, 0);
     for subject in classes.values() {
         let [before, after] = pair.select(subject);
-        for path in witness::disallowed(before).take(MOST.saturating_sub(of)) {
-            let request = RequestPath::new(&path);
-            if before.verdict(&request).access() == Access::Disallow {
-                of += 1;
-                lost += usize::from(after.verdict(&request).access() == Access::Allow);
-            }
+        let (here, all) = opened(before, after, MOST.saturating_sub(of));
+        (lost, of) = (lost + here, of + all);
+        let (here, all) = opened(after, before, MOST.saturating_sub(tried));
+        (gained, tried) = (gained + here, tried + all);
+    }
+    (lost >= FEW_RULES && lost * 2 > of && gained * 2 < lost).then_some(Upheaval::RulesLost { lost, of })
+}
+
+/// How many of the rules of one selection that disallow something are open in the other, and how many there are.
+fn opened(shut: Selection<'_>, open: Selection<'_>, most: usize) -> (usize, usize) {
+    let (mut opened, mut of) = (0, 0);
+    for path in witness::disallowed(shut).take(most) {
+        let request = RequestPath::new(&path);
+        if shut.verdict(&request).access() == Access::Disallow {
+            of += 1;
+            opened += usize::from(open.verdict(&request).access() == Access::Allow);
         }
     }
-    (lost >= FEW_RULES && lost * 2 > of).then_some(Upheaval::RulesLost { lost, of })
+    (opened, of)
 }
 
 fn crawlers_let_in(pair: &Pair, old: &RobotsTxt, registry: &Registry) -> Option<Upheaval> {
@@ -273,6 +285,11 @@ mod tests {
         assert_eq!(say(&rules(0, 19), &rules(9, 19)), [""; 0]);
         assert_eq!(say(&rules(0, 19), &rules(10, 19)), ["10 of 19 disallow rules no longer disallow anything"]);
         assert_eq!(say(&rules(0, 9), &rules(0, 0)), [""; 0], "few rules");
+        assert_eq!(say(&rules(0, 2000), &rules(2000, 4000)), [""; 0], "written anew");
+        assert_eq!(
+            say(&rules(0, 2000), &rules(1500, 2200)),
+            ["1500 of 2000 disallow rules no longer disallow anything"]
+        );
         let names: String = (0..9).map(|number| format!("User-agent: Bot{number}\n")).collect();
         let shut = format!("{OPEN}\n{names}Disallow: /\n");
         let said = say(&shut, OPEN);

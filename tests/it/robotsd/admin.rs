@@ -92,7 +92,7 @@ fn probes_and_status_say_what_is_served() {
     assert_eq!((&site["enforcement"], &site["pending"], &site["faults"]), (&"on".into(), &Value::Null, &0.into()));
     assert_eq!(local(admin, "GET /nothing").status, 404);
     // Nothing of it on the listener for everyone.
-    assert_eq!(running.get("/status", GPTBOT).status, 403);
+    assert_eq!(running.get("/status", GPTBOT).status, 404);
     assert_eq!(running.get("/livez", super::process::FIREFOX).status, 404);
 }
 
