@@ -2,7 +2,7 @@
 
 use crate::agent::{Agent, Category, Class};
 use crate::policy::{Action, Decision, Reason, Signs};
-use crate::rules::{Access, Name, PathForm, ProductToken};
+use crate::rules::{Access, Name, PathForm};
 use crate::source::{Content, Hash};
 
 /// Characters of a claimed name that are kept; the longest registered one has a third of that.
@@ -36,10 +36,7 @@ impl Record {
         let verdict = decision.verdict()?;
         let rule = verdict.rule()?;
         let names = rule.group().names();
-        let own = |name: &Name<'_>| {
-            let token = ProductToken::from_name(name.value());
-            agent.tokens().iter().any(|own| Some(own) == token.as_ref() || *own == ProductToken::cut(name.value()))
-        };
+        let own = |name: &Name<'_>| agent.tokens().iter().any(|own| own.is_named_by(name.value()));
         let group = names.clone().find(own).or_else(|| names.clone().find(|name| name.is_star()));
         let group = group.or_else(|| names.clone().next())?;
         Some(Self {

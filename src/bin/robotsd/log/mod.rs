@@ -168,7 +168,7 @@ impl Entry<'_> {
 
     fn line(&self, format: LogFormat) -> String {
         let mut line = match format {
-            LogFormat::Json => escaped(&serde_json::to_string(self).unwrap_or_default()),
+            LogFormat::Json => escaped(serde_json::to_string(self).unwrap_or_default()),
             LogFormat::Text => self.text(),
         };
         line.push('\n');
@@ -216,7 +216,10 @@ fn is_plain(char: char) -> bool {
 }
 
 /// JSON escapes controls below 0x20 only; others, and marks that turn the direction of text, speak to terminals too.
-fn escaped(json: &str) -> String {
+fn escaped(json: String) -> String {
+    if json.bytes().all(|byte| byte < 0x7F) {
+        return json;
+    }
     let mut out = String::with_capacity(json.len());
     for char in json.chars() {
         match char {

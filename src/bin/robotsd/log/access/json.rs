@@ -9,7 +9,7 @@ use crate::edge::Note;
 
 pub(super) fn line(visit: &Visit, privacy: Privacy, out: &mut Vec<u8>) {
     let json = serde_json::to_string(&Line { visit, privacy }).unwrap_or_default();
-    out.extend_from_slice(escaped(&json).as_bytes());
+    out.extend_from_slice(escaped(json).as_bytes());
     out.push(b'\n');
 }
 
