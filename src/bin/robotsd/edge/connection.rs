@@ -19,6 +19,7 @@ use tower::Service;
 use super::activity::Activity;
 use super::body::RequestBody;
 use super::limits::Limits;
+use super::plain::{self, Clock, Left};
 use super::service::{Entry, Gate};
 use super::stall::Streams;
 use super::stream::ClientStream;
@@ -80,6 +81,32 @@ pub(super) async fn serve<S, B>(
     number: u64,
     service: S,
     terms: Arc<Terms>,
+    clock: Arc<Clock>,
+    stop: watch::Receiver<bool>,
+) -> Ended
+where
+    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let activity = Arc::new(Activity::new(&terms.limits));
+    let gate = Gate::new(service, Arc::clone(&terms), Arc::clone(&activity), entry, number);
+    let (socket, early, gate) = match plain::serve(socket, gate, &terms, clock, &stop).await {
+        Left::Handover(socket, early, gate) => (socket, early, gate),
+        Left::Ended(ended) => return ended,
+    };
+    let socket = ClientStream::new(socket, early, Arc::clone(&activity), terms.limits.body_idle);
+    // Boxed, because most connections come to their end without it.
+    Box::pin(converse(socket, gate, activity, terms, stop)).await
+}
+
+/// Leaves the rest of a connection to hyper.
+async fn converse<S, B>(
+    socket: ClientStream<Transport>,
+    gate: Gate<S>,
+    activity: Arc<Activity>,
+    terms: Arc<Terms>,
     mut stop: watch::Receiver<bool>,
 ) -> Ended
 where
@@ -89,9 +116,6 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let limits = &terms.limits;
-    let activity = Arc::new(Activity::new(limits));
-    let gate = Gate::new(service, Arc::clone(&terms), Arc::clone(&activity), entry, number);
-    let socket = ClientStream::new(socket, Arc::clone(&activity), limits.body_idle);
     let mut connection = pin!(terms.protocol.serve_connection_with_upgrades(TokioIo::new(socket), gate));
     let mut timer = pin!(sleep_until(Instant::now() + limits.first_byte));
     let mut stop = pin!(async {

@@ -8,6 +8,8 @@
 //! A request carries as extensions its [`Peer`] and [`RequestId`], [`OriginalAgent`] where a trusted proxy tells it, and [`WebSocket`] where it asks for one. An answer to
 //! the latter may be 101 with a [`Tunnel`] in its extensions; any other interim response becomes 502.
 //!
+//! Most requests are answered by [`mod@plain`], all others through hyper; both go through the same [`service`].
+//!
 //! A client that closes its sending side has left: its requests are dropped, and with them whatever an upstream was
 //! doing for them.
 
@@ -17,6 +19,7 @@ mod trouble;
 mod activity;
 mod connection;
 mod idle;
+mod plain;
 mod stall;
 mod stream;
 mod tls;
@@ -73,6 +76,7 @@ pub(crate) use self::visit::{Note, Notes, OnVisit, Visit};
 
 use self::connection::Terms;
 use self::forwarded::{Origin, Scheme};
+use self::plain::Clock;
 use self::service::Entry;
 use self::transport::Transport;
 use self::trouble::Reporter;
@@ -140,6 +144,7 @@ impl Edge {
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         let Shared { terms, places, reporter, .. } = &*self.0;
+        let clock = Arc::new(Clock::default());
         let (stop, stopped) = watch::channel(false);
         let mut connections = JoinSet::new();
         let mut shutdown = pin!(shutdown);
@@ -149,14 +154,14 @@ impl Edge {
             // Without it, small responses may wait for an acknowledgement; one that refuses it is broken already.
             let _ = socket.set_nodelay(true);
             let number = shared.opened.fetch_add(1, Ordering::Relaxed);
-            let (entrance, service) = (entrance.clone(), service.clone());
+            let (entrance, service, clock) = (entrance.clone(), service.clone(), Arc::clone(&clock));
             let (shared, mut stopped) = (Arc::clone(&shared), stopped.clone());
             async move {
                 let terms = Arc::clone(&shared.terms);
                 let full = || shared.reporter.report(TroubleKind::Full, Some(peer), &"no place for a TLS handshake");
                 let served = match entrance.enter(socket, peer, &mut stopped, full).await {
                     Ok(Some((socket, entry))) => {
-                        connection::serve(socket, entry, number, service, terms, stopped).await
+                        connection::serve(socket, entry, number, service, terms, clock, stopped).await
                     }
                     Ok(None) => Ok(()),
                     Err(failure) => Err(failure),
@@ -240,7 +245,8 @@ impl Entrance {
         let Some(tls) = &self.tls else {
             return Ok(Some((Transport::Plain(socket), Entry { origin: origin(Scheme::Http), secured: None })));
         };
-        Ok(tls.secure(socket, stop, full).await?.map(|(stream, secured)| {
+        // Boxed: connections that are not for it should not carry a handshake.
+        Ok(Box::pin(tls.secure(socket, stop, full)).await?.map(|(stream, secured)| {
             let entry = Entry { origin: origin(Scheme::Https), secured: Some(secured) };
             (Transport::Tls(Box::new(stream)), entry)
         }))

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use http::header::{CONNECTION, UPGRADE};
@@ -53,10 +53,15 @@ impl<S> Gate<S> {
         Self { inner, terms, activity, entry, connection, requests: AtomicU64::new(0) }
     }
 
+    /// Whether the connection waits for another request, having answered at least one.
+    pub(super) fn has_served(&self) -> bool {
+        self.activity.has_served()
+    }
+
     /// Checks and cleans a request and says what is known about it.
     fn prepare(
         &self,
-        request: Request<Incoming>,
+        request: Request<RequestBody>,
         id: RequestId,
         told: Option<Told>,
     ) -> Result<(Request<RequestBody>, Asks), Refusal> {
@@ -75,7 +80,7 @@ impl<S> Gate<S> {
         if asks == Asks::WebSocket {
             head.extensions.insert(WebSocket);
         }
-        Ok((Request::from_parts(head, RequestBody::new(body, self.terms.limits.body_idle)), asks))
+        Ok((Request::from_parts(head, body), asks))
     }
 }
 
@@ -89,6 +94,18 @@ where
     type Future = Answer<S>;
 
     fn call(&self, mut request: Request<Incoming>) -> Answer<S> {
+        let upgrade = hyper::upgrade::on(&mut request);
+        self.answer(request.map(|body| RequestBody::new(body, self.terms.limits.body_idle)), Some(upgrade))
+    }
+}
+
+impl<S, B> Gate<S>
+where
+    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone,
+    B: Body<Data = Bytes>,
+{
+    /// Answers a request. Without `upgrade` it cannot become anything but an answer.
+    pub(super) fn answer(&self, mut request: Request<RequestBody>, upgrade: Option<OnUpgrade>) -> Answer<S> {
         let version = request.version();
         // Before the fields that say it are removed.
         let told = self.entry.origin.listen(request.headers());
@@ -103,12 +120,10 @@ where
             request.extensions_mut().insert(visit.notes());
             exchange.visit = Some(visit.into());
         }
-        let upgrade = hyper::upgrade::on(&mut request);
         let (state, upgrade) = match self.prepare(request, id, told) {
-            // Readiness is awaited with the answer: the clone that becomes ready is the one that is called.
             Ok((request, asks)) => (
-                State::Inner { answer: self.inner.clone().oneshot(request) },
-                (asks == Asks::WebSocket).then(|| (upgrade, Arc::clone(&self.activity))),
+                State::new(self.inner.clone(), request),
+                upgrade.filter(|_| asks == Asks::WebSocket).map(|upgrade| (upgrade, Arc::clone(&self.activity))),
             ),
             Err(refusal) => (State::Refused { refusal, version }, None),
         };
@@ -123,7 +138,7 @@ pin_project! {
         S: Service<Request<RequestBody>>,
     {
         #[pin]
-        state: State<Oneshot<S, Request<RequestBody>>>,
+        state: State<S>,
         id: RequestId,
         exchange: Option<Exchange>,
         upgrade: Option<(OnUpgrade, Arc<Activity>)>,
@@ -132,9 +147,24 @@ pin_project! {
 
 pin_project! {
     #[project = StateProjection]
-    enum State<F> {
-        Inner { #[pin] answer: F },
+    enum State<S>
+    where
+        S: Service<Request<RequestBody>>,
+    {
+        Called { #[pin] answer: S::Future },
+        Awaited { #[pin] answer: Pin<Box<Oneshot<S, Request<RequestBody>>>> },
         Refused { refusal: Refusal, version: Version },
+    }
+}
+
+impl<S: Service<Request<RequestBody>>> State<S> {
+    fn new(mut service: S, request: Request<RequestBody>) -> Self {
+        // Services are nearly always ready, and then the request need not be kept beside them.
+        match service.poll_ready(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Ok(())) => Self::Called { answer: service.call(request) },
+            // The clone that becomes ready is the one that is called.
+            _ => Self::Awaited { answer: Box::pin(service.oneshot(request)) },
+        }
     }
 }
 
@@ -148,7 +178,11 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let mut response = match this.state.project() {
-            StateProjection::Inner { answer } => {
+            StateProjection::Called { answer } => {
+                let Ok(response) = ready!(answer.poll(cx));
+                finish(response, this.upgrade.take())
+            }
+            StateProjection::Awaited { answer } => {
                 let Ok(response) = ready!(answer.poll(cx));
                 finish(response, this.upgrade.take())
             }

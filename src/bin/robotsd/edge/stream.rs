@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::activity::Activity;
@@ -18,14 +19,16 @@ use super::idle::Idle;
 #[derive(Debug)]
 pub(super) struct ClientStream<T> {
     socket: T,
+    /// What has been read before.
+    early: Bytes,
     activity: Arc<Activity>,
     stalled: Idle,
     flushing: Idle,
 }
 
 impl<T> ClientStream<T> {
-    pub(super) fn new(socket: T, activity: Arc<Activity>, write_idle: Duration) -> Self {
-        Self { socket, activity, stalled: Idle::new(write_idle), flushing: Idle::new(write_idle) }
+    pub(super) fn new(socket: T, early: Bytes, activity: Arc<Activity>, write_idle: Duration) -> Self {
+        Self { socket, early, activity, stalled: Idle::new(write_idle), flushing: Idle::new(write_idle) }
     }
 
     /// Passes on what a write came to, unless it has stood still for too long.
@@ -46,6 +49,12 @@ fn stuck() -> io::Error {
 impl<T: AsyncRead + Unpin> AsyncRead for ClientStream<T> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        if !this.early.is_empty() {
+            let length = this.early.len().min(buffer.remaining());
+            buffer.put_slice(&this.early.split_to(length));
+            this.activity.bytes_read();
+            return Poll::Ready(Ok(()));
+        }
         let before = buffer.filled().len();
         ready!(Pin::new(&mut this.socket).poll_read(cx, buffer))?;
         if buffer.filled().len() > before {

@@ -32,7 +32,8 @@ pin_project! {
     #[project = BackendFutureProjection]
     pub(super) enum BackendFuture {
         Upstream { #[pin] future: UpstreamFuture },
-        Files { #[pin] future: FilesFuture },
+        // Boxed: what waits for an upstream should not be as large as what reads a file.
+        Files { #[pin] future: Pin<Box<FilesFuture>> },
     }
 }
 
@@ -51,7 +52,7 @@ impl Service<Request<RequestBody>> for Backend {
     fn call(&mut self, request: Request<RequestBody>) -> BackendFuture {
         match self {
             Self::Upstream(upstream) => BackendFuture::Upstream { future: upstream.call(request) },
-            Self::Files(files) => BackendFuture::Files { future: files.call(request) },
+            Self::Files(files) => BackendFuture::Files { future: Box::pin(files.call(request)) },
         }
     }
 }

@@ -1,0 +1,139 @@
+//! The client's end of a connection, without a protocol.
+
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::watch;
+
+use super::super::idle::Idle;
+use super::super::transport::Transport;
+use super::answer::Clock;
+
+/// Octets read at once, through the stack; a request head that is longer is hyper's.
+pub(super) const READ: usize = 8 * 1024;
+
+#[derive(Debug)]
+pub(super) struct Client {
+    transport: Transport,
+    /// Read while something else was awaited.
+    early: Bytes,
+    /// What is to be written, and how much of it has been.
+    out: Vec<u8>,
+    sent: usize,
+    stalled: Idle,
+    write_idle: Duration,
+    pub(super) clock: Arc<Clock>,
+    /// Changes when the listener stops.
+    pub(super) stop: watch::Receiver<bool>,
+}
+
+impl Client {
+    pub(super) fn new(
+        transport: Transport,
+        write_idle: Duration,
+        clock: Arc<Clock>,
+        stop: watch::Receiver<bool>,
+    ) -> Self {
+        let stalled = Idle::new(write_idle);
+        Self { transport, early: Bytes::new(), out: Vec::new(), sent: 0, stalled, write_idle, clock, stop }
+    }
+
+    pub(super) fn into_transport(self) -> Transport {
+        self.transport
+    }
+
+    /// Where the head of a response is written to.
+    pub(super) fn out(&mut self) -> &mut Vec<u8> {
+        &mut self.out
+    }
+
+    /// Octets from the client; none once it has closed its side.
+    pub(super) fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
+        if !self.early.is_empty() {
+            return Poll::Ready(Ok(Some(std::mem::take(&mut self.early))));
+        }
+        self.poll_read(cx)
+    }
+
+    /// Ready when the client has left. What it sends meanwhile, up to a [`READ`], is kept for later.
+    pub(super) fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while self.early.is_empty() {
+            match ready!(self.poll_read(cx)) {
+                Ok(Some(octets)) => self.early = octets,
+                Ok(None) | Err(_) => return Poll::Ready(()),
+            }
+        }
+        Poll::Pending
+    }
+
+    /// Writes everything in [`out`](Self::out), and `data` after it.
+    pub(super) async fn send(&mut self, mut data: Bytes) -> io::Result<()> {
+        poll_fn(|cx| self.poll_send(cx, &mut data)).await
+    }
+
+    pub(super) fn poll_send(&mut self, cx: &mut Context<'_>, data: &mut Bytes) -> Poll<io::Result<()>> {
+        loop {
+            let out = &self.out[self.sent..];
+            let transport = Pin::new(&mut self.transport);
+            let written = match (out.is_empty(), data.is_empty()) {
+                (true, true) => break,
+                (false, true) => transport.poll_write(cx, out),
+                (true, false) => transport.poll_write(cx, data),
+                (false, false) => transport.poll_write_vectored(cx, &[IoSlice::new(out), IoSlice::new(data)]),
+            };
+            let Poll::Ready(written) = written else { return self.poll_stuck(cx) };
+            self.stalled.moved();
+            match written? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => {
+                    let of_out = written.min(self.out.len() - self.sent);
+                    self.sent += of_out;
+                    bytes::Buf::advance(data, written - of_out);
+                }
+            }
+        }
+        self.out.clear();
+        self.sent = 0;
+        if let Transport::Tls(stream) = &mut self.transport {
+            match Pin::new(stream).poll_flush(cx) {
+                Poll::Ready(flushed) => flushed?,
+                Poll::Pending => return self.poll_stuck(cx),
+            }
+            self.stalled.moved();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Says that nothing more will come, to a client that listens.
+    pub(super) async fn close(&mut self) {
+        let closing = poll_fn(|cx| Pin::new(&mut self.transport).poll_shutdown(cx));
+        // One that does not is not waited for.
+        let _ = tokio::time::timeout(self.write_idle, closing).await;
+    }
+
+    /// Gives up everything but the socket.
+    pub(super) fn park(&mut self) {
+        self.out = Vec::new();
+        self.stalled = Idle::new(self.write_idle);
+    }
+
+    fn poll_stuck(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.stalled.poll_expired(cx));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read from its connection")))
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
+        let mut room = [MaybeUninit::uninit(); READ];
+        let mut buffer = ReadBuf::uninit(&mut room);
+        ready!(Pin::new(&mut self.transport).poll_read(cx, &mut buffer))?;
+        let octets = buffer.filled();
+        Poll::Ready(Ok(if octets.is_empty() { None } else { Some(Bytes::copy_from_slice(octets)) }))
+    }
+}
