@@ -8,13 +8,15 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
+use super::cause::Cause;
+use super::limits::UpstreamLimits;
 use super::link::Link;
+use super::plain::Rest;
 use super::pool::Pool;
 use crate::edge::Idle;
 
@@ -30,12 +32,36 @@ enum Content {
 
 #[derive(Debug)]
 struct Upstream {
-    incoming: Incoming,
+    coming: Coming,
     /// None once the connection has ended or gone back to the pool.
     link: Option<Box<Link>>,
     pool: Arc<Pool>,
     idle: Idle,
+    buffer_bytes: usize,
     failed: Option<ResponseBodyError>,
+}
+
+/// What still comes.
+#[derive(Debug)]
+pub(super) enum Coming {
+    Plain(Rest),
+    Hyper(Incoming),
+}
+
+impl Coming {
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Plain(rest) => rest.first.is_empty() && rest.left == 0,
+            Self::Hyper(incoming) => incoming.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Plain(rest) => SizeHint::with_exact(rest.first.len() as u64 + rest.left),
+            Self::Hyper(incoming) => incoming.size_hint(),
+        }
+    }
 }
 
 impl ResponseBody {
@@ -47,12 +73,22 @@ impl ResponseBody {
         Self(Content::Own(None))
     }
 
-    pub(super) fn new(incoming: Incoming, link: Box<Link>, pool: Arc<Pool>, idle: Duration) -> Self {
-        if incoming.is_end_stream() {
-            pool.put(link);
-            return Self::empty();
+    pub(super) fn new(coming: Coming, link: Box<Link>, pool: Arc<Pool>, limits: &UpstreamLimits) -> Self {
+        match coming {
+            // Nothing more will come, so the connection is free while the client still reads.
+            Coming::Plain(Rest { first, left: 0, .. }) => {
+                pool.put(link);
+                Self(Content::Own(Some(first).filter(|first| !first.is_empty())))
+            }
+            Coming::Hyper(incoming) if incoming.is_end_stream() => {
+                pool.put(link);
+                Self::empty()
+            }
+            coming => {
+                let (idle, buffer_bytes) = (Idle::new(limits.body_idle), limits.buffer_bytes);
+                Self(Content::Upstream(Upstream { coming, link: Some(link), pool, idle, buffer_bytes, failed: None }))
+            }
         }
-        Self(Content::Upstream(Upstream { incoming, link: Some(link), pool, idle: Idle::new(idle), failed: None }))
     }
 }
 
@@ -70,14 +106,14 @@ impl Body for ResponseBody {
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Content::Own(text) => text.is_none(),
-            Content::Upstream(upstream) => upstream.incoming.is_end_stream(),
+            Content::Upstream(upstream) => upstream.coming.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Content::Own(text) => SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64)),
-            Content::Upstream(upstream) => upstream.incoming.size_hint(),
+            Content::Upstream(upstream) => upstream.coming.size_hint(),
         }
     }
 }
@@ -91,7 +127,7 @@ impl Upstream {
             Poll::Ready(Some(Ok(frame))) => {
                 self.idle.moved();
                 // With a known length nobody asks again after the last octet.
-                if self.incoming.is_end_stream() {
+                if self.coming.is_end_stream() {
                     self.release();
                 }
                 Poll::Ready(Some(Ok(frame)))
@@ -108,15 +144,35 @@ impl Upstream {
         }
     }
 
-    fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cause>>> {
+        let incoming = match &mut self.coming {
+            Coming::Hyper(incoming) => incoming,
+            Coming::Plain(rest) if !rest.first.is_empty() => {
+                return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut rest.first)))));
+            }
+            Coming::Plain(Rest { left: 0, .. }) => return Poll::Ready(None),
+            Coming::Plain(rest) => {
+                let Some(link) = &mut self.link else { return Poll::Ready(None) };
+                let read = ready!(link.poll_body(cx, rest.left, self.buffer_bytes));
+                return Poll::Ready(Some(match read {
+                    Ok(octets) => {
+                        rest.left -= octets.len() as u64;
+                        Ok(Frame::data(octets))
+                    }
+                    Err(error) => Err(error.into()),
+                }));
+            }
+        };
         // Frames come out of the connection, or out of its end; it has the task's waker, so nobody else is to be woken.
         let mut silent = Context::from_waker(Waker::noop());
-        let frame = Pin::new(&mut self.incoming).poll_frame(&mut silent);
-        let (Poll::Pending, Some(link)) = (&frame, &mut self.link) else { return frame };
-        if link.poll(cx).is_ready() {
-            self.link = None;
+        let mut frame = Pin::new(&mut *incoming).poll_frame(&mut silent);
+        if let (Poll::Pending, Some(link)) = (&frame, &mut self.link) {
+            if link.poll(cx).is_ready() {
+                self.link = None;
+            }
+            frame = Pin::new(incoming).poll_frame(&mut silent);
         }
-        Pin::new(&mut self.incoming).poll_frame(&mut silent)
+        frame.map_err(Cause::from)
     }
 
     /// Gives the connection back.
@@ -147,7 +203,7 @@ pub(crate) enum ResponseBodyError {
     /// Nothing came for too long.
     Idle,
     /// The connection broke, or the framing is invalid.
-    Broken(hyper::Error),
+    Broken(Cause),
 }
 
 impl fmt::Display for ResponseBodyError {

@@ -27,6 +27,8 @@ pub(super) struct Gauge {
     body_failure: AtomicU8,
     /// Whether the next read must ask the kernel, not the event loop, what has become of the connection.
     look: AtomicBool,
+    /// Whether the request has been sent before, and is only written once more for hyper's sake.
+    replays: AtomicBool,
 }
 
 /// Values of `body_failure`; zero for none.
@@ -43,6 +45,7 @@ impl Gauge {
             awaits_client: AtomicBool::new(false),
             body_failure: AtomicU8::new(0),
             look: AtomicBool::new(false),
+            replays: AtomicBool::new(false),
         }
     }
 
@@ -52,6 +55,7 @@ impl Gauge {
         self.before_head.store(before_head, Ordering::Relaxed);
         self.awaits_client.store(false, Ordering::Relaxed);
         self.body_failure.store(0, Ordering::Relaxed);
+        self.replays.store(false, Ordering::Relaxed);
         self.note_taken();
     }
 
@@ -83,6 +87,15 @@ impl Gauge {
             BROKEN => Some(BodyFailure::Broken),
             _ => None,
         }
+    }
+
+    /// For the rest of this exchange what is written has been sent already.
+    pub(super) fn replay(&self) {
+        self.replays.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn replays(&self) -> bool {
+        self.replays.load(Ordering::Relaxed)
     }
 
     /// Makes the next read ask the kernel.

@@ -12,16 +12,20 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{HeaderMap, Method, Request, Response};
+use http_body::Body;
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{self, Connection, SendRequest};
 use hyper_util::rt::TokioIo;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::body::Coming;
+use super::cause::Cause;
 use super::gauge::Gauge;
 use super::limits::UpstreamLimits;
 use super::places::Place;
+use super::plain::{Bare, Read, is_plain};
 use super::sending::Sending;
 use super::socket::Socket;
 use super::wire::Wire;
@@ -29,34 +33,51 @@ use super::wire::Wire;
 /// A connection that is used for one exchange at a time.
 #[derive(Debug)]
 pub(super) struct Link {
-    sender: SendRequest<Sending>,
-    connection: Driven,
+    speaker: Speaker,
+    /// Runs out when an answer is overdue, or too early: it is set anew once in a while, and not for each request.
+    timer: Pin<Box<Sleep>>,
     gauge: Arc<Gauge>,
     exchanges: u64,
     /// When the last exchange ended.
     idle_since: Instant,
 }
 
+/// Who speaks on a link.
+#[derive(Debug)]
+enum Speaker {
+    /// We do, as long as requests and answers are plain.
+    Bare(Bare),
+    /// hyper, once something was not.
+    Hyper(SendRequest<Sending>, Box<Driven>),
+    Nobody,
+}
+
 /// Why an exchange brought no response.
 #[derive(Debug)]
 pub(super) enum Failed {
     /// Nothing of the request has been sent; here it is.
-    Unsent(Box<Request<Sending>>, hyper::Error),
+    Unsent(Box<Request<Sending>>, Cause),
+    /// The connection broke without an octet of an answer; here is the request.
+    Unanswered(Box<Request<Sending>>, Cause),
     /// The connection broke, or the answer was not HTTP.
-    Broken(hyper::Error),
+    Broken(Cause),
     /// No answer in time.
     Timeout,
 }
 
 impl Link {
     /// Speaks HTTP/1.1 on a new connection.
-    pub(super) async fn open(socket: Socket, place: Place, limits: &UpstreamLimits) -> io::Result<Self> {
+    pub(super) fn open(socket: Socket, place: Place, limits: &UpstreamLimits) -> Self {
         let gauge = Arc::new(Gauge::new());
-        let wire = TokioIo::new(Wire::new(socket, place, Arc::clone(&gauge)));
-        let (sender, connection) =
-            http1::Builder::new().max_buf_size(limits.buffer_bytes).handshake(wire).await.map_err(io::Error::other)?;
+        let speaker = Speaker::Bare(Bare::new(Wire::new(socket, place, Arc::clone(&gauge))));
         let idle_since = Instant::now();
-        Ok(Self { sender, connection: Driven::Running(connection), gauge, exchanges: 0, idle_since })
+        let timer = Box::pin(sleep_until(idle_since + limits.response_header));
+        Self { speaker, timer, gauge, exchanges: 0, idle_since }
+    }
+
+    /// Whether a request without a body, should it not be answered, is left to be sent again without a copy.
+    pub(super) fn keeps(&self, method: &Method, fields: &HeaderMap) -> bool {
+        matches!(self.speaker, Speaker::Bare(_)) && is_plain(method, fields)
     }
 
     pub(super) fn gauge(&self) -> &Arc<Gauge> {
@@ -82,12 +103,77 @@ impl Link {
         &mut self,
         request: Request<Sending>,
         limits: &UpstreamLimits,
-    ) -> Result<Response<Incoming>, Failed> {
+    ) -> Result<Response<Coming>, Failed> {
         self.exchanges += 1;
         self.gauge.begin(limits.buffer_bytes);
-        let mut answer = pin!(self.sender.try_send_request(request));
+        let early = if request.body().is_end_stream() && self.keeps(request.method(), request.headers()) {
+            match self.exchange_plainly(&request, limits).await {
+                None => return Err(Failed::Timeout),
+                Some(Ok(Read::Answer(response))) => {
+                    self.gauge.has_head();
+                    return Ok(response.map(Coming::Plain));
+                }
+                Some(Ok(Read::Other(early))) => early,
+                Some(Err(error)) => return Err(Failed::Unanswered(Box::new(request), error.into())),
+            }
+        } else {
+            Bytes::new()
+        };
+        // Boxed, because most requests need no room for it.
+        Box::pin(self.exchange_by_hyper(request, early, limits)).await.map(|response| response.map(Coming::Hyper))
+    }
+
+    /// None where the answer is overdue.
+    async fn exchange_plainly(
+        &mut self,
+        request: &Request<Sending>,
+        limits: &UpstreamLimits,
+    ) -> Option<io::Result<Read>> {
+        let Speaker::Bare(bare) = &mut self.speaker else { return Some(Err(io::ErrorKind::NotConnected.into())) };
+        let timer = &mut self.timer;
+        bare.begin(request);
+        let due = Instant::now() + limits.response_header;
+        poll_fn(|cx| {
+            if let Poll::Ready(read) = bare.poll_answer(cx, request.method()) {
+                return Poll::Ready(Some(read));
+            }
+            while timer.as_mut().poll(cx).is_ready() {
+                if due <= Instant::now() {
+                    return Poll::Ready(None);
+                }
+                timer.as_mut().reset(due);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Leaves the connection to hyper, with what has been read of an answer to the request.
+    async fn exchange_by_hyper(
+        &mut self,
+        request: Request<Sending>,
+        early: Bytes,
+        limits: &UpstreamLimits,
+    ) -> Result<Response<Incoming>, Failed> {
+        self.speaker = match std::mem::replace(&mut self.speaker, Speaker::Nobody) {
+            Speaker::Bare(bare) => {
+                let mut wire = bare.into_wire();
+                if !early.is_empty() {
+                    wire.replay(early);
+                }
+                let mut hyper = http1::Builder::new();
+                match hyper.max_buf_size(limits.buffer_bytes).handshake(TokioIo::new(wire)).await {
+                    Ok((sender, connection)) => Speaker::Hyper(sender, Box::new(Driven::Running(connection))),
+                    Err(error) => return Err(Failed::Broken(error.into())),
+                }
+            }
+            speaker => speaker,
+        };
+        let Speaker::Hyper(sender, connection) = &mut self.speaker else {
+            return Err(Failed::Broken(io::Error::from(io::ErrorKind::NotConnected).into()));
+        };
+        let mut answer = pin!(sender.try_send_request(request));
         let mut timer = pin!(sleep_until(Instant::now() + limits.response_header));
-        let connection = &mut self.connection;
         let gauge = &self.gauge;
         let answer = poll_fn(|cx| {
             let has_ended = connection.poll(cx).is_ready();
@@ -98,7 +184,7 @@ impl Link {
             }
             if has_ended {
                 // A request it never looked at comes back once it is gone.
-                *connection = Driven::Gone;
+                **connection = Driven::Gone;
                 return answer.as_mut().poll(&mut silent).map(Some);
             }
             while timer.as_mut().poll(cx).is_ready() {
@@ -126,13 +212,29 @@ impl Link {
 
     /// Moves octets of the body in both directions. Ready once the connection has ended.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        self.connection.poll(cx)
+        match &mut self.speaker {
+            Speaker::Hyper(_, connection) => connection.poll(cx),
+            Speaker::Bare(_) | Speaker::Nobody => Poll::Ready(()),
+        }
+    }
+
+    /// Reads on in a plain body of which so many octets are left.
+    pub(super) fn poll_body(&mut self, cx: &mut Context<'_>, left: u64, most: usize) -> Poll<io::Result<Bytes>> {
+        match &mut self.speaker {
+            Speaker::Bare(bare) => bare.poll_body(cx, left, most),
+            Speaker::Hyper(..) | Speaker::Nobody => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        }
     }
 
     /// Whether the connection can take another request: both messages complete, and not an octet too much.
     pub(super) fn is_reusable(&mut self) -> bool {
         // Whoever waited on this connection no longer does, so nobody is to be woken.
-        self.poll(&mut Context::from_waker(Waker::noop())).is_pending() && self.sender.is_ready()
+        let mut silent = Context::from_waker(Waker::noop());
+        match &mut self.speaker {
+            Speaker::Bare(bare) => bare.is_clean(),
+            Speaker::Hyper(sender, connection) => connection.poll(&mut silent).is_pending() && sender.is_ready(),
+            Speaker::Nobody => false,
+        }
     }
 
     /// Whether an idle connection can still be used, as far as anyone can know.
@@ -140,7 +242,10 @@ impl Link {
         if certainty == Certainty::AskKernel {
             self.gauge.look();
         }
-        self.is_reusable()
+        match &mut self.speaker {
+            Speaker::Bare(bare) => bare.is_silent(&mut Context::from_waker(Waker::noop())),
+            _ => self.is_reusable(),
+        }
     }
 
     pub(super) fn rest(&mut self) {
@@ -149,8 +254,9 @@ impl Link {
 
     /// What the connection becomes after a 101: the socket and what has been read from it beyond the head.
     pub(super) async fn into_socket(mut self: Box<Self>) -> Option<(Wire, Bytes)> {
-        poll_fn(|cx| self.connection.poll(cx)).await;
-        let Driven::Ended(connection) = self.connection else { return None };
+        poll_fn(|cx| self.poll(cx)).await;
+        let Speaker::Hyper(_, driven) = self.speaker else { return None };
+        let Driven::Ended(connection) = *driven else { return None };
         let parts = connection.into_parts();
         Some((parts.io.into_inner(), parts.read_buf))
     }
@@ -189,8 +295,8 @@ pub(super) enum Certainty {
 impl From<TrySendError<Request<Sending>>> for Failed {
     fn from(mut error: TrySendError<Request<Sending>>) -> Self {
         match error.take_message() {
-            Some(request) => Self::Unsent(Box::new(request), error.into_error()),
-            None => Self::Broken(error.into_error()),
+            Some(request) => Self::Unsent(Box::new(request), error.into_error().into()),
+            None => Self::Broken(error.into_error().into()),
         }
     }
 }

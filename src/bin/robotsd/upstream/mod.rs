@@ -5,6 +5,8 @@
 //! came, and answers with what a server says or with a [`Failure`]; it never fails itself. It chooses no site and judges
 //! nothing.
 //!
+//! Most exchanges are made by [`mod@plain`], all others by hyper.
+//!
 //! A request is sent a second time only where that cannot do harm: its method is idempotent, it has no body, it was
 //! sent on a connection that had been idle, and not an octet has come back. A request that never left is sent again
 //! whatever it is. The second time it goes to another server, if there is one.
@@ -24,8 +26,10 @@ mod pool;
 mod rotation;
 
 mod body;
+mod cause;
 mod gauge;
 mod link;
+mod plain;
 mod sending;
 mod socket;
 mod tls;
@@ -46,7 +50,6 @@ use std::time::Duration;
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, request};
 use http_body::Body;
-use hyper::body::Incoming;
 use tower::Service;
 
 pub(crate) use self::body::ResponseBody;
@@ -58,6 +61,8 @@ pub(crate) use self::origins::{Origins, OriginsSettings, Surroundings};
 pub(crate) use self::report::UpstreamEvent;
 pub(crate) use self::tls::{TlsSettings, Trust, check_server_name};
 
+use self::body::Coming;
+use self::cause::Cause;
 use self::gauge::BodyFailure;
 use self::link::{Certainty, Failed, Link};
 use self::origins::Shared;
@@ -133,7 +138,8 @@ impl Inner {
         let mut is_second = false;
         loop {
             let link = &mut held.link;
-            let copy = (is_replayable && link.has_served()).then(|| head.clone());
+            let needs_copy = is_replayable && link.has_served() && !link.keeps(&head.method, &head.headers);
+            let copy = needs_copy.then(|| head.clone());
             let request = Request::from_parts(head, Sending::new(body, Arc::clone(link.gauge())));
             let failed = match link.exchange(request, &self.shared.limits).await {
                 Ok(response) => {
@@ -145,7 +151,7 @@ impl Inner {
             if !link.is_reused()
                 && link.gauge().nothing_received()
                 && link.gauge().body_failure().is_none()
-                && let Failed::Unsent(_, error) | Failed::Broken(error) = &failed
+                && let Failed::Unsent(_, error) | Failed::Unanswered(_, error) | Failed::Broken(error) = &failed
             {
                 self.rotation.failed(&held, error);
             }
@@ -154,12 +160,17 @@ impl Inner {
                     let (head, sending) = request.into_parts();
                     (head, sending.into_body())
                 }
+                (Failed::Unanswered(request, _), _) if is_replayable && held.link.is_reused() => {
+                    (request.into_parts().0, RequestBody::empty())
+                }
                 (Failed::Broken(_), Some(copy)) if held.link.gauge().nothing_received() => (copy, RequestBody::empty()),
                 (Failed::Timeout, _) => {
                     let detail = format_args!("{held}: no response in time");
                     return Err(Failure::new(FailureKind::ResponseTimeout, detail));
                 }
-                (Failed::Unsent(_, error) | Failed::Broken(error), _) => return Err(failure(&held, &error)),
+                (Failed::Unsent(_, error) | Failed::Unanswered(_, error) | Failed::Broken(error), _) => {
+                    return Err(failure(&held, &error));
+                }
             };
             // On a connection of its own, so that there is no third time.
             is_second = true;
@@ -195,17 +206,17 @@ impl Inner {
 
     async fn receive(
         &self,
-        mut response: Response<Incoming>,
+        mut response: Response<Coming>,
         held: Held,
         wants_websocket: bool,
     ) -> Result<Response<ResponseBody>, Failure> {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            return switch(response, held, wants_websocket).await;
+            return Box::pin(switch(response, held, wants_websocket)).await;
         }
         unify_framing(response.headers_mut(), &held)?;
-        let (head, incoming) = response.into_parts();
+        let (head, coming) = response.into_parts();
         let (link, pool) = held.into_parts();
-        let body = ResponseBody::new(incoming, link, pool, self.shared.limits.body_idle);
+        let body = ResponseBody::new(coming, link, pool, &self.shared.limits);
         Ok(Response::from_parts(head, body))
     }
 
@@ -244,7 +255,7 @@ fn unify_framing(headers: &mut HeaderMap, held: &Held) -> Result<(), Failure> {
 
 /// Makes a tunnel of a 101, if it was asked for.
 async fn switch(
-    response: Response<Incoming>,
+    response: Response<Coming>,
     held: Held,
     wants_websocket: bool,
 ) -> Result<Response<ResponseBody>, Failure> {
@@ -264,7 +275,7 @@ async fn switch(
 }
 
 /// Whose fault a broken exchange is.
-fn failure(held: &Held, error: &hyper::Error) -> Failure {
+fn failure(held: &Held, error: &Cause) -> Failure {
     let link: &Link = &held.link;
     let kind = match link.gauge().body_failure() {
         Some(BodyFailure::Idle) => FailureKind::RequestTimeout,
@@ -272,6 +283,5 @@ fn failure(held: &Held, error: &hyper::Error) -> Failure {
         None if error.is_parse() || link.gauge().is_flooded() => FailureKind::Invalid,
         None => FailureKind::Broken,
     };
-    let cause = std::error::Error::source(error).map(|cause| format!(": {cause}")).unwrap_or_default();
-    Failure::new(kind, format_args!("{held}: {error}{cause}"))
+    Failure::new(kind, format_args!("{held}: {error}"))
 }

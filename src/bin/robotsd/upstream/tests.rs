@@ -122,6 +122,64 @@ fn request(method: &str, target: &str) -> Request<RequestBody> {
     Request::builder().method(method).uri(target).header(HOST, "h.test").body(RequestBody::empty()).unwrap()
 }
 
+#[tokio::test]
+async fn answers_of_every_form_share_a_connection() {
+    const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n3\r\ncde\r\n0\r\n\r\n";
+    const LENGTH: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabcde";
+    const INTERIM: &str = "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabcde";
+    for order in
+        [[LENGTH, LENGTH, CHUNKED, LENGTH], [LENGTH, INTERIM, LENGTH, CHUNKED], [CHUNKED, LENGTH, CHUNKED, LENGTH]]
+    {
+        let origin = Origin::start(move |_, mut peer| async move {
+            for answer in order {
+                assert!(peer.until(b"\r\n\r\n").await.starts_with("GET /x HTTP/1.1\r\n"));
+                peer.send(answer).await;
+            }
+            peer.rest().await;
+        })
+        .await;
+        let upstream = origin.upstream();
+        for answer in order {
+            let response = soon(upstream.forward(request("GET", "/x"))).await;
+            assert_eq!(response.status(), 200, "{answer:?}");
+            assert_eq!(soon(response.into_body().collect()).await.unwrap().to_bytes(), "abcde", "{answer:?}");
+        }
+        assert_eq!(origin.connections(), 1);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_in_pieces_is_an_answer() {
+    let body = "b".repeat(300 * 1024);
+    let whole = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nX-A: 1\r\n\r\n{body}", body.len());
+    // In the status line, in a field, before the body, and in it.
+    for cut in [9, 30, whole.len() - body.len(), whole.len() - 7] {
+        let whole = whole.clone();
+        let origin = Origin::start(move |_, mut peer| {
+            let whole = whole.clone();
+            async move {
+                loop {
+                    if !peer.heard(b"\r\n\r\n").await {
+                        return;
+                    }
+                    peer.send(&whole[..cut]).await;
+                    // Long enough to be read by itself, most of the time.
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                    peer.send(&whole[cut..]).await;
+                }
+            }
+        })
+        .await;
+        let upstream = origin.upstream();
+        for _ in 0..2 {
+            let response = soon(upstream.forward(request("GET", "/x"))).await;
+            assert_eq!(response.headers()["x-a"], "1");
+            assert!(soon(response.into_body().collect()).await.unwrap().to_bytes() == body, "cut at {cut}");
+        }
+        assert_eq!(origin.connections(), 1, "cut at {cut}");
+    }
+}
+
 async fn status(upstream: &Upstream, method: &str) -> u16 {
     let (head, body) = soon(upstream.forward(request(method, "/"))).await.into_parts();
     // The connection is free again only once the body has been read.

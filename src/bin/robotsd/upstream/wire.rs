@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::gauge::Gauge;
@@ -17,13 +18,31 @@ use super::socket::Socket;
 pub(super) struct Wire {
     socket: Socket,
     gauge: Arc<Gauge>,
+    /// An answer that was read before hyper had asked for it, and whether it has since.
+    early: Bytes,
+    has_asked: bool,
     // After the socket, so that it is free only once that is closed.
     _place: Place,
 }
 
 impl Wire {
     pub(super) fn new(socket: Socket, place: Place, gauge: Arc<Gauge>) -> Self {
-        Self { socket, gauge, _place: place }
+        Self { socket, gauge, early: Bytes::new(), has_asked: false, _place: place }
+    }
+
+    /// Gives what has been read to whoever sends the request once more, which goes nowhere.
+    pub(super) fn replay(&mut self, early: Bytes) {
+        self.gauge.replay();
+        self.early = early;
+        self.has_asked = false;
+    }
+
+    /// Takes what has been sent already.
+    fn swallow(&mut self, cx: &mut Context<'_>, octets: usize) -> Poll<io::Result<usize>> {
+        self.has_asked = true;
+        // The answer is there, but nobody else will say so.
+        cx.waker().wake_by_ref();
+        Poll::Ready(Ok(octets))
     }
 
     /// Whether the connection is as silent as an idle one has to be.
@@ -42,6 +61,15 @@ impl Wire {
 impl AsyncRead for Wire {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        if !this.early.is_empty() {
+            // hyper takes what comes before its request for an answer nobody asked for.
+            if !this.has_asked {
+                return Poll::Pending;
+            }
+            let length = this.early.len().min(buffer.remaining());
+            buffer.put_slice(&this.early.split_to(length));
+            return Poll::Ready(Ok(()));
+        }
         if this.gauge.has_to_look()
             && let Poll::Ready(end) = this.peek()
         {
@@ -60,6 +88,9 @@ impl AsyncRead for Wire {
 impl AsyncWrite for Wire {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        if this.gauge.replays() {
+            return this.swallow(cx, bytes.len());
+        }
         let written = ready!(Pin::new(&mut this.socket).poll_write(cx, bytes));
         this.gauge.note_taken();
         Poll::Ready(written)
@@ -71,6 +102,9 @@ impl AsyncWrite for Wire {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
+        if this.gauge.replays() {
+            return this.swallow(cx, slices.iter().map(|slice| slice.len()).sum());
+        }
         let written = ready!(Pin::new(&mut this.socket).poll_write_vectored(cx, slices));
         this.gauge.note_taken();
         Poll::Ready(written)

@@ -1,0 +1,253 @@
+//! Exchanges that need no state machine: a GET or HEAD, and an answer whose head comes in one piece and says how long it
+//! is.
+//!
+//! Nearly all are. They are written and read here, with the parser hyper uses. An answer that is anything else (in chunks,
+//! up to the close, after an interim response, in pieces, malformed) is hyper's: it gets the request as if it were to send
+//! it, and what has been read as if it had. Its connection stays, so an upstream that always answers so costs this once.
+
+use std::future::Future;
+use std::io;
+use std::mem::MaybeUninit;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+
+use bytes::{BufMut, Bytes, BytesMut};
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use http::{Method, Request, Response, StatusCode, Version};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+
+use super::wire::Wire;
+
+/// Octets read at once before it is known how many will come, through the stack.
+const READ: usize = 16 * 1024;
+
+/// Fields of a head that is looked at; one with more is hyper's.
+const FIELDS: usize = 64;
+
+/// Fields that the edge adds.
+const ADDED: usize = 1;
+
+/// A connection that speaks only this.
+#[derive(Debug)]
+pub(super) struct Bare {
+    wire: Wire,
+    /// The head of the request, and how much of it has been sent.
+    out: Vec<u8>,
+    sent: usize,
+    body: BytesMut,
+    /// More came than was announced.
+    is_spoiled: bool,
+}
+
+/// What has come of a request.
+pub(super) enum Read {
+    Answer(Response<Rest>),
+    /// Something that is not plain.
+    Other(Bytes),
+}
+
+/// What is left of an answer's body.
+#[derive(Debug)]
+pub(super) struct Rest {
+    /// What came with the head.
+    pub(super) first: Bytes,
+    /// Octets still to come after that.
+    pub(super) left: u64,
+    /// More came than was announced.
+    pub(super) is_surplus: bool,
+}
+
+/// Whether a request without a body is one for here.
+pub(super) fn is_plain(method: &Method, fields: &HeaderMap) -> bool {
+    const DELICATE: [HeaderName; 4] = [CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION, UPGRADE];
+    matches!(*method, Method::GET | Method::HEAD) && !DELICATE.iter().any(|name| fields.contains_key(name))
+}
+
+impl Bare {
+    pub(super) fn new(wire: Wire) -> Self {
+        Self { wire, out: Vec::new(), sent: 0, body: BytesMut::new(), is_spoiled: false }
+    }
+
+    pub(super) fn into_wire(self) -> Wire {
+        self.wire
+    }
+
+    /// Puts the head of a request into the form it is sent in.
+    pub(super) fn begin<B>(&mut self, request: &Request<B>) {
+        let out = &mut self.out;
+        out.clear();
+        self.sent = 0;
+        out.extend_from_slice(request.method().as_str().as_bytes());
+        out.push(b' ');
+        let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
+        out.extend_from_slice(target.as_bytes());
+        out.extend_from_slice(b" HTTP/1.1\r\n");
+        for (name, value) in request.headers() {
+            out.extend_from_slice(name.as_str().as_bytes());
+            out.extend_from_slice(b": ");
+            out.extend_from_slice(value.as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// Sends the request and reads what comes first.
+    pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>, method: &Method) -> Poll<io::Result<Read>> {
+        while self.sent < self.out.len() {
+            match ready!(Pin::new(&mut self.wire).poll_write(cx, &self.out[self.sent..]))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => self.sent += written,
+            }
+        }
+        ready!(Pin::new(&mut self.wire).poll_flush(cx))?;
+        let mut room = [MaybeUninit::uninit(); READ];
+        let mut buffer = ReadBuf::uninit(&mut room);
+        ready!(Pin::new(&mut self.wire).poll_read(cx, &mut buffer))?;
+        let octets = buffer.filled();
+        if octets.is_empty() {
+            return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+        }
+        let Some(answer) = parse(octets, method) else {
+            return Poll::Ready(Ok(Read::Other(Bytes::copy_from_slice(octets))));
+        };
+        self.is_spoiled |= answer.body().is_surplus;
+        Poll::Ready(Ok(Read::Answer(answer)))
+    }
+
+    /// Reads on in a body of which so many octets are left, at most `most` of them at once.
+    pub(super) fn poll_body(&mut self, cx: &mut Context<'_>, left: u64, most: usize) -> Poll<io::Result<Bytes>> {
+        // Room for an octet too many: it has to be found out, and a read that does not fill its room says that there is
+        // nothing more, which saves asking.
+        let room = usize::try_from(left.saturating_add(1)).unwrap_or(most).min(most);
+        self.body.reserve(room);
+        let mut limited = (&mut self.body).limit(room);
+        if ready!(pin!(self.wire.read_buf(&mut limited)).poll(cx))? == 0 {
+            return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+        }
+        let mut octets = self.body.split().freeze();
+        if octets.len() as u64 >= left {
+            self.is_spoiled |= octets.len() as u64 > left;
+            octets.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+            // Idle connections keep no room.
+            self.body = BytesMut::new();
+        }
+        Poll::Ready(Ok(octets))
+    }
+
+    /// Whether nothing was read that nobody asked for. What has come since is found out before the next exchange.
+    pub(super) fn is_clean(&self) -> bool {
+        !self.is_spoiled
+    }
+
+    /// Whether nothing has come that nobody asked for, not even the end.
+    pub(super) fn is_silent(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut room = [MaybeUninit::uninit(); 1];
+        let mut buffer = ReadBuf::uninit(&mut room);
+        !self.is_spoiled && Pin::new(&mut self.wire).poll_read(cx, &mut buffer).is_pending()
+    }
+}
+
+/// An answer, if the octets begin with all of the head of a plain one; anything that is in any doubt is not.
+fn parse(octets: &[u8], method: &Method) -> Option<Response<Rest>> {
+    let mut fields = [const { MaybeUninit::uninit() }; FIELDS];
+    let mut head = httparse::Response::new(&mut []);
+    let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut head, octets, &mut fields);
+    let Ok(httparse::Status::Complete(end)) = parsed else { return None };
+    // Apart from the body, because the allocator is quicker with two small pieces than with a larger one.
+    let kept = Bytes::copy_from_slice(octets.get(..end)?);
+    let keep = |part: &[u8]| {
+        let start = (part.as_ptr() as usize).checked_sub(octets.as_ptr() as usize)?;
+        (start + part.len() <= end).then(|| kept.slice(start..start + part.len()))
+    };
+    let status = StatusCode::from_u16(head.code?).ok()?;
+    if head.version != Some(1) || status.is_informational() {
+        return None;
+    }
+    let mut map = HeaderMap::with_capacity(head.headers.len() + ADDED);
+    let mut length = None;
+    for field in head.headers.iter() {
+        let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
+        match name {
+            CONTENT_LENGTH if length.is_none() => length = Some(number(field.value)?),
+            // Said to us, and done.
+            CONNECTION if field.value.eq_ignore_ascii_case(b"keep-alive") => continue,
+            CONTENT_LENGTH | CONNECTION | TRANSFER_ENCODING | TRAILER | UPGRADE => return None,
+            _ => {}
+        }
+        map.append(name, HeaderValue::from_maybe_shared(keep(field.value)?).ok()?);
+    }
+    // RFC 9112, section 6.3: what has no body whatever its length says.
+    let is_empty = *method == Method::HEAD || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    let length = if is_empty { 0 } else { length? };
+    let came = octets.get(end..)?;
+    let first = Bytes::copy_from_slice(&came[..usize::try_from(length).unwrap_or(usize::MAX).min(came.len())]);
+    let rest = Rest { left: length - first.len() as u64, is_surplus: first.len() < came.len(), first };
+    let mut response = Response::new(rest);
+    *response.status_mut() = status;
+    *response.version_mut() = Version::HTTP_11;
+    *response.headers_mut() = map;
+    Some(response)
+}
+
+/// The number in a `Content-Length`, if it is nothing else.
+fn number(value: &[u8]) -> Option<u64> {
+    let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
+    is_number.then(|| std::str::from_utf8(value).ok()?.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(method: Method, octets: &str) -> Option<Response<Rest>> {
+        parse(octets.as_bytes(), &method)
+    }
+
+    #[test]
+    fn answers_of_a_known_length_are_taken() {
+        let answer = parsed(Method::GET, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: 1\r\n\r\nabc").unwrap();
+        assert_eq!((answer.status(), &answer.headers()["x-a"]), (StatusCode::OK, &HeaderValue::from_static("1")));
+        let rest = answer.into_body();
+        assert_eq!((&*rest.first, rest.left, rest.is_surplus), (&b"abc"[..], 2, false));
+        for (method, octets) in [
+            (Method::HEAD, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"),
+            (Method::HEAD, "HTTP/1.1 200 OK\r\n\r\n"),
+            (Method::GET, "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n"),
+            (Method::GET, "HTTP/1.1 204 No Content\r\nConnection: Keep-Alive\r\n\r\n"),
+        ] {
+            let rest = parsed(method, octets).unwrap().into_body();
+            assert_eq!((rest.left, rest.first.len(), rest.is_surplus), (0, 0, false), "{octets:?}");
+        }
+    }
+
+    #[test]
+    fn an_octet_too_many_is_noted_and_not_passed_on() {
+        let rest = parsed(Method::GET, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nabHTTP").unwrap().into_body();
+        assert_eq!((&*rest.first, rest.left, rest.is_surplus), (&b"ab"[..], 0, true));
+        let rest = parsed(Method::HEAD, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab").unwrap().into_body();
+        assert_eq!((rest.first.len(), rest.is_surplus), (0, true));
+    }
+
+    #[test]
+    fn all_else_is_left_to_others() {
+        for octets in [
+            "HTTP/1.1 200 OK\r\n\r\nabc",
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n",
+            "HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nabc",
+            "HTTP/1.1 100 Continue\r\n\r\n",
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc",
+            "HTTP/1.1 200 OK\r\nContent-Length: 3, 3\r\n\r\nabc",
+            "HTTP/1.1 200 OK\r\nContent-Length: +3\r\n\r\nabc",
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nabc",
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc",
+            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nX : 1\r\n\r\nabc",
+            "abc\r\n\r\n",
+        ] {
+            assert!(parsed(Method::GET, octets).is_none(), "{octets:?}");
+        }
+    }
+}
