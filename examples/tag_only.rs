@@ -24,7 +24,7 @@ fn app() -> Result<Router, Rejection> {
         .policy(Policy::builder().mode(Mode::Tag).build())
         .open()?;
     let layer = RobotsLayer::new(live).observe(|event| {
-        eprintln!("{} asked for {}", event.record().agent().escape_debug(), event.target());
+        eprintln!("{} asked for {}", event.record().agent().escape_debug(), event.target().escape_ascii());
     });
     Ok(Router::new().route("/drafts/{page}", get(page)).layer(layer))
 }

@@ -1,26 +1,21 @@
 //! What an observer is told.
 
-use http::{Extensions, HeaderMap, Method, StatusCode, Uri};
+use http::{Extensions, HeaderMap, Method, StatusCode};
 
-use super::enforce::Asked;
+use super::original::Original;
 use super::record::Record;
 
 /// A request that robots.txt disallows, and what was done about it.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
     record: &'a Record,
-    method: &'a Method,
-    target: &'a Uri,
-    host: Option<&'a str>,
-    headers: &'a HeaderMap,
-    extensions: &'a Extensions,
+    request: Original<'a>,
     status: Option<StatusCode>,
 }
 
 impl<'a> Event<'a> {
-    pub(super) fn new(record: &'a Record, asked: &Asked<'a>, status: Option<StatusCode>) -> Self {
-        let Asked { method, target, headers, extensions, .. } = *asked;
-        Self { record, method, target, host: asked.host(), headers, extensions, status }
+    pub(super) const fn new(record: &'a Record, request: Original<'a>, status: Option<StatusCode>) -> Self {
+        Self { record, request, status }
     }
 
     /// Who asked, what decided and what was done.
@@ -32,31 +27,31 @@ impl<'a> Event<'a> {
     /// The request's method.
     #[must_use]
     pub const fn method(&self) -> &'a Method {
-        self.method
+        self.request.method()
     }
 
-    /// The request's target, as it was judged. From the client: escape it before writing it anywhere.
+    /// The path and query that were judged, as octets: a client may send any. Escape them before writing them anywhere.
     #[must_use]
-    pub const fn target(&self) -> &'a Uri {
-        self.target
+    pub fn target(&self) -> &'a [u8] {
+        self.request.target()
     }
 
     /// The host the request is for.
     #[must_use]
-    pub const fn host(&self) -> Option<&'a str> {
-        self.host
+    pub fn host(&self) -> Option<&'a str> {
+        self.request.host()
     }
 
     /// The request's fields.
     #[must_use]
     pub const fn headers(&self) -> &'a HeaderMap {
-        self.headers
+        self.request.headers()
     }
 
     /// The request's extensions.
     #[must_use]
     pub const fn extensions(&self) -> &'a Extensions {
-        self.extensions
+        self.request.extensions()
     }
 
     /// The status of the refusal, where the request was refused.

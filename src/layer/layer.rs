@@ -8,7 +8,9 @@ use bytes::Bytes;
 use http::{Extensions, HeaderValue, Response, Uri};
 use tower_layer::Layer;
 
+use super::answer::Answer;
 use super::event::Event;
+use super::original::Original;
 use super::refusal::Refusal;
 use super::service::Robots;
 use crate::source::Sites;
@@ -107,6 +109,56 @@ impl RobotsLayer {
     #[must_use]
     pub fn refuse_with(self, refuse: impl Fn(&Refusal<'_>) -> Response<Bytes> + Send + Sync + 'static) -> Self {
         self.with(|settings| settings.refuse_with = Some(Arc::new(refuse)))
+    }
+
+    /// What becomes of a request, for those who call no Tower service: everything the service does, as a function.
+    ///
+    /// Observers are told. In an axum app with `middleware::from_fn_with_state`:
+    ///
+    /// ```
+    /// use axum::body::Body;
+    /// use axum::extract::{Request, State};
+    /// use axum::middleware::Next;
+    /// use axum::response::Response;
+    /// use tower_robots::layer::{Original, RobotsLayer};
+    ///
+    /// async fn robots(State(layer): State<RobotsLayer>, mut request: Request, next: Next) -> Response {
+    ///     match layer.answer(&Original::of(&request)).carry_out(&mut request) {
+    ///         Some(response) => response.map(Body::from),
+    ///         None => next.run(request).await,
+    ///     }
+    /// }
+    /// ```
+    #[must_use]
+    pub fn answer(&self, request: &Original<'_>) -> Answer {
+        self.settings.answer(*request)
+    }
+
+    /// What the rules and the policy say about a request; `/robots.txt` passes like anything else that is exempt.
+    ///
+    /// Observers are told. For whoever is asked about a request that others carry out:
+    ///
+    /// ```
+    /// use http::{Method, Request, StatusCode};
+    /// use tower_robots::layer::{Answer, Original, RobotsLayer};
+    /// # use tower_robots::policy::{Mode, Policy};
+    /// # use tower_robots::source::LiveRobots;
+    /// # let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /drafts/\n")
+    /// #     .policy(Policy::builder().mode(Mode::Refuse).build())
+    /// #     .open()?;
+    /// let layer = RobotsLayer::new(live);
+    /// // A question as some proxy might put it.
+    /// let question = Request::get("/auth").header("user-agent", "GPTBot/1.2").body(())?;
+    /// let original = Original::of(&question).with_method(&Method::HEAD).with_target(b"/%64rafts/\xFF").with_host(None);
+    /// match layer.decide(&original) {
+    ///     Answer::Respond(refusal) => assert_eq!(refusal.status(), StatusCode::FORBIDDEN),
+    ///     other => panic!("{other:?}"),
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn decide(&self, request: &Original<'_>) -> Answer {
+        self.settings.decide(*request)
     }
 
     fn with(mut self, change: impl FnOnce(&mut Settings)) -> Self {

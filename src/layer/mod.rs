@@ -19,6 +19,9 @@
 //! one. An axum `route_layer` never sees `/robots.txt`, because no route matches it; use `Router::layer`. Readiness is the
 //! inner service's, so a busy one delays `/robots.txt` too unless it sheds load beneath the layer.
 //!
+//! Whoever writes glue of their own asks [`RobotsLayer::answer`], which does all of this, or [`RobotsLayer::decide`], for
+//! steps 3 and 4 alone; the service asks the former.
+//!
 //! ```
 //! use bytes::Bytes;
 //! use http::{Request, Response, StatusCode};
@@ -43,22 +46,26 @@
 //! # }
 //! ```
 
+mod answer;
 mod body;
 mod enforce;
 mod event;
 mod future;
 #[expect(clippy::module_inception, reason = "as in every Tower middleware: the layer, its service, its future")]
 mod layer;
+mod original;
 mod record;
 mod refusal;
 mod robots_txt;
 mod service;
 mod tag;
 
+pub use self::answer::Answer;
 pub use self::body::ResponseBody;
 pub use self::event::Event;
 pub use self::future::ResponseFuture;
 pub use self::layer::RobotsLayer;
+pub use self::original::Original;
 pub use self::record::Record;
 pub use self::refusal::Refusal;
 pub use self::service::Robots;

@@ -134,6 +134,12 @@ impl Record {
         self.signs
     }
 
+    /// The value of the field [`ROBOTS_VERDICT`](super::ROBOTS_VERDICT), in ASCII.
+    #[must_use]
+    pub fn to_field(&self) -> http::HeaderValue {
+        super::tag::field(self)
+    }
+
     /// The version of the robots.txt.
     #[must_use]
     pub const fn hash(&self) -> Hash {

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, VARY, X_CONTENT_TYPE_OPTIONS};
 use http::{Method, Response, StatusCode};
 
-use super::enforce::Asked;
 use super::layer::RefuseWith;
+use super::original::Original;
 use super::record::Record;
 
 /// A request about to be refused, for [`RobotsLayer::refuse_with`](super::RobotsLayer::refuse_with).
@@ -20,8 +20,8 @@ pub struct Refusal<'a> {
 }
 
 impl<'a> Refusal<'a> {
-    pub(super) fn new(record: &'a Record, asked: &Asked<'a>) -> Self {
-        Self { record, method: asked.method, host: asked.host(), headers: asked.headers }
+    pub(super) fn new(record: &'a Record, request: &Original<'a>) -> Self {
+        Self { record, method: request.method(), host: request.host(), headers: request.headers() }
     }
 
     /// Who asked and what decided.

@@ -9,7 +9,7 @@ use http::header::{
 };
 use http::{Method, Response, StatusCode};
 
-use super::enforce::Asked;
+use super::original::Original;
 use crate::source::{Content, Snapshot, WhenMissing};
 
 /// When to ask again for a robots.txt that is not known yet.
@@ -18,16 +18,16 @@ const RETRY: HeaderValue = HeaderValue::from_static("30");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// The answer, or `None` where the inner service has to give it.
-pub(super) fn serve(snapshot: &Snapshot, asked: &Asked<'_>) -> Option<Response<Bytes>> {
+pub(super) fn serve(snapshot: &Snapshot, request: &Original<'_>) -> Option<Response<Bytes>> {
     let Some(content) = snapshot.content() else {
         return match snapshot.when_missing() {
             WhenMissing::Relay => None,
             WhenMissing::Fail | WhenMissing::Unavailable => Some(unavailable()),
         };
     };
-    Some(match *asked.method {
-        Method::GET => file(snapshot, content, asked.headers, content.body().clone()),
-        Method::HEAD => file(snapshot, content, asked.headers, Bytes::new()),
+    Some(match *request.method() {
+        Method::GET => file(snapshot, content, request.headers(), content.body().clone()),
+        Method::HEAD => file(snapshot, content, request.headers(), Bytes::new()),
         _ => plain(StatusCode::METHOD_NOT_ALLOWED, (ALLOW, HeaderValue::from_static("GET, HEAD"))),
     })
 }

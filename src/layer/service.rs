@@ -10,11 +10,9 @@ use http_body::Body;
 use tower_service::Service;
 
 use super::body::ResponseBody;
-use super::enforce::Answer;
 use super::future::ResponseFuture;
 use super::layer::Settings;
-use super::record::Record;
-use super::tag;
+use super::original::Original;
 
 /// Serves `/robots.txt` and holds crawlers to it, in front of `S`. Made by [`RobotsLayer`](super::RobotsLayer).
 #[derive(Clone)]
@@ -44,21 +42,9 @@ where
     }
 
     fn call(&mut self, mut request: Request<A>) -> Self::Future {
-        match self.settings.answer(request.method(), request.uri(), request.headers(), request.extensions()) {
-            Answer::Pass => {
-                // A record says that a layer outside this one has tagged the request, so the field is no client's.
-                if tag::is_present(request.headers()) && request.extensions().get::<Record>().is_none() {
-                    tag::strip(request.headers_mut());
-                }
-                ResponseFuture::pass(self.inner.call(request))
-            }
-            Answer::Tag(record) => {
-                tag::strip(request.headers_mut());
-                tag::mark(request.headers_mut(), &record);
-                request.extensions_mut().insert(*record);
-                ResponseFuture::pass(self.inner.call(request))
-            }
-            Answer::Respond(response) => ResponseFuture::ready(*response),
+        match self.settings.answer(Original::of(&request)).carry_out(&mut request) {
+            None => ResponseFuture::pass(self.inner.call(request)),
+            Some(response) => ResponseFuture::ready(response),
         }
     }
 }

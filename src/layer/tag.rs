@@ -31,7 +31,7 @@ pub(super) fn strip(headers: &mut HeaderMap) {
 
 /// Sets ours, and sees to it that a proxy behind does not drop it because the client's `Connection` names it.
 pub(super) fn mark(headers: &mut HeaderMap, record: &Record) {
-    headers.insert(ROBOTS_VERDICT, value(record));
+    headers.insert(ROBOTS_VERDICT, field(record));
     let names_ours = |value: &HeaderValue| options(value).any(|option| option.eq_ignore_ascii_case(b"robots-verdict"));
     if headers.get_all(CONNECTION).into_iter().any(names_ours) {
         let kept: Vec<_> =
@@ -47,7 +47,8 @@ fn options(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
     value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii)
 }
 
-fn value(record: &Record) -> HeaderValue {
+/// The value of the field.
+pub(super) fn field(record: &Record) -> HeaderValue {
     let mut out = format!("{};agent=\"", record.access());
     push_string(&mut out, record.agent());
     out.push_str("\";rule=\"");

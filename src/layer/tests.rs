@@ -309,7 +309,11 @@ async fn observers_hear_of_every_disallowed_request_and_of_no_other() {
         let ear = heard.clone();
         let layer = RobotsLayer::new(live(mode)).observe(move |event| {
             let status = event.status().map(|status| status.as_u16());
-            ear.lock().expect("unpoisoned").push((status, event.target().to_string(), event.record().line()));
+            ear.lock().expect("unpoisoned").push((
+                status,
+                String::from_utf8_lossy(event.target()).into_owned(),
+                event.record().line(),
+            ));
         });
         ask(layer.clone(), get("/drafts/x?y", GPTBOT)).await;
         ask(layer.clone(), get("/", GPTBOT)).await;
@@ -509,4 +513,57 @@ async fn a_layer_inside_another_keeps_its_tag() {
     let response =
         outer.layer(inner.layer(service_fn(app))).oneshot(get("/drafts/x", GPTBOT)).await.expect("infallible");
     assert!(field(&response, "saw-robots-verdict").is_some());
+}
+
+#[test]
+fn a_decision_is_about_the_original_however_it_is_asked_for() {
+    let layer = RobotsLayer::new(live(Mode::Refuse)).target_from(|extensions| extensions.get::<Uri>());
+    let mut question = get("/auth?x=/drafts/", GPTBOT);
+    question.extensions_mut().insert(Uri::from_static("/elsewhere"));
+    let refused = |original: &Original<'_>| matches!(layer.decide(original), Answer::Respond(_));
+    // What `http::Uri` refuses is an ordinary target here.
+    for target in [&b"/drafts/\xFF"[..], b"/x/..//drafts/ \"", b"http://h.test/drafts/x"] {
+        assert!(refused(&Original::of(&question).with_target(target)), "{}", target.escape_ascii());
+    }
+    assert!(!refused(&Original::of(&question)));
+    assert!(!refused(&Original::of(&question).with_target(b"/")));
+    // A robots.txt is no decision, and an answer of the layer's all the same.
+    let file = Original::of(&question).with_target(b"/robots.txt");
+    assert!(matches!(layer.decide(&file), Answer::Pass));
+    let Answer::Respond(response) = layer.answer(&file) else { panic!("no answer") };
+    assert_eq!((response.status(), &**response.body()), (StatusCode::OK, FILE.as_bytes()));
+    assert!(response.extensions().get::<Record>().is_none());
+}
+
+#[test]
+fn the_original_host_and_method_decide_where_they_are_given() {
+    let mut hosts = HostMap::new();
+    hosts.insert("a.test", live(Mode::Refuse)).expect("a host");
+    let policy = Policy::builder().mode(Mode::Refuse).star_scope(crate::policy::StarScope::Everyone).build();
+    let star = LiveRobots::inline("User-agent: *\nDisallow: /\n").policy(policy).open().expect("a robots.txt");
+    hosts.insert("b.test", star).expect("a host");
+    let layer = RobotsLayer::new(hosts);
+    let mut question = get("/drafts/x", GPTBOT);
+    question.headers_mut().insert("host", "a.test".parse().expect("a value"));
+    let refused = |original: &Original<'_>| matches!(layer.decide(original), Answer::Respond(_));
+    assert!(refused(&Original::of(&question)));
+    assert!(!refused(&Original::of(&question).with_host(Some(b"other.test"))));
+    assert!(!refused(&Original::of(&question).with_host(None)));
+    assert!(refused(&Original::of(&question).with_host(Some(b"b.test:8080"))));
+    // The groups for `*` hold for GET and HEAD.
+    assert!(!refused(&Original::of(&question).with_host(Some(b"b.test")).with_method(&Method::POST)));
+}
+
+#[test]
+fn carrying_out_marks_what_goes_on() {
+    let mut request = get("/drafts/x", GPTBOT);
+    request.headers_mut().insert("robots-verdict", "allow".parse().expect("a value"));
+    let answer = RobotsLayer::new(live(Mode::Tag)).answer(&Original::of(&request));
+    let Answer::Tag(record) = &answer else { panic!("{answer:?}") };
+    let field = record.to_field();
+    assert!(answer.carry_out(&mut request).is_none());
+    assert_eq!(request.headers().get_all("robots-verdict").iter().collect::<Vec<_>>(), [field]);
+    assert!(request.extensions().get::<Record>().is_some());
+    assert!(Answer::Pass.carry_out(&mut request).is_none());
+    assert!(request.headers().contains_key("robots-verdict"), "a layer outside has tagged it");
 }

@@ -41,7 +41,7 @@ pub(super) fn event(site: SiteName, log: Log, privacy: Privacy) -> impl Fn(&Even
             line: Some(record.line()),
             robots_hash: Some(hash),
             method: Some(event.method().as_str()),
-            path: Some(privacy.target(&event.target().to_string())),
+            path: Some(privacy.target(&String::from_utf8_lossy(event.target()))),
             address: event.extensions().get::<Peer>().and_then(|peer| privacy.address(peer.0.ip())),
             ..Entry::now()
         });
