@@ -103,6 +103,7 @@ fn every_bound_has_a_key() {
     ));
     let seconds = Duration::from_secs;
     let want = edge::Limits {
+        callers: edge::Callers::Clients,
         connections: 7,
         handshakes: 9,
         tls_handshake: seconds(9),

@@ -8,7 +8,7 @@ use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING, UPGRAD
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
 
-use super::limits::Limits;
+use super::limits::{Callers, Limits};
 use super::reply::Refusal;
 use super::{fields, host};
 
@@ -23,7 +23,8 @@ pub(super) enum Asks {
 
 /// Checks a request head and puts it into the form everything behind the edge relies on.
 pub(super) fn admit(head: &mut Parts, limits: &Limits) -> Result<Asks, Refusal> {
-    if matches!(head.method, Method::CONNECT | Method::TRACE) {
+    let is_question = limits.callers == Callers::AskingProxies;
+    if head.method == Method::CONNECT || head.method == Method::TRACE && !is_question {
         return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed"));
     }
     if head.headers.len() > limits.fields {
@@ -34,7 +35,10 @@ pub(super) fn admit(head: &mut Parts, limits: &Limits) -> Result<Asks, Refusal> 
     check_codings(&head.headers)?;
     check_expectation(head)?;
     let asks = asks(head);
-    fields::clean_request(&mut head.headers);
+    match limits.callers {
+        Callers::Clients => fields::clean_request(&mut head.headers),
+        Callers::AskingProxies => fields::clean_question(&mut head.headers),
+    }
     if head.version == Version::HTTP_2 {
         fields::join_cookies(&mut head.headers);
     }
@@ -54,7 +58,8 @@ fn check_target(head: &Parts, limits: &Limits) -> Result<(), Refusal> {
         return Err(Refusal::bad_request("invalid target"));
     }
     // hyper has refused most of these; DEL and the backslash, which some upstreams read as a slash, pass it.
-    if path.bytes().any(|byte| byte.is_ascii_control() || byte == b'\\') {
+    let is_bad = |byte: u8| byte.is_ascii_control() || byte == b'\\';
+    if limits.callers == Callers::Clients && path.bytes().any(is_bad) {
         return Err(Refusal::bad_request("invalid octet in the path"));
     }
     Ok(())
@@ -138,6 +143,17 @@ mod tests {
         let path = |length: usize| format!("/{}", "a".repeat(length - 1));
         assert!(admitted(Request::builder().uri(path(8 * 1024))).is_ok());
         assert_eq!(admitted(Request::builder().uri(path(8 * 1024 + 1))), Err(StatusCode::URI_TOO_LONG));
+    }
+
+    #[test]
+    fn a_question_may_be_about_what_a_request_may_not_be() {
+        let limits = Limits { callers: Callers::AskingProxies, ..Limits::default() };
+        for (method, target) in [("TRACE", "/"), ("GET", "/a\\b")] {
+            let request = Request::builder().method(method).uri(target).header("host", "h.test");
+            let (mut head, ()) = request.header("x-original-uri", "/x").body(()).unwrap().into_parts();
+            assert!(admit(&mut head, &limits).is_ok(), "{method} {target}");
+            assert!(head.headers.contains_key("x-original-uri"));
+        }
     }
 
     #[test]

@@ -12,6 +12,12 @@ pub(super) fn clean_request(fields: &mut HeaderMap) {
     remove(fields, |name| is_hop_by_hop(name.as_str()) || is_forged(name.as_str()) || named.contains(name));
 }
 
+/// Removes from a proxy's question what was meant for us; what it says of the original request is what we want to know.
+pub(super) fn clean_question(fields: &mut HeaderMap) {
+    remove_hop_by_hop(fields);
+    fields.remove("robots-verdict");
+}
+
 /// Removes what belongs to one connection only (RFC 9110, section 7.6.1).
 pub(super) fn remove_hop_by_hop(fields: &mut HeaderMap) {
     let named = named_in_connection(fields);
@@ -192,6 +198,16 @@ mod tests {
         for name in ["X-Forward", "X-Requested-With", "Content-Type", "my_field", "X-Originals", "Content-Length"] {
             assert_eq!(cleaned(&[(name, "1")]).len(), 1, "{name}");
         }
+    }
+
+    #[test]
+    fn a_question_keeps_what_the_proxy_says() {
+        let mut map = HeaderMap::new();
+        for name in ["x-original-uri", "x-forwarded-for", "keep-alive", "robots-verdict"] {
+            map.append(HeaderName::from_static(name), HeaderValue::from_static("1"));
+        }
+        clean_question(&mut map);
+        assert_eq!(map.keys().collect::<Vec<_>>(), ["x-original-uri", "x-forwarded-for"]);
     }
 
     #[test]

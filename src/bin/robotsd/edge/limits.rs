@@ -1,12 +1,14 @@
 //! The bounds of the server side, each with its default.
 //!
-//! Only numbers: where they come from is the configuration's business.
+//! Where they come from is the configuration's business.
 
 use std::time::Duration;
 
 /// What one listener grants its clients.
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
+    /// Who speaks to the listener, and so what its requests may say.
+    pub(crate) callers: Callers,
     /// Connections open at once; further ones wait in the kernel's backlog.
     pub(crate) connections: usize,
     /// TLS handshakes under way at once; further connections wait.
@@ -40,9 +42,21 @@ pub(crate) struct Limits {
     pub(crate) drain: Duration,
 }
 
+/// Who speaks to a listener.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Callers {
+    /// Anybody: what only a proxy may say is removed, and said by us.
+    #[default]
+    Clients,
+    /// A proxy that asks about a client's request: what it says of that request stays as it is, and the target, which
+    /// may be the client's, is not held against the proxy.
+    AskingProxies,
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
+            callers: Callers::Clients,
             connections: 16_384,
             // A hello may have 64 KiB, so this is 64 MiB at the very most; and more than a core can answer in a second.
             handshakes: 1024,

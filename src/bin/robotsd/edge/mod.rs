@@ -66,7 +66,7 @@ use tower::Service;
 pub(crate) use self::body::{RequestBody, RequestBodyError};
 pub(crate) use self::forwarded::{OriginalAgent, Peer};
 pub(crate) use self::idle::Idle;
-pub(crate) use self::limits::Limits;
+pub(crate) use self::limits::{Callers, Limits};
 pub(crate) use self::request_id::RequestId;
 pub(crate) use self::tls::{Culprit, LiveCertificates, News, Pair, PairPaths, Tls};
 pub(crate) use self::trouble::{Tally, Trouble, TroubleKind};

@@ -23,6 +23,7 @@ use super::body::{RequestBody, ResponseBody};
 use super::connection::Terms;
 use super::fields;
 use super::forwarded::{Asker, Origin};
+use super::limits::Callers;
 use super::reply::Refusal;
 use super::request_id::RequestId;
 use super::tls::Secured;
@@ -70,7 +71,10 @@ impl<S> Gate<S> {
         if let Some(secured) = &self.entry.secured {
             secured.admit(&head)?;
         }
-        let Asker { peer, agent } = self.entry.origin.announce(&mut head.headers, told);
+        let Asker { peer, agent } = match self.terms.limits.callers {
+            Callers::Clients => self.entry.origin.announce(&mut head.headers, told),
+            Callers::AskingProxies => self.entry.origin.asker(told.as_ref()),
+        };
         head.headers.insert(X_REQUEST_ID, id.to_value());
         head.extensions.insert(id);
         head.extensions.insert(peer);
