@@ -2,7 +2,8 @@
 //!
 //! Uses the library's public API only. `edge` and `upstream` speak HTTP and know nothing of robots.txt; `serve` puts the
 //! layer between them; `admin` is where an operator asks and tells a running one, and `control` the commands that do;
-//! `check`, `explain`, `diff`, `expect` (the command `test`) and `replay` are for whoever edits the file.
+//! `decision` answers other proxies; `check`, `explain`, `diff`, `expect` (the command `test`) and `replay` are for whoever
+//! edits the file.
 
 mod admin;
 mod agents;
@@ -10,6 +11,7 @@ mod check;
 mod cli;
 mod config;
 mod control;
+mod decision;
 mod diff;
 mod edge;
 mod expect;

@@ -7,6 +7,7 @@ mod admin;
 mod agents;
 mod churn;
 mod config;
+mod decision;
 mod diff;
 mod expect;
 mod explain;

@@ -45,6 +45,8 @@ pub(super) struct Listener {
     pub(super) address: Address,
     #[serde(default)]
     pub(super) kind: ListenerKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) on_error: Option<Spanned<OnError>>,
     #[serde(default)]
     pub(super) trusted_proxies: Vec<Spanned<String>>,
     pub(super) agent_header: Option<Spanned<String>>,
@@ -60,12 +62,32 @@ pub(super) struct Certificate {
     pub(super) key: Spanned<PathBuf>,
 }
 
-/// What a listener does; other kinds are to come.
+/// What a listener does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ListenerKind {
     #[default]
     Proxy,
+    /// Answers other proxies' questions about their requests.
+    Decision,
+}
+
+impl ListenerKind {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Proxy => "proxy",
+            Self::Decision => "decision",
+        }
+    }
+}
+
+/// What becomes of a request that a proxy asks about without saying which it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum OnError {
+    #[default]
+    Pass,
+    Refuse,
 }
 
 #[derive(Debug, Deserialize, Serialize)]

@@ -44,6 +44,7 @@ pub(super) fn resolve(limits: &file::Limits) -> Result<(edge::Limits, upstream::
     }
     let body_idle = some_time("body_idle", &limits.body_idle)?;
     let edge = edge::Limits {
+        callers: edge::Callers::Clients,
         connections: connections(limits)?.unwrap_or(edge::Limits::default().connections),
         handshakes: within("handshakes", &limits.handshakes, &HANDSHAKES)?.get(),
         tls_handshake: some_time("tls_handshake", &limits.tls_handshake)?,

@@ -9,12 +9,16 @@ use toml::Spanned;
 use tower_robots::policy::Network;
 
 use super::error::Fault;
-use super::{Listener, file};
+use super::{Listener, ListenerKind, OnError, file};
 use crate::edge::{Culprit, LiveCertificates, Pair, PairPaths, Trusted};
 
 pub(super) fn resolve(listener: &file::Listener, folder: &Path) -> Result<Listener, Fault> {
+    if let (ListenerKind::Proxy, Some(on_error)) = (listener.kind, &listener.on_error) {
+        return Err(Fault::new(on_error.span(), "on_error goes with kind = \"decision\""));
+    }
     Ok(Listener {
         name: listener.name.as_ref().map(|name| name.get_ref().clone()),
+        on_error: listener.on_error.as_ref().map_or_else(OnError::default, |on_error| *on_error.get_ref()),
         address: listener.address.0,
         kind: listener.kind,
         certificates: certificates(&listener.certificates, folder)?,

@@ -17,7 +17,7 @@ mod values;
 pub(crate) use self::admin::AdminSettings;
 pub(crate) use self::command::{ConfigArgs, run};
 pub(crate) use self::error::ConfigError;
-pub(crate) use self::file::{AddressLogging, ListenerKind, LogFormat, QueryLogging};
+pub(crate) use self::file::{AddressLogging, ListenerKind, LogFormat, OnError, QueryLogging};
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -86,6 +86,8 @@ pub(crate) struct Listener {
     pub(crate) name: Option<String>,
     pub(crate) address: SocketAddr,
     pub(crate) kind: ListenerKind,
+    /// For decisions.
+    pub(crate) on_error: OnError,
     /// None where it speaks no TLS.
     pub(crate) certificates: Option<edge::LiveCertificates>,
     pub(crate) trusted: Arc<edge::Trusted>,
@@ -97,7 +99,8 @@ pub(crate) struct Site {
     pub(crate) name: String,
     /// Host patterns; none means every host.
     pub(crate) hosts: Vec<String>,
-    pub(crate) backend: Backend,
+    /// None where no listener forwards anything.
+    pub(crate) backend: Option<Backend>,
     pub(crate) robots: Source,
     pub(crate) max_age: Duration,
     pub(crate) when_missing: WhenMissing,

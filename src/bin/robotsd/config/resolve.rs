@@ -13,7 +13,7 @@ use tower_robots::policy::{Mode, Network, Override, Policy, PolicyBuilder};
 use tower_robots::source::{HostMap, WhenMissing};
 
 use super::error::Fault;
-use super::file::{self, AccessLogging, ConfigFile, Family, OnMissing, RobotsSource};
+use super::file::{self, AccessLogging, ConfigFile, Family, ListenerKind, OnMissing, RobotsSource};
 use super::{AccessFormat, AccessSettings, Backend, Config, LogSettings, Site, Source};
 use super::{admin, gate, limits, listener, upstreams};
 use crate::log::Privacy;
@@ -122,7 +122,7 @@ fn resolve_site(
                     "upstreams is empty: name at least one, such as \"http://127.0.0.1:3000\"",
                 ));
             }
-            Backend::Upstreams(upstreams::resolve(upstreams, &site.upstream, folder)?)
+            Some(Backend::Upstreams(upstreams::resolve(upstreams, &site.upstream, folder)?))
         }
         (None, Some(root)) => {
             let path = folder.join(root.get_ref());
@@ -131,11 +131,12 @@ fn resolve_site(
                     format!("{:?} is not a folder: root names the folder of static files", path.display().to_string());
                 return Err(Fault::new(root.span(), message));
             }
-            Backend::Files(path)
+            Some(Backend::Files(path))
         }
         (Some(_), Some(root)) => {
             return Err(Fault::new(root.span(), "a site has upstreams or a root, not both"));
         }
+        (None, None) if file.listener.iter().all(|listener| listener.kind == ListenerKind::Decision) => None,
         (None, None) => {
             return Err(Fault::new(
                 site.name.span(),
@@ -149,7 +150,7 @@ fn resolve_site(
             "max_age is longer than crawlers may keep a robots.txt, \"24h\"",
         ));
     }
-    let robots = resolve_source(site, &backend, folder)?;
+    let robots = resolve_source(site, backend.as_ref(), folder)?;
     Ok(Site {
         name: site.name.get_ref().clone(),
         hosts: site.hosts.iter().map(|host| host.get_ref().clone()).collect(),
@@ -168,7 +169,7 @@ fn resolve_site(
     })
 }
 
-fn resolve_source(site: &file::Site, backend: &Backend, folder: &Path) -> Result<Source, Fault> {
+fn resolve_source(site: &file::Site, backend: Option<&Backend>, folder: &Path) -> Result<Source, Fault> {
     let robots = &site.robots;
     let source = match (&robots.source, &robots.text) {
         (Some(source), _) => *source.get_ref(),
@@ -180,8 +181,8 @@ fn resolve_source(site: &file::Site, backend: &Backend, folder: &Path) -> Result
             Err(Fault::new(path.span(), "the path of the robots.txt is empty"))
         }
         (RobotsSource::File, Some(path), None, _) => Ok(Source::File(folder.join(path.get_ref()))),
-        (RobotsSource::File, None, None, Backend::Files(root)) => Ok(Source::File(root.join("robots.txt"))),
-        (RobotsSource::File, None, None, Backend::Upstreams(_)) => {
+        (RobotsSource::File, None, None, Some(Backend::Files(root))) => Ok(Source::File(root.join("robots.txt"))),
+        (RobotsSource::File, None, None, Some(Backend::Upstreams(_)) | None) => {
             let message =
                 format!("the site {:?} has no robots.txt: write [site.robots] with path = \"…\"", site.name.get_ref());
             Err(Fault::new(site.name.span(), message))

@@ -92,10 +92,12 @@ pub(crate) struct Entrance {
 ///
 /// Cheap to clone. It is written once a connection, never for a request.
 #[derive(Clone)]
-pub(crate) struct Edge(Arc<Shared>);
+pub(crate) struct Edge {
+    terms: Arc<Terms>,
+    shared: Arc<Shared>,
+}
 
 struct Shared {
-    terms: Arc<Terms>,
     /// Of the whole process: divided among listeners and threads, one could be full while others have room.
     places: Arc<Semaphore>,
     /// Connections so far; a connection's number is part of its requests' ids.
@@ -113,17 +115,23 @@ impl Edge {
         on_error: impl Fn(&Trouble) + Send + Sync + 'static,
         on_visit: Option<OnVisit>,
     ) -> Self {
-        Self(Arc::new(Shared {
+        let shared = Shared {
             places: Arc::new(Semaphore::new(limits.connections)),
             opened: AtomicU64::new(0),
             reporter: Reporter::new(Box::new(on_error)),
-            terms: Arc::new(Terms::new(limits, on_visit)),
-        }))
+        };
+        Self { shared: Arc::new(shared), terms: Arc::new(Terms::new(limits, on_visit)) }
+    }
+
+    /// The same with other limits for what a connection and a request may be; the places stay those there are.
+    pub(crate) fn with_limits(&self, change: impl FnOnce(Limits) -> Limits) -> Self {
+        let terms = Terms::new(change(self.terms.limits.clone()), self.terms.on_visit.clone());
+        Self { shared: Arc::clone(&self.shared), terms: Arc::new(terms) }
     }
 
     /// The bound on open connections.
     pub(crate) fn connections(&self) -> usize {
-        self.0.terms.limits.connections
+        self.terms.limits.connections
     }
 
     /// Serves a listener until `shutdown` completes and its connections have drained.
@@ -143,21 +151,21 @@ impl Edge {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        let Shared { terms, places, reporter, .. } = &*self.0;
+        let Shared { places, reporter, .. } = &*self.shared;
+        let terms = &self.terms;
         let clock = Arc::new(Clock::default());
         let (stop, stopped) = watch::channel(false);
         let mut connections = JoinSet::new();
         let mut shutdown = pin!(shutdown);
 
-        let shared = Arc::clone(&self.0);
+        let (shared, for_connections) = (Arc::clone(&self.shared), Arc::clone(terms));
         let open = move |(socket, peer): (TcpStream, SocketAddr), place: OwnedSemaphorePermit| {
             // Without it, small responses may wait for an acknowledgement; one that refuses it is broken already.
             let _ = socket.set_nodelay(true);
             let number = shared.opened.fetch_add(1, Ordering::Relaxed);
             let (entrance, service, clock) = (entrance.clone(), service.clone(), Arc::clone(&clock));
-            let (shared, mut stopped) = (Arc::clone(&shared), stopped.clone());
+            let (shared, terms, mut stopped) = (Arc::clone(&shared), Arc::clone(&for_connections), stopped.clone());
             async move {
-                let terms = Arc::clone(&shared.terms);
                 let full = || shared.reporter.report(TroubleKind::Full, Some(peer), &"no place for a TLS handshake");
                 let served = match entrance.enter(socket, peer, &mut stopped, full).await {
                     Ok(Some((socket, entry))) => {
@@ -255,7 +263,7 @@ impl Entrance {
 
 impl fmt::Debug for Edge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Edge").field("limits", &self.0.terms.limits).finish_non_exhaustive()
+        f.debug_struct("Edge").field("limits", &self.terms.limits).finish_non_exhaustive()
     }
 }
 

@@ -54,7 +54,8 @@ impl Front {
 fn map(sites: &Sites, workers: NonZeroUsize) -> Map {
     let mut map = HostMap::new();
     for site in sites.iter() {
-        let service = site.layer().layer(site.backend(workers));
+        let Some(backend) = site.backend(workers) else { continue };
+        let service = site.layer().layer(backend);
         let every = [String::from("*")];
         let hosts = if site.hosts.is_empty() { &every[..] } else { &site.hosts };
         for host in hosts {

@@ -32,7 +32,8 @@ use self::supervisor::Supervisor;
 use self::workers::Workers;
 use crate::admin::{self, Desk, ListenerReport, Listening, Phase, Serving};
 use crate::cli::{ServeArgs, fail};
-use crate::config::{self, Config};
+use crate::config::{self, Config, ListenerKind};
+use crate::decision::{self, Doubts};
 use crate::edge::{Edge, Entrance, Limits, Tls};
 use crate::log::{AccessLog, Log};
 
@@ -128,18 +129,17 @@ async fn serve(
         }
         let first = sockets.iter().flatten().next();
         let local = first.map_or(Ok(listener.address), TcpListener::local_addr).map_err(cannot)?;
-        let config::ListenerKind::Proxy = listener.kind;
         let limits = &config.edge;
         let tls = listener.certificates.clone().map(|live| Tls::new(live, limits.handshakes, limits.tls_handshake));
         listeners.push(ListenerReport {
             name: listener.name.clone(),
             address: local.to_string(),
-            kind: "proxy".to_owned(),
+            kind: listener.kind.as_str().to_owned(),
             scheme: if tls.is_some() { "https" } else { "http" }.to_owned(),
             socket: origin.to_owned(),
         });
         let entrance = Entrance { tls, trusted: Arc::clone(&listener.trusted) };
-        opened.push((local, sockets, entrance));
+        opened.push((local, listener, sockets, entrance));
     }
     passed.finish()?;
 
@@ -149,10 +149,17 @@ async fn serve(
         access.map(AccessLog::observer),
     );
     let serving = Serving { sites: Arc::clone(&sites), listeners, connections: edge.connections() };
-    for (local, sockets, entrance) in opened {
+    for (local, listener, sockets, entrance) in opened {
+        let doubts = Arc::new(Doubts::new(log.clone(), listener.on_error));
         for sockets in sockets {
             let cannot = |error| format!("{local}: cannot listen here: {error}");
-            workers.open(sockets, &edge, &entrance).map_err(cannot)?;
+            match listener.kind {
+                ListenerKind::Proxy => workers.open(sockets, &edge, &entrance),
+                ListenerKind::Decision => {
+                    workers.open_for_decisions(sockets, &edge.with_limits(decision::limits), &entrance, &doubts)
+                }
+            }
+            .map_err(cannot)?;
         }
     }
     // Said when all are open: whoever reads the first of them may go on to another.
@@ -229,7 +236,8 @@ async fn reload(sites: Arc<Sites>, desk: Arc<Desk>, supervisor: Supervisor, stat
 
 /// How many connections there may be, which the log is told.
 fn connections(config: &Config, log: &Log) -> Result<usize, String> {
-    let proxied = config.sites.iter().filter(|site| matches!(site.backend, config::Backend::Upstreams(..))).count();
+    let proxied =
+        config.sites.iter().filter(|site| matches!(site.backend, Some(config::Backend::Upstreams(..)))).count();
     let idle = proxied.saturating_mul(config.upstream.idle_connections);
     let places = Descriptors::count().places(config.connections, config.edge.connections, idle)?;
     let event = match places.shortage {

@@ -138,6 +138,7 @@ mod tests {
 
     fn listener(address: SocketAddr, name: Option<&str>) -> config::Listener {
         config::Listener {
+            on_error: config::OnError::Pass,
             name: name.map(str::to_owned),
             address,
             kind: config::ListenerKind::Proxy,

@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex};
 
 use tower_http::services::ServeDir;
 use tower_robots::layer::RobotsLayer;
-use tower_robots::source::{Enforcement, LiveRobots, StateDir, WhenMissing};
+use tower_robots::source::{Enforcement, HostMap, LiveRobots, StateDir, WhenMissing};
 
 use super::backend::Backend;
 use super::robots::{Demands, Shared};
 use super::{SiteName, report};
 use crate::config::{self, Config};
+use crate::decision;
 use crate::edge::{OriginalAgent, Peer};
 use crate::log::{Log, Privacy};
 use crate::upstream::{Origins, Surroundings, Upstream};
@@ -33,7 +34,8 @@ pub(super) struct Site {
     pub(super) hosts: Vec<String>,
     pub(super) live: LiveRobots,
     pub(super) demands: Demands,
-    behind: Behind,
+    /// None where no listener forwards anything.
+    behind: Option<Behind>,
     log: Log,
     privacy: Privacy,
 }
@@ -62,6 +64,21 @@ impl Sites {
 
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &Site> {
         self.sites.iter()
+    }
+
+    /// What decides for each host on one worker.
+    pub(super) fn desk(&self) -> HostMap<decision::Site> {
+        let mut map = HostMap::new();
+        for site in &self.sites {
+            let decides = decision::Site { name: site.name.clone(), layer: site.layer(), quiet: site.quiet_layer() };
+            let every = [String::from("*")];
+            let hosts = if site.hosts.is_empty() { &every[..] } else { &site.hosts };
+            for host in hosts {
+                // The config was refused if a host was malformed or belonged to two sites.
+                let _ = map.insert(host, decides.clone());
+            }
+        }
+        map
     }
 }
 
@@ -95,13 +112,14 @@ impl Opening<'_> {
             log.say("state", format!("{name}: {trouble}"));
         }
         let behind = match &site.backend {
-            config::Backend::Files(root) => Behind::Files(root.clone()),
-            config::Backend::Upstreams(settings) => {
+            None => None,
+            Some(config::Backend::Files(root)) => Some(Behind::Files(root.clone())),
+            Some(config::Backend::Upstreams(settings)) => {
                 let on_event = report::upstream(name.clone(), log.clone());
                 let origins = Origins::new(settings, self.config.upstream.clone(), &self.surroundings, on_event)
                     .map_err(|message| of_site(&message))?;
                 origins.look_up();
-                Behind::Upstreams(origins)
+                Some(Behind::Upstreams(origins))
             }
         };
         let demands = self.shared.demands(site);
@@ -113,17 +131,21 @@ impl Opening<'_> {
 impl Site {
     /// A layer of one worker's own. All layers of a site read the same snapshots.
     pub(super) fn layer(&self) -> RobotsLayer {
+        self.quiet_layer().observe(report::event(self.name.clone(), self.log.clone(), self.privacy))
+    }
+
+    /// One that tells the log nothing.
+    fn quiet_layer(&self) -> RobotsLayer {
         RobotsLayer::new(self.live.clone())
             .address_from(|extensions| extensions.get::<Peer>().map(|peer| peer.0.ip()))
             .agent_from(|extensions| extensions.get::<OriginalAgent>().map(OriginalAgent::lines))
-            .observe(report::event(self.name.clone(), self.log.clone(), self.privacy))
     }
 
     /// A backend of one worker's own; what is known of the servers behind it is shared.
-    pub(super) fn backend(&self, workers: NonZeroUsize) -> Backend {
-        match &self.behind {
+    pub(super) fn backend(&self, workers: NonZeroUsize) -> Option<Backend> {
+        Some(match self.behind.as_ref()? {
             Behind::Upstreams(origins) => Backend::Upstream(Upstream::new(origins, workers)),
             Behind::Files(root) => Backend::Files(ServeDir::new(root)),
-        }
+        })
     }
 }

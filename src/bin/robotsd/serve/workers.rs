@@ -13,17 +13,25 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::error::Error;
 use std::io;
 use std::net::TcpListener;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinSet};
+use tower::Service;
 
 use super::front::Front;
 use super::sites::Sites;
-use crate::edge::{Edge, Entrance};
+use crate::decision::{Decisions, Desk, Doubts};
+use crate::edge::{Edge, Entrance, RequestBody};
 
 /// Threads for blocking file reads, over all workers.
 const FILE_THREADS: usize = 256;
@@ -46,6 +54,7 @@ pub(super) struct ListenerId(u64);
 struct Worker {
     runtime: Handle,
     front: Front,
+    desk: Desk,
     // Held for its drop, which ends the thread.
     _alive: oneshot::Sender<Infallible>,
 }
@@ -72,6 +81,33 @@ impl Workers {
         edge: &Edge,
         entrance: &Entrance,
     ) -> io::Result<ListenerId> {
+        self.open_with(sockets, edge, entrance, |worker| worker.front.clone())
+    }
+
+    /// Answers other proxies on sockets made likewise.
+    pub(super) fn open_for_decisions(
+        &mut self,
+        sockets: Vec<TcpListener>,
+        edge: &Edge,
+        entrance: &Entrance,
+        doubts: &Arc<Doubts>,
+    ) -> io::Result<ListenerId> {
+        self.open_with(sockets, edge, entrance, |worker| Decisions::new(worker.desk.clone(), doubts.clone()))
+    }
+
+    fn open_with<S, B>(
+        &mut self,
+        sockets: Vec<TcpListener>,
+        edge: &Edge,
+        entrance: &Entrance,
+        service: impl Fn(&Worker) -> S,
+    ) -> io::Result<ListenerId>
+    where
+        S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
+        S::Future: Send + 'static,
+        B: Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
         let mut ready = Vec::new();
         for (worker, socket) in self.workers.iter().zip(sockets) {
             // A socket belongs to the event loop it is registered with.
@@ -82,13 +118,13 @@ impl Workers {
         let mut open = Vec::new();
         for (worker, listener) in self.workers.iter().zip(ready) {
             let (opened, closed) = oneshot::channel();
-            let (edge, entrance, front) = (edge.clone(), entrance.clone(), worker.front.clone());
+            let (edge, entrance, service) = (edge.clone(), entrance.clone(), service(worker));
             let serving = async move {
                 let closed = async {
                     // Nothing is ever sent: the other side is dropped.
                     let _ = closed.await;
                 };
-                edge.serve(listener, entrance, front, closed).await;
+                edge.serve(listener, entrance, service, closed).await;
             };
             self.serving.spawn_on(serving, &worker.runtime);
             open.push(opened);
@@ -115,6 +151,7 @@ impl Workers {
     pub(super) fn replace(&self, sites: &Sites) {
         for worker in &self.workers {
             worker.front.replace(sites, self.count());
+            worker.desk.store(Arc::new(sites.desk()));
         }
     }
 
@@ -148,7 +185,8 @@ impl Worker {
             runtime.shutdown_background();
         };
         std::thread::Builder::new().name(format!("robotsd-{number}")).spawn(run)?;
-        Ok(Self { runtime: handle, front: Front::new(sites, count), _alive: alive })
+        let desk = Arc::new(ArcSwap::from_pointee(sites.desk()));
+        Ok(Self { runtime: handle, front: Front::new(sites, count), desk, _alive: alive })
     }
 }
 

@@ -1,0 +1,142 @@
+//! Questions that do not say what they are about: counted, and told without flooding the log.
+//!
+//! A client may be able to cause these at line rate, so each fault of each preset is told at most once a second, with the
+//! count of what was left untold.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use super::preset::Preset;
+use crate::config::OnError;
+use crate::log::{Entry, Log};
+
+/// Why nothing could be decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Doubt {
+    /// None: the question names no preset there is.
+    preset: Option<Preset>,
+    fault: Fault,
+    place: &'static str,
+}
+
+/// What is wrong with what the preset reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    Missing,
+    Repeated,
+    Unreadable,
+    UnknownPreset,
+}
+
+impl Doubt {
+    pub(super) const fn new(preset: Preset, fault: Fault, place: &'static str) -> Self {
+        Self { preset: Some(preset), fault, place }
+    }
+
+    pub(super) const fn unknown_preset() -> Self {
+        Self { preset: None, fault: Fault::UnknownPreset, place: "the path" }
+    }
+
+    #[cfg(test)]
+    pub(super) const fn fault(&self) -> Fault {
+        self.fault
+    }
+
+    fn message(&self) -> String {
+        let place = self.place;
+        match (self.fault, self.preset) {
+            (Fault::Missing, Some(preset)) => format!("{}: {place} is missing", preset.as_str()),
+            (Fault::Repeated, Some(preset)) => format!("{}: {place} comes more than once", preset.as_str()),
+            (Fault::Unreadable, Some(preset)) => {
+                format!("{}: {place} holds nothing that can be judged", preset.as_str())
+            }
+            (Fault::UnknownPreset, _) | (_, None) => {
+                let known = Preset::ALL.map(Preset::as_str).join(", ");
+                format!("{place} names no preset: write /-/auth/ and one of {known}")
+            }
+        }
+    }
+}
+
+impl Fault {
+    const COUNT: usize = 4;
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Repeated => "repeated",
+            Self::Unreadable => "unreadable",
+            Self::UnknownPreset => "unknown-preset",
+        }
+    }
+}
+
+/// Counts a listener's doubts, tells the log of some, and knows what is done about them.
+#[derive(Debug)]
+pub(crate) struct Doubts {
+    log: Log,
+    on_error: OnError,
+    start: Instant,
+    tallies: [[Tally; Fault::COUNT]; Preset::ALL.len() + 1],
+    /// Questions without a `User-Agent`, by preset.
+    without_agent: [AtomicU64; Preset::ALL.len()],
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    total: AtomicU64,
+    /// The second, counted from the start and from one, in which this was last told; zero for never.
+    told: AtomicU64,
+}
+
+impl Doubts {
+    pub(crate) fn new(log: Log, on_error: OnError) -> Self {
+        let (tallies, without_agent) = Default::default();
+        Self { log, on_error, start: Instant::now(), tallies, without_agent }
+    }
+
+    pub(super) const fn on_error(&self) -> OnError {
+        self.on_error
+    }
+
+    /// Counts a doubt, and writes its line if none of its kind was written this second.
+    pub(super) fn tell(&self, doubt: Doubt) {
+        let preset = doubt.preset.map_or(Preset::ALL.len(), |preset| preset as usize);
+        let tally = &self.tallies[preset][doubt.fault as usize];
+        let total = tally.total.fetch_add(1, Ordering::Relaxed) + 1;
+        let second = self.start.elapsed().as_secs() + 1;
+        let told = tally.told.load(Ordering::Relaxed);
+        // Losing the exchange means that another thread tells.
+        if told == second || tally.told.compare_exchange(told, second, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+            return;
+        }
+        let done = match self.on_error {
+            OnError::Pass => "passed unjudged",
+            OnError::Refuse => "refused",
+        };
+        self.log.write(&Entry {
+            event: "undecided",
+            reason: Some(doubt.fault.as_str()),
+            message: Some(format!("{}: {done} ({total} so far)", doubt.message())),
+            ..Entry::now()
+        });
+    }
+
+    /// Counts a question without a `User-Agent`. It is decided as such; the first one of a preset is told, because some
+    /// proxies send the field only where they are asked to, and then nobody is held to anything.
+    pub(super) fn no_agent(&self, preset: Preset) {
+        if self.without_agent[preset as usize].fetch_add(1, Ordering::Relaxed) > 0 {
+            return;
+        }
+        self.log.write(&Entry {
+            event: "no-user-agent",
+            reason: Some(preset.as_str()),
+            message: Some(
+                "a question came without a User-Agent and is decided as such: if this is so for every client, the proxy \
+                 does not pass the field on"
+                    .to_owned(),
+            ),
+            ..Entry::now()
+        });
+    }
+}

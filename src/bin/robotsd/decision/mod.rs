@@ -1,0 +1,187 @@
+//! The decision endpoint: other proxies ask here whether a client's request goes on.
+//!
+//! | target | answer |
+//! |---|---|
+//! | `/-/auth/{preset}` and anything below | 200 with an empty body, and `Robots-Verdict` where the request is tagged; or the refusal |
+//! | `/-/refusal/{preset}` | the refusal once more, for a proxy that cannot relay the answer to its question |
+//! | `/robots.txt` | the file of the site that `Host` names |
+//! | `/-/health` | 200, for the health checks of proxies |
+//!
+//! Which field says what the original request was is the preset's business ([`preset`]) and never guessed. What cannot
+//! be told is passed or refused as the config says, counted and logged ([`doubt`]); a path is never made up. The verdicts
+//! are the layer's, so a refusal is the same here and there.
+
+mod doubt;
+mod preset;
+mod reply;
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, HOST, USER_AGENT};
+use http::uri::PathAndQuery;
+use http::{Method, Request, Response};
+use http_body_util::Full;
+use tower::Service;
+use tower_robots::layer::{Answer, Original, ROBOTS_VERDICT, RobotsLayer};
+use tower_robots::rules::RequestPath;
+use tower_robots::source::HostMap;
+
+pub(crate) use self::doubt::Doubts;
+
+use self::doubt::Doubt;
+use self::preset::Preset;
+use self::reply::Reply;
+use crate::config::OnError;
+use crate::edge::{Callers, Limits, Notes, Peer, RequestBody};
+
+/// Answers on one listener of one worker. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Decisions(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    desk: Desk,
+    doubts: Arc<Doubts>,
+}
+
+/// What decides for every host on one worker; all its listeners follow when it is replaced.
+pub(crate) type Desk = Arc<ArcSwap<HostMap<Site>>>;
+
+/// What decides for a site.
+#[derive(Clone, Debug)]
+pub(crate) struct Site {
+    /// For the log of requests.
+    pub(crate) name: Arc<str>,
+    /// Tells the log.
+    pub(crate) layer: RobotsLayer,
+    /// Tells nobody: for the second question about a request that the log knows of.
+    pub(crate) quiet: RobotsLayer,
+}
+
+/// The limits of a listener for decisions, from those of one for clients.
+///
+/// A target may be as long as a head, and fields are as many as proxies let through: what we would not serve a client is
+/// judged here all the same, because passing it would be a way round the rules, and refusing it would refuse people what
+/// their proxy serves.
+pub(crate) fn limits(clients: Limits) -> Limits {
+    let fields = clients.fields.max(500);
+    Limits { callers: Callers::AskingProxies, target_bytes: clients.head_bytes, fields, ..clients }
+}
+
+const AUTH: &str = "/-/auth/";
+const REFUSAL: &str = "/-/refusal/";
+
+impl Decisions {
+    pub(crate) fn new(desk: Desk, doubts: Arc<Doubts>) -> Self {
+        Self(Arc::new(Shared { desk, doubts }))
+    }
+}
+
+impl Service<Request<RequestBody>> for Decisions {
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = Reply;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request<RequestBody>) -> Reply {
+        let mut response = self.0.answer(&mut request);
+        if request.method() != Method::HEAD && response.body().is_empty() {
+            // A refusal of a HEAD says how long its body would be; this question may be a GET about one.
+            response.headers_mut().remove(CONTENT_LENGTH);
+        }
+        Reply::new(response, request.into_body())
+    }
+}
+
+impl Shared {
+    fn answer<B>(&self, request: &mut Request<B>) -> Response<Bytes> {
+        let target = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
+        if let Some(name) = target.strip_prefix(AUTH) {
+            let decided = match Preset::named(name) {
+                Some((preset, at)) => self.decide(preset, AUTH.len() + at, request, |site| &site.layer),
+                None => Err(Doubt::unknown_preset()),
+            };
+            return decided.unwrap_or_else(|doubt| self.give_up(doubt));
+        }
+        if let Some(name) = target.strip_prefix(REFUSAL) {
+            let decided = match Preset::named(name) {
+                Some((preset, at)) => self.decide(preset, REFUSAL.len() + at, request, |site| &site.quiet).ok(),
+                None => None,
+            };
+            // Whoever asks has been told 403 already; where there is no reason any more, it stays one.
+            let refusal = decided.filter(|response| !response.status().is_success());
+            return refusal.unwrap_or_else(|| reply::forbidden("the request was refused"));
+        }
+        if RequestPath::new(target.as_bytes()).is_robots_txt() {
+            let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+            return match site(&self.desk.load(), host).map(|site| site.layer.answer(&Original::of(request))) {
+                Some(Answer::Respond(response)) => *response,
+                // The proxy's own site may have one to show; that of another site would be worse than none.
+                _ => reply::elsewhere(),
+            };
+        }
+        if target == "/-/health" { reply::pass() } else { reply::not_found() }
+    }
+
+    /// Decides about the request that a question is about; `below` is where the target goes on after the preset.
+    fn decide<B>(
+        &self,
+        preset: Preset,
+        below: usize,
+        question: &mut Request<B>,
+        layer: impl FnOnce(&Site) -> &RobotsLayer,
+    ) -> Result<Response<Bytes>, Doubt> {
+        // The peer is the proxy; who matters is whom it speaks for, and where that is not known it is nobody exempt.
+        match preset.address(question.headers()) {
+            Some(address) => question.extensions_mut().insert(Peer(SocketAddr::new(address, 0))),
+            None => question.extensions_mut().remove::<Peer>(),
+        };
+        let question = &*question;
+        let target = question.uri().path_and_query().map_or("/", PathAndQuery::as_str);
+        let asked = preset.read(question.method(), &target[below..], question.headers())?;
+        if !question.headers().contains_key(USER_AGENT) {
+            self.doubts.no_agent(preset);
+        }
+        let sites = self.desk.load();
+        let Some(site) = site(&sites, asked.host) else { return Ok(reply::pass()) };
+        if let Some(notes) = question.extensions().get::<Notes>() {
+            notes.add("site", &*site.name);
+        }
+        let original = Original::of(question)
+            .with_method(&asked.method)
+            .with_target(asked.target)
+            .with_host(asked.host.map(str::as_bytes));
+        Ok(match layer(site).decide(&original) {
+            Answer::Pass => reply::pass(),
+            Answer::Tag(record) => {
+                let mut response = reply::pass();
+                response.headers_mut().insert(ROBOTS_VERDICT, record.to_field());
+                response
+            }
+            Answer::Respond(response) => *response,
+        })
+    }
+
+    fn give_up(&self, doubt: Doubt) -> Response<Bytes> {
+        self.doubts.tell(doubt);
+        match self.doubts.on_error() {
+            OnError::Pass => reply::pass(),
+            OnError::Refuse => reply::forbidden("the proxy does not say which request it asks about"),
+        }
+    }
+}
+
+fn site<'s>(sites: &'s HostMap<Site>, host: Option<&str>) -> Option<&'s Site> {
+    match host {
+        Some(host) => sites.get(host),
+        None => sites.any(),
+    }
+}

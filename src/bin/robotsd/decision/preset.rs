@@ -1,0 +1,342 @@
+//! Where each proxy says what the original request was.
+//!
+//! A preset stands in the path of the question, never in its query (Caddy appends the client's query to ours), and reads
+//! its own fields only: nginx passes a client's own `X-Forwarded-Uri` through, so under its preset that field means
+//! nothing.
+
+use std::net::IpAddr;
+
+use http::Method;
+use http::header::{HOST, HeaderMap, HeaderName, HeaderValue};
+
+use super::doubt::{Doubt, Fault};
+
+/// A proxy whose way of asking is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Preset {
+    Nginx,
+    Haproxy,
+    Caddy,
+    Traefik,
+    Envoy,
+    IngressNginx,
+}
+
+/// What a question is about.
+#[derive(Debug)]
+pub(super) struct Asked<'a> {
+    pub(super) method: Method,
+    pub(super) target: &'a [u8],
+    pub(super) host: Option<&'a str>,
+}
+
+/// Where a preset looks.
+struct Places {
+    target: Target,
+    /// None: the question has the original's method.
+    method: Option<HeaderName>,
+    /// None: in the target.
+    host: Option<HeaderName>,
+    address: Address,
+}
+
+enum Target {
+    /// What follows the preset in the question's own target.
+    Below,
+    Field(HeaderName),
+}
+
+enum Address {
+    /// The field is the address.
+    Whole(HeaderName),
+    /// The last address of a list is the proxy's own knowledge; those before are its clients' word.
+    Last(HeaderName),
+}
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const X_FORWARDED_METHOD: HeaderName = HeaderName::from_static("x-forwarded-method");
+const X_FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
+const X_ORIGINAL_METHOD: HeaderName = HeaderName::from_static("x-original-method");
+const X_ORIGINAL_URI: HeaderName = HeaderName::from_static("x-original-uri");
+const X_ORIGINAL_URL: HeaderName = HeaderName::from_static("x-original-url");
+const X_REAL_IP: HeaderName = HeaderName::from_static("x-real-ip");
+
+impl Preset {
+    /// Every preset.
+    pub(super) const ALL: [Self; 6] =
+        [Self::IngressNginx, Self::Nginx, Self::Haproxy, Self::Caddy, Self::Traefik, Self::Envoy];
+
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Nginx => "nginx",
+            Self::Haproxy => "haproxy",
+            Self::Caddy => "caddy",
+            Self::Traefik => "traefik",
+            Self::Envoy => "envoy",
+            Self::IngressNginx => "ingress-nginx",
+        }
+    }
+
+    /// The preset that a text begins with, and where what follows its name begins: nothing, a path or a query.
+    pub(super) fn named(text: &str) -> Option<(Self, usize)> {
+        Self::ALL.into_iter().find_map(|preset| {
+            let below = text.strip_prefix(preset.as_str())?;
+            let at = text.len() - below.len();
+            matches!(below.as_bytes().first(), None | Some(b'/' | b'?')).then_some((preset, at))
+        })
+    }
+
+    /// Reads what a question is about from its method, the part of its target below the preset, and its fields.
+    pub(super) fn read<'a>(self, method: &Method, below: &'a str, fields: &'a HeaderMap) -> Result<Asked<'a>, Doubt> {
+        let places = self.places();
+        let target = match places.target {
+            Target::Below => match below.as_bytes() {
+                [b'/', ..] => below.as_bytes(),
+                _ => return Err(Doubt::new(self, Fault::Missing, "the path below the preset")),
+            },
+            Target::Field(name) => {
+                let target = self.only(fields, &name, label(&name))?.as_bytes();
+                let is_target = matches!(target, [b'/', ..] | b"*") || is_http_url(target);
+                // A control is nobody's honest target, and this one did not get past an HTTP parser as one.
+                if !is_target || target.iter().any(u8::is_ascii_control) {
+                    return Err(Doubt::new(self, Fault::Unreadable, label(&name)));
+                }
+                target
+            }
+        };
+        let method = match places.method {
+            None => method.clone(),
+            Some(name) => {
+                let named = self.only(fields, &name, label(&name))?;
+                Method::from_bytes(named.as_bytes()).map_err(|_| Doubt::new(self, Fault::Unreadable, label(&name)))?
+            }
+        };
+        let host = match places.host {
+            None => Some(authority(target).ok_or_else(|| Doubt::new(self, Fault::Unreadable, "X-Original-URL"))?),
+            Some(name) if fields.contains_key(&name) => Some(self.host(fields, &name)?),
+            // HTTP/1.0 has requests without one: they are for the site of every other host.
+            Some(_) => None,
+        };
+        Ok(Asked { method, target, host })
+    }
+
+    /// The client's address as the proxy saw it, where the question has exactly one.
+    pub(super) fn address(self, fields: &HeaderMap) -> Option<IpAddr> {
+        let only = |name| {
+            let mut values = fields.get_all(name).iter();
+            values.next().filter(|_| values.next().is_none()).map(HeaderValue::as_bytes)
+        };
+        let address = match self.places().address {
+            Address::Whole(name) => only(name)?,
+            Address::Last(name) => only(name)?.rsplit(|byte| *byte == b',').next()?.trim_ascii(),
+        };
+        std::str::from_utf8(address).ok()?.parse().ok()
+    }
+
+    const fn places(self) -> Places {
+        match self {
+            Self::Nginx | Self::Haproxy => Places {
+                target: Target::Field(X_ORIGINAL_URI),
+                method: Some(X_ORIGINAL_METHOD),
+                host: Some(HOST),
+                address: Address::Whole(X_REAL_IP),
+            },
+            Self::IngressNginx => Places {
+                target: Target::Field(X_ORIGINAL_URL),
+                method: Some(X_ORIGINAL_METHOD),
+                host: None,
+                address: Address::Whole(X_REAL_IP),
+            },
+            Self::Caddy => Places {
+                target: Target::Field(X_FORWARDED_URI),
+                method: Some(X_FORWARDED_METHOD),
+                host: Some(X_FORWARDED_HOST),
+                address: Address::Last(X_FORWARDED_FOR),
+            },
+            Self::Traefik => Places {
+                target: Target::Field(X_FORWARDED_URI),
+                method: Some(X_FORWARDED_METHOD),
+                host: Some(X_FORWARDED_HOST),
+                address: Address::Whole(X_REAL_IP),
+            },
+            Self::Envoy => Places {
+                target: Target::Below,
+                method: None,
+                host: Some(HOST),
+                address: Address::Last(X_FORWARDED_FOR),
+            },
+        }
+    }
+
+    /// The one value of a field: two could be read either way, so they say nothing.
+    fn only<'a>(self, fields: &'a HeaderMap, name: &HeaderName, label: &'static str) -> Result<&'a HeaderValue, Doubt> {
+        let mut values = fields.get_all(name).iter();
+        match (values.next(), values.next()) {
+            (Some(value), None) if !value.is_empty() => Ok(value),
+            (Some(_), Some(_)) => Err(Doubt::new(self, Fault::Repeated, label)),
+            _ => Err(Doubt::new(self, Fault::Missing, label)),
+        }
+    }
+
+    fn host<'a>(self, fields: &'a HeaderMap, name: &HeaderName) -> Result<&'a str, Doubt> {
+        let host = self.only(fields, name, label(name))?;
+        let host = host.to_str().ok().filter(|host| is_host(host));
+        host.ok_or_else(|| Doubt::new(self, Fault::Unreadable, label(name)))
+    }
+}
+
+/// The name as people write it.
+fn label(name: &HeaderName) -> &'static str {
+    const LABELS: [(HeaderName, &str); 7] = [
+        (HOST, "Host"),
+        (X_FORWARDED_HOST, "X-Forwarded-Host"),
+        (X_FORWARDED_METHOD, "X-Forwarded-Method"),
+        (X_FORWARDED_URI, "X-Forwarded-Uri"),
+        (X_ORIGINAL_METHOD, "X-Original-Method"),
+        (X_ORIGINAL_URI, "X-Original-URI"),
+        (X_ORIGINAL_URL, "X-Original-URL"),
+    ];
+    LABELS.iter().find(|(known, _)| known == name).map_or("a field", |(_, label)| label)
+}
+
+fn after_scheme(url: &[u8]) -> Option<&[u8]> {
+    let colon = memchr::memmem::find(url, b"://")?;
+    let is_http = url[..colon].eq_ignore_ascii_case(b"http") || url[..colon].eq_ignore_ascii_case(b"https");
+    is_http.then_some(&url[colon + 3..])
+}
+
+fn is_http_url(url: &[u8]) -> bool {
+    after_scheme(url).is_some()
+}
+
+/// The host and port of a URL. What stands before an `@` is no part of it.
+fn authority(url: &[u8]) -> Option<&str> {
+    let authority = after_scheme(url)?.split(|byte| matches!(byte, b'/' | b'?' | b'#')).next()?;
+    let host = authority.rsplit(|byte| *byte == b'@').next()?;
+    std::str::from_utf8(host).ok().filter(|host| is_host(host))
+}
+
+/// Whether this can be looked up as a host: a list, or a host with blanks, could be read in several ways.
+fn is_host(host: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':' | b'[' | b']');
+    !host.is_empty() && host.bytes().all(fits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(fields: &[(&'static str, &[u8])]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for (name, value) in fields {
+            map.append(HeaderName::from_static(name), HeaderValue::from_bytes(value).unwrap());
+        }
+        map
+    }
+
+    /// Method, target and host, or the fault.
+    fn read(preset: Preset, below: &str, map: &HeaderMap) -> Result<(String, Vec<u8>, Option<String>), Fault> {
+        let asked = preset.read(&Method::GET, below, map).map_err(|doubt| doubt.fault())?;
+        Ok((asked.method.to_string(), asked.target.to_vec(), asked.host.map(str::to_owned)))
+    }
+
+    fn asked(method: &str, target: &[u8], host: Option<&str>) -> (String, Vec<u8>, Option<String>) {
+        (method.to_owned(), target.to_vec(), host.map(str::to_owned))
+    }
+
+    #[test]
+    fn every_preset_reads_its_own_places_and_no_others() {
+        let all: &[(&str, &[u8])] = &[
+            ("host", b"host.test"),
+            ("x-original-uri", b"/original-uri\xFF"),
+            ("x-original-method", b"PUT"),
+            ("x-original-url", b"https://url.test:8443/original-url?q"),
+            ("x-forwarded-uri", b"/forwarded-uri"),
+            ("x-forwarded-method", b"POST"),
+            ("x-forwarded-host", b"forwarded.test"),
+            ("x-real-ip", b"192.0.2.1"),
+            ("x-forwarded-for", b"198.51.100.9, 192.0.2.2"),
+        ];
+        let map = fields(all);
+        let [first, second]: [IpAddr; 2] = ["192.0.2.1", "192.0.2.2"].map(|address| address.parse().unwrap());
+        for (preset, want, address) in [
+            (Preset::Nginx, asked("PUT", b"/original-uri\xFF", Some("host.test")), first),
+            (Preset::Haproxy, asked("PUT", b"/original-uri\xFF", Some("host.test")), first),
+            (Preset::IngressNginx, asked("PUT", b"https://url.test:8443/original-url?q", Some("url.test:8443")), first),
+            (Preset::Caddy, asked("POST", b"/forwarded-uri", Some("forwarded.test")), second),
+            (Preset::Traefik, asked("POST", b"/forwarded-uri", Some("forwarded.test")), first),
+            (Preset::Envoy, asked("GET", b"/below?q", Some("host.test")), second),
+        ] {
+            assert_eq!(read(preset, "/below?q", &map), Ok(want), "{preset:?}");
+            assert_eq!(preset.address(&map), Some(address), "{preset:?}");
+            // Without the fields of the preset there is nothing to go by, whatever else there is.
+            let places = preset.places();
+            let own = [match places.target {
+                Target::Field(name) => Some(name),
+                Target::Below => None,
+            }];
+            for name in own.into_iter().chain([places.method]).flatten() {
+                let mut rest = map.clone();
+                let value = rest.remove(&name).unwrap();
+                assert_eq!(read(preset, "/below", &rest), Err(Fault::Missing), "{preset:?} {name}");
+                rest.append(&name, value.clone());
+                rest.append(&name, value);
+                assert_eq!(read(preset, "/below", &rest), Err(Fault::Repeated), "{preset:?} {name}");
+            }
+        }
+        assert_eq!(read(Preset::Envoy, "", &map), Err(Fault::Missing));
+        assert_eq!(read(Preset::Envoy, "?x", &map), Err(Fault::Missing));
+    }
+
+    #[test]
+    fn what_is_no_target_method_or_host_says_nothing() {
+        let nginx = |uri: &[u8], method: &[u8], host: &[u8]| {
+            read(Preset::Nginx, "", &fields(&[("x-original-uri", uri), ("x-original-method", method), ("host", host)]))
+        };
+        assert_eq!(nginx(b"HTTP://h.test", b"GET", b"h"), Ok(asked("GET", b"HTTP://h.test", Some("h"))));
+        assert_eq!(nginx(b"*", b"OPTIONS", b"h"), Ok(asked("OPTIONS", b"*", Some("h"))));
+        for uri in [&b"private/"[..], b"ftp://h/private/", b"/a\tb", b" /a", b"//a\t"] {
+            assert_eq!(nginx(uri, b"GET", b"h"), Err(Fault::Unreadable), "{}", uri.escape_ascii());
+        }
+        assert_eq!(nginx(b"", b"GET", b"h"), Err(Fault::Missing));
+        assert_eq!(nginx(b"/", b"GE T", b"h"), Err(Fault::Unreadable));
+        for host in [&b"a, b"[..], b"a b", b"\xFF.test", b"h/x", b"u@h"] {
+            assert_eq!(nginx(b"/", b"GET", host), Err(Fault::Unreadable), "{}", host.escape_ascii());
+        }
+        let ingress = |url: &[u8]| {
+            read(Preset::IngressNginx, "", &fields(&[("x-original-url", url), ("x-original-method", b"GET")]))
+        };
+        assert_eq!(ingress(b"http://u@h.test?q").unwrap().2.as_deref(), Some("h.test"));
+        for url in [&b"/private/"[..], b"http:///private/", b"h.test/private/"] {
+            assert_eq!(ingress(url), Err(Fault::Unreadable), "{}", url.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn an_address_that_could_be_another_is_none() {
+        for values in [&[&b"192.0.2.1"[..], b"192.0.2.2"][..], &[b"192.0.2.1, "], &[b"unknown"], &[b""], &[]] {
+            let mut map = HeaderMap::new();
+            for value in values {
+                map.append(X_FORWARDED_FOR, HeaderValue::from_bytes(value).unwrap());
+                map.append(X_REAL_IP, HeaderValue::from_bytes(value).unwrap());
+            }
+            for preset in Preset::ALL {
+                assert_eq!(preset.address(&map), None, "{preset:?} {values:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_preset_stands_alone_in_the_path() {
+        assert_eq!(Preset::named("nginx"), Some((Preset::Nginx, 5)));
+        assert_eq!(Preset::named("caddy?a=b"), Some((Preset::Caddy, 5)));
+        assert_eq!(Preset::named("envoy//x"), Some((Preset::Envoy, 5)));
+        for preset in Preset::ALL {
+            assert_eq!(Preset::named(preset.as_str()).map(|(named, _)| named), Some(preset));
+        }
+        for name in ["", "nginx2", "apache/nginx", "Nginx", "envoy*"] {
+            assert_eq!(Preset::named(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The answers, and how a question's body is got rid of.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, VARY};
+use http::{Response, StatusCode};
+use http_body::Body;
+use http_body_util::Full;
+
+use crate::edge::RequestBody;
+
+/// What is read of a question's body to keep the connection; after more than this it is closed.
+const BODY: usize = 16 * 1024;
+
+/// The request goes on. Exactly 200, and nothing in it: Envoy takes any other status for a refusal.
+pub(super) fn pass() -> Response<Bytes> {
+    Response::new(Bytes::new())
+}
+
+/// A refusal that no rule can be quoted for.
+pub(super) fn forbidden(why: &str) -> Response<Bytes> {
+    let mut response = text(StatusCode::FORBIDDEN, format!("403 Forbidden\n\nNothing can be quoted: {why}.\n"));
+    response.headers_mut().insert(VARY, HeaderValue::from_static("User-Agent"));
+    response
+}
+
+/// There is no robots.txt here for this host (RFC 9110, section 15.5.20: whoever sent this meant another server).
+pub(super) fn elsewhere() -> Response<Bytes> {
+    text(
+        StatusCode::MISDIRECTED_REQUEST,
+        "421 Misdirected Request: no robots.txt is served here for this host\n".into(),
+    )
+}
+
+pub(super) fn not_found() -> Response<Bytes> {
+    text(StatusCode::NOT_FOUND, "404 Not Found: questions go to /-/auth/ and a preset\n".into())
+}
+
+fn text(status: StatusCode, body: String) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// The answer to a question. It waits for what is left of the question's body, within bounds; most have none.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    response: Option<Response<Full<Bytes>>>,
+    body: RequestBody,
+    budget: usize,
+}
+
+impl Reply {
+    pub(super) fn new(response: Response<Bytes>, body: RequestBody) -> Self {
+        Self { response: Some(response.map(Full::new)), body, budget: BODY }
+    }
+}
+
+impl Future for Reply {
+    type Output = Result<Response<Full<Bytes>>, Infallible>;
+
+    /// # Panics
+    ///
+    /// If it is polled again after it was done.
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        while !this.body.is_end_stream() {
+            match ready!(Pin::new(&mut this.body).poll_frame(cx)) {
+                Some(Ok(frame)) => {
+                    let length = frame.data_ref().map_or(0, Buf::remaining);
+                    let Some(left) = this.budget.checked_sub(length) else { break };
+                    this.budget = left;
+                }
+                Some(Err(_)) | None => break,
+            }
+        }
+        match this.response.take() {
+            Some(response) => Poll::Ready(Ok(response)),
+            None => panic!("the future was polled after it was done"),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The decision endpoint, asked as proxies ask it.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use super::process::{Answer, FIREFOX, GOOGLEBOT, GPTBOT, PATIENCE, Running, folder, robotsd, run};
+use tempfile::TempDir;
+
+const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n\nUser-agent: Googlebot\nDisallow: /drafts/\n\n\
+                      User-agent: *\nDisallow: /private/\n";
+
+fn start(listener: &str, more: &str) -> (TempDir, Running) {
+    let config = format!(
+        "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\n{listener}\n\
+         [[site]]\nname = \"shop\"\n[site.robots]\npath = \"robots.txt\"\n\
+         [[site.override]]\ncategory = \"search\"\nmode = \"tag\"\n{more}"
+    );
+    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
+    let running = Running::start(folder.path());
+    (folder, running)
+}
+
+fn nginx(running: &Running, uri: &str, agent: &str) -> Answer {
+    let fields = [("X-Original-URI", uri), ("X-Original-Method", "GET"), ("User-Agent", agent)];
+    running.request("GET", "/-/auth/nginx", &fields)
+}
+
+#[test]
+fn a_question_is_answered_with_200_or_with_the_refusal_of_the_layer() {
+    let (_folder, running) = start("", "");
+    for (uri, agent) in [("/drafts/x", FIREFOX), ("/", GPTBOT), ("/robots.txt", GPTBOT)] {
+        let answer = nginx(&running, uri, agent);
+        assert_eq!((answer.status, &*answer.body, answer.field("robots-verdict")), (200, "", None), "{uri} {agent}");
+        assert_eq!(answer.field("content-length"), Some("0"));
+    }
+    let answer = nginx(&running, "/drafts/x", GOOGLEBOT);
+    assert_eq!((answer.status, &*answer.body), (200, ""));
+    let tag = "disallow;agent=\"Googlebot\";rule=\"/drafts/\";line=5";
+    assert_eq!(answer.field("robots-verdict"), Some(tag));
+    let answer = nginx(&running, "/%64rafts/x", GPTBOT);
+    assert_eq!((answer.status, answer.field("cache-control")), (403, Some("no-store")));
+    assert!(answer.field("vary").unwrap().contains("User-Agent"));
+    assert!(answer.body.contains("Disallow: /drafts/        (line 2)"), "{}", answer.body);
+    let refused = running.wait_for_event("refused", |line| line["path"] == "/%64rafts/x");
+    assert_eq!((&refused["site"], &refused["method"]), (&"shop".into(), &"GET".into()));
+}
+
+#[test]
+fn the_client_is_who_the_proxy_says_and_no_one_where_it_does_not() {
+    let (_folder, running) = start("", "[exempt]\ncidrs = [\"192.0.2.0/24\", \"127.0.0.0/8\"]\n");
+    let ask = |address: &[(&str, &str)]| {
+        let original = [("X-Original-URI", "/drafts/x"), ("X-Original-Method", "GET"), ("User-Agent", GPTBOT)];
+        running.request("GET", "/-/auth/nginx", &[&original[..], address].concat()).status
+    };
+    assert_eq!(ask(&[("X-Real-IP", "192.0.2.7")]), 200);
+    assert_eq!(ask(&[("X-Real-IP", "198.51.100.7")]), 403);
+    // The proxy's own address is exempt here, and is nobody's.
+    assert_eq!(ask(&[]), 403);
+    assert_eq!(ask(&[("X-Real-IP", "192.0.2.7"), ("X-Real-IP", "192.0.2.8")]), 403);
+    running.wait_for_event("refused", |line| line["address"] == "198.51.100.0/24");
+}
+
+#[test]
+fn what_cannot_be_told_is_passed_or_refused_as_configured_and_logged_sparingly() {
+    for (listener, status) in [("", 200), ("on_error = \"refuse\"", 403)] {
+        let (_folder, running) = start(listener, "");
+        let ask = |target: &str, fields: &[(&str, &str)]| {
+            running.request("GET", target, &[&[("User-Agent", GPTBOT)], fields].concat()).status
+        };
+        let method = ("X-Original-Method", "GET");
+        for fields in [
+            &[method][..],
+            &[method, ("X-Original-URI", "/drafts/x"), ("X-Original-URI", "/")],
+            &[method, ("X-Original-URI", "drafts/x")],
+            &[method, ("X-Forwarded-Uri", "/drafts/x")],
+            &[("X-Original-URI", "/drafts/x")],
+        ] {
+            assert_eq!(ask("/-/auth/nginx", fields), status, "{fields:?}");
+        }
+        assert_eq!(ask("/-/auth/apache", &[]), status);
+        assert_eq!(ask("/-/auth/envoy", &[]), status);
+        for (reason, message) in [
+            ("missing", "nginx: X-Original-URI is missing: "),
+            ("repeated", "nginx: X-Original-URI comes more than once: "),
+            ("unreadable", "nginx: X-Original-URI holds nothing that can be judged: "),
+            ("unknown-preset", "the path names no preset: write /-/auth/ and one of "),
+        ] {
+            let told = running.wait_for_event("undecided", |line| line["reason"] == reason);
+            assert!(told["message"].as_str().unwrap().starts_with(message), "{told}");
+        }
+        // A flood of them is a line a second at most, and a machine that takes minutes for this has other troubles.
+        for _ in 0..300 {
+            ask("/-/auth/nginx", &[]);
+        }
+        assert!(running.events("undecided") < 200, "{}", running.events("undecided"));
+    }
+}
+
+#[test]
+fn a_question_without_an_agent_is_decided_as_such_and_warned_about_once() {
+    let (_folder, running) = start("", "");
+    for _ in 0..3 {
+        assert_eq!(running.request("GET", "/-/auth/envoy/drafts/x", &[]).status, 200);
+    }
+    let told = running.wait_for_event("no-user-agent", |_| true);
+    assert_eq!(told["reason"], "envoy");
+    assert_eq!(nginx(&running, "/drafts/x", GPTBOT).status, 403);
+    running.wait_for_event("refused", |_| true);
+    assert_eq!(running.events("no-user-agent"), 1);
+}
+
+#[test]
+fn the_original_method_decides_and_no_answer_lies_about_its_length() {
+    let (_folder, running) = start("", "");
+    let ask = |method: &str, original: &str, agent: &str| {
+        let fields = [("X-Forwarded-Uri", "/private/x"), ("X-Forwarded-Method", original), ("User-Agent", agent)];
+        running.request(method, "/-/auth/caddy", &fields)
+    };
+    // The groups for `*` hold for GET and HEAD.
+    let crawler = "FooBot/1.0 (+https://foo.test/bot)";
+    assert_eq!(ask("GET", "POST", crawler).status, 200);
+    assert_eq!(ask("POST", "GET", crawler).status, 403);
+    let answer = ask("GET", "HEAD", crawler);
+    assert_eq!((answer.status, &*answer.body, answer.field("content-length")), (403, "", Some("0")));
+    // Envoy asks with the method of the original.
+    let answer = running.request("HEAD", "/-/auth/envoy/private/x", &[("User-Agent", crawler)]);
+    assert_eq!((answer.status, &*answer.body), (403, ""));
+    assert_ne!(answer.field("content-length"), Some("0"));
+}
+
+#[test]
+fn the_refusal_can_be_asked_for_again_and_is_never_an_approval() {
+    let (_folder, running) = start("", "");
+    let ask = |uri: &str, accept: &str| {
+        let fields =
+            [("X-Original-URI", uri), ("X-Original-Method", "POST"), ("User-Agent", GPTBOT), ("Accept", accept)];
+        running.request("GET", "/-/refusal/nginx", &fields)
+    };
+    let answer = ask("/drafts/x", "application/json");
+    assert_eq!((answer.status, answer.field("content-type")), (403, Some("application/problem+json")));
+    assert!(answer.body.contains("\"line\":2"), "{}", answer.body);
+    let answer = ask("/", "*/*");
+    assert_eq!((answer.status, answer.field("cache-control")), (403, Some("no-store")));
+    assert_eq!(running.request("GET", "/-/refusal/nginx", &[]).status, 403);
+    assert_eq!(running.request("GET", "/-/refusal/", &[]).status, 403);
+    // The question has been logged where it was asked; this is the same one.
+    assert_eq!(nginx(&running, "/drafts/y", GPTBOT).status, 403);
+    running.wait_for_event("refused", |line| line["path"] == "/drafts/y");
+    assert_eq!(running.events("refused"), 1);
+}
+
+#[test]
+fn robots_txt_is_served_by_host_and_nothing_else_is() {
+    let config = "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\n\
+                  [[site]]\nname = \"a\"\nhosts = [\"a.test\"]\n[site.robots]\ntext = \"# a\"\n\
+                  [[site]]\nname = \"b\"\nhosts = [\"b.test\"]\n[site.robots]\n\
+                  text = \"User-agent: GPTBot\\nDisallow: /\"\n";
+    let folder = folder(&[("robotsd.toml", config)]);
+    let running = Running::start(folder.path());
+    let get = |host: &str, path: &str| running.request("GET", path, &[("Host", host), ("User-Agent", GPTBOT)]);
+    let answer = get("a.test", "/robots.txt");
+    assert_eq!((answer.status, &*answer.body), (200, "# a"));
+    assert!(answer.field("etag").is_some());
+    assert_eq!(get("b.test:8080", "/robots.txt?x").body, "User-agent: GPTBot\nDisallow: /");
+    assert_eq!(get("other.test", "/robots.txt").status, 421);
+    assert_eq!(get("b.test", "/index.html").status, 404);
+    assert_eq!(get("b.test", "/-/health").status, 200);
+    for (host, status) in [("b.test", 403), ("a.test", 200), ("other.test", 200)] {
+        assert_eq!(get(host, "/-/auth/envoy/x").status, status, "{host}");
+    }
+}
+
+#[test]
+fn bodies_are_dropped_and_long_or_odd_targets_are_judged() {
+    let (_folder, running) = start("", "");
+    let mut stream = TcpStream::connect(running.address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    // A short body is passed over and the connection goes on.
+    let short =
+        format!("POST /-/auth/envoy/ HTTP/1.1\r\nHost: h\r\nUser-Agent: {GPTBOT}\r\nContent-Length: 5000\r\n\r\n");
+    stream.write_all(short.as_bytes()).unwrap();
+    stream.write_all(&[b'x'; 5000]).unwrap();
+    let long = short.replace("envoy/", "envoy/drafts/").replace("5000", "50000000");
+    stream.write_all(long.as_bytes()).unwrap();
+    // What is beyond the bound is never read, so it may be never taken.
+    let _ = stream.write_all(&vec![b'x'; 1_000_000]);
+    let mut answers = Vec::new();
+    let _ = stream.read_to_end(&mut answers);
+    let answers = String::from_utf8_lossy(&answers);
+    assert!(answers.starts_with("HTTP/1.1 200 OK\r\n"), "{answers}");
+    let question = |uri: &[u8]| {
+        let head = format!("GET /-/auth/nginx HTTP/1.1\r\nHost: h\r\nUser-Agent: {GPTBOT}\r\nConnection: close\r\n");
+        let uri = [b"X-Original-Method: GET\r\nX-Original-URI: ", uri, b"\r\n\r\n"].concat();
+        running.send(&[head.as_bytes(), &uri].concat()).status
+    };
+    assert_eq!(question(b"/drafts/\xC3\xA9\xFF"), 403);
+    let many: Vec<_> = (0..400).map(|number| format!("X-{number}")).collect();
+    let many: Vec<_> = many.iter().map(|name| (name.as_str(), "")).chain([("User-Agent", GPTBOT)]).collect();
+    assert_eq!(running.request("GET", "/-/auth/envoy/drafts/x", &many).status, 403);
+    assert_eq!(question(b"/x\\..\\drafts/\\\""), 403);
+    assert_eq!(question(format!("/drafts/{}", "x".repeat(30_000)).as_bytes()), 403);
+    let below = format!("/-/auth/envoy/drafts/{}\\", "x".repeat(30_000));
+    assert_eq!(running.request("GET", &below, &[("User-Agent", GPTBOT)]).status, 403);
+}
+
+#[test]
+fn a_listener_for_decisions_needs_nothing_behind_it_and_another_does() {
+    for (config, message) in [
+        (
+            "[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
+             [[site]]\nname = \"a\"\nrobots.text = \"# a\"\n",
+            "robotsd.toml:7:8: the site \"a\" has nothing behind it: give it upstreams or a root",
+        ),
+        (
+            "[[listener]]\naddress = \"127.0.0.1:0\"\non_error = \"pass\"\n[[site]]\nname = \"a\"\nroot = \".\"\n",
+            "robotsd.toml:3:12: on_error goes with kind = \"decision\"",
+        ),
+    ] {
+        let folder = folder(&[("robotsd.toml", config)]);
+        let output = run(robotsd().args(["serve", "--config"]).arg(folder.path().join("robotsd.toml")));
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && error.contains(message), "{error}");
+    }
+}
