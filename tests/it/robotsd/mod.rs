@@ -5,6 +5,8 @@ mod process;
 
 mod admin;
 mod agents;
+#[cfg(unix)]
+mod beside;
 mod churn;
 mod config;
 mod decision;

@@ -131,6 +131,27 @@ impl Running {
         self.child.id()
     }
 
+    /// Stops every thread; connections are still made, and nothing is answered.
+    #[cfg(unix)]
+    pub(super) fn freeze(&self) {
+        self.signal("STOP");
+        // The signal is taken when the process next runs, which may be after an answer. Where nothing tells, that is that.
+        let tasks = PathBuf::from(format!("/proc/{}/task", self.child.id()));
+        wait_for("a process that is stopped", || {
+            let Ok(tasks) = std::fs::read_dir(&tasks) else { return Some(()) };
+            let is_stopped = |task: std::fs::DirEntry| {
+                let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+                stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
+            };
+            tasks.flatten().all(is_stopped).then_some(())
+        });
+    }
+
+    pub(super) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     pub(super) fn wait_for_end(&mut self) -> ExitStatus {
         let child = &mut self.child;
         let mut ended = || child.try_wait().unwrap();

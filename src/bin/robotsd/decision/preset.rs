@@ -114,7 +114,9 @@ impl Preset {
         };
         let host = match places.host {
             None => Some(authority(target).ok_or_else(|| Doubt::new(self, Fault::Unreadable, "X-Original-URL"))?),
-            Some(name) if fields.contains_key(&name) => Some(self.host(fields, &name)?),
+            Some(name) if fields.get_all(&name).iter().any(|value| !value.is_empty()) => {
+                Some(self.host(fields, &name)?)
+            }
             // HTTP/1.0 has requests without one: they are for the site of every other host.
             Some(_) => None,
         };
@@ -148,17 +150,11 @@ impl Preset {
                 host: None,
                 address: Address::Whole(X_REAL_IP),
             },
-            Self::Caddy => Places {
+            Self::Caddy | Self::Traefik => Places {
                 target: Target::Field(X_FORWARDED_URI),
                 method: Some(X_FORWARDED_METHOD),
                 host: Some(X_FORWARDED_HOST),
                 address: Address::Last(X_FORWARDED_FOR),
-            },
-            Self::Traefik => Places {
-                target: Target::Field(X_FORWARDED_URI),
-                method: Some(X_FORWARDED_METHOD),
-                host: Some(X_FORWARDED_HOST),
-                address: Address::Whole(X_REAL_IP),
             },
             Self::Envoy => Places {
                 target: Target::Below,
@@ -265,7 +261,7 @@ mod tests {
             (Preset::Haproxy, asked("PUT", b"/original-uri\xFF", Some("host.test")), first),
             (Preset::IngressNginx, asked("PUT", b"https://url.test:8443/original-url?q", Some("url.test:8443")), first),
             (Preset::Caddy, asked("POST", b"/forwarded-uri", Some("forwarded.test")), second),
-            (Preset::Traefik, asked("POST", b"/forwarded-uri", Some("forwarded.test")), first),
+            (Preset::Traefik, asked("POST", b"/forwarded-uri", Some("forwarded.test")), second),
             (Preset::Envoy, asked("GET", b"/below?q", Some("host.test")), second),
         ] {
             assert_eq!(read(preset, "/below?q", &map), Ok(want), "{preset:?}");
@@ -295,6 +291,7 @@ mod tests {
             read(Preset::Nginx, "", &fields(&[("x-original-uri", uri), ("x-original-method", method), ("host", host)]))
         };
         assert_eq!(nginx(b"HTTP://h.test", b"GET", b"h"), Ok(asked("GET", b"HTTP://h.test", Some("h"))));
+        assert_eq!(nginx(b"/", b"GET", b""), Ok(asked("GET", b"/", None)));
         assert_eq!(nginx(b"*", b"OPTIONS", b"h"), Ok(asked("OPTIONS", b"*", Some("h"))));
         for uri in [&b"private/"[..], b"ftp://h/private/", b"/a\tb", b" /a", b"//a\t"] {
             assert_eq!(nginx(uri, b"GET", b"h"), Err(Fault::Unreadable), "{}", uri.escape_ascii());

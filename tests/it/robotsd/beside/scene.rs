@@ -1,0 +1,227 @@
+//! What happens, and what comes of it.
+
+use super::super::process::{Answer, FIREFOX, GOOGLEBOT, GPTBOT, wait_for};
+use super::server::Stage;
+use super::site::OWN_ROBOTS_TXT;
+
+pub(super) const ROBOTS: &str = "\
+User-agent: GPTBot
+Disallow: /drafts/
+
+User-agent: Googlebot
+Disallow: /drafts/
+
+User-agent: *
+Disallow: /private/
+";
+
+/// Added to the config: clients at this address are never judged.
+pub(super) const EXEMPT: &str = "\n[exempt]\ncidrs = [\"127.0.0.2/32\"]\n";
+
+/// A crawler that declares itself, and that no group names.
+const CRAWLER: &str = "Mozilla/5.0 (compatible; ExampleBot/1.0; +https://example.test/bot)";
+const PROBE: &str = "kube-probe/1.29";
+
+pub(super) struct Scene {
+    pub(super) name: &'static str,
+    pub(super) play: fn(&mut Stage) -> String,
+}
+
+/// In this order: at the end robotsd hangs, recovers and dies.
+pub(super) const SCENES: &[Scene] = &[
+    Scene { name: "a browser, anywhere", play: |stage| get(stage, b"/private/x", FIREFOX) },
+    Scene { name: "a named crawler, where it may go", play: |stage| get(stage, b"/private/x", GPTBOT) },
+    Scene { name: "a named crawler, where it may not", play: |stage| get(stage, b"/drafts/x", GPTBOT) },
+    Scene {
+        name: "the same, asking for JSON",
+        play: |stage| ask(stage, b"/drafts/x", &[("User-Agent", GPTBOT.as_bytes()), ("Accept", b"application/json")]),
+    },
+    Scene { name: "a search engine, where it should not", play: |stage| get(stage, b"/drafts/x", GOOGLEBOT) },
+    Scene { name: "a crawler that `*` is for", play: |stage| get(stage, b"/private/x", CRAWLER) },
+    Scene { name: "a health probe", play: |stage| get(stage, b"/private/x", PROBE) },
+    Scene { name: "`/%64rafts/x`", play: |stage| get(stage, b"/%64rafts/x", GPTBOT) },
+    Scene { name: "`//drafts/x`", play: |stage| get(stage, b"//drafts/x", GPTBOT) },
+    Scene { name: "`/a/../drafts/x`", play: |stage| get(stage, b"/a/../drafts/x", GPTBOT) },
+    Scene { name: "`/a/%2e%2e/drafts/x`", play: |stage| get(stage, b"/a/%2e%2e/drafts/x", GPTBOT) },
+    Scene { name: "`/a/..%2fdrafts/x`", play: |stage| get(stage, b"/a/..%2fdrafts/x", GPTBOT) },
+    Scene { name: "`/.well-known/..%2fdrafts/x`", play: |stage| get(stage, b"/.well-known/..%2fdrafts/x", GPTBOT) },
+    Scene { name: "`/a/..\\drafts/x`", play: |stage| get(stage, b"/a/..\\drafts/x", GPTBOT) },
+    Scene { name: "`http://site.test/drafts/x`", play: |stage| get(stage, b"http://site.test/drafts/x", GPTBOT) },
+    Scene {
+        name: "`/go?u=https%3a%2f%2fx%2fdrafts%2f`, an ordinary target",
+        play: |stage| get(stage, b"/go?u=https%3a%2f%2fx%2fdrafts%2f", GPTBOT),
+    },
+    Scene { name: "the original request's fields forged, to be let in", play: forged_to_be_let_in },
+    Scene { name: "the same fields and `Robots-Verdict`, by a browser", play: forged_to_be_passed_on },
+    Scene { name: "two `User-Agent` lines, a browser's first", play: |stage| two_agents(stage, [FIREFOX, GPTBOT]) },
+    Scene { name: "two `User-Agent` lines, the crawler's first", play: |stage| two_agents(stage, [GPTBOT, FIREFOX]) },
+    Scene {
+        name: "an octet ≥ 0x80 in the `User-Agent`",
+        play: |stage| ask(stage, b"/drafts/x", &[("User-Agent", &[GPTBOT.as_bytes(), b" \xFF"].concat())]),
+    },
+    Scene { name: "an octet ≥ 0x80 in the path, UTF-8", play: |stage| get(stage, "/drafts/é".as_bytes(), GPTBOT) },
+    Scene { name: "an octet ≥ 0x80 in the path, not UTF-8", play: |stage| get(stage, b"/drafts/\xFF", GPTBOT) },
+    Scene {
+        name: "`HEAD`, where it may not",
+        play: |stage| of(&stage.ask("HEAD", b"/drafts/x", &[("User-Agent", GPTBOT.as_bytes())], "")),
+    },
+    Scene { name: "`POST`, where a named crawler may not", play: |stage| post(stage, b"/drafts/x", GPTBOT) },
+    Scene { name: "`POST`, where `*` may not fetch", play: |stage| post(stage, b"/private/x", CRAWLER) },
+    Scene { name: "no `User-Agent`", play: |stage| ask(stage, b"/drafts/x", &[]) },
+    Scene {
+        name: "from an exempt address",
+        play: |stage| of(&stage.ask_from([127, 0, 0, 2], b"/drafts/x", &[("User-Agent", GPTBOT.as_bytes())])),
+    },
+    Scene {
+        name: "from another, claiming that one",
+        play: |stage| {
+            let claims = ["X-Forwarded-For", "X-Real-IP", "X_Real_IP", "Forwarded"];
+            let claims = claims.map(|name| (name, &b"127.0.0.2"[..]));
+            ask(stage, b"/drafts/x", &[&claims[..], &[("User-Agent", GPTBOT.as_bytes())]].concat())
+        },
+    },
+    Scene { name: "`/robots.txt`", play: |stage| get(stage, b"/robots.txt", GPTBOT) },
+    Scene {
+        name: "`/robots.txt`, `HEAD` with a query",
+        play: |stage| of(&stage.ask("HEAD", b"/robots.txt?x", &[], "")),
+    },
+    Scene {
+        name: "a target of 7,000 octets",
+        play: |stage| get(stage, format!("/drafts/?{}", "x".repeat(7000)).as_bytes(), GPTBOT),
+    },
+    Scene { name: "300 header fields", play: many_fields },
+    Scene { name: "`Connection: User-Agent`", play: agent_named_in_connection },
+    Scene { name: "HTTP/1.0 without `Host`", play: without_host },
+    Scene {
+        name: "robotsd hangs: `POST`, where a crawler may not",
+        play: |stage| {
+            stage.robotsd.freeze();
+            post(stage, b"/drafts/x", GPTBOT)
+        },
+    },
+    Scene { name: "robotsd hangs: `GET`", play: |stage| get(stage, b"/drafts/x", GPTBOT) },
+    Scene { name: "robotsd hangs: `/robots.txt`", play: |stage| get(stage, b"/robots.txt", GPTBOT) },
+    Scene { name: "robotsd is back", play: back },
+    Scene {
+        name: "robotsd is down: `POST`, where a crawler may not",
+        play: |stage| {
+            stage.robotsd.kill();
+            post(stage, b"/drafts/x", GPTBOT)
+        },
+    },
+    Scene { name: "robotsd is down: `GET`", play: |stage| get(stage, b"/drafts/x", GPTBOT) },
+    Scene { name: "robotsd is down: `/robots.txt`", play: |stage| get(stage, b"/robots.txt", GPTBOT) },
+];
+
+fn get(stage: &Stage, target: &[u8], agent: &str) -> String {
+    ask(stage, target, &[("User-Agent", agent.as_bytes())])
+}
+
+fn ask(stage: &Stage, target: &[u8], fields: &[(&str, &[u8])]) -> String {
+    of(&stage.ask("GET", target, fields, ""))
+}
+
+fn post(stage: &Stage, target: &[u8], agent: &str) -> String {
+    let answer = stage.ask("POST", target, &[("User-Agent", agent.as_bytes())], "the body of a form");
+    let outcome = of(&answer);
+    let whole = answer.body.ends_with("the body of a form");
+    if outcome == "goes on" && !whole { format!("goes on, without its body: {}", answer.body) } else { outcome }
+}
+
+const FORGED: [(&str, &[u8]); 10] = [
+    ("X-Original-URI", b"/"),
+    ("X-Original-URL", b"http://other.test/"),
+    ("X-Original-Method", b"POST"),
+    ("X-Forwarded-Uri", b"/"),
+    ("X-Forwarded-Method", b"POST"),
+    ("X-Forwarded-Host", b"other.test"),
+    ("X-Rewrite-URL", b"/"),
+    ("X_Original_URI", b"/"),
+    ("Robots-Verdict", b"allow"),
+    ("Robots_Verdict", b"allow"),
+];
+
+fn forged_to_be_let_in(stage: &mut Stage) -> String {
+    ask(stage, b"/drafts/x", &[&FORGED[..], &[("User-Agent", GPTBOT.as_bytes())]].concat())
+}
+
+/// The site sees neither a verdict nor an original request that the client made up.
+fn forged_to_be_passed_on(stage: &mut Stage) -> String {
+    let answer = stage.ask("GET", b"/x", &[&FORGED[..], &[("User-Agent", FIREFOX.as_bytes())]].concat(), "");
+    let forged = answer.body.lines().filter(|line| {
+        let line = line.to_lowercase().replace('_', "-");
+        // Some servers say what they do not say with an empty field.
+        let is_ours = line.starts_with("robots-verdict:") || line.starts_with("x-original-");
+        is_ours && line.split_once(':').is_some_and(|(_, value)| !value.trim().is_empty())
+    });
+    let forged: Vec<_> = forged.collect();
+    if forged.is_empty() { of(&answer) } else { format!("goes on with {}", forged.join(", ")) }
+}
+
+fn many_fields(stage: &mut Stage) -> String {
+    let names: Vec<_> = (0..300).map(|number| format!("X-{number}")).collect();
+    let many = names.iter().map(|name| (name.as_str(), &b"1"[..]));
+    let fields: Vec<_> = many.chain([("User-Agent", GPTBOT.as_bytes())]).collect();
+    ask(stage, b"/drafts/x", &fields)
+}
+
+/// What is named in `Connection` is for the next hop only, so it could hide who asks (RFC 9110, section 7.6.1).
+fn agent_named_in_connection(stage: &mut Stage) -> String {
+    let fields = format!("Host: site.test\r\nUser-Agent: {GPTBOT}\r\nConnection: close, User-Agent\r\n\r\n");
+    let answer = stage.send(format!("GET /drafts/x HTTP/1.1\r\n{fields}").as_bytes());
+    with_agents(&answer)
+}
+
+fn without_host(stage: &mut Stage) -> String {
+    of(&stage.send(format!("GET /drafts/x HTTP/1.0\r\nUser-Agent: {GPTBOT}\r\n\r\n").as_bytes()))
+}
+
+fn two_agents(stage: &mut Stage, agents: [&str; 2]) -> String {
+    let fields = agents.map(|agent| ("User-Agent", agent.as_bytes()));
+    with_agents(&stage.ask("GET", b"/drafts/x", &fields, ""))
+}
+
+/// Where a request goes on: whether the site learns of the crawler.
+fn with_agents(answer: &Answer) -> String {
+    match of(answer) {
+        goes_on if goes_on == "goes on" && !answer.body.contains("GPTBot") => {
+            "goes on, without the crawler's name".into()
+        }
+        outcome => outcome,
+    }
+}
+
+fn back(stage: &mut Stage) -> String {
+    stage.robotsd.signal("CONT");
+    // Some servers give it a while before they ask again.
+    wait_for("a refusal", || Some(get(stage, b"/drafts/x", GPTBOT)).filter(|outcome| outcome.starts_with("403")))
+}
+
+/// What came of a request, as its client sees it and the site did.
+fn of(answer: &Answer) -> String {
+    let quotes = answer.body.contains("Disallow: ") && answer.body.contains("(line ");
+    let lower = answer.body.to_lowercase();
+    match answer.status {
+        200 if answer.field("served-by").is_some() && answer.body == OWN_ROBOTS_TXT => "the site's own".into(),
+        200 if answer.field("served-by").is_some()
+            && lower.contains("\nrobots-verdict: disallow;agent=\"googlebot\"") =>
+        {
+            "goes on, tagged".into()
+        }
+        200 if answer.field("served-by").is_some() && lower.contains("robots-verdict: d") => {
+            format!("goes on with {}", answer.body)
+        }
+        200 if answer.field("served-by").is_some() => "goes on".into(),
+        200 if answer.body.contains(ROBOTS) => "robotsd's".into(),
+        200 if answer.field("etag").is_some() && answer.body.is_empty() => "robotsd's".into(),
+        403 if answer.field("cache-control") != Some("no-store") => "403, may be stored".into(),
+        403 if !answer.field("vary").is_some_and(|vary| vary.contains("User-Agent")) => "403 for anyone".into(),
+        403 if quotes && answer.field("content-type") == Some("text/plain; charset=utf-8") => "403, rule quoted".into(),
+        403 if answer.field("content-type") == Some("application/problem+json") => {
+            assert!(answer.body.contains("\"line\":2"), "{}", answer.body);
+            "403, as JSON".into()
+        }
+        403 => "403".into(),
+        status => format!("{status} by the server"),
+    }
+}

@@ -1,0 +1,245 @@
+//! A server with its files from `config/beside`, in front of a site and beside robotsd.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use socket2::{Domain, Socket, Type};
+use tempfile::TempDir;
+
+use super::super::process::{Answer, PATIENCE, Running, folder, project, run};
+use super::site;
+
+/// A server there are files for.
+pub(super) struct Server {
+    pub(super) name: &'static str,
+    /// Where it may be: a program of `PATH`, or a path in the folder `ROBOTSD_BESIDE_BIN` names.
+    place: Place,
+    version: &'static str,
+    files: &'static [&'static str],
+    /// What follows the program, in the folder of the files.
+    arguments: &'static [&'static str],
+    /// What checks the files and does nothing else.
+    check: &'static [&'static str],
+}
+
+enum Place {
+    Path(&'static str),
+    Beside(&'static str),
+}
+
+pub(super) const SERVERS: &[Server] = &[
+    Server {
+        name: "nginx",
+        place: Place::Path("nginx"),
+        version: "-v",
+        files: &["nginx.conf"],
+        arguments: &["-p", ".", "-c", "nginx.conf", "-e", "stderr", "-g", "daemon off; pid nginx.pid;"],
+        check: &["-t", "-q", "-p", ".", "-c", "nginx.conf", "-e", "stderr", "-g", "pid nginx.pid;"],
+    },
+    Server {
+        name: "HAProxy",
+        place: Place::Path("haproxy"),
+        version: "-v",
+        files: &["haproxy.cfg", "robotsd.lua"],
+        arguments: &["-db", "-f", "haproxy.cfg"],
+        check: &["-c", "-f", "haproxy.cfg"],
+    },
+    Server {
+        name: "Caddy 2.6",
+        place: Place::Path("caddy"),
+        version: "version",
+        files: &["Caddyfile"],
+        arguments: &["run", "--config", "Caddyfile", "--adapter", "caddyfile"],
+        check: &["validate", "--config", "Caddyfile", "--adapter", "caddyfile"],
+    },
+    Server {
+        name: "Caddy 2.11",
+        place: Place::Beside("bin/caddy"),
+        version: "version",
+        files: &["Caddyfile"],
+        arguments: &["run", "--config", "Caddyfile", "--adapter", "caddyfile"],
+        check: &["validate", "--config", "Caddyfile", "--adapter", "caddyfile"],
+    },
+    Server {
+        name: "Traefik",
+        place: Place::Beside("bin/traefik"),
+        version: "version",
+        files: &["traefik.yaml", "traefik-dynamic.yaml"],
+        arguments: &["--configFile=traefik.yaml"],
+        check: &["version"],
+    },
+    Server {
+        name: "Envoy",
+        place: Place::Beside("envoy/_bin/envoy"),
+        version: "--version",
+        files: &["envoy.yaml"],
+        arguments: &["-c", "envoy.yaml", "--concurrency", "1", "--disable-hot-restart", "-l", "warn"],
+        check: &["--mode", "validate", "-c", "envoy.yaml", "-l", "warn"],
+    },
+];
+
+impl Server {
+    /// The program, or why it is not there.
+    pub(super) fn find(&self) -> Result<PathBuf, String> {
+        match self.place {
+            Place::Path(name) => {
+                let folders = std::env::var_os("PATH").unwrap_or_default();
+                // Debian keeps servers where PATH of an ordinary user does not look.
+                let mut folders = std::env::split_paths(&folders).chain([PathBuf::from("/usr/sbin")]);
+                folders
+                    .find_map(|folder| Some(folder.join(name)).filter(|program| program.is_file()))
+                    .ok_or_else(|| format!("{name} is not in PATH"))
+            }
+            Place::Beside(path) => {
+                let folder = std::env::var_os("ROBOTSD_BESIDE_BIN").ok_or("ROBOTSD_BESIDE_BIN is not set")?;
+                let program = Path::new(&folder).join(path);
+                if program.is_file() { Ok(program) } else { Err(format!("{} is not there", program.display())) }
+            }
+        }
+    }
+}
+
+/// Everything that plays.
+pub(super) struct Stage {
+    _server: Process,
+    _robots_txt: TempDir,
+    version: String,
+    address: SocketAddr,
+    pub(super) robotsd: Running,
+    folder: TempDir,
+}
+
+/// A process that ends with its stage.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Asked first: nginx has workers, which a killed master leaves behind.
+        let _ = Command::new("kill").arg("-TERM").arg(self.0.id().to_string()).status();
+        for _ in 0..200 {
+            if !matches!(self.0.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Stage {
+    pub(super) fn set(server: &Server, program: &Path) -> Self {
+        let version = run(Command::new(program).arg(server.version));
+        let version = String::from_utf8_lossy(&[version.stdout, version.stderr].concat()).into_owned();
+        let version = version.lines().map(str::trim).filter(|line| !line.is_empty()).take(2).collect::<Vec<_>>();
+        let (robotsd, robots) = beside();
+        let site = site::start();
+        // A port that was free a moment ago may be taken by now; then others are tried.
+        for _ in 0..10 {
+            let folder = folder(&[]);
+            let [front, helper] = [free_port(), free_port()];
+            for file in server.files {
+                let text = std::fs::read_to_string(project("config/beside").join(file)).unwrap();
+                let text = text
+                    .replace(":8080", &format!(":{front}"))
+                    .replace("port_value: 8080", &format!("port_value: {front}"))
+                    .replace(":9181", &format!(":{helper}"))
+                    .replace("\"127.0.0.1\", 9180", &format!("\"127.0.0.1\", {}", robotsd.address.port()))
+                    .replace(":9180", &format!(":{}", robotsd.address.port()))
+                    .replace("port_value: 9180", &format!("port_value: {}", robotsd.address.port()))
+                    .replace(":3000", &format!(":{}", site.port()))
+                    .replace("port_value: 3000", &format!("port_value: {}", site.port()));
+                std::fs::write(folder.path().join(file), text).unwrap();
+            }
+            let checked = run(Command::new(program).args(server.check).current_dir(folder.path()));
+            assert!(checked.status.success(), "{}: {}", server.name, String::from_utf8_lossy(&checked.stderr));
+            let log = std::fs::File::create(folder.path().join("log")).unwrap();
+            let mut process = Command::new(program);
+            process.args(server.arguments).current_dir(folder.path()).env("HOME", folder.path());
+            process.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+            let mut process = Process(process.spawn().unwrap());
+            let address = ([127, 0, 0, 1], front).into();
+            let began = std::time::Instant::now();
+            while began.elapsed() < PATIENCE && matches!(process.0.try_wait(), Ok(None)) {
+                // Its own answers to anything do; it may have to look for what is behind it first.
+                if try_send(address, b"GET / HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n")
+                    .is_some_and(|answer| answer.status == 200)
+                {
+                    let version = version.join(", ");
+                    return Self { _server: process, _robots_txt: robots, version, address, robotsd, folder };
+                }
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            println!("{}: {}", server.name, std::fs::read_to_string(folder.path().join("log")).unwrap());
+        }
+        panic!("{} does not start", server.name);
+    }
+
+    pub(super) fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Sends a request with these fields besides `Host` and reads the answer.
+    pub(super) fn ask(&self, method: &str, target: &[u8], fields: &[(&str, &[u8])], body: &str) -> Answer {
+        self.send(&request(method, target, fields, body))
+    }
+
+    /// Asks from this address of the machine.
+    pub(super) fn ask_from(&self, address: [u8; 4], target: &[u8], fields: &[(&str, &[u8])]) -> Answer {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
+        socket.connect(&self.address.into()).unwrap();
+        exchange(socket.into(), &request("GET", target, fields, "")).expect("an answer")
+    }
+
+    /// Sends octets as they are.
+    pub(super) fn send(&self, request: &[u8]) -> Answer {
+        try_send(self.address, request).unwrap_or_else(|| panic!("no answer: {}", self.log()))
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+}
+
+fn request(method: &str, target: &[u8], fields: &[(&str, &[u8])], body: &str) -> Vec<u8> {
+    let mut request = [method.as_bytes(), b" ", target, b" HTTP/1.1\r\nHost: site.test\r\n"].concat();
+    for (name, value) in fields {
+        request.extend_from_slice(&[name.as_bytes(), b": ", value, b"\r\n"].concat());
+    }
+    if !body.is_empty() {
+        request.extend_from_slice(format!("Content-Length: {}\r\n", body.len()).as_bytes());
+    }
+    request.extend_from_slice(b"Connection: close\r\n\r\n");
+    request.extend_from_slice(body.as_bytes());
+    request
+}
+
+/// robotsd with the config for standing beside others, and its folder.
+fn beside() -> (Running, TempDir) {
+    let config = std::fs::read_to_string(project("config/beside/robotsd.toml")).unwrap();
+    let folder = folder(&[
+        ("robotsd.toml", &(config.replace("127.0.0.1:9180", "127.0.0.1:0") + super::scene::EXEMPT)),
+        ("robots.txt", super::scene::ROBOTS),
+    ]);
+    (Running::start(folder.path()), folder)
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn try_send(address: SocketAddr, request: &[u8]) -> Option<Answer> {
+    exchange(TcpStream::connect(address).ok()?, request)
+}
+
+fn exchange(mut stream: TcpStream, request: &[u8]) -> Option<Answer> {
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    stream.write_all(request).ok()?;
+    let mut answer = Vec::new();
+    // A server that closes with something unread resets the connection; what came before that counts.
+    let _ = stream.read_to_end(&mut answer);
+    answer.starts_with(b"HTTP/1.").then(|| Answer::parse(&answer))
+}
