@@ -1,5 +1,5 @@
 //! Chapters: how the house is built, what the rules mean, what the check looks for, how reloading and fetching work,
-//! where to put it.
+//! where to put it, and how to have another proxy ask it.
 
 #[doc = include_str!("architecture.md")]
 pub mod architecture {}
@@ -16,6 +16,9 @@ pub mod reload {}
 #[cfg(all(feature = "fetch", feature = "tls"))]
 #[doc = include_str!("fetch.md")]
 pub mod fetch {}
+
+#[doc = include_str!("beside.md")]
+pub mod beside {}
 
 #[doc = include_str!("deployment.md")]
 pub mod deployment {}

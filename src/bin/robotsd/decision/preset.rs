@@ -35,7 +35,7 @@ struct Places {
     target: Target,
     /// None: the question has the original's method.
     method: Option<HeaderName>,
-    /// None: in the target.
+    /// None: in the target, where it is a whole URL.
     host: Option<HeaderName>,
     address: Address,
 }
@@ -113,11 +113,8 @@ impl Preset {
             }
         };
         let host = match places.host {
-            None => Some(authority(target).ok_or_else(|| Doubt::new(self, Fault::Unreadable, "X-Original-URL"))?),
-            Some(name) if fields.get_all(&name).iter().any(|value| !value.is_empty()) => {
-                Some(self.host(fields, &name)?)
-            }
-            // HTTP/1.0 has requests without one: they are for the site of every other host.
+            None => authority(target),
+            Some(name) if fields.contains_key(&name) => self.host(fields, &name)?,
             Some(_) => None,
         };
         Ok(Asked { method, target, host })
@@ -175,10 +172,14 @@ impl Preset {
         }
     }
 
-    fn host<'a>(self, fields: &'a HeaderMap, name: &HeaderName) -> Result<&'a str, Doubt> {
-        let host = self.only(fields, name, label(name))?;
-        let host = host.to_str().ok().filter(|host| is_host(host));
-        host.ok_or_else(|| Doubt::new(self, Fault::Unreadable, label(name)))
+    /// The host a field names. A client may leave it out (HTTP/1.0) or write nonsense, which must not be a way round the
+    /// rules: then the request is for the site of every other host. A proxy does not say it twice.
+    fn host<'a>(self, fields: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Doubt> {
+        let mut values = fields.get_all(name).iter();
+        match (values.next(), values.next()) {
+            (_, Some(_)) => Err(Doubt::new(self, Fault::Repeated, label(name))),
+            (host, None) => Ok(host.and_then(|host| host.to_str().ok()).filter(|host| is_host(host))),
+        }
     }
 }
 
@@ -298,16 +299,18 @@ mod tests {
         }
         assert_eq!(nginx(b"", b"GET", b"h"), Err(Fault::Missing));
         assert_eq!(nginx(b"/", b"GE T", b"h"), Err(Fault::Unreadable));
+        // A request for a host that is none is a request all the same.
         for host in [&b"a, b"[..], b"a b", b"\xFF.test", b"h/x", b"u@h"] {
-            assert_eq!(nginx(b"/", b"GET", host), Err(Fault::Unreadable), "{}", host.escape_ascii());
+            assert_eq!(nginx(b"/", b"GET", host), Ok(asked("GET", b"/", None)), "{}", host.escape_ascii());
         }
         let ingress = |url: &[u8]| {
             read(Preset::IngressNginx, "", &fields(&[("x-original-url", url), ("x-original-method", b"GET")]))
         };
         assert_eq!(ingress(b"http://u@h.test?q").unwrap().2.as_deref(), Some("h.test"));
-        for url in [&b"/private/"[..], b"http:///private/", b"h.test/private/"] {
-            assert_eq!(ingress(url), Err(Fault::Unreadable), "{}", url.escape_ascii());
+        for url in [&b"http:///private/"[..], b"http://a b/private/"] {
+            assert_eq!(ingress(url), Ok(asked("GET", url, None)), "{}", url.escape_ascii());
         }
+        assert_eq!(ingress(b"h.test/private/"), Err(Fault::Unreadable));
     }
 
     #[test]

@@ -11,6 +11,8 @@ mod table;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
+use super::process::{GPTBOT, Running, folder, project};
+
 use self::scene::SCENES;
 use self::server::{SERVERS, Stage};
 use self::table::Table;
@@ -50,6 +52,29 @@ fn every_server_gives_the_outcomes_of_the_table() {
         })
         .collect();
     table.check(&columns);
+}
+
+#[test]
+fn the_config_in_the_manifest_starts_and_its_annotations_ask_for_it() {
+    let manifest = std::fs::read_to_string(project("config/beside/kubernetes.yaml")).unwrap();
+    // The text of a block: what is indented more than its key.
+    let block = |key: &str| {
+        let start = manifest.find(&format!("  {key}: |\n")).expect("a block");
+        let lines = manifest[start..].lines().skip(1).take_while(|line| line.is_empty() || line.starts_with("    "));
+        lines.map(|line| format!("{}\n", line.trim_start_matches("    "))).collect::<String>()
+    };
+    let config = block("robotsd.toml").replace("0.0.0.0:9180", "127.0.0.1:0");
+    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", &block("robots.txt"))]);
+    let running = Running::start(folder.path());
+    let fields = [("X-Original-URL", "https://example.com/drafts/x"), ("X-Original-Method", "GET")];
+    let annotations = std::fs::read_to_string(project("config/beside/ingress-nginx.yaml")).unwrap();
+    let url =
+        annotations.lines().find_map(|line| line.split_once("/auth-url: ")).expect("an auth-url").1.trim_matches('"');
+    let (_, path) = url.split_once(":9180").expect("robotsd's port");
+    let answer = running.request("GET", path, &[&fields[..], &[("User-Agent", GPTBOT)]].concat());
+    assert_eq!(answer.status, 403, "{answer:?}");
+    assert_eq!(running.request("GET", "/robots.txt", &[("Host", "example.com")]).body, block("robots.txt"));
+    assert_eq!(running.events("finding"), 0);
 }
 
 /// Plays every scene. Where something else comes of one than is expected, it is played again for a while: on a machine

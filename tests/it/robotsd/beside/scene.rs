@@ -45,6 +45,7 @@ pub(super) const SCENES: &[Scene] = &[
     Scene { name: "`/a/%2e%2e/drafts/x`", play: |stage| get(stage, b"/a/%2e%2e/drafts/x", GPTBOT) },
     Scene { name: "`/a/..%2fdrafts/x`", play: |stage| get(stage, b"/a/..%2fdrafts/x", GPTBOT) },
     Scene { name: "`/.well-known/..%2fdrafts/x`", play: |stage| get(stage, b"/.well-known/..%2fdrafts/x", GPTBOT) },
+    Scene { name: "`/drafts/..%2frobots.txt`", play: |stage| get(stage, b"/drafts/..%2frobots.txt", GPTBOT) },
     Scene { name: "`/a/..\\drafts/x`", play: |stage| get(stage, b"/a/..\\drafts/x", GPTBOT) },
     Scene { name: "`http://site.test/drafts/x`", play: |stage| get(stage, b"http://site.test/drafts/x", GPTBOT) },
     Scene {
@@ -92,6 +93,7 @@ pub(super) const SCENES: &[Scene] = &[
     Scene { name: "300 header fields", play: many_fields },
     Scene { name: "`Connection: User-Agent`", play: agent_named_in_connection },
     Scene { name: "HTTP/1.0 without `Host`", play: without_host },
+    Scene { name: "`Host: site.test!`", play: odd_host },
     Scene {
         name: "robotsd hangs: `POST`, where a crawler may not",
         play: |stage| {
@@ -176,6 +178,12 @@ fn without_host(stage: &mut Stage) -> String {
     of(&stage.send(format!("GET /drafts/x HTTP/1.0\r\nUser-Agent: {GPTBOT}\r\n\r\n").as_bytes()))
 }
 
+/// No host there is, and a site for every host must not be open under it.
+fn odd_host(stage: &mut Stage) -> String {
+    let fields = format!("Host: site.test!\r\nUser-Agent: {GPTBOT}\r\nConnection: close\r\n\r\n");
+    of(&stage.send(format!("GET /drafts/x HTTP/1.1\r\n{fields}").as_bytes()))
+}
+
 fn two_agents(stage: &mut Stage, agents: [&str; 2]) -> String {
     let fields = agents.map(|agent| ("User-Agent", agent.as_bytes()));
     with_agents(&stage.ask("GET", b"/drafts/x", &fields, ""))
@@ -214,7 +222,7 @@ fn of(answer: &Answer) -> String {
         200 if answer.field("served-by").is_some() => "goes on".into(),
         200 if answer.body.contains(ROBOTS) => "robotsd's".into(),
         200 if answer.field("etag").is_some() && answer.body.is_empty() => "robotsd's".into(),
-        403 if answer.field("cache-control") != Some("no-store") => "403, may be stored".into(),
+        403 if answer.field("cache-control") != Some("no-store") => "403 by the server".into(),
         403 if !answer.field("vary").is_some_and(|vary| vary.contains("User-Agent")) => "403 for anyone".into(),
         403 if quotes && answer.field("content-type") == Some("text/plain; charset=utf-8") => "403, rule quoted".into(),
         403 if answer.field("content-type") == Some("application/problem+json") => {

@@ -17,6 +17,7 @@ pub(super) struct Server {
     /// Where it may be: a program of `PATH`, or a path in the folder `ROBOTSD_BESIDE_BIN` names.
     place: Place,
     version: &'static str,
+    /// In the project; they are copied to one folder.
     files: &'static [&'static str],
     /// What follows the program, in the folder of the files.
     arguments: &'static [&'static str],
@@ -34,7 +35,7 @@ pub(super) const SERVERS: &[Server] = &[
         name: "nginx",
         place: Place::Path("nginx"),
         version: "-v",
-        files: &["nginx.conf"],
+        files: &["config/beside/nginx.conf"],
         arguments: &["-p", ".", "-c", "nginx.conf", "-e", "stderr", "-g", "daemon off; pid nginx.pid;"],
         check: &["-t", "-q", "-p", ".", "-c", "nginx.conf", "-e", "stderr", "-g", "pid nginx.pid;"],
     },
@@ -42,7 +43,7 @@ pub(super) const SERVERS: &[Server] = &[
         name: "HAProxy",
         place: Place::Path("haproxy"),
         version: "-v",
-        files: &["haproxy.cfg", "robotsd.lua"],
+        files: &["config/beside/haproxy.cfg", "config/beside/robotsd.lua"],
         arguments: &["-db", "-f", "haproxy.cfg"],
         check: &["-c", "-f", "haproxy.cfg"],
     },
@@ -50,7 +51,7 @@ pub(super) const SERVERS: &[Server] = &[
         name: "Caddy 2.6",
         place: Place::Path("caddy"),
         version: "version",
-        files: &["Caddyfile"],
+        files: &["config/beside/Caddyfile"],
         arguments: &["run", "--config", "Caddyfile", "--adapter", "caddyfile"],
         check: &["validate", "--config", "Caddyfile", "--adapter", "caddyfile"],
     },
@@ -58,7 +59,7 @@ pub(super) const SERVERS: &[Server] = &[
         name: "Caddy 2.11",
         place: Place::Beside("bin/caddy"),
         version: "version",
-        files: &["Caddyfile"],
+        files: &["config/beside/Caddyfile"],
         arguments: &["run", "--config", "Caddyfile", "--adapter", "caddyfile"],
         check: &["validate", "--config", "Caddyfile", "--adapter", "caddyfile"],
     },
@@ -66,7 +67,7 @@ pub(super) const SERVERS: &[Server] = &[
         name: "Traefik",
         place: Place::Beside("bin/traefik"),
         version: "version",
-        files: &["traefik.yaml", "traefik-dynamic.yaml"],
+        files: &["config/beside/traefik.yaml", "config/beside/traefik-dynamic.yaml"],
         arguments: &["--configFile=traefik.yaml"],
         check: &["version"],
     },
@@ -74,9 +75,17 @@ pub(super) const SERVERS: &[Server] = &[
         name: "Envoy",
         place: Place::Beside("envoy/_bin/envoy"),
         version: "--version",
-        files: &["envoy.yaml"],
+        files: &["config/beside/envoy.yaml"],
         arguments: &["-c", "envoy.yaml", "--concurrency", "1", "--disable-hot-restart", "-l", "warn"],
         check: &["--mode", "validate", "-c", "envoy.yaml", "-l", "warn"],
+    },
+    Server {
+        name: "ingress-nginx",
+        place: Place::Path("nginx"),
+        version: "-v",
+        files: &["tests/it/robotsd/beside/ingress-nginx.conf"],
+        arguments: &["-p", ".", "-c", "ingress-nginx.conf", "-e", "stderr", "-g", "daemon off; pid nginx.pid;"],
+        check: &["-t", "-q", "-p", ".", "-c", "ingress-nginx.conf", "-e", "stderr", "-g", "pid nginx.pid;"],
     },
 ];
 
@@ -141,7 +150,8 @@ impl Stage {
             let folder = folder(&[]);
             let [front, helper] = [free_port(), free_port()];
             for file in server.files {
-                let text = std::fs::read_to_string(project("config/beside").join(file)).unwrap();
+                let file = project(file);
+                let text = std::fs::read_to_string(&file).unwrap();
                 let text = text
                     .replace(":8080", &format!(":{front}"))
                     .replace("port_value: 8080", &format!("port_value: {front}"))
@@ -151,7 +161,7 @@ impl Stage {
                     .replace("port_value: 9180", &format!("port_value: {}", robotsd.address.port()))
                     .replace(":3000", &format!(":{}", site.port()))
                     .replace("port_value: 3000", &format!("port_value: {}", site.port()));
-                std::fs::write(folder.path().join(file), text).unwrap();
+                std::fs::write(folder.path().join(file.file_name().unwrap()), text).unwrap();
             }
             let checked = run(Command::new(program).args(server.check).current_dir(folder.path()));
             assert!(checked.status.success(), "{}: {}", server.name, String::from_utf8_lossy(&checked.stderr));
