@@ -215,6 +215,11 @@ fn a_listener_for_decisions_needs_nothing_behind_it_and_another_does() {
             "[[listener]]\naddress = \"127.0.0.1:0\"\non_error = \"pass\"\n[[site]]\nname = \"a\"\nroot = \".\"\n",
             "robotsd.toml:3:12: on_error goes with kind = \"decision\"",
         ),
+        (
+            "[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\ntrusted_proxies = [\"10.0.0.0/8\"]\n\
+             [[site]]\nname = \"a\"\nrobots.text = \"# a\"\n",
+            "robotsd.toml:4:20: trusted_proxies goes with kind = \"proxy\"",
+        ),
     ] {
         let folder = folder(&[("robotsd.toml", config)]);
         let output = run(robotsd().args(["serve", "--config"]).arg(folder.path().join("robotsd.toml")));

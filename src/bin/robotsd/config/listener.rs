@@ -16,6 +16,11 @@ pub(super) fn resolve(listener: &file::Listener, folder: &Path) -> Result<Listen
     if let (ListenerKind::Proxy, Some(on_error)) = (listener.kind, &listener.on_error) {
         return Err(Fault::new(on_error.span(), "on_error goes with kind = \"decision\""));
     }
+    if let (ListenerKind::Decision, Some(trusted)) = (listener.kind, listener.trusted_proxies.first()) {
+        let message =
+            "trusted_proxies goes with kind = \"proxy\": where a question says who the client is, its preset knows";
+        return Err(Fault::new(trusted.span(), message));
+    }
     Ok(Listener {
         name: listener.name.as_ref().map(|name| name.get_ref().clone()),
         on_error: listener.on_error.as_ref().map_or_else(OnError::default, |on_error| *on_error.get_ref()),

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""robotsd beside nginx: what a decision costs, and what asking for it costs nginx.
+
+    cargo build --release --features cli
+    benches/proxy/beside.py [--robotsd PATH] [--rounds N] [--seconds S] [--rate N]
+
+Needs nginx, wrk and h2load (Debian: nginx-light wrk nghttp2-client), Linux, and two cores. README.md says what is measured
+and why; `run.py` has the tools.
+"""
+
+import argparse
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from run import BROWSER, GPTBOT, OTHER_CORE, PROJECT, PROXY_CORE, Server, crawlers, fields, free_port, origin, print_table
+
+CONNECTIONS = 64
+CRAWLER = {"User-Agent": GPTBOT}
+ASKED = {"X-Original-Method": "GET", "X-Real-IP": "192.0.2.1"}
+
+
+def robotsd(folder, binary, robots):
+    port = free_port()
+    config = folder / "robotsd.toml"
+    config.write_text(
+        f"""mode = "refuse"
+workers = 1
+[[listener]]
+address = "127.0.0.1:{port}"
+kind = "decision"
+[[site]]
+name = "bench"
+robots.path = "{robots}"
+"""
+    )
+    return Server("robotsd", PROXY_CORE, folder, [binary, "serve", "--config", str(config)], port)
+
+
+def nginx(folder, name, origin_port, rules):
+    port = free_port()
+    config = folder / f"{name}.conf"
+    config.write_text(
+        f"""daemon off; master_process off; pid {folder}/{name}.pid; error_log /dev/null;
+events {{ worker_connections 8000; }}
+http {{ access_log off; keepalive_requests 1000000000; keepalive_timeout 300s;
+  upstream site {{ server 127.0.0.1:{origin_port}; keepalive 128; keepalive_requests 1000000000; }}
+  server {{ listen 127.0.0.1:{port} backlog=4096;
+    location / {{ {rules} proxy_pass http://site; proxy_http_version 1.1; proxy_set_header Connection "";
+      proxy_set_header Host $host; proxy_set_header X-Forwarded-For $remote_addr; }} }} }}
+"""
+    )
+    return Server(name, PROXY_CORE, folder, ["nginx", "-c", str(config)], port)
+
+
+def nginx_asking(folder, origin_port, robotsd_port):
+    """config/beside/nginx.conf as it is, but for its ports, its log, and how long connections are kept."""
+    port = free_port()
+    text = (PROJECT / "config/beside/nginx.conf").read_text()
+    for old, new in [
+        ("127.0.0.1:8080", f"127.0.0.1:{port} backlog=4096"),
+        ("127.0.0.1:9180 max", f"127.0.0.1:{robotsd_port} max"),
+        ("127.0.0.1:3000;", f"127.0.0.1:{origin_port};"),
+        ("worker_processes auto;", f"daemon off; master_process off; pid {folder}/asking.pid; error_log /dev/null;"),
+        ("events {", "events { worker_connections 8000;"),
+        ("access_log /dev/stdout;", "access_log off; keepalive_requests 1000000000; keepalive_timeout 300s;"),
+        ("keepalive 32;", "keepalive 128; keepalive_requests 1000000000;"),
+    ]:
+        assert old in text, old
+        # Comments name the ports too.
+        text = "\n".join(line if line.lstrip().startswith("#") else line.replace(old, new) for line in text.split("\n"))
+    config = folder / "asking.conf"
+    config.write_text(text)
+    return Server("nginx-asking", PROXY_CORE, folder, ["nginx", "-c", str(config)], port)
+
+
+def load(measured, port, path, headers, seconds, status="2"):
+    """Saturates a port; CPU µs a request of all the servers measured, one by one, and requests a second."""
+    before = [server.cpu() for server in measured]
+    command = ["taskset", "-c", OTHER_CORE, "wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", *fields(headers)]
+    out = subprocess.run([*command, f"http://127.0.0.1:{port}{path}"], capture_output=True, text=True).stdout
+    spent = [server.cpu() - start for server, start in zip(measured, before)]
+    requests = int(re.search(r"(\d+) requests in", out)[1])
+    refused = re.search(r"Non-2xx or 3xx responses: (\d+)", out)
+    refused = int(refused[1]) if refused else 0
+    wrong = refused if status == "2" else requests - refused
+    if wrong or "Socket errors" in out:
+        print(f"  {measured[0].name}, {path}: {wrong} of {requests} unexpected answers; {out}", file=sys.stderr)
+    return [cpu / requests * 1e6 for cpu in spent], float(re.search(r"Requests/sec:\s+([\d.]+)", out)[1])
+
+
+def latency(port, path, headers, rate, seconds, folder):
+    """p50 and p99 in µs at a rate of requests a second."""
+    log = folder / "latency.tsv"
+    log.unlink(missing_ok=True)
+    clients = 32
+    command = ["taskset", "-c", OTHER_CORE, "h2load", "--h1", "-t1", f"-c{clients}", f"-D{seconds}"]
+    command += [f"--rps={rate / clients:.0f}", f"--log-file={log}", *fields(headers)]
+    subprocess.run([*command, f"http://127.0.0.1:{port}{path}"], capture_output=True)
+    times = sorted(int(line.split("\t")[2]) for line in log.read_text().splitlines())
+    return len(times) / seconds, times[len(times) // 2], times[len(times) * 99 // 100]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--robotsd", default=str(PROJECT / "target/release/robotsd"))
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=int, default=2)
+    parser.add_argument("--rate", type=int, default=5000)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        # nginx's worker may run as another user.
+        folder.chmod(0o755)
+        names = crawlers(166)
+        robots = folder / "robots.txt"
+        robots.write_text("".join(f"User-agent: {name}\n" for name in names) + "Disallow: /private/\n")
+        behind = origin(folder).start()
+        asked = robotsd(folder, options.robotsd, robots).start()
+        rule = f'if ($http_user_agent ~* "({"|".join(names)})") {{ return 403; }}'
+        servers = {
+            "nginx": nginx(folder, "nginx", behind.port, ""),
+            "nginx, 166 names": nginx(folder, "nginx-list", behind.port, rule),
+            "nginx asking": nginx_asking(folder, behind.port, asked.port),
+        }
+        for server in servers.values():
+            server.start()
+        try:
+            measure(servers, asked, options, folder)
+        finally:
+            for server in [behind, asked, *servers.values()]:
+                server.stop()
+
+
+def measure(servers, asked, options, folder):
+    decisions = {
+        "a browser": ({**BROWSER, **ASKED, "X-Original-URI": "/1k"}, "2"),
+        "a crawler, refused": ({**CRAWLER, **ASKED, "X-Original-URI": "/private/x"}, "4"),
+    }
+    cpu, rates, delays = {}, {}, []
+    for turn in range(options.rounds):
+        for case, (headers, status) in decisions.items():
+            (micros,), rate = load([asked], asked.port, "/-/auth/nginx", headers, options.seconds, status)
+            cpu.setdefault(case, []).append((micros, 0))
+            rates.setdefault(case, []).append(rate)
+        order = list(servers)
+        # Nobody is always the first after another.
+        for name in order[turn % len(order) :] + order[: turn % len(order)]:
+            measured = [servers[name], asked] if name == "nginx asking" else [servers[name]]
+            micros, rate = load(measured, servers[name].port, "/1k", BROWSER, options.seconds)
+            cpu.setdefault(name, []).append((micros[0], sum(micros[1:])))
+            rates.setdefault(name, []).append(rate)
+        headers, _ = decisions["a browser"]
+        delays.append(latency(asked.port, "/-/auth/nginx", headers, options.rate, options.seconds, folder))
+
+    def ratio(name):
+        pairs = zip(cpu[name], cpu["nginx, 166 names"])
+        return statistics.median(sum(mine) / sum(theirs) for mine, theirs in pairs)
+
+    rows = []
+    for name, spent in cpu.items():
+        own, robotsd_s = (statistics.median(part) for part in zip(*spent))
+        against = f"{ratio(name):.2f}" if name in servers else ""
+        rows.append([name, f"{own:.1f}", f"{robotsd_s:.1f}" if robotsd_s else "", against, f"{statistics.median(rates[name]):.0f}"])
+    print(f"CPU µs a request: medians of {options.rounds} interleaved rounds of {options.seconds} s, {CONNECTIONS} connections")
+    print_table(["", "its own", "robotsd's", "together ÷ 166 names", "requests/s"], rows)
+    rate, p50, p99 = (statistics.median(part) for part in zip(*delays))
+    print(f"a decision at {rate:.0f} a second: p50 {p50:.0f} µs, p99 {p99:.0f} µs")
+
+
+if __name__ == "__main__":
+    main()
