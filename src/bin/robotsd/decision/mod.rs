@@ -22,7 +22,7 @@ use std::task::{Context, Poll};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, HOST, USER_AGENT};
+use http::header::{CONTENT_LENGTH, HOST, HeaderValue, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response};
 use http_body_util::Full;
@@ -121,7 +121,7 @@ impl Shared {
             return refusal.unwrap_or_else(|| reply::forbidden("the request was refused"));
         }
         if RequestPath::new(target.as_bytes()).is_robots_txt() {
-            let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+            let host = request.headers().get(HOST).map(HeaderValue::as_bytes);
             return match site(&self.desk.load(), host).map(|site| site.layer.answer(&Original::of(request))) {
                 Some(Answer::Respond(response)) => *response,
                 // The proxy's own site may have one to show; that of another site would be worse than none.
@@ -155,10 +155,8 @@ impl Shared {
         if let Some(notes) = question.extensions().get::<Notes>() {
             notes.add("site", &*site.name);
         }
-        let original = Original::of(question)
-            .with_method(&asked.method)
-            .with_target(asked.target)
-            .with_host(asked.host.map(str::as_bytes));
+        let original =
+            Original::of(question).with_method(&asked.method).with_target(asked.target).with_host(asked.host);
         Ok(match layer(site).decide(&original) {
             Answer::Pass => reply::pass(),
             Answer::Tag(record) => {
@@ -179,7 +177,7 @@ impl Shared {
     }
 }
 
-fn site<'s>(sites: &'s HostMap<Site>, host: Option<&str>) -> Option<&'s Site> {
+fn site<'s>(sites: &'s HostMap<Site>, host: Option<&[u8]>) -> Option<&'s Site> {
     match host {
         Some(host) => sites.get(host),
         None => sites.any(),
