@@ -145,12 +145,13 @@ impl Shared {
     /// where there is neither and there has to be one.
     pub(super) fn start(&self) -> Result<(), Rejection> {
         let mut making = self.making();
-        let loaded = self.source.load(&self.origin);
-        let held = loaded.as_ref().ok().map(|loaded| Hash::of(&loaded.bytes));
-        if let Some(last) = making.versions.current().filter(|last| Some(last.hash) != held).cloned() {
+        // Before it is looked at: a version that is not wanted costs no compiling where the next takes its place.
+        let last = making.versions.current().cloned();
+        let mut outcome = self.consider(&mut making, self.source.load(&self.origin), |_| true);
+        if let (Some(last), Outcome::Kept { live, .. } | Outcome::Gated { live, .. }) = (last, &mut outcome) {
             self.restore(&making, &last);
+            *live = Some(last.hash);
         }
-        let outcome = self.consider(&mut making, loaded, |_| true);
         let refusal = match &outcome {
             Outcome::Kept { rejection, .. } => Some(rejection.clone()),
             Outcome::Gated { pending, .. } => Some(Rejection::gated(pending.clone(), &self.origin)),
@@ -226,7 +227,8 @@ impl Shared {
         let before = self.robots();
         let loaded = Loaded { bytes: pending.bytes().clone(), modified: pending.modified() };
         let robots = RobotsTxt::parse(loaded.bytes.clone());
-        let content = self.settings.content(robots, self.dated(loaded.modified), &making.registry);
+        let content =
+            self.settings.content(robots, self.dated(&making, pending.hash(), loaded.modified), &making.registry);
         let outcome = self.publish(&mut making, content, pending.origin().into());
         making.unsaved = Some(Durability::Machine);
         let reload = Reload { cause: Cause::Accept, origin: self.origin.clone(), outcome };
@@ -315,7 +317,7 @@ impl Shared {
         if let Some(rejection) = Rejection::of(&robots, &self.origin) {
             return kept(rejection);
         }
-        let content = self.settings.content(robots, self.dated(loaded.modified), &making.registry);
+        let content = self.settings.content(robots, self.dated(making, hash, loaded.modified), &making.registry);
         let objections = self.objections(making, &content);
         if objections.is_empty() {
             making.versions.let_go();
@@ -361,7 +363,8 @@ impl Shared {
     /// Shows a version that was accepted before.
     fn restore(&self, making: &Making, version: &Version) -> Outcome {
         let robots = RobotsTxt::parse(version.bytes.clone());
-        self.show(making, self.settings.content(robots, self.dated(version.modified), &making.registry));
+        let modified = self.dated(making, version.hash, version.modified);
+        self.show(making, self.settings.content(robots, modified, &making.registry));
         Outcome::Published { hash: version.hash }
     }
 
@@ -389,8 +392,13 @@ impl Shared {
 
     /// A version that replaces another is never dated before it, or whoever asks by date would keep the other: an older
     /// file put back keeps its old date.
-    fn dated(&self, modified: Option<SystemTime>) -> Option<SystemTime> {
-        let before = self.current.load().content().and_then(|content| content.modified()).map(|(modified, _)| modified);
+    fn dated(&self, making: &Making, hash: Hash, modified: Option<SystemTime>) -> Option<SystemTime> {
+        let current = self.current.load();
+        let before = match current.content() {
+            Some(content) => content.modified().map(|(modified, _)| modified),
+            // At the start the one before is what an earlier process showed.
+            None => making.versions.current().filter(|last| last.hash != hash).and_then(|last| last.modified),
+        };
         match (modified, before) {
             (Some(modified), Some(before)) if modified <= before => Some(SystemTime::now()),
             _ => modified,
@@ -416,19 +424,19 @@ impl Shared {
         self.note(making, reload);
         self.save(making);
         let entry = self.entry(making, reload, before);
-        let history = {
-            let mut past = self.past();
-            past.history.push(entry.clone());
-            past.history.clone()
-        };
+        self.past().history.push(entry.clone());
         if let Some(state) = &self.state {
-            state.append(&entry, &history);
+            state.append(entry);
+            if matches!(reload.cause, Cause::Accept | Cause::Rollback) {
+                // Whoever decided this must be able to rely on it once they are answered.
+                state.write();
+            }
         }
     }
 
     fn save(&self, making: &mut Making) {
         if let (Some(durability), Some(state)) = (making.unsaved.take(), &self.state) {
-            state.save(&making.versions, making.pending.as_ref(), durability);
+            state.save(making.versions.clone(), making.pending.clone(), durability);
         }
     }
 

@@ -206,6 +206,39 @@ fn damaged_state_is_told_of_and_ignored() {
 }
 
 #[test]
+fn a_version_that_replaces_another_over_a_restart_is_not_dated_before_it() {
+    let site = Site::new();
+    let path = site.folder.path().join("robots.txt");
+    let open = |text: &str, age: u64| {
+        fs::write(&path, text).unwrap();
+        let modified = SystemTime::now() - Duration::from_secs(age);
+        fs::File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
+        let live = LiveRobots::file(&path).state(&site.state(), "shop").open().unwrap();
+        (modified, live.with(|snapshot| snapshot.content().unwrap().modified().unwrap().0))
+    };
+    let (newer, shown) = open(OPEN, 100);
+    assert_eq!(shown, newer);
+    let (same, shown) = open(OPEN, 100);
+    assert_eq!(shown, same, "the same version keeps its date");
+    let (_, shown) = open("User-agent: *\nDisallow: /account\n", 9000);
+    assert!(shown > newer, "an older file that was put back");
+}
+
+#[test]
+fn what_many_sites_remember_is_written_behind_their_backs() {
+    let site = Site::new();
+    let state = site.state();
+    let lives: Vec<_> =
+        (0..50).map(|number| site.builder(OPEN).state(&state, format!("shop{number}")).open().unwrap()).collect();
+    state.flush();
+    for number in 0..50 {
+        let own = site.path().join(format!("sites/shop{number}"));
+        assert!(own.join("state.json").is_file() && own.join("history.jsonl").is_file(), "{number}");
+    }
+    drop(lives);
+}
+
+#[test]
 fn a_history_that_was_cut_goes_on_behind_the_cut() {
     let site = Site::new();
     drop(site.open(OPEN));
@@ -225,6 +258,7 @@ fn a_folder_that_cannot_be_written_stops_nothing() {
     let state = site.state();
     assert!(state.trouble().unwrap().contains("cannot be written, so it will be forgotten"));
     let live = site.builder(OPEN).state(&state, "shop").open().unwrap();
+    state.flush();
     assert!(live.status().state_trouble().is_some());
     assert_eq!(state.enforcement(), Enforcement::On, "there is no switch, turned or not");
     live.set_enforcement(Enforcement::Off).unwrap_err();

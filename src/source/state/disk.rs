@@ -1,7 +1,9 @@
 //! Files that are whole or not there.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+#[cfg(unix)]
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,7 +15,7 @@ use crate::source::hash::Hash;
 const SWITCH: &str = "enforcement";
 
 /// What a write must outlive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::source) enum Durability {
     /// The process: what a source holds can be read again, and ten thousand files that change at once must not wait for
     /// the disk.
@@ -22,15 +24,20 @@ pub(in crate::source) enum Durability {
     Machine,
 }
 
-/// Writes a file aside and renames it. The folder is made where there is none.
+/// Writes a file aside and renames it. The folder is made where there is none. Both are for their owner alone, and a link
+/// that somebody has put there leads nowhere.
 pub(super) fn write(path: &Path, bytes: &[u8], durability: Durability) -> Result<(), StateError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    // One process writes one file at a time, and another has another number.
-    let aside = folder.join(format!(".{name}.{}.tmp", std::process::id()));
+    // One thread writes one file at a time, and another process has another number.
+    let aside = folder.join(format!(".{name}.{}.{:?}.tmp", std::process::id(), std::thread::current().id()));
     let written = (|| {
-        fs::create_dir_all(folder)?;
-        let mut file = File::create(&aside)?;
+        let mut file = create(&aside).or_else(|error| match error.kind() {
+            io::ErrorKind::NotFound => make(folder).and_then(|()| create(&aside)),
+            // Left by a process of that number which was killed.
+            io::ErrorKind::AlreadyExists => fs::remove_file(&aside).and_then(|()| create(&aside)),
+            _ => Err(error),
+        })?;
         file.write_all(bytes)?;
         if durability == Durability::Machine {
             file.sync_all()?;
@@ -47,6 +54,40 @@ pub(super) fn write(path: &Path, bytes: &[u8], durability: Durability) -> Result
         let _ = fs::remove_file(&aside);
         StateError::new(path, cause)
     })
+}
+
+/// Adds lines to a file. They are written at once; one that is cut by the end of the process is skipped when read.
+pub(super) fn append(path: &Path, lines: &[u8]) -> Result<(), StateError> {
+    let open = || {
+        let mut options = for_owner();
+        #[cfg(unix)]
+        options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        options.create(true).append(true).open(path)
+    };
+    let file = open().or_else(|error| match error.kind() {
+        io::ErrorKind::NotFound => make(path.parent().unwrap_or(Path::new("."))).and_then(|()| open()),
+        _ => Err(error),
+    });
+    file.and_then(|mut file| file.write_all(lines)).map_err(|cause| StateError::new(path, cause))
+}
+
+/// A file that is new: nothing that stands there under its name is written to, nor what a link there leads to.
+fn create(path: &Path) -> io::Result<File> {
+    for_owner().write(true).create_new(true).open(path)
+}
+
+fn for_owner() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    options.mode(0o600);
+    options
+}
+
+fn make(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
 }
 
 /// The rename itself lasts once the folder is written.
@@ -134,6 +175,32 @@ mod tests {
         let long = "x".repeat(300);
         assert!(folder_name(&long).len() < 100);
         assert_ne!(folder_name(&long), folder_name(&"x".repeat(301)));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_written_is_for_its_owner_and_no_link_leads_elsewhere() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+
+        let folder = tempfile::tempdir().expect("a folder");
+        let mode = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+        let inner = folder.path().join("a/b");
+        write(&inner.join("state"), b"1", Durability::Machine).expect("written");
+        append(&inner.join("lines"), b"1\n").expect("written");
+        assert_eq!((mode(&inner), mode(&inner.join("state")), mode(&inner.join("lines"))), (0o700, 0o600, 0o600));
+        let foreign = folder.path().join("foreign");
+        fs::write(&foreign, "theirs").expect("written");
+        for name in ["state", "lines"] {
+            fs::remove_file(inner.join(name)).expect("removed");
+            symlink(&foreign, inner.join(name)).expect("a link");
+        }
+        let aside = format!(".state.{}.{:?}.tmp", std::process::id(), std::thread::current().id());
+        symlink(&foreign, inner.join(aside)).expect("a link");
+        write(&inner.join("state"), b"2", Durability::Process).expect("written in place of the links");
+        assert!(append(&inner.join("lines"), b"2\n").is_err());
+        assert_eq!(fs::read(&foreign).expect("read"), b"theirs");
+        assert_eq!(fs::read(inner.join("state")).expect("read"), b"2");
+        assert!(fs::symlink_metadata(inner.join("state")).expect("it is there").is_file());
     }
 
     #[test]

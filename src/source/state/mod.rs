@@ -8,7 +8,9 @@
 //! sites/NAME/history.jsonl   what was tried and what came of it
 //! ```
 //!
-//! Every file is written aside and renamed, so it is whole whenever the process is killed. Several processes may use one
+//! Every file is written aside and renamed, so it is whole whenever the process is killed, and is for its owner alone.
+//! What a source said is written a moment after it is live, by one thread for all sites; what somebody decided before
+//! they are answered. Several processes may use one
 //! directory: whoever writes last wins, and none takes another's file for its own, because bytes are named by their hash.
 //! What is damaged or foreign is told of and ignored; where nothing can be written, everything goes on and is told of, and
 //! is forgotten at the end.
@@ -16,6 +18,7 @@
 mod disk;
 mod json;
 mod site;
+mod writer;
 
 use std::error::Error;
 use std::fmt;
@@ -26,6 +29,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 pub(super) use self::disk::Durability;
 pub(super) use self::site::{Remembered, SiteState};
 
+use self::writer::Writer;
 use super::enforcement::Enforcement;
 use super::live::Shared;
 
@@ -48,6 +52,7 @@ struct Root {
     path: PathBuf,
     trouble: Mutex<Option<String>>,
     all: Mutex<All>,
+    writer: Arc<Writer>,
 }
 
 struct All {
@@ -73,7 +78,7 @@ impl StateDir {
             trouble = Some(error.to_string());
         }
         let all = Mutex::new(All { enforcement, sites: Vec::new() });
-        Self { root: Arc::new(Root { path, trouble: Mutex::new(trouble), all }) }
+        Self { root: Arc::new(Root { path, trouble: Mutex::new(trouble), all, writer: Arc::default() }) }
     }
 
     /// Where it is.
@@ -102,6 +107,12 @@ impl StateDir {
         disk::write_switch(self.path(), enforcement).inspect_err(|error| self.report(error.to_string()))
     }
 
+    /// Waits until what sites have to remember so far is written down: a thread does so a moment after it is live. A site
+    /// that is dropped is written before. What somebody decided is written when whoever decided it is answered.
+    pub fn flush(&self) {
+        self.root.writer.wait();
+    }
+
     /// What is wrong with the folder itself; what is wrong with a site's part of it stands in its
     /// [`Status::state_trouble`](super::Status::state_trouble).
     #[must_use]
@@ -111,7 +122,7 @@ impl StateDir {
 
     /// What is remembered of a site.
     pub(super) fn site(&self, name: &str) -> SiteState {
-        SiteState::new(self.path().join("sites").join(disk::folder_name(name)))
+        SiteState::new(self.path().join("sites").join(disk::folder_name(name)), self.root.writer.clone())
     }
 
     /// Tells a site of the kill switch, now and from now on.
