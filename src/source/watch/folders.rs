@@ -9,13 +9,22 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
-use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
+use notify::{Event, RecursiveMode};
 
 use super::links::links_to;
 use super::slot::Urgency;
 
 /// The name of a watched thing among others.
 pub(super) type Id = u64;
+
+/// What the system tells of events through.
+pub(super) type Watches = Box<dyn notify::Watcher + Send>;
+
+/// Whom it tells.
+pub(super) type Tell = Box<dyn Fn(notify::Result<Event>) + Send>;
+
+/// Asks the system for it.
+pub(super) type Ask = fn(Tell) -> notify::Result<Watches>;
 
 /// What a path leads through, and through which folders one hears of it.
 #[derive(Debug, Default)]
@@ -42,10 +51,10 @@ enum Identity {
 }
 
 /// Every watched folder.
-#[derive(Debug)]
 pub(super) struct Folders {
+    ask: Ask,
     /// Held while the system is asked, which answers through the thread that tells of events: that thread never takes it.
-    watcher: Mutex<Result<RecommendedWatcher, String>>,
+    watcher: Mutex<Result<Watches, String>>,
     /// Held for a moment only, by that thread too.
     routes: Mutex<Routes>,
 }
@@ -77,12 +86,12 @@ pub(super) enum News {
 }
 
 impl Folders {
-    pub(super) fn new() -> Self {
-        Self { watcher: Mutex::new(Err("it is stopped".into())), routes: Mutex::default() }
+    pub(super) fn new(ask: Ask) -> Self {
+        Self { ask, watcher: Mutex::new(Err("it is stopped".into())), routes: Mutex::default() }
     }
 
     pub(super) fn start(&self, tell: impl Fn(notify::Result<Event>) + Send + 'static) {
-        let watcher = notify::recommended_watcher(tell).map_err(|error| error.to_string());
+        let watcher = (self.ask)(Box::new(tell)).map_err(|error| error.to_string());
         *self.watcher() = watcher;
     }
 
@@ -134,12 +143,7 @@ impl Folders {
     }
 
     /// Watches a folder unless it is watched already; whoever listened to what is no longer there.
-    fn watch(
-        &self,
-        watcher: &mut Result<RecommendedWatcher, String>,
-        folder: &Identity,
-        path: &Path,
-    ) -> Result<Vec<Id>, String> {
+    fn watch(&self, watcher: &mut Result<Watches, String>, folder: &Identity, path: &Path) -> Result<Vec<Id>, String> {
         if self.routes().is_watched(folder) {
             return Ok(Vec::new());
         }
@@ -179,7 +183,7 @@ impl Folders {
         }
     }
 
-    fn leave(&self, watcher: &mut Result<RecommendedWatcher, String>, id: Id, places: &[Place]) {
+    fn leave(&self, watcher: &mut Result<Watches, String>, id: Id, places: &[Place]) {
         for place in places {
             let unheard = self.routes().remove(id, place);
             if let (Some(root), Ok(watcher)) = (unheard, watcher.as_mut()) {
@@ -224,7 +228,7 @@ impl Folders {
         if news.is_empty() { News::Nothing } else { News::For(news) }
     }
 
-    fn watcher(&self) -> MutexGuard<'_, Result<RecommendedWatcher, String>> {
+    fn watcher(&self) -> MutexGuard<'_, Result<Watches, String>> {
         self.watcher.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -237,6 +241,11 @@ impl Folders {
     pub(super) fn len(&self) -> usize {
         self.routes().listeners.len()
     }
+}
+
+/// The system's own events: inotify, where there is Linux.
+pub(super) fn recommended(tell: Tell) -> notify::Result<Watches> {
+    Ok(Box::new(notify::recommended_watcher(tell)?))
 }
 
 /// Whether it is a folder whose names are what counts.
@@ -379,7 +388,7 @@ mod tests {
         let root = folder.path().canonicalize().expect("a path");
         let inner = root.join("inner");
         std::fs::create_dir(&inner).expect("a folder");
-        let folders = Folders::new();
+        let folders = Folders::new(recommended);
         folders.start(|_| ());
         let first: Vec<_> = (0..100).map(|id| armed(&folders, id, &inner.join(format!("{id}.txt")))).collect();
         assert_eq!(folders.len(), 1);
@@ -410,7 +419,7 @@ mod tests {
         let root = folder.path().canonicalize().expect("a path");
         let inner = root.join("inner");
         std::fs::create_dir(&inner).expect("a folder");
-        let folders = Folders::new();
+        let folders = Folders::new(recommended);
         folders.start(|_| ());
         let (mut one, path) = (armed(&folders, 1, &inner.join("a.txt")), inner.join("a.txt"));
         let _other = armed(&folders, 2, &inner.join("b.txt"));

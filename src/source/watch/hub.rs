@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::folders::{Armed, Folders, Id, Listing, News};
+use super::folders::{Armed, Ask, Folders, Id, Listing, News};
 use super::slot::{Job, Slot, Urgency};
 use super::subject::{Stamp, Subject, sight};
 use crate::source::rejection::RejectionKind;
@@ -67,12 +67,12 @@ struct Task {
 }
 
 impl Hub {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(ask: Ask) -> Self {
         Self {
             state: Mutex::default(),
             earlier: Condvar::new(),
             ready: Condvar::new(),
-            folders: Folders::new(),
+            folders: Folders::new(ask),
             clock: OnceLock::new(),
             start: Instant::now(),
         }

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use self::folders::{Id, Listing};
+use self::folders::{Ask, Id, Listing, recommended};
 use self::hub::Hub;
 use self::subject::{Other, Robots, Subject, contents, names};
 use super::live::Shared;
@@ -68,7 +68,11 @@ impl Watcher {
     /// A watcher of nothing yet. Its threads start with the first thing it watches.
     #[must_use]
     pub fn new() -> Self {
-        Self { handle: Arc::new(Handle(Arc::new(Hub::new()))) }
+        Self::with(recommended)
+    }
+
+    fn with(ask: Ask) -> Self {
+        Self { handle: Arc::new(Handle(Arc::new(Hub::new(ask)))) }
     }
 
     /// Calls back when the contents of a file have changed, when it is gone and when it is back. What it holds now is no
@@ -159,5 +163,69 @@ impl fmt::Debug for Watcher {
 impl fmt::Debug for Watched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Watched").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::Instant;
+
+    use notify::{Error, ErrorKind, RecursiveMode};
+
+    use super::folders::{Tell, Watches};
+    use super::*;
+    use crate::source::{Cause, LiveRobots};
+
+    /// What a process gets that has every inotify watch it may have.
+    struct Exhausted;
+
+    impl notify::Watcher for Exhausted {
+        fn new<F: notify::EventHandler>(_: F, _: notify::Config) -> notify::Result<Self> {
+            Ok(Self)
+        }
+
+        fn watch(&mut self, _: &Path, _: RecursiveMode) -> notify::Result<()> {
+            Err(Error::new(ErrorKind::MaxFilesWatch))
+        }
+
+        fn unwatch(&mut self, _: &Path) -> notify::Result<()> {
+            Err(Error::watch_not_found())
+        }
+
+        fn kind() -> notify::WatcherKind {
+            notify::WatcherKind::NullWatcher
+        }
+    }
+
+    fn exhausted(_: Tell) -> notify::Result<Watches> {
+        Ok(Box::new(Exhausted))
+    }
+
+    fn none(_: Tell) -> notify::Result<Watches> {
+        Err(Error::generic("no more instances"))
+    }
+
+    #[test]
+    fn without_events_changes_are_found_by_polling_and_the_status_says_why() {
+        for (ask, reason) in [(exhausted as Ask, "OS file watch limit reached."), (none, "no more instances")] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("robots.txt");
+            std::fs::write(&path, "User-agent: *\nDisallow: /a\n").expect("written");
+            let watcher = Watcher::with(ask);
+            let builder = LiveRobots::file(&path).watcher(&watcher).poll_every(Duration::from_millis(50));
+            let live = builder.open().expect("a robots.txt");
+            let trouble = live.status().watch_trouble().expect("it is told").to_owned();
+            assert!(trouble.contains("no file events, changes are found by polling"), "{trouble}");
+            assert!(trouble.contains(reason), "{trouble}");
+            let before = live.status().live();
+            std::fs::write(&path, "User-agent: *\nDisallow: /b\n").expect("written");
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while live.status().live() == before {
+                assert!(Instant::now() < deadline, "{reason}: it was not found");
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            assert_eq!(live.history().last().map(|entry| entry.cause()), Some(Cause::Poll));
+        }
     }
 }
