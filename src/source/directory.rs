@@ -19,6 +19,10 @@ use super::watch::{Watched, Watcher};
 /// What the name of every file ends in.
 const ENDING: &str = ".txt";
 
+/// Threads that open files at once, and the files that are worth one.
+const MOST_THREADS: usize = 8;
+const FEWEST: usize = 64;
+
 /// A folder of robots.txt files, each named for its host, live: files that come make sites, and each is reloaded when it
 /// changes.
 ///
@@ -220,7 +224,8 @@ impl DirectoryBuilder {
 
     /// The settings of each site, by its host: policy, registry, check, gate and so on. What is set here of shelf,
     /// watcher and polling is replaced by the directory's, and [`WhenMissing::Fail`] is read as
-    /// [`WhenMissing::Unavailable`]: one bad file must not keep the others out. Default: the builder's own.
+    /// [`WhenMissing::Unavailable`]: one bad file must not keep the others out. Of many files several are opened at once.
+    /// Default: the builder's own.
     ///
     /// [`WhenMissing::Fail`]: super::WhenMissing::Fail
     /// [`WhenMissing::Unavailable`]: super::WhenMissing::Unavailable
@@ -321,28 +326,64 @@ impl Shared {
         known.ignored = listed.ignored.into_keys().collect();
         let mut wait = None;
         let mut changed = self.let_go(&mut known, &listed.hosts);
+        let mut come = Vec::new();
         for (host, name) in listed.hosts {
             if known.sites.get(&host).is_some_and(|site| site.name == name) {
                 continue;
             }
-            let path = self.path.join(&name);
-            if let Some(rest) = rest(&path).filter(|_| age == Age::Settled) {
-                wait = wait.max(Some(rest));
-                continue;
+            match rest(&self.path.join(&name)).filter(|_| age == Age::Settled) {
+                Some(rest) => wait = wait.max(Some(rest)),
+                None => come.push((host, name)),
             }
-            let builder = (self.settings)(&host, LiveRobots::file(path)).shelf(&self.shelf).poll_every(self.poll);
-            #[cfg(feature = "watch")]
-            let builder = builder.watcher(&self.watcher);
-            // It cannot fail: what cannot be used is a site without rules.
-            let Ok(live) = builder.never_fail().open() else { continue };
-            self.tell(&DirectoryEvent::Added { host: &host, live: &live });
-            known.sites.insert(host, Site { name, live });
+        }
+        for (host, site) in self.open_all(come) {
+            self.tell(&DirectoryEvent::Added { host: &host, live: &site.live });
+            known.sites.insert(host, site);
             changed = true;
         }
         if changed {
             self.publish(&known);
         }
         Ok(wait)
+    }
+
+    /// Opens sites on every core: thousands of files are mostly compiling.
+    fn open_all(&self, come: Vec<(String, String)>) -> Vec<(String, Site)> {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+        let share = come.len().div_ceil(threads).max(FEWEST);
+        let (first, others) = come.split_at(share.min(come.len()));
+        std::thread::scope(|scope| {
+            let open = |come: &[(String, String)]| -> Vec<_> {
+                come.iter().filter_map(|(host, name)| Some((host.clone(), self.open_one(host, name)?))).collect()
+            };
+            let spawn = |come| {
+                let spawned =
+                    std::thread::Builder::new().name("robots-open".into()).spawn_scoped(scope, move || open(come));
+                // The system gives no thread: it is done by this one.
+                spawned.map_err(|_| come)
+            };
+            let others: Vec<_> = others.chunks(share).map(spawn).collect();
+            let mut opened = open(first);
+            for other in others {
+                match other.map(std::thread::ScopedJoinHandle::join) {
+                    Ok(Ok(sites)) => opened.extend(sites),
+                    // Whatever the settings or a listener panicked with goes to whoever opened the folder.
+                    Ok(Err(panic)) => std::panic::resume_unwind(panic),
+                    Err(come) => opened.extend(open(come)),
+                }
+            }
+            opened
+        })
+    }
+
+    fn open_one(&self, host: &str, name: &str) -> Option<Site> {
+        let file = LiveRobots::file(self.path.join(name));
+        let builder = (self.settings)(host, file).shelf(&self.shelf).poll_every(self.poll);
+        #[cfg(feature = "watch")]
+        let builder = builder.watcher(&self.watcher);
+        // It cannot fail: what cannot be used is a site without rules.
+        let live = builder.never_fail().open().ok()?;
+        Some(Site { name: name.to_owned(), live })
     }
 
     /// Lets go of sites that have lost their file and never had a good version.
