@@ -127,7 +127,7 @@ impl<T> HostMap<T> {
         };
         ports.add(port, place).map_err(|()| error(Fault::Repeated))?;
         if wildcard {
-            self.deepest = self.deepest.max(dots(name.as_bytes()));
+            self.deepest = self.deepest.max(survey(name.as_bytes()).0);
         }
         // A client may send the name in its own script, whatever the standards say.
         if let Some(name) = unicode(&name) {
@@ -198,32 +198,31 @@ impl<T> HostMap<T> {
         if name.len() > MAX_NAME {
             return None;
         }
-        if !name.iter().any(u8::is_ascii_uppercase) {
-            return self.named(name, port);
+        let (dots, has_capitals) = survey(name);
+        if !has_capitals {
+            return self.named(name, dots, port);
         }
         // On the stack: whoever writes a host in capitals costs no allocation.
         let mut lower = [0; MAX_NAME];
         let lower = &mut lower[..name.len()];
         lower.copy_from_slice(name);
         lower.make_ascii_lowercase();
-        self.named(lower, port)
+        self.named(lower, dots, port)
     }
 
-    fn named(&self, name: &[u8], port: Option<u16>) -> Option<usize> {
+    fn named(&self, name: &[u8], mut dots: usize, port: Option<u16>) -> Option<usize> {
         if let Some(place) = self.exact.get(name).and_then(|ports| ports.at(port)) {
             return Some(place);
         }
         if self.wildcard.is_empty() {
             return None;
         }
-        let mut dots = dots(name);
-        let mut rest = name;
-        while let Some(dot) = memchr::memchr(b'.', rest) {
-            rest = &rest[dot + 1..];
+        // Names are short: octet by octet costs less than calling for the next dot.
+        for (at, _) in name.iter().enumerate().filter(|(_, byte)| **byte == b'.') {
             dots -= 1;
             // A name of a thousand labels is looked up no more often than the wildcards are deep.
             if dots <= self.deepest
-                && let Some(place) = self.wildcard.get(rest).and_then(|ports| ports.at(port))
+                && let Some(place) = self.wildcard.get(&name[at + 1..]).and_then(|ports| ports.at(port))
             {
                 return Some(place);
             }
@@ -281,8 +280,14 @@ impl fmt::Display for HostPatternError {
 
 impl Error for HostPatternError {}
 
-fn dots(name: &[u8]) -> usize {
-    memchr::memchr_iter(b'.', name).count()
+/// How many dots a name has, and whether it has capitals: without a branch, so that it takes 16 octets at a time.
+fn survey(name: &[u8]) -> (usize, bool) {
+    let (mut dots, mut capitals) = (0_u16, 0_u8);
+    for byte in name.iter().take(MAX_NAME) {
+        dots += u16::from(*byte == b'.');
+        capitals |= u8::from(byte.is_ascii_uppercase());
+    }
+    (dots.into(), capitals != 0)
 }
 
 #[cfg(test)]
