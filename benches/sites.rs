@@ -1,38 +1,67 @@
-//! What ten thousand sites cost: `cargo run --release --example many_sites`.
+//! What ten thousand sites cost, and how soon a new version is live: `cargo bench --bench sites`.
 //!
 //! Makes a folder of 10,000 different files, 5 MB in all, with bad ones among them, opens it and says how long that
 //! took, what it takes of memory (also under traffic to every site), what finding a site takes, and what the watching
-//! takes while nothing happens. Linux only: it reads `/proc/self`.
+//! takes while nothing happens; then the same starts with a gate and a state directory; then replaces one file in every
+//! way there is. Each part runs in a process of its own. Linux only: it reads `/proc/self`.
 
-#![expect(clippy::print_stdout, reason = "an example prints what it measures")]
+#![expect(clippy::print_stdout, reason = "a bench prints what it measures")]
 
 use std::error::Error;
 use std::fs::{self, File};
 use std::hint::black_box;
+use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Command;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use tower_robots::source::{Directory, HostMap};
+use tower_robots::source::{Directory, DirectoryError, Gate, Hash, HostMap, LiveRobots, Outcome, StateDir};
+
+type Measured = Result<(), Box<dyn Error>>;
 
 const SITES: usize = 10_000;
 const BYTES: usize = 500;
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let folder = std::env::temp_dir().join(format!("many-sites-{}", std::process::id()));
+/// Times that a file is replaced in each way.
+const REPLACED: usize = 50;
+
+const PARTS: [(&str, fn(&Path) -> Measured); 3] = [("sites", sites), ("state", state), ("reload", reload)];
+
+fn main() -> Measured {
+    let asked = std::env::args().skip(1).find_map(|asked| PARTS.into_iter().find(|(name, _)| *name == asked));
+    let Some((name, part)) = asked else {
+        for (name, _) in PARTS {
+            Command::new(std::env::current_exe()?).arg(name).status()?;
+        }
+        return Ok(());
+    };
+    println!("\n{name}");
+    let folder = std::env::temp_dir().join(format!("bench-sites-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
-    let result = measure(&folder);
+    let result = part(&folder);
     fs::remove_dir_all(&folder)?;
     result
 }
 
-fn measure(folder: &Path) -> Result<(), Box<dyn Error>> {
+/// Makes the files, all others than those of another `round`.
+fn fill(folder: &Path, round: usize) -> Measured {
+    fs::create_dir_all(folder)?;
     for number in 0..SITES {
-        fs::write(folder.join(format!("shop{number}.example.com.txt")), file(number))?;
+        fs::write(folder.join(format!("shop{number}.example.com.txt")), file(number + round * SITES))?;
     }
+    // As root no file can be denied to us; a loop of links cannot be opened either.
+    let _ = symlink("denied.example.com.txt", folder.join("denied.example.com.txt"));
     fs::write(folder.join("html.example.com.txt"), "<!doctype html><title>404</title>")?;
     File::create(folder.join("sparse.example.com.txt"))?.set_len(2 << 30)?;
-    fs::create_dir(folder.join("folder.example.com.txt"))?;
-    let _ = std::process::Command::new("mkfifo").arg(folder.join("fifo.example.com.txt")).status()?;
+    let _ = fs::create_dir(folder.join("folder.example.com.txt"));
+    let _ =
+        Command::new("mkfifo").arg(folder.join("fifo.example.com.txt")).stderr(std::process::Stdio::null()).status()?;
+    Ok(())
+}
+
+fn sites(folder: &Path) -> Measured {
+    fill(folder, 0)?;
     println!("before: {} MiB", resident()?);
 
     let start = Instant::now();
@@ -91,13 +120,110 @@ fn lookup<T>(hosts: &HostMap<T>, names: &[String]) -> Duration {
     start.elapsed() / ROUNDS / u32::try_from(names.len()).unwrap_or(u32::MAX)
 }
 
-fn idle(what: &str) -> Result<(), Box<dyn Error>> {
+fn idle(what: &str) -> Measured {
     // The first looks after the start are spent.
     std::thread::sleep(Duration::from_secs(6));
     let (start, before) = (Instant::now(), processor()?);
     std::thread::sleep(Duration::from_secs(20));
     let used = processor()? - before;
     println!("{what}: {:.2} % of a core", used / start.elapsed().as_secs_f64() * 100.0);
+    Ok(())
+}
+
+fn state(folder: &Path) -> Measured {
+    let (files, memory) = (folder.join("files"), folder.join("state"));
+    for (what, round) in [("first start", 0), ("start again", 0), ("start with every file changed", 1)] {
+        fill(&files, round)?;
+        let (start, before) = (Instant::now(), processor()?);
+        let state = StateDir::open(&memory);
+        let directory = open_with(&files, &state)?;
+        let took = start.elapsed();
+        state.flush();
+        let used = processor()? - before;
+        let sites = directory.sites().load();
+        let good = sites.values().filter(|live| live.with(|snapshot| snapshot.content().is_some())).count();
+        let all = start.elapsed();
+        println!(
+            "{what}: {took:?}, {all:?} until written down, {used:.2} s of a core; {good} good; {} MiB",
+            resident()?
+        );
+    }
+    Ok(())
+}
+
+fn open_with(files: &Path, state: &StateDir) -> Result<Directory, DirectoryError> {
+    let state = state.clone();
+    let gate = Gate::builder().build();
+    Directory::new(files).each(move |host, site| site.gate(gate.clone()).state(&state, host)).open()
+}
+
+fn reload(folder: &Path) -> Measured {
+    let path = folder.join("robots.txt");
+    let aside = folder.join("aside");
+    fs::write(&path, file(0))?;
+    let (live, published) = open(&path)?;
+    replaced("atomic rename", &published, |text| {
+        fs::write(&aside, text)?;
+        fs::rename(&aside, &path)
+    })?;
+    replaced("close after writing", &published, |text| fs::write(&path, text))?;
+    replaced("asked for after a rename", &published, |text| {
+        fs::write(&aside, text)?;
+        fs::rename(&aside, &path)?;
+        let _ = live.reload().wait();
+        Ok(())
+    })?;
+    // As Kubernetes mounts a ConfigMap.
+    let mount = folder.join("mount");
+    fs::create_dir_all(mount.join("..0"))?;
+    fs::write(mount.join("..0/robots.txt"), file(0))?;
+    symlink("..0", mount.join("..data"))?;
+    symlink("..data/robots.txt", mount.join("robots.txt"))?;
+    let (_live, published) = open(&mount.join("robots.txt"))?;
+    let mut round = 0;
+    replaced("ConfigMap swap", &published, |text| {
+        let before = mount.join(format!("..{round}"));
+        round += 1;
+        fs::create_dir(mount.join(format!("..{round}")))?;
+        fs::write(mount.join(format!("..{round}/robots.txt")), text)?;
+        symlink(format!("..{round}"), mount.join("..data_tmp"))?;
+        fs::rename(mount.join("..data_tmp"), mount.join("..data"))?;
+        fs::remove_dir_all(before)
+    })
+}
+
+fn open(path: &Path) -> Result<(LiveRobots, Receiver<Hash>), Box<dyn Error>> {
+    let (tell, published) = channel();
+    let live = LiveRobots::file(path).on_reload(move |reload, _| {
+        if let Outcome::Published { hash, .. } = reload.outcome() {
+            let _ = tell.send(*hash);
+        }
+    });
+    Ok((live.open()?, published))
+}
+
+/// How long it takes from when a file is whole until it is live.
+fn replaced(what: &str, published: &Receiver<Hash>, mut replace: impl FnMut(&str) -> std::io::Result<()>) -> Measured {
+    let mut took = Vec::new();
+    for number in 1..=REPLACED {
+        let text = file(number);
+        let hash = Hash::of(text.as_bytes());
+        let start = Instant::now();
+        replace(&text)?;
+        loop {
+            match published.recv_timeout(Duration::from_secs(10)) {
+                Ok(live) if live == hash => break,
+                Ok(_) => {}
+                Err(RecvTimeoutError::Timeout) => return Err(format!("{what}: not live after ten seconds").into()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        took.push(start.elapsed());
+        // The next one is a change of its own.
+        std::thread::sleep(Duration::from_millis(30));
+    }
+    took.sort_unstable();
+    println!("live after {what}: median {:?}, longest {:?}", took[took.len() / 2], took[took.len() - 1]);
     Ok(())
 }
 
