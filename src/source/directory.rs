@@ -6,11 +6,12 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use super::builder::LiveBuilder;
+use super::file;
 use super::hosts::HostMap;
-use super::live::{LiveRobots, QUIET};
+use super::live::LiveRobots;
 use super::shelf::Shelf;
 use super::site_map::{SiteMap, Sites};
 #[cfg(feature = "watch")]
@@ -422,8 +423,7 @@ impl Shared {
 
 /// How long a file that has just been written to has to be left alone still.
 fn rest(path: &Path) -> Option<Duration> {
-    let modified: Option<SystemTime> = std::fs::metadata(path).ok().and_then(|metadata| metadata.modified().ok());
-    QUIET.checked_sub(modified?.elapsed().ok()?)
+    file::unrest(std::fs::metadata(path).ok()?.modified().ok()?)
 }
 
 /// Whether a name says that it is a site's.

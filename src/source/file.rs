@@ -4,12 +4,18 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::rejection::{Rejection, RejectionKind};
 
 /// The largest robots.txt that is read, in octets. Crawlers read 512,000.
 pub const MAX_FILE: u64 = 8 << 20;
+
+/// How long a file must be left alone after a modification that was not followed by a close.
+pub(super) const QUIET: Duration = Duration::from_millis(400);
+
+/// How far the clock of a file server may be ahead of ours. What is dated later was given that date.
+const MOST_AHEAD: Duration = Duration::from_secs(2);
 
 /// The whole of a file, and when it was last changed.
 #[derive(Debug)]
@@ -37,6 +43,14 @@ pub(super) fn read(path: &Path, origin: &Arc<str>) -> Result<Reading, Rejection>
         return Err(Rejection::new(RejectionKind::Unstable, origin));
     }
     Ok(Reading { bytes, modified: after.modified().ok() })
+}
+
+/// How long a file that was changed then has to be left alone still, for it may be half-written; `None` once it was.
+pub(super) fn unrest(modified: SystemTime) -> Option<Duration> {
+    match modified.elapsed() {
+        Ok(age) => QUIET.checked_sub(age),
+        Err(ahead) => Some(ahead.duration() + QUIET).filter(|_| ahead.duration() <= MOST_AHEAD),
+    }
 }
 
 /// Opens without waiting: a FIFO in place of the file would block until someone writes to it.
@@ -70,6 +84,16 @@ mod tests {
         assert_eq!(read(&path, &"it".into()).expect("read").bytes, b"# x\n");
         File::create(&path).and_then(|file| file.set_len(2 << 30)).expect("a sparse file");
         assert_eq!(kind(&path), RejectionKind::TooLarge);
+    }
+
+    #[test]
+    fn what_was_changed_a_moment_ago_has_to_rest_whoever_dates_it() {
+        let now = SystemTime::now();
+        assert!(unrest(now).is_some_and(|rest| rest <= QUIET));
+        assert_eq!(unrest(now - Duration::from_secs(1)), None);
+        let ahead = unrest(now + Duration::from_secs(1)).expect("a clock that is ahead");
+        assert!(ahead <= Duration::from_secs(1) + QUIET);
+        assert_eq!(unrest(now + Duration::from_secs(3600)), None, "it would never rest");
     }
 
     #[cfg(unix)]

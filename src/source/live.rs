@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 
@@ -23,9 +23,6 @@ use super::state::{SiteState, StateError};
 use super::status::Status;
 use crate::agent::Registry;
 use crate::policy::Policy;
-
-/// How long a file must be left alone after a modification that was not followed by a close.
-pub(super) const QUIET: Duration = Duration::from_millis(400);
 
 /// One site's robots.txt, live: read, checked and compiled, and replaced while requests flow.
 ///

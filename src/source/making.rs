@@ -2,16 +2,14 @@
 
 use std::error::Error;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::file;
 use super::gate::{Gate, Objection, Pending};
 use super::hash::{Hash, HashPrefix};
-use super::history::{HistoryEntry, bounded};
-use super::live::{QUIET, Shared, WhenMissing};
+use super::live::{Shared, WhenMissing};
 use super::rejection::{Rejection, RejectionKind};
 use super::reload::{Cause, Outcome, Reload};
 use super::shelf::Shelf;
@@ -19,13 +17,9 @@ use super::snapshot::{Content, Snapshot};
 use super::state::Durability;
 use super::versions::{Fate, Version, Versions};
 use crate::agent::Registry;
-use crate::check::{self, DiffOptions, Severity, diff};
+use crate::check;
 use crate::policy::Grace;
 use crate::rules::{Reading, RobotsTxt};
-
-/// Octets of two versions together up to which their difference is summed up for the history: it takes a second for two
-/// files of 350 KiB full of wildcards.
-const MOST_COMPARED: usize = 128 << 10;
 
 /// How often whoever waits for a file to be quiet looks whether it was taken already.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -60,13 +54,13 @@ pub(super) struct Settings {
 
 /// What a version is made with, and what was made before it.
 pub(super) struct Making {
-    registry: Arc<Registry>,
+    pub(super) registry: Arc<Registry>,
     gate: Gate,
-    versions: Versions,
-    pending: Option<Pending>,
+    pub(super) versions: Versions,
+    pub(super) pending: Option<Pending>,
     examined: Examined,
     /// What has changed since it was written down: going live waits for no disk.
-    unsaved: Option<Durability>,
+    pub(super) unsaved: Option<Durability>,
 }
 
 /// Whether what waits was examined by the gate there is.
@@ -116,22 +110,6 @@ impl Settings {
         let options = self.check.clone().with_registry(registry.clone());
         Content::new(self.shelf.compile(robots, self.reading, registry, options), modified)
     }
-
-    fn tell(&self, reload: &Reload, snapshot: &Snapshot) {
-        #[cfg(feature = "tracing")]
-        match &reload.outcome {
-            Outcome::Kept { .. } | Outcome::Gated { .. } => {
-                tracing::warn!(cause = reload.cause.as_str(), "{reload}")
-            }
-            Outcome::Published { .. } | Outcome::Unchanged { .. } | Outcome::Absent { .. } => {
-                tracing::info!(cause = reload.cause.as_str(), "{reload}")
-            }
-        }
-        for listener in &self.listeners {
-            // A listener's panic must end neither the watching nor the others' hearing; the panic hook has told of it.
-            let _ = catch_unwind(AssertUnwindSafe(|| listener(reload, snapshot)));
-        }
-    }
 }
 
 impl Making {
@@ -179,8 +157,14 @@ impl Shared {
         let first = self.source.load(&self.origin).ok();
         if let Some(first) = &first {
             let hash = Some(Hash::of(&first.bytes));
-            let age = || first.modified.and_then(|modified| modified.elapsed().ok());
-            while let Some(rest) = age().and_then(|age| QUIET.checked_sub(age)).filter(|_| self.live() != hash) {
+            // The clock of files says how long; how long that is, one that nobody sets.
+            let rest = first.modified.and_then(file::unrest).unwrap_or_default();
+            let quiet = Instant::now() + rest;
+            while self.live() != hash {
+                let rest = quiet.saturating_duration_since(Instant::now());
+                if rest.is_zero() {
+                    break;
+                }
                 std::thread::sleep(rest.min(LOOK_AGAIN));
             }
         }
@@ -407,105 +391,6 @@ impl Shared {
 
     fn robots(&self) -> Option<RobotsTxt> {
         self.current.load().content().map(|content| content.robots().clone())
-    }
-
-    /// Remembers what came of it and tells of it, if it is news.
-    fn conclude(&self, making: &mut Making, reload: &Reload, before: Option<RobotsTxt>) {
-        if is_news(&self.past().last.outcome, reload) {
-            self.remember(making, reload, before);
-            self.settings.tell(reload, &self.current.load_full());
-        } else {
-            self.note(making, reload);
-            self.save(making);
-        }
-    }
-
-    fn remember(&self, making: &mut Making, reload: &Reload, before: Option<RobotsTxt>) {
-        self.note(making, reload);
-        self.save(making);
-        let entry = self.entry(making, reload, before);
-        self.past().history.push(entry.clone());
-        if let Some(state) = &self.state {
-            state.append(entry);
-            if matches!(reload.cause, Cause::Accept | Cause::Rollback) {
-                // Whoever decided this must be able to rely on it once they are answered.
-                state.write();
-            }
-        }
-    }
-
-    fn save(&self, making: &mut Making) {
-        if let (Some(durability), Some(state)) = (making.unsaved.take(), &self.state) {
-            state.save(making.versions.clone(), making.pending.clone(), durability);
-        }
-    }
-
-    /// Brings what [`Status`](super::Status) says up to date.
-    fn note(&self, making: &Making, reload: &Reload) {
-        let mut past = self.past();
-        let is_absent = |outcome: &Outcome| matches!(outcome, Outcome::Absent { .. });
-        let is_newly_absent = is_absent(&reload.outcome) && !is_absent(&past.last.outcome);
-        if is_newly_absent || matches!(reload.outcome, Outcome::Published { .. }) {
-            past.since = self.clock.now();
-        }
-        past.last = reload.clone();
-        past.pending.clone_from(&making.pending);
-        past.before = making.versions.before().map(|version| version.hash);
-    }
-
-    fn entry(&self, making: &Making, reload: &Reload, before: Option<RobotsTxt>) -> HistoryEntry {
-        let snapshot = self.current.load_full();
-        let (robots, report) = match &reload.outcome {
-            Outcome::Gated { pending, .. } => {
-                let robots = RobotsTxt::parse(pending.bytes().clone());
-                let options = self.settings.check.clone().with_registry(making.registry.clone());
-                let report = check::check(&robots, &options);
-                (Some(robots), Some(report))
-            }
-            Outcome::Kept { .. } | Outcome::Absent { .. } => (None, None),
-            Outcome::Published { .. } | Outcome::Unchanged { .. } => {
-                let content = snapshot.content();
-                (content.map(|content| content.robots().clone()), content.map(|content| content.report().clone()))
-            }
-        };
-        let options = || DiffOptions::new().with_registry(making.registry.clone());
-        let is_worth_it = |before: &RobotsTxt, now: &RobotsTxt| {
-            before.bytes() != now.bytes() && before.bytes().len() + now.bytes().len() <= MOST_COMPARED
-        };
-        let effect = before.zip(robots).filter(|(before, now)| is_worth_it(before, now));
-        let effect = effect.map(|(before, now)| bounded(&diff(&before, &now, &options())));
-        let mut findings = [0; 3];
-        for severity in Severity::ALL {
-            findings[severity as usize] = report.as_ref().map_or(0, |report| report.count(severity));
-        }
-        HistoryEntry {
-            when: self.clock.now(),
-            cause: reload.cause,
-            outcome: reload.outcome.kind(),
-            origin: reload.origin.clone(),
-            hash: reload.outcome.hash(),
-            findings,
-            effect,
-            detail: bounded(reload),
-        }
-    }
-}
-
-/// A failure is told once, not at every look at the same broken file.
-fn is_news(last: &Outcome, reload: &Reload) -> bool {
-    match (&reload.outcome, last) {
-        (Outcome::Published { .. }, _) => true,
-        (Outcome::Unchanged { .. }, last) => {
-            reload.cause == Cause::Request || !matches!(last, Outcome::Published { .. } | Outcome::Unchanged { .. })
-        }
-        (Outcome::Absent { .. }, last) => reload.cause == Cause::Request || !matches!(last, Outcome::Absent { .. }),
-        (Outcome::Kept { rejection: now, .. }, Outcome::Kept { rejection: before, .. }) => {
-            reload.cause == Cause::Request || now.kind() != before.kind()
-        }
-        (Outcome::Gated { pending: now, .. }, Outcome::Gated { pending: before, .. }) => {
-            reload.cause == Cause::Request || now.hash() != before.hash() || now.objections() != before.objections()
-        }
-        (Outcome::Kept { .. } | Outcome::Gated { .. }, _) => true,
     }
 }
 

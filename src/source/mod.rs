@@ -11,6 +11,7 @@
 mod agent_cache;
 mod builder;
 mod clock;
+mod concluding;
 mod directory;
 mod enforcement;
 #[cfg(feature = "fetch")]

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::subject::{Held, Sight, Stamp};
-use crate::source::live::QUIET;
+use crate::source::file::QUIET;
 
 /// How long the events of a modification may take to get here once the modification can be read.
 pub(super) const SETTLE: Duration = Duration::from_millis(20);
