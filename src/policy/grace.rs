@@ -17,6 +17,7 @@ pub(crate) struct Grace {
     earlier: Vec<(SystemTime, RuleSet)>,
 }
 
+#[cfg(any(feature = "live", test))]
 impl Grace {
     pub(crate) const fn new(length: Duration, since: SystemTime) -> Self {
         Self { length, since, earlier: Vec::new() }
@@ -28,7 +29,9 @@ impl Grace {
             self.earlier.push((since, rules));
         }
     }
+}
 
+impl Grace {
     /// When the last request leaves it.
     pub(crate) fn end(&self) -> SystemTime {
         self.end_after(self.since)

@@ -58,7 +58,8 @@ impl ProductToken {
     }
 
     /// Whether the value of a user-agent line stands for this token in either reading: whole or cut.
-    pub(crate) fn is_named_by(&self, value: &[u8]) -> bool {
+    #[must_use]
+    pub fn is_named_by(&self, value: &[u8]) -> bool {
         let first = self.0.split(|byte| *byte == b' ').next().unwrap_or_default();
         let start = trim_decoration(value).get(..first.len());
         // Hardly any name of a long group gets further, and only then is there something to allocate.
