@@ -110,6 +110,12 @@ impl Policy {
         self.mode
     }
 
+    /// The overrides, in their order: the last one that fits counts.
+    #[must_use]
+    pub fn overrides(&self) -> &[Override] {
+        &self.overrides
+    }
+
     fn decide_for<'r>(
         &self,
         rules: &'r RuleSet,

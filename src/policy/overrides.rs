@@ -1,5 +1,6 @@
 //! Exceptions from a site's mode.
 
+use std::fmt;
 use std::time::SystemTime;
 
 use super::decision::Facts;
@@ -75,6 +76,17 @@ impl Override {
     }
 }
 
+/// For whom it is, as a configuration says it: `agent "gptbot"`, `category "ai-training"` or `pattern "/private/"`.
+impl fmt::Display for Override {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.whom {
+            Whom::Agent(name) => write!(f, "agent \"{}\"", name.as_bytes().escape_ascii()),
+            Whom::Category(category) => write!(f, "category \"{}\"", category.as_str()),
+            Whom::Pattern(pattern) => write!(f, "pattern \"{}\"", pattern.escape_ascii()),
+        }
+    }
+}
+
 /// What a name in a configuration means: as in robots.txt, `GPTBot/1.2` is `GPTBot`.
 pub(super) fn called(name: &str) -> ProductToken {
     ProductToken::from_name(name.as_bytes()).unwrap_or_else(|| ProductToken::new(name))
@@ -85,4 +97,21 @@ pub(super) fn called(name: &str) -> ProductToken {
 pub(super) fn is_called(agent: &Agent, name: &ProductToken) -> bool {
     agent.tokens().first() == Some(name)
         || agent.crawler().is_some_and(|crawler| crawler.as_bytes().eq_ignore_ascii_case(name.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_override_says_for_whom_it_is() {
+        let mode = Mode::Observe;
+        for (over, want) in [
+            (Override::agent("GPTBot/1.2", mode), "agent \"gptbot\""),
+            (Override::category(Category::Search, mode), "category \"search\""),
+            (Override::pattern("/a\x1b/*$", mode), "pattern \"/a\\x1b/*$\""),
+        ] {
+            assert_eq!(over.to_string(), want);
+        }
+    }
 }

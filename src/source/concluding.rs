@@ -2,10 +2,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use super::enforcement::Enforcement;
 use super::history::{HistoryEntry, bounded};
 use super::live::Shared;
 use super::making::{Making, Settings};
-use super::reload::{Cause, Outcome, Reload};
+use super::reload::{Cause, Outcome, OutcomeKind, Reload};
 use super::snapshot::Snapshot;
 use crate::check::{self, DiffOptions, Severity, diff};
 use crate::rules::RobotsTxt;
@@ -55,6 +56,29 @@ impl Shared {
                 // Whoever decided this must be able to rely on it once they are answered.
                 state.write();
             }
+        }
+    }
+
+    /// Keeps in the history that a switch was turned. It waits for no reload, and for the disk only once that is done.
+    pub(super) fn remember_switch(&self, enforcement: Enforcement, of: &str) {
+        let outcome = match enforcement {
+            Enforcement::On => OutcomeKind::SwitchedOn,
+            Enforcement::Off => OutcomeKind::SwitchedOff,
+        };
+        let entry = HistoryEntry {
+            when: self.clock.now(),
+            cause: Cause::Switch,
+            outcome,
+            origin: self.origin.clone(),
+            hash: self.live(),
+            findings: [0; 3],
+            effect: None,
+            detail: format!("enforcement of {of} is switched {enforcement}"),
+        };
+        self.past().history.push(entry.clone());
+        if let Some(state) = &self.state {
+            state.append(entry);
+            state.write();
         }
     }
 

@@ -14,7 +14,7 @@ pub const MAX_HISTORY: usize = 64;
 /// Characters of a text in it that are kept.
 const MAX_TEXT: usize = 300;
 
-/// One attempt to bring a version live that came to something new.
+/// One attempt to bring a version live that came to something new, or one turn of the kill switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryEntry {
     pub(super) when: SystemTime,

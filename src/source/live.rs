@@ -173,8 +173,13 @@ impl LiveRobots {
     /// If it could not be written to the state directory: it is done, and will be forgotten when the process ends.
     pub fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
         let _turning = self.shared.switch.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.shared.current.load().switches().site;
         self.shared.change(|current| current.with_switches(|switches| switches.site = enforcement));
-        self.shared.state.as_ref().map_or(Ok(()), |state| state.set_enforcement(enforcement))
+        let written = self.shared.state.as_ref().map_or(Ok(()), |state| state.set_enforcement(enforcement));
+        if before != enforcement {
+            self.shared.remember_switch(enforcement, "this site");
+        }
+        written
     }
 
     /// What is live, since when, what waits, and what the last reload came to.
@@ -183,8 +188,8 @@ impl LiveRobots {
         self.shared.status()
     }
 
-    /// What was tried and came to something new, the newest last: at most [`MAX_HISTORY`](super::MAX_HISTORY) entries,
-    /// with a state directory those of earlier processes too.
+    /// What was tried and came to something new, and turns of the kill switch, the newest last: at most
+    /// [`MAX_HISTORY`](super::MAX_HISTORY) entries, with a state directory those of earlier processes too.
     #[must_use]
     pub fn history(&self) -> Vec<HistoryEntry> {
         self.shared.past().history.iter().cloned().collect()
@@ -249,6 +254,7 @@ impl Shared {
             pending: past.pending.clone(),
             before: past.before,
             enforcement: snapshot.enforcement(),
+            switch: snapshot.switches().site,
             grace_end: snapshot.grace_end(),
             faults: self.faults.load(Ordering::Relaxed),
             state_trouble: self.state.as_ref().and_then(SiteState::trouble),

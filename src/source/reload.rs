@@ -35,6 +35,8 @@ pub enum Cause {
     Accept,
     /// Someone asked for the version before.
     Rollback,
+    /// Someone turned the kill switch; a cause of entries of the history alone.
+    Switch,
 }
 
 /// What came of a reload.
@@ -79,7 +81,7 @@ pub enum Outcome {
 
 /// What came of a reload, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum OutcomeKind {
     /// [`Outcome::Published`].
@@ -92,6 +94,10 @@ pub enum OutcomeKind {
     Kept,
     /// [`Outcome::Gated`].
     Gated,
+    /// Enforcement was turned on; an outcome of entries of the history alone.
+    SwitchedOn,
+    /// Enforcement was turned off; likewise.
+    SwitchedOff,
 }
 
 impl Outcome {
@@ -119,7 +125,7 @@ impl Outcome {
 }
 
 impl OutcomeKind {
-    /// The outcome's name in lower case.
+    /// The outcome's name in kebab-case.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -128,13 +134,15 @@ impl OutcomeKind {
             Self::Absent => "absent",
             Self::Kept => "kept",
             Self::Gated => "gated",
+            Self::SwitchedOn => "switched-on",
+            Self::SwitchedOff => "switched-off",
         }
     }
 
     pub(super) fn from_name(name: &str) -> Option<Self> {
-        [Self::Published, Self::Unchanged, Self::Absent, Self::Kept, Self::Gated]
-            .into_iter()
-            .find(|kind| kind.as_str() == name)
+        let reloads = [Self::Published, Self::Unchanged, Self::Absent, Self::Kept, Self::Gated];
+        let all = reloads.into_iter().chain([Self::SwitchedOn, Self::SwitchedOff]);
+        all.into_iter().find(|kind| kind.as_str() == name)
     }
 }
 
@@ -149,13 +157,14 @@ impl Cause {
             Self::Request => "request",
             Self::Accept => "accept",
             Self::Rollback => "rollback",
+            Self::Switch => "switch",
         }
     }
 }
 
 impl Cause {
     pub(super) fn from_name(name: &str) -> Option<Self> {
-        let all = [Self::Start, Self::Event, Self::Poll, Self::Request, Self::Accept, Self::Rollback];
+        let all = [Self::Start, Self::Event, Self::Poll, Self::Request, Self::Accept, Self::Rollback, Self::Switch];
         all.into_iter().find(|cause| cause.as_str() == name)
     }
 }

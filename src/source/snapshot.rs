@@ -76,6 +76,10 @@ impl Snapshot {
         next
     }
 
+    pub(super) const fn switches(&self) -> Switches {
+        self.switches
+    }
+
     /// The version that is live, if any is.
     #[must_use]
     pub fn content(&self) -> Option<&Arc<Content>> {

@@ -16,6 +16,7 @@ pub struct Status {
     pub(super) pending: Option<Pending>,
     pub(super) before: Option<Hash>,
     pub(super) enforcement: Enforcement,
+    pub(super) switch: Enforcement,
     pub(super) grace_end: Option<SystemTime>,
     pub(super) faults: u64,
     pub(super) state_trouble: Option<String>,
@@ -98,6 +99,12 @@ impl Status {
     #[must_use]
     pub const fn enforcement(&self) -> Enforcement {
         self.enforcement
+    }
+
+    /// The site's own switch, whatever that of all sites says.
+    #[must_use]
+    pub const fn switch(&self) -> Enforcement {
+        self.switch
     }
 
     /// Until when some of what is disallowed is only observed; `None` where no grace runs.

@@ -9,7 +9,9 @@ use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 use tower_robots::policy::{Action, Facts, Mode, Policy, Reason};
 use tower_robots::rules::RequestPath;
-use tower_robots::source::{Condition, Enforcement, Gate, LiveBuilder, LiveRobots, MAX_HISTORY, OutcomeKind, StateDir};
+use tower_robots::source::{
+    Cause, Condition, Enforcement, Gate, LiveBuilder, LiveRobots, MAX_HISTORY, OutcomeKind, StateDir,
+};
 
 const GPTBOT: &[u8] = b"Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)";
 const OPEN: &str = "User-agent: *\nDisallow: /cart\n";
@@ -309,4 +311,45 @@ fn what_was_accepted_last_is_live_where_the_source_fails() {
     assert_eq!(body(&open().unwrap()), OPEN);
     let elsewhere = LiveRobots::file(&path).state(&site.state(), "another site").open();
     assert!(elsewhere.is_err(), "what one site accepted is no other's");
+}
+
+#[test]
+fn turns_of_the_kill_switch_stand_in_the_history_and_the_status_says_whose_it_is() {
+    let site = Site::new();
+    let state = site.state();
+    let live = site.builder(OPEN).state(&state, "shop").open().unwrap();
+    live.set_enforcement(Enforcement::Off).unwrap();
+    live.set_enforcement(Enforcement::Off).unwrap();
+    assert_eq!((live.status().switch(), live.status().enforcement()), (Enforcement::Off, Enforcement::Off));
+    state.set_enforcement(Enforcement::Off).unwrap();
+    live.set_enforcement(Enforcement::On).unwrap();
+    assert_eq!((live.status().switch(), live.status().enforcement()), (Enforcement::On, Enforcement::Off));
+    state.set_enforcement(Enforcement::On).unwrap();
+    drop(live);
+    let live = site.open(OPEN);
+    let turns: Vec<_> = live
+        .history()
+        .iter()
+        .filter(|entry| entry.cause() == Cause::Switch)
+        .map(|entry| (entry.outcome(), entry.hash() == live.status().live(), entry.detail().to_owned()))
+        .collect();
+    let (own, all) = ("enforcement of this site is switched", "enforcement of every site is switched");
+    assert_eq!(
+        turns,
+        [
+            (OutcomeKind::SwitchedOff, true, format!("{own} off")),
+            (OutcomeKind::SwitchedOff, true, format!("{all} off")),
+            (OutcomeKind::SwitchedOn, true, format!("{own} on")),
+            (OutcomeKind::SwitchedOn, true, format!("{all} on")),
+        ]
+    );
+}
+
+#[test]
+fn a_switch_turned_while_nobody_serves_the_site_holds_once_somebody_does() {
+    let site = Site::new();
+    site.state().set_enforcement_of("shop", Enforcement::Off).unwrap();
+    let live = site.open(OPEN);
+    assert_eq!(live.status().switch(), Enforcement::Off);
+    assert_eq!(site.state().enforcement(), Enforcement::On, "that of all sites is another");
 }

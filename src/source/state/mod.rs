@@ -101,10 +101,26 @@ impl StateDir {
     /// If it could not be written down: it is done, and will be forgotten when the process ends.
     pub fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
         let mut all = self.all();
-        all.enforcement = enforcement;
+        let before = std::mem::replace(&mut all.enforcement, enforcement);
         all.sites.retain(|site| site.upgrade().map(|site| site.set_switch_of_all(enforcement)).is_some());
         // Still held, so that what is written last is what was set last.
-        disk::write_switch(self.path(), enforcement).inspect_err(|error| self.report(error.to_string()))
+        let written = disk::write_switch(self.path(), enforcement).inspect_err(|error| self.report(error.to_string()));
+        let sites: Vec<_> = all.sites.iter().filter_map(Weak::upgrade).collect();
+        drop(all);
+        if before != enforcement {
+            sites.iter().for_each(|site| site.remember_switch(enforcement, "every site"));
+        }
+        written
+    }
+
+    /// Turns the switch of one site where no process serves it: it holds for whoever opens the site from now on. A site
+    /// that is open has [`LiveRobots::set_enforcement`](super::LiveRobots::set_enforcement).
+    ///
+    /// # Errors
+    ///
+    /// If it could not be written down: nothing changes then.
+    pub fn set_enforcement_of(&self, site: &str, enforcement: Enforcement) -> Result<(), StateError> {
+        self.site(site).set_enforcement(enforcement)
     }
 
     /// Waits until what sites have to remember so far is written down: a thread does so a moment after it is live. A site
