@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand};
 use crate::agents::AgentsArgs;
 use crate::check::CheckArgs;
 use crate::config::ConfigArgs;
-use crate::control::{ReloadArgs, StatusArgs};
+use crate::control::{AcceptArgs, EnforceArgs, HistoryArgs, ReloadArgs, RollbackArgs, StatusArgs};
 use crate::diff::DiffArgs;
 use crate::expect::TestArgs;
 use crate::explain::ExplainArgs;
@@ -34,6 +34,14 @@ enum Command {
     Status(StatusArgs),
     /// Have a running robotsd read robots.txt again, and say what came of it
     Reload(ReloadArgs),
+    /// Bring a version of a site's robots.txt live that waits to be accepted
+    Accept(AcceptArgs),
+    /// Bring the version of a site's robots.txt live that was accepted before
+    Rollback(RollbackArgs),
+    /// Turn enforcement off, or on again, of one site or of all
+    Enforce(EnforceArgs),
+    /// Say what was tried for a site, and what came of it
+    History(HistoryArgs),
     /// Say what is wrong with a robots.txt before crawlers read it
     Check(CheckArgs),
     /// Say what a robots.txt means for a crawler and a URL
@@ -66,6 +74,10 @@ pub(crate) fn run() -> ExitCode {
         Command::Serve(args) => serve::run(&args),
         Command::Status(args) => control::run_status(&args),
         Command::Reload(args) => control::run_reload(&args),
+        Command::Accept(args) => control::accept(&args),
+        Command::Rollback(args) => control::roll_back(&args),
+        Command::Enforce(args) => control::enforce(&args),
+        Command::History(args) => control::run_history(&args),
         Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Diff(args) => diff::run(&args),

@@ -16,14 +16,14 @@ const CONFIG: &str = "mode = \"refuse\"\n[[listener]]\nname = \"web\"\naddress =
                       hosts = [\"site.test\"]\nroot = \".\"\n[admin]\naddress = \"127.0.0.1:0\"\n";
 
 impl Running {
-    fn admin(&self) -> SocketAddr {
+    pub(super) fn admin(&self) -> SocketAddr {
         let listening =
             self.wait_for_event("admin-listening", |line| line["message"].as_str().unwrap().contains("http://"));
         listening["message"].as_str().unwrap().trim_start_matches("http://").parse().unwrap()
     }
 }
 
-fn ask(address: SocketAddr, request: &str, fields: &str) -> Answer {
+pub(super) fn ask(address: SocketAddr, request: &str, fields: &str) -> Answer {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(format!("{request} HTTP/1.1\r\n{fields}\r\n").as_bytes()).unwrap();
@@ -32,7 +32,7 @@ fn ask(address: SocketAddr, request: &str, fields: &str) -> Answer {
     Answer::parse(&answer)
 }
 
-fn local(address: SocketAddr, request: &str) -> Answer {
+pub(super) fn local(address: SocketAddr, request: &str) -> Answer {
     ask(address, request, &format!("Host: {address}\r\nRobotsd-Admin: 1\r\n"))
 }
 
@@ -117,7 +117,10 @@ fn a_reload_is_waited_for_and_says_what_came_of_it() {
     assert_eq!((&status["sites"][0]["state"], &status["sites"][0]["hash"]), (&"last-good".into(), &good));
     assert_eq!(local(admin, "GET /readyz").status, 200);
     let unknown = local(admin, "POST /reload?site=b");
-    assert_eq!((unknown.status, &json(&unknown)["error"]), (404, &"there is no site \"b\"".into()));
+    assert_eq!(
+        (unknown.status, &json(&unknown)["error"]),
+        (404, &"there is no site \"b\"; there is \"a site\"".into())
+    );
     assert_eq!(local(admin, "POST /reload?sites=a").status, 400);
     running.wait_for_event("admin", |line| line["message"] == "POST /reload?site=a%20site");
 }
@@ -250,7 +253,10 @@ fn the_commands_ask_over_the_socket_that_the_config_names() {
     assert_eq!(report["sites"][0]["outcome"], "kept");
     let output = command(&["reload", "--site", "b"]);
     assert_eq!(output.status.code(), Some(2));
-    assert_eq!(String::from_utf8(output.stderr).unwrap(), "robotsd: robotsd answered 404: there is no site \"b\"\n");
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "robotsd: robotsd answered 404: there is no site \"b\"; there is \"a site\"\n"
+    );
     // With --admin instead.
     let output = run(robotsd().args(["status", "--admin"]).arg(&socket));
     assert!(output.status.success());

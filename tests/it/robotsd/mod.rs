@@ -16,6 +16,7 @@ mod explain;
 mod gate;
 mod lifecycle;
 mod live;
+mod operate;
 mod replay;
 mod serve;
 mod start;

@@ -90,6 +90,8 @@ impl Desk {
             started: humantime::format_rfc3339_seconds(since).to_string(),
             uptime_seconds: clock.elapsed().as_secs(),
             connections: serving.as_ref().map(|serving| serving.connections),
+            enforcement: serving.as_ref().map_or("", |serving| serving.sites.enforcement().as_str()).to_owned(),
+            next: serving.as_ref().map(|serving| serving.sites.advice()).unwrap_or_default(),
             listeners: serving.as_ref().map(|serving| serving.listeners.clone()).unwrap_or_default(),
             sites: serving.as_ref().map(|serving| serving.sites.report()).unwrap_or_default(),
         }

@@ -19,7 +19,7 @@ pub(crate) mod client;
 pub(crate) use self::desk::{Desk, Phase, Serving};
 pub(crate) use self::listen::{Listening, Socket};
 pub(crate) use self::report::{
-    Findings, LastReload, ListenerReport, PendingReport, RegistryReload, ReloadReport, SiteReload, SiteReport,
-    StatusReport,
+    ChangeReport, FetchReport, Findings, HistoryReport, LastReload, ListenerReport, NextStep, OverrideReport,
+    PendingReport, RecordedReload, RegistryReload, ReloadCount, ReloadReport, SiteReload, SiteReport, StatusReport,
 };
 pub(crate) use self::server::serve;

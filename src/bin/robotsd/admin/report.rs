@@ -17,6 +17,12 @@ pub(crate) struct StatusReport {
     /// The bound on open connections.
     #[serde(default)]
     pub(crate) connections: Option<usize>,
+    /// `off` where nothing is enforced for any site, else `on`; empty from an older robotsd.
+    #[serde(default)]
+    pub(crate) enforcement: String,
+    /// What to do next that concerns every site.
+    #[serde(default)]
+    pub(crate) next: Vec<NextStep>,
     #[serde(default)]
     pub(crate) listeners: Vec<ListenerReport>,
     #[serde(default)]
@@ -47,9 +53,15 @@ pub(crate) struct SiteReport {
     #[serde(default)]
     pub(crate) origin: String,
     pub(crate) mode: String,
+    /// Exceptions from the mode, in the order of the config: the last that fits counts.
+    #[serde(default)]
+    pub(crate) overrides: Vec<OverrideReport>,
     /// `on`, or `off` while the switch of the site or of all sites is.
     #[serde(default)]
     pub(crate) enforcement: String,
+    /// The site's own switch.
+    #[serde(default)]
+    pub(crate) switch: String,
     #[serde(default)]
     pub(crate) hash: Option<String>,
     /// When the version that is live became so.
@@ -61,6 +73,9 @@ pub(crate) struct SiteReport {
     pub(crate) findings: Findings,
     #[serde(default)]
     pub(crate) last_reload: Option<LastReload>,
+    /// How often what came of which cause, since the process started.
+    #[serde(default)]
+    pub(crate) reloads: Vec<ReloadCount>,
     /// The version that waits to be accepted.
     #[serde(default)]
     pub(crate) pending: Option<PendingReport>,
@@ -76,11 +91,66 @@ pub(crate) struct SiteReport {
     /// What does not work as it should: events of the file system, the folder for what is to survive restarts.
     #[serde(default)]
     pub(crate) troubles: Vec<String>,
+    /// How it stands with fetching, where the robots.txt is fetched.
+    #[serde(default)]
+    pub(crate) fetch: Option<FetchReport>,
+    /// What to do next, the most pressing first.
+    #[serde(default)]
+    pub(crate) next: Vec<NextStep>,
+}
+
+/// Something to do, with the command that does it where there is one.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct NextStep {
+    pub(crate) what: String,
+    /// The program and its arguments, each as it is: quoting is the shell's matter.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct OverrideReport {
+    /// Whom it is for: `agent "gptbot"`, `category "ai-training"` or `pattern "/private/"`.
+    pub(crate) of: String,
+    pub(crate) mode: String,
+    #[serde(default)]
+    pub(crate) until: Option<String>,
+    /// Whether that has passed, so that it fits nothing any more.
+    #[serde(default)]
+    pub(crate) ended: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct FetchReport {
+    /// When the server last said that what is live is what it has.
+    #[serde(default)]
+    pub(crate) confirmed: Option<String>,
+    #[serde(default)]
+    pub(crate) failing_since: Option<String>,
+    /// Fetches in a row that brought nothing.
+    #[serde(default)]
+    pub(crate) failures: u32,
+    /// Until when a version stays in force that is missing at its source.
+    #[serde(default)]
+    pub(crate) held_until: Option<String>,
+    /// When it is fetched next.
+    pub(crate) next: String,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ReloadCount {
+    /// As in [`LastReload`].
+    pub(crate) cause: String,
+    pub(crate) outcome: String,
+    pub(crate) count: u64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PendingReport {
     pub(crate) hash: String,
+    /// Where its bytes came from.
+    #[serde(default)]
+    pub(crate) origin: String,
     pub(crate) since: String,
     pub(crate) objections: Vec<String>,
 }
@@ -132,4 +202,74 @@ pub(crate) struct SiteReload {
     #[serde(default)]
     pub(crate) hash: Option<String>,
     pub(crate) message: String,
+}
+
+/// `POST /accept`, `POST /rollback` and `POST /enforce`: what was changed.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct ChangeReport {
+    /// None where every site was meant.
+    #[serde(default)]
+    pub(crate) site: Option<String>,
+    /// In one sentence.
+    pub(crate) message: String,
+    /// The version that is live now.
+    #[serde(default)]
+    pub(crate) hash: Option<String>,
+    /// The version that was live before.
+    #[serde(default)]
+    pub(crate) before: Option<String>,
+    /// The version that waits to be accepted now.
+    #[serde(default)]
+    pub(crate) waiting: Option<String>,
+    /// What the switch was turned to: `on` or `off`.
+    #[serde(default)]
+    pub(crate) enforcement: Option<String>,
+    /// Whether it still holds after a restart.
+    pub(crate) kept: bool,
+    /// Why it does not, where it should.
+    #[serde(default)]
+    pub(crate) trouble: Option<String>,
+}
+
+/// `GET /history`: what was tried for a site, the newest last.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct HistoryReport {
+    pub(crate) site: String,
+    #[serde(default)]
+    pub(crate) entries: Vec<RecordedReload>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct RecordedReload {
+    pub(crate) when: String,
+    /// As in [`LastReload`], or `accept`, `rollback`, `switch`.
+    pub(crate) cause: String,
+    /// As in [`LastReload`], or `absent`, `switched-on`, `switched-off`.
+    pub(crate) outcome: String,
+    #[serde(default)]
+    pub(crate) origin: String,
+    #[serde(default)]
+    pub(crate) hash: Option<String>,
+    #[serde(default)]
+    pub(crate) findings: Findings,
+    /// What it changes for crawlers, in one sentence.
+    #[serde(default)]
+    pub(crate) effect: Option<String>,
+    pub(crate) message: String,
+}
+
+impl NextStep {
+    pub(crate) const fn say(what: String) -> Self {
+        Self { what, command: Vec::new() }
+    }
+
+    pub(crate) fn command<'a>(what: &str, command: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { what: what.to_owned(), command: command.into_iter().map(str::to_owned).collect() }
+    }
+}
+
+impl ChangeReport {
+    pub(crate) fn new(message: String) -> Self {
+        Self { message, ..Self::default() }
+    }
 }

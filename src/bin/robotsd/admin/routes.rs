@@ -9,16 +9,23 @@ use std::sync::Arc;
 
 use http::{Method, StatusCode};
 use percent_encoding::percent_decode_str;
+use tokio::task::spawn_blocking;
+use tower_robots::source::{Enforcement, HashError, HashPrefix};
 
-use super::desk::{Desk, Phase};
+use super::desk::{Desk, Phase, Serving};
 use super::reply::Reply;
-use crate::serve::UnknownSite;
+use super::report::ChangeReport;
+use crate::serve::{Refusal, Sites, UnknownSite};
 
 /// Every path there is.
 pub(super) const ROUTES: &[Route] = &[
     Route::reads("/livez", |_, _| Box::pin(async { Reply::text(StatusCode::OK, "alive\n") })),
     Route::reads("/readyz", |desk, asked| Box::pin(async move { ready(&desk, &asked) })),
     Route::reads("/status", |desk, _| Box::pin(async move { Reply::json(&desk.report()) })),
+    Route::reads("/history", |desk, asked| Box::pin(async move { history(&desk, &asked) })),
+    Route::changes("/accept", |desk, asked| Box::pin(async move { accept(&desk, &asked).await })),
+    Route::changes("/rollback", |desk, asked| Box::pin(async move { roll_back(&desk, &asked).await })),
+    Route::changes("/enforce", |desk, asked| Box::pin(async move { enforce(&desk, &asked).await })),
     Route::changes("/reload", |desk, asked| Box::pin(async move { reload(&desk, &asked).await })),
 ];
 
@@ -89,6 +96,19 @@ impl Asked {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
     }
 
+    /// The value of a name that has to be there.
+    fn needed(&self, name: &str, what: &str) -> Result<String, Reply> {
+        match self.value(name) {
+            Some(value) if !value.is_empty() => Ok(value.to_owned()),
+            _ => Err(Reply::error(StatusCode::BAD_REQUEST, &format!("{name}={what} is needed"))),
+        }
+    }
+
+    /// Refuses what was asked for beyond these names.
+    fn only(&self, names: &[&str]) -> Result<(), Reply> {
+        self.beyond(names).map_or(Ok(()), Err)
+    }
+
     /// What was asked for beyond these names.
     fn beyond(&self, names: &[&str]) -> Option<Reply> {
         let (name, _) = self.0.iter().find(|(name, _)| !names.contains(&&**name))?;
@@ -126,6 +146,12 @@ fn ready(desk: &Desk, asked: &Asked) -> Reply {
         status = StatusCode::SERVICE_UNAVAILABLE;
     }
     if let Some(serving) = desk.serving() {
+        if serving.sites.enforcement() == Enforcement::Off {
+            lines.push("enforcement is OFF for every site".to_owned());
+        } else {
+            let off = serving.sites.switched_off();
+            lines.extend(off.map(|name| format!("enforcement is OFF for site {name:?}")));
+        }
         for name in serving.sites.without_robots() {
             lines.push(format!("site {name:?} has no robots.txt: nothing is enforced"));
             status = status.max(sites);
@@ -147,7 +173,81 @@ async fn reload(desk: &Desk, asked: &Asked) -> Reply {
     };
     match serving.sites.reload(asked.value("site")).await {
         Ok(report) => Reply::json(&report),
-        Err(UnknownSite(name)) => Reply::error(StatusCode::NOT_FOUND, &format!("there is no site {name:?}")),
+        Err(UnknownSite(name)) => Reply::error(StatusCode::NOT_FOUND, &serving.sites.unknown(&name)),
+    }
+}
+
+/// What was tried for `?site=`.
+fn history(desk: &Desk, asked: &Asked) -> Reply {
+    let report = asked.only(&["site"]).and_then(|()| {
+        let site = asked.needed("site", "NAME")?;
+        serving(desk)?.sites.history(&site).map_err(refused)
+    });
+    report.map_or_else(|reply| reply, |report| Reply::json(&report))
+}
+
+/// Brings the version `?hash=` of `?site=` live, which waits.
+async fn accept(desk: &Desk, asked: &Asked) -> Reply {
+    let wanted = asked.only(&["site", "hash"]).and_then(|()| {
+        let (site, hash) = (asked.needed("site", "NAME")?, asked.needed("hash", "HASH")?);
+        let hash: HashPrefix =
+            hash.parse().map_err(|error: HashError| Reply::error(StatusCode::BAD_REQUEST, &error.to_string()))?;
+        Ok((site, hash))
+    });
+    change(desk, wanted, |sites, (site, hash)| sites.accept(&site, &hash)).await
+}
+
+/// Brings the version of `?site=` live that was accepted before.
+async fn roll_back(desk: &Desk, asked: &Asked) -> Reply {
+    let wanted = asked.only(&["site"]).and_then(|()| asked.needed("site", "NAME"));
+    change(desk, wanted, |sites, site| sites.roll_back(&site)).await
+}
+
+/// Turns enforcement `?to=off` or `?to=on`, of every site or of `?site=`.
+async fn enforce(desk: &Desk, asked: &Asked) -> Reply {
+    let wanted = asked.only(&["to", "site"]).and_then(|()| {
+        let to = match &*asked.needed("to", "off or to=on")? {
+            "off" => Enforcement::Off,
+            "on" => Enforcement::On,
+            other => {
+                let message = format!("{other:?} is neither \"off\" nor \"on\"");
+                return Err(Reply::error(StatusCode::BAD_REQUEST, &message));
+            }
+        };
+        let site = asked.value("site").map(|_| asked.needed("site", "NAME")).transpose()?;
+        Ok((site, to))
+    });
+    change(desk, wanted, |sites, (site, to)| sites.enforce(site.as_deref(), to)).await
+}
+
+/// Does what is wanted on a thread that may block. It is done also when whoever asked has gone.
+async fn change<T: Send + 'static>(
+    desk: &Desk,
+    wanted: Result<T, Reply>,
+    make: impl FnOnce(&Sites, T) -> Result<ChangeReport, Refusal> + Send + 'static,
+) -> Reply {
+    let (wanted, serving) = match wanted.and_then(|wanted| Ok((wanted, serving(desk)?))) {
+        Ok(both) => both,
+        Err(reply) => return reply,
+    };
+    match spawn_blocking(move || make(&serving.sites, wanted)).await {
+        Ok(Ok(report)) => Reply::json(&report),
+        Ok(Err(refusal)) => refused(refusal),
+        Err(error) => {
+            Reply::error(StatusCode::INTERNAL_SERVER_ERROR, &format!("a fault of robotsd's: {error}: see the status"))
+        }
+    }
+}
+
+fn serving(desk: &Desk) -> Result<Arc<Serving>, Reply> {
+    let starting = || Reply::error(StatusCode::SERVICE_UNAVAILABLE, "starting: there are no sites yet");
+    desk.serving().ok_or_else(starting)
+}
+
+fn refused(refusal: Refusal) -> Reply {
+    match refusal {
+        Refusal::Unknown(message) => Reply::error(StatusCode::NOT_FOUND, &message),
+        Refusal::Conflict(message) => Reply::error(StatusCode::CONFLICT, &message),
     }
 }
 

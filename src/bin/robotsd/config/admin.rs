@@ -41,6 +41,36 @@ impl AdminSettings {
     }
 }
 
+/// What a config file says of what is remembered, whatever else stands there: the kill switch must work also after the
+/// config was broken.
+#[derive(Debug)]
+pub(crate) struct StatePlace {
+    pub(crate) folder: Option<PathBuf>,
+    /// The names of the sites.
+    pub(crate) sites: Vec<String>,
+}
+
+impl StatePlace {
+    pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
+        #[derive(Deserialize)]
+        struct Part {
+            state_dir: Option<PathBuf>,
+            #[serde(default)]
+            site: Vec<Named>,
+        }
+        #[derive(Deserialize)]
+        struct Named {
+            name: String,
+        }
+        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::unreadable(path, &error))?;
+        let Part { state_dir, site } =
+            toml::from_str(&text).map_err(|error| ConfigError::syntax(path, &text, &error))?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let folder = state_dir.map(|state_dir| folder.join(state_dir));
+        Ok(Self { folder, sites: site.into_iter().map(|site| site.name).collect() })
+    }
+}
+
 pub(super) fn resolve(admin: &file::Admin, folder: &Path) -> Result<AdminSettings, Fault> {
     let socket = admin.socket.as_ref().map(|socket| folder.join(socket.get_ref()));
     let address = match &admin.address {

@@ -14,7 +14,7 @@ mod resolve;
 mod upstreams;
 mod values;
 
-pub(crate) use self::admin::AdminSettings;
+pub(crate) use self::admin::{AdminSettings, StatePlace};
 pub(crate) use self::command::{ConfigArgs, run};
 pub(crate) use self::error::ConfigError;
 pub(crate) use self::file::{AddressLogging, ListenerKind, LogFormat, OnError, QueryLogging};

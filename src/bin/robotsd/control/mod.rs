@@ -1,5 +1,9 @@
-//! The commands for a robotsd that runs: `status` and `reload`.
+//! The commands for a robotsd that runs: `status`, `history`, `reload`, and what an operator decides: `accept`, `rollback`,
+//! `enforce`.
 
+mod history;
+mod operate;
+mod page;
 mod reload;
 mod status;
 
@@ -7,11 +11,17 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::admin::client::Place;
+use http::Method;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::de::DeserializeOwned;
+
+use crate::admin::client::{Place, ask};
 use crate::cli::fail;
 use crate::config::AdminSettings;
 use crate::render::printable;
 
+pub(crate) use self::history::{HistoryArgs, run as run_history};
+pub(crate) use self::operate::{AcceptArgs, EnforceArgs, RollbackArgs, accept, enforce, roll_back};
 pub(crate) use self::reload::{ReloadArgs, run as run_reload};
 pub(crate) use self::status::{StatusArgs, run as run_status};
 
@@ -45,6 +55,30 @@ impl Running {
             )),
         }
     }
+
+    /// A command for the same robotsd, as it would be typed where this one was.
+    fn command<'a>(&self, words: impl IntoIterator<Item = &'a (impl AsRef<str> + ?Sized + 'a)>) -> Vec<String> {
+        let mut command: Vec<String> = words.into_iter().map(|word| word.as_ref().to_owned()).collect();
+        if let Some(config) = &self.config {
+            command.extend(["--config".to_owned(), config.display().to_string()]);
+        }
+        if let Some(place) = &self.admin {
+            command.extend(["--admin".to_owned(), place.to_string()]);
+        }
+        command
+    }
+}
+
+/// Asks the robotsd that is meant; where it cannot be asked, that has been said.
+fn asked<T: DeserializeOwned>(running: &Running, method: &Method, target: &str) -> Result<T, ExitCode> {
+    let place = running.place().map_err(|message| fail(&plain(&message)))?;
+    ask(&place, method, target).map_err(|error| fail(&plain(&error.to_string())))
+}
+
+/// A path with a query.
+fn query(path: &str, pairs: &[(&str, &str)]) -> String {
+    let pair = |(name, value): &(&str, &str)| format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC));
+    format!("{path}?{}", pairs.iter().map(pair).collect::<Vec<_>>().join("&"))
 }
 
 /// Writes an answer to standard output; a reader that has gone is told nothing more.

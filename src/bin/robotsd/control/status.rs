@@ -1,15 +1,13 @@
 //! `robotsd status`: what a running robotsd does, and for which sites.
 
-use std::fmt::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use http::Method;
 
-use super::{Running, plain, say, say_json};
-use crate::admin::client::ask;
-use crate::admin::{SiteReport, StatusReport};
-use crate::cli::fail;
+use super::page::Page;
+use super::{Running, asked, say, say_json};
+use crate::admin::{FetchReport, ListenerReport as Listener, NextStep, SiteReport, StatusReport};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct StatusArgs {
@@ -19,92 +17,133 @@ pub(crate) struct StatusArgs {
 
 /// Ends with 0 when it serves, with 1 when it starts or drains, with 2 when it cannot be asked.
 pub(crate) fn run(args: &StatusArgs) -> ExitCode {
-    let place = match args.running.place() {
-        Ok(place) => place,
-        Err(message) => return fail(&message),
-    };
-    let report: StatusReport = match ask(&place, &Method::GET, "/status") {
+    let report: StatusReport = match asked(&args.running, &Method::GET, "/status") {
         Ok(report) => report,
-        Err(error) => return fail(&error),
+        Err(code) => return code,
     };
     if args.running.json {
         if let Some(code) = say_json(&report) {
             return code;
         }
     } else {
-        say(&text(&report));
+        say(&text(&report, &args.running));
     }
     if report.state == "serving" { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
 
-fn text(report: &StatusReport) -> String {
-    let mut out = format!(
-        "robotsd {} is {} for {}, process {}\n",
-        plain(&report.version),
-        plain(&report.state),
+fn text(report: &StatusReport, running: &Running) -> String {
+    let mut page = Page::default();
+    page.title(&format!(
+        "robotsd {} is {} for {}, process {}",
+        report.version,
+        report.state,
         for_people(report.uptime_seconds),
         report.pid
-    );
+    ));
     for listener in &report.listeners {
-        let _ = writeln!(
-            out,
-            "listener {}://{}{}: {}, {}",
-            plain(&listener.scheme),
-            plain(&listener.address),
-            listener.name.as_ref().map(|name| format!(" ({})", plain(name))).unwrap_or_default(),
-            plain(&listener.kind),
-            plain(&listener.socket)
-        );
+        let name = listener.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+        let Listener { scheme, address, kind, socket, .. } = listener;
+        page.title(&format!("listener {scheme}://{address}{name}: {kind}, {socket}"));
     }
     if let Some(connections) = report.connections {
-        let _ = writeln!(out, "connections: at most {connections}");
+        page.title(&format!("connections: at most {connections}"));
     }
+    if report.enforcement == "off" {
+        page.title("ENFORCEMENT IS OFF FOR EVERY SITE: no request is refused, tagged or recorded");
+    }
+    advise(&mut page, &report.next, running);
     for site in &report.sites {
-        out.push('\n');
-        describe(&mut out, site);
+        page.blank();
+        describe(&mut page, site, running);
     }
-    out
+    page.into_string()
 }
 
-fn describe(out: &mut String, site: &SiteReport) {
+fn describe(page: &mut Page, site: &SiteReport, running: &Running) {
     let hosts = if site.hosts.is_empty() { "every host".to_owned() } else { site.hosts.join(", ") };
-    let _ = writeln!(out, "site {} ({}): {}", plain(&site.name), plain(&hosts), plain(&site.state));
-    let _ = writeln!(out, "  robots.txt: {}", plain(&site.origin));
+    page.title(&format!("site {} ({hosts}): {}", site.name, site.state));
+    page.line("robots.txt", &site.origin);
     match (&site.hash, site.age_seconds) {
         (Some(hash), Some(age)) => {
-            let _ =
-                writeln!(out, "  version:    {}, live for {}", plain(hash.get(..23).unwrap_or(hash)), for_people(age));
+            page.line("version", &format!("{}, live for {}", short(hash), for_people(age)));
         }
-        _ => {
-            let _ = writeln!(out, "  version:    none, so nothing is enforced");
-        }
+        _ => page.line("version", "none, so nothing is enforced"),
     }
-    let switch = if site.enforcement == "off" { ", but enforcement is switched off" } else { "" };
-    let _ = writeln!(out, "  mode:       {}{switch}", plain(&site.mode));
+    if let Some(before) = &site.before {
+        page.line("before it", short(before));
+    }
+    if site.enforcement == "off" {
+        let whose = if site.switch == "off" { "the switch of this site" } else { "the switch of every site" };
+        page.line("enforced", &format!("OFF, by {whose}: every request passes"));
+    }
+    match &*site.mode {
+        "observe" => page.line("mode", "observe: what is disallowed passes, and is logged"),
+        "off" => page.line("mode", "off: what is disallowed passes, and nothing is recorded"),
+        mode => page.line("mode", mode),
+    }
+    for over in &site.overrides {
+        let end = match (&over.until, over.ended) {
+            (Some(until), false) => format!(" until {until}"),
+            (Some(until), true) => format!(", but that ended {until}"),
+            (None, _) => String::new(),
+        };
+        page.line("override", &format!("{}: {}{end}", over.of, over.mode));
+    }
     if let Some(end) = &site.grace_end {
-        let _ = writeln!(out, "  grace:      some of it is only observed until {}", plain(end));
+        page.line("grace", &format!("what is newly disallowed is only observed, until {end} at the latest"));
     }
     let findings = site.findings;
-    let _ = writeln!(
-        out,
-        "  findings:   {} errors, {} warnings, {} notes",
-        findings.errors, findings.warnings, findings.notes
+    page.line(
+        "findings",
+        &format!("{} errors, {} warnings, {} notes", findings.errors, findings.warnings, findings.notes),
     );
     if let Some(reload) = site.last_reload.as_ref().filter(|reload| reload.outcome == "kept") {
-        let _ = writeln!(out, "  not taken:  {}", plain(&reload.message));
+        page.line("not taken", &reload.message);
     }
     if let Some(pending) = &site.pending {
-        let _ = writeln!(out, "  waiting:    {} since {}", plain(&pending.hash), plain(&pending.since));
-        for objection in &pending.objections {
-            let _ = writeln!(out, "              {}", plain(objection));
-        }
+        page.line("waiting", &format!("{} since {}", short(&pending.hash), pending.since));
+        pending.objections.iter().for_each(|objection| page.line("", objection));
+    }
+    if let Some(fetch) = &site.fetch {
+        describe_fetch(page, fetch);
     }
     if site.faults > 0 {
-        let _ = writeln!(out, "  faults:     {} requests passed because judging them failed", site.faults);
+        page.line("faults", &format!("{} requests passed because judging them failed", site.faults));
     }
-    for trouble in &site.troubles {
-        let _ = writeln!(out, "  trouble:    {}", plain(trouble));
+    site.troubles.iter().for_each(|trouble| page.line("trouble", trouble));
+    advise(page, &site.next, running);
+}
+
+fn describe_fetch(page: &mut Page, fetch: &FetchReport) {
+    match &fetch.confirmed {
+        Some(confirmed) => page.line("fetched", &format!("confirmed {confirmed}, again at {}", fetch.next)),
+        None => page.line("fetched", &format!("not yet confirmed since the start, again at {}", fetch.next)),
     }
+    if let Some(since) = &fetch.failing_since {
+        page.line("", &format!("failing since {since}, {} times in a row", fetch.failures));
+    }
+    if let Some(until) = &fetch.held_until {
+        page.line("", &format!("missing at its source; what is live stays in force until {until}"));
+    }
+}
+
+fn advise(page: &mut Page, steps: &[NextStep], running: &Running) {
+    for (number, step) in steps.iter().enumerate() {
+        let label = if number == 0 { "next" } else { "" };
+        if step.command.is_empty() {
+            page.line(label, &step.what);
+        } else {
+            page.line(label, &format!("{}:", step.what));
+            let is_ours = step.command.get(1).is_some_and(|command| command != "check");
+            let command = if is_ours { running.command(&step.command) } else { step.command.clone() };
+            page.command(&command);
+        }
+    }
+}
+
+/// Enough of a hash to tell versions apart, and to accept one.
+fn short(hash: &str) -> &str {
+    hash.get(..23).unwrap_or(hash)
 }
 
 fn for_people(seconds: u64) -> String {

@@ -5,15 +5,18 @@ mod passed;
 mod signals;
 mod supervisor;
 
+mod advice;
 mod backend;
 mod certificates;
 mod front;
+mod operate;
 mod reload;
 mod report;
 mod robots;
 mod sites;
 mod sockets;
 mod status;
+mod tally;
 mod workers;
 
 use std::future::pending;
@@ -37,6 +40,7 @@ use crate::decision::{self, Doubts};
 use crate::edge::{Edge, Entrance, Limits, Tls};
 use crate::log::{AccessLog, Log};
 
+pub(crate) use self::operate::{Refusal, accept_at_rest, roll_back_at_rest, unknown};
 pub(crate) use self::reload::UnknownSite;
 pub(crate) use self::robots::rehearse;
 pub(crate) use self::sites::Sites;

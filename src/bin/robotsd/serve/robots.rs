@@ -90,6 +90,12 @@ pub(crate) fn rehearse(config: &Config) -> Vec<String> {
         .collect()
 }
 
+/// Opens a site as the next start would, for whoever decides about one that no process serves.
+pub(super) fn at_rest(config: &Config, site: &config::Site) -> Result<LiveRobots, String> {
+    let robots = Shared::new(config)?.robots(site)?.when_missing(WhenMissing::Unavailable);
+    robots.open().map_err(|rejection| rejection.to_string())
+}
+
 fn problems<'a>(site: &'a config::Site, shared: &Shared) -> Vec<(&'a str, String)> {
     let told = |problems: Vec<String>| problems.into_iter().map(|problem| (&*site.name, problem)).collect();
     let live = match shared.robots(site).map(|robots| robots.when_missing(WhenMissing::Unavailable).open()) {

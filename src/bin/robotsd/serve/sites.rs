@@ -11,6 +11,7 @@ use tower_robots::source::{Enforcement, HostMap, LiveRobots, StateDir, WhenMissi
 
 use super::backend::Backend;
 use super::robots::{Demands, Shared};
+use super::tally::Tally;
 use super::{SiteName, report};
 use crate::config::{self, Config};
 use crate::decision;
@@ -34,6 +35,7 @@ pub(super) struct Site {
     pub(super) hosts: Vec<String>,
     pub(super) live: LiveRobots,
     pub(super) demands: Demands,
+    pub(super) tally: Tally,
     /// None where no listener forwards anything.
     behind: Option<Behind>,
     log: Log,
@@ -55,7 +57,7 @@ impl Sites {
             log.say("state", format!("{trouble}; what is accepted is forgotten at the end"));
         }
         if shared.state.as_ref().is_some_and(|state| state.enforcement() == Enforcement::Off) {
-            log.say("enforcement", "off for every site: `robotsd enforce on` turns it on");
+            log.say("enforcement", "OFF for every site: `robotsd enforce on` turns it on");
         }
         let opening = Opening { config, surroundings: Surroundings::system(), shared: &shared, strict, log };
         let sites = config.sites.iter().map(|site| opening.site(site)).collect::<Result<_, _>>()?;
@@ -96,12 +98,14 @@ impl Opening<'_> {
         let log = self.log;
         let name: SiteName = Arc::from(&*site.name);
         let of_site = |message: &dyn Display| format!("site {:?}: {message}", site.name);
+        let tally = Tally::default();
         let live = self
             .shared
             .robots(site)
             .map_err(|message| of_site(&message))?
             .when_missing(if self.strict { WhenMissing::Fail } else { site.when_missing })
             .on_reload(report::reload(name.clone(), log.clone()))
+            .on_reload(tally.listener())
             .open()
             .map_err(|rejection| of_site(&rejection))?;
         let status = live.status();
@@ -110,6 +114,9 @@ impl Opening<'_> {
         }
         if let Some(trouble) = status.state_trouble() {
             log.say("state", format!("{name}: {trouble}"));
+        }
+        if status.switch() == Enforcement::Off {
+            log.say("enforcement", format!("OFF for site {name:?}: `robotsd enforce on --site NAME` turns it on"));
         }
         let behind = match &site.backend {
             None => None,
@@ -124,7 +131,7 @@ impl Opening<'_> {
         };
         let demands = self.shared.demands(site);
         let privacy = self.config.log.privacy;
-        Ok(Site { hosts: site.hosts.clone(), name, live, demands, behind, log: log.clone(), privacy })
+        Ok(Site { hosts: site.hosts.clone(), name, live, demands, tally, behind, log: log.clone(), privacy })
     }
 }
 

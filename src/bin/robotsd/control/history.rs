@@ -1,0 +1,56 @@
+//! `robotsd history`: what was tried for a site, and what came of it.
+
+use std::process::ExitCode;
+
+use http::Method;
+
+use super::page::Page;
+use super::{Running, asked, query, say, say_json};
+use crate::admin::{HistoryReport, RecordedReload};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct HistoryArgs {
+    #[command(flatten)]
+    running: Running,
+
+    /// The site, by its name
+    site: String,
+}
+
+/// Ends with 0, or with 2 where it could not be asked.
+pub(crate) fn run(args: &HistoryArgs) -> ExitCode {
+    let target = query("/history", &[("site", &args.site)]);
+    let report: HistoryReport = match asked(&args.running, &Method::GET, &target) {
+        Ok(report) => report,
+        Err(code) => return code,
+    };
+    if args.running.json {
+        return say_json(&report).unwrap_or(ExitCode::SUCCESS);
+    }
+    say(&text(&report));
+    ExitCode::SUCCESS
+}
+
+fn text(report: &HistoryReport) -> String {
+    let mut page = Page::default();
+    if report.entries.is_empty() {
+        page.title(&format!("site {}: nothing was tried yet", report.site));
+    }
+    for entry in &report.entries {
+        describe(&mut page, entry);
+    }
+    page.into_string()
+}
+
+fn describe(page: &mut Page, entry: &RecordedReload) {
+    let hash = entry.hash.as_ref().map(|hash| format!("  {}", hash.get(..23).unwrap_or(hash)));
+    page.title(&format!("{}  {} ({}){}", entry.when, entry.outcome, entry.cause, hash.unwrap_or_default()));
+    page.line("what", &entry.message);
+    if let Some(effect) = &entry.effect {
+        page.line("effect", effect);
+    }
+    let findings = entry.findings;
+    if findings.errors + findings.warnings > 0 {
+        page.line("findings", &format!("{} errors, {} warnings", findings.errors, findings.warnings));
+    }
+}

@@ -1,0 +1,174 @@
+//! `robotsd accept`, `rollback` and `enforce`: decisions of an operator's.
+//!
+//! They are told to the robotsd that runs. Where none does, what is written in the state directory is what the next one
+//! starts with, so they are written there.
+
+use std::process::ExitCode;
+
+use http::Method;
+use tower_robots::source::{Enforcement, HashError, HashPrefix, StateDir};
+
+use super::page::Page;
+use super::{Running, plain, query, say, say_json};
+use crate::admin::ChangeReport;
+use crate::admin::client::{AskError, ask};
+use crate::cli::fail;
+use crate::config::{Config, StatePlace};
+use crate::serve::{Refusal, accept_at_rest, roll_back_at_rest, unknown};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct AcceptArgs {
+    #[command(flatten)]
+    running: Running,
+
+    /// The site, by its name
+    site: String,
+
+    /// The hash of the version that waits, or at least its first 12 hex digits
+    hash: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct RollbackArgs {
+    #[command(flatten)]
+    running: Running,
+
+    /// The site, by its name
+    site: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct EnforceArgs {
+    #[command(flatten)]
+    running: Running,
+
+    /// Whether disallowed requests are refused, tagged and recorded
+    to: To,
+
+    /// Only this site, by its name
+    #[arg(long, value_name = "NAME")]
+    site: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum To {
+    /// The mode of each site decides
+    On,
+    /// Every request passes; /robots.txt is served as before
+    Off,
+}
+
+/// Each of these ends with 0 when it is done, with 1 when it is done and will be forgotten although it should not, with 2
+/// when it could not be done.
+pub(crate) fn accept(args: &AcceptArgs) -> ExitCode {
+    let hash: HashPrefix = match args.hash.parse() {
+        Ok(hash) => hash,
+        Err(error) => return fail(&plain(&HashError::to_string(&error))),
+    };
+    let target = query("/accept", &[("site", &args.site), ("hash", &hash.to_string())]);
+    decide(&args.running, &target, &|config| accept_at_rest(config, &args.site, &hash))
+}
+
+pub(crate) fn roll_back(args: &RollbackArgs) -> ExitCode {
+    let target = query("/rollback", &[("site", &args.site)]);
+    decide(&args.running, &target, &|config| roll_back_at_rest(config, &args.site))
+}
+
+pub(crate) fn enforce(args: &EnforceArgs) -> ExitCode {
+    let to = match args.to {
+        To::On => Enforcement::On,
+        To::Off => Enforcement::Off,
+    };
+    let mut asked = vec![("to", to.as_str())];
+    asked.extend(args.site.as_deref().map(|site| ("site", site)));
+    tell(&args.running, &query("/enforce", &asked), &|running| {
+        // Read by itself: the switch has to work while the rest of the config does not.
+        let path = running.config.as_deref().ok_or_else(without_config)?;
+        let StatePlace { folder, sites } = StatePlace::load(path).map_err(|error| error.to_string())?;
+        let folder = folder.ok_or_else(|| without_state(path))?;
+        let state = StateDir::open(&folder);
+        let (of, written) = match &args.site {
+            Some(name) if !sites.contains(name) => return Err(unknown(name, sites.iter().map(String::as_str))),
+            Some(name) => (format!("site {name:?}"), state.set_enforcement_of(name, to)),
+            None => ("every site".to_owned(), state.set_enforcement(to)),
+        };
+        written.map_err(|error| error.to_string())?;
+        Ok(ChangeReport {
+            site: args.site.clone(),
+            enforcement: Some(to.as_str().to_owned()),
+            kept: true,
+            ..ChangeReport::new(format!("enforcement of {of} is switched {to} in {}", folder.display()))
+        })
+    })
+}
+
+type AtRest<'a> = &'a dyn Fn(&Running) -> Result<ChangeReport, String>;
+
+fn decide(running: &Running, target: &str, at_rest: &dyn Fn(&Config) -> Result<ChangeReport, Refusal>) -> ExitCode {
+    tell(running, target, &|running| {
+        let path = running.config.as_deref().ok_or_else(without_config)?;
+        let config = Config::load(path).map_err(|error| error.to_string())?;
+        if config.state_dir.is_none() {
+            return Err(without_state(path));
+        }
+        at_rest(&config).map_err(|(Refusal::Unknown(message) | Refusal::Conflict(message))| message)
+    })
+}
+
+/// Tells a running robotsd, or does it where none runs.
+fn tell(running: &Running, target: &str, at_rest: AtRest<'_>) -> ExitCode {
+    let place = match running.place() {
+        Ok(place) => place,
+        Err(message) => return fail(&plain(&message)),
+    };
+    let (report, note) = match ask::<ChangeReport>(&place, &Method::POST, target) {
+        Ok(report) => (report, None),
+        Err(AskError::NotRunning(place)) => {
+            let nobody = format!("{place}: nobody listens there, so robotsd does not run, or its [admin] is elsewhere");
+            match at_rest(running) {
+                Ok(report) => match ask(&place, &Method::POST, target) {
+                    // It started meanwhile, and may have read what was there before.
+                    Ok(report) => (report, None),
+                    Err(_) => (report, Some(format!("{nobody}: this holds from the next start"))),
+                },
+                Err(message) => return fail(&plain(&format!("{nobody}; {message}"))),
+            }
+        }
+        Err(error) => return fail(&plain(&error.to_string())),
+    };
+    if running.json {
+        if let Some(code) = say_json(&report) {
+            return code;
+        }
+    } else {
+        say(&text(&report, note.as_deref(), running));
+    }
+    ExitCode::from(u8::from(report.trouble.is_some()))
+}
+
+fn text(report: &ChangeReport, note: Option<&str>, running: &Running) -> String {
+    let mut page = Page::default();
+    page.text(&report.message);
+    if let Some(note) = note {
+        page.text(note);
+    }
+    match (&report.trouble, report.kept) {
+        (Some(trouble), _) => page.text(&format!("it is forgotten when robotsd ends: {trouble}")),
+        (None, false) => page.text("it is forgotten when robotsd ends: its config has no state_dir"),
+        (None, true) => {}
+    }
+    if let (Some(site), Some(waiting)) = (&report.site, &report.waiting) {
+        page.text("to bring that version live again:");
+        let hash = waiting.get(..23).unwrap_or(waiting);
+        page.command(&running.command(&["robotsd", "accept", site, hash]));
+    }
+    page.into_string()
+}
+
+fn without_config() -> String {
+    "with --config FILE it is done in the state directory, for the next start".to_owned()
+}
+
+fn without_state(path: &std::path::Path) -> String {
+    format!("{}: there is no state_dir, so nothing can be decided for the next start", path.display())
+}

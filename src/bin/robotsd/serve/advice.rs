@@ -1,0 +1,58 @@
+//! What to do next about a site, for whoever reads its status.
+
+use std::path::absolute;
+
+use tower_robots::check::Severity;
+use tower_robots::source::{Enforcement, ObjectionKind, Outcome, Snapshot, Status};
+
+use crate::admin::NextStep;
+
+/// What somebody could or should do, the most pressing first; nothing where all is well.
+pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status) -> Vec<NextStep> {
+    let mut steps = Vec::new();
+    let reload = status.last_reload();
+    let file = file(reload.origin());
+    if status.switch() == Enforcement::Off {
+        steps.push(NextStep::command("to enforce again", ["robotsd", "enforce", "on", "--site", name]));
+    }
+    if let Outcome::Kept { rejection, .. } = reload.outcome() {
+        steps.push(NextStep::say(format!(
+            "correct what is wrong with its source ({rejection}); it is then taken by itself"
+        )));
+    }
+    if let Some(pending) = status.pending() {
+        let is_back = pending.objections().iter().any(|objection| objection.kind() == ObjectionKind::RolledBack);
+        let hash = format!("sha256:{}", pending.hash().short());
+        let (take, leave) = if is_back {
+            ("to bring it live again", "or change the source: another version goes live by itself")
+        } else {
+            ("if it is meant as it is", "if not, correct the source: what the gate lets through goes live by itself")
+        };
+        steps.push(NextStep::command(take, ["robotsd", "accept", name, &hash]));
+        steps.push(match &file {
+            Some(path) => NextStep::say(format!("{leave} ({path})")),
+            None => NextStep::say(leave.to_owned()),
+        });
+    }
+    let errors = snapshot.content().map_or(0, |content| content.report().count(Severity::Error));
+    if let (Some(path), true) = (&file, errors > 0) {
+        steps.push(NextStep::command("to see the errors that the check finds", ["robotsd", "check", path]));
+    }
+    if status.state_trouble().is_some() {
+        let message = "put the state directory right: what is decided now is forgotten at the next start";
+        steps.push(NextStep::say(message.to_owned()));
+    }
+    if status.faults() > 0 {
+        let message = "report the panic that standard error tells of: it is a fault of robotsd's";
+        steps.push(NextStep::say(message.to_owned()));
+    }
+    steps
+}
+
+/// The path of a source that is a file, from wherever the command is typed.
+fn file(origin: &str) -> Option<String> {
+    if origin == "inline" || origin.contains("://") {
+        return None;
+    }
+    absolute(origin).ok().map(|path| path.display().to_string())
+}

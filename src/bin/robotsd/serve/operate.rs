@@ -1,0 +1,215 @@
+//! What an operator decides while it runs: a version is accepted or rolled back, enforcement is switched.
+//!
+//! Each of these is done at once, written down where there is a state directory, and logged. They block, for the disk and
+//! for whatever is being compiled, so they are called where that harms nobody.
+
+use std::fmt::Write as _;
+use std::sync::PoisonError;
+
+use tower_robots::source::{Enforcement, HashPrefix, LiveRobots, Outcome, StateDir, Status};
+
+use super::sites::{Site, Sites};
+use crate::admin::{ChangeReport, NextStep};
+use crate::config::Config;
+use crate::log::Entry;
+
+/// Names of sites that a message lists; there may be thousands.
+const NAMED: usize = 8;
+
+/// Why nothing was changed.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// There is no such site.
+    Unknown(String),
+    /// The site is not in a state in which this could be done.
+    Conflict(String),
+}
+
+impl Sites {
+    /// Brings the version of a site live that waits.
+    pub(crate) fn accept(&self, site: &str, hash: &HashPrefix) -> Result<ChangeReport, Refusal> {
+        let site = self.named(site)?;
+        let report = accept(&site.name, &site.live, hash)?;
+        self.note("accept", Some(site), &report);
+        Ok(self.with_keeping(report))
+    }
+
+    /// Brings the version live that was accepted before.
+    pub(crate) fn roll_back(&self, site: &str) -> Result<ChangeReport, Refusal> {
+        let site = self.named(site)?;
+        let report = roll_back(&site.name, &site.live)?;
+        self.note("rollback", Some(site), &report);
+        Ok(self.with_keeping(report))
+    }
+
+    /// Turns enforcement of a site, or of every site, off or on again.
+    pub(crate) fn enforce(&self, site: Option<&str>, to: Enforcement) -> Result<ChangeReport, Refusal> {
+        let site = site.map(|name| self.named(name)).transpose()?;
+        let (before, written) = match (site, self.state()) {
+            (Some(site), _) => (site.live.status().switch(), site.live.set_enforcement(to)),
+            (None, Some(state)) => (state.enforcement(), state.set_enforcement(to)),
+            (None, None) => (self.enforcement(), self.iter().try_for_each(|site| site.live.set_enforcement(to))),
+        };
+        let of = site.map_or_else(|| "every site".to_owned(), |site| format!("site {:?}", site.name));
+        let mut message = if before == to {
+            format!("the switch of {of} was {to} already")
+        } else {
+            format!("enforcement of {of} is switched {to}")
+        };
+        if to == Enforcement::On {
+            self.name_what_stays_off(&mut message, site);
+        }
+        let report = ChangeReport {
+            site: site.map(|site| site.name.to_string()),
+            enforcement: Some(to.as_str().to_owned()),
+            trouble: written.err().map(|error| error.to_string()),
+            ..ChangeReport::new(message)
+        };
+        self.note("enforcement", site, &report);
+        Ok(self.with_keeping(report))
+    }
+
+    /// Whether anything is enforced for any site.
+    pub(crate) fn enforcement(&self) -> Enforcement {
+        let is_off = |site: &Site| site.live.with(|snapshot| snapshot.enforcement() == Enforcement::Off);
+        if self.iter().len() > 0 && self.iter().all(is_off) { Enforcement::Off } else { Enforcement::On }
+    }
+
+    /// The names of the sites for which nothing is enforced, because that was switched off.
+    pub(crate) fn switched_off(&self) -> impl Iterator<Item = &str> {
+        let is_off = |site: &&Site| site.live.with(|snapshot| snapshot.enforcement() == Enforcement::Off);
+        self.iter().filter(is_off).map(|site| &*site.name)
+    }
+
+    /// The switch of all sites; without a state directory there is none but those of the sites.
+    fn switch(&self) -> Enforcement {
+        self.state().map_or_else(|| self.enforcement(), |state| state.enforcement())
+    }
+
+    /// What to do next that concerns every site.
+    pub(crate) fn advice(&self) -> Vec<NextStep> {
+        match self.switch() {
+            Enforcement::Off => vec![NextStep::command("to enforce again", ["robotsd", "enforce", "on"])],
+            Enforcement::On => Vec::new(),
+        }
+    }
+
+    pub(super) fn named(&self, name: &str) -> Result<&Site, Refusal> {
+        self.iter().find(|site| *site.name == *name).ok_or_else(|| Refusal::Unknown(self.unknown(name)))
+    }
+
+    /// What is told of a name that no site has.
+    pub(crate) fn unknown(&self, name: &str) -> String {
+        unknown(name, self.iter().map(|site| &*site.name))
+    }
+
+    /// `enforce on` of one kind leaves the switches of the other kind as they are.
+    fn name_what_stays_off(&self, message: &mut String, site: Option<&Site>) {
+        match site {
+            Some(_) if self.state().is_some_and(|state| state.enforcement() == Enforcement::Off) => {
+                message.push_str("; that of every site is off still, so nothing is enforced: `robotsd enforce on`");
+            }
+            Some(_) => {}
+            None => {
+                let off: Vec<&str> = self.switched_off().collect();
+                if !off.is_empty() {
+                    let _ = write!(message, "; off still by a switch of their own: {}", list(off.into_iter()));
+                }
+            }
+        }
+    }
+
+    fn note(&self, event: &str, site: Option<&Site>, report: &ChangeReport) {
+        let trouble = report.trouble.as_ref().map(|trouble| format!("; {trouble}")).unwrap_or_default();
+        self.log.write(&Entry {
+            event,
+            site: site.map(|site| &*site.name),
+            robots_hash: site.and_then(|site| site.live.status().live()).map(|hash| hash.short()),
+            message: Some(format!("{}{trouble}", report.message)),
+            ..Entry::now()
+        });
+    }
+
+    fn with_keeping(&self, report: ChangeReport) -> ChangeReport {
+        ChangeReport { kept: self.state().is_some() && report.trouble.is_none(), ..report }
+    }
+
+    fn state(&self) -> Option<StateDir> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner).state.clone()
+    }
+}
+
+/// Accepts a version of a site that no process serves, in the state directory of the config.
+pub(crate) fn accept_at_rest(config: &Config, site: &str, hash: &HashPrefix) -> Result<ChangeReport, Refusal> {
+    let report = accept(site, &at_rest(config, site)?, hash)?;
+    Ok(ChangeReport { kept: report.trouble.is_none(), ..report })
+}
+
+/// Rolls back a site that no process serves, in the state directory of the config.
+pub(crate) fn roll_back_at_rest(config: &Config, site: &str) -> Result<ChangeReport, Refusal> {
+    let report = roll_back(site, &at_rest(config, site)?)?;
+    Ok(ChangeReport { kept: report.trouble.is_none(), ..report })
+}
+
+/// What is told of a name that none of these is.
+pub(crate) fn unknown<'a>(name: &str, known: impl ExactSizeIterator<Item = &'a str>) -> String {
+    format!("there is no site {name:?}; there is {}", list(known))
+}
+
+fn accept(name: &str, live: &LiveRobots, hash: &HashPrefix) -> Result<ChangeReport, Refusal> {
+    let before = live.status();
+    let reload = live.accept(hash).map_err(|error| Refusal::Conflict(refused(name, &error, &before)))?;
+    let why = before.pending().map(|pending| format!("; it waited because: {pending}")).unwrap_or_default();
+    let hash = reload.outcome().hash().map(|hash| hash.short()).unwrap_or_default();
+    Ok(changed(name, live, &before, format!("site {name:?}: version sha256:{hash} is live{why}")))
+}
+
+fn roll_back(name: &str, live: &LiveRobots) -> Result<ChangeReport, Refusal> {
+    let before = live.status();
+    let reload = live.rollback().map_err(|error| Refusal::Conflict(format!("site {name:?}: {error}")))?;
+    let Outcome::Published { hash, .. } = reload.outcome() else {
+        return Err(Refusal::Conflict(format!("site {name:?}: {reload}")));
+    };
+    let mut message = format!("site {name:?}: version sha256:{} is live again", hash.short());
+    if let Some(pending) = live.status().pending() {
+        let _ = write!(message, "; sha256:{} waits, and does not come back by itself", pending.hash().short());
+    }
+    Ok(changed(name, live, &before, message))
+}
+
+fn changed(name: &str, live: &LiveRobots, before: &Status, message: String) -> ChangeReport {
+    let now = live.status();
+    ChangeReport {
+        site: Some(name.to_owned()),
+        hash: now.live().map(|hash| hash.to_string()),
+        before: before.live().map(|hash| hash.to_string()),
+        waiting: now.pending().map(|pending| pending.hash().to_string()),
+        trouble: now.state_trouble().map(str::to_owned),
+        ..ChangeReport::new(message)
+    }
+}
+
+/// Why a hash is not accepted, and which would be.
+fn refused(name: &str, error: &dyn std::fmt::Display, status: &Status) -> String {
+    match status.live() {
+        Some(live) if status.pending().is_none() => {
+            format!("site {name:?}: {error}; version sha256:{} is live", live.short())
+        }
+        _ => format!("site {name:?}: {error}"),
+    }
+}
+
+/// A site as the next start would open it.
+fn at_rest(config: &Config, name: &str) -> Result<LiveRobots, Refusal> {
+    let site = config.sites.iter().find(|site| site.name == name);
+    let site = site.ok_or_else(|| Refusal::Unknown(unknown(name, config.sites.iter().map(|site| &*site.name))))?;
+    super::robots::at_rest(config, site).map_err(|message| Refusal::Conflict(format!("site {name:?}: {message}")))
+}
+
+fn list<'a>(mut names: impl ExactSizeIterator<Item = &'a str>) -> String {
+    let mut text = names.by_ref().take(NAMED).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+    if names.len() > 0 {
+        let _ = write!(text, " and {} more", names.len());
+    }
+    text
+}

@@ -1,0 +1,441 @@
+//! What an operator decides: the kill switch, versions accepted and rolled back by hand, and what every command says.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::process::{FIREFOX, GPTBOT, Kept, PATIENCE, Running, StopAtEnd, folder, robotsd, run, wait_for};
+
+const OPEN: &str = "User-agent: GPTBot\nDisallow: /page\n\nUser-agent: *\nDisallow: /drafts/\n";
+const SHUT: &str = "User-agent: *\nDisallow: /\n";
+
+/// Two sites of one folder, asked over an address that only the log knows.
+const CONFIG: &str = "mode = \"refuse\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
+    [[site]]\nname = \"shop\"\nhosts = [\"shop.test\"]\nroot = \".\"\n\
+    [[site]]\nname = \"the blog\"\nhosts = [\"blog.test\"]\nroot = \".\"\nrobots.path = \"blog.txt\"\n";
+
+/// A running robotsd, and the commands for it.
+struct Operated {
+    running: Running,
+}
+
+impl Operated {
+    fn start(folder: &TempDir) -> Self {
+        Self { running: Running::start(folder.path()) }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Output {
+        run(robotsd().args(arguments).arg("--admin").arg(self.running.admin().to_string()))
+    }
+
+    /// What a command says that ends well.
+    fn told(&self, arguments: &[&str]) -> String {
+        let output = self.command(arguments);
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        text(&output.stdout)
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.told(&[arguments, &["--json"]].concat())).unwrap()
+    }
+
+    fn site(&self, number: usize) -> Value {
+        self.json(&["status"])["sites"][number].clone()
+    }
+
+    fn robots(&self) -> String {
+        self.running.request("GET", "/robots.txt", &[("Host", "shop.test"), ("User-Agent", FIREFOX)]).body
+    }
+
+    fn page(&self, host: &str) -> u16 {
+        self.running.request("GET", "/page.html", &[("Host", host), ("User-Agent", GPTBOT)]).status
+    }
+}
+
+fn site() -> TempDir {
+    folder(&[("robotsd.toml", CONFIG), ("robots.txt", OPEN), ("blog.txt", OPEN), ("page.html", "hello")])
+}
+
+fn text(octets: &[u8]) -> String {
+    String::from_utf8(octets.to_vec()).unwrap()
+}
+
+fn replace(folder: &Path, text: &str) {
+    fs::write(folder.join("new"), text).unwrap();
+    fs::rename(folder.join("new"), folder.join("robots.txt")).unwrap();
+}
+
+/// Text folded to lines, as one line again.
+fn unfolded(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Types a line of a status into a shell.
+fn type_in(line: &str) -> Output {
+    let program = Path::new(env!("CARGO_BIN_EXE_robotsd")).parent().unwrap();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths([program.to_owned()].into_iter().chain(std::env::split_paths(&path))).unwrap();
+    run(Command::new("sh").arg("-c").arg(line).env("PATH", path))
+}
+
+fn suggested(status: &str, command: &str) -> String {
+    let line = status.lines().map(str::trim).find(|line| line.starts_with(command));
+    line.unwrap_or_else(|| panic!("no {command:?} in {status}")).to_owned()
+}
+
+#[cfg(unix)]
+#[test]
+fn the_kill_switch_works_under_load_and_outlives_a_kill() {
+    let folder = site();
+    let mut operated = Operated::start(&folder);
+    let address = operated.running.address;
+    let (stop, is_off) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (refused, passed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        let stopping = StopAtEnd(&stop);
+        let mut askers = Vec::new();
+        for _ in 0..4 {
+            askers.push(scope.spawn(|| {
+                let mut kept = Kept::open(address, "shop.test");
+                while !stop.load(Ordering::Relaxed) {
+                    let off = is_off.load(Ordering::SeqCst);
+                    let (status, body) = kept.get("/page.html", GPTBOT);
+                    match status {
+                        403 => assert!(!off, "refused after the command had ended"),
+                        200 => assert_eq!(body, "hello"),
+                        _ => panic!("{status}: {body}"),
+                    }
+                    if status == 403 { &refused } else { &passed }.fetch_add(1, Ordering::Relaxed);
+                }
+            }));
+        }
+        wait_for("load", || (refused.load(Ordering::Relaxed) > 400).then_some(()));
+        assert_eq!(passed.load(Ordering::Relaxed), 0, "something passed before");
+        let start = Instant::now();
+        let said = operated.told(&["enforce", "off"]);
+        is_off.store(true, Ordering::SeqCst);
+        let took = start.elapsed();
+        assert!(took < PATIENCE / 2, "the command took {took:?}");
+        assert_eq!(said, "enforcement of every site is switched off\n");
+        let before = passed.load(Ordering::Relaxed);
+        wait_for("requests on the same connections", || (passed.load(Ordering::Relaxed) > before + 400).then_some(()));
+        drop(stopping);
+        askers.into_iter().for_each(|asker| asker.join().unwrap());
+    });
+
+    // It is seen wherever somebody would look.
+    let line = operated.running.wait_for_event("enforcement", |_| true);
+    assert_eq!(line["message"], "enforcement of every site is switched off");
+    let status = operated.told(&["status"]);
+    assert!(status.contains("\nENFORCEMENT IS OFF FOR EVERY SITE: "), "{status}");
+    suggested(&status, "robotsd enforce on --admin");
+    assert_eq!(operated.json(&["status"])["enforcement"], "off");
+    assert_eq!(operated.site(1)["enforcement"], "off");
+    let ready = super::admin::local(operated.running.admin(), "GET /readyz");
+    assert_eq!((ready.status, &*ready.body), (200, "ready\nenforcement is OFF for every site\n"));
+    assert_eq!(operated.robots(), OPEN, "robots.txt is served as before");
+
+    operated.running.signal("KILL");
+    operated.running.wait_for_end();
+    let operated = Operated::start(&folder);
+    let line = operated.running.wait_for_event("enforcement", |_| true);
+    assert_eq!(line["message"], "OFF for every site: `robotsd enforce on` turns it on");
+    assert_eq!((operated.page("shop.test"), operated.page("blog.test")), (200, 200));
+    let history = operated.json(&["history", "the blog"]);
+    let switched = history["entries"].as_array().unwrap().iter().filter(|entry| entry["cause"] == "switch");
+    assert_eq!(switched.map(|entry| &entry["outcome"]).collect::<Vec<_>>(), ["switched-off"]);
+    operated.told(&["enforce", "on"]);
+    assert_eq!((operated.page("shop.test"), operated.page("blog.test")), (403, 403));
+    let ready = super::admin::local(operated.running.admin(), "GET /readyz");
+    assert_eq!(ready.body, "ready\n");
+}
+
+#[test]
+fn a_switch_is_of_one_site_or_of_all_and_says_what_the_other_does() {
+    let folder = site();
+    let operated = Operated::start(&folder);
+    let said = operated.told(&["enforce", "off", "--site", "the blog"]);
+    assert_eq!(said, "enforcement of site \"the blog\" is switched off\n");
+    assert_eq!((operated.page("shop.test"), operated.page("blog.test")), (403, 200));
+    let ready = super::admin::local(operated.running.admin(), "GET /readyz");
+    assert_eq!(ready.body, "ready\nenforcement is OFF for site \"the blog\"\n");
+    let status = operated.told(&["status"]);
+    assert!(status.contains("  enforced:   OFF, by the switch of this site: every request passes\n"), "{status}");
+    assert!(!status.contains("EVERY SITE"), "{status}");
+    operated.told(&["enforce", "off"]);
+    let said = unfolded(&operated.told(&["enforce", "on", "--site", "the blog"]));
+    assert!(said.ends_with("that of every site is off still, so nothing is enforced: `robotsd enforce on`"), "{said}");
+    assert_eq!(operated.page("blog.test"), 200);
+    operated.told(&["enforce", "off", "--site", "the blog"]);
+    let said = unfolded(&operated.told(&["enforce", "on"]));
+    assert!(said.ends_with("; off still by a switch of their own: \"the blog\""), "{said}");
+    assert_eq!((operated.page("shop.test"), operated.page("blog.test")), (403, 200));
+    // What the status suggests, typed as it is.
+    let typed = type_in(&suggested(&operated.told(&["status"]), "robotsd enforce on --site 'the blog'"));
+    assert!(typed.status.success(), "{typed:?}");
+    assert_eq!(operated.page("blog.test"), 403);
+    let said = operated.told(&["enforce", "on"]);
+    assert_eq!(said, "the switch of every site was on already\n");
+}
+
+#[test]
+fn without_a_state_directory_a_switch_holds_until_the_end_and_says_so() {
+    let config = CONFIG.replace("state_dir = \"state\"\n", "");
+    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", OPEN), ("blog.txt", OPEN), ("page.html", "hello")]);
+    let operated = Operated::start(&folder);
+    let said = operated.told(&["enforce", "off"]);
+    assert!(said.ends_with("\nit is forgotten when robotsd ends: its config has no state_dir\n"), "{said}");
+    assert_eq!((operated.page("shop.test"), operated.page("blog.test")), (200, 200));
+    assert_eq!(operated.json(&["enforce", "on"])["kept"], false);
+    assert_eq!((operated.page("shop.test"), operated.page("blog.test")), (403, 403));
+}
+
+#[test]
+fn a_staging_file_is_held_shown_accepted_and_rolled_back_by_hand() {
+    let folder = site();
+    drop(Operated::start(&folder));
+    replace(folder.path(), SHUT);
+    let operated = Operated::start(&folder);
+    assert_eq!(operated.robots(), OPEN);
+    let status = operated.told(&["status"]);
+    assert!(status.contains("\nsite shop (shop.test): gated\n"), "{status}");
+    assert!(unfolded(&status).contains("everyone is shut out"), "{status}");
+    assert!(unfolded(&status).contains("if it is meant as it is:"), "{status}");
+
+    let accept = suggested(&status, "robotsd accept shop sha256:");
+    let start = Instant::now();
+    let typed = type_in(&accept);
+    assert!(typed.status.success(), "{typed:?}");
+    assert_eq!(operated.robots(), SHUT, "not live once the command has ended");
+    let took = start.elapsed();
+    assert!(took < PATIENCE / 2, "live after {took:?}");
+    let said = unfolded(&text(&typed.stdout));
+    assert!(said.contains("is live; it waited because: ") && said.contains("everyone is shut out"), "{said}");
+    let line = operated.running.wait_for_event("accept", |line| line["site"] == "shop");
+    assert!(line["robots_hash"].is_string() && line["message"].as_str().unwrap().contains("is live"), "{line}");
+    assert_eq!(operated.site(0)["state"], "live");
+    assert_eq!(
+        operated.running.request("GET", "/page.html", &[("Host", "shop.test"), ("User-Agent", GPTBOT)]).status,
+        403
+    );
+
+    let said = operated.told(&["rollback", "shop"]);
+    assert!(unfolded(&said).contains("is live again; sha256:"), "{said}");
+    assert_eq!(suggested(&said, "robotsd accept"), accept, "the way back is the same command");
+    assert_eq!(operated.robots(), OPEN);
+    operated.running.wait_for_event("rollback", |line| line["site"] == "shop");
+    // The file is there still, written once more, asked for, and read at a start: it stays away.
+    replace(folder.path(), SHUT);
+    let output = operated.command(&["reload", "--site", "shop"]);
+    assert_eq!((output.status.code(), operated.robots()), (Some(1), OPEN.to_owned()));
+    drop(operated);
+    let operated = Operated::start(&folder);
+    assert_eq!(operated.robots(), OPEN);
+    let status = operated.told(&["status"]);
+    assert!(unfolded(&status).contains("it was rolled back next: to bring it live again:"), "{status}");
+    let causes = operated.json(&["history", "shop"]);
+    let of = |cause: &str| causes["entries"].as_array().unwrap().iter().filter(|entry| entry["cause"] == cause).count();
+    assert_eq!((of("accept"), of("rollback")), (1, 1), "{causes}");
+    // Nobody asked for anything on the other site.
+    assert_eq!(operated.site(1)["state"], "live");
+}
+
+#[test]
+fn the_status_says_what_is_only_observed_and_what_came_of_every_reload() {
+    let more = "enforcement = { mode = \"observe\", grace = \"1h\" }\n\
+        override = [{ agent = \"GPTBot\", mode = \"refuse\", until = 2099-01-31 },\n\
+        { pattern = \"/drafts/\", mode = \"observe\", until = 2020-01-31 }]\n";
+    let folder = folder(&[
+        ("robotsd.toml", &format!("{CONFIG}{more}")),
+        ("robots.txt", OPEN),
+        ("blog.txt", OPEN),
+        ("page.html", "hello"),
+    ]);
+    let operated = Operated::start(&folder);
+    let status = operated.told(&["status"]);
+    for line in [
+        "  mode:       observe: what is disallowed passes, and is logged\n",
+        "  override:   agent \"gptbot\": refuse until 2099-02-01T00:00:00Z\n",
+        "  override:   pattern \"/drafts/\": observe, but that ended 2020-02-01T00:00:00Z\n",
+        "  grace:      what is newly disallowed is only observed, until\n",
+    ] {
+        assert!(status.contains(line), "{line:?} is not in {status}");
+    }
+    for line in status.lines().filter(|line| line.chars().count() > 80) {
+        let words = line.split_whitespace().filter(|word| !word.ends_with(':')).count();
+        assert!(words == 1 || line.trim().starts_with("robotsd "), "not folded: {line:?}");
+    }
+    let blog = operated.site(1);
+    assert_eq!(blog["overrides"][1]["ended"], true);
+    // A source that is gone, and is back.
+    fs::remove_file(folder.path().join("robots.txt")).unwrap();
+    assert_eq!(operated.command(&["reload"]).status.code(), Some(1));
+    let shop = operated.site(0);
+    assert_eq!(shop["state"], "last-good");
+    let next = shop["next"][0]["what"].as_str().unwrap();
+    assert!(next.contains("robots.txt: there is no such file") && next.ends_with("taken by itself"), "{next}");
+    replace(folder.path(), OPEN);
+    operated.told(&["reload"]);
+    let shop = operated.site(0);
+    assert_eq!((&shop["state"], &shop["next"]), (&"live".into(), &Value::Array(Vec::new())));
+    let count = |cause: &str, outcome: &str| {
+        let counts = shop["reloads"].as_array().unwrap().clone();
+        counts
+            .into_iter()
+            .find(|count| count["cause"] == cause && count["outcome"] == outcome)
+            .map(|it| it["count"].clone())
+    };
+    assert_eq!(count("start", "published"), Some(1.into()), "{shop}");
+    assert_eq!(count("request", "kept"), Some(1.into()), "{shop}");
+    assert_eq!(count("accept", "published"), None, "{shop}");
+    let history = operated.told(&["history", "shop"]);
+    assert!(history.contains("  published (start)  sha256:") && history.contains("kept (request)\n"), "{history}");
+}
+
+#[test]
+fn what_cannot_be_done_is_said_with_what_could_be() {
+    let folder = site();
+    let operated = Operated::start(&folder);
+    let live = operated.site(0)["hash"].as_str().unwrap().to_owned();
+    let wrong = "0123456789ab";
+    let unknown = "robotsd: robotsd answered 404: there is no site \"b\"; there is \"shop\", \"the blog\"\n";
+    let nothing = format!(
+        "robotsd: robotsd answered 409: site \"shop\": no version \"sha256:{wrong}\" waits to be accepted: none does; \
+         version {} is live\n",
+        &live[..23]
+    );
+    for (arguments, want) in [
+        (vec!["accept", "b", wrong], unknown),
+        (vec!["rollback", "b"], unknown),
+        (vec!["history", "b"], unknown),
+        (vec!["enforce", "off", "--site", "b"], unknown),
+        (vec!["reload", "--site", "b"], unknown),
+        (vec!["accept", "shop", wrong], &nothing),
+        (
+            vec!["accept", "shop", "0123456789a"],
+            "robotsd: \"0123456789a\" is not the hash of a version: write its hex digits, at least the first 12\n",
+        ),
+        (
+            vec!["accept", "shop", "\u{1b}[2J"],
+            "robotsd: \"\\u{1b}[2J\" is not the hash of a version: write its hex digits, at least the first 12\n",
+        ),
+        (
+            vec!["rollback", "shop"],
+            "robotsd: robotsd answered 409: site \"shop\": there is no version to go back to: none is remembered from \
+             before the one that was accepted last\n",
+        ),
+        (
+            vec!["history", "\u{1b}[2J\n&site=shop"],
+            "robotsd: robotsd answered 404: there is no site \"\\u{1b}[2J\\n&site=shop\"; there is \"shop\", \"the blog\"\n",
+        ),
+        (vec!["history", ""], "robotsd: robotsd answered 400: site=NAME is needed\n"),
+    ] {
+        let output = operated.command(&arguments);
+        assert_eq!((output.status.code(), &*text(&output.stderr)), (Some(2), want), "{arguments:?}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+    // Another version waits than the one that is meant.
+    replace(folder.path(), SHUT);
+    operated.running.wait_for_event("gated", |_| true);
+    let waiting = operated.site(0)["pending"]["hash"].as_str().unwrap().to_owned();
+    let output = operated.command(&["accept", "shop", wrong]);
+    let want = format!("no version \"sha256:{wrong}\" waits to be accepted: \"{waiting}\" does\n");
+    assert!(text(&output.stderr).ends_with(&want), "{output:?}");
+    assert_eq!(operated.robots(), OPEN);
+    for event in ["accept", "rollback", "enforcement"] {
+        assert!(!operated.running.has_event(event, |_| true), "{event}: something was changed");
+    }
+    for (request, status) in [
+        ("POST /enforce", 400),
+        ("POST /enforce?to=of", 400),
+        ("POST /enforce?to=off&sites=shop", 400),
+        ("POST /enforce?to=off&site=", 400),
+        ("POST /accept?site=shop", 400),
+        ("POST /accept?site=shop&hash=zz", 400),
+        ("GET /enforce?to=off", 405),
+        ("GET /accept", 405),
+        ("POST /history?site=shop", 405),
+    ] {
+        assert_eq!(super::admin::local(operated.running.admin(), request).status, status, "{request}");
+    }
+    // From a web page, or without saying that something is to change.
+    let host = format!("Host: {}\r\n", operated.running.admin());
+    for fields in [host.clone(), format!("{host}Robotsd-Admin: 1\r\nOrigin: http://evil.test\r\n")] {
+        assert_eq!(super::admin::ask(operated.running.admin(), "POST /enforce?to=off", &fields).status, 403);
+    }
+    assert_eq!(operated.page("shop.test"), 403, "it was switched off");
+}
+
+#[test]
+fn where_nobody_serves_decisions_wait_in_the_state_directory() {
+    let folder = site();
+    drop(Operated::start(&folder));
+    replace(folder.path(), SHUT);
+    let operated = Operated::start(&folder);
+    let hash = operated.site(0)["pending"]["hash"].as_str().unwrap().to_owned();
+    drop(operated);
+    // A port that nobody listens on.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let path = folder.path().join("robotsd.toml");
+    let with = |config: &str| fs::write(&path, config).unwrap();
+    let elsewhere = CONFIG.replace("[admin]\naddress = \"127.0.0.1:0\"", &format!("[admin]\naddress = \"{free}\""));
+    with(&elsewhere);
+    let command = |arguments: &[&str]| run(robotsd().args(arguments).arg("--config").arg(&path));
+    let done = |arguments: &[&str]| {
+        let output = command(arguments);
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        let said = unfolded(&text(&output.stdout));
+        assert!(said.contains(&format!("{free}: nobody listens there")), "{said}");
+        assert!(said.contains("this holds from the next start"), "{said}");
+        said
+    };
+    let failed = |arguments: &[&str]| {
+        let output = command(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
+        text(&output.stderr)
+    };
+    assert!(done(&["accept", "shop", &hash]).starts_with("site \"shop\": version sha256:"));
+    done(&["enforce", "off", "--site", "the blog"]);
+    assert!(
+        failed(&["enforce", "off", "--site", "b"])
+            .ends_with("; there is no site \"b\"; there is \"shop\", \"the blog\"\n")
+    );
+    assert!(failed(&["accept", "shop", "0123456789ab"]).contains("none does"));
+    assert!(failed(&["rollback", "b"]).contains("there is no site \"b\""));
+    with(CONFIG);
+    let operated = Operated::start(&folder);
+    assert_eq!((operated.robots(), operated.page("blog.test")), (SHUT.to_owned(), 200));
+    drop(operated);
+
+    with(&elsewhere);
+    done(&["rollback", "shop"]);
+    // The switch works while the rest of the config does not.
+    with(&elsewhere.replace("mode = \"refuse\"", "mode = \"refuze\""));
+    done(&["enforce", "on", "--site", "the blog"]);
+    done(&["enforce", "off"]);
+    assert!(failed(&["rollback", "shop"]).contains("refuze"));
+    with(CONFIG);
+    let operated = Operated::start(&folder);
+    assert_eq!(
+        (operated.robots(), operated.page("shop.test"), operated.site(1)["switch"].clone()),
+        (OPEN.to_owned(), 200, "on".into())
+    );
+    drop(operated);
+
+    with(&elsewhere.replace("state_dir = \"state\"\n", ""));
+    for arguments in [&["enforce", "off"][..], &["rollback", "shop"]] {
+        assert!(failed(arguments).ends_with("there is no state_dir, so nothing can be decided for the next start\n"));
+    }
+    let output = run(robotsd().args(["enforce", "off", "--admin", &free.to_string()]));
+    assert!(
+        text(&output.stderr).ends_with("with --config FILE it is done in the state directory, for the next start\n"),
+        "{output:?}"
+    );
+    let output = run(robotsd().args(["history", "shop", "--admin", &free.to_string()]));
+    assert!(text(&output.stderr).contains("nobody listens there: robotsd does not run"), "{output:?}");
+}
