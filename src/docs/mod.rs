@@ -1,5 +1,5 @@
-//! Chapters: how the house is built, what the rules mean, what the check looks for, how reloading and fetching work,
-//! where to put it, and how to have another proxy ask it.
+//! Chapters: how the house is built, what the rules mean, what the check looks for, how reloading and fetching work, what
+//! an operator decides, where to put it, and how to have another proxy ask it.
 
 #[doc = include_str!("architecture.md")]
 pub mod architecture {}
@@ -12,6 +12,9 @@ pub mod lints {}
 
 #[doc = include_str!("reload.md")]
 pub mod reload {}
+
+#[doc = include_str!("operating.md")]
+pub mod operating {}
 
 #[cfg(all(feature = "fetch", feature = "tls"))]
 #[doc = include_str!("fetch.md")]

@@ -191,8 +191,27 @@ fn without_a_state_directory_a_switch_holds_until_the_end_and_says_so() {
     let said = operated.told(&["enforce", "off"]);
     assert!(said.ends_with("\nit is forgotten when robotsd ends: its config has no state_dir\n"), "{said}");
     assert_eq!((operated.page("shop.test"), operated.page("blog.test")), (200, 200));
-    assert_eq!(operated.json(&["enforce", "on"])["kept"], false);
+    let report = operated.json(&["enforce", "on"]);
+    assert_eq!((&report["kept"], &report["running"]), (&false.into(), &true.into()));
     assert_eq!((operated.page("shop.test"), operated.page("blog.test")), (403, 403));
+}
+
+#[test]
+fn a_switch_that_cannot_be_written_down_is_turned_and_says_so() {
+    let config = CONFIG.replace("\"state\"", "\"page.html\"");
+    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", OPEN), ("blog.txt", OPEN), ("page.html", "hello")]);
+    let operated = Operated::start(&folder);
+    for arguments in [&["enforce", "off"][..], &["enforce", "off", "--site", "shop"]] {
+        let output = operated.command(arguments);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        let said = unfolded(&text(&output.stdout));
+        assert!(said.contains("it is forgotten when robotsd ends: ") && said.contains("page.html"), "{said}");
+        assert_eq!(operated.page("shop.test"), 200);
+    }
+    let site = operated.site(0);
+    assert!(site["troubles"][0].as_str().unwrap().contains("page.html"), "{site}");
+    let next = site["next"].to_string();
+    assert!(next.contains("put the state directory right"), "{next}");
 }
 
 #[test]
@@ -431,6 +450,9 @@ fn where_nobody_serves_decisions_wait_in_the_state_directory() {
     for arguments in [&["enforce", "off"][..], &["rollback", "shop"]] {
         assert!(failed(arguments).ends_with("there is no state_dir, so nothing can be decided for the next start\n"));
     }
+    with(&elsewhere);
+    let report: Value = serde_json::from_slice(&command(&["enforce", "on", "--json"]).stdout).unwrap();
+    assert_eq!((&report["kept"], &report["running"]), (&true.into(), &false.into()));
     let output = run(robotsd().args(["enforce", "off", "--admin", &free.to_string()]));
     assert!(
         text(&output.stderr).ends_with("with --config FILE it is done in the state directory, for the next start\n"),

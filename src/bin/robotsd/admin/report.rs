@@ -224,6 +224,9 @@ pub(crate) struct ChangeReport {
     /// What the switch was turned to: `on` or `off`.
     #[serde(default)]
     pub(crate) enforcement: Option<String>,
+    /// Whether a running robotsd did it; else it holds from the next start.
+    #[serde(default)]
+    pub(crate) running: bool,
     /// Whether it still holds after a restart.
     pub(crate) kept: bool,
     /// Why it does not, where it should.

@@ -23,16 +23,15 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status) -> Vec<
     if let Some(pending) = status.pending() {
         let is_back = pending.objections().iter().any(|objection| objection.kind() == ObjectionKind::RolledBack);
         let hash = format!("sha256:{}", pending.hash().short());
+        let source = file.as_deref().unwrap_or("the source");
         let (take, leave) = if is_back {
-            ("to bring it live again", "or change the source: another version goes live by itself")
+            ("to bring it live again", format!("or change {source}: another version goes live by itself"))
         } else {
-            ("if it is meant as it is", "if not, correct the source: what the gate lets through goes live by itself")
+            let leave = format!("if not, correct {source}: what the gate lets through goes live by itself");
+            ("if it is meant as it is", leave)
         };
         steps.push(NextStep::command(take, ["robotsd", "accept", name, &hash]));
-        steps.push(match &file {
-            Some(path) => NextStep::say(format!("{leave} ({path})")),
-            None => NextStep::say(leave.to_owned()),
-        });
+        steps.push(NextStep::say(leave));
     }
     let errors = snapshot.content().map_or(0, |content| content.report().count(Severity::Error));
     if let (Some(path), true) = (&file, errors > 0) {

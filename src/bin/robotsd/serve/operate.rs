@@ -31,7 +31,7 @@ impl Sites {
         let site = self.named(site)?;
         let report = accept(&site.name, &site.live, hash)?;
         self.note("accept", Some(site), &report);
-        Ok(self.with_keeping(report))
+        Ok(self.done(report))
     }
 
     /// Brings the version live that was accepted before.
@@ -39,7 +39,7 @@ impl Sites {
         let site = self.named(site)?;
         let report = roll_back(&site.name, &site.live)?;
         self.note("rollback", Some(site), &report);
-        Ok(self.with_keeping(report))
+        Ok(self.done(report))
     }
 
     /// Turns enforcement of a site, or of every site, off or on again.
@@ -66,7 +66,7 @@ impl Sites {
             ..ChangeReport::new(message)
         };
         self.note("enforcement", site, &report);
-        Ok(self.with_keeping(report))
+        Ok(self.done(report))
     }
 
     /// Whether anything is enforced for any site.
@@ -130,8 +130,8 @@ impl Sites {
         });
     }
 
-    fn with_keeping(&self, report: ChangeReport) -> ChangeReport {
-        ChangeReport { kept: self.state().is_some() && report.trouble.is_none(), ..report }
+    fn done(&self, report: ChangeReport) -> ChangeReport {
+        ChangeReport { running: true, kept: self.state().is_some() && report.trouble.is_none(), ..report }
     }
 
     fn state(&self) -> Option<StateDir> {
