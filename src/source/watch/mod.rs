@@ -218,14 +218,14 @@ mod tests {
             let trouble = live.status().watch_trouble().expect("it is told").to_owned();
             assert!(trouble.contains("no file events, changes are found by polling"), "{trouble}");
             assert!(trouble.contains(reason), "{trouble}");
-            let before = live.status().live();
             std::fs::write(&path, "User-agent: *\nDisallow: /b\n").expect("written");
             let deadline = Instant::now() + Duration::from_secs(60);
-            while live.status().live() == before {
+            while live.history().last().map(|entry| entry.cause()) != Some(Cause::Poll) {
                 assert!(Instant::now() < deadline, "{reason}: it was not found");
                 std::thread::sleep(Duration::from_millis(10));
             }
-            assert_eq!(live.history().last().map(|entry| entry.cause()), Some(Cause::Poll));
+            let body = live.with(|snapshot| snapshot.content().map(|content| content.body().clone()));
+            assert_eq!(body.as_deref(), Some(&b"User-agent: *\nDisallow: /b\n"[..]));
         }
     }
 }
