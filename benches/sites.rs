@@ -20,13 +20,15 @@ use tower_robots::source::{Directory, DirectoryError, Gate, Hash, HostMap, LiveR
 
 type Measured = Result<(), Box<dyn Error>>;
 
+type Part = fn(&Path) -> Measured;
+
 const SITES: usize = 10_000;
 const BYTES: usize = 500;
 
 /// Times that a file is replaced in each way.
 const REPLACED: usize = 50;
 
-const PARTS: [(&str, fn(&Path) -> Measured); 3] = [("sites", sites), ("state", state), ("reload", reload)];
+const PARTS: [(&str, Part); 3] = [("sites", sites), ("state", state), ("reload", reload)];
 
 fn main() -> Measured {
     let asked = std::env::args().skip(1).find_map(|asked| PARTS.into_iter().find(|(name, _)| *name == asked));

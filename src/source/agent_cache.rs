@@ -18,22 +18,28 @@ use arc_swap::ArcSwapOption;
 use crate::agent::Agent;
 
 /// The places of a cache, when it is new and as it grows; powers of two.
-const PLACES: [usize; 3] = [8, 64, 1024];
+const SMALL: usize = 8;
+const MIDDLE: usize = 64;
+const LARGE: usize = 1024;
 
 /// The longest header that is kept, in octets. Real ones are shorter than half of it; a longer one is recognised anew.
 const MAX_HEADER: usize = 512;
 
 /// A bounded map from headers to agents.
 pub(super) struct AgentCache {
-    /// Made at the first header, and as each gets too small.
-    places: [OnceLock<Places>; PLACES.len()],
+    /// In place, and the larger ones asked for in turn: what is asked first is there only once it was needed, and each
+    /// step more costs a cached lookup a quarter of a nanosecond.
+    small: [Place; SMALL],
+    middle: OnceLock<Places>,
+    large: OnceLock<Places>,
     /// Headers that were pushed out by others from the largest places there are.
     lost: AtomicU32,
     budget: Arc<Budget>,
     hasher: foldhash::fast::RandomState,
 }
 
-type Places = Box<[ArcSwapOption<Entry>]>;
+type Place = ArcSwapOption<Entry>;
+type Places = Box<[Place]>;
 
 struct Entry {
     header: Box<[u8]>,
@@ -62,7 +68,14 @@ impl Budget {
 
 impl AgentCache {
     pub(super) fn new(budget: Arc<Budget>) -> Self {
-        Self { places: Default::default(), lost: AtomicU32::new(0), budget, hasher: Default::default() }
+        Self {
+            small: Default::default(),
+            middle: OnceLock::new(),
+            large: OnceLock::new(),
+            lost: AtomicU32::new(0),
+            budget,
+            hasher: Default::default(),
+        }
     }
 
     /// Reads the agent of a header, recognising it where it is not known yet.
@@ -89,33 +102,37 @@ impl AgentCache {
         let entry = Arc::new(Entry { header: header.into(), agent: recognise(header) });
         place.store(Some(entry.clone()));
         if is_taken {
-            self.grow_if_crowded(places.len());
+            self.grow_if_crowded(places);
         }
         read(&entry.agent)
     }
 
-    fn largest(&self) -> &Places {
-        let [small, middle, large] = &self.places;
-        large.get().or_else(|| middle.get()).unwrap_or_else(|| small.get_or_init(|| empty(PLACES[0])))
+    fn largest(&self) -> &[Place] {
+        match self.middle.get() {
+            None => &self.small,
+            Some(middle) => self.large.get().unwrap_or(middle),
+        }
     }
 
     /// More places once as many headers were pushed out as there are places; a header or two that meet call for nothing.
-    fn grow_if_crowded(&self, places: usize) {
+    fn grow_if_crowded(&self, places: &[Place]) {
         let lost = self.lost.fetch_add(1, Ordering::Relaxed);
-        let Some(next) = PLACES.iter().position(|size| *size > places) else { return };
-        if (lost as usize) < places || self.places[next].get().is_some() || !self.budget.take(PLACES[next]) {
+        let (next, size) = match places.len() {
+            SMALL => (&self.middle, MIDDLE),
+            MIDDLE => (&self.large, LARGE),
+            _ => return,
+        };
+        if (lost as usize) < places.len() || next.get().is_some() || !self.budget.take(size) {
             return;
         }
-        if self.places[next].set(empty(PLACES[next])).is_err() {
+        if next.set(empty(size)).is_err() {
             // Another thread was quicker.
-            self.budget.give_back(PLACES[next]);
+            self.budget.give_back(size);
             return;
         }
         self.lost.store(0, Ordering::Relaxed);
         // What stands in the smaller ones is not looked for again.
-        for place in self.places[..next].iter().filter_map(OnceLock::get).flatten() {
-            place.store(None);
-        }
+        places.iter().for_each(|place| place.store(None));
     }
 
     fn hash(&self, header: &[u8]) -> u64 {
@@ -128,8 +145,8 @@ impl AgentCache {
 
 impl Drop for AgentCache {
     fn drop(&mut self) {
-        let grown = self.places.iter().zip(PLACES).skip(1).filter(|(places, _)| places.get().is_some());
-        self.budget.give_back(grown.map(|(_, size)| size).sum());
+        let grown = [(&self.middle, MIDDLE), (&self.large, LARGE)];
+        self.budget.give_back(grown.iter().filter(|(places, _)| places.get().is_some()).map(|(_, size)| size).sum());
     }
 }
 
@@ -151,8 +168,6 @@ mod tests {
     use crate::agent::{Recognizer, Registry};
     use crate::rules::RobotsTxt;
 
-    const LARGEST: usize = PLACES[PLACES.len() - 1];
-
     fn recognizer() -> Recognizer {
         Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(&b"User-agent: *\nDisallow: /\n"[..]))
     }
@@ -160,7 +175,7 @@ mod tests {
     #[test]
     fn each_header_gets_its_own_agent_however_many_there_are() {
         let recognizer = recognizer();
-        let cache = AgentCache::new(Budget::new(LARGEST * 2));
+        let cache = AgentCache::new(Budget::new(LARGE * 2));
         let asked = Cell::new(0);
         let name = |header: &str| {
             let recognise = |header: &[u8]| {
@@ -171,7 +186,7 @@ mod tests {
         };
         // Several times as many as there are places, so that most fall on one that is taken.
         for round in 0..3 {
-            for number in 0..LARGEST * 4 {
+            for number in 0..LARGE * 4 {
                 let header = format!("Bot{number}/1.0 (+https://example.com/bot)");
                 assert_eq!(name(&header), Some(format!("Bot{number}")), "round {round}");
             }
@@ -187,9 +202,9 @@ mod tests {
     #[test]
     fn caches_grow_while_there_are_places_left_and_give_them_back() {
         let recognizer = recognizer();
-        let budget = Budget::new(PLACES[1] + LARGEST);
+        let budget = Budget::new(MIDDLE + LARGE);
         let fill = |cache: &AgentCache| {
-            for number in 0..LARGEST * 4 {
+            for number in 0..LARGE * 4 {
                 let header = format!("Bot{number}/1.0");
                 cache.with(header.as_bytes(), |header| recognizer.identify(header), |_| ());
             }
@@ -197,11 +212,11 @@ mod tests {
         };
         let few = AgentCache::new(budget.clone());
         few.with(b"GPTBot/1.2", |header| recognizer.identify(header), |_| ());
-        assert_eq!(few.largest().len(), PLACES[0]);
+        assert_eq!(few.largest().len(), SMALL);
         let first = AgentCache::new(budget.clone());
-        assert_eq!(fill(&first), LARGEST);
-        assert_eq!(fill(&few), PLACES[0], "nothing is left");
+        assert_eq!(fill(&first), LARGE);
+        assert_eq!(fill(&few), SMALL, "nothing is left");
         drop(first);
-        assert_eq!(fill(&few), LARGEST);
+        assert_eq!(fill(&few), LARGE);
     }
 }
