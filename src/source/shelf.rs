@@ -11,8 +11,8 @@ use crate::agent::Registry;
 use crate::check;
 use crate::rules::{Reading, RobotsTxt};
 
-/// The places that the agent caches of a shelf may have together past the eight each begins with: some 20 MB when all
-/// hold headers as long as browsers send.
+/// The places that the agent caches of a shelf may have together past the eight each begins with. With 10,000 sites all
+/// places together took 26 MiB, filled with headers of 90 octets (`benches/sites.rs`).
 const PLACES: usize = 64 << 10;
 
 /// Lets sites share what is made of equal files, and bounds what all of them remember of requests.

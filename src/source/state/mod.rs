@@ -144,7 +144,10 @@ impl StateDir {
     /// Tells a site of the kill switch, now and from now on.
     pub(super) fn join(&self, site: &Arc<Shared>) {
         let mut all = self.all();
-        all.sites.retain(|other| other.strong_count() > 0);
+        if all.sites.len() == all.sites.capacity() {
+            // Before it grows: at every site, ten thousand would be looked through ten thousand times.
+            all.sites.retain(|other| other.strong_count() > 0);
+        }
         all.sites.push(Arc::downgrade(site));
         site.set_switch_of_all(all.enforcement);
     }
