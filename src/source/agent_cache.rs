@@ -27,8 +27,7 @@ const MAX_HEADER: usize = 512;
 
 /// A bounded map from headers to agents.
 pub(super) struct AgentCache {
-    /// In place, and the larger ones asked for in turn: what is asked first is there only once it was needed, and each
-    /// step more costs a cached lookup a quarter of a nanosecond.
+    /// In place; the larger ones are made in turn, as each gets too small.
     small: [Place; SMALL],
     middle: OnceLock<Places>,
     large: OnceLock<Places>,
