@@ -31,13 +31,24 @@ impl Hash {
     /// The first eight octets in hex, enough to tell versions apart in a log.
     #[must_use]
     pub fn short(&self) -> String {
-        self.hex().chars().take(16).collect()
+        hex(&self.0[..8])
     }
 
     /// All 64 hex digits, which is the name of its file in a state directory.
     pub(super) fn hex(&self) -> String {
-        self.0.iter().map(|octet| format!("{octet:02x}")).collect()
+        hex(&self.0)
     }
+}
+
+/// Without a formatter, because every line about a refused request has one.
+fn hex(octets: &[u8]) -> String {
+    let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value & 15)]);
+    let mut text = String::with_capacity(2 * octets.len());
+    for octet in octets {
+        text.push(digit(octet >> 4));
+        text.push(digit(*octet));
+    }
+    text
 }
 
 impl HashPrefix {
