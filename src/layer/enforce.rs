@@ -126,8 +126,9 @@ impl Settings {
             }
             Action::Refuse => {
                 let refusal = Refusal::new(&record, request);
-                let response = refusal.respond(self.refuse_with.as_deref());
+                let mut response = refusal.respond(self.refuse_with.as_deref());
                 self.tell(&record, request, Some(response.status()));
+                response.extensions_mut().insert(record);
                 Answer::Respond(response.into())
             }
         }

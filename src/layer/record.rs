@@ -152,5 +152,6 @@ fn text(octets: &[u8]) -> String {
 }
 
 fn cut(name: &str) -> String {
-    name.chars().take(MAX_NAME).collect()
+    let end = name.char_indices().nth(MAX_NAME).map_or(name.len(), |(at, _)| at);
+    name[..end].to_owned()
 }

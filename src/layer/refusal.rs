@@ -10,6 +10,9 @@ use super::layer::RefuseWith;
 use super::original::Original;
 use super::record::Record;
 
+/// Octets of nearly every refusal as text.
+const TEXT: usize = 384;
+
 /// A request about to be refused, for [`RobotsLayer::refuse_with`](super::RobotsLayer::refuse_with).
 #[derive(Clone, Copy, Debug)]
 pub struct Refusal<'a> {
@@ -83,7 +86,6 @@ impl<'a> Refusal<'a> {
             response.headers_mut().insert(http::header::CONTENT_LENGTH, length.into());
             *response.body_mut() = Bytes::new();
         }
-        response.extensions_mut().insert(self.record.clone());
         response
     }
 
@@ -98,8 +100,11 @@ impl<'a> Refusal<'a> {
 
     fn text(&self) -> String {
         let record = self.record;
-        let mut out = format!("403 Forbidden\n\n{}\n\n", self.detail());
-        let _ = write!(out, "    User-agent: {}", printable(record.group()));
+        let mut out = String::with_capacity(TEXT);
+        out.push_str("403 Forbidden\n\n");
+        self.push_detail(&mut out);
+        out.push_str("\n\n    User-agent: ");
+        push_printable(&mut out, record.group());
         match record.group_size() - 1 {
             0 => out.push('\n'),
             1 => out.push_str("        (and one other)\n"),
@@ -107,10 +112,14 @@ impl<'a> Refusal<'a> {
                 let _ = writeln!(out, "        (and {others} others)");
             }
         }
-        let _ = writeln!(out, "    Disallow: {}        (line {})", printable(record.rule()), record.line());
+        out.push_str("    Disallow: ");
+        push_printable(&mut out, record.rule());
+        let _ = writeln!(out, "        (line {})", record.line());
         out.push_str("\nThe rules are at /robots.txt.\n");
         if let Some(id) = self.request_id() {
-            let _ = writeln!(out, "Request id: {id}");
+            out.push_str("Request id: ");
+            out.push_str(id);
+            out.push('\n');
         }
         out
     }
@@ -134,15 +143,33 @@ impl<'a> Refusal<'a> {
     }
 
     fn detail(&self) -> String {
-        let of_host = self.host.map_or_else(String::new, |host| format!(" of {}", printable(host)));
-        let name = self.record.name().map_or_else(|| "this client".into(), printable);
-        format!("The robots.txt{of_host} does not let {name} fetch this path.")
+        let mut out = String::new();
+        self.push_detail(&mut out);
+        out
+    }
+
+    fn push_detail(&self, out: &mut String) {
+        out.push_str("The robots.txt");
+        if let Some(host) = self.host {
+            out.push_str(" of ");
+            push_printable(out, host);
+        }
+        out.push_str(" does not let ");
+        match self.record.name() {
+            Some(name) => push_printable(out, name),
+            None => out.push_str("this client"),
+        }
+        out.push_str(" fetch this path.");
     }
 }
 
 /// Controls would let a name forge lines of the page, or speak to a terminal.
-fn printable(text: &str) -> String {
-    text.chars().map(|char| if char.is_control() { char::REPLACEMENT_CHARACTER } else { char }).collect()
+fn push_printable(out: &mut String, text: &str) {
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+        out.push_str(text);
+    } else {
+        out.extend(text.chars().map(|char| if char.is_control() { char::REPLACEMENT_CHARACTER } else { char }));
+    }
 }
 
 fn push_json(out: &mut String, text: &str) {
