@@ -60,6 +60,13 @@ impl ProductToken {
     /// Whether the value of a user-agent line stands for this token in either reading: whole or cut.
     #[must_use]
     pub fn is_named_by(&self, value: &[u8]) -> bool {
+        // A letter or digit is no decoration, so most names of a long group differ in the very first octet.
+        if let (Some(mine), Some(theirs)) = (self.0.first(), value.first())
+            && theirs.is_ascii_alphanumeric()
+            && !theirs.eq_ignore_ascii_case(mine)
+        {
+            return false;
+        }
         let first = self.0.split(|byte| *byte == b' ').next().unwrap_or_default();
         let start = trim_decoration(value).get(..first.len());
         // Hardly any name of a long group gets further, and only then is there something to allocate.
