@@ -1,0 +1,236 @@
+//! One event, as a line.
+
+use std::fmt::Write as _;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::config::LogFormat;
+
+/// Octets of nearly every line.
+const LINE: usize = 640;
+
+/// One event. Fields without a value are left out.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Entry<'a> {
+    /// When, counted from 1970.
+    pub(crate) at: Duration,
+    pub(crate) event: &'a str,
+    pub(crate) request_id: Option<&'a str>,
+    pub(crate) site: Option<&'a str>,
+    pub(crate) agent: Option<&'a str>,
+    pub(crate) category: Option<&'a str>,
+    pub(crate) identity: Option<&'a str>,
+    pub(crate) decision: Option<&'a str>,
+    pub(crate) reason: Option<&'a str>,
+    pub(crate) status: Option<u16>,
+    pub(crate) group: Option<&'a str>,
+    pub(crate) rule: Option<&'a str>,
+    pub(crate) line: Option<usize>,
+    pub(crate) robots_hash: Option<String>,
+    pub(crate) suspect_human: Option<String>,
+    pub(crate) method: Option<&'a str>,
+    pub(crate) path: Option<String>,
+    pub(crate) address: Option<String>,
+    pub(crate) message: Option<String>,
+}
+
+impl Entry<'_> {
+    pub(crate) fn now() -> Self {
+        Self { at: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(), ..Self::default() }
+    }
+
+    /// The whole line, with its end.
+    pub(super) fn to_line(&self, format: LogFormat) -> String {
+        let mut line = String::with_capacity(LINE);
+        match format {
+            LogFormat::Json => self.write_json(&mut line),
+            LogFormat::Text => self.write_text(&mut line),
+        }
+        line.push('\n');
+        line
+    }
+
+    /// By hand, because every refused request has a line.
+    fn write_json(&self, out: &mut String) {
+        out.push_str("{\"ts\":\"");
+        self.write_time(out);
+        out.push('"');
+        let number = |value: Option<usize>| value.map(Value::Number);
+        let text = |value| Option::map(value, Value::Text);
+        for (name, value) in [
+            ("event", text(Some(self.event))),
+            ("request_id", text(self.request_id)),
+            ("site", text(self.site)),
+            ("agent", text(self.agent)),
+            ("category", text(self.category)),
+            ("identity", text(self.identity)),
+            ("decision", text(self.decision)),
+            ("reason", text(self.reason)),
+            ("status", number(self.status.map(usize::from))),
+            ("group", text(self.group)),
+            ("rule", text(self.rule)),
+            ("line", number(self.line)),
+            ("robots_hash", text(self.robots_hash.as_deref())),
+            ("suspect_human", text(self.suspect_human.as_deref())),
+            ("method", text(self.method)),
+            ("path", text(self.path.as_deref())),
+            ("address", text(self.address.as_deref())),
+            ("message", text(self.message.as_deref())),
+        ] {
+            let Some(value) = value else { continue };
+            out.push_str(",\"");
+            out.push_str(name);
+            out.push_str("\":");
+            match value {
+                Value::Text(text) => push_json(out, text),
+                Value::Number(number) => {
+                    // Writing to a string does not fail.
+                    let _ = write!(out, "{number}");
+                }
+            }
+        }
+        out.push('}');
+    }
+
+    fn write_text(&self, out: &mut String) {
+        self.write_time(out);
+        out.push(' ');
+        out.push_str(self.event);
+        let status = self.status.map(|status| status.to_string());
+        let number = self.line.map(|line| line.to_string());
+        for (name, value) in [
+            ("site", self.site),
+            ("agent", self.agent),
+            ("category", self.category),
+            ("identity", self.identity),
+            ("decision", self.decision),
+            ("reason", self.reason),
+            ("status", status.as_deref()),
+            ("group", self.group),
+            ("rule", self.rule),
+            ("line", number.as_deref()),
+            ("suspect_human", self.suspect_human.as_deref()),
+            ("method", self.method),
+            ("path", self.path.as_deref()),
+            ("address", self.address.as_deref()),
+            ("request_id", self.request_id),
+            ("robots_hash", self.robots_hash.as_deref()),
+        ] {
+            if let Some(value) = value {
+                let _ = write!(out, " {name}={}", quoted(value));
+            }
+        }
+        if let Some(message) = &self.message {
+            let shown = |char: char| if is_plain(char) { char.to_string() } else { char.escape_debug().to_string() };
+            let printable: String = message.chars().map(shown).collect();
+            let _ = write!(out, ": {printable}");
+        }
+    }
+
+    fn write_time(&self, out: &mut String) {
+        let _ = write!(out, "{}", humantime::format_rfc3339_millis(UNIX_EPOCH + self.at));
+    }
+}
+
+enum Value<'a> {
+    Text(&'a str),
+    Number(usize),
+}
+
+/// A text in quotes, with everything escaped that is no part of a line of plain text.
+fn push_json(out: &mut String, text: &str) {
+    out.push('"');
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\') {
+        out.push_str(text);
+    } else {
+        for char in text.chars() {
+            match char {
+                '"' => out.push_str("\\\""),
+                '\\' => out.push_str("\\\\"),
+                '\u{8}' => out.push_str("\\b"),
+                '\t' => out.push_str("\\t"),
+                '\n' => out.push_str("\\n"),
+                '\u{c}' => out.push_str("\\f"),
+                '\r' => out.push_str("\\r"),
+                '\0'..'\u{20}' => push_escape(out, char),
+                _ if speaks(char) => push_escape(out, char),
+                _ => out.push(char),
+            }
+        }
+    }
+    out.push('"');
+}
+
+fn push_escape(out: &mut String, char: char) {
+    let _ = write!(out, "\\u{:04x}", u32::from(char));
+}
+
+/// Whether JSON lets a character stand that terminals act upon: controls from 0x7F, and marks that turn the direction
+/// of text.
+fn speaks(char: char) -> bool {
+    matches!(char,
+        '\u{7f}'..='\u{9f}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// JSON in which terminals find nothing to act upon either.
+pub(super) fn escaped(json: String) -> String {
+    if json.bytes().all(|byte| byte < 0x7F) {
+        return json;
+    }
+    let mut out = String::with_capacity(json.len());
+    for char in json.chars() {
+        if speaks(char) { push_escape(&mut out, char) } else { out.push(char) }
+    }
+    out
+}
+
+/// Quotes are plain in a message; what a terminal acts upon is not.
+fn is_plain(char: char) -> bool {
+    matches!(char, '"' | '\'' | '\\') || char.escape_debug().len() == 1
+}
+
+/// A plain word as it is, anything else in quotes with what does not print escaped.
+fn quoted(value: &str) -> String {
+    let plain = |char: char| char.is_ascii_graphic() && !matches!(char, '"' | '\\' | '=');
+    if !value.is_empty() && value.chars().all(plain) { value.to_owned() } else { format!("{value:?}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_event_is_one_line_whatever_a_client_sends() {
+        let entry = Entry {
+            event: "refused",
+            agent: Some("Evil\nBot \x1b[31m\""),
+            path: Some("/a\r\nb\u{9b}31m\u{202e}".to_owned()),
+            message: Some("x\ny".to_owned()),
+            ..Entry::now()
+        };
+        for format in [LogFormat::Json, LogFormat::Text] {
+            let line = entry.to_line(format);
+            assert_eq!(line.matches('\n').count(), 1, "{line}");
+            assert!(!line.trim_end().chars().any(|char| char.is_control() || char == '\u{202e}'), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn json_says_what_it_was_told() {
+        let every: String = ('\0'..='\u{300}').chain('\u{2000}'..='\u{2100}').chain(['\u{1f916}']).collect();
+        let entry = Entry {
+            event: "refused",
+            site: Some(&every),
+            status: Some(403),
+            line: Some(7),
+            path: Some("/plain".to_owned()),
+            ..Entry::now()
+        };
+        let line = entry.to_line(LogFormat::Json);
+        let read: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        assert_eq!(read["site"], *every);
+        assert_eq!((&read["event"], &read["path"]), (&"refused".into(), &"/plain".into()));
+        assert_eq!((&read["status"], &read["line"]), (&403.into(), &7.into()));
+        assert_eq!(read.as_object().map(serde_json::Map::len), Some(6));
+        assert!(read["ts"].as_str().is_some_and(|ts| ts.len() == "2026-01-01T00:00:00.000Z".len()));
+    }
+}
