@@ -29,6 +29,7 @@ pub struct LiveBuilder {
     pub(super) source: Source,
     policy: Policy,
     registry: Arc<Registry>,
+    check: check::Options,
     gate: Gate,
     state: Option<(StateDir, String)>,
     settings: Settings,
@@ -42,7 +43,6 @@ impl LiveBuilder {
     pub(super) fn new(source: Source) -> Self {
         let settings = Settings {
             reading: Reading::default(),
-            check: check::Options::default(),
             max_age: Duration::from_secs(3600),
             grace: Duration::ZERO,
             when_missing: WhenMissing::default(),
@@ -54,6 +54,7 @@ impl LiveBuilder {
             source,
             policy: Policy::default(),
             registry,
+            check: check::Options::default(),
             gate: Gate::open(),
             state: None,
             settings,
@@ -78,7 +79,7 @@ impl LiveBuilder {
 
     /// How each version is checked. Default: [`check::Options::default`].
     pub fn check(mut self, options: check::Options) -> Self {
-        self.settings.check = options;
+        self.check = options;
         self
     }
 
@@ -172,7 +173,7 @@ impl LiveBuilder {
         #[cfg(feature = "watch")]
         let watcher = self.watcher;
         let (source, policy, registry, gate, state) = (self.source, self.policy, self.registry, self.gate, self.state);
-        let (settings, clock, poll) = (self.settings, self.clock, self.poll);
+        let (check, settings, clock, poll) = (self.check, self.settings, self.clock, self.poll);
         let origin: Arc<str> = source.origin();
         let site: Option<SiteState> = state.as_ref().map(|(state, name)| state.site(name));
         let now = clock.now();
@@ -189,7 +190,7 @@ impl LiveBuilder {
             source,
             origin,
             settings,
-            making: Mutex::new(Making::new(registry, gate, versions, pending)),
+            making: Mutex::new(Making::new(registry, check, gate, versions, pending)),
             past: Mutex::new(Past { last, since: now, history, pending: None, before: None }),
             state: site,
             clock,

@@ -106,7 +106,7 @@ impl Shared {
         let (robots, report) = match &reload.outcome {
             Outcome::Gated { pending, .. } => {
                 let robots = RobotsTxt::parse(pending.bytes().clone());
-                let options = self.settings.check.clone().with_registry(making.registry.clone());
+                let options = making.check.clone().with_registry(making.registry.clone());
                 let report = check::check(&robots, &options);
                 (Some(robots), Some(report))
             }

@@ -22,6 +22,7 @@ use super::snapshot::Snapshot;
 use super::state::{SiteState, StateError};
 use super::status::Status;
 use crate::agent::Registry;
+use crate::check;
 use crate::policy::Policy;
 
 /// One site's robots.txt, live: read, checked and compiled, and replaced while requests flow.
@@ -132,10 +133,17 @@ impl LiveRobots {
         self.shared.change(|current| current.with_policy(policy.clone()));
     }
 
-    /// Replaces the registry: the version that is live is compiled again for it, and later ones will be. Not to be
+    /// Replaces the registry: the version that is live is compiled again for it, and later ones will be, unless
+    /// it is the one there is. Not to be
     /// called from a listener of reloads: it waits for them.
     pub fn set_registry(&self, registry: Arc<Registry>) {
         self.shared.set_registry(registry);
+    }
+
+    /// Replaces how versions are checked: the one that is live is checked again, unless nothing is different. Not to be
+    /// called from a listener of reloads: it waits for them.
+    pub fn set_check(&self, options: check::Options) {
+        self.shared.set_check(options);
     }
 
     /// Replaces the gate, for what comes from now on. What waits is examined again when the source is read the next

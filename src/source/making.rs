@@ -44,7 +44,6 @@ pub(super) type Listener = Box<dyn Fn(&Reload, &Snapshot) + Send + Sync>;
 
 pub(super) struct Settings {
     pub(super) reading: Reading,
-    pub(super) check: check::Options,
     pub(super) max_age: Duration,
     pub(super) grace: Duration,
     pub(super) when_missing: WhenMissing,
@@ -55,6 +54,7 @@ pub(super) struct Settings {
 /// What a version is made with, and what was made before it.
 pub(super) struct Making {
     pub(super) registry: Arc<Registry>,
+    pub(super) check: check::Options,
     gate: Gate,
     pub(super) versions: Versions,
     pub(super) pending: Option<Pending>,
@@ -106,15 +106,21 @@ impl Source {
 }
 
 impl Settings {
-    fn content(&self, robots: RobotsTxt, modified: Option<SystemTime>, registry: &Arc<Registry>) -> Content {
-        let options = self.check.clone().with_registry(registry.clone());
-        Content::new(self.shelf.compile(robots, self.reading, registry, options), modified)
+    fn content(&self, robots: RobotsTxt, modified: Option<SystemTime>, making: &Making) -> Content {
+        let options = making.check.clone().with_registry(making.registry.clone());
+        Content::new(self.shelf.compile(robots, self.reading, &making.registry, options), modified)
     }
 }
 
 impl Making {
-    pub(super) fn new(registry: Arc<Registry>, gate: Gate, versions: Versions, pending: Option<Pending>) -> Self {
-        Self { registry, gate, versions, pending, examined: Examined::No, unsaved: None }
+    pub(super) fn new(
+        registry: Arc<Registry>,
+        check: check::Options,
+        gate: Gate,
+        versions: Versions,
+        pending: Option<Pending>,
+    ) -> Self {
+        Self { registry, check, gate, versions, pending, examined: Examined::No, unsaved: None }
     }
 }
 
@@ -211,8 +217,7 @@ impl Shared {
         let before = self.robots();
         let loaded = Loaded { bytes: pending.bytes().clone(), modified: pending.modified() };
         let robots = RobotsTxt::parse(loaded.bytes.clone());
-        let content =
-            self.settings.content(robots, self.dated(&making, pending.hash(), loaded.modified), &making.registry);
+        let content = self.settings.content(robots, self.dated(&making, pending.hash(), loaded.modified), &making);
         let outcome = self.publish(&mut making, content, pending.origin().into());
         making.unsaved = Some(Durability::Machine);
         let reload = Reload { cause: Cause::Accept, origin: self.origin.clone(), outcome };
@@ -244,11 +249,25 @@ impl Shared {
 
     pub(super) fn set_registry(&self, registry: Arc<Registry>) {
         let mut making = self.making();
-        making.registry = registry;
+        if !Arc::ptr_eq(&making.registry, &registry) {
+            making.registry = registry;
+            self.make_again(&making);
+        }
+    }
+
+    pub(super) fn set_check(&self, options: check::Options) {
+        let mut making = self.making();
+        if making.check != options {
+            making.check = options;
+            self.make_again(&making);
+        }
+    }
+
+    /// What is live, made of the same bytes.
+    fn make_again(&self, making: &Making) {
         if let Some(content) = self.current.load_full().content() {
             let modified = content.modified().map(|(modified, _)| modified);
-            let content = self.settings.content(content.robots().clone(), modified, &making.registry);
-            self.show(&making, content);
+            self.show(making, self.settings.content(content.robots().clone(), modified, making));
         }
     }
 
@@ -301,7 +320,7 @@ impl Shared {
         if let Some(rejection) = Rejection::of(&robots, &self.origin) {
             return kept(rejection);
         }
-        let content = self.settings.content(robots, self.dated(making, hash, loaded.modified), &making.registry);
+        let content = self.settings.content(robots, self.dated(making, hash, loaded.modified), making);
         let objections = self.objections(making, &content);
         if objections.is_empty() {
             making.versions.let_go();
@@ -348,7 +367,7 @@ impl Shared {
     fn restore(&self, making: &Making, version: &Version) -> Outcome {
         let robots = RobotsTxt::parse(version.bytes.clone());
         let modified = self.dated(making, version.hash, version.modified);
-        self.show(making, self.settings.content(robots, modified, &making.registry));
+        self.show(making, self.settings.content(robots, modified, making));
         Outcome::Published { hash: version.hash }
     }
 

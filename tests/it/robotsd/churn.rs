@@ -81,14 +81,20 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
     swap(&volume, 0);
     std::os::unix::fs::symlink("..data/robots.txt", volume.join("robots.txt")).unwrap();
     fs::write(folder.path().join("plain.txt"), text(0)).unwrap();
-    let config = |text: &str| {
+    let config = |version: u64| {
         format!(
-            "mode = \"refuse\"\n# {text}\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
+            "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n{}\
+             [limits]\nkeep_alive = \"{}s\"\n\
              [[site]]\nname = \"plain\"\nhosts = [\"plain.test\"]\nroot = \".\"\nrobots.path = \"plain.txt\"\n\
-             [[site]]\nname = \"volume\"\nhosts = [\"volume.test\"]\nroot = \".\"\nrobots.path = \"volume/robots.txt\"\n"
+             [[site]]\nname = \"volume\"\nhosts = [\"volume.test\"]\nroot = \".\"\nrobots.path = \"volume/robots.txt\"\n\
+             [[site]]\nname = \"config {}\"\nhosts = [\"config.test\"]\nroot = \".\"\nrobots.text = \"# config {version}\"\n",
+            // Every other time there is a second listener.
+            if version.is_multiple_of(2) { "" } else { "[[listener]]\naddress = \"127.0.0.1:0\"\n" },
+            60 + version % 10,
+            version % 5,
         )
     };
-    fs::write(folder.path().join("robotsd.toml"), config("at first")).unwrap();
+    fs::write(folder.path().join("robotsd.toml"), config(0)).unwrap();
     let running = Running::start(folder.path());
     let (plain, stop, asked) = (folder.path().join("plain.txt"), AtomicBool::new(false), AtomicU64::new(0));
     let mut resident = Vec::new();
@@ -142,14 +148,20 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
                 }
                 7 => rename_over(&plain, "User-agent: *\nDisallow: /\n"),
                 _ => {
-                    fs::write(folder.path().join("robotsd.toml"), config(&format!("version {version}"))).unwrap();
-                    running.signal("HUP");
+                    fs::write(folder.path().join("robotsd.toml"), config(version)).unwrap();
+                    if version.is_multiple_of(2) {
+                        running.signal("HUP");
+                    }
                 }
             }
             reloads += 1;
             match version % 9 {
                 0 | 1 | 3 => wait_for("a new version", || serves("plain.test", version)),
                 2 => wait_for("a new version", || serves("volume.test", version)),
+                8 => wait_for("a new config", || {
+                    let (_, body) = Kept::open(running.address, "config.test").get("/robots.txt", FIREFOX);
+                    (body == format!("# config {version}")).then_some(())
+                }),
                 _ => {}
             }
             let next = (reloads * REQUESTS_A_RELOAD).min(wanted);

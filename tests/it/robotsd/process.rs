@@ -89,6 +89,15 @@ impl Running {
         self.log.lock().unwrap().iter().any(|line| line["event"] == event && fits(line))
     }
 
+    /// Every line of this event, in their order.
+    pub(super) fn all(&self, event: &str) -> Vec<Value> {
+        self.log.lock().unwrap().iter().filter(|line| line["event"] == event).cloned().collect()
+    }
+
+    pub(super) fn count(&self, event: &str, fits: impl Fn(&Value) -> bool) -> usize {
+        self.all(event).iter().filter(|line| fits(line)).count()
+    }
+
     pub(super) fn events(&self, event: &str) -> usize {
         self.log.lock().unwrap().iter().filter(|line| line["event"] == event).count()
     }

@@ -56,6 +56,47 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
         (site("upstreams = [\"http://127.0.0.1:1\"]"), "4:8: the site \"a\" has no robots.txt: write [site.robots]"),
         (site("root = \".\"\nhosts = [\"http://x\"]"), "6:10: \"http://x\" is not a host: "),
         (site("root = \".\"\nhosts = [\"x\", \"X.\"]"), "6:15: \"X.\" stands here twice"),
+        (
+            site("root = \".\"\n[site.robots]\nsource = \"directory\""),
+            "7:10: source = \"directory\" wants the folder of the files in path",
+        ),
+        (site("root = \".\"\n[site.robots]\nsource = \"directory\"\npath = \"nope\""), "8:8: "),
+        (
+            site("root = \".\"\n[site.robots]\nsource = \"directory\"\npath = \".\"\nfallback = \"a/b\""),
+            "9:12: \"a/b\" is not the name of a file in the folder",
+        ),
+        (site("root = \".\"\n[site.robots]\nfallback = \"x\""), "7:12: fallback goes with source = \"directory\""),
+        (site("root = \".\"\n[site.robots]\nrefresh = \"1h\""), "7:11: refresh goes with source = \"upstream\" or"),
+        (
+            site("root = \".\"\n[site.robots]\nsource = \"upstream\""),
+            "7:10: source = \"upstream\" wants upstreams, and the site has none",
+        ),
+        (
+            site("upstreams = [\"http://a\"]\n[site.robots]\nsource = \"upstream\""),
+            "7:10: the site has no host to ask its upstreams for: name one with host = \"example.com\"",
+        ),
+        (
+            site("upstreams = [\"http://a\"]\nhosts = [\"*.a\"]\n[site.robots]\nsource = \"upstream\""),
+            "8:10: the site has no host to ask its upstreams for",
+        ),
+        (
+            site("upstreams = [\"http://a\"]\n[site.robots]\nsource = \"upstream\"\nhost = \"a/b\""),
+            "8:8: \"a/b\" is not a host: write one such as",
+        ),
+        (site("root = \".\"\n[site.robots]\nsource = \"url\""), "7:10: source = \"url\" wants where it is in url"),
+        (
+            site("root = \".\"\n[site.robots]\nurl = \"ftp://a/robots.txt\""),
+            "7:7: \"ftp://a/robots.txt\" cannot be fetched: ftp is not spoken here; use http or https",
+        ),
+        (
+            site("root = \".\"\n[site.robots]\nurl = \"http://a/\"\nca = \"x.pem\""),
+            "8:6: this is about TLS, and the url does not begin with",
+        ),
+        (site("root = \".\"\n[site.robots]\nurl = \"https://a/\"\nca = \"x.pem\""), "8:6: "),
+        (
+            site("root = \".\"\n[site.robots]\nurl = \"http://a/\"\nrefresh = \"5s\""),
+            "8:11: a robots.txt is fetched again after \"1m\" at the soonest",
+        ),
         (site("root = \".\"\n[site.robots]\nmax_age = \"25h\""), "7:11: max_age is longer than crawlers may keep"),
         (site("root = \".\"\n[site.robots]\nmax_age = \"soon\""), "7:11: \"soon\" is not a length of time: write one"),
         (

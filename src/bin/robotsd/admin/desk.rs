@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::report::{ListenerReport, StatusReport};
 use crate::log::Log;
-use crate::serve::Sites;
+use crate::serve::{Orders, Sites};
 
 /// The state of the process. Its owner tells it what is served and that the end has begun; routes read it.
 #[derive(Debug)]
@@ -17,6 +17,7 @@ pub(crate) struct Desk {
     started: (SystemTime, Instant),
     phase: watch::Sender<Phase>,
     serving: ArcSwapOption<Serving>,
+    orders: Orders,
     log: Log,
 }
 
@@ -41,11 +42,12 @@ pub(crate) enum Phase {
 }
 
 impl Desk {
-    pub(crate) fn new(log: Log) -> Self {
+    pub(crate) fn new(orders: Orders, log: Log) -> Self {
         Self {
             started: (SystemTime::now(), Instant::now()),
             phase: watch::Sender::new(Phase::Starting),
             serving: ArcSwapOption::empty(),
+            orders,
             log,
         }
     }
@@ -74,6 +76,11 @@ impl Desk {
     /// What is served; none while starting.
     pub(crate) fn serving(&self) -> Option<Arc<Serving>> {
         self.serving.load_full()
+    }
+
+    /// Where another config is asked for.
+    pub(crate) fn orders(&self) -> &Orders {
+        &self.orders
     }
 
     pub(crate) fn log(&self) -> &Log {

@@ -19,7 +19,8 @@ pub(crate) mod client;
 pub(crate) use self::desk::{Desk, Phase, Serving};
 pub(crate) use self::listen::{Listening, Socket};
 pub(crate) use self::report::{
-    ChangeReport, FetchReport, Findings, HistoryReport, LastReload, ListenerReport, NextStep, OverrideReport,
-    PendingReport, RecordedReload, RegistryReload, ReloadCount, ReloadReport, SiteReload, SiteReport, StatusReport,
+    ChangeReport, ConfigReload, FetchReport, Findings, HistoryReport, LastReload, ListenerReport, NextStep,
+    OverrideReport, PendingReport, RecordedReload, RegistryReload, ReloadCount, ReloadReport, SiteReload, SiteReport,
+    StatusReport,
 };
 pub(crate) use self::server::serve;

@@ -179,11 +179,21 @@ pub(crate) struct LastReload {
 /// `POST /reload`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ReloadReport {
+    /// What came of the config, where that was read again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) config: Option<ConfigReload>,
     /// What came of the extra registry, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) registry: Option<RegistryReload>,
     #[serde(default)]
     pub(crate) sites: Vec<SiteReload>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct ConfigReload {
+    /// `published`, `unchanged` or `kept`.
+    pub(crate) outcome: String,
+    pub(crate) message: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -14,7 +14,7 @@ use tower_robots::source::{Enforcement, HashError, HashPrefix};
 
 use super::desk::{Desk, Phase, Serving};
 use super::reply::Reply;
-use super::report::ChangeReport;
+use super::report::{ChangeReport, ReloadReport};
 use crate::serve::{Refusal, Sites, UnknownSite};
 
 /// Every path there is.
@@ -150,7 +150,7 @@ fn ready(desk: &Desk, asked: &Asked) -> Reply {
             lines.push("enforcement is OFF for every site".to_owned());
         } else {
             let off = serving.sites.switched_off();
-            lines.extend(off.map(|name| format!("enforcement is OFF for site {name:?}")));
+            lines.extend(off.into_iter().map(|name| format!("enforcement is OFF for site {name:?}")));
         }
         for name in serving.sites.without_robots() {
             lines.push(format!("site {name:?} has no robots.txt: nothing is enforced"));
@@ -163,16 +163,23 @@ fn ready(desk: &Desk, asked: &Asked) -> Reply {
     Reply::text(status, lines.join("\n") + "\n")
 }
 
-/// Reads robots.txt again, of all sites or of `?site=` one, and waits for what comes of it.
+/// Reads the config and robots.txt again, of all sites, or robots.txt of `?site=` one, and waits for what comes of it.
 async fn reload(desk: &Desk, asked: &Asked) -> Reply {
     if let Some(reply) = asked.beyond(&["site"]) {
         return reply;
     }
-    let Some(serving) = desk.serving() else {
-        return Reply::error(StatusCode::SERVICE_UNAVAILABLE, "starting: there are no sites yet");
+    let starting = || Reply::error(StatusCode::SERVICE_UNAVAILABLE, "starting: there are no sites yet");
+    if desk.serving().is_none() {
+        return starting();
+    }
+    let config = match asked.value("site") {
+        None => desk.orders().reconfigure().await,
+        Some(_) => None,
     };
+    // Those of the config as it is now.
+    let Some(serving) = desk.serving() else { return starting() };
     match serving.sites.reload(asked.value("site")).await {
-        Ok(report) => Reply::json(&report),
+        Ok(report) => Reply::json(&ReloadReport { config, ..report }),
         Err(UnknownSite(name)) => Reply::error(StatusCode::NOT_FOUND, &serving.sites.unknown(&name)),
     }
 }

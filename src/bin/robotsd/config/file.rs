@@ -139,7 +139,13 @@ impl Default for Upstream {
 pub(super) struct Robots {
     pub(super) source: Option<Spanned<RobotsSource>>,
     pub(super) path: Option<Spanned<PathBuf>>,
+    pub(super) fallback: Option<Spanned<String>>,
     pub(super) text: Option<Spanned<String>>,
+    pub(super) url: Option<Spanned<String>>,
+    pub(super) ca: Option<Spanned<PathBuf>>,
+    pub(super) host: Option<Spanned<String>>,
+    pub(super) refresh: Option<Spanned<Span>>,
+    pub(super) hold: Option<Spanned<Span>>,
     pub(super) max_age: Spanned<Span>,
     pub(super) on_missing: OnMissing,
     pub(super) expectations: Option<Spanned<PathBuf>>,
@@ -150,7 +156,13 @@ impl Default for Robots {
         Self {
             source: None,
             path: None,
+            fallback: None,
             text: None,
+            url: None,
+            ca: None,
+            host: None,
+            refresh: None,
+            hold: None,
             max_age: Spanned::new(0..0, Span::seconds(3600)),
             on_missing: OnMissing::default(),
             expectations: None,
@@ -163,7 +175,10 @@ impl Default for Robots {
 pub(super) enum RobotsSource {
     #[default]
     File,
+    Directory,
     Inline,
+    Upstream,
+    Url,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]

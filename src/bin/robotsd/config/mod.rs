@@ -11,6 +11,7 @@ mod gate;
 mod limits;
 mod listener;
 mod resolve;
+mod source;
 mod upstreams;
 mod values;
 
@@ -56,7 +57,7 @@ pub(crate) struct Config {
 }
 
 /// What is logged.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct LogSettings {
     pub(crate) format: LogFormat,
     pub(crate) privacy: Privacy,
@@ -65,7 +66,7 @@ pub(crate) struct LogSettings {
 }
 
 /// A line for every request.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct AccessSettings {
     pub(crate) format: AccessFormat,
     /// None for standard output, where the events go.
@@ -80,7 +81,7 @@ pub(crate) enum AccessFormat {
 }
 
 /// Where requests come in.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Listener {
     /// What a supervisor calls its socket.
     pub(crate) name: Option<String>,
@@ -94,7 +95,7 @@ pub(crate) struct Listener {
 }
 
 /// One site.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Site {
     pub(crate) name: String,
     /// Host patterns; none means every host.
@@ -109,20 +110,53 @@ pub(crate) struct Site {
     pub(crate) grace: Duration,
     pub(crate) policy: Policy,
     pub(crate) check: Options,
+    /// All that was written about judging its requests and checking its file, in one form: what is equal here is equal
+    /// there.
+    pub(crate) terms: String,
 }
 
 /// What stands behind a site.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Backend {
     Upstreams(upstream::OriginsSettings),
     Files(PathBuf),
 }
 
 /// Where a site's robots.txt comes from.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     File(PathBuf),
     Inline(String),
+    /// A folder with a file for each host.
+    Directory {
+        path: PathBuf,
+        /// The name of the file for every other host.
+        fallback: String,
+    },
+    /// What the upstreams answer to a request for it.
+    Upstream {
+        upstreams: Vec<String>,
+        /// What the request's `Host` says.
+        host: String,
+        /// Whom the upstreams' certificates are for, in place of their hosts.
+        server_name: Option<String>,
+        remote: Remote,
+    },
+    Url {
+        url: String,
+        remote: Remote,
+    },
+}
+
+/// How a robots.txt is fetched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Remote {
+    /// How often, where its server does not say.
+    pub(crate) refresh: Duration,
+    /// How long it must be gone before that is believed.
+    pub(crate) hold: Duration,
+    /// PEM: who is trusted in place of whom the system trusts.
+    pub(crate) ca: Option<Arc<[u8]>>,
 }
 
 impl Config {

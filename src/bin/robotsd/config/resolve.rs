@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use serde::Serialize;
 use toml::Spanned;
 use toml::value::{Datetime, Offset};
 use tower_robots::agent::{Crawler, Registry};
@@ -13,9 +14,9 @@ use tower_robots::policy::{Mode, Network, Override, Policy, PolicyBuilder};
 use tower_robots::source::{HostMap, WhenMissing};
 
 use super::error::Fault;
-use super::file::{self, AccessLogging, ConfigFile, Family, ListenerKind, OnMissing, RobotsSource};
-use super::{AccessFormat, AccessSettings, Backend, Config, LogSettings, Site, Source};
-use super::{admin, gate, limits, listener, upstreams};
+use super::file::{self, AccessLogging, ConfigFile, Family, ListenerKind, OnMissing};
+use super::{AccessFormat, AccessSettings, Backend, Config, LogSettings, Site};
+use super::{admin, gate, limits, listener, source, upstreams};
 use crate::log::Privacy;
 
 /// RFC 9309, section 2.4.
@@ -150,7 +151,7 @@ fn resolve_site(
             "max_age is longer than crawlers may keep a robots.txt, \"24h\"",
         ));
     }
-    let robots = resolve_source(site, backend.as_ref(), folder)?;
+    let robots = source::resolve(site, backend.as_ref(), folder)?;
     Ok(Site {
         name: site.name.get_ref().clone(),
         hosts: site.hosts.iter().map(|host| host.get_ref().clone()).collect(),
@@ -166,39 +167,26 @@ fn resolve_site(
         grace: site.enforcement.grace.0,
         policy: resolve_policy(file, site)?,
         check: resolve_check(file, site)?,
+        terms: written(file, site),
     })
 }
 
-fn resolve_source(site: &file::Site, backend: Option<&Backend>, folder: &Path) -> Result<Source, Fault> {
-    let robots = &site.robots;
-    let source = match (&robots.source, &robots.text) {
-        (Some(source), _) => *source.get_ref(),
-        (None, Some(_)) => RobotsSource::Inline,
-        (None, None) => RobotsSource::File,
-    };
-    match (source, &robots.path, &robots.text, backend) {
-        (RobotsSource::File, Some(path), None, _) if path.get_ref().as_os_str().is_empty() => {
-            Err(Fault::new(path.span(), "the path of the robots.txt is empty"))
-        }
-        (RobotsSource::File, Some(path), None, _) => Ok(Source::File(folder.join(path.get_ref()))),
-        (RobotsSource::File, None, None, Some(Backend::Files(root))) => Ok(Source::File(root.join("robots.txt"))),
-        (RobotsSource::File, None, None, Some(Backend::Upstreams(_)) | None) => {
-            let message =
-                format!("the site {:?} has no robots.txt: write [site.robots] with path = \"…\"", site.name.get_ref());
-            Err(Fault::new(site.name.span(), message))
-        }
-        (RobotsSource::File, _, Some(text), _) => Err(Fault::new(text.span(), "text goes with source = \"inline\"")),
-        (RobotsSource::Inline, Some(path), _, _) => Err(Fault::new(path.span(), "path goes with source = \"file\"")),
-        (RobotsSource::Inline, None, Some(text), _) if text.get_ref().trim().is_empty() => {
-            let message = "the text is empty: to restrict nothing, write a comment, \"# nothing is restricted\"";
-            Err(Fault::new(text.span(), message))
-        }
-        (RobotsSource::Inline, None, Some(text), _) => Ok(Source::Inline(text.get_ref().clone())),
-        (RobotsSource::Inline, None, None, _) => {
-            let span = robots.source.as_ref().map_or(0..0, Spanned::span);
-            Err(Fault::new(span, "source = \"inline\" wants the robots.txt itself in text = \"…\""))
-        }
+/// What the policy, the checks and the gate of a site are made from, as text.
+fn written(file: &ConfigFile, site: &file::Site) -> String {
+    #[derive(Serialize)]
+    struct Terms<'a> {
+        mode: Mode,
+        agents: &'a file::Agents,
+        exempt: &'a file::Exempt,
+        check: &'a file::Check,
+        gate: &'a file::Gate,
+        enforcement: &'a file::Enforcement,
+        overrides: &'a [Spanned<file::Override>],
     }
+    let ConfigFile { mode, agents, exempt, check, gate, .. } = file;
+    let (enforcement, overrides) = (&site.enforcement, &*site.overrides);
+    // What was read as TOML can be written as such, unless a path is no text: then it stands for no other config.
+    toml::to_string(&Terms { mode: *mode, agents, exempt, check, gate, enforcement, overrides }).unwrap_or_default()
 }
 
 fn resolve_check(file: &ConfigFile, site: &file::Site) -> Result<check::Options, Fault> {

@@ -44,12 +44,16 @@ pub(crate) fn run(args: &ReloadArgs) -> ExitCode {
     }
     let taken = |outcome: &str| matches!(outcome, "published" | "unchanged");
     let sites = report.sites.iter().all(|site| taken(&site.outcome));
+    let config = report.config.as_ref().is_none_or(|config| taken(&config.outcome));
     let registry = report.registry.as_ref().is_none_or(|registry| taken(&registry.outcome));
-    if sites && registry { ExitCode::SUCCESS } else { ExitCode::from(1) }
+    if sites && registry && config { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
 
 fn text(report: &ReloadReport) -> String {
     let mut out = String::new();
+    if let Some(config) = &report.config {
+        let _ = writeln!(out, "config: {}: {}", plain(&config.outcome), plain(&config.message));
+    }
     if let Some(registry) = &report.registry {
         let _ = writeln!(out, "registry: {}: {}", plain(&registry.outcome), plain(&registry.message));
     }

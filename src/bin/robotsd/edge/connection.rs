@@ -38,6 +38,11 @@ impl Terms {
     pub(super) fn new(limits: Limits, on_visit: Option<OnVisit>) -> Self {
         Self { protocol: protocol(&limits), limits, on_visit }
     }
+
+    /// The same with other limits.
+    pub(super) fn with(&self, limits: Limits) -> Self {
+        Self::new(limits, self.on_visit.clone())
+    }
 }
 
 /// How many fields hyper lets a head have where it is told nothing.

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 /// What one listener grants its clients.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     /// Who speaks to the listener, and so what its requests may say.
     pub(crate) callers: Callers,

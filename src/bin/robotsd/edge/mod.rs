@@ -54,6 +54,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
@@ -93,7 +94,7 @@ pub(crate) struct Entrance {
 /// Cheap to clone. It is written once a connection, never for a request.
 #[derive(Clone)]
 pub(crate) struct Edge {
-    terms: Arc<Terms>,
+    terms: Arc<ArcSwap<Terms>>,
     shared: Arc<Shared>,
 }
 
@@ -120,18 +121,43 @@ impl Edge {
             opened: AtomicU64::new(0),
             reporter: Reporter::new(Box::new(on_error)),
         };
-        Self { shared: Arc::new(shared), terms: Arc::new(Terms::new(limits, on_visit)) }
+        Self { shared: Arc::new(shared), terms: Arc::new(ArcSwap::from_pointee(Terms::new(limits, on_visit))) }
     }
 
     /// The same with other limits for what a connection and a request may be; the places stay those there are.
     pub(crate) fn with_limits(&self, change: impl FnOnce(Limits) -> Limits) -> Self {
-        let terms = Terms::new(change(self.terms.limits.clone()), self.terms.on_visit.clone());
+        let terms = self.terms.load();
+        let terms = ArcSwap::from_pointee(terms.with(change(terms.limits.clone())));
         Self { shared: Arc::clone(&self.shared), terms: Arc::new(terms) }
+    }
+
+    /// Grants other limits to connections that are yet to come; the places stay those there are.
+    pub(crate) fn set_limits(&self, limits: Limits) {
+        let terms = self.terms.load().with(limits);
+        self.terms.store(Arc::new(terms));
+    }
+
+    /// Makes places for so many connections where there were `before`, for all that share them. Where fewer may be open
+    /// than are, those that end give no place back until the bound is met. Needs a runtime.
+    pub(crate) fn set_places(&self, before: usize, now: usize) {
+        let places = &self.shared.places;
+        if now >= before {
+            places.add_permits(now - before);
+            return;
+        }
+        let owed = before - now - places.forget_permits(before - now);
+        let places = Arc::clone(places);
+        drop(tokio::spawn(async move {
+            for _ in 0..owed {
+                let Ok(place) = places.acquire().await else { return };
+                place.forget();
+            }
+        }));
     }
 
     /// The bound on open connections.
     pub(crate) fn connections(&self) -> usize {
-        self.terms.limits.connections
+        self.terms.load().limits.connections
     }
 
     /// Serves a listener until `shutdown` completes and its connections have drained.
@@ -164,7 +190,7 @@ impl Edge {
             let _ = socket.set_nodelay(true);
             let number = shared.opened.fetch_add(1, Ordering::Relaxed);
             let (entrance, service, clock) = (entrance.clone(), service.clone(), Arc::clone(&clock));
-            let (shared, terms, mut stopped) = (Arc::clone(&shared), Arc::clone(&for_connections), stopped.clone());
+            let (shared, terms, mut stopped) = (Arc::clone(&shared), for_connections.load_full(), stopped.clone());
             async move {
                 let full = || shared.reporter.report(TroubleKind::Full, Some(peer), &"no place for a TLS handshake");
                 let served = match entrance.enter(socket, peer, &mut stopped, full).await {
@@ -231,7 +257,7 @@ impl Edge {
         }
         drop(listener);
         let _ = stop.send(true);
-        let drained = timeout(terms.limits.drain, async { while connections.join_next().await.is_some() {} });
+        let drained = timeout(terms.load().limits.drain, async { while connections.join_next().await.is_some() {} });
         if drained.await.is_err() {
             let left = connections.len();
             reporter.report(TroubleKind::Aborted, None, &format_args!("{left} connections cut off"));
@@ -263,7 +289,7 @@ impl Entrance {
 
 impl fmt::Debug for Edge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Edge").field("limits", &self.terms.limits).finish_non_exhaustive()
+        f.debug_struct("Edge").field("limits", &self.terms.load().limits).finish_non_exhaustive()
     }
 }
 

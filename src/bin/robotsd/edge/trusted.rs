@@ -11,7 +11,7 @@ use super::host;
 use super::request_id::RequestId;
 
 /// The proxies in front of a listener. By default there are none, and nobody's word counts.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Trusted {
     /// Where they are.
     pub(crate) networks: Vec<Network>,

@@ -134,6 +134,13 @@ impl ExplainArgs {
         let (name, bytes) = match (&self.robots, site.as_ref().map(|site| &site.robots)) {
             (Some(path), _) | (None, Some(Source::File(path))) => (path.display().to_string(), input::read(path)?),
             (None, Some(Source::Inline(text))) => ("<inline>".to_owned(), text.clone().into_bytes()),
+            (None, Some(Source::Directory { path, .. })) => {
+                let message = format!("{} has a file for each host: name one with --robots", path.display());
+                return Err(io::Error::other(message));
+            }
+            (None, Some(Source::Upstream { .. } | Source::Url { .. })) => {
+                return Err(io::Error::other("the site's robots.txt is fetched: name a copy of it with --robots"));
+            }
             (None, None) => return Err(io::Error::other("name a robots.txt with --robots")),
         };
         Ok(Subject { name, bytes, policy: site.map_or_else(Policy::default, |site| site.policy) })

@@ -1,5 +1,6 @@
 //! From a request to its site.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::Future;
 use std::num::NonZeroUsize;
@@ -29,7 +30,12 @@ pub(super) struct Front {
     sites: Arc<ArcSwap<Map>>,
 }
 
-type Map = HostMap<(SiteName, Robots<Backend>)>;
+#[derive(Debug)]
+struct Map {
+    hosts: HostMap<(SiteName, Robots<Backend>)>,
+    /// By site, for the map that takes this one's place.
+    backends: HashMap<SiteName, Backend>,
+}
 
 pin_project! {
     #[project = FrontFutureProjection]
@@ -42,28 +48,34 @@ pin_project! {
 impl Front {
     /// The front of one of several workers: it shares with the others only what is never written.
     pub(super) fn new(sites: &Sites, workers: NonZeroUsize) -> Self {
-        Self { sites: Arc::new(ArcSwap::from_pointee(map(sites, workers))) }
+        Self { sites: Arc::new(ArcSwap::from_pointee(Map::new(sites, workers, None))) }
     }
 
     /// Serves other sites from the next request on; requests in progress finish with those they began with.
+    /// Servers that are behind both keep their connections.
     pub(super) fn replace(&self, sites: &Sites, workers: NonZeroUsize) {
-        self.sites.store(Arc::new(map(sites, workers)));
+        let before = self.sites.load();
+        self.sites.store(Arc::new(Map::new(sites, workers, Some(&before))));
     }
 }
 
-fn map(sites: &Sites, workers: NonZeroUsize) -> Map {
-    let mut map = HostMap::new();
-    for site in sites.iter() {
-        let Some(backend) = site.backend(workers) else { continue };
-        let service = site.layer().layer(backend);
-        let every = [String::from("*")];
-        let hosts = if site.hosts.is_empty() { &every[..] } else { &site.hosts };
-        for host in hosts {
-            // The config was refused if a host was malformed or belonged to two sites.
-            let _ = map.insert(host, (site.name.clone(), service.clone()));
+impl Map {
+    fn new(sites: &Sites, workers: NonZeroUsize, before: Option<&Self>) -> Self {
+        let mut map = Self { hosts: HostMap::new(), backends: HashMap::new() };
+        for site in sites.iter() {
+            let before = before.and_then(|before| before.backends.get(&site.name));
+            let Some(backend) = site.backend(workers, before) else { continue };
+            let service = site.layer().layer(backend.clone());
+            let every = [String::from("*")];
+            let hosts = if site.hosts.is_empty() { &every[..] } else { &site.hosts };
+            for host in hosts {
+                // The config was refused if a host was malformed or belonged to two sites.
+                let _ = map.hosts.insert(host, (site.name.clone(), service.clone()));
+            }
+            map.backends.insert(site.name.clone(), backend);
         }
+        map
     }
-    map
 }
 
 impl Service<Request<RequestBody>> for Front {
@@ -79,8 +91,8 @@ impl Service<Request<RequestBody>> for Front {
     fn call(&mut self, request: Request<RequestBody>) -> FrontFuture {
         let sites = self.sites.load();
         let site = match request.headers().get(HOST) {
-            Some(host) => sites.get(host),
-            None => sites.any(),
+            Some(host) => sites.hosts.get(host),
+            None => sites.hosts.any(),
         };
         match site {
             Some((name, site)) => {

@@ -9,40 +9,47 @@ mod advice;
 mod backend;
 mod certificates;
 mod front;
+mod listeners;
 mod operate;
+mod reconfigure;
+mod rehearsal;
 mod reload;
+mod renewal;
 mod report;
 mod robots;
 mod sites;
 mod sockets;
 mod status;
 mod tally;
+mod watches;
 mod workers;
 
 use std::future::pending;
-use std::net::TcpListener;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use tokio::task::JoinSet;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use self::certificates::Certificates;
-use self::descriptors::{Descriptors, Shortage};
+use self::descriptors::{Descriptors, Places, Shortage};
+use self::listeners::{Listeners, Plan};
 use self::passed::Passed;
+use self::reconfigure::{Change, Configuration};
 use self::signals::{Signal, Signals};
 use self::supervisor::Supervisor;
+use self::watches::Watches;
 use self::workers::Workers;
 use crate::admin::{self, Desk, ListenerReport, Listening, Phase, Serving};
 use crate::cli::{ServeArgs, fail};
-use crate::config::{self, Config, ListenerKind};
-use crate::decision::{self, Doubts};
-use crate::edge::{Edge, Entrance, Limits, Tls};
+use crate::config::{self, Config};
+use crate::edge::{Edge, Limits};
 use crate::log::{AccessLog, Log};
 
 pub(crate) use self::operate::{Refusal, accept_at_rest, roll_back_at_rest, unknown};
+pub(crate) use self::reconfigure::Orders;
+pub(crate) use self::rehearsal::rehearse;
 pub(crate) use self::reload::UnknownSite;
-pub(crate) use self::robots::rehearse;
 pub(crate) use self::sites::Sites;
 
 pub(crate) fn run(args: &ServeArgs) -> ExitCode {
@@ -66,7 +73,7 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
         Ok(access) => access,
         Err(message) => return fail(&message),
     };
-    let code = match runtime.block_on(serve(&config, args.strict, passed, &log, access.as_ref())) {
+    let code = match runtime.block_on(serve(args, &config, passed, &log, access.as_ref())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => fail(&message),
     };
@@ -80,8 +87,8 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
 }
 
 async fn serve(
+    args: &ServeArgs,
     config: &Arc<Config>,
-    strict: bool,
     mut passed: Passed,
     log: &Log,
     access: Option<&AccessLog>,
@@ -92,7 +99,8 @@ async fn serve(
     if let Err(message) = descriptors::raise() {
         log.say("descriptors", message);
     }
-    let desk = Arc::new(Desk::new(log.clone()));
+    let (orders, mut ordered) = Orders::new();
+    let desk = Arc::new(Desk::new(orders, log.clone()));
     // Held for its drop, which closes what is open.
     let mut asking = JoinSet::new();
     if let Some(settings) = &config.admin {
@@ -102,7 +110,7 @@ async fn serve(
     }
 
     let opening = {
-        let (config, log) = (Arc::clone(config), log.clone());
+        let (config, log, strict) = (Arc::clone(config), log.clone(), args.strict);
         tokio::task::spawn_blocking(move || Sites::open(&config, strict, &log))
     };
     let sites = tokio::select! {
@@ -114,70 +122,48 @@ async fn serve(
     };
     let mut workers = Workers::start(config.workers, &sites)
         .map_err(|error| format!("{} workers cannot be started: {error}", config.workers))?;
-    let mut listeners = Vec::new();
-    let mut opened = Vec::new();
-    let any_passed = !passed.is_empty();
-    for listener in &config.listeners {
-        let cannot = |error| format!("{}: cannot listen here: {error}", listener.address);
-        let mut sockets = Vec::new();
-        for socket in passed.for_listener(listener) {
-            sockets.push(sockets::share(socket, workers.count()).map_err(cannot)?);
-        }
-        let origin = if sockets.is_empty() { "bound" } else { "passed" };
-        if sockets.is_empty() {
-            if any_passed {
-                let address = listener.address;
-                log.say("supervisor", format!("{address}: no socket was passed for this listener: it is opened here"));
-            }
-            sockets.push(sockets::bind(listener.address, workers.count()).map_err(cannot)?);
-        }
-        let first = sockets.iter().flatten().next();
-        let local = first.map_or(Ok(listener.address), TcpListener::local_addr).map_err(cannot)?;
-        let limits = &config.edge;
-        let tls = listener.certificates.clone().map(|live| Tls::new(live, limits.handshakes, limits.tls_handshake));
-        listeners.push(ListenerReport {
-            name: listener.name.clone(),
-            address: local.to_string(),
-            kind: listener.kind.as_str().to_owned(),
-            scheme: if tls.is_some() { "https" } else { "http" }.to_owned(),
-            socket: origin.to_owned(),
-        });
-        let entrance = Entrance { tls, trusted: Arc::clone(&listener.trusted) };
-        opened.push((local, listener, sockets, entrance));
-    }
+    let plan = Plan::first(config, &mut passed, workers.count(), log)?;
     passed.finish()?;
 
+    let descriptors = Descriptors::count();
+    let connections = places(config, descriptors)?;
+    let event = match connections.shortage {
+        Shortage::No => "connections",
+        Shortage::Yes => "connections-bounded",
+    };
+    log.say(event, connections.reason);
     let edge = Edge::new(
-        Limits { connections: connections(config, log)?, ..config.edge.clone() },
+        Limits { connections: connections.connections, ..config.edge.clone() },
         report::trouble(log.clone(), config.log.privacy),
         access.map(AccessLog::observer),
     );
-    let serving = Serving { sites: Arc::clone(&sites), listeners, connections: edge.connections() };
-    for (local, listener, sockets, entrance) in opened {
-        let doubts = Arc::new(Doubts::new(log.clone(), listener.on_error));
-        for sockets in sockets {
-            let cannot = |error| format!("{local}: cannot listen here: {error}");
-            match listener.kind {
-                ListenerKind::Proxy => workers.open(sockets, &edge, &entrance),
-                ListenerKind::Decision => {
-                    workers.open_for_decisions(sockets, &edge.with_limits(decision::limits), &entrance, &doubts)
-                }
-            }
-            .map_err(cannot)?;
-        }
-    }
+    let mut listeners = Listeners::default();
     // Said when all are open: whoever reads the first of them may go on to another.
-    for listener in &serving.listeners {
-        log.say("listening", format!("{}://{}", listener.scheme, listener.address));
+    for place in listeners.apply(plan, &mut workers, &edge, log)? {
+        log.say("listening", place);
     }
-    let status =
-        format!("serving {} on {}", number(sites.iter().len(), "site"), number(serving.listeners.len(), "listener"));
-    desk.is_serving(serving);
+    let served = serving(&sites, listeners.reports(), &edge);
+    let status = status(&served);
+    desk.is_serving(served);
     supervisor.ready(&status);
 
-    let certificates = config.listeners.iter().filter_map(|listener| listener.certificates.clone()).collect();
-    let certificates = Certificates::introduce(certificates, log);
+    let certificates = Certificates::introduce(listeners.certificates(), log);
     asking.spawn(certificates.clone().watch());
+    let watches = Watches::of(&args.config, &sites);
+    let (config_changed, others_changed) = (watches.config(), watches.demands());
+    let mut configuration = Configuration {
+        path: args.config.clone(),
+        config: Arc::clone(config),
+        sites,
+        listeners: Arc::new(Mutex::new(listeners)),
+        edge,
+        descriptors,
+        certificates,
+        watches,
+        desk: Arc::clone(&desk),
+        log: log.clone(),
+        change: Change::default(),
+    };
 
     let mut pulse = Supervisor::pulse().map(|every| {
         let mut pulse = interval(every);
@@ -189,11 +175,11 @@ async fn serve(
             signal = signals.next() => match signal {
                 Signal::Reload => {
                     log.say("reload", "asked for by a signal");
-                    certificates.reload();
+                    configuration.certificates.reload();
                     if let Some(access) = access {
                         access.reopen();
                     }
-                    asking.spawn(reload(Arc::clone(&sites), Arc::clone(&desk), supervisor.clone(), status.clone()));
+                    asking.spawn(reload(Arc::clone(&desk), supervisor.clone()));
                 }
                 Signal::Stop if desk.phase() == Phase::Draining => {
                     log.say("stopped", "a second signal: requests under way are cut off");
@@ -203,9 +189,19 @@ async fn serve(
                     log.say("stopping", "no new connections; requests under way are finished");
                     desk.is_draining();
                     supervisor.stopping("no new connections; requests under way are finished");
+                    configuration.let_go();
                     workers.drain();
                 }
             },
+            // At the end there is no other config: who asks is told so by the answer that never comes.
+            Some(asker) = ordered.recv() => if desk.phase() == Phase::Serving {
+                configuration.ask(Some(asker), &workers);
+            },
+            () = config_changed.notified(), if desk.phase() == Phase::Serving => configuration.ask(None, &workers),
+            ready = configuration.changed(), if desk.phase() == Phase::Serving => configuration.make(ready, &mut workers),
+            () = others_changed.notified() => {
+                asking.spawn(Arc::clone(&configuration.sites).follow(configuration.watches.changed()));
+            }
             // It says that every thread that serves still takes up work.
             () = next_beat(&mut pulse) => {
                 let answered = workers.answer();
@@ -229,27 +225,34 @@ async fn serve(
 }
 
 /// Reads everything again and tells the supervisor when that is done: it waits for it.
-async fn reload(sites: Arc<Sites>, desk: Arc<Desk>, supervisor: Supervisor, status: String) {
+async fn reload(desk: Arc<Desk>, supervisor: Supervisor) {
     supervisor.reloading();
+    // What came of it is logged. Sites are those of the config as it is then.
+    let _ = desk.orders().reconfigure().await;
+    let Some(served) = desk.serving() else { return };
     // No site is named, so none is unknown.
-    let _ = sites.reload(None).await;
-    if desk.phase() == Phase::Serving {
-        supervisor.ready(&status);
+    let _ = served.sites.reload(None).await;
+    if let Some(served) = desk.serving().filter(|_| desk.phase() == Phase::Serving) {
+        supervisor.ready(&status(&served));
     }
 }
 
-/// How many connections there may be, which the log is told.
-fn connections(config: &Config, log: &Log) -> Result<usize, String> {
+/// How many connections there may be.
+fn places(config: &Config, descriptors: Descriptors) -> Result<Places, String> {
     let proxied =
         config.sites.iter().filter(|site| matches!(site.backend, Some(config::Backend::Upstreams(..)))).count();
     let idle = proxied.saturating_mul(config.upstream.idle_connections);
-    let places = Descriptors::count().places(config.connections, config.edge.connections, idle)?;
-    let event = match places.shortage {
-        Shortage::No => "connections",
-        Shortage::Yes => "connections-bounded",
-    };
-    log.say(event, places.reason);
-    Ok(places.connections)
+    descriptors.places(config.connections, config.edge.connections, idle)
+}
+
+/// What is served, for whoever asks.
+fn serving(sites: &Arc<Sites>, listeners: Vec<ListenerReport>, edge: &Edge) -> Serving {
+    Serving { sites: Arc::clone(sites), listeners, connections: edge.connections() }
+}
+
+fn status(served: &Serving) -> String {
+    let (sites, listeners) = (served.sites.iter().len(), served.listeners.len());
+    format!("serving {} on {}", number(sites, "site"), number(listeners, "listener"))
 }
 
 /// Waits for a signal to stop; while starting, everything is being read anyway.

@@ -8,9 +8,10 @@ use std::sync::PoisonError;
 
 use tower_robots::source::{Enforcement, HashPrefix, LiveRobots, Outcome, StateDir, Status};
 
-use super::sites::{Site, Sites};
+use super::robots::Live;
+use super::sites::Sites;
 use crate::admin::{ChangeReport, NextStep};
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::log::Entry;
 
 /// Names of sites that a message lists; there may be thousands.
@@ -28,27 +29,28 @@ pub(crate) enum Refusal {
 impl Sites {
     /// Brings the version of a site live that waits.
     pub(crate) fn accept(&self, site: &str, hash: &HashPrefix) -> Result<ChangeReport, Refusal> {
-        let site = self.named(site)?;
-        let report = accept(&site.name, &site.live, hash)?;
-        self.note("accept", Some(site), &report);
+        let live = self.named(site)?;
+        let report = accept(&live.name, &live.robots, hash)?;
+        self.note("accept", Some(&live), &report);
         Ok(self.done(report))
     }
 
     /// Brings the version live that was accepted before.
     pub(crate) fn roll_back(&self, site: &str) -> Result<ChangeReport, Refusal> {
-        let site = self.named(site)?;
-        let report = roll_back(&site.name, &site.live)?;
-        self.note("rollback", Some(site), &report);
+        let live = self.named(site)?;
+        let report = roll_back(&live.name, &live.robots)?;
+        self.note("rollback", Some(&live), &report);
         Ok(self.done(report))
     }
 
     /// Turns enforcement of a site, or of every site, off or on again.
     pub(crate) fn enforce(&self, site: Option<&str>, to: Enforcement) -> Result<ChangeReport, Refusal> {
         let site = site.map(|name| self.named(name)).transpose()?;
+        let site = site.as_ref();
         let (before, written) = match (site, self.state()) {
-            (Some(site), _) => (site.live.status().switch(), site.live.set_enforcement(to)),
+            (Some(site), _) => (site.robots.status().switch(), site.robots.set_enforcement(to)),
             (None, Some(state)) => (state.enforcement(), state.set_enforcement(to)),
-            (None, None) => (self.enforcement(), self.iter().try_for_each(|site| site.live.set_enforcement(to))),
+            (None, None) => (self.enforcement(), self.lives().try_for_each(|live| live.robots.set_enforcement(to))),
         };
         let of = site.map_or_else(|| "every site".to_owned(), |site| format!("site {:?}", site.name));
         let mut message = if before == to {
@@ -71,14 +73,13 @@ impl Sites {
 
     /// Whether anything is enforced for any site.
     pub(crate) fn enforcement(&self) -> Enforcement {
-        let is_off = |site: &Site| site.live.with(|snapshot| snapshot.enforcement() == Enforcement::Off);
-        if self.iter().len() > 0 && self.iter().all(is_off) { Enforcement::Off } else { Enforcement::On }
+        let mut lives = self.lives().peekable();
+        if lives.peek().is_some() && lives.all(|live| is_off(&live)) { Enforcement::Off } else { Enforcement::On }
     }
 
     /// The names of the sites for which nothing is enforced, because that was switched off.
-    pub(crate) fn switched_off(&self) -> impl Iterator<Item = &str> {
-        let is_off = |site: &&Site| site.live.with(|snapshot| snapshot.enforcement() == Enforcement::Off);
-        self.iter().filter(is_off).map(|site| &*site.name)
+    pub(crate) fn switched_off(&self) -> Vec<String> {
+        self.lives().filter(is_off).map(|live| live.name).collect()
     }
 
     /// The switch of all sites; without a state directory there is none but those of the sites.
@@ -94,37 +95,43 @@ impl Sites {
         }
     }
 
-    pub(super) fn named(&self, name: &str) -> Result<&Site, Refusal> {
-        self.iter().find(|site| *site.name == *name).ok_or_else(|| Refusal::Unknown(self.unknown(name)))
+    /// The robots.txt of this name: a site's, or `SITE/HOST` where a site has a folder of them.
+    pub(super) fn named(&self, name: &str) -> Result<Live, Refusal> {
+        self.live(name).ok_or_else(|| Refusal::Unknown(self.unknown(name)))
     }
 
     /// What is told of a name that no site has.
     pub(crate) fn unknown(&self, name: &str) -> String {
-        unknown(name, self.iter().map(|site| &*site.name))
+        let names: Vec<String> = self.lives().map(|live| live.name).collect();
+        unknown(name, names.iter().map(String::as_str))
     }
 
     /// `enforce on` of one kind leaves the switches of the other kind as they are.
-    fn name_what_stays_off(&self, message: &mut String, site: Option<&Site>) {
+    fn name_what_stays_off(&self, message: &mut String, site: Option<&Live>) {
         match site {
             Some(_) if self.state().is_some_and(|state| state.enforcement() == Enforcement::Off) => {
                 message.push_str("; that of every site is off still, so nothing is enforced: `robotsd enforce on`");
             }
             Some(_) => {}
             None => {
-                let off: Vec<&str> = self.switched_off().collect();
+                let off = self.switched_off();
                 if !off.is_empty() {
-                    let _ = write!(message, "; off still by a switch of their own: {}", list(off.into_iter()));
+                    let _ = write!(
+                        message,
+                        "; off still by a switch of their own: {}",
+                        list(off.iter().map(String::as_str))
+                    );
                 }
             }
         }
     }
 
-    fn note(&self, event: &str, site: Option<&Site>, report: &ChangeReport) {
+    fn note(&self, event: &str, site: Option<&Live>, report: &ChangeReport) {
         let trouble = report.trouble.as_ref().map(|trouble| format!("; {trouble}")).unwrap_or_default();
         self.log.write(&Entry {
             event,
             site: site.map(|site| &*site.name),
-            robots_hash: site.and_then(|site| site.live.status().live()).map(|hash| hash.short()),
+            robots_hash: site.and_then(|site| site.robots.status().live()).map(|hash| hash.short()),
             message: Some(format!("{}{trouble}", report.message)),
             ..Entry::now()
         });
@@ -141,13 +148,13 @@ impl Sites {
 
 /// Accepts a version of a site that no process serves, in the state directory of the config.
 pub(crate) fn accept_at_rest(config: &Config, site: &str, hash: &HashPrefix) -> Result<ChangeReport, Refusal> {
-    let report = accept(site, &at_rest(config, site)?, hash)?;
+    let report = accept(site, &at_rest(config, site)?.robots, hash)?;
     Ok(ChangeReport { kept: report.trouble.is_none(), ..report })
 }
 
 /// Rolls back a site that no process serves, in the state directory of the config.
 pub(crate) fn roll_back_at_rest(config: &Config, site: &str) -> Result<ChangeReport, Refusal> {
-    let report = roll_back(site, &at_rest(config, site)?)?;
+    let report = roll_back(site, &at_rest(config, site)?.robots)?;
     Ok(ChangeReport { kept: report.trouble.is_none(), ..report })
 }
 
@@ -200,10 +207,11 @@ fn refused(name: &str, error: &dyn std::fmt::Display, status: &Status) -> String
 }
 
 /// A site as the next start would open it.
-fn at_rest(config: &Config, name: &str) -> Result<LiveRobots, Refusal> {
-    let site = config.sites.iter().find(|site| site.name == name);
+fn at_rest(config: &Config, name: &str) -> Result<Live, Refusal> {
+    let has = |site: &&config::Site| name.strip_prefix(&*site.name).is_some_and(|rest| rest.starts_with('/'));
+    let site = config.sites.iter().find(|site| site.name == name).or_else(|| config.sites.iter().find(has));
     let site = site.ok_or_else(|| Refusal::Unknown(unknown(name, config.sites.iter().map(|site| &*site.name))))?;
-    super::robots::at_rest(config, site).map_err(|message| Refusal::Conflict(format!("site {name:?}: {message}")))
+    super::robots::at_rest(config, site, name).map_err(|message| Refusal::Conflict(format!("site {name:?}: {message}")))
 }
 
 fn list<'a>(mut names: impl ExactSizeIterator<Item = &'a str>) -> String {
@@ -212,4 +220,8 @@ fn list<'a>(mut names: impl ExactSizeIterator<Item = &'a str>) -> String {
         let _ = write!(text, " and {} more", names.len());
     }
     text
+}
+
+fn is_off(live: &Live) -> bool {
+    live.robots.with(|snapshot| snapshot.enforcement() == Enforcement::Off)
 }

@@ -1,7 +1,10 @@
 //! Reading everything again, because somebody asked for it.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
+use super::robots::Live;
 use super::robots::registry;
 use super::sites::{Site, Sites};
 use crate::admin::{RegistryReload, ReloadReport, SiteReload};
@@ -17,34 +20,65 @@ impl Sites {
     /// Reads the registry and every robots.txt again, or that of one site alone, off the request path; and says what came
     /// of it. A registry with a fault changes nothing. What changes is logged by the listeners of the sites.
     pub(crate) async fn reload(self: &Arc<Self>, only: Option<&str>) -> Result<ReloadReport, UnknownSite> {
-        let chosen: Vec<&Site> = self.iter().filter(|site| only.is_none_or(|name| *site.name == *name)).collect();
-        if let (Some(name), true) = (only, chosen.is_empty()) {
+        let is_known = |name: &str| self.iter().any(|site| site.is_called(name)) || self.live(name).is_some();
+        if let Some(name) = only.filter(|name| !is_known(name)) {
             return Err(UnknownSite(name.to_owned()));
         }
-        let only = only.map(str::to_owned);
-        let this = Arc::clone(self);
+        let (this, name) = (Arc::clone(self), only.map(str::to_owned));
         // Reads files and compiles every site's rules: not for the control thread. A panic in it has been told of by its
         // hook, and what was in force stays.
         let preparing = tokio::task::spawn_blocking(move || {
-            let registry = if only.is_none() { this.reload_registry() } else { None };
-            this.renew_gates(only.as_deref());
+            let registry = if name.is_none() { this.reload_registry() } else { None };
+            this.renew_gates(name.as_deref());
+            let is_meant = |site: &&Site| name.as_deref().is_none_or(|name| site.is_called(name));
+            this.iter().filter(is_meant).for_each(|site| site.robots.rescan());
             registry
         });
         let registry = preparing.await.unwrap_or_default();
+        let chosen: Vec<Live> = match only {
+            None => self.lives().collect(),
+            Some(name) => match self.iter().find(|site| site.is_called(name)) {
+                Some(site) => site.lives(),
+                None => self.live(name).into_iter().collect(),
+            },
+        };
         let mut sites = Vec::with_capacity(chosen.len());
         for some in chosen.chunks(AT_ONCE) {
-            let under_way: Vec<_> = some.iter().map(|site| (site, site.live.reload())).collect();
-            for (site, reloading) in under_way {
+            let under_way: Vec<_> = some.iter().map(|live| (live, live.robots.reload())).collect();
+            for (live, reloading) in under_way {
                 let reload = reloading.await;
                 sites.push(SiteReload {
-                    name: site.name.to_string(),
+                    name: live.name.clone(),
                     outcome: reload.outcome().kind().as_str().to_owned(),
-                    hash: site.live.status().live().map(|hash| hash.to_string()),
+                    hash: live.robots.status().live().map(|hash| hash.to_string()),
                     message: reload.to_string(),
                 });
             }
         }
-        Ok(ReloadReport { registry, sites })
+        Ok(ReloadReport { config: None, registry, sites })
+    }
+
+    /// Takes up what has changed in the registry or in what is expected. What waits for what is expected is looked at
+    /// again.
+    pub(super) async fn follow(self: Arc<Self>, changed: BTreeSet<PathBuf>) {
+        let this = Arc::clone(&self);
+        let renewing = tokio::task::spawn_blocking(move || {
+            if this.registry_extra.as_ref().is_some_and(|path| changed.contains(path)) {
+                this.reload_registry();
+            }
+            let is_meant = |site: &&Site| site.demands.expectations.as_ref().is_some_and(|path| changed.contains(path));
+            for site in this.iter().filter(is_meant) {
+                if this.renew_gate(site) {
+                    let path = site.demands.expectations.as_deref().unwrap_or(Path::new(""));
+                    this.log.say("gate", format!("{}: what {} expects is in force", site.name, path.display()));
+                }
+            }
+        });
+        // What went wrong in it has been told by the panic's hook, and what was in force stays.
+        let _ = renewing.await;
+        for live in self.lives().filter(|live| live.robots.status().pending().is_some()) {
+            let _ = live.robots.reload().await;
+        }
     }
 
     fn reload_registry(&self) -> Option<RegistryReload> {
@@ -52,7 +86,7 @@ impl Sites {
         let (event, outcome, message) = match registry(Some(path)) {
             Ok(registry) => {
                 let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-                self.iter().for_each(|site| site.live.set_registry(registry.clone()));
+                self.iter().for_each(|site| site.robots.set_registry(&registry));
                 shared.registry = registry;
                 ("registry", "published", format!("{}: is in force", path.display()))
             }
@@ -64,11 +98,22 @@ impl Sites {
 
     /// Expectations are files too.
     fn renew_gates(&self, only: Option<&str>) {
+        for site in self.iter().filter(|site| only.is_none_or(|name| site.is_called(name) || site.has(name))) {
+            self.renew_gate(site);
+        }
+    }
+
+    /// Whether what is expected could be used.
+    fn renew_gate(&self, site: &Site) -> bool {
         let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        for site in self.iter().filter(|site| only.is_none_or(|name| *site.name == *name)) {
-            match site.demands.gate(&shared.registry) {
-                Ok(gate) => site.live.set_gate(gate),
-                Err(message) => self.log.say("gate", format!("{}: {message}; the demands before stay", site.name)),
+        match site.demands.gate(&shared.registry) {
+            Ok(gate) => {
+                site.robots.set_gate(&gate);
+                true
+            }
+            Err(message) => {
+                self.log.say("gate", format!("{}: {message}; the demands before stay", site.name));
+                false
             }
         }
     }

@@ -3,7 +3,7 @@
 use tower_robots::check::Severity;
 use tower_robots::layer::{Event, Record};
 use tower_robots::policy::{Action, Reason};
-use tower_robots::source::{Outcome, Reload, Snapshot};
+use tower_robots::source::{Outcome, RejectionKind, Reload, Snapshot};
 
 use super::SiteName;
 use crate::edge::{Notes, Peer, RequestId, Trouble};
@@ -70,7 +70,15 @@ pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + 
         let (event, hash) = match reload.outcome() {
             Outcome::Published { hash, .. } => ("published", Some(hash.short())),
             Outcome::Unchanged { hash, .. } => ("unchanged", Some(hash.short())),
-            Outcome::Kept { live, .. } => ("rejected", live.map(|hash| hash.short())),
+            Outcome::Absent { .. } => ("absent", None),
+            Outcome::Kept { rejection, live, .. } => {
+                let event = match rejection.kind() {
+                    RejectionKind::Held => "held",
+                    RejectionKind::Unreachable => "unreachable",
+                    _ => "rejected",
+                };
+                (event, live.map(|hash| hash.short()))
+            }
             Outcome::Gated { pending, .. } => ("gated", Some(pending.hash().short())),
             _ => ("reloaded", None),
         };

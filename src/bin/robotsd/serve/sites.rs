@@ -1,31 +1,31 @@
 //! The configured sites, opened.
 
-use std::fmt::Display;
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tower_http::services::ServeDir;
 use tower_robots::layer::RobotsLayer;
-use tower_robots::source::{Enforcement, HostMap, LiveRobots, StateDir, WhenMissing};
+use tower_robots::source::{Enforcement, HostMap, StateDir, Watcher, WhenMissing};
 
 use super::backend::Backend;
-use super::robots::{Demands, Shared};
-use super::tally::Tally;
+use super::robots::{Demands, Live, Robots, Shared};
 use super::{SiteName, report};
 use crate::config::{self, Config};
 use crate::decision;
 use crate::edge::{OriginalAgent, Peer};
 use crate::log::{Log, Privacy};
-use crate::upstream::{Origins, Surroundings, Upstream};
+use crate::upstream::{Origins, Surroundings, Upstream, UpstreamLimits};
 
 /// Every site of the config.
 #[derive(Debug)]
 pub(crate) struct Sites {
-    sites: Vec<Site>,
+    pub(super) sites: Vec<Site>,
     pub(super) registry_extra: Option<PathBuf>,
     pub(super) shared: Mutex<Shared>,
     pub(super) log: Log,
+    pub(super) privacy: Privacy,
 }
 
 /// One site: its robots.txt, live, and what stands behind it.
@@ -33,9 +33,10 @@ pub(crate) struct Sites {
 pub(super) struct Site {
     pub(super) name: SiteName,
     pub(super) hosts: Vec<String>,
-    pub(super) live: LiveRobots,
+    pub(super) robots: Robots,
     pub(super) demands: Demands,
-    pub(super) tally: Tally,
+    /// What it was made from, except that its source is the one `robots` has.
+    settings: config::Site,
     /// None where no listener forwards anything.
     behind: Option<Behind>,
     log: Log,
@@ -43,9 +44,9 @@ pub(super) struct Site {
 }
 
 /// What the backends of a site's workers are made from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Behind {
-    Upstreams(Origins),
+    Upstreams(Origins, Arc<UpstreamLimits>),
     Files(PathBuf),
 }
 
@@ -59,9 +60,15 @@ impl Sites {
         if shared.state.as_ref().is_some_and(|state| state.enforcement() == Enforcement::Off) {
             log.say("enforcement", "OFF for every site: `robotsd enforce on` turns it on");
         }
-        let opening = Opening { config, surroundings: Surroundings::system(), shared: &shared, strict, log };
-        let sites = config.sites.iter().map(|site| opening.site(site)).collect::<Result<_, _>>()?;
-        Ok(Self { sites, shared: Mutex::new(shared), registry_extra: config.registry_extra.clone(), log: log.clone() })
+        let opening = Opening { config, surroundings: Surroundings::system(), privacy: config.log.privacy, log };
+        let sites = config.sites.iter().map(|site| opening.site(site, &shared, strict)).collect::<Result<_, _>>()?;
+        Ok(Self {
+            sites,
+            shared: Mutex::new(shared),
+            registry_extra: config.registry_extra.clone(),
+            log: log.clone(),
+            privacy: config.log.privacy,
+        })
     }
 
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &Site> {
@@ -82,60 +89,108 @@ impl Sites {
         }
         map
     }
+
+    /// Every robots.txt that is live or is to be, in the order of the config; of sites with a folder one for each host.
+    pub(crate) fn lives(&self) -> impl Iterator<Item = Live> {
+        self.iter().flat_map(Site::lives)
+    }
+
+    /// The one that watches for everybody.
+    pub(super) fn watcher(&self) -> Watcher {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner).watcher.clone()
+    }
+
+    /// The files besides every robots.txt that say how those are taken: the registry, and what is expected.
+    pub(super) fn files(&self) -> BTreeSet<PathBuf> {
+        let expectations = self.iter().filter_map(|site| site.demands.expectations.clone());
+        self.registry_extra.iter().cloned().chain(expectations).collect()
+    }
+
+    /// The robots.txt of this name.
+    pub(crate) fn live(&self, name: &str) -> Option<Live> {
+        self.lives().find(|live| live.name == name)
+    }
 }
 
 /// What a site is opened with.
-struct Opening<'a> {
-    config: &'a Config,
-    surroundings: Surroundings,
-    shared: &'a Shared,
-    strict: bool,
-    log: &'a Log,
+pub(super) struct Opening<'a> {
+    pub(super) config: &'a Config,
+    pub(super) surroundings: Surroundings,
+    pub(super) privacy: Privacy,
+    pub(super) log: &'a Log,
 }
 
 impl Opening<'_> {
-    fn site(&self, site: &config::Site) -> Result<Site, String> {
+    fn site(&self, site: &config::Site, shared: &Shared, strict: bool) -> Result<Site, String> {
+        let of_site = |message: String| format!("site {:?}: {message}", site.name);
+        let when_missing = if strict { WhenMissing::Fail } else { site.when_missing };
+        let demands = shared.demands(site);
+        let terms = shared.terms(site, demands.gate(&shared.registry).map_err(of_site)?);
+        let robots = shared.open(site, terms, when_missing, self.log).map_err(of_site)?;
+        if strict {
+            // Of a folder no single file stops the start.
+            let lives = robots.lives(&site.name, &[]);
+            if let Some(live) = lives.iter().find(|live| live.robots.snapshot().content().is_none()) {
+                return Err(format!("site {:?}: {}", live.name, live.robots.status().last_reload()));
+            }
+        }
+        self.around(site, demands, robots, None)
+    }
+
+    /// The site around a robots.txt that is open. What is the same as in the site `before` is shared with it.
+    pub(super) fn around(
+        &self,
+        site: &config::Site,
+        demands: Demands,
+        robots: Robots,
+        before: Option<&Site>,
+    ) -> Result<Site, String> {
         let log = self.log;
         let name: SiteName = Arc::from(&*site.name);
-        let of_site = |message: &dyn Display| format!("site {:?}: {message}", site.name);
-        let tally = Tally::default();
-        let live = self
-            .shared
-            .robots(site)
-            .map_err(|message| of_site(&message))?
-            .when_missing(if self.strict { WhenMissing::Fail } else { site.when_missing })
-            .on_reload(report::reload(name.clone(), log.clone()))
-            .on_reload(tally.listener())
-            .open()
-            .map_err(|rejection| of_site(&rejection))?;
-        let status = live.status();
-        if let Some(trouble) = status.watch_trouble() {
+        if let Some(trouble) = robots.watch_trouble().filter(|_| before.is_none()) {
             log.say("watch", format!("{name}: {trouble}"));
         }
-        if let Some(trouble) = status.state_trouble() {
-            log.say("state", format!("{name}: {trouble}"));
+        for Live { name, robots, .. } in robots.lives(&name, &[]) {
+            if let Some(trouble) = robots.status().state_trouble().filter(|_| before.is_none()) {
+                log.say("state", format!("{name}: {trouble}"));
+            }
+            if before.is_none() && robots.status().switch() == Enforcement::Off {
+                log.say("enforcement", format!("OFF for site {name:?}: `robotsd enforce on --site NAME` turns it on"));
+            }
         }
-        if status.switch() == Enforcement::Off {
-            log.say("enforcement", format!("OFF for site {name:?}: `robotsd enforce on --site NAME` turns it on"));
-        }
-        let behind = match &site.backend {
-            None => None,
-            Some(config::Backend::Files(root)) => Some(Behind::Files(root.clone())),
-            Some(config::Backend::Upstreams(settings)) => {
+        let behind = match (&site.backend, before.and_then(|before| before.servers_of(site, &self.config.upstream))) {
+            (None, _) => None,
+            (Some(config::Backend::Files(root)), _) => Some(Behind::Files(root.clone())),
+            (Some(config::Backend::Upstreams(_)), Some(same)) => Some(same),
+            (Some(config::Backend::Upstreams(settings)), None) => {
                 let on_event = report::upstream(name.clone(), log.clone());
-                let origins = Origins::new(settings, self.config.upstream.clone(), &self.surroundings, on_event)
-                    .map_err(|message| of_site(&message))?;
+                let limits = self.config.upstream.clone();
+                let origins = Origins::new(settings, limits.clone(), &self.surroundings, on_event)
+                    .map_err(|message| format!("site {name:?}: {message}"))?;
                 origins.look_up();
-                Some(Behind::Upstreams(origins))
+                Some(Behind::Upstreams(origins, Arc::new(limits)))
             }
         };
-        let demands = self.shared.demands(site);
-        let privacy = self.config.log.privacy;
-        Ok(Site { hosts: site.hosts.clone(), name, live, demands, tally, behind, log: log.clone(), privacy })
+        let (hosts, settings) = (site.hosts.clone(), site.clone());
+        Ok(Site { name, hosts, robots, demands, settings, behind, log: log.clone(), privacy: self.privacy })
     }
 }
 
 impl Site {
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        *self.name == *name
+    }
+
+    /// Whether a robots.txt of this name is one of the site's.
+    pub(super) fn has(&self, name: &str) -> bool {
+        name.strip_prefix(&*self.name).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            && self.lives().iter().any(|live| live.name == name)
+    }
+
+    pub(super) fn lives(&self) -> Vec<Live> {
+        self.robots.lives(&self.name, &self.hosts)
+    }
+
     /// A layer of one worker's own. All layers of a site read the same snapshots.
     pub(super) fn layer(&self) -> RobotsLayer {
         self.quiet_layer().observe(report::event(self.name.clone(), self.log.clone(), self.privacy))
@@ -143,16 +198,56 @@ impl Site {
 
     /// One that tells the log nothing.
     fn quiet_layer(&self) -> RobotsLayer {
-        RobotsLayer::new(self.live.clone())
+        self.robots
+            .layer()
             .address_from(|extensions| extensions.get::<Peer>().map(|peer| peer.0.ip()))
             .agent_from(|extensions| extensions.get::<OriginalAgent>().map(OriginalAgent::lines))
     }
 
-    /// A backend of one worker's own; what is known of the servers behind it is shared.
-    pub(super) fn backend(&self, workers: NonZeroUsize) -> Option<Backend> {
-        Some(match self.behind.as_ref()? {
-            Behind::Upstreams(origins) => Backend::Upstream(Upstream::new(origins, workers)),
-            Behind::Files(root) => Backend::Files(ServeDir::new(root)),
+    /// A backend of one worker's own; what is known of the servers behind it is shared. One that the worker has had
+    /// `before` goes on with its connections if it leads to the same servers.
+    pub(super) fn backend(&self, workers: NonZeroUsize, before: Option<&Backend>) -> Option<Backend> {
+        Some(match (self.behind.as_ref()?, before) {
+            (Behind::Upstreams(origins, _), Some(Backend::Upstream(upstream))) if upstream.leads_to(origins) => {
+                Backend::Upstream(upstream.clone())
+            }
+            (Behind::Upstreams(origins, _), _) => Backend::Upstream(Upstream::new(origins, workers)),
+            (Behind::Files(root), _) => Backend::Files(ServeDir::new(root)),
         })
+    }
+
+    pub(super) fn settings(&self) -> &config::Site {
+        &self.settings
+    }
+
+    /// Goes by settings whose source could not be used: the next config is compared with what there really is.
+    pub(super) fn keep_source_of(&mut self, before: &Self) {
+        let config::Site { robots, max_age, grace, when_missing, .. } = before.settings.clone();
+        self.settings = config::Site { robots, max_age, grace, when_missing, ..self.settings.clone() };
+    }
+
+    /// Whether its robots.txt is what these settings would open.
+    pub(super) fn has_source_of(&self, site: &config::Site) -> bool {
+        let of = |site: &config::Site| (site.robots.clone(), site.max_age, site.grace, site.when_missing);
+        of(&self.settings) == of(site)
+    }
+
+    pub(super) fn is_served_as(&self, other: &Self) -> bool {
+        match (&self.behind, &other.behind) {
+            (Some(Behind::Upstreams(origins, _)), Some(Behind::Upstreams(others, _))) => origins.are(others),
+            (Some(Behind::Files(root)), Some(Behind::Files(other))) => root == other,
+            (None, None) => true,
+            _ => false,
+        }
+    }
+
+    fn servers_of(&self, site: &config::Site, limits: &UpstreamLimits) -> Option<Behind> {
+        match (&self.behind, &self.settings.backend, &site.backend) {
+            (Some(behind), Some(config::Backend::Upstreams(ours)), Some(config::Backend::Upstreams(theirs))) => {
+                let is_same = matches!(behind, Behind::Upstreams(_, held) if **held == *limits);
+                (is_same && ours == theirs).then(|| behind.clone())
+            }
+            _ => None,
+        }
     }
 }

@@ -9,41 +9,50 @@ use tower_robots::source::fetch::FetchStatus;
 
 use super::advice;
 use super::operate::Refusal;
-use super::sites::{Site, Sites};
+use super::robots::Live;
+use super::sites::Sites;
 use crate::admin::{
     FetchReport, Findings, HistoryReport, LastReload, OverrideReport, PendingReport, RecordedReload, SiteReport,
 };
 
 impl Sites {
-    /// Every site, in the order of the config.
+    /// Every robots.txt, in the order of the config.
     pub(crate) fn report(&self) -> Vec<SiteReport> {
-        self.iter().map(Site::report).collect()
+        self.lives().map(|live| live.report()).collect()
     }
 
     /// What was tried for a site, and what came of it.
     pub(crate) fn history(&self, name: &str) -> Result<HistoryReport, Refusal> {
-        let site = self.named(name)?;
-        let entries = site.live.history();
-        Ok(HistoryReport { site: site.name.to_string(), entries: entries.iter().map(recorded).collect() })
+        let live = self.named(name)?;
+        let entries = live.robots.history();
+        Ok(HistoryReport { site: live.name, entries: entries.iter().map(recorded).collect() })
     }
 
-    /// The names of the sites that have nothing to enforce yet.
-    pub(crate) fn without_robots(&self) -> impl Iterator<Item = &str> {
-        let has_none = |site: &&Site| site.live.with(|snapshot| snapshot.content().is_none());
-        self.iter().filter(has_none).map(|site| &*site.name)
+    /// The names of the sites that have nothing to enforce yet, hosts of one that has a folder included.
+    pub(crate) fn without_robots(&self) -> Vec<String> {
+        let has_none = |live: &Live| live.robots.with(|snapshot| snapshot.content().is_none());
+        let mut names = Vec::new();
+        for site in self.iter() {
+            let lives = site.lives();
+            if lives.is_empty() {
+                names.push(site.name.to_string());
+            }
+            names.extend(lives.into_iter().filter(has_none).map(|live| live.name));
+        }
+        names
     }
 }
 
-impl Site {
+impl Live {
     fn report(&self) -> SiteReport {
-        let snapshot = self.live.snapshot();
-        let status = self.live.status();
-        let history = self.live.history();
+        let snapshot = self.robots.snapshot();
+        let status = self.robots.status();
+        let history = self.robots.history();
         let reload = status.last_reload();
         let content = snapshot.content();
         let count = |severity| content.map_or(0, |content| content.report().count(severity));
         SiteReport {
-            name: self.name.to_string(),
+            name: self.name.clone(),
             hosts: self.hosts.clone(),
             state: status.condition().as_str().to_owned(),
             origin: reload.origin().to_owned(),

@@ -136,7 +136,6 @@ impl Workers {
     }
 
     /// Closes a listener on every worker. Requests in progress on it have the edge's drain time to finish.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for a reload of the config while running"))]
     pub(super) fn close(&mut self, listener: ListenerId) {
         self.listeners.remove(&listener);
     }
@@ -147,7 +146,6 @@ impl Workers {
     }
 
     /// From the next request on, every worker serves these sites, on connections that are open too.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for a reload of the config while running"))]
     pub(super) fn replace(&self, sites: &Sites) {
         for worker in &self.workers {
             worker.front.replace(sites, self.count());

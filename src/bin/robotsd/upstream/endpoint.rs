@@ -103,6 +103,17 @@ impl Endpoint {
     }
 }
 
+/// As an operator writes it.
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.place, self.transport) {
+            (Place::Unix(_), _) => write!(f, "{}", self.place),
+            (place, Transport::Plain) => write!(f, "http://{place}"),
+            (place, Transport::Tls) => write!(f, "https://{place}"),
+        }
+    }
+}
+
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

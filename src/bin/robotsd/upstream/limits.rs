@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// What an upstream is granted, and how much of it may be used at once.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UpstreamLimits {
     /// How long connecting may take, over all servers and with the handshake of TLS.
     pub(crate) connect: Duration,

@@ -92,6 +92,11 @@ impl Upstream {
         }))
     }
 
+    /// Whether it leads to these servers.
+    pub(crate) fn leads_to(&self, origins: &Origins) -> bool {
+        Arc::ptr_eq(&self.0.shared, &origins.0)
+    }
+
     /// Forwards a request. The answer is always a response; a [`Failure`] is in its extensions where it is our own.
     pub(crate) async fn forward(&self, request: Request<RequestBody>) -> Response<ResponseBody> {
         match self.0.forward(request).await {

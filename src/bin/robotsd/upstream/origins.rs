@@ -31,7 +31,7 @@ pub(crate) struct Surroundings {
 }
 
 /// What an operator says about the upstreams of a site.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OriginsSettings {
     pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) health: HealthPolicy,
@@ -143,6 +143,11 @@ impl Origins {
         };
         shared.list();
         Ok(Self(Arc::new(shared)))
+    }
+
+    /// Whether they are the same servers.
+    pub(crate) fn are(&self, others: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &others.0)
     }
 
     /// Looks names up before anybody asks, so that trouble shows at start. Returns at once; needs a runtime.

@@ -26,7 +26,7 @@ pub(crate) enum Trust {
 }
 
 /// What an operator says about the TLS of a site's upstreams.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TlsSettings {
     pub(crate) trust: Trust,
     /// Whom certificates have to be for, and the name sent in the handshake; the host of each URL where none is given.
@@ -59,6 +59,17 @@ impl Trust {
             return Err(format!("{shown} holds no certificate: \"-----BEGIN CERTIFICATE-----\" begins one"));
         }
         Ok(Self::File(path.to_owned(), Arc::new(roots)))
+    }
+}
+
+/// Equal trusts let the same in.
+impl PartialEq for Trust {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::System, Self::System) => true,
+            (Self::File(path, roots), Self::File(other, others)) => path == other && roots.roots == others.roots,
+            _ => false,
+        }
     }
 }
 

@@ -69,6 +69,16 @@ impl LiveCertificates {
         Ok(Self(Arc::new(Inner { paths, current, making, told })))
     }
 
+    /// Whether they are the same, not only alike.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Where they are kept, in their order.
+    pub(crate) fn paths(&self) -> &[PairPaths] {
+        &self.0.paths
+    }
+
     /// What there is, and what about it calls for somebody.
     pub(crate) fn introduce(&self, now: SystemTime) -> Vec<News> {
         let mut told = self.0.told.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,0 +1,175 @@
+//! Where a site's robots.txt comes from: which keys go with which source, and what they must be.
+
+use std::ops::{Range, RangeInclusive};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use toml::Spanned;
+use tower_robots::source::{LiveRobots, Origin};
+
+use super::error::Fault;
+use super::file::{self, RobotsSource};
+use super::values::Span;
+use super::{Backend, Remote, Source};
+use crate::upstream::{Endpoint, Trust};
+
+/// How often a robots.txt may be fetched where its server does not say.
+const REFRESH: RangeInclusive<Duration> = Duration::from_secs(60)..=DAY;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// The key that is there, of those that go with other sources.
+struct Stray {
+    key: &'static str,
+    span: Range<usize>,
+    goes_with: &'static str,
+}
+
+pub(super) fn resolve(site: &file::Site, backend: Option<&Backend>, folder: &Path) -> Result<Source, Fault> {
+    let robots = &site.robots;
+    let source = match (&robots.source, &robots.text, &robots.url) {
+        (Some(source), _, _) => *source.get_ref(),
+        (None, Some(_), _) => RobotsSource::Inline,
+        (None, None, Some(_)) => RobotsSource::Url,
+        (None, None, None) => RobotsSource::File,
+    };
+    if let Some(Stray { key, span, goes_with }) = strays(robots, source).into_iter().next() {
+        return Err(Fault::new(span, format!("{key} goes with {goes_with}")));
+    }
+    let said = robots.source.as_ref().map_or(0..0, Spanned::span);
+    match source {
+        RobotsSource::File => match (&robots.path, backend) {
+            (Some(path), _) if path.get_ref().as_os_str().is_empty() => {
+                Err(Fault::new(path.span(), "the path of the robots.txt is empty"))
+            }
+            (Some(path), _) => Ok(Source::File(folder.join(path.get_ref()))),
+            (None, Some(Backend::Files(root))) => Ok(Source::File(root.join("robots.txt"))),
+            (None, Some(Backend::Upstreams(_)) | None) => {
+                let message = format!(
+                    "the site {:?} has no robots.txt: write [site.robots] with path = \"…\", or with \
+                     source = \"upstream\" for the one its upstreams have",
+                    site.name.get_ref()
+                );
+                Err(Fault::new(site.name.span(), message))
+            }
+        },
+        RobotsSource::Inline => match &robots.text {
+            Some(text) if text.get_ref().trim().is_empty() => {
+                let message = "the text is empty: to restrict nothing, write a comment, \"# nothing is restricted\"";
+                Err(Fault::new(text.span(), message))
+            }
+            Some(text) => Ok(Source::Inline(text.get_ref().clone())),
+            None => Err(Fault::new(said, "source = \"inline\" wants the robots.txt itself in text = \"…\"")),
+        },
+        RobotsSource::Directory => directory(robots, said, folder),
+        RobotsSource::Upstream => upstream(site, backend, said, folder),
+        RobotsSource::Url => url(robots, said, folder),
+    }
+}
+
+fn directory(robots: &file::Robots, said: Range<usize>, folder: &Path) -> Result<Source, Fault> {
+    let Some(path) = &robots.path else {
+        let message = "source = \"directory\" wants the folder of the files in path = \"…\"";
+        return Err(Fault::new(said, message));
+    };
+    let shown = folder.join(path.get_ref());
+    if !shown.is_dir() {
+        let message = format!(
+            "{:?} is not a folder: path names the folder that holds a robots.txt for each host, such as \
+             example.com.txt",
+            shown.display().to_string()
+        );
+        return Err(Fault::new(path.span(), message));
+    }
+    let fallback = match &robots.fallback {
+        None => "default.txt".to_owned(),
+        Some(name) if name.get_ref().is_empty() || name.get_ref().contains('/') => {
+            let message = format!("{:?} is not the name of a file in the folder: write one", name.get_ref());
+            return Err(Fault::new(name.span(), message));
+        }
+        Some(name) => name.get_ref().clone(),
+    };
+    Ok(Source::Directory { path: shown, fallback })
+}
+
+fn upstream(site: &file::Site, backend: Option<&Backend>, said: Range<usize>, folder: &Path) -> Result<Source, Fault> {
+    let robots = &site.robots;
+    let Some(Backend::Upstreams(settings)) = backend else {
+        return Err(Fault::new(said, "source = \"upstream\" wants upstreams, and the site has none"));
+    };
+    let concrete = || site.hosts.iter().find(|host| !host.get_ref().contains('*'));
+    let Some(written) = robots.host.as_ref().or_else(concrete) else {
+        let message = "the site has no host to ask its upstreams for: name one with host = \"example.com\"";
+        return Err(Fault::new(said, message));
+    };
+    let origin = Origin::of(&format!("http://{}", written.get_ref()));
+    let Some(origin) = origin.filter(|_| !written.get_ref().contains(['/', '?', '#', '@', '*'])) else {
+        let message = format!("{:?} is not a host: write one such as \"example.com\"", written.get_ref());
+        return Err(Fault::new(written.span(), message));
+    };
+    let host = match origin.port() {
+        80 => origin.host().to_owned(),
+        port => format!("{}:{port}", origin.host()),
+    };
+    let upstreams: Vec<String> = settings.endpoints.iter().map(Endpoint::to_string).collect();
+    let asked = LiveRobots::upstream(&upstreams, &host);
+    let _ = asked.map_err(|error| Fault::new(written.span(), error.to_string()))?;
+    let server_name = settings.tls.server_name.clone();
+    let remote = remote(robots, site.upstream.ca.as_ref(), folder)?;
+    Ok(Source::Upstream { upstreams, host, server_name, remote })
+}
+
+fn url(robots: &file::Robots, said: Range<usize>, folder: &Path) -> Result<Source, Fault> {
+    let Some(url) = &robots.url else {
+        let message = "source = \"url\" wants where it is in url = \"https://…\"";
+        return Err(Fault::new(said, message));
+    };
+    let _ = LiveRobots::url(url.get_ref()).map_err(|error| Fault::new(url.span(), error.to_string()))?;
+    if let Some(ca) = robots.ca.as_ref().filter(|_| !url.get_ref().to_ascii_lowercase().starts_with("https:")) {
+        return Err(Fault::new(ca.span(), "this is about TLS, and the url does not begin with \"https://\""));
+    }
+    Ok(Source::Url { url: url.get_ref().clone(), remote: remote(robots, robots.ca.as_ref(), folder)? })
+}
+
+fn remote(robots: &file::Robots, ca: Option<&Spanned<std::path::PathBuf>>, folder: &Path) -> Result<Remote, Fault> {
+    let refresh = match &robots.refresh {
+        None => Duration::from_secs(3600),
+        Some(refresh) if REFRESH.contains(&refresh.get_ref().0) => refresh.get_ref().0,
+        Some(refresh) => {
+            let message = "a robots.txt is fetched again after \"1m\" at the soonest and \"24h\" at the latest";
+            return Err(Fault::new(refresh.span(), message));
+        }
+    };
+    let hold = robots.hold.as_ref().map_or(DAY, |hold: &Spanned<Span>| hold.get_ref().0);
+    let ca = match ca {
+        None => None,
+        Some(ca) => {
+            let path = folder.join(ca.get_ref());
+            Trust::file(&path).map_err(|why| Fault::new(ca.span(), why))?;
+            let cannot = |error| Fault::new(ca.span(), format!("{} cannot be read: {error}", path.display()));
+            Some(Arc::from(std::fs::read(&path).map_err(cannot)?))
+        }
+    };
+    Ok(Remote { refresh, hold, ca })
+}
+
+/// The keys that are written and mean nothing for a source, in the order they are named in.
+fn strays(robots: &file::Robots, source: RobotsSource) -> Vec<Stray> {
+    use RobotsSource::{Directory, File, Inline, Upstream, Url};
+    let mut strays = Vec::new();
+    let mut check = |key, span: Option<Range<usize>>, with: &[RobotsSource], goes_with| {
+        strays.extend(span.filter(|_| !with.contains(&source)).map(|span| Stray { key, span, goes_with }));
+    };
+    let (is_file, is_directory) = ("source = \"file\" or source = \"directory\"", "source = \"directory\"");
+    let (is_url, is_fetched) = ("source = \"url\"", "source = \"upstream\" or source = \"url\"");
+    check("path", robots.path.as_ref().map(Spanned::span), &[File, Directory], is_file);
+    check("fallback", robots.fallback.as_ref().map(Spanned::span), &[Directory], is_directory);
+    check("text", robots.text.as_ref().map(Spanned::span), &[Inline], "source = \"inline\"");
+    check("url", robots.url.as_ref().map(Spanned::span), &[Url], is_url);
+    check("ca", robots.ca.as_ref().map(Spanned::span), &[Url], is_url);
+    check("host", robots.host.as_ref().map(Spanned::span), &[Upstream], "source = \"upstream\"");
+    check("refresh", robots.refresh.as_ref().map(Spanned::span), &[Upstream, Url], is_fetched);
+    check("hold", robots.hold.as_ref().map(Spanned::span), &[Upstream, Url], is_fetched);
+    strays
+}

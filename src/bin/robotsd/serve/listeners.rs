@@ -1,0 +1,268 @@
+//! The listeners of a config, open, and how those of another config take their place without refusing anybody.
+//!
+//! A listener that is the same in both is not touched. One that is other on the same address is opened a second time on
+//! the sockets it has, before the first stops to accept: whoever connects meanwhile is taken by the one or the other.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use super::passed::Passed;
+use super::sockets;
+use super::workers::{ListenerId, Workers};
+use crate::admin::ListenerReport;
+use crate::config::{self, Config, ListenerKind};
+use crate::decision::{self, Doubts};
+use crate::edge::{Edge, Entrance, Limits, LiveCertificates, Tls};
+use crate::log::Log;
+
+/// Every listener of the process, in the order of the config.
+#[derive(Debug, Default)]
+pub(super) struct Listeners {
+    open: Vec<Opened>,
+}
+
+/// Listeners that are to take the place of those there are; their sockets are bound.
+#[derive(Debug)]
+pub(super) struct Plan {
+    steps: Vec<Step>,
+    /// What is different, for people.
+    pub(super) changes: Vec<String>,
+}
+
+#[derive(Debug)]
+enum Step {
+    /// The one at this place goes on.
+    Keep(usize),
+    Open(Bound),
+}
+
+/// A listener whose sockets are bound, each with one for every worker.
+#[derive(Debug)]
+struct Bound {
+    settings: Settings,
+    local: SocketAddr,
+    sockets: Vec<Vec<TcpListener>>,
+    report: ListenerReport,
+}
+
+/// What a listener is opened with.
+#[derive(Clone, Debug)]
+struct Settings {
+    listener: config::Listener,
+    handshakes: usize,
+    tls_handshake: std::time::Duration,
+}
+
+#[derive(Debug)]
+struct Opened {
+    settings: Settings,
+    local: SocketAddr,
+    /// The sockets again, for a listener that takes this one's place; they keep listening until they are dropped.
+    sockets: Vec<Vec<TcpListener>>,
+    ids: Vec<ListenerId>,
+    report: ListenerReport,
+    /// Where it has limits of its own, made from those of all.
+    edge: Option<Edge>,
+}
+
+impl Plan {
+    /// The listeners a process starts with; sockets that were passed for them are not bound again.
+    pub(super) fn first(
+        config: &Config,
+        passed: &mut Passed,
+        workers: NonZeroUsize,
+        log: &Log,
+    ) -> Result<Self, String> {
+        let any_passed = !passed.is_empty();
+        let mut steps = Vec::new();
+        for listener in &config.listeners {
+            let cannot = |error| cannot_listen(listener.address, &error);
+            let mut sockets = Vec::new();
+            for socket in passed.for_listener(listener) {
+                sockets.push(sockets::share(socket, workers).map_err(cannot)?);
+            }
+            let origin = if sockets.is_empty() { "bound" } else { "passed" };
+            if sockets.is_empty() {
+                if any_passed {
+                    let address = listener.address;
+                    let message = format!("{address}: no socket was passed for this listener: it is opened here");
+                    log.say("supervisor", message);
+                }
+                sockets.push(sockets::bind(listener.address, workers).map_err(cannot)?);
+            }
+            steps.push(Step::Open(Bound::new(Settings::of(listener, config), sockets, origin)?));
+        }
+        Ok(Self { steps, changes: Vec::new() })
+    }
+}
+
+impl Listeners {
+    /// What it takes to have the listeners of a config. Binds what is new.
+    pub(super) fn plan(&self, config: &Config, workers: NonZeroUsize) -> Result<Plan, String> {
+        let mut left: Vec<usize> = (0..self.open.len()).collect();
+        // Several may be on port 0, where the address says nothing: those that are the same are found first.
+        let mut take = |fits: &dyn Fn(&Opened) -> bool| {
+            let found = left.iter().position(|place| fits(&self.open[*place]))?;
+            Some(left.remove(found))
+        };
+        let settings: Vec<_> = config.listeners.iter().map(|listener| Settings::of(listener, config)).collect();
+        let same: Vec<_> = settings.iter().map(|settings| take(&|opened| opened.settings.is_as(settings))).collect();
+        let mut plan = Plan { steps: Vec::new(), changes: Vec::new() };
+        for (settings, same) in settings.into_iter().zip(same) {
+            let address = settings.listener.address;
+            if let Some(place) = same {
+                plan.steps.push(Step::Keep(place));
+                continue;
+            }
+            let bound = match take(&|opened| opened.settings.listener.address == address) {
+                Some(place) => {
+                    let opened = &self.open[place];
+                    plan.changes.push(format!("listener {} has other settings", opened.local));
+                    let again = opened.sockets.iter().map(|sockets| duplicates(sockets)).collect::<io::Result<_>>();
+                    let again = again.map_err(|error| cannot_listen(address, &error))?;
+                    Bound::new(settings, again, &opened.report.socket)?
+                }
+                None => {
+                    let sockets = sockets::bind(address, workers).map_err(|error| cannot_listen(address, &error))?;
+                    let bound = Bound::new(settings, vec![sockets], "bound")?;
+                    plan.changes.push(format!("listener {} is new", bound.local));
+                    bound
+                }
+            };
+            plan.steps.push(Step::Open(bound));
+        }
+        let gone = left.into_iter().map(|place| format!("listener {} is gone", self.open[place].local));
+        plan.changes.extend(gone);
+        Ok(plan)
+    }
+
+    /// Opens what is new, then closes what is gone; requests under way there are finished. The addresses that are new.
+    pub(super) fn apply(
+        &mut self,
+        plan: Plan,
+        workers: &mut Workers,
+        edge: &Edge,
+        log: &Log,
+    ) -> Result<Vec<String>, String> {
+        let mut before: Vec<Option<Opened>> = std::mem::take(&mut self.open).into_iter().map(Some).collect();
+        let mut news = Vec::new();
+        let mut failure = None;
+        for step in plan.steps {
+            match step {
+                Step::Keep(place) => self.open.extend(before.get_mut(place).and_then(Option::take)),
+                Step::Open(bound) => {
+                    let place = format!("{}://{}", bound.report.scheme, bound.local);
+                    match bound.open(workers, edge, log) {
+                        Ok(opened) => {
+                            self.open.push(opened);
+                            news.push(place);
+                        }
+                        Err(error) => failure = Some(error),
+                    }
+                }
+            }
+        }
+        for Opened { sockets, ids, .. } in before.into_iter().flatten() {
+            // First ours, or the port would go on listening with nobody to accept.
+            drop(sockets);
+            ids.into_iter().for_each(|id| workers.close(id));
+        }
+        failure.map_or(Ok(news), Err)
+    }
+
+    /// Lets go of the sockets, so that they close when the workers close theirs.
+    pub(super) fn let_go(&mut self) {
+        self.open.iter_mut().for_each(|opened| opened.sockets.clear());
+    }
+
+    /// Grants other limits to connections that are yet to come, where a listener has its own.
+    pub(super) fn set_limits(&self, limits: &Limits) {
+        for edge in self.open.iter().filter_map(|opened| opened.edge.as_ref()) {
+            edge.set_limits(decision::limits(limits.clone()));
+        }
+    }
+
+    pub(super) fn reports(&self) -> Vec<ListenerReport> {
+        self.open.iter().map(|opened| opened.report.clone()).collect()
+    }
+
+    pub(super) fn certificates(&self) -> Vec<LiveCertificates> {
+        self.open.iter().filter_map(|opened| opened.settings.listener.certificates.clone()).collect()
+    }
+}
+
+impl Settings {
+    fn of(listener: &config::Listener, config: &Config) -> Self {
+        let (handshakes, tls_handshake) = (config.edge.handshakes, config.edge.tls_handshake);
+        Self { listener: listener.clone(), handshakes, tls_handshake }
+    }
+
+    /// Whether a listener that was opened with these needs no change to be what the others say. What certificates hold
+    /// is followed apart.
+    fn is_as(&self, other: &Self) -> bool {
+        let (ours, theirs) = (&self.listener, &other.listener);
+        let paths = |listener: &config::Listener| listener.certificates.as_ref().map(|live| live.paths().to_vec());
+        let is_secured = ours.certificates.is_some();
+        let handshakes = |settings: &Self| is_secured.then_some((settings.handshakes, settings.tls_handshake));
+        ours.address == theirs.address
+            && ours.name == theirs.name
+            && ours.kind == theirs.kind
+            && ours.on_error == theirs.on_error
+            && ours.trusted == theirs.trusted
+            && paths(ours) == paths(theirs)
+            && handshakes(self) == handshakes(other)
+    }
+
+    fn entrance(&self) -> Entrance {
+        let tls = |live| Tls::new(live, self.handshakes, self.tls_handshake);
+        let tls = self.listener.certificates.clone().map(tls);
+        Entrance { tls, trusted: Arc::clone(&self.listener.trusted) }
+    }
+}
+
+impl Bound {
+    fn new(settings: Settings, sockets: Vec<Vec<TcpListener>>, origin: &str) -> Result<Self, String> {
+        let listener = &settings.listener;
+        let first = sockets.iter().flatten().next();
+        let local = first.map_or(Ok(listener.address), TcpListener::local_addr);
+        let local = local.map_err(|error| cannot_listen(listener.address, &error))?;
+        let report = ListenerReport {
+            name: listener.name.clone(),
+            address: local.to_string(),
+            kind: listener.kind.as_str().to_owned(),
+            scheme: if listener.certificates.is_some() { "https" } else { "http" }.to_owned(),
+            socket: origin.to_owned(),
+        };
+        Ok(Self { settings, local, sockets, report })
+    }
+
+    fn open(self, workers: &mut Workers, edge: &Edge, log: &Log) -> Result<Opened, String> {
+        let Self { settings, local, sockets, report } = self;
+        let cannot = |error| cannot_listen(local, &error);
+        let mut opened = Opened { settings, local, sockets: Vec::new(), ids: Vec::new(), report, edge: None };
+        let entrance = opened.settings.entrance();
+        let doubts = Arc::new(Doubts::new(log.clone(), opened.settings.listener.on_error));
+        for sockets in sockets {
+            opened.sockets.push(duplicates(&sockets).map_err(cannot)?);
+            let id = match opened.settings.listener.kind {
+                ListenerKind::Proxy => workers.open(sockets, edge, &entrance),
+                ListenerKind::Decision => {
+                    let edge = opened.edge.get_or_insert_with(|| edge.with_limits(decision::limits));
+                    workers.open_for_decisions(sockets, edge, &entrance, &doubts)
+                }
+            };
+            opened.ids.push(id.map_err(cannot)?);
+        }
+        Ok(opened)
+    }
+}
+
+fn duplicates(sockets: &[TcpListener]) -> io::Result<Vec<TcpListener>> {
+    sockets.iter().map(TcpListener::try_clone).collect()
+}
+
+fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
+    format!("{address}: cannot listen here: {error}")
+}

@@ -1,0 +1,51 @@
+//! What serving a config would come to, for whoever wants to know before.
+
+use tower_robots::check::Severity;
+use tower_robots::source::{Outcome, WhenMissing};
+
+use super::robots::{Live, Shared};
+use crate::config::{self, Config, Source};
+use crate::log::Log;
+
+/// Opens every robots.txt as serving would, and fetches what is fetched: what keeps a site from being served as its
+/// source has it, and the errors that the check finds. What is remembered of the sites is neither read nor written.
+pub(crate) fn rehearse(config: &Config) -> Vec<String> {
+    let shared = match Shared::new(config) {
+        Ok(shared) => shared.without_state(),
+        Err(message) => return vec![message],
+    };
+    let of_site = |site: &config::Site| {
+        let problems = problems(site, &shared);
+        problems.into_iter().map(|(name, problem)| format!("site {name:?}: {problem}")).collect::<Vec<_>>()
+    };
+    config.sites.iter().flat_map(of_site).collect()
+}
+
+fn problems(site: &config::Site, shared: &Shared) -> Vec<(String, String)> {
+    let when_missing = match site.robots {
+        // Waits for the first answer.
+        Source::Upstream { .. } | Source::Url { .. } => WhenMissing::Fail,
+        _ => WhenMissing::Unavailable,
+    };
+    let opened = shared.demands(site).gate(&shared.registry);
+    let opened = opened.and_then(|gate| shared.open(site, shared.terms(site, gate), when_missing, &Log::nowhere()));
+    match opened {
+        Ok(robots) => robots.lives(&site.name, &site.hosts).iter().flat_map(problems_of).collect(),
+        Err(message) => vec![(site.name.clone(), message)],
+    }
+}
+
+fn problems_of(live: &Live) -> Vec<(String, String)> {
+    let told = |problem: String| (live.name.clone(), problem);
+    let status = live.robots.status();
+    let snapshot = live.robots.snapshot();
+    let Some(content) = snapshot.content() else {
+        return vec![told(match status.last_reload().outcome() {
+            Outcome::Kept { rejection, .. } => rejection.to_string(),
+            _ => status.last_reload().to_string(),
+        })];
+    };
+    let origin = status.last_reload().origin();
+    let errors = content.report().findings().iter().filter(|finding| finding.severity() >= Severity::Error);
+    errors.map(|finding| told(format!("{origin}:{finding}"))).collect()
+}

@@ -1,0 +1,193 @@
+//! The sites of a config that takes another's place.
+//!
+//! What is the same in both goes on: a robots.txt whose source is the same keeps its versions, its history and the agents
+//! it has recognised, servers that are the same keep their health and their connections. Nothing that is served is
+//! touched until everything new is known to work.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use tower_robots::source::{Enforcement, Gate, WhenMissing};
+
+use super::robots::{self, Demands, Robots, Shared, Terms};
+use super::sites::{Opening, Site, Sites};
+use crate::config::{self, Config};
+use crate::upstream::Surroundings;
+
+/// Sources opened at once: those that are fetched take as long as their servers do.
+const AT_ONCE: usize = 16;
+
+/// The sites of another config, ready to take the place of those there are.
+#[derive(Debug)]
+pub(super) struct Renewal {
+    pub(super) sites: Sites,
+    /// By what terms those go on that stay.
+    terms: Vec<(Robots, Terms)>,
+    /// What is different, for people; none where nothing is.
+    pub(super) changes: Vec<String>,
+    /// Sources that cannot be used, whose sites keep the one before.
+    pub(super) unusable: Vec<String>,
+}
+
+/// What becomes of a site's robots.txt.
+enum Fate {
+    /// It goes on.
+    Stays(Robots),
+    /// It is opened.
+    New(Robots),
+    /// The source cannot be used, and why; what there was goes on.
+    Unusable(Robots, String),
+}
+
+impl Sites {
+    /// Makes the sites of another config. Blocks: it reads files, and waits for what is fetched for a site that has a
+    /// robots.txt already.
+    pub(super) fn renew(&self, config: &Config) -> Result<Renewal, String> {
+        let held = self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let registry = if self.registry_extra == config.registry_extra {
+            // Whether its rows are others is another question, and asked apart.
+            held.registry.clone()
+        } else {
+            robots::registry(config.registry_extra.as_deref())?
+        };
+        let shared = held.with(registry, config.gate.clone());
+        let before: HashMap<&str, &Site> = self.iter().map(|site| (&*site.name, site)).collect();
+        let of = |site: &config::Site| before.get(&*site.name).copied();
+
+        // All that can be wrong without opening anything first.
+        let mut terms = Vec::with_capacity(config.sites.len());
+        let mut demands = Vec::with_capacity(config.sites.len());
+        for site in &config.sites {
+            let demanded = shared.demands(site);
+            let gate = self.gate(&demanded, &shared, site, of(site))?;
+            terms.push(shared.terms(site, gate));
+            demands.push(demanded);
+        }
+        let work: Vec<_> = config.sites.iter().zip(&terms).collect();
+        let mut fates = Vec::with_capacity(work.len());
+        for some in work.chunks(AT_ONCE) {
+            let open = |(site, terms): &(&config::Site, &Terms)| self.fate(&shared, site, terms, of(site));
+            fates.extend(if some.iter().all(|(site, _)| of(site).is_some_and(|before| before.has_source_of(site))) {
+                some.iter().map(open).collect::<Vec<_>>()
+            } else {
+                in_parallel(some, open)
+            });
+        }
+
+        let (log, privacy) = (&self.log, self.privacy);
+        let opening = Opening { config, surroundings: Surroundings::system(), privacy, log };
+        let mut renewal = Renewal {
+            sites: Self {
+                sites: Vec::new(),
+                registry_extra: config.registry_extra.clone(),
+                shared: Mutex::new(shared.clone()),
+                log: log.clone(),
+                privacy,
+            },
+            terms: Vec::new(),
+            changes: Vec::new(),
+            unusable: Vec::new(),
+        };
+        for (((site, terms), demands), fate) in config.sites.iter().zip(terms).zip(demands).zip(fates) {
+            let before = of(site);
+            let (robots, why) = match fate.map_err(|error| format!("site {:?}: {error}", site.name))? {
+                Fate::Stays(robots) | Fate::New(robots) => (robots, None),
+                Fate::Unusable(robots, why) => (robots, Some(why)),
+            };
+            if before.is_some() {
+                renewal.terms.push((robots.clone(), terms));
+            }
+            let mut made = opening.around(site, demands, robots, before)?;
+            if let (Some(why), Some(before)) = (why, before) {
+                renewal.unusable.push(format!("site {:?}: {why}; its source before stays", site.name));
+                made.keep_source_of(before);
+            }
+            renewal.changes.extend(change(before, &made));
+            renewal.sites.sites.push(made);
+        }
+        let stays = |name: &str| config.sites.iter().any(|site| site.name == name);
+        for gone in self.iter().filter(|site| !stays(&site.name)) {
+            renewal.changes.push(format!("site {:?} is gone", &*gone.name));
+        }
+        Ok(renewal)
+    }
+
+    /// What a version of a site must not do. Expectations that have a fault are no reason to refuse a config that names
+    /// the same file as before.
+    fn gate(
+        &self,
+        demands: &Demands,
+        shared: &Shared,
+        site: &config::Site,
+        before: Option<&Site>,
+    ) -> Result<Gate, String> {
+        let error = match demands.gate(&shared.registry) {
+            Ok(gate) => return Ok(gate),
+            Err(error) => error,
+        };
+        let same = before.filter(|before| before.demands.expectations == site.expectations);
+        let held = same.and_then(|before| before.demands.last());
+        let held = held.ok_or_else(|| format!("site {:?}: {error}", site.name))?;
+        self.log.say("gate", format!("{}: {error}; the demands before stay", site.name));
+        demands.keep(&held);
+        Ok(held)
+    }
+
+    fn fate(&self, shared: &Shared, site: &config::Site, terms: &Terms, before: Option<&Site>) -> Result<Fate, String> {
+        let Some(before) = before else {
+            return shared.open(site, terms.clone(), site.when_missing, &self.log).map(Fate::New);
+        };
+        if before.has_source_of(site) {
+            return Ok(Fate::Stays(before.robots.clone()));
+        }
+        let lives = before.lives();
+        let is_live = lives.iter().any(|live| live.robots.with(|snapshot| snapshot.content().is_some()));
+        // A site that has rules goes on with them until there are others.
+        let when_missing = if is_live { WhenMissing::Fail } else { site.when_missing };
+        let robots = match shared.open(site, terms.clone(), when_missing, &self.log) {
+            Ok(robots) => robots,
+            Err(why) if is_live => return Ok(Fate::Unusable(before.robots.clone(), why)),
+            Err(why) => return Err(why),
+        };
+        if shared.state.is_none() && lives.iter().any(|live| live.robots.status().enforcement() == Enforcement::Off) {
+            // Nothing else remembers it.
+            for live in robots.lives(&site.name, &[]) {
+                let _ = live.robots.set_enforcement(Enforcement::Off);
+            }
+        }
+        Ok(Fate::New(robots))
+    }
+}
+
+impl Renewal {
+    /// Has what stays go on by the new terms. Blocks.
+    pub(super) fn settle(&self) {
+        self.terms.iter().for_each(|(robots, terms)| robots.take_by(terms));
+    }
+}
+
+/// What is different about a site, for people.
+fn change(before: Option<&Site>, site: &Site) -> Option<String> {
+    let Some(before) = before else { return Some(format!("site {:?} is new", &*site.name)) };
+    let mut parts = Vec::new();
+    let mut say = |is_same: bool, what| parts.extend((!is_same).then_some(what));
+    let (were, are) = (before.settings(), site.settings());
+    say(were.hosts == are.hosts, "hosts");
+    say(before.has_source_of(are), "source");
+    say(were.terms == are.terms, "terms");
+    say(were.expectations == are.expectations, "expectations");
+    say(site.is_served_as(before), "backend");
+    (!parts.is_empty()).then(|| format!("site {:?} has another {}", &*site.name, parts.join(", another ")))
+}
+
+fn in_parallel<T: Sync, R: Send>(work: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    std::thread::scope(|scope| {
+        let each = &each;
+        let threads: Vec<_> = work.iter().map(|item| scope.spawn(move || each(item))).collect();
+        // A panic goes on here as it would without threads.
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|cause| std::panic::resume_unwind(cause)))
+            .collect()
+    })
+}

@@ -1,0 +1,76 @@
+//! The files that are followed besides every robots.txt: the config, the registry, what is expected.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::Notify;
+use tower_robots::source::{Watched, Watcher};
+
+use super::sites::Sites;
+
+/// Files that are followed, and who hears of their changes.
+#[derive(Debug)]
+pub(super) struct Watches {
+    watcher: Watcher,
+    config: Arc<Notify>,
+    demands: Arc<Notify>,
+    /// The others that have changed since somebody asked.
+    changed: Arc<Mutex<BTreeSet<PathBuf>>>,
+    _config: Watched,
+    /// The registry and what is expected.
+    others: Vec<(PathBuf, Watched)>,
+}
+
+impl Watches {
+    pub(super) fn of(config: &Path, sites: &Sites) -> Self {
+        let watcher = sites.watcher();
+        let notify = Arc::new(Notify::new());
+        let changed = Arc::clone(&notify);
+        let watched = watcher.file(config, move || changed.notify_one());
+        let mut watches = Self {
+            watcher,
+            config: notify,
+            demands: Arc::default(),
+            changed: Arc::default(),
+            _config: watched,
+            others: Vec::new(),
+        };
+        watches.follow(sites);
+        watches
+    }
+
+    /// Follows the files of these sites from now on. Those that are followed already are not begun anew.
+    pub(super) fn follow(&mut self, sites: &Sites) {
+        let mut before = std::mem::take(&mut self.others);
+        for path in sites.files() {
+            let known = before.iter().position(|(known, _)| *known == path);
+            let watched = match known {
+                Some(place) => before.swap_remove(place).1,
+                None => {
+                    let (notify, changed, of) = (Arc::clone(&self.demands), Arc::clone(&self.changed), path.clone());
+                    self.watcher.file(&path, move || {
+                        changed.lock().unwrap_or_else(PoisonError::into_inner).insert(of.clone());
+                        notify.notify_one();
+                    })
+                }
+            };
+            self.others.push((path, watched));
+        }
+    }
+
+    /// Told when the config has changed.
+    pub(super) fn config(&self) -> Arc<Notify> {
+        Arc::clone(&self.config)
+    }
+
+    /// Which of the others have changed since this was last asked.
+    pub(super) fn changed(&self) -> BTreeSet<PathBuf> {
+        std::mem::take(&mut self.changed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Told when the registry or an expectation has changed.
+    pub(super) fn demands(&self) -> Arc<Notify> {
+        Arc::clone(&self.demands)
+    }
+}
