@@ -13,8 +13,11 @@ pub(super) fn clean_request(fields: &mut HeaderMap) {
 }
 
 /// Removes from a proxy's question what was meant for us; what it says of the original request is what we want to know.
+///
+/// Also where `Connection` names it: a question goes no further, and a proxy that passes on its client's `Connection`
+/// must not let that client decide what the question says.
 pub(super) fn clean_question(fields: &mut HeaderMap) {
-    remove_hop_by_hop(fields);
+    remove(fields, |name| is_hop_by_hop(name.as_str()));
     fields.remove("robots-verdict");
 }
 
@@ -206,6 +209,8 @@ mod tests {
         for name in ["x-original-uri", "x-forwarded-for", "keep-alive", "robots-verdict"] {
             map.append(HeaderName::from_static(name), HeaderValue::from_static("1"));
         }
+        // Its client's, which it has not removed.
+        map.append(CONNECTION, HeaderValue::from_static("close, X-Original-URI, X-Forwarded-For"));
         clean_question(&mut map);
         assert_eq!(map.keys().collect::<Vec<_>>(), ["x-original-uri", "x-forwarded-for"]);
     }
