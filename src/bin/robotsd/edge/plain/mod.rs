@@ -89,6 +89,9 @@ where
             }
         };
         let Some(request) = head::parse(&octets, limits) else {
+            // The preface of HTTP/2 comes first or not at all (RFC 9113, section 3.4), and hyper believes that this is the
+            // first it hears. An empty line, which HTTP/1.1 skips (RFC 9112, section 2.2), says otherwise.
+            let octets = if gate.has_served() { [b"\r\n", &*octets].concat().into() } else { octets };
             return Left::Handover(client.into_transport(), octets, gate);
         };
         let is_head = request.method() == Method::HEAD;
