@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::Body;
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
@@ -38,6 +38,9 @@ pub(super) struct Link {
     timer: Pin<Box<Sleep>>,
     gauge: Arc<Gauge>,
     exchanges: u64,
+    /// The last answer ended with its head by rule, whatever it said of a length: an upstream that sends a body all the
+    /// same sends it now.
+    is_doubtful: bool,
     /// When the last exchange ended.
     idle_since: Instant,
 }
@@ -72,7 +75,7 @@ impl Link {
         let speaker = Speaker::Bare(Bare::new(Wire::new(socket, place, Arc::clone(&gauge))));
         let idle_since = Instant::now();
         let timer = Box::pin(sleep_until(idle_since + limits.response_header));
-        Self { speaker, timer, gauge, exchanges: 0, idle_since }
+        Self { speaker, timer, gauge, exchanges: 0, is_doubtful: false, idle_since }
     }
 
     /// Whether a request without a body, should it not be answered, is left to be sent again without a copy.
@@ -100,6 +103,17 @@ impl Link {
 
     /// Sends a request and waits for the head of the answer.
     pub(super) async fn exchange(
+        &mut self,
+        request: Request<Sending>,
+        limits: &UpstreamLimits,
+    ) -> Result<Response<Coming>, Failed> {
+        let is_head = request.method() == Method::HEAD;
+        let response = self.exchange_either_way(request, limits).await?;
+        self.is_doubtful = is_head || matches!(response.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+        Ok(response)
+    }
+
+    async fn exchange_either_way(
         &mut self,
         request: Request<Sending>,
         limits: &UpstreamLimits,
@@ -239,7 +253,7 @@ impl Link {
 
     /// Whether an idle connection can still be used, as far as anyone can know.
     pub(super) fn is_alive(&mut self, certainty: Certainty) -> bool {
-        if certainty == Certainty::AskKernel {
+        if certainty == Certainty::AskKernel || self.is_doubtful {
             self.gauge.look();
         }
         match &mut self.speaker {
