@@ -50,6 +50,7 @@ use std::time::Duration;
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, request};
 use http_body::Body;
+use hyper::ext::ReasonPhrase;
 use tower::Service;
 
 pub(crate) use self::body::ResponseBody;
@@ -218,7 +219,11 @@ impl Inner {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             return Box::pin(switch(response, held, wants_websocket)).await;
         }
-        unify_framing(response.headers_mut(), &held)?;
+        if matches!(response.body(), Coming::Hyper(_)) {
+            unify_framing(response.headers_mut(), &held)?;
+            // Ours for all, not the upstream's for those that hyper has read.
+            response.extensions_mut().remove::<ReasonPhrase>();
+        }
         let (head, coming) = response.into_parts();
         let (link, pool) = held.into_parts();
         let body = ResponseBody::new(coming, link, pool, &self.shared.limits);
@@ -248,14 +253,28 @@ impl Inner {
 
 /// Leaves a response one framing, the one hyper has read it by.
 fn unify_framing(headers: &mut HeaderMap, held: &Held) -> Result<(), Failure> {
+    let invalid = |detail: &str| Err(Failure::new(FailureKind::Invalid, format_args!("{held}: {detail}")));
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
-    let Some(coding) = codings.next() else { return Ok(()) };
-    // hyper undoes `chunked` only; the rest would reach the client as if it were the content.
-    if codings.next().is_some() || !coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
-        return Err(Failure::new(FailureKind::Invalid, format_args!("{held}: unsupported transfer coding")));
+    if let Some(coding) = codings.next() {
+        // hyper undoes `chunked` only; the rest would reach the client as if it were the content.
+        if codings.next().is_some() || !coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
+            return invalid("unsupported transfer coding");
+        }
+        headers.remove(CONTENT_LENGTH);
+        return Ok(());
     }
-    headers.remove(CONTENT_LENGTH);
-    Ok(())
+    // RFC 9112, section 6.3: the same number several times is that number once. hyper sees to it where there is a body,
+    // and leaves all of them where there is none.
+    let lines = headers.get_all(CONTENT_LENGTH).iter().map(HeaderValue::as_bytes);
+    let mut said = lines.flat_map(|line| line.split(|octet| *octet == b',')).map(<[u8]>::trim_ascii);
+    let Some(first) = said.next() else { return Ok(()) };
+    match plain::number(first) {
+        Some(length) if said.all(|other| other == first) => {
+            headers.insert(CONTENT_LENGTH, length.into());
+            Ok(())
+        }
+        _ => invalid("invalid Content-Length"),
+    }
 }
 
 /// Makes a tunnel of a 101, if it was asked for.

@@ -191,10 +191,11 @@ fn parse(octets: &[u8], method: &Method) -> Option<Response<Rest>> {
     Some(response)
 }
 
-/// The number in a `Content-Length`, if it is nothing else.
-fn number(value: &[u8]) -> Option<u64> {
+/// The number in a `Content-Length`, if it is nothing else. One that no body has is hyper's to refuse.
+pub(super) fn number(value: &[u8]) -> Option<u64> {
     let is_number = !value.is_empty() && value.iter().all(u8::is_ascii_digit);
-    is_number.then(|| std::str::from_utf8(value).ok()?.parse().ok()).flatten()
+    let number = is_number.then(|| std::str::from_utf8(value).ok()?.parse().ok()).flatten();
+    number.filter(|number| i64::try_from(*number).is_ok())
 }
 
 #[cfg(test)]
@@ -243,6 +244,7 @@ mod tests {
             "HTTP/1.1 200 OK\r\nContent-Length: +3\r\n\r\nabc",
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
             "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nabc",
+            "HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\n\r\nabc",
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc",
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nX : 1\r\n\r\nabc",
             "abc\r\n\r\n",
