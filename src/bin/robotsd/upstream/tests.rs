@@ -2,6 +2,7 @@
 
 mod caps;
 mod names;
+mod paths;
 mod secure;
 mod several;
 #[cfg(unix)]

@@ -1,0 +1,478 @@
+//! Two ways through the proxy, one behaviour: what is read without a protocol, on either side, and what hyper reads.
+//!
+//! A connection that has once been left to hyper stays with it, so the same octets can be sent down either way, without
+//! a pause that decides which one it is.
+
+use std::collections::BTreeSet;
+
+use bytes::{Bytes, BytesMut};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::JoinSet;
+
+use super::*;
+use crate::edge::{Edge, Entrance, Limits};
+
+/// What a connection is used for first, which settles who speaks on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Plain,
+    Hyper,
+}
+
+/// Random numbers that are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % sides
+    }
+
+    fn pick<'a>(&mut self, of: &[&'a [u8]]) -> &'a [u8] {
+        of[self.roll(of.len())]
+    }
+}
+
+/// Deadlines end what would wait for more, so that every conversation comes to an end by itself.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Tells of every request the octets of its head, and the length of its body.
+async fn mirror() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut buffer = BytesMut::new();
+                loop {
+                    let end = loop {
+                        if let Some(at) = memchr::memmem::find(&buffer, b"\r\n\r\n") {
+                            break at + 4;
+                        }
+                        if !matches!(socket.read_buf(&mut buffer).await, Ok(1..)) {
+                            return;
+                        }
+                    };
+                    let head = buffer.split_to(end);
+                    let text = String::from_utf8_lossy(&head).into_owned();
+                    let said = text.lines().find_map(|line| line.strip_prefix("content-length: "));
+                    let length = said.map_or(0, |length| length.parse().unwrap());
+                    let is_chunked = text.contains("\r\ntransfer-encoding: chunked\r\n");
+                    let body = loop {
+                        let end = memchr::memmem::find(&buffer, b"0\r\n\r\n").map(|at| at + 5);
+                        match if is_chunked { end } else { (buffer.len() >= length).then_some(length) } {
+                            Some(end) => break buffer.split_to(end),
+                            None if !matches!(socket.read_buf(&mut buffer).await, Ok(1..)) => return,
+                            None => {}
+                        }
+                    };
+                    let told = format!("{}|{}", text.escape_debug(), body.escape_ascii());
+                    let length = told.len();
+                    let told = if text.starts_with("HEAD ") { String::new() } else { told };
+                    let answer =
+                        format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nX-A: 1\r\nx-a: 2\r\n\r\n{told}");
+                    if socket.write_all(answer.as_bytes()).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
+async fn front() -> SocketAddr {
+    let upstream = upstream([mirror().await], UpstreamLimits::default());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let limits = Limits {
+        first_byte: PATIENCE,
+        header_read: PATIENCE,
+        keep_alive: PATIENCE,
+        body_idle: PATIENCE,
+        ..Limits::default()
+    };
+    tokio::spawn(async move {
+        let edge = Edge::new(limits, |_| {}, None);
+        edge.serve(listener, Entrance::default(), upstream, std::future::pending()).await;
+    });
+    address
+}
+
+/// Sends octets down a way, then one more request that ends the connection; gives all that is heard.
+async fn heard(front: SocketAddr, way: Way, octets: &[u8]) -> Vec<String> {
+    let mut client = Raw::connect(front).await;
+    let warming = match way {
+        Way::Plain => "GET /warm HTTP/1.1\r\nHost: h.test\r\n\r\n",
+        Way::Hyper => "POST /warm HTTP/1.1\r\nHost: h.test\r\nContent-Length: 0\r\n\r\n",
+    };
+    assert_eq!(client.ask(warming).await.status(), 200);
+    client.try_send(octets).await;
+    // What is sent separately may still arrive together: that is a case of its own, and has the same outcome.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    client.try_send("GET /last HTTP/1.1\r\nHost: h.test\r\nConnection: close\r\n\r\n").await;
+    let rest = client.rest().await;
+    // Which request it was and when it was is not what differs, and neither is the order of the fields.
+    rest.split("HTTP/1.1 ")
+        .map(|message| {
+            let (head, body) = message.split_once("\r\n\r\n").unwrap_or((message, ""));
+            let mut lines: Vec<_> = head.lines().filter(|line| !line.starts_with("date: ")).map(masked).collect();
+            if let Some(fields) = lines.get_mut(1..) {
+                fields.sort();
+            }
+            format!("{lines:?}{}", masked(body))
+        })
+        .collect()
+}
+
+/// A text without the ids in it.
+fn masked(text: &str) -> String {
+    let mut masked = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("x-request-id: ") {
+        masked.push_str(before);
+        masked.push_str("x-request-id: *");
+        rest = after.get(32..).unwrap_or_default();
+    }
+    masked + rest
+}
+
+/// Heads that are right, nearly right, and meant to be taken for something else.
+fn requests() -> BTreeSet<Vec<u8>> {
+    let long = [&b"X-Long: "[..], &[b'l'; 7000]].concat();
+    let target = [&b"/"[..], &[b't'; 7000]].concat();
+    let lines: &[&[u8]] = &[
+        b"GET / HTTP/1.1",
+        b"GET /a%2Fb/../c?d=\\e HTTP/1.1",
+        b"HEAD /a HTTP/1.1",
+        b"GET  / HTTP/1.1",
+        b"GET / HTTP/1.1 ",
+        b"GET / HTTP/1.0",
+        b"GET / http/1.1",
+        b"GET / HTTP/1.2",
+        b"GET / HTTP/2.0",
+        b"GET /",
+        b"GET /a b HTTP/1.1",
+        b"GET /\x7f HTTP/1.1",
+        b"GET /\\a HTTP/1.1",
+        b"GET /\xc3\xa9 HTTP/1.1",
+        b"GET /\xff HTTP/1.1",
+        b"GET /a#b HTTP/1.1",
+        b"GET //h.test/a HTTP/1.1",
+        b"GET ?a HTTP/1.1",
+        b"GET * HTTP/1.1",
+        b"GET h.test:80 HTTP/1.1",
+        b"GET http://h.test/a HTTP/1.1",
+        b"GET http://user@h.test/a HTTP/1.1",
+        b"GET HTTP://other.test?q HTTP/1.1",
+        b"GET http:///a HTTP/1.1",
+        b"get / HTTP/1.1",
+        b"GET\t/ HTTP/1.1",
+        b"\r\n\r\nGET / HTTP/1.1",
+        b"\nGET / HTTP/1.1",
+        b" GET / HTTP/1.1",
+        b"POST / HTTP/1.1",
+        b"OPTIONS * HTTP/1.1",
+        b"TRACE / HTTP/1.1",
+        b"CONNECT h.test:80 HTTP/1.1",
+        b"\0GET / HTTP/1.1",
+    ];
+    let hosts: &[&[u8]] = &[
+        b"Host: h.test",
+        b"Host: h.test",
+        b"Host: h.test",
+        b"hOsT:h.test\t ",
+        b"Host: h.test:8080",
+        b"Host: ",
+        b"Host: a@h.test",
+        b"Host: h.test, i.test",
+        b"Host : h.test",
+        b"Host: h.test\r\nHost: h.test",
+        b"Host: h.test\r\n i.test",
+        b"Host: [::1]:80",
+        b"Host: h\xe9.test",
+        b"X-None: 1",
+    ];
+    let fields: &[&[u8]] = &[
+        b"Accept: */*",
+        b"X-A: 1\r\nx-a: 2\r\nX-a:",
+        b"X-B: \xff\x80",
+        b"X-C: a\tb",
+        b"X-C: a\0b",
+        b"X-D: a\rb",
+        b"X-E: a\nX-F: b",
+        b"X-G: a\r\n folded",
+        b"X H: 1",
+        b": nameless",
+        b"nothing",
+        b"X-I\x80: 1",
+        b"Connection: keep-alive",
+        b"Connection: Keep-Alive\r\nConnection: keep-alive",
+        b"Connection: close",
+        b"Connection: close, X-A",
+        b"Connection: keep-alive, Robots-Verdict, Accept, Host",
+        b"Connection: ",
+        b"Content-Length: 0",
+        b"Content-Length: 3",
+        b"Content-Length: +3",
+        b"Content-Length: 3, 3",
+        b"Content-Length: 3\r\nContent-Length: 4",
+        b"Content_Length: 3",
+        b"Content-Length: 99999999999999999999999",
+        b"Transfer-Encoding: chunked",
+        b"Transfer-Encoding: gzip, chunked",
+        b"Transfer_Encoding: chunked",
+        b"Transfer-Encoding:\x0bchunked",
+        b"Expect: 100-continue",
+        b"Expect: a miracle",
+        b"Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\nConnection: Upgrade, HTTP2-Settings",
+        b"Upgrade: websocket",
+        b"TE: trailers, deflate",
+        b"Trailer: X-A",
+        b"Keep-Alive: timeout=1",
+        b"Proxy-Connection: close",
+        b"Robots-Verdict: forged",
+        b"robots_verdict: forged",
+        b"X-Forwarded-For: 192.0.2.1\r\nX_Real_IP: 192.0.2.1\r\nForwarded: for=192.0.2.1",
+        b"X-Request-Id: forged",
+        b"Cookie: a=1\r\nCookie: b=2",
+        b"User-Agent: a\r\nUser-Agent: b",
+        &long,
+    ];
+    let behind: &[&[u8]] = &[
+        b"",
+        b"",
+        b"",
+        b"abc",
+        b"0\r\n\r\n",
+        b"3\r\nabc\r\n0\r\n\r\n",
+        b"\r\n",
+        b"GET /second HTTP/1.1\r\nHost: h.test\r\n\r\n",
+        b"HEAD /second HTTP/1.1\r\nHost: h.test\r\n\r\nGET /third HTTP/1.1\r\nHost: h.test\r\n\r\n",
+    ];
+    let head = |line: &[u8], rest: &[&[u8]], behind: &[u8]| {
+        let mut head = line.to_vec();
+        for field in rest {
+            head.extend_from_slice(b"\r\n");
+            head.extend_from_slice(field);
+        }
+        head.extend_from_slice(b"\r\n\r\n");
+        head.extend_from_slice(behind);
+        head
+    };
+    let right = (b"GET / HTTP/1.1", b"Host: h.test");
+    // Each of them alone, then some of them together.
+    let mut all: BTreeSet<Vec<u8>> = BTreeSet::new();
+    all.extend(lines.iter().map(|line| head(line, &[right.1], b"")));
+    all.extend(hosts.iter().map(|host| head(right.0, &[host], b"")));
+    all.extend(fields.iter().map(|field| head(right.0, &[right.1, field], b"")));
+    all.extend(behind.iter().map(|behind| head(right.0, &[right.1], behind)));
+    all.insert(head(&[b"GET ", &target[..], b" HTTP/1.1"].concat(), &[right.1], b""));
+    for count in [63, 64, 65, 99, 100, 101] {
+        all.insert(head(right.0, &[&[right.1 as &[u8]], &vec![&b"X: 1"[..]; count - 1][..]].concat(), b""));
+    }
+    let mut dice = Dice(9112);
+    while all.len() < 400 {
+        let mut rest = vec![dice.pick(hosts)];
+        for _ in 0..dice.roll(4) {
+            rest.insert(dice.roll(rest.len() + 1), dice.pick(fields));
+        }
+        let line = if dice.roll(3) == 0 { dice.pick(lines) } else { right.0 };
+        let mut request = head(line, &rest, dice.pick(behind));
+        if dice.roll(12) == 0 {
+            request = request.into_iter().filter(|octet| *octet != b'\r').collect();
+        }
+        all.insert(request);
+    }
+    all
+}
+
+#[tokio::test]
+async fn a_request_comes_to_the_same_either_way() {
+    let front = front().await;
+    let mut wrong = Vec::new();
+    let mut running = JoinSet::new();
+    for request in requests() {
+        running.spawn(async move {
+            let plain = heard(front, Way::Plain, &request).await;
+            let hyper = heard(front, Way::Hyper, &request).await;
+            (request, plain, hyper)
+        });
+    }
+    while let Some(done) = running.join_next().await {
+        let (request, plain, hyper) = done.unwrap();
+        if plain != hyper {
+            wrong.push(format!("{}\n  plain {plain:#?}\n  hyper {hyper:#?}", request.escape_ascii()));
+        }
+    }
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// RFC 9113, section 3.4. One way says 400 before it closes the connection, the other just closes it.
+#[tokio::test]
+async fn the_preface_of_http_2_comes_first_or_not_at_all() {
+    let front = front().await;
+    for way in [Way::Plain, Way::Hyper] {
+        let heard = heard(front, way, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
+        // The settings that HTTP/2 begins with are full of zeros.
+        assert!(!heard.iter().any(|message| message.contains("\\0")), "{way:?}: {heard:?}");
+    }
+}
+
+/// What becomes of an answer: what the client gets of it, and whether the connection is used again.
+async fn outcome(way: Way, method: &'static str, answer: &'static [u8], then_closes: bool) -> String {
+    let origin = Origin::start(move |number, mut peer| async move {
+        if number == 0 {
+            peer.until(b"\r\n\r\n").await;
+            peer.send(match way {
+                Way::Plain => OK,
+                Way::Hyper => "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+            })
+            .await;
+            peer.until(b"\r\n\r\n").await;
+            peer.try_send(answer).await;
+            if then_closes {
+                return;
+            }
+        }
+        while peer.heard(b"\r\n\r\n").await {
+            peer.try_send(OK).await;
+        }
+    })
+    .await;
+    let upstream = origin.upstream_with(|limits| {
+        limits.response_header = PATIENCE;
+        limits.body_idle = PATIENCE;
+    });
+    let warmed = soon(upstream.forward(request("GET", "/"))).await;
+    soon(warmed.into_body().collect()).await.unwrap();
+    let response = soon(upstream.forward(request(method, "/"))).await;
+    let (head, body) = response.into_parts();
+    let body = soon(body.collect()).await.map(|body| body.to_bytes()).map_err(|_| "cut off");
+    let last = soon(upstream.forward(request("POST", "/"))).await;
+    let last = (last.status(), soon(last.into_body().collect()).await.unwrap().to_bytes());
+    let fields = head.headers.iter().filter(|(name, _)| *name != CONNECTION);
+    let mut fields: Vec<_> = fields.map(|(name, value)| format!("{name}: {value:?}")).collect();
+    fields.sort();
+    let body = if head.status.is_server_error() { Ok(Bytes::new()) } else { body };
+    format!(
+        "{} {:?} {fields:?} {body:?}, then {last:?} over {} connections",
+        head.status,
+        head.extensions.get::<ReasonPhrase>(),
+        origin.connections()
+    )
+}
+
+const ANSWERS: &[&[u8]] = &[
+    b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive\r\n\r\nab",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nab",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: X-A, keep-alive\r\nX-A: 1\r\n\r\nab",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nabc",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nabHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab",
+    b"HTTP/1.1 200 OK\r\n\r\nab",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\nab",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 1\r\n\r\nab",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 2, 2\r\n\r\nab",
+    b"HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nab",
+    b"HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\nab",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 0x2\r\n\r\nab",
+    b"HTTP/1.1 200 OK\r\nContent-Length: \r\n\r\nab",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551616\r\n\r\nab",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551615\r\n\r\nab",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\nevil",
+    b"HTTP/1.1 204 No Content\r\n\r\n",
+    b"HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\nab",
+    b"HTTP/1.1 304 Not Modified\r\nContent-Length: 2\r\n\r\n",
+    b"HTTP/1.1 304 Not Modified\r\nContent-Length: 2\r\n\r\nab",
+    b"HTTP/1.1 304 Not Modified\r\nContent-Length: x\r\n\r\n",
+    b"HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\r\n",
+    b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab",
+    b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
+    b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\nab",
+    b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
+    b"HTTP/1.1 200\r\nContent-Length: 2\r\n\r\nab",
+    b"HTTP/1.1 200 \r\nContent-Length: 2\r\n\r\nab",
+    b"HTTP/1.1 200 All is well\r\nContent-Length: 2\r\n\r\nab",
+    b"HTTP/1.1 299 \xe9\r\nContent-Length: 2\r\n\r\nab",
+    b"HTTP/1.1 999 Who knows\r\nContent-Length: 2\r\n\r\nab",
+    b"HTTP/1.1 099 Too low\r\nContent-Length: 2\r\n\r\nab",
+    b"HTTP/1.1 20 Short\r\nContent-Length: 2\r\n\r\nab",
+    b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nab",
+    b"HTTP/1.0 200 OK\r\n\r\nab",
+    b"HTTP/1.1 200 OK\nContent-Length: 2\n\nab",
+    b"\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-A: a\0b\r\n\r\nab",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-A: a\rb\r\n\r\nab",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-A: a\r\n folded\r\n\r\nab",
+    b"HTTP/1.1 200 OK\r\nContent-Length : 2\r\n\r\nab",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-B: \xff\r\nX-B:\r\n\r\nab",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nUpgrade: h2c\r\nTrailer: X\r\n\r\nab",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n",
+    b"HTTP/2 200 OK\r\nContent-Length: 2\r\n\r\nab",
+    b"SSH-2.0-x\r\n",
+    b"",
+];
+
+#[tokio::test]
+async fn an_answer_comes_to_the_same_either_way() {
+    let mut wrong = Vec::new();
+    let mut running = JoinSet::new();
+    for answer in ANSWERS {
+        for (method, then_closes) in [("GET", false), ("GET", true), ("HEAD", false), ("HEAD", true)] {
+            running.spawn(async move {
+                let plain = outcome(Way::Plain, method, answer, then_closes).await;
+                let hyper = outcome(Way::Hyper, method, answer, then_closes).await;
+                assert!(!plain.contains("evil"), "{plain}");
+                assert!(plain.matches("content-length").count() < 2, "{plain}");
+                let case = format!("{method} {}, then closes: {then_closes}", answer.escape_ascii());
+                (plain != hyper).then(|| format!("{case}\n  plain {plain}\n  hyper {hyper}"))
+            });
+        }
+    }
+    while let Some(done) = running.join_next().await {
+        wrong.extend(done.unwrap());
+    }
+    assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// An upstream that sends a body where none may be must not have it taken for the next answer, even if this thread has
+/// not heard of it yet.
+#[tokio::test]
+async fn a_body_behind_an_answer_without_one_is_nobodys_answer() {
+    use std::io::{Read, Write};
+
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    let (go, may_go) = std::sync::mpsc::channel::<()>();
+    // A thread, because this one is to sleep through it.
+    std::thread::spawn(move || {
+        for (number, socket) in listener.incoming().enumerate() {
+            let mut socket = socket.unwrap();
+            socket.set_nodelay(true).unwrap();
+            let _ = socket.read(&mut [0; 4096]);
+            if number > 0 {
+                socket.write_all(OK.as_bytes()).unwrap();
+                let _ = socket.read(&mut [0; 1]);
+                return;
+            }
+            socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 43\r\n\r\n").unwrap();
+            may_go.recv().unwrap();
+            socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil").unwrap();
+            tell.send(socket).unwrap();
+        }
+    });
+    let upstream = upstream([address], UpstreamLimits::default());
+    let response = soon(upstream.forward(request("HEAD", "/"))).await;
+    assert_eq!(soon(response.into_body().collect()).await.unwrap().to_bytes(), "");
+    go.send(()).unwrap();
+    let _open = told.recv_timeout(Duration::from_secs(20)).unwrap();
+    let response = soon(upstream.forward(request("GET", "/"))).await;
+    assert_eq!(soon(response.into_body().collect()).await.unwrap().to_bytes(), "ok");
+}
