@@ -27,6 +27,12 @@ impl Origin {
         Self { address, connections }
     }
 
+    /// A place where nobody answers.
+    pub(super) fn down() -> Self {
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        Self { address, connections: Arc::default() }
+    }
+
     /// How many connections it has taken.
     pub(super) fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)

@@ -152,9 +152,7 @@ fn a_refusal_is_one_line_of_the_log_with_every_field() {
 
 #[test]
 fn an_upstream_that_is_down_is_a_502_and_robots_txt_is_served_all_the_same() {
-    let down = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let origin = Origin { address: down.local_addr().unwrap() };
-    drop(down);
+    let origin = Origin::down();
     let (_folder, running) = proxy(&origin, "");
     assert_eq!(running.get("/", FIREFOX).status, 502);
     assert_eq!(running.get("/robots.txt", GPTBOT).status, 200);
