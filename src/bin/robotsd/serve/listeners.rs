@@ -35,7 +35,7 @@ pub(super) struct Plan {
 enum Step {
     /// The one at this place goes on.
     Keep(usize),
-    Open(Bound),
+    Open(Box<Bound>),
 }
 
 /// A listener whose sockets are bound, each with one for every worker.
@@ -92,7 +92,7 @@ impl Plan {
                 }
                 sockets.push(sockets::bind(listener.address, workers).map_err(cannot)?);
             }
-            steps.push(Step::Open(Bound::new(Settings::of(listener, config), sockets, origin)?));
+            steps.push(Step::Open(Bound::new(Settings::of(listener, config), sockets, origin)?.into()));
         }
         Ok(Self { steps, changes: Vec::new() })
     }
@@ -131,7 +131,7 @@ impl Listeners {
                     bound
                 }
             };
-            plan.steps.push(Step::Open(bound));
+            plan.steps.push(Step::Open(bound.into()));
         }
         let gone = left.into_iter().map(|place| format!("listener {} is gone", self.open[place].local));
         plan.changes.extend(gone);

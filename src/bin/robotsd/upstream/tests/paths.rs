@@ -280,7 +280,7 @@ fn requests() -> BTreeSet<Vec<u8>> {
         let line = if dice.roll(3) == 0 { dice.pick(lines) } else { right.0 };
         let mut request = head(line, &rest, dice.pick(behind));
         if dice.roll(12) == 0 {
-            request = request.into_iter().filter(|octet| *octet != b'\r').collect();
+            request.retain(|octet| *octet != b'\r');
         }
         all.insert(request);
     }
