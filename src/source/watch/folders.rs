@@ -204,8 +204,11 @@ impl Folders {
             // Reading raises events too: our own would never end, and a folder of static files is read all the time.
             EventKind::Access(_) => return News::Nothing,
             EventKind::Modify(ModifyKind::Name(_)) => Urgency::Renamed,
+            EventKind::Remove(_) => Urgency::Gone,
             _ => Urgency::WhenQuiet,
         };
+        // Of a folder: what it holds by now is for the next look to find out.
+        let of_folder = if urgency == Urgency::Gone { Urgency::Gone } else { Urgency::WhenQuiet };
         let moves = matches!(
             event.kind,
             EventKind::Create(_) | EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)) | EventKind::Any
@@ -215,7 +218,7 @@ impl Folders {
         for path in &event.paths {
             if let Some(listeners) = routes.listeners.get_mut(path).filter(|_| moves) {
                 listeners.is_gone = true;
-                news.extend(listeners.all().map(|id| (id, Urgency::WhenQuiet)));
+                news.extend(listeners.all().map(|id| (id, of_folder)));
             }
             let folder = path.parent().and_then(|folder| routes.listeners.get(folder));
             if let (Some(listeners), Some(name)) = (folder, path.file_name()) {
@@ -426,7 +429,7 @@ mod tests {
         // The new folder may have the number of the old one: only the event tells.
         let mut all = heard(&folders, EventKind::Remove(RemoveKind::Other), inner);
         all.sort_by_key(|(id, _)| *id);
-        assert_eq!(all, [(1, Urgency::WhenQuiet), (2, Urgency::WhenQuiet)]);
+        assert_eq!(all, [(1, Urgency::Gone), (2, Urgency::Gone)]);
         let (result, orphans) = folders.arm(1, &path, Listing::Contents, &mut one);
         assert_eq!((result, orphans), (Ok(()), vec![2]));
         assert_eq!(folders.len(), 1);

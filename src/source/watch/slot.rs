@@ -23,6 +23,9 @@ pub(super) enum Urgency {
     Closed,
     /// Another file has taken its name, finished: now.
     Renamed,
+    /// Its name went, which writes to nothing: once it is clear that no other takes it, and never later than what came
+    /// before called for. A ConfigMap's folder is removed right after another has taken its place.
+    Gone,
     /// Names came or went in the folder: soon, however many more do.
     Gathered,
 }
@@ -103,6 +106,10 @@ impl Slot {
     /// The last event counts: a close after writing that was followed by another modification finished nothing.
     pub(super) fn tell(&mut self, urgency: Urgency, now: Instant) {
         if self.work == Work::Running || self.settling.is_some() {
+            if urgency == Urgency::Gone {
+                self.meanwhile.get_or_insert(urgency);
+                return;
+            }
             self.meanwhile = Some(urgency);
             self.written_meanwhile |= !matches!(urgency, Urgency::Renamed | Urgency::Gathered);
         } else {
@@ -114,6 +121,7 @@ impl Slot {
         self.due = Some(match urgency {
             Urgency::Closed | Urgency::Renamed => now,
             Urgency::WhenQuiet => now + QUIET,
+            Urgency::Gone => self.due.unwrap_or(now + QUIET),
             Urgency::Gathered => self.due.unwrap_or(now + GATHER),
         });
     }
@@ -253,6 +261,31 @@ mod tests {
         assert!(matches!(slot.begin(start + SETTLE), Some(Job::Take(_))));
         slot.finish(start + SETTLE);
         assert_eq!(slot.wake(), Some(start + SETTLE), "the other is read next");
+    }
+
+    #[test]
+    fn a_name_that_goes_puts_off_nothing() {
+        let start = Instant::now();
+        let mut slot = slot(start);
+        // As a ConfigMap is swapped: another folder takes the name, and the one before is removed.
+        slot.tell(Urgency::Renamed, start);
+        slot.tell(Urgency::Gone, start);
+        assert!(matches!(slot.begin(start), Some(Job::Look)));
+        slot.tell(Urgency::Gone, start);
+        slot.settle(held("a"), start);
+        slot.tell(Urgency::Gone, start);
+        slot.finish(start);
+        assert!(matches!(slot.begin(start + SETTLE), Some(Job::Take(_))));
+        slot.finish(start + SETTLE);
+        assert_eq!(slot.wake(), Some(start + SETTLE + QUIET), "whether it is there is seen later");
+        // By itself it is like any change: who replaces a file may remove it first.
+        let mut slot = self::slot(start);
+        slot.tell(Urgency::Gone, start);
+        assert_eq!(slot.wake(), Some(start + QUIET));
+        // What was being written stays unfinished.
+        slot.tell(Urgency::WhenQuiet, start + SETTLE);
+        slot.tell(Urgency::Gone, start + SETTLE);
+        assert_eq!(slot.wake(), Some(start + SETTLE + QUIET));
     }
 
     #[test]
