@@ -130,8 +130,8 @@ clean() {
 }
 
 if [ "$soak" -gt 0 ]; then
-    echo "minute  KiB resident"
-    end=$((SECONDS + soak * 60)) minute=0
+    echo "turn    KiB resident"
+    end=$((SECONDS + soak * 60)) turn=0
     while [ "$SECONDS" -lt "$end" ]; do
         wrk -t1 -c32 -d20s -H 'User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0' "$address/" > "$folder/output"
         clean > /dev/null
@@ -140,12 +140,12 @@ if [ "$soak" -gt 0 ]; then
         h2load -n 20000 -c 8 -m 20 "$address/" > "$folder/output"
         clean > /dev/null
         for n in $(seq 50); do
-            printf 'User-agent: GPTBot\nDisallow: /\nDisallow: /%s\n' "$minute-$n" > "$folder/robots.new"
+            printf 'User-agent: GPTBot\nDisallow: /\nDisallow: /%s\n' "$turn-$n" > "$folder/robots.new"
             mv "$folder/robots.new" "$folder/robots.txt"
             sleep 0.1
         done
-        minute=$((minute + 1))
-        resident | tee -a "$folder/curve" | sed "s/^/$minute       /"
+        turn=$((turn + 1))
+        resident | tee -a "$folder/curve" | sed "s/^/$turn       /"
     done
     # What it holds after the first fifth is what it needs; from there on it must stay flat.
     awk '{ at[NR] = $1 } END {
