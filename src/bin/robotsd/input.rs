@@ -1,4 +1,4 @@
-//! Files that are given on the command line: read whole, with a bound.
+//! Files that are given to the program: read whole, with a bound, and where in them something stands.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -53,4 +53,11 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     source
         .read()
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", printable(source.name().as_bytes()))))
+}
+
+/// Line and column of an octet of a text, in characters, both from 1.
+pub(crate) fn place(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
+    (before.matches('\n').count() + 1, column)
 }

@@ -5,6 +5,8 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
+use crate::input::place;
+
 /// Why a config file is not run, with the place where that shows.
 #[derive(Debug)]
 pub(crate) struct ConfigError(String);
@@ -52,12 +54,4 @@ impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
-}
-
-/// Line and column, in characters, both from 1.
-fn place(text: &str, at: usize) -> (usize, usize) {
-    let before = text.get(..at).unwrap_or(text);
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
-    (line, column)
 }

@@ -22,6 +22,7 @@ use tower_robots::agent::Registry;
 use tower_robots::check::Expectations;
 use tower_robots::rules::Access;
 
+use crate::input::place;
 use crate::render::printable;
 
 #[derive(Debug, Deserialize)]
@@ -88,13 +89,6 @@ impl File {
 
 fn is_target(path: &str) -> bool {
     path.starts_with('/') || path.starts_with("http://") || path.starts_with("https://")
-}
-
-/// Line and column, in characters, both from 1.
-fn place(text: &str, at: usize) -> (usize, usize) {
-    let before = text.get(..at).unwrap_or(text);
-    let column = before.rsplit('\n').next().unwrap_or("").chars().count() + 1;
-    (before.matches('\n').count() + 1, column)
 }
 
 #[cfg(test)]
