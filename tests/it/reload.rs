@@ -89,9 +89,11 @@ impl Site {
             matches!(site.live.status().last_reload().outcome(), Outcome::Kept { rejection, live: Some(_), .. } if rejection.kind() == kind)
         });
         assert_eq!(self.body(), version("old"), "the last good version stays");
-        let told = self.told.lock().unwrap();
-        let last = told.last().unwrap();
-        assert!(last.contains("robots.txt: ") && last.ends_with("stays live"), "{last}");
+        // Those who listen hear of it a moment after it is so.
+        self.wait_for("told", |site| {
+            let told = site.told.lock().unwrap();
+            told.last().is_some_and(|last| last.contains("robots.txt: ") && last.ends_with("stays live"))
+        });
     }
 
     fn recover(&self) {

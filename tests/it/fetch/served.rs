@@ -62,6 +62,7 @@ fn a_cold_start_with_the_origin_down_is_503_then_the_origins_octets() {
 fn before_the_first_success_an_upstream_answers_for_itself() {
     let server = Server::saying(response("500 I", "", ""));
     let live = open(LiveRobots::upstream([server.address.to_string()], "shop.example").unwrap());
+    assert!(matches!(live.reload().wait().outcome(), Outcome::Kept { .. }));
     assert_eq!(get(&live, "/robots.txt"), (StatusCode::OK, "app".to_owned()));
     assert!(!refused(&live));
     server.now_says(robots(ROBOTS));
