@@ -2,7 +2,7 @@
 
 use crate::agent::{Agent, Category, Class};
 use crate::policy::{Action, Decision, Reason, Signs};
-use crate::rules::{Access, Name, PathForm};
+use crate::rules::{Access, PathForm};
 use crate::source::{Content, Hash};
 
 /// Characters of a claimed name that are kept; the longest registered one has a third of that.
@@ -35,10 +35,6 @@ impl Record {
         let agent = agents.get(decision.agent())?;
         let verdict = decision.verdict()?;
         let rule = verdict.rule()?;
-        let names = rule.group().names();
-        let own = |name: &Name<'_>| agent.tokens().iter().any(|own| own.is_named_by(name.value()));
-        let group = names.clone().find(own).or_else(|| names.clone().find(|name| name.is_star()));
-        let group = group.or_else(|| names.clone().next())?;
         Some(Self {
             agent: agent.crawler().map(cut).or_else(|| agent.tokens().first().map(|token| cut(&token.to_string()))),
             class: agent.class(),
@@ -46,8 +42,8 @@ impl Record {
             action: decision.action(),
             reason: decision.reason(),
             access: verdict.access(),
-            group: text(group.value()),
-            group_size: names.len(),
+            group: text(verdict.name()?.value()),
+            group_size: rule.group().names().len(),
             rule: text(rule.pattern()),
             line: rule.line(),
             form: verdict.form(),

@@ -131,6 +131,10 @@ impl RobotsTxt {
     pub(super) fn rule(&self, index: usize) -> Rule<'_> {
         Rule { document: &self.0, index }
     }
+
+    pub(super) fn name(&self, index: usize) -> Name<'_> {
+        Name { document: &self.0, index }
+    }
 }
 
 impl fmt::Debug for RobotsTxt {
@@ -176,6 +180,10 @@ impl<'r> Group<'r> {
 }
 
 impl<'r> Name<'r> {
+    pub(super) fn index(self) -> usize {
+        self.index
+    }
+
     /// The value as written.
     #[must_use]
     pub fn value(self) -> &'r [u8] {

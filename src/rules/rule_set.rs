@@ -20,6 +20,8 @@ pub struct RuleSet {
     index: Index,
     /// The groups of each section, by its number.
     sets: Vec<Vec<usize>>,
+    /// For every token, and for `*`, the name in each of its groups that makes the group one for it.
+    names: Vec<usize>,
     named: HashMap<ProductToken, Section, Folding>,
     star: Option<Section>,
     notes: Vec<Note>,
@@ -31,8 +33,12 @@ pub struct RuleSet {
 struct Section {
     /// Its number in the index.
     number: usize,
-    first_group: usize,
+    /// Where the token's own names begin, one for each group.
+    names: usize,
 }
+
+/// The groups of one token, in the order of the file, each with the name that makes it one.
+type Groups = Vec<(usize, usize)>;
 
 /// Whether the groups for `*` apply where no token is named.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,21 +78,23 @@ impl RuleSet {
         };
         let (named, star) = groups_by_token(&document, reading, limit, stands_for);
         // Tokens named in the same groups share a section.
-        let mut sets = Vec::new();
+        let (mut sets, mut names) = (Vec::new(), Vec::new());
         let mut known: HashMap<Vec<usize>, usize> = HashMap::new();
-        let mut section_of = |groups: Vec<usize>| {
-            let first_group = groups[0];
+        let mut section_of = |groups: Groups| {
+            let (groups, own): (Vec<_>, Vec<_>) = groups.into_iter().unzip();
             let number = *known.entry(groups).or_insert_with_key(|groups| {
                 sets.push(groups.clone());
                 sets.len() - 1
             });
-            Section { number, first_group }
+            let first = names.len();
+            names.extend(own);
+            Section { number, names: first }
         };
         let named = named.into_iter().map(|(token, groups)| (token, section_of(groups))).collect();
         let star = (!star.is_empty()).then(|| section_of(star));
         let index = Index::new(&document, reading, limit, &sets);
         let (notes, costly) = (past_limit(&document, limit), costly::find(&document, limit, &sets));
-        Self { document, reading, index, sets, named, star, notes, costly }
+        Self { document, reading, index, sets, names, named, star, notes, costly }
     }
 
     /// The document this was compiled from.
@@ -120,7 +128,7 @@ impl RuleSet {
         let entry = size_of::<(ProductToken, Section)>() + 1;
         let tokens: usize = self.named.keys().map(|token| token.as_bytes().len() + 2 * size_of::<usize>()).sum();
         let groups: usize = self.sets.iter().map(|set| size_of_val(set) + size_of_val(set.as_slice())).sum();
-        self.index.memory() + self.named.capacity() * entry + tokens + groups
+        self.index.memory() + self.named.capacity() * entry + tokens + groups + size_of_val(self.names.as_slice())
     }
 
     /// Whether a group names this token.
@@ -235,7 +243,18 @@ impl<'r> Verdict<'r> {
     #[must_use]
     pub fn group(&self) -> Option<Group<'r>> {
         let of_rule = self.rule().filter(|rule| !rule.pattern().is_empty()).map(Rule::group);
-        of_rule.or_else(|| self.section.map(|section| self.rules.document.group(section.first_group)))
+        of_rule.or_else(|| {
+            let groups = &self.rules.sets[self.section?.number];
+            Some(self.rules.document.group(*groups.first()?))
+        })
+    }
+
+    /// The name that makes [`group`](Self::group) one for this agent: the first in it that stands for its token, or `*`.
+    #[must_use]
+    pub fn name(&self) -> Option<Name<'r>> {
+        let section = self.section?;
+        let place = self.rules.sets[section.number].binary_search(&self.group()?.index()).ok()?;
+        Some(self.rules.document.name(*self.rules.names.get(section.names + place)?))
     }
 
     /// The form of the path that decided.
@@ -263,13 +282,13 @@ fn groups_by_token(
     reading: Reading,
     limit: usize,
     mut stands_for: impl FnMut(Name<'_>) -> Vec<ProductToken>,
-) -> (HashMap<ProductToken, Vec<usize>>, Vec<usize>) {
-    let mut named: HashMap<ProductToken, Vec<usize>> = HashMap::new();
+) -> (HashMap<ProductToken, Groups>, Groups) {
+    let mut named: HashMap<ProductToken, Groups> = HashMap::new();
     let mut star = Vec::new();
     for group in document.groups() {
         for name in group.names().filter(|name| name.range().end <= limit) {
             if name.is_star() {
-                push_once(&mut star, group.index());
+                push_once(&mut star, group, name);
                 continue;
             }
             let tokens = match reading {
@@ -281,7 +300,7 @@ fn groups_by_token(
                 }
             };
             for token in tokens {
-                push_once(named.entry(token).or_default(), group.index());
+                push_once(named.entry(token).or_default(), group, name);
             }
         }
     }
@@ -289,8 +308,38 @@ fn groups_by_token(
 }
 
 /// Group numbers only grow, so looking at the last one is enough.
-fn push_once(groups: &mut Vec<usize>, group: usize) {
-    if groups.last() != Some(&group) {
-        groups.push(group);
+fn push_once(groups: &mut Groups, group: Group<'_>, name: Name<'_>) {
+    if groups.last().is_none_or(|(last, _)| *last != group.index()) {
+        groups.push((group.index(), name.index()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_is_the_one_that_makes_the_deciding_group_ones_own() {
+        let file = b"User-agent: Foo\nUser-agent: Bar/1.0\nUser-agent: * x\nDisallow: /a\n\n\
+                     User-agent: Foo 2\nUser-agent: bar\nDisallow: /b\n";
+        let stands_for = |name: Name<'_>| match name.value() {
+            b"Foo 2" => vec![ProductToken::new("foo")],
+            _ => Vec::new(),
+        };
+        let rules = RobotsTxt::parse(&file[..]).compile_with(Reading::Standard, stands_for);
+        for (token, path, name) in [
+            ("bar", "/a", "Bar/1.0"),
+            ("bar", "/b", "bar"),
+            ("bar", "/c", "Bar/1.0"),
+            ("foo", "/a", "Foo"),
+            ("foo", "/b", "Foo 2"),
+            ("other", "/a", "* x"),
+        ] {
+            let selection = rules.select(&[ProductToken::new(token)], Fallback::Star);
+            let verdict = selection.verdict(&RequestPath::new(path.as_bytes()));
+            let said = verdict.name().map(|name| String::from_utf8_lossy(name.value()).into_owned());
+            assert_eq!(said.as_deref(), Some(name), "{token} {path}");
+        }
+        assert!(rules.select(&[], Fallback::Nothing).verdict(&RequestPath::new(b"/a")).name().is_none());
     }
 }

@@ -57,23 +57,6 @@ impl ProductToken {
         Self::new(&value[..end.unwrap_or(value.len())])
     }
 
-    /// Whether the value of a user-agent line stands for this token in either reading: whole or cut.
-    #[must_use]
-    pub fn is_named_by(&self, value: &[u8]) -> bool {
-        // A letter or digit is no decoration, so most names of a long group differ in the very first octet.
-        if let (Some(mine), Some(theirs)) = (self.0.first(), value.first())
-            && theirs.is_ascii_alphanumeric()
-            && !theirs.eq_ignore_ascii_case(mine)
-        {
-            return false;
-        }
-        let first = self.0.split(|byte| *byte == b' ').next().unwrap_or_default();
-        let start = trim_decoration(value).get(..first.len());
-        // Hardly any name of a long group gets further, and only then is there something to allocate.
-        start.is_some_and(|start| start.eq_ignore_ascii_case(first))
-            && (Self::from_name(value).as_ref() == Some(self) || *self == Self::cut(value))
-    }
-
     /// The octets of the token, in lower case.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
@@ -139,31 +122,6 @@ mod tests {
         }
         for value in ["", "*foo", "foo", "**"] {
             assert!(!is_star(value.as_bytes()), "{value}");
-        }
-    }
-
-    #[test]
-    fn a_name_stands_for_its_tokens_and_no_other() {
-        for value in
-            ["Googlebot*", "MJ12bot", "\"Screaming  Frog SEO Spider\" (x)", "+SEOkicks", "*foo", "008", "", "* x"]
-        {
-            for token in [
-                "googlebot",
-                "mj12bot",
-                "mj",
-                "screaming frog seo spider",
-                "screaming",
-                "seokicks",
-                "foo",
-                "008",
-                "",
-                "x",
-            ] {
-                let token = ProductToken::new(token);
-                let slow = ProductToken::from_name(value.as_bytes()).as_ref() == Some(&token)
-                    || token == ProductToken::cut(value.as_bytes());
-                assert_eq!(token.is_named_by(value.as_bytes()), slow, "{value:?} {token}");
-            }
         }
     }
 
