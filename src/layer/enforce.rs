@@ -3,8 +3,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use http::HeaderValue;
-use http::header::{COOKIE, USER_AGENT};
+use http::header::{COOKIE, REFERER, USER_AGENT};
+use http::{HeaderName, HeaderValue};
 
 use super::answer::Answer;
 use super::event::Event;
@@ -154,12 +154,17 @@ fn is_disallowed(decision: &Decision<'_>) -> bool {
         || matches!(decision.reason(), Reason::Observed | Reason::Grace | Reason::SuspectHuman)
 }
 
+/// Fetch Metadata Request Headers, section 2.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+
 /// What the request says about who sends it, besides its `User-Agent`.
 fn evidence<'a>(request: &Original<'a>) -> Evidence<'a> {
-    let field = |name: &str| request.headers().get(name).map_or(&b""[..], |value| value.as_bytes());
+    let field = |name: &HeaderName| request.headers().get(name).map_or(&b""[..], |value| value.as_bytes());
     let cookies = request.headers().get_all(COOKIE).into_iter();
     cookies
         .fold(Evidence::new(), |evidence, value| evidence.cookies(value.as_bytes()))
-        .fetch_metadata(field("sec-fetch-site"), field("sec-fetch-mode"), field("sec-fetch-dest"))
-        .referer(field("referer"), request.host().unwrap_or_default().as_bytes())
+        .fetch_metadata(field(&SEC_FETCH_SITE), field(&SEC_FETCH_MODE), field(&SEC_FETCH_DEST))
+        .referer(field(&REFERER), request.host().unwrap_or_default().as_bytes())
 }

@@ -3,12 +3,19 @@
 use std::fmt::Write as _;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderValue, VARY, X_CONTENT_TYPE_OPTIONS};
+use http::header::{
+    ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, VARY, X_CONTENT_TYPE_OPTIONS,
+};
 use http::{Method, Response, StatusCode};
 
 use super::layer::RefuseWith;
 use super::original::Original;
 use super::record::Record;
+
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Fields of a refusal, and room for one that a proxy adds.
+const FIELDS: usize = 6;
 
 /// Octets of nearly every refusal as text.
 const TEXT: usize = 384;
@@ -48,7 +55,7 @@ impl<'a> Refusal<'a> {
     /// The request's `X-Request-Id`, where it is a plain word of at most 128 characters.
     #[must_use]
     pub fn request_id(&self) -> Option<&'a str> {
-        let id = self.headers.get("x-request-id")?.to_str().ok()?;
+        let id = self.headers.get(X_REQUEST_ID)?.to_str().ok()?;
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
         (!id.is_empty() && id.len() <= 128 && id.bytes().all(plain)).then_some(id)
     }
@@ -63,6 +70,7 @@ impl<'a> Refusal<'a> {
         };
         let mut response = Response::new(Bytes::from(body));
         *response.status_mut() = StatusCode::FORBIDDEN;
+        *response.headers_mut() = HeaderMap::with_capacity(FIELDS);
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         response.headers_mut().insert(VARY, HeaderValue::from_static("User-Agent, Accept"));
         response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

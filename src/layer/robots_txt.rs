@@ -15,6 +15,9 @@ use crate::source::{Content, Snapshot, WhenMissing};
 /// When to ask again for a robots.txt that is not known yet.
 const RETRY: HeaderValue = HeaderValue::from_static("30");
 
+/// Fields of an answer, and room for one that a proxy adds.
+const FIELDS: usize = 7;
+
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// The answer, or `None` where the inner service has to give it.
@@ -35,8 +38,9 @@ pub(super) fn serve(snapshot: &Snapshot, request: &Original<'_>) -> Option<Respo
 fn file(snapshot: &Snapshot, content: &Content, asked: &HeaderMap, body: Bytes) -> Response<Bytes> {
     let unchanged = is_unchanged(content, asked);
     let mut response = Response::new(if unchanged { Bytes::new() } else { body });
+    *response.headers_mut() = HeaderMap::with_capacity(FIELDS);
     let headers = response.headers_mut();
-    headers.insert(CACHE_CONTROL, cache_control(snapshot.max_age()));
+    insert(headers, CACHE_CONTROL, snapshot.cache_control());
     insert(headers, ETAG, content.etag());
     if let Some((_, date)) = content.modified() {
         insert(headers, LAST_MODIFIED, date);
@@ -46,7 +50,7 @@ fn file(snapshot: &Snapshot, content: &Content, asked: &HeaderMap, body: Bytes) 
         *response.status_mut() = StatusCode::NOT_MODIFIED;
     } else {
         headers.insert(CONTENT_TYPE, TEXT);
-        headers.insert(CONTENT_LENGTH, content.body().len().into());
+        insert(headers, CONTENT_LENGTH, content.length());
     }
     response
 }
@@ -89,13 +93,7 @@ fn plain(status: StatusCode, (name, value): (HeaderName, HeaderValue)) -> Respon
     response
 }
 
-fn cache_control(max_age: Duration) -> HeaderValue {
-    // Digits and ASCII words are a field value.
-    HeaderValue::try_from(format!("public, max-age={}", max_age.as_secs()))
-        .unwrap_or(HeaderValue::from_static("public"))
-}
-
-/// Validators are made from hex digits or a formatted date, so they are field values.
+/// What is said of a version was made from digits, ASCII words or a formatted date, so it is a field value.
 fn insert(headers: &mut HeaderMap, name: HeaderName, value: &Bytes) {
     if let Ok(value) = HeaderValue::from_maybe_shared(value.clone()) {
         headers.insert(name, value);

@@ -26,6 +26,7 @@ pub struct Snapshot {
     grace: Option<Arc<Grace>>,
     switches: Switches,
     clock: Clock,
+    cache_control: Bytes,
     max_age: Duration,
     when_missing: WhenMissing,
 }
@@ -47,13 +48,15 @@ pub(super) struct Compiled {
     report: Report,
     hash: Hash,
     etag: Bytes,
+    length: Bytes,
     body: Bytes,
 }
 
 impl Snapshot {
     pub(super) fn empty(policy: Arc<Policy>, clock: Clock, max_age: Duration, when_missing: WhenMissing) -> Self {
         let switches = Switches::default();
-        Self { content: None, policy, grace: None, switches, clock, max_age, when_missing }
+        let cache_control = format!("public, max-age={}", max_age.as_secs()).into();
+        Self { content: None, policy, grace: None, switches, clock, cache_control, max_age, when_missing }
     }
 
     pub(super) fn with_content(&self, content: Arc<Content>, grace: Option<Arc<Grace>>) -> Self {
@@ -110,6 +113,12 @@ impl Snapshot {
         self.max_age
     }
 
+    /// The same as a `Cache-Control` field.
+    #[cfg(feature = "layer")]
+    pub(crate) const fn cache_control(&self) -> &Bytes {
+        &self.cache_control
+    }
+
     /// What is done about `/robots.txt` while there is no content.
     #[must_use]
     pub const fn when_missing(&self) -> WhenMissing {
@@ -146,6 +155,7 @@ impl Compiled {
             report: check::check(&robots, options),
             hash,
             etag: format!("\"{}\"", hash.short()).into(),
+            length: robots.bytes().len().to_string().into(),
             body: Bytes::from_owner(robots.bytes().clone()),
             robots,
             rules,
@@ -199,6 +209,12 @@ impl Content {
     #[must_use]
     pub fn body(&self) -> &Bytes {
         &self.compiled.body
+    }
+
+    /// How long that is, as a `Content-Length` field.
+    #[cfg(feature = "layer")]
+    pub(crate) fn length(&self) -> &Bytes {
+        &self.compiled.length
     }
 
     /// A strong entity tag, quoted (RFC 9110, section 8.8.3); made from the bytes alone, so equal on every replica.
