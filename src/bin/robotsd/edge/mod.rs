@@ -1,12 +1,12 @@
 //! The side of the proxy that faces clients: HTTP/1.1 and HTTP/2, the latter by prior knowledge in the clear, by ALPN
 //! with TLS.
 //!
-//! What reaches the service behind the edge has been checked and cleaned: a target in origin-form, one `Host`, end-to-end
 //! fields only, and nothing that merely claims to come from a proxy. Every wait has a deadline and everything a client
 //! can make grow has a bound. The edge knows nothing of robots.txt, sites or upstreams.
 //!
-//! A request carries as extensions its [`Peer`] and [`RequestId`], [`OriginalAgent`] where a trusted proxy tells it, and [`WebSocket`] where it asks for one. An answer to
-//! the latter may be 101 with a [`Tunnel`] in its extensions; any other interim response becomes 502.
+//! A request carries its name in [`X_REQUEST_ID`], and as extensions its [`Peer`], [`OriginalAgent`] where a trusted proxy
+//! tells it, and [`WebSocket`] where it asks for one. An answer to the latter may be 101 with a [`Tunnel`] in its
+//! extensions; any other interim response becomes 502.
 //!
 //! Most requests are answered by [`mod@plain`], all others through hyper; both go through the same [`service`].
 //!
@@ -68,10 +68,11 @@ pub(crate) use self::body::{RequestBody, RequestBodyError};
 pub(crate) use self::forwarded::{OriginalAgent, Peer};
 pub(crate) use self::idle::Idle;
 pub(crate) use self::limits::{Callers, Limits};
+#[cfg(test)]
 pub(crate) use self::request_id::RequestId;
 pub(crate) use self::tls::{Culprit, LiveCertificates, News, Pair, PairPaths, Tls};
 pub(crate) use self::trouble::{Tally, Trouble, TroubleKind};
-pub(crate) use self::trusted::Trusted;
+pub(crate) use self::trusted::{Trusted, X_REQUEST_ID};
 pub(crate) use self::tunnel::{Tunnel, WebSocket};
 pub(crate) use self::visit::{Note, Notes, OnVisit, Visit};
 

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use http::HeaderValue;
 
-/// Unique to a request; a request extension. 32 hex digits, or what a trusted proxy chose.
+/// Unique to a request. 32 hex digits, or what a trusted proxy chose.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct RequestId {
     text: [u8; LONGEST],

@@ -76,7 +76,6 @@ impl<S> Gate<S> {
             Callers::AskingProxies => self.entry.origin.asker(told.as_ref()),
         };
         head.headers.insert(X_REQUEST_ID, id.to_value());
-        head.extensions.insert(id);
         head.extensions.insert(peer);
         if let Some(agent) = agent {
             head.extensions.insert(agent);

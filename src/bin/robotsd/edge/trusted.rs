@@ -101,7 +101,8 @@ fn request_id(fields: &HeaderMap) -> Option<RequestId> {
 
 pub(super) const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 pub(super) const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// The name of a request, ours or that of a trusted proxy; nobody else's gets past the edge.
+pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The last entry of a list: who added to it stands nearest to us.
 fn last_of(fields: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {

@@ -82,10 +82,7 @@ impl Entry<'_> {
             out.push_str("\":");
             match value {
                 Value::Text(text) => push_json(out, text),
-                Value::Number(number) => {
-                    // Writing to a string does not fail.
-                    let _ = write!(out, "{number}");
-                }
+                Value::Number(number) => out.push_str(itoa::Buffer::new().format(number)),
             }
         }
         out.push('}');

@@ -33,7 +33,15 @@ impl Privacy {
     pub(crate) fn address(self, address: IpAddr) -> Option<String> {
         let network = self.network(address)?;
         Some(match (self.address, network) {
-            (AddressLogging::Truncate, IpAddr::V4(network)) => format!("{network}/24"),
+            (AddressLogging::Truncate, IpAddr::V4(network)) => {
+                // By hand, because every refused request is logged with one.
+                let mut text = String::with_capacity("255.255.255.0/24".len());
+                for octet in &network.octets()[..3] {
+                    text.push_str(itoa::Buffer::new().format(*octet));
+                    text.push('.');
+                }
+                text + "0/24"
+            }
             (AddressLogging::Truncate, IpAddr::V6(network)) => format!("{network}/48"),
             _ => network.to_string(),
         })

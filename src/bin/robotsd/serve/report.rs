@@ -6,7 +6,7 @@ use tower_robots::policy::{Action, Reason};
 use tower_robots::source::{Outcome, RejectionKind, Reload, Snapshot};
 
 use super::SiteName;
-use crate::edge::{Notes, Peer, RequestId, Trouble};
+use crate::edge::{Notes, Peer, Trouble, X_REQUEST_ID};
 use crate::log::{Entry, Log, Privacy};
 use crate::upstream::UpstreamEvent;
 
@@ -28,7 +28,7 @@ pub(super) fn event(site: SiteName, log: Log, privacy: Privacy) -> impl Fn(&Even
             event: done,
             suspect_human: Some(record.signs().names().collect::<Vec<_>>().join(", "))
                 .filter(|signs| !signs.is_empty()),
-            request_id: event.extensions().get::<RequestId>().map(RequestId::as_str),
+            request_id: event.headers().get(X_REQUEST_ID).and_then(|id| id.to_str().ok()),
             site: Some(&site),
             agent: Some(record.agent()),
             category: record.category().map(|category| category.as_str()),
