@@ -21,19 +21,26 @@ use super::stall::Consumer;
 /// The body of a request from a client.
 #[derive(Debug)]
 pub(crate) struct RequestBody {
-    /// None once the end, or an error, has been passed on; and for a request without a body.
-    incoming: Option<Incoming>,
+    /// None once the end, or an error, has been passed on; and for a request without a body, which is why it is boxed:
+    /// most have none, and a request is moved often.
+    coming: Option<Box<Coming>>,
+}
+
+#[derive(Debug)]
+struct Coming {
+    incoming: Incoming,
     idle: Idle,
 }
 
 impl RequestBody {
     /// A body without content.
     pub(crate) fn empty() -> Self {
-        Self { incoming: None, idle: Idle::new(Duration::ZERO) }
+        Self { coming: None }
     }
 
     pub(super) fn new(incoming: Incoming, idle: Duration) -> Self {
-        Self { incoming: Some(incoming), idle: Idle::new(idle) }
+        let coming = (!incoming.is_end_stream()).then(|| Box::new(Coming { incoming, idle: Idle::new(idle) }));
+        Self { coming }
     }
 }
 
@@ -44,10 +51,10 @@ impl Body for RequestBody {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
         let this = self.get_mut();
         loop {
-            let Some(incoming) = &mut this.incoming else { return Poll::Ready(None) };
+            let Some(Coming { incoming, idle }) = this.coming.as_deref_mut() else { return Poll::Ready(None) };
             let end = match Pin::new(incoming).poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) if frame.is_data() => {
-                    this.idle.moved();
+                    idle.moved();
                     return Poll::Ready(Some(Ok(frame)));
                 }
                 // A trailer section is the end of a body.
@@ -55,21 +62,21 @@ impl Body for RequestBody {
                 Poll::Ready(Some(Err(error))) => Some(Err(RequestBodyError::Broken(error))),
                 Poll::Ready(None) => None,
                 Poll::Pending => {
-                    ready!(this.idle.poll_expired(cx));
+                    ready!(idle.poll_expired(cx));
                     Some(Err(RequestBodyError::Idle))
                 }
             };
-            this.incoming = None;
+            this.coming = None;
             return Poll::Ready(end);
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.incoming.as_ref().is_none_or(Body::is_end_stream)
+        self.coming.as_ref().is_none_or(|coming| coming.incoming.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.incoming.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
+        self.coming.as_ref().map_or_else(|| SizeHint::with_exact(0), |coming| coming.incoming.size_hint())
     }
 }
 

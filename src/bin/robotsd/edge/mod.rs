@@ -1,6 +1,7 @@
 //! The side of the proxy that faces clients: HTTP/1.1 and HTTP/2, the latter by prior knowledge in the clear, by ALPN
 //! with TLS.
 //!
+//! What reaches the service behind the edge has been checked and cleaned: a target in origin-form, one `Host`, end-to-end
 //! fields only, and nothing that merely claims to come from a proxy. Every wait has a deadline and everything a client
 //! can make grow has a bound. The edge knows nothing of robots.txt, sites or upstreams.
 //!
@@ -17,6 +18,7 @@ mod limits;
 mod trouble;
 
 mod activity;
+mod behind;
 mod connection;
 mod idle;
 mod plain;
@@ -64,6 +66,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 use tower::Service;
 
+pub(crate) use self::behind::behind_others;
 pub(crate) use self::body::{RequestBody, RequestBodyError};
 pub(crate) use self::forwarded::{OriginalAgent, Peer};
 pub(crate) use self::idle::Idle;

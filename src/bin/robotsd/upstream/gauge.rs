@@ -50,13 +50,13 @@ impl Gauge {
     }
 
     /// A request begins.
-    pub(super) fn begin(&self, before_head: usize) {
+    pub(super) fn begin(&self, before_head: usize, now: Instant) {
         self.received.store(0, Ordering::Relaxed);
         self.before_head.store(before_head, Ordering::Relaxed);
         self.awaits_client.store(false, Ordering::Relaxed);
         self.body_failure.store(0, Ordering::Relaxed);
         self.replays.store(false, Ordering::Relaxed);
-        self.note_taken();
+        self.note_taken_at(now);
     }
 
     /// The head of the final response has come.
@@ -122,7 +122,11 @@ impl Gauge {
     }
 
     pub(super) fn note_taken(&self) {
-        self.taken.store(self.opened.elapsed().as_millis() as u64, Ordering::Relaxed);
+        self.note_taken_at(Instant::now());
+    }
+
+    fn note_taken_at(&self, now: Instant) {
+        self.taken.store(now.duration_since(self.opened).as_millis() as u64, Ordering::Relaxed);
     }
 }
 

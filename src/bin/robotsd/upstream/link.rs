@@ -29,6 +29,7 @@ use super::plain::{Bare, Read, is_plain};
 use super::sending::Sending;
 use super::socket::Socket;
 use super::wire::Wire;
+use crate::edge::{RequestBody, behind_others};
 
 /// A connection that is used for one exchange at a time.
 #[derive(Debug)]
@@ -59,9 +60,9 @@ enum Speaker {
 #[derive(Debug)]
 pub(super) enum Failed {
     /// Nothing of the request has been sent; here it is.
-    Unsent(Box<Request<Sending>>, Cause),
+    Unsent(Box<Request<RequestBody>>, Cause),
     /// The connection broke without an octet of an answer; here is the request.
-    Unanswered(Box<Request<Sending>>, Cause),
+    Unanswered(Box<Request<RequestBody>>, Cause),
     /// The connection broke, or the answer was not HTTP.
     Broken(Cause),
     /// No answer in time.
@@ -104,49 +105,41 @@ impl Link {
     /// Sends a request and waits for the head of the answer.
     pub(super) async fn exchange(
         &mut self,
-        request: Request<Sending>,
+        request: Box<Request<RequestBody>>,
         limits: &UpstreamLimits,
     ) -> Result<Response<Coming>, Failed> {
-        let is_head = request.method() == Method::HEAD;
-        let response = self.exchange_either_way(request, limits).await?;
+        self.exchanges += 1;
+        let now = Instant::now();
+        self.gauge.begin(limits.buffer_bytes, now);
+        let is_head = *request.method() == Method::HEAD;
+        let mut early = Bytes::new();
+        let mut answered = None;
+        if request.body().is_end_stream() && self.keeps(request.method(), request.headers()) {
+            match self.exchange_plainly(&request, now + limits.response_header).await {
+                None => return Err(Failed::Timeout),
+                Some(Ok(Read::Answer(response))) => {
+                    self.gauge.has_head();
+                    answered = Some(response.map(Coming::Plain));
+                }
+                Some(Ok(Read::Other(octets))) => early = octets,
+                Some(Err(error)) => return Err(Failed::Unanswered(request, error.into())),
+            }
+        }
+        let response = match answered {
+            Some(response) => response,
+            // Boxed, because most requests need no room for it.
+            None => Box::pin(self.exchange_by_hyper(request, early, limits)).await?.map(Coming::Hyper),
+        };
         self.is_doubtful = is_head || matches!(response.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         Ok(response)
     }
 
-    async fn exchange_either_way(
-        &mut self,
-        request: Request<Sending>,
-        limits: &UpstreamLimits,
-    ) -> Result<Response<Coming>, Failed> {
-        self.exchanges += 1;
-        self.gauge.begin(limits.buffer_bytes);
-        let early = if request.body().is_end_stream() && self.keeps(request.method(), request.headers()) {
-            match self.exchange_plainly(&request, limits).await {
-                None => return Err(Failed::Timeout),
-                Some(Ok(Read::Answer(response))) => {
-                    self.gauge.has_head();
-                    return Ok(response.map(Coming::Plain));
-                }
-                Some(Ok(Read::Other(early))) => early,
-                Some(Err(error)) => return Err(Failed::Unanswered(Box::new(request), error.into())),
-            }
-        } else {
-            Bytes::new()
-        };
-        // Boxed, because most requests need no room for it.
-        Box::pin(self.exchange_by_hyper(request, early, limits)).await.map(|response| response.map(Coming::Hyper))
-    }
-
     /// None where the answer is overdue.
-    async fn exchange_plainly(
-        &mut self,
-        request: &Request<Sending>,
-        limits: &UpstreamLimits,
-    ) -> Option<io::Result<Read>> {
+    async fn exchange_plainly(&mut self, request: &Request<RequestBody>, due: Instant) -> Option<io::Result<Read>> {
         let Speaker::Bare(bare) = &mut self.speaker else { return Some(Err(io::ErrorKind::NotConnected.into())) };
         let timer = &mut self.timer;
         bare.begin(request);
-        let due = Instant::now() + limits.response_header;
+        behind_others().await;
         poll_fn(|cx| {
             if let Poll::Ready(read) = bare.poll_answer(cx, request.method()) {
                 return Poll::Ready(Some(read));
@@ -165,7 +158,7 @@ impl Link {
     /// Leaves the connection to hyper, with what has been read of an answer to the request.
     async fn exchange_by_hyper(
         &mut self,
-        request: Request<Sending>,
+        request: Box<Request<RequestBody>>,
         early: Bytes,
         limits: &UpstreamLimits,
     ) -> Result<Response<Incoming>, Failed> {
@@ -186,6 +179,7 @@ impl Link {
         let Speaker::Hyper(sender, connection) = &mut self.speaker else {
             return Err(Failed::Broken(io::Error::from(io::ErrorKind::NotConnected).into()));
         };
+        let request = request.map(|body| Sending::new(body, Arc::clone(&self.gauge)));
         let mut answer = pin!(sender.try_send_request(request));
         let mut timer = pin!(sleep_until(Instant::now() + limits.response_header));
         let gauge = &self.gauge;
@@ -309,7 +303,7 @@ pub(super) enum Certainty {
 impl From<TrySendError<Request<Sending>>> for Failed {
     fn from(mut error: TrySendError<Request<Sending>>) -> Self {
         match error.take_message() {
-            Some(request) => Self::Unsent(Box::new(request), error.into_error().into()),
+            Some(request) => Self::Unsent(Box::new(request.map(Sending::into_body)), error.into_error().into()),
             None => Self::Broken(error.into_error().into()),
         }
     }

@@ -48,7 +48,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING, UPGRADE};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, request};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version};
 use http_body::Body;
 use hyper::ext::ReasonPhrase;
 use tower::Service;
@@ -68,7 +68,6 @@ use self::gauge::BodyFailure;
 use self::link::{Certainty, Failed, Link};
 use self::origins::Shared;
 use self::rotation::{Held, Rotation};
-use self::sending::Sending;
 use crate::edge::{RequestBody, Tunnel, WebSocket};
 
 /// One worker's way to the servers of a site.
@@ -99,7 +98,7 @@ impl Upstream {
     }
 
     /// Forwards a request. The answer is always a response; a [`Failure`] is in its extensions where it is our own.
-    pub(crate) async fn forward(&self, request: Request<RequestBody>) -> Response<ResponseBody> {
+    async fn forward(&self, request: Box<Request<RequestBody>>) -> Response<ResponseBody> {
         match self.0.forward(request).await {
             Ok(response) => response,
             Err(failure) => {
@@ -121,16 +120,20 @@ impl Service<Request<RequestBody>> for Upstream {
 
     fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
         let upstream = self.clone();
+        // Boxed apart from the future, through which it would be moved again and again.
+        let request = Box::new(request);
         Box::pin(async move { Ok(upstream.forward(request).await) })
     }
 }
 
 impl Inner {
-    async fn forward(self: &Arc<Self>, request: Request<RequestBody>) -> Result<Response<ResponseBody>, Failure> {
-        let (mut head, mut body) = request.into_parts();
-        let wants_websocket = head.extensions.get::<WebSocket>().is_some();
-        self.prepare(&mut head, &body, wants_websocket);
-        let is_replayable = head.method.is_idempotent() && body.is_end_stream() && !wants_websocket;
+    async fn forward(
+        self: &Arc<Self>,
+        mut request: Box<Request<RequestBody>>,
+    ) -> Result<Response<ResponseBody>, Failure> {
+        let wants_websocket = request.extensions().get::<WebSocket>().is_some();
+        self.prepare(&mut request, wants_websocket);
+        let is_replayable = request.method().is_idempotent() && request.body().is_end_stream() && !wants_websocket;
 
         let certainty = if is_replayable { Certainty::EventLoop } else { Certainty::AskKernel };
         let mut held = match self.rotation.ready(certainty) {
@@ -144,9 +147,8 @@ impl Inner {
         let mut is_second = false;
         loop {
             let link = &mut held.link;
-            let needs_copy = is_replayable && link.has_served() && !link.keeps(&head.method, &head.headers);
-            let copy = needs_copy.then(|| head.clone());
-            let request = Request::from_parts(head, Sending::new(body, Arc::clone(link.gauge())));
+            let needs_copy = is_replayable && link.has_served() && !link.keeps(request.method(), request.headers());
+            let copy = needs_copy.then(|| copy(&request));
             let failed = match link.exchange(request, &self.shared.limits).await {
                 Ok(response) => {
                     self.rotation.succeeded(&held);
@@ -161,15 +163,10 @@ impl Inner {
             {
                 self.rotation.failed(&held, error);
             }
-            (head, body) = match (failed, copy) {
-                (Failed::Unsent(request, _), _) if !is_second => {
-                    let (head, sending) = request.into_parts();
-                    (head, sending.into_body())
-                }
-                (Failed::Unanswered(request, _), _) if is_replayable && held.link.is_reused() => {
-                    (request.into_parts().0, RequestBody::empty())
-                }
-                (Failed::Broken(_), Some(copy)) if held.link.gauge().nothing_received() => (copy, RequestBody::empty()),
+            request = match (failed, copy) {
+                (Failed::Unsent(request, _), _) if !is_second => request,
+                (Failed::Unanswered(request, _), _) if is_replayable && held.link.is_reused() => request,
+                (Failed::Broken(_), Some(copy)) if held.link.gauge().nothing_received() => copy,
                 (Failed::Timeout, _) => {
                     let detail = format_args!("{held}: no response in time");
                     return Err(Failure::new(FailureKind::ResponseTimeout, detail));
@@ -185,28 +182,31 @@ impl Inner {
         }
     }
 
-    /// Puts a head into the form HTTP/1.1 has for it.
-    fn prepare(&self, head: &mut request::Parts, body: &RequestBody, wants_websocket: bool) {
-        head.version = Version::HTTP_11;
+    /// Puts a request into the form HTTP/1.1 has for it.
+    fn prepare(&self, request: &mut Request<RequestBody>, wants_websocket: bool) {
+        *request.version_mut() = Version::HTTP_11;
         // Extensions are for those before us; hyper would take some of them for its own.
-        head.extensions.clear();
-        if !head.headers.contains_key(HOST) {
+        request.extensions_mut().clear();
+        let is_empty = request.body().is_end_stream();
+        let wants_length = matches!(*request.method(), Method::POST | Method::PUT | Method::PATCH);
+        let fields = request.headers_mut();
+        if !fields.contains_key(HOST) {
             // HTTP/1.0 may leave it out, HTTP/1.1 may not.
-            head.headers.insert(HOST, self.shared.authority.clone());
+            fields.insert(HOST, self.shared.authority.clone());
         }
         if wants_websocket {
-            head.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-            head.headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+            fields.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+            fields.insert(UPGRADE, HeaderValue::from_static("websocket"));
         }
-        if head.headers.contains_key(CONTENT_LENGTH) {
+        if fields.contains_key(CONTENT_LENGTH) {
             return;
         }
-        if !body.is_end_stream() {
+        if !is_empty {
             // hyper would drop the body of a GET whose length it does not know.
-            head.headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
-        } else if matches!(head.method, Method::POST | Method::PUT | Method::PATCH) {
+            fields.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        } else if wants_length {
             // HTTP/2 says it with a flag; some HTTP/1.1 servers insist on the number.
-            head.headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+            fields.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
     }
 
@@ -249,6 +249,15 @@ impl Inner {
             }
         });
     }
+}
+
+/// The same once more, of a request without a body.
+fn copy(request: &Request<RequestBody>) -> Box<Request<RequestBody>> {
+    let mut copy = Box::new(Request::new(RequestBody::empty()));
+    *copy.method_mut() = request.method().clone();
+    *copy.uri_mut() = request.uri().clone();
+    *copy.headers_mut() = request.headers().clone();
+    copy
 }
 
 /// Leaves a response one framing, the one hyper has read it by.

@@ -119,8 +119,9 @@ fn upstream(addresses: impl IntoIterator<Item = SocketAddr>, limits: UpstreamLim
     Upstream::new(&Origins::new(&settings, limits, &Surroundings::system(), |_| {}).unwrap(), NonZeroUsize::MIN)
 }
 
-fn request(method: &str, target: &str) -> Request<RequestBody> {
-    Request::builder().method(method).uri(target).header(HOST, "h.test").body(RequestBody::empty()).unwrap()
+fn request(method: &str, target: &str) -> Box<Request<RequestBody>> {
+    let request = Request::builder().method(method).uri(target).header(HOST, "h.test");
+    Box::new(request.body(RequestBody::empty()).unwrap())
 }
 
 #[tokio::test]

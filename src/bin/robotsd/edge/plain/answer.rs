@@ -13,6 +13,7 @@ use http::header::{CONNECTION, CONTENT_LENGTH, DATE, TRANSFER_ENCODING};
 use http::{HeaderValue, Response, StatusCode, response};
 use http_body::Body;
 
+use super::super::behind::behind_others;
 use super::client::Client;
 
 /// A body up to this size is copied behind its head and written with it, which costs less than writing from two places.
@@ -31,7 +32,7 @@ pub(super) enum After {
 }
 
 /// Waits for a response and writes it.
-pub(super) async fn answer<A, B, E>(mut client: Client, answering: A, is_head: bool) -> (Client, After)
+pub(super) async fn answer<A, B, E>(mut client: Box<Client>, answering: A, is_head: bool) -> (Box<Client>, After)
 where
     A: Future<Output = Result<Response<B>, E>>,
     B: Body<Data = Bytes>,
@@ -49,6 +50,7 @@ where
     let framing = Framing::new(&mut head, &body, is_head);
     let clock = Arc::clone(&client.clock);
     write_head(client.out(), &head, framing, is_last, &clock);
+    behind_others().await;
     let after = match write_body(&mut client, pin!(body), framing).await {
         After::Next if is_last => After::Close,
         after => after,

@@ -69,7 +69,8 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let limits = &terms.limits;
-    let mut client = Client::new(transport, limits.body_idle, clock, stop.clone());
+    // Boxed, because it goes into every answer and comes back.
+    let mut client = Box::new(Client::new(transport, limits.body_idle, clock, stop.clone()));
     let mut wait = pin!(Wait::new(limits.first_byte));
     let mut stopped = Stopped::new(stop.clone(), limits.greeting);
     // Where requests are answered: as large as an answer can become, and kept while they come.

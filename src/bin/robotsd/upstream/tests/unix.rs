@@ -44,7 +44,7 @@ async fn a_unix_socket_is_an_upstream_like_any_other() {
     }
     // HTTP/1.0 may leave the host out, and a path is none.
     let request = Request::builder().uri("/").body(RequestBody::empty()).unwrap();
-    soon(upstream.forward(request)).await;
+    soon(upstream.forward(request.into())).await;
     assert!(heads.recv().await.unwrap().1.contains("\r\nhost: localhost\r\n"));
 }
 
