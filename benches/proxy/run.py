@@ -142,14 +142,16 @@ http {{ access_log off; keepalive_requests 1000000000; keepalive_timeout 300s;
     return Server(name, PROXY_CORE, folder, ["nginx", "-c", str(config)], port)
 
 
-def haproxy(folder, origin_port, names, robots):
+def haproxy(folder, name, origin_port, names, robots, logs=False):
     port = free_port()
     (folder / "names.lst").write_text("\n".join(names) + "\n")
-    config = folder / "haproxy.cfg"
+    config = folder / f"{name}.cfg"
+    log = "option httplog\n  http-request set-log-level silent unless bot" if logs else ""
     config.write_text(
         f"""global
   maxconn 8000
   nbthread 1
+  {"log stdout format raw local0" if logs else ""}
 defaults
   mode http
   timeout connect 3s
@@ -160,6 +162,8 @@ frontend in
   bind 127.0.0.1:{port} backlog 4096
   acl robots path /robots.txt
   acl bot req.hdr(user-agent) -i -m sub -f {folder}/names.lst
+  {"log global" if logs else ""}
+  {log}
   http-request return status 200 content-type text/plain file {robots} if robots
   http-request deny deny_status 403 if bot
   default_backend origin
@@ -168,7 +172,7 @@ backend origin
   server origin 127.0.0.1:{origin_port}
 """
     )
-    return Server("haproxy", PROXY_CORE, folder, ["haproxy", "-db", "-f", str(config)], port)
+    return Server(name, PROXY_CORE, folder, ["haproxy", "-db", "-f", str(config)], port)
 
 
 def robotsd(folder, name, binary, origin_port, robots, mode):
@@ -291,7 +295,8 @@ def main():
         servers = {
             "nginx": nginx(folder, "nginx", behind.port, [], robots),
             "nginx-list": nginx(folder, "nginx-list", behind.port, names, robots),
-            "haproxy": haproxy(folder, behind.port, names, robots),
+            "haproxy": haproxy(folder, "haproxy", behind.port, names, robots),
+            "haproxy-log": haproxy(folder, "haproxy-log", behind.port, names, robots, logs=True),
         }
         for name, binary in zip(rs, binaries):
             servers[name] = robotsd(folder, name, binary, behind.port, robots, "refuse")
@@ -305,7 +310,12 @@ def main():
 
 
 def measure(servers, rs, wanted, rounds, seconds, folder, options):
-    skipped = {"refused": {"nginx", "robotsd-off"}, "/robots.txt": {"robotsd-off", "nginx-list"}, "100 KiB": {"robotsd-off"}}
+    skipped = {
+        "1 KiB": {"haproxy-log"},
+        "refused": {"nginx", "robotsd-off"},
+        "/robots.txt": {"robotsd-off", "nginx-list", "haproxy-log"},
+        "100 KiB": {"robotsd-off", "haproxy-log"},
+    }
     cases = [case for case in CASES if case in wanted or case == "1 KiB" and "latency" in wanted]
     cpu, rate = {}, {}
     for server in servers.values() if cases else []:
