@@ -6,7 +6,7 @@
 
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 
 use super::limits::{Callers, Limits};
 use super::reply::Refusal;
@@ -32,9 +32,14 @@ pub(super) fn admit(head: &mut Parts, limits: &Limits) -> Result<Asks, Refusal> 
     }
     check_target(head, limits)?;
     host::settle(head)?;
-    check_codings(&head.headers)?;
-    check_expectation(head)?;
-    let asks = asks(head);
+    // One look at each name: most requests have none of these.
+    let is_simple = |name: &HeaderName| !matches!(*name, TRANSFER_ENCODING | CONTENT_LENGTH | EXPECT | UPGRADE);
+    let mut asks = Asks::Response;
+    if !head.headers.keys().all(is_simple) {
+        check_codings(&head.headers)?;
+        check_expectation(head)?;
+        asks = asked(head);
+    }
     match limits.callers {
         Callers::Clients => fields::clean_request(&mut head.headers),
         Callers::AskingProxies => fields::clean_question(&mut head.headers),
@@ -94,7 +99,7 @@ fn check_expectation(head: &mut Parts) -> Result<(), Refusal> {
     }
 }
 
-fn asks(head: &Parts) -> Asks {
+fn asked(head: &Parts) -> Asks {
     let mentions = |name, token: &[u8]| {
         let mut values = head.headers.get_all(name).iter().map(HeaderValue::as_bytes);
         values.any(|value| value.split(|byte| *byte == b',').any(|item| item.trim_ascii().eq_ignore_ascii_case(token)))

@@ -12,8 +12,7 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
-use http_body::Body;
+use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{self, Connection, SendRequest};
@@ -25,7 +24,7 @@ use super::cause::Cause;
 use super::gauge::Gauge;
 use super::limits::UpstreamLimits;
 use super::places::Place;
-use super::plain::{Bare, Read, is_plain};
+use super::plain::{self, Bare, Read};
 use super::sending::Sending;
 use super::socket::Socket;
 use super::wire::Wire;
@@ -79,9 +78,9 @@ impl Link {
         Self { speaker, timer, gauge, exchanges: 0, is_doubtful: false, idle_since }
     }
 
-    /// Whether a request without a body, should it not be answered, is left to be sent again without a copy.
-    pub(super) fn keeps(&self, method: &Method, fields: &HeaderMap) -> bool {
-        matches!(self.speaker, Speaker::Bare(_)) && is_plain(method, fields)
+    /// Whether a request is one to make without hyper. Should it not be answered, it is left to be sent again.
+    pub(super) fn takes_plainly(&self, request: &Request<RequestBody>) -> bool {
+        matches!(self.speaker, Speaker::Bare(_)) && plain::is_plain(request)
     }
 
     pub(super) fn gauge(&self) -> &Arc<Gauge> {
@@ -102,10 +101,11 @@ impl Link {
         now.duration_since(self.idle_since) >= timeout
     }
 
-    /// Sends a request and waits for the head of the answer.
+    /// Sends a request, plainly if it [may](Self::takes_plainly) be, and waits for the head of the answer.
     pub(super) async fn exchange(
         &mut self,
         request: Box<Request<RequestBody>>,
+        is_plain: bool,
         limits: &UpstreamLimits,
     ) -> Result<Response<Coming>, Failed> {
         self.exchanges += 1;
@@ -114,7 +114,7 @@ impl Link {
         let is_head = *request.method() == Method::HEAD;
         let mut early = Bytes::new();
         let mut answered = None;
-        if request.body().is_end_stream() && self.keeps(request.method(), request.headers()) {
+        if is_plain {
             match self.exchange_plainly(&request, now + limits.response_header).await {
                 None => return Err(Failed::Timeout),
                 Some(Ok(Read::Answer(response))) => {

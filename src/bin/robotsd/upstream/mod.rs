@@ -147,9 +147,9 @@ impl Inner {
         let mut is_second = false;
         loop {
             let link = &mut held.link;
-            let needs_copy = is_replayable && link.has_served() && !link.keeps(request.method(), request.headers());
-            let copy = needs_copy.then(|| copy(&request));
-            let failed = match link.exchange(request, &self.shared.limits).await {
+            let is_plain = link.takes_plainly(&request);
+            let copy = (is_replayable && link.has_served() && !is_plain).then(|| copy(&request));
+            let failed = match link.exchange(request, is_plain, &self.shared.limits).await {
                 Ok(response) => {
                     self.rotation.succeeded(&held);
                     return self.receive(response, held, wants_websocket).await;

@@ -16,6 +16,7 @@ use http::header::{
     CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{Method, Request, Response, StatusCode, Version};
+use http_body::Body;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
 use super::wire::Wire;
@@ -59,10 +60,12 @@ pub(super) struct Rest {
     pub(super) is_surplus: bool,
 }
 
-/// Whether a request without a body is one for here.
-pub(super) fn is_plain(method: &Method, fields: &HeaderMap) -> bool {
-    const DELICATE: [HeaderName; 4] = [CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION, UPGRADE];
-    matches!(*method, Method::GET | Method::HEAD) && !DELICATE.iter().any(|name| fields.contains_key(name))
+/// Whether a request is one for here.
+pub(super) fn is_plain(request: &Request<impl Body>) -> bool {
+    let is_delicate = |name: &HeaderName| matches!(*name, CONTENT_LENGTH | TRANSFER_ENCODING | CONNECTION | UPGRADE);
+    matches!(*request.method(), Method::GET | Method::HEAD)
+        && request.body().is_end_stream()
+        && !request.headers().keys().any(is_delicate)
 }
 
 impl Bare {
