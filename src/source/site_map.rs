@@ -14,8 +14,9 @@ use super::origin::Scheme;
 ///
 /// Made from one [`LiveRobots`], from a [`HostMap`] that stays as it is, or from a [`SiteMap`] that can be replaced.
 #[derive(Clone, Debug)]
-pub struct Sites(Inner);
+pub struct Sites(#[cfg_attr(not(feature = "layer"), expect(dead_code, reason = "only the layer asks"))] Inner);
 
+#[cfg_attr(not(feature = "layer"), expect(dead_code, reason = "only the layer asks"))]
 #[derive(Clone, Debug)]
 enum Inner {
     /// What most applications have: nobody has to look for the host, nor for the site.

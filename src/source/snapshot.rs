@@ -26,6 +26,7 @@ pub struct Snapshot {
     grace: Option<Arc<Grace>>,
     switches: Switches,
     clock: Clock,
+    #[cfg_attr(not(feature = "layer"), expect(dead_code, reason = "only the layer answers"))]
     cache_control: Bytes,
     max_age: Duration,
     when_missing: WhenMissing,
@@ -48,6 +49,7 @@ pub(super) struct Compiled {
     report: Report,
     hash: Hash,
     etag: Bytes,
+    #[cfg_attr(not(feature = "layer"), expect(dead_code, reason = "only the layer answers"))]
     length: Bytes,
     body: Bytes,
 }
