@@ -19,3 +19,23 @@ pub(crate) async fn behind_others() {
     })
     .await;
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn all_who_are_ready_read_before_one_writes() {
+        let said = Mutex::new(Vec::new());
+        let say = |word| said.lock().unwrap().push(word);
+        let one = async |reads, writes| {
+            say(reads);
+            behind_others().await;
+            say(writes);
+        };
+        tokio::join!(one("a reads", "a writes"), one("b reads", "b writes"));
+        assert_eq!(*said.lock().unwrap(), ["a reads", "b reads", "a writes", "b writes"]);
+    }
+}
