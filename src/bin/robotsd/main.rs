@@ -27,8 +27,8 @@ use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
 
-/// A request's header maps are larger than what glibc hands out fast: with this one a request costs 4 to 7 % less, and an
-/// idle connection keeps half.
+/// A request's header map is larger than what glibc hands out fast: with this one a request costs 4 to 7 % less, and an idle
+/// connection keeps half.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

@@ -28,7 +28,7 @@ use super::plain::{self, Bare, Read};
 use super::sending::Sending;
 use super::socket::Socket;
 use super::wire::Wire;
-use crate::edge::{RequestBody, behind_others};
+use crate::edge::RequestBody;
 
 /// A connection that is used for one exchange at a time.
 #[derive(Debug)]
@@ -78,9 +78,10 @@ impl Link {
         Self { speaker, timer, gauge, exchanges: 0, is_doubtful: false, idle_since }
     }
 
-    /// Whether a request is one to make without hyper. Should it not be answered, it is left to be sent again.
-    pub(super) fn takes_plainly(&self, request: &Request<RequestBody>) -> bool {
-        matches!(self.speaker, Speaker::Bare(_)) && plain::is_plain(request)
+    /// How a request is made on this connection.
+    pub(super) fn way(&self, request: &Request<RequestBody>) -> Way {
+        let is_plain = matches!(self.speaker, Speaker::Bare(_)) && plain::is_plain(request);
+        if is_plain { Way::Plainly } else { Way::ByHyper }
     }
 
     pub(super) fn gauge(&self) -> &Arc<Gauge> {
@@ -101,11 +102,11 @@ impl Link {
         now.duration_since(self.idle_since) >= timeout
     }
 
-    /// Sends a request, plainly if it [may](Self::takes_plainly) be, and waits for the head of the answer.
+    /// Sends a request, the [way](Self::way) that is its, and waits for the head of the answer.
     pub(super) async fn exchange(
         &mut self,
         request: Box<Request<RequestBody>>,
-        is_plain: bool,
+        way: Way,
         limits: &UpstreamLimits,
     ) -> Result<Response<Coming>, Failed> {
         self.exchanges += 1;
@@ -114,7 +115,7 @@ impl Link {
         let is_head = *request.method() == Method::HEAD;
         let mut early = Bytes::new();
         let mut answered = None;
-        if is_plain {
+        if way == Way::Plainly {
             match self.exchange_plainly(&request, now + limits.response_header).await {
                 None => return Err(Failed::Timeout),
                 Some(Ok(Read::Answer(response))) => {
@@ -139,7 +140,6 @@ impl Link {
         let Speaker::Bare(bare) = &mut self.speaker else { return Some(Err(io::ErrorKind::NotConnected.into())) };
         let timer = &mut self.timer;
         bare.begin(request);
-        behind_others().await;
         poll_fn(|cx| {
             if let Poll::Ready(read) = bare.poll_answer(cx, request.method()) {
                 return Poll::Ready(Some(read));
@@ -289,6 +289,14 @@ impl Driven {
         }
         Poll::Ready(())
     }
+}
+
+/// How a request is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// By us. Should it not be answered, it is left to be sent again.
+    Plainly,
+    ByHyper,
 }
 
 /// How sure one wants to be that an idle connection is alive.

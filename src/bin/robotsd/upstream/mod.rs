@@ -65,10 +65,10 @@ pub(crate) use self::tls::{TlsSettings, Trust, check_server_name};
 use self::body::Coming;
 use self::cause::Cause;
 use self::gauge::BodyFailure;
-use self::link::{Certainty, Failed, Link};
+use self::link::{Certainty, Failed, Link, Way};
 use self::origins::Shared;
 use self::rotation::{Held, Rotation};
-use crate::edge::{RequestBody, Tunnel, WebSocket};
+use crate::edge::{RequestBody, Tunnel, WebSocket, behind_others};
 
 /// One worker's way to the servers of a site.
 #[derive(Clone, Debug)]
@@ -135,6 +135,8 @@ impl Inner {
         self.prepare(&mut request, wants_websocket);
         let is_replayable = request.method().is_idempotent() && request.body().is_end_stream() && !wants_websocket;
 
+        // Before a connection is taken, so that what has been found out about it is still true when it is written to.
+        behind_others().await;
         let certainty = if is_replayable { Certainty::EventLoop } else { Certainty::AskKernel };
         let mut held = match self.rotation.ready(certainty) {
             Ok(held) => held,
@@ -147,9 +149,9 @@ impl Inner {
         let mut is_second = false;
         loop {
             let link = &mut held.link;
-            let is_plain = link.takes_plainly(&request);
-            let copy = (is_replayable && link.has_served() && !is_plain).then(|| copy(&request));
-            let failed = match link.exchange(request, is_plain, &self.shared.limits).await {
+            let way = link.way(&request);
+            let copy = (is_replayable && link.has_served() && way == Way::ByHyper).then(|| copy(&request));
+            let failed = match link.exchange(request, way, &self.shared.limits).await {
                 Ok(response) => {
                     self.rotation.succeeded(&held);
                     return self.receive(response, held, wants_websocket).await;
