@@ -42,7 +42,7 @@ impl Record {
             action: decision.action(),
             reason: decision.reason(),
             access: verdict.access(),
-            group: text(verdict.name()?.value()),
+            group: text(verdict.name().or_else(|| rule.group().names().next()).map_or(&b"*"[..], |name| name.value())),
             group_size: rule.group().names().len(),
             rule: text(rule.pattern()),
             line: rule.line(),

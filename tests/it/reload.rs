@@ -92,8 +92,11 @@ impl Site {
         // Those who listen hear of it a moment after it is so.
         self.wait_for("told", |site| {
             let told = site.told.lock().unwrap();
-            told.last().is_some_and(|last| last.contains("robots.txt: ") && last.ends_with("stays live"))
+            told.last().is_some_and(|last| *last == site.live.status().last_reload().to_string())
         });
+        let told = self.told.lock().unwrap();
+        let last = told.last().unwrap();
+        assert!(last.contains("robots.txt: ") && last.ends_with("stays live"), "{last}");
     }
 
     fn recover(&self) {
