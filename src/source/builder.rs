@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use arc_swap::ArcSwap;
 
 use super::clock::Clock;
+use super::enforcement::KillSwitch;
 use super::gate::Gate;
 use super::live::{LiveRobots, Past, Shared, WhenMissing};
 use super::making::{Making, Settings, Source};
@@ -32,6 +33,7 @@ pub struct LiveBuilder {
     check: check::Options,
     gate: Gate,
     state: Option<(StateDir, String)>,
+    switch: Option<KillSwitch>,
     settings: Settings,
     clock: Clock,
     poll: Duration,
@@ -57,6 +59,7 @@ impl LiveBuilder {
             check: check::Options::default(),
             gate: Gate::open(),
             state: None,
+            switch: None,
             settings,
             clock: Clock::default(),
             poll: Duration::from_secs(2),
@@ -129,6 +132,13 @@ impl LiveBuilder {
         self
     }
 
+    /// What turns enforcement off for this site and others at once. Default: the switch of the state directory, where there
+    /// is one, which then counts in any case.
+    pub fn kill_switch(mut self, switch: &KillSwitch) -> Self {
+        self.switch = Some(switch.clone());
+        self
+    }
+
     /// How long a request that is newly disallowed is only observed. Counted from the first accepted version that
     /// disallows it, of the last few that are remembered. Default: zero.
     pub fn grace(mut self, grace: Duration) -> Self {
@@ -172,7 +182,8 @@ impl LiveBuilder {
     pub fn open(self) -> Result<LiveRobots, Rejection> {
         #[cfg(feature = "watch")]
         let watcher = self.watcher;
-        let (source, policy, registry, gate, state) = (self.source, self.policy, self.registry, self.gate, self.state);
+        let (source, policy, registry, gate) = (self.source, self.policy, self.registry, self.gate);
+        let (state, switch) = (self.state, self.switch);
         let (check, settings, clock, poll) = (self.check, self.settings, self.clock, self.poll);
         let origin: Arc<str> = source.origin();
         let site: Option<SiteState> = state.as_ref().map(|(state, name)| state.site(name));
@@ -201,8 +212,8 @@ impl LiveBuilder {
             #[cfg(feature = "fetch")]
             following: std::sync::OnceLock::new(),
         });
-        if let Some((state, _)) = &state {
-            state.join(&shared);
+        if let Some(switch) = state.as_ref().map(|(state, _)| state.switch()).or(switch.as_ref()) {
+            switch.join(&shared);
         }
         // Before the file is read, so that no change after it goes unnoticed.
         #[cfg(feature = "watch")]

@@ -38,7 +38,7 @@ mod watch;
 
 pub use self::builder::LiveBuilder;
 pub use self::directory::{Directory, DirectoryBuilder, DirectoryError, DirectoryEvent};
-pub use self::enforcement::Enforcement;
+pub use self::enforcement::{Enforcement, KillSwitch};
 pub use self::file::MAX_FILE;
 pub use self::gate::{Gate, GateBuilder, Objection, ObjectionKind, Pending};
 pub use self::hash::{Hash, HashError, HashPrefix};

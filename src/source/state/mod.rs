@@ -24,14 +24,13 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub(super) use self::disk::Durability;
 pub(super) use self::site::{Remembered, SiteState};
 
 use self::writer::Writer;
-use super::enforcement::Enforcement;
-use super::live::Shared;
+use super::enforcement::{Enforcement, KillSwitch};
 
 /// A folder in which sites remember what they accepted, what waits, what they tried, and the kill switch. Cheap to clone.
 ///
@@ -51,13 +50,8 @@ pub struct StateDir {
 struct Root {
     path: PathBuf,
     trouble: Mutex<Option<String>>,
-    all: Mutex<All>,
+    switch: KillSwitch,
     writer: Arc<Writer>,
-}
-
-struct All {
-    enforcement: Enforcement,
-    sites: Vec<Weak<Shared>>,
 }
 
 /// What could not be written, and so will be forgotten.
@@ -77,8 +71,8 @@ impl StateDir {
         if let Err(error) = disk::probe(&path) {
             trouble = Some(error.to_string());
         }
-        let all = Mutex::new(All { enforcement, sites: Vec::new() });
-        Self { root: Arc::new(Root { path, trouble: Mutex::new(trouble), all, writer: Arc::default() }) }
+        let switch = KillSwitch::standing(enforcement);
+        Self { root: Arc::new(Root { path, trouble: Mutex::new(trouble), switch, writer: Arc::default() }) }
     }
 
     /// Where it is.
@@ -90,7 +84,7 @@ impl StateDir {
     /// The kill switch of all sites.
     #[must_use]
     pub fn enforcement(&self) -> Enforcement {
-        self.all().enforcement
+        self.root.switch.enforcement()
     }
 
     /// Turns enforcement off, or on again, for every site opened with this folder (this value or a clone of it), at once
@@ -100,17 +94,8 @@ impl StateDir {
     ///
     /// If it could not be written down: it is done, and will be forgotten when the process ends.
     pub fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
-        let mut all = self.all();
-        let before = std::mem::replace(&mut all.enforcement, enforcement);
-        all.sites.retain(|site| site.upgrade().map(|site| site.set_switch_of_all(enforcement)).is_some());
-        // Still held, so that what is written last is what was set last.
-        let written = disk::write_switch(self.path(), enforcement).inspect_err(|error| self.report(error.to_string()));
-        let sites: Vec<_> = all.sites.iter().filter_map(Weak::upgrade).collect();
-        drop(all);
-        if before != enforcement {
-            sites.iter().for_each(|site| site.remember_switch(enforcement, "every site"));
-        }
-        written
+        let write = || disk::write_switch(self.path(), enforcement);
+        self.root.switch.turn(enforcement, || write().inspect_err(|error| self.report(error.to_string())))
     }
 
     /// Turns the switch of one site where no process serves it: it holds for whoever opens the site from now on. A site
@@ -141,20 +126,9 @@ impl StateDir {
         SiteState::new(self.path().join("sites").join(disk::folder_name(name)), self.root.writer.clone())
     }
 
-    /// Tells a site of the kill switch, now and from now on.
-    pub(super) fn join(&self, site: &Arc<Shared>) {
-        let mut all = self.all();
-        if all.sites.len() == all.sites.capacity() {
-            // Before it grows: at every site, ten thousand would be looked through ten thousand times.
-            all.sites.retain(|other| other.strong_count() > 0);
-        }
-        all.sites.push(Arc::downgrade(site));
-        site.set_switch_of_all(all.enforcement);
-    }
-
-    fn all(&self) -> MutexGuard<'_, All> {
-        // Only whole values are put in, whatever panicked meanwhile.
-        self.root.all.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The one of all sites.
+    pub(super) fn switch(&self) -> &KillSwitch {
+        &self.root.switch
     }
 
     fn report(&self, trouble: String) {

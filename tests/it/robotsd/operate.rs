@@ -191,9 +191,29 @@ fn without_a_state_directory_a_switch_holds_until_the_end_and_says_so() {
     let said = operated.told(&["enforce", "off"]);
     assert!(said.ends_with("\nit is forgotten when robotsd ends: its config has no state_dir\n"), "{said}");
     assert_eq!((operated.page("shop.test"), operated.page("blog.test")), (200, 200));
+    assert_eq!(operated.json(&["status"])["next"][0]["command"], serde_json::json!(["robotsd", "enforce", "on"]));
+    // A site that comes later is no exception.
+    let more = "[[site]]\nname = \"news\"\nhosts = [\"news.test\"]\nroot = \".\"\n";
+    let config = format!("{config}{more}");
+    let configure = |config: &str| {
+        fs::write(folder.path().join("robotsd.toml"), config).unwrap();
+        operated.told(&["reload"])
+    };
+    let said = configure(&config);
+    assert!(said.contains("site \"news\" is new"), "{said}");
+    assert_eq!(operated.page("news.test"), 200);
+    let said = operated.told(&["enforce", "on", "--site", "shop"]);
+    assert!(unfolded(&said).contains("that of every site is off still"), "{said}");
     let report = operated.json(&["enforce", "on"]);
     assert_eq!((&report["kept"], &report["running"]), (&false.into(), &true.into()));
-    assert_eq!((operated.page("shop.test"), operated.page("blog.test")), (403, 403));
+    assert_eq!(["shop.test", "blog.test", "news.test"].map(|host| operated.page(host)), [403; 3]);
+    // A source that takes the place of another is switched as that was, off and on.
+    for (switch, status, max_age) in [("off", 200, 60), ("on", 403, 120)] {
+        operated.told(&["enforce", switch, "--site", "news"]);
+        let said = configure(&format!("{config}robots.max_age = \"{max_age}s\"\n"));
+        assert!(said.contains("site \"news\" has another source"), "{said}");
+        assert_eq!((operated.page("news.test"), operated.page("shop.test")), (status, 403));
+    }
 }
 
 #[test]

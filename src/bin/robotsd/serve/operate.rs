@@ -4,9 +4,8 @@
 //! for whatever is being compiled, so they are called where that harms nobody.
 
 use std::fmt::Write as _;
-use std::sync::PoisonError;
 
-use tower_robots::source::{Enforcement, HashPrefix, LiveRobots, Outcome, StateDir, Status};
+use tower_robots::source::{Enforcement, HashPrefix, LiveRobots, Outcome, Status};
 
 use super::robots::Live;
 use super::sites::Sites;
@@ -47,10 +46,12 @@ impl Sites {
     pub(crate) fn enforce(&self, site: Option<&str>, to: Enforcement) -> Result<ChangeReport, Refusal> {
         let site = site.map(|name| self.named(name)).transpose()?;
         let site = site.as_ref();
-        let (before, written) = match (site, self.state()) {
-            (Some(site), _) => (site.robots.status().switch(), site.robots.set_enforcement(to)),
-            (None, Some(state)) => (state.enforcement(), state.set_enforcement(to)),
-            (None, None) => (self.enforcement(), self.lives().try_for_each(|live| live.robots.set_enforcement(to))),
+        let (before, written) = match site {
+            Some(site) => (site.robots.status().switch(), site.robots.set_enforcement(to)),
+            None => {
+                let shared = self.shared();
+                (shared.switch(), shared.set_switch(to))
+            }
         };
         let of = site.map_or_else(|| "every site".to_owned(), |site| format!("site {:?}", site.name));
         let mut message = if before == to {
@@ -82,14 +83,9 @@ impl Sites {
         self.lives().filter(is_off).map(|live| live.name).collect()
     }
 
-    /// The switch of all sites; without a state directory there is none but those of the sites.
-    fn switch(&self) -> Enforcement {
-        self.state().map_or_else(|| self.enforcement(), |state| state.enforcement())
-    }
-
     /// What to do next that concerns every site.
     pub(crate) fn advice(&self) -> Vec<NextStep> {
-        match self.switch() {
+        match self.shared().switch() {
             Enforcement::Off => vec![NextStep::command("to enforce again", ["robotsd", "enforce", "on"])],
             Enforcement::On => Vec::new(),
         }
@@ -109,7 +105,7 @@ impl Sites {
     /// `enforce on` of one kind leaves the switches of the other kind as they are.
     fn name_what_stays_off(&self, message: &mut String, site: Option<&Live>) {
         match site {
-            Some(_) if self.state().is_some_and(|state| state.enforcement() == Enforcement::Off) => {
+            Some(_) if self.shared().switch() == Enforcement::Off => {
                 message.push_str("; that of every site is off still, so nothing is enforced: `robotsd enforce on`");
             }
             Some(_) => {}
@@ -138,11 +134,7 @@ impl Sites {
     }
 
     fn done(&self, report: ChangeReport) -> ChangeReport {
-        ChangeReport { running: true, kept: self.state().is_some() && report.trouble.is_none(), ..report }
-    }
-
-    fn state(&self) -> Option<StateDir> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner).state.clone()
+        ChangeReport { running: true, kept: self.shared().state.is_some() && report.trouble.is_none(), ..report }
     }
 }
 

@@ -168,6 +168,7 @@ impl Configuration {
 
     fn swap(&mut self, prepared: Prepared, workers: &mut Workers) -> (&'static str, String) {
         let Prepared { config, plan, renewal } = prepared;
+        renewal.take_switches();
         let Renewal { sites, mut changes, unusable, .. } = renewal;
         changes.extend(plan.changes.iter().cloned());
         self.sites = Arc::new(sites);

@@ -5,9 +5,9 @@
 //! touched until everything new is known to work.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
-use tower_robots::source::{Enforcement, Gate, WhenMissing};
+use tower_robots::source::{Gate, WhenMissing};
 
 use super::robots::{self, Demands, Robots, Shared, Terms};
 use super::sites::{Opening, Site, Sites};
@@ -23,6 +23,8 @@ pub(super) struct Renewal {
     pub(super) sites: Sites,
     /// By what terms those go on that stay.
     terms: Vec<(Robots, Terms)>,
+    /// What was live of sites that have another source, and what is to be.
+    replaced: Vec<(Robots, Robots)>,
     /// What is different, for people; none where nothing is.
     pub(super) changes: Vec<String>,
     /// Sources that cannot be used, whose sites keep the one before.
@@ -43,7 +45,7 @@ impl Sites {
     /// Makes the sites of another config. Blocks: it reads files, and waits for what is fetched for a site that has a
     /// robots.txt already.
     pub(super) fn renew(&self, config: &Config) -> Result<Renewal, String> {
-        let held = self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let held = self.shared();
         let registry = if self.registry_extra == config.registry_extra {
             // Whether its rows are others is another question, and asked apart.
             held.registry.clone()
@@ -85,13 +87,18 @@ impl Sites {
                 privacy,
             },
             terms: Vec::new(),
+            replaced: Vec::new(),
             changes: Vec::new(),
             unusable: Vec::new(),
         };
         for (((site, terms), demands), fate) in config.sites.iter().zip(terms).zip(demands).zip(fates) {
             let before = of(site);
             let (robots, why) = match fate.map_err(|error| format!("site {:?}: {error}", site.name))? {
-                Fate::Stays(robots) | Fate::New(robots) => (robots, None),
+                Fate::Stays(robots) => (robots, None),
+                Fate::New(robots) => {
+                    renewal.replaced.extend(before.map(|before| (before.robots.clone(), robots.clone())));
+                    (robots, None)
+                }
                 Fate::Unusable(robots, why) => (robots, Some(why)),
             };
             if before.is_some() {
@@ -149,12 +156,6 @@ impl Sites {
             Err(why) if is_live => return Ok(Fate::Unusable(before.robots.clone(), why)),
             Err(why) => return Err(why),
         };
-        if shared.state.is_none() && lives.iter().any(|live| live.robots.status().enforcement() == Enforcement::Off) {
-            // Nothing else remembers it.
-            for live in robots.lives(&site.name, &[]) {
-                let _ = live.robots.set_enforcement(Enforcement::Off);
-            }
-        }
         Ok(Fate::New(robots))
     }
 }
@@ -163,6 +164,12 @@ impl Renewal {
     /// Has what stays go on by the new terms. Blocks.
     pub(super) fn settle(&self) {
         self.terms.iter().for_each(|(robots, terms)| robots.take_by(terms));
+        self.take_switches();
+    }
+
+    /// Has the kill switches of sites stand as they do now: they may be turned until the sites are swapped.
+    pub(super) fn take_switches(&self) {
+        self.replaced.iter().for_each(|(before, robots)| robots.take_switches(before));
     }
 }
 

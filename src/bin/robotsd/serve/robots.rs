@@ -12,7 +12,8 @@ use tower_robots::layer::RobotsLayer;
 use tower_robots::policy::Policy;
 use tower_robots::source::fetch::{Fetcher, Schedule};
 use tower_robots::source::{
-    Directory, DirectoryEvent, Gate, GateBuilder, LiveBuilder, LiveRobots, Shelf, StateDir, Watcher, WhenMissing,
+    Directory, DirectoryEvent, Enforcement, Gate, GateBuilder, KillSwitch, LiveBuilder, LiveRobots, Shelf, StateDir,
+    StateError, Watcher, WhenMissing,
 };
 
 use super::tally::Tally;
@@ -26,6 +27,8 @@ use crate::log::Log;
 pub(super) struct Shared {
     pub(super) registry: Arc<Registry>,
     pub(super) state: Option<StateDir>,
+    /// That of every site, where there is no state directory to have it.
+    switch: KillSwitch,
     pub(super) watcher: Watcher,
     gate: Option<GateBuilder>,
     shelf: Shelf,
@@ -84,6 +87,7 @@ impl Shared {
         Ok(Self {
             registry: registry(config.registry_extra.as_deref())?,
             state: config.state_dir.as_ref().map(StateDir::open),
+            switch: KillSwitch::new(),
             watcher: Watcher::new(),
             gate: config.gate.clone(),
             shelf: Shelf::new(),
@@ -218,7 +222,23 @@ impl Shared {
             .grace(site.grace);
         match &self.state {
             Some(state) => builder.state(state, name),
-            None => builder,
+            None => builder.kill_switch(&self.switch),
+        }
+    }
+
+    /// The switch of every site.
+    pub(super) fn switch(&self) -> Enforcement {
+        self.state.as_ref().map_or_else(|| self.switch.enforcement(), StateDir::enforcement)
+    }
+
+    /// Turns the switch of every site; fails where that could not be written down.
+    pub(super) fn set_switch(&self, to: Enforcement) -> Result<(), StateError> {
+        match &self.state {
+            Some(state) => state.set_enforcement(to),
+            None => {
+                self.switch.set_enforcement(to);
+                Ok(())
+            }
         }
     }
 }
@@ -269,6 +289,19 @@ impl Robots {
         match self {
             Self::One(live, _) => RobotsLayer::new(live.clone()),
             Self::Directory(folder) => RobotsLayer::new(&folder.directory),
+        }
+    }
+
+    /// Has the switches of what this takes the place of stand as they do there.
+    pub(super) fn take_switches(&self, before: &Self) {
+        let before = before.lives("", &[]);
+        for live in self.lives("", &[]) {
+            let Some(old) = before.iter().find(|old| old.name == live.name) else { continue };
+            let switch = old.robots.status().switch();
+            if live.robots.status().switch() != switch {
+                // What could not be written down stands in the status.
+                let _ = live.robots.set_enforcement(switch);
+            }
         }
     }
 

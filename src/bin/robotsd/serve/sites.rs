@@ -95,9 +95,14 @@ impl Sites {
         self.iter().flat_map(Site::lives)
     }
 
+    /// What every site's robots.txt is opened with now.
+    pub(super) fn shared(&self) -> Shared {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The one that watches for everybody.
     pub(super) fn watcher(&self) -> Watcher {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner).watcher.clone()
+        self.shared().watcher
     }
 
     /// The files besides every robots.txt that say how those are taken: the registry, and what is expected.
