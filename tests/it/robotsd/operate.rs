@@ -214,6 +214,13 @@ fn without_a_state_directory_a_switch_holds_until_the_end_and_says_so() {
         assert!(said.contains("site \"news\" has another source"), "{said}");
         assert_eq!((operated.page("news.test"), operated.page("shop.test")), (status, 403));
     }
+    // So is a folder that takes the place of a file.
+    operated.told(&["enforce", "off", "--site", "news"]);
+    fs::create_dir(folder.path().join("each")).unwrap();
+    fs::write(folder.path().join("each/news.test.txt"), OPEN).unwrap();
+    configure(&format!("{config}[site.robots]\nsource = \"directory\"\npath = \"each\"\n"));
+    assert!(operated.told(&["status"]).contains("site news/news.test"), "{}", operated.told(&["status"]));
+    assert_eq!((operated.page("news.test"), operated.page("shop.test")), (200, 403));
 }
 
 #[test]

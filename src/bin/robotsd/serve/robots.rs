@@ -292,15 +292,17 @@ impl Robots {
         }
     }
 
-    /// Has the switches of what this takes the place of stand as they do there.
+    /// Has the switches stand as in what this takes the place of; off for whatever is new where all of that was off.
     pub(super) fn take_switches(&self, before: &Self) {
-        let before = before.lives("", &[]);
-        for live in self.lives("", &[]) {
-            let Some(old) = before.iter().find(|old| old.name == live.name) else { continue };
-            let switch = old.robots.status().switch();
-            if live.robots.status().switch() != switch {
+        let before: HashMap<_, _> =
+            before.lives("", &[]).into_iter().map(|live| (live.name, live.robots.status().switch())).collect();
+        let was_off = !before.is_empty() && before.values().all(|switch| *switch == Enforcement::Off);
+        for Live { name, robots, .. } in self.lives("", &[]) {
+            let own = robots.status().switch();
+            let switch = before.get(&name).copied().unwrap_or(if was_off { Enforcement::Off } else { own });
+            if own != switch {
                 // What could not be written down stands in the status.
-                let _ = live.robots.set_enforcement(switch);
+                let _ = robots.set_enforcement(switch);
             }
         }
     }
