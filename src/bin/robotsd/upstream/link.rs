@@ -113,26 +113,26 @@ impl Link {
         let now = Instant::now();
         self.gauge.begin(limits.buffer_bytes, now);
         let is_head = *request.method() == Method::HEAD;
-        let mut early = Bytes::new();
-        let mut answered = None;
-        if way == Way::Plainly {
-            match self.exchange_plainly(&request, now + limits.response_header).await {
+        let early = match way {
+            Way::ByHyper => Bytes::new(),
+            Way::Plainly => match self.exchange_plainly(&request, now + limits.response_header).await {
                 None => return Err(Failed::Timeout),
                 Some(Ok(Read::Answer(response))) => {
                     self.gauge.has_head();
-                    answered = Some(response.map(Coming::Plain));
+                    return Ok(self.answered(is_head, response.map(Coming::Plain)));
                 }
-                Some(Ok(Read::Other(octets))) => early = octets,
+                Some(Ok(Read::Other(early))) => early,
                 Some(Err(error)) => return Err(Failed::Unanswered(request, error.into())),
-            }
-        }
-        let response = match answered {
-            Some(response) => response,
-            // Boxed, because most requests need no room for it.
-            None => Box::pin(self.exchange_by_hyper(request, early, limits)).await?.map(Coming::Hyper),
+            },
         };
+        // Boxed, because most requests need no room for it.
+        let response = Box::pin(self.exchange_by_hyper(request, early, limits)).await?;
+        Ok(self.answered(is_head, response.map(Coming::Hyper)))
+    }
+
+    fn answered(&mut self, is_head: bool, response: Response<Coming>) -> Response<Coming> {
         self.is_doubtful = is_head || matches!(response.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-        Ok(response)
+        response
     }
 
     /// None where the answer is overdue.
