@@ -16,7 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from run import BROWSER, GPTBOT, OTHER_CORE, PROJECT, PROXY_CORE, Server, crawlers, fields, free_port, origin, print_table
+from run import BROWSER, GPTBOT, OTHER_CORE, PROJECT, PROXY_CORE, Server
+from run import crawlers, fields, free_port, latency, origin, print_table
 
 CONNECTIONS = 64
 CRAWLER = {"User-Agent": GPTBOT}
@@ -90,18 +91,6 @@ def load(measured, port, path, headers, seconds, status="2"):
     if wrong or "Socket errors" in out:
         print(f"  {measured[0].name}, {path}: {wrong} of {requests} unexpected answers; {out}", file=sys.stderr)
     return [cpu / requests * 1e6 for cpu in spent], float(re.search(r"Requests/sec:\s+([\d.]+)", out)[1])
-
-
-def latency(port, path, headers, rate, seconds, folder):
-    """p50 and p99 in µs at a rate of requests a second."""
-    log = folder / "latency.tsv"
-    log.unlink(missing_ok=True)
-    clients = 32
-    command = ["taskset", "-c", OTHER_CORE, "h2load", "--h1", "-t1", f"-c{clients}", f"-D{seconds}"]
-    command += [f"--rps={rate / clients:.0f}", f"--log-file={log}", *fields(headers)]
-    subprocess.run([*command, f"http://127.0.0.1:{port}{path}"], capture_output=True)
-    times = sorted(int(line.split("\t")[2]) for line in log.read_text().splitlines())
-    return len(times) / seconds, times[len(times) // 2], times[len(times) * 99 // 100]
 
 
 def main():

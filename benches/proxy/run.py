@@ -211,17 +211,16 @@ def load(server, case, seconds):
     return spent / requests * 1e6, float(re.search(r"Requests/sec:\s+([\d.]+)", out)[1])
 
 
-def latency(server, case, rate, seconds, folder):
-    """p50 and p99 in µs at a rate of requests a second."""
-    path, headers, _ = CASES[case]
+def latency(port, path, headers, rate, seconds, folder):
+    """Requests a second, p50 and p99 in µs at a rate of requests a second."""
     log = folder / "latency.tsv"
     log.unlink(missing_ok=True)
     clients = 32
     command = ["taskset", "-c", OTHER_CORE, "h2load", "--h1", "-t1", f"-c{clients}", f"-D{seconds}"]
     command += [f"--rps={rate / clients:.0f}", f"--log-file={log}", *fields(headers)]
-    subprocess.run([*command, f"http://127.0.0.1:{server.port}{path}"], capture_output=True)
+    subprocess.run([*command, f"http://127.0.0.1:{port}{path}"], capture_output=True)
     times = sorted(int(line.split("\t")[2]) for line in log.read_text().splitlines())
-    return times[len(times) // 2], times[len(times) * 99 // 100]
+    return len(times) / seconds, times[len(times) // 2], times[len(times) * 99 // 100]
 
 
 def idle_memory(server):
@@ -353,7 +352,9 @@ def measure(servers, rs, wanted, rounds, seconds, folder, options):
         times = {}
         for _ in range(max(1, rounds // 2)):
             for name in ("nginx", "haproxy", *rs):
-                times.setdefault(name, []).append(latency(servers[name], "1 KiB", half, max(2, seconds), folder))
+                path, headers, _ = CASES["1 KiB"]
+                found = latency(servers[name].port, path, headers, half, max(2, seconds), folder)
+                times.setdefault(name, []).append(found[1:])
         rows = [[name, *(f"{statistics.median(found):.0f}" for found in zip(*values))] for name, values in times.items()]
         print(f"Latency in µs at {half:.0f} requests/s, half of what the slower of haproxy and robotsd can do")
         print_table(["proxy", "p50", "p99"], rows)
