@@ -48,10 +48,7 @@ impl Sites {
         let site = site.as_ref();
         let (before, written) = match site {
             Some(site) => (site.robots.status().switch(), site.robots.set_enforcement(to)),
-            None => {
-                let shared = self.shared();
-                (shared.switch(), shared.set_switch(to))
-            }
+            None => (self.memory.switch(), self.memory.set_switch(to)),
         };
         let of = site.map_or_else(|| "every site".to_owned(), |site| format!("site {:?}", site.name));
         let mut message = if before == to {
@@ -85,7 +82,7 @@ impl Sites {
 
     /// What to do next that concerns every site.
     pub(crate) fn advice(&self) -> Vec<NextStep> {
-        match self.shared().switch() {
+        match self.memory.switch() {
             Enforcement::Off => vec![NextStep::command("to enforce again", ["robotsd", "enforce", "on"])],
             Enforcement::On => Vec::new(),
         }
@@ -105,7 +102,7 @@ impl Sites {
     /// `enforce on` of one kind leaves the switches of the other kind as they are.
     fn name_what_stays_off(&self, message: &mut String, site: Option<&Live>) {
         match site {
-            Some(_) if self.shared().switch() == Enforcement::Off => {
+            Some(_) if self.memory.switch() == Enforcement::Off => {
                 message.push_str("; that of every site is off still, so nothing is enforced: `robotsd enforce on`");
             }
             Some(_) => {}
@@ -134,7 +131,7 @@ impl Sites {
     }
 
     fn done(&self, report: ChangeReport) -> ChangeReport {
-        ChangeReport { running: true, kept: self.shared().state.is_some() && report.trouble.is_none(), ..report }
+        ChangeReport { running: true, kept: self.memory.state.is_some() && report.trouble.is_none(), ..report }
     }
 }
 

@@ -81,6 +81,7 @@ impl Sites {
         let mut renewal = Renewal {
             sites: Self {
                 sites: Vec::new(),
+                memory: shared.memory.clone(),
                 registry_extra: config.registry_extra.clone(),
                 shared: Mutex::new(shared.clone()),
                 log: log.clone(),
@@ -164,6 +165,7 @@ impl Renewal {
     /// Has what stays go on by the new terms. Blocks.
     pub(super) fn settle(&self) {
         self.terms.iter().for_each(|(robots, terms)| robots.take_by(terms));
+        // Here it may write; at the swap hardly anything is left to do.
         self.take_switches();
     }
 

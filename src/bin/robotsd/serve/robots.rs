@@ -26,13 +26,19 @@ use crate::log::Log;
 #[derive(Clone, Debug)]
 pub(super) struct Shared {
     pub(super) registry: Arc<Registry>,
-    pub(super) state: Option<StateDir>,
-    /// That of every site, where there is no state directory to have it.
-    switch: KillSwitch,
+    pub(super) memory: Memory,
     pub(super) watcher: Watcher,
     gate: Option<GateBuilder>,
     shelf: Shelf,
     fetcher: Arc<Mutex<Option<Fetcher>>>,
+}
+
+/// What is known of every site whatever its version: the state directory, or without one the switch of all. Cheap to clone;
+/// clones are the same.
+#[derive(Clone, Debug)]
+pub(super) struct Memory {
+    pub(super) state: Option<StateDir>,
+    switch: KillSwitch,
 }
 
 /// What a version of one site must not do.
@@ -86,8 +92,7 @@ impl Shared {
     pub(super) fn new(config: &Config) -> Result<Self, String> {
         Ok(Self {
             registry: registry(config.registry_extra.as_deref())?,
-            state: config.state_dir.as_ref().map(StateDir::open),
-            switch: KillSwitch::new(),
+            memory: Memory { state: config.state_dir.as_ref().map(StateDir::open), switch: KillSwitch::new() },
             watcher: Watcher::new(),
             gate: config.gate.clone(),
             shelf: Shelf::new(),
@@ -97,7 +102,7 @@ impl Shared {
 
     /// Where nothing is remembered.
     pub(super) fn without_state(self) -> Self {
-        Self { state: None, ..self }
+        Self { memory: Memory { state: None, switch: KillSwitch::new() }, ..self }
     }
 
     /// As another config has it; what is watched, shared and remembered stays.
@@ -220,12 +225,14 @@ impl Shared {
             .gate(terms.gate.clone())
             .max_age(site.max_age)
             .grace(site.grace);
-        match &self.state {
+        match &self.memory.state {
             Some(state) => builder.state(state, name),
-            None => builder.kill_switch(&self.switch),
+            None => builder.kill_switch(&self.memory.switch),
         }
     }
+}
 
+impl Memory {
     /// The switch of every site.
     pub(super) fn switch(&self) -> Enforcement {
         self.state.as_ref().map_or_else(|| self.switch.enforcement(), StateDir::enforcement)

@@ -10,7 +10,7 @@ use tower_robots::layer::RobotsLayer;
 use tower_robots::source::{Enforcement, HostMap, StateDir, Watcher, WhenMissing};
 
 use super::backend::Backend;
-use super::robots::{Demands, Live, Robots, Shared};
+use super::robots::{Demands, Live, Memory, Robots, Shared};
 use super::{SiteName, report};
 use crate::config::{self, Config};
 use crate::decision;
@@ -23,6 +23,8 @@ use crate::upstream::{Origins, Surroundings, Upstream, UpstreamLimits};
 pub(crate) struct Sites {
     pub(super) sites: Vec<Site>,
     pub(super) registry_extra: Option<PathBuf>,
+    /// Apart from what is locked while sites are made anew: a switch waits for nobody.
+    pub(super) memory: Memory,
     pub(super) shared: Mutex<Shared>,
     pub(super) log: Log,
     pub(super) privacy: Privacy,
@@ -54,16 +56,17 @@ impl Sites {
     /// Opens every site. A robots.txt that cannot be used stops the start only where `strict` or the config says so.
     pub(super) fn open(config: &Config, strict: bool, log: &Log) -> Result<Self, String> {
         let shared = Shared::new(config)?;
-        if let Some(trouble) = shared.state.as_ref().and_then(StateDir::trouble) {
+        if let Some(trouble) = shared.memory.state.as_ref().and_then(StateDir::trouble) {
             log.say("state", format!("{trouble}; what is accepted is forgotten at the end"));
         }
-        if shared.state.as_ref().is_some_and(|state| state.enforcement() == Enforcement::Off) {
+        if shared.memory.switch() == Enforcement::Off {
             log.say("enforcement", "OFF for every site: `robotsd enforce on` turns it on");
         }
         let opening = Opening { config, surroundings: Surroundings::system(), privacy: config.log.privacy, log };
         let sites = config.sites.iter().map(|site| opening.site(site, &shared, strict)).collect::<Result<_, _>>()?;
         Ok(Self {
             sites,
+            memory: shared.memory.clone(),
             shared: Mutex::new(shared),
             registry_extra: config.registry_extra.clone(),
             log: log.clone(),
