@@ -1,4 +1,4 @@
-//! The forms of a path: the standard form is stable, there are at most four, all different.
+//! The forms of a path: the standard form is stable, their number is bounded, all are different.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,12 +7,12 @@ use tower_robots::rules::{PathForm, RequestPath};
 fuzz_target!(|target: &[u8]| {
     let path = RequestPath::new(target);
     let forms: Vec<_> = path.forms().collect();
-    assert!((1..=4).contains(&forms.len()) && forms[0] == (PathForm::Standard, path.as_bytes()));
+    assert!((1..=RequestPath::MOST_FORMS).contains(&forms.len()) && forms[0] == (PathForm::Standard, path.as_bytes()));
     assert!(forms.iter().all(|(_, form)| form.starts_with(b"/") && form.is_ascii()));
     assert!((1..forms.len()).all(|at| forms[..at].iter().all(|(_, other)| *other != forms[at].1)));
     assert_eq!(path.is_canonical(), forms.len() == 1);
     let again = RequestPath::new(path.as_bytes());
-    assert_eq!(again, path);
+    assert_eq!(again.as_bytes(), path.as_bytes());
     if !matches!(target, [b'/', ..]) {
         return;
     }

@@ -3,14 +3,14 @@
 use std::fmt;
 
 use super::reading::Reading;
-use super::text;
+use super::text::{self, Query};
 
 /// The path pattern of a rule in the form that is compared (RFC 9309, sections 2.2.2 and 2.2.3).
 ///
 /// Anchored at the start of the path; `*` is any run of octets, `/` included; a last `$` is the end of the path.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PathPattern {
-    text: Box<[u8]>,
+    texts: Box<[Box<[u8]>]>,
     priority: usize,
 }
 
@@ -18,9 +18,12 @@ impl PathPattern {
     /// The pattern of an allow or disallow line, as written.
     #[must_use]
     pub fn new(written: &[u8], reading: Reading) -> Self {
-        let mut text = Vec::with_capacity(written.len());
-        text::write(&mut text, written, reading);
-        Self { text: text.into(), priority: priority(written) }
+        let text = |query: Query| {
+            let mut text = Vec::with_capacity(written.len());
+            text::write(&mut text, written, reading, query);
+            text.into()
+        };
+        Self { texts: text::queries(written, reading).map(text).collect(), priority: priority(written) }
     }
 
     /// What decides between patterns that match: the length of the pattern as written, in octets.
@@ -32,17 +35,30 @@ impl PathPattern {
     /// Whether a path, in the form the reading wants, matches. An empty pattern matches every path.
     #[must_use]
     pub fn matches(&self, path: &[u8]) -> bool {
-        text::matches(&self.text, path)
+        self.texts.iter().any(|text| text::matches(text, path))
+    }
+
+    /// Whether both match the same paths, as far as their spelling tells.
+    pub(crate) fn is_spelling_of(&self, other: &Self) -> bool {
+        self.texts == other.texts
+    }
+
+    /// The pattern with `any` for each run of octets, once for each part of a target that a literal can be met in.
+    pub(crate) fn with_runs(&self, any: u8) -> impl Iterator<Item = Vec<u8>> {
+        self.texts.iter().map(move |text| text::with_runs(text, any))
     }
 }
 
 impl fmt::Debug for PathPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (prefix, rest) = text::split_prefix(&self.text);
-        let literals = std::iter::once(prefix).chain(text::literals(rest));
-        let literals: Vec<_> = literals.map(String::from_utf8_lossy).collect();
-        let end = if text::is_anchored(&self.text) { "$" } else { "" };
-        write!(f, "PathPattern({:?}{end})", literals.join("*"))
+        let text = |text| {
+            let (prefix, rest) = text::split_prefix(text);
+            let literals = std::iter::once(prefix).chain(text::literals(rest));
+            let literals: Vec<_> = literals.map(String::from_utf8_lossy).collect();
+            format!("{:?}{}", literals.join("*"), if text::is_anchored(text) { "$" } else { "" })
+        };
+        let texts: Vec<_> = self.texts.iter().map(|one| text(one)).collect();
+        write!(f, "PathPattern({})", texts.join(" or "))
     }
 }
 
@@ -109,6 +125,50 @@ mod tests {
         assert!(matches("/%61%2f", "/a%2F", Reading::Standard));
         assert!(!matches("/%61", "/%61", Reading::Standard));
         assert_eq!(PathPattern::new(b"/%61", Reading::Standard).priority(), 4);
+    }
+
+    #[test]
+    fn ours_reserved_octets_of_a_pattern_match_either_spelling_in_the_path() {
+        for (pattern, other) in [("/@adm/", "/%40adm/"), ("/wiki/Special:", "/wiki/Special%3a"), ("/m=n;", "/m%3Dn%3B")]
+        {
+            let path = other.replace("%40", "@").replace("%3a", ":").replace("%3D", "=").replace("%3B", ";");
+            assert!(matches(pattern, &path, Reading::Standard), "{pattern}");
+            assert!(matches(other, &path, Reading::Standard), "{other}");
+            assert!(!matches(other, &path, Reading::Reference), "{other}");
+        }
+        // A query keeps its spelling.
+        assert!(matches("/?u=%3a", "/?u=%3A", Reading::Standard));
+        assert!(!matches("/?u=%3A", "/?u=:", Reading::Standard));
+        assert!(matches("/%3A?u=%3A", "/:?u=%3A", Reading::Standard));
+    }
+
+    #[test]
+    fn ours_what_is_behind_a_star_is_met_in_the_path_or_in_the_query() {
+        for path in ["/a:b@c", "/a:b?%40c", "/a?%3A%40", "/?u=%3Ax%40"] {
+            assert!(matches("/*%3A*%40", path, Reading::Standard), "{path}");
+        }
+        for path in ["/a%3Ab@c", "/a?%3A@"] {
+            assert!(!matches("/*%3A*%40", path, Reading::Standard), "{path}");
+        }
+        // Behind a `?` of the pattern there is only the query.
+        assert!(matches("/*%3A?x=%3A", "/a:?x=%3A", Reading::Standard));
+        assert!(matches("/*%3A?x=%3A", "/?%3A?x=%3A", Reading::Standard));
+        assert!(!matches("/*%3A?x=%3A", "/a:?x=:", Reading::Standard));
+        // Which part a `*` ends in is not known, so a query that spells an octet as the path does matches as well.
+        assert!(matches("/*%3A", "/a?:", Reading::Standard));
+        // Without such an escape there is one text.
+        for (pattern, texts) in
+            [("/a%3A*b%2F%20", 1), ("/*?x=%3A", 1), ("/*%3A", 2), ("/*%3A*%3A*%3A", text::MOST_TEXTS)]
+        {
+            assert_eq!(PathPattern::new(pattern.as_bytes(), Reading::Standard).texts.len(), texts, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn spellings_of_one_pattern_are_known() {
+        let pattern = |written: &str| PathPattern::new(written.as_bytes(), Reading::Standard);
+        assert!(pattern("/%40a/*").is_spelling_of(&pattern("/@%61/")));
+        assert!(!pattern("/@a/").is_spelling_of(&pattern("/@a/$")));
     }
 
     #[test]

@@ -8,7 +8,7 @@ pub const STANDARD_LIMIT: usize = 512_000;
 /// | | `Reference` | `Standard` | `Legacy` |
 /// |---|---|---|---|
 /// | name in a user-agent line | its longest prefix in `[A-Za-z_-]` | whole, see [`ProductToken::from_name`](super::ProductToken::from_name) | as `Standard` |
-/// | escapes in patterns | hex digits upper-cased, octets ≥ 0x80 escaped | also unreserved octets decoded | as `Standard` |
+/// | escapes in patterns | hex digits upper-cased, octets ≥ 0x80 escaped | also decoded: unreserved octets, those that no URI may hold, and before the first `?` reserved ones but for `/`, `?`, `#` | as `Standard` |
 /// | `%` that is no escape | stays | stays; `%25` where decoding behind it would make it one | as `Standard` |
 /// | `%2A`, `%24` in a pattern | an escape | the literal `*`, `$` (RFC 9309, section 2.2.3) | as `Standard` |
 /// | octets that count | all | [`STANDARD_LIMIT`]; a line cut there is dropped | as `Standard` |

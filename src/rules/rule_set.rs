@@ -6,10 +6,11 @@ use std::fmt;
 use super::Access;
 use super::costly::{self, Costly};
 use super::document::{Group, Name, RobotsTxt, Rule};
+use super::forms::PathForm;
 use super::hash::Folding;
-use super::index::{Index, MAX_READ, Rank};
+use super::index::{Index, MAX_READ, Rank, Work};
 use super::note::{Note, past_limit};
-use super::path::{PathForm, RequestPath};
+use super::path::RequestPath;
 use super::reading::{Reading, STANDARD_LIMIT};
 use super::token::ProductToken;
 
@@ -187,24 +188,20 @@ impl<'r> Selection<'r> {
     /// Judges a path in every form it can be read in: any disallow counts; else what the form as sent gets.
     #[must_use]
     pub fn verdict(self, path: &RequestPath<'_>) -> Verdict<'r> {
-        if path.is_canonical() {
-            return self.judge(path.form(), path.as_bytes());
-        }
-        let mut forms = path.forms();
-        // `forms` starts with the path as sent; there is always that one.
-        let (form, sent) = forms.next().unwrap_or((PathForm::Standard, b"/"));
-        let verdict = self.judge(form, sent);
-        if verdict.access() == Access::Disallow {
+        let mut work = Work::new();
+        let verdict = self.judge(path.form(), path.as_bytes(), &mut work);
+        if verdict.access() == Access::Disallow || self.section.is_none() || path.is_canonical() {
             return verdict;
         }
-        forms
-            .map(|(form, path)| self.judge(form, path))
+        path.forms()
+            .skip(1)
+            .map(|(form, path)| self.judge(form, path, &mut work))
             .find(|verdict| verdict.access() == Access::Disallow)
             .unwrap_or(verdict)
     }
 
-    fn judge(self, form: PathForm, path: &[u8]) -> Verdict<'r> {
-        let best = self.section.and_then(|section| self.rules.index.decide(section.number, path));
+    fn judge(self, form: PathForm, path: &[u8], work: &mut Work) -> Verdict<'r> {
+        let best = self.section.and_then(|section| self.rules.index.decide(section.number, path, work));
         Verdict { rules: self.rules, section: self.section, best, form }
     }
 }

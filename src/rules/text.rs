@@ -4,11 +4,14 @@
 //! pattern with marks between them: [`END`] is a last `$`, any other octet ≥ 0x80 a run of `*`. The low bits of such a
 //! mark say which octet of the literal behind it is seldom in paths, so that a search can start there. A `*` at the
 //! end says nothing and is left out. Equal texts match the same paths.
+//!
+//! What is behind a `*` may be met in a path or in its query, where escapes of reserved octets differ
+//! ([`spelling`](super::spelling)). A pattern with such an escape there has a text for either ([`Query`]).
 
 use memchr::{memchr, memmem};
 
-use super::path::{escaped, push_escape, standard};
 use super::reading::Reading;
+use super::spelling::{Part, differs_by_part, escaped, push_escape, split_query, standard};
 
 /// The mark for the end of the path.
 const END: u8 = 0xFF;
@@ -22,8 +25,33 @@ const FALSE_STARTS: usize = 8;
 /// Octets of paths, the usual first; all others are rarer.
 const USUAL: &[u8] = b"/eaitonsrlcdpmu-ghb1f2y0.v3k5498w67x_jzqESATCMP";
 
-/// Appends the text of a pattern as written.
-pub(super) fn write(out: &mut Vec<u8>, written: &[u8], reading: Reading) {
+/// How many texts a pattern has at most. Of a pattern with several literals that differ by part, those behind the second
+/// are met in one part with it.
+pub(super) const MOST_TEXTS: usize = 3;
+
+/// Where the query begins that a text is met in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Query {
+    /// At the first `?` of the pattern, if there is one.
+    AsWritten,
+    /// Within the run of octets in front of a literal: its number, the one before any `*` being 0.
+    Before(usize),
+}
+
+/// The texts of a pattern as written. All but few patterns have one.
+pub(super) fn queries(written: &[u8], reading: Reading) -> impl Iterator<Item = Query> {
+    let path = match reading {
+        Reading::Reference => &b""[..],
+        Reading::Standard | Reading::Legacy => split_query(written).0,
+    };
+    let behind_star = memchr(b'*', path).map_or(&b""[..], |star| &path[star..]);
+    let literals = behind_star.split(|byte| *byte == b'*').enumerate();
+    let differing = literals.filter(|(_, literal)| differs_by_part(literal)).map(|(number, _)| Query::Before(number));
+    std::iter::once(Query::AsWritten).chain(differing.take(MOST_TEXTS - 1))
+}
+
+/// Appends a text of a pattern as written.
+pub(super) fn write(out: &mut Vec<u8>, written: &[u8], reading: Reading, query: Query) {
     if reading == Reading::Legacy && !matches!(written, [] | [b'/' | b'*', ..]) {
         out.push(b'/');
     }
@@ -31,14 +59,21 @@ pub(super) fn write(out: &mut Vec<u8>, written: &[u8], reading: Reading) {
         [body @ .., b'$'] => (body, true),
         _ => (written, false),
     };
-    let mut literals = written.split(|byte| *byte == b'*');
-    write_literal(out, literals.next().unwrap_or_default(), reading);
-    for literal in literals.filter(|literal| !literal.is_empty()) {
+    let mut in_query = false;
+    for (number, literal) in written.split(|byte| *byte == b'*').enumerate() {
+        in_query |= query == Query::Before(number);
+        if number > 0 && literal.is_empty() {
+            continue;
+        }
         let mark = out.len();
-        out.push(STAR);
-        write_literal(out, literal, reading);
-        let rare = rarest(&out[mark + 1..]);
-        out[mark] |= rare;
+        if number > 0 {
+            out.push(STAR);
+        }
+        let start = out.len();
+        write_literal(out, literal, reading, &mut in_query);
+        if number > 0 {
+            out[mark] |= rarest(&out[start..]);
+        }
     }
     if anchored && !written.ends_with(b"*") {
         out.push(END);
@@ -70,6 +105,15 @@ pub(super) fn tail(rest: &[u8]) -> Tail {
         [END] => Tail::End,
         _ => Tail::Wild,
     }
+}
+
+/// A text with `any` for each run of octets, the one that follows a pattern not held to the end included.
+pub(super) fn with_runs(text: &[u8], any: u8) -> Vec<u8> {
+    let (body, end) = match text {
+        [body @ .., END] => (body, None),
+        _ => (text, Some(any)),
+    };
+    body.iter().map(|octet| if is_mark(*octet) { any } else { *octet }).chain(end).collect()
 }
 
 /// Whether the pattern is held to the end of the path.
@@ -144,29 +188,35 @@ const fn is_mark(octet: u8) -> bool {
     octet >= STAR
 }
 
-/// Appends a literal part in the form that is compared.
-fn write_literal(out: &mut Vec<u8>, literal: &[u8], reading: Reading) {
-    match reading {
-        Reading::Reference => {
-            let mut at = 0;
-            while at < literal.len() {
-                match escaped(&literal[at..]) {
-                    Some(octet) => {
-                        push_escape(out, octet);
-                        at += 3;
-                    }
-                    None if literal[at] >= 0x80 => {
-                        push_escape(out, literal[at]);
-                        at += 1;
-                    }
-                    None => {
-                        out.push(literal[at]);
-                        at += 1;
-                    }
-                }
+/// Appends a literal in the form that is compared; a `?` in it begins the query.
+fn write_literal(out: &mut Vec<u8>, literal: &[u8], reading: Reading, in_query: &mut bool) {
+    if reading == Reading::Reference {
+        return write_reference(out, literal);
+    }
+    let (path, query) = if *in_query { (&b""[..], literal) } else { split_query(literal) };
+    out.extend_from_slice(&standard(path, Part::Path));
+    out.extend_from_slice(&standard(query, Part::Query));
+    *in_query |= !query.is_empty();
+}
+
+/// Hex digits of escapes in upper case, octets from 0x80 escaped, as the reference parser compares them.
+fn write_reference(out: &mut Vec<u8>, literal: &[u8]) {
+    let mut at = 0;
+    while at < literal.len() {
+        match escaped(&literal[at..]) {
+            Some(octet) => {
+                push_escape(out, octet);
+                at += 3;
+            }
+            None if literal[at] >= 0x80 => {
+                push_escape(out, literal[at]);
+                at += 1;
+            }
+            None => {
+                out.push(literal[at]);
+                at += 1;
             }
         }
-        Reading::Standard | Reading::Legacy => out.extend_from_slice(&standard(literal)),
     }
 }
 
@@ -176,7 +226,7 @@ mod tests {
 
     fn text(written: &str) -> Vec<u8> {
         let mut text = Vec::new();
-        write(&mut text, written.as_bytes(), Reading::Standard);
+        write(&mut text, written.as_bytes(), Reading::Standard, Query::AsWritten);
         text
     }
 

@@ -6,7 +6,8 @@ use std::cmp::Reverse;
 
 use super::Access;
 use super::document::{Group, Rule};
-use super::path::{PathForm, RequestPath};
+use super::forms::PathForm;
+use super::path::RequestPath;
 use super::pattern::{self, PathPattern};
 use super::reading::{Reading, STANDARD_LIMIT};
 use super::rule_set::{Selection, Verdict};
@@ -71,6 +72,12 @@ impl<'r> Trace<'r> {
     #[must_use]
     pub fn forms(&self) -> &[FormTrace<'r>] {
         &self.forms
+    }
+
+    /// The form that decided: the first that is disallowed, else the one as sent.
+    #[must_use]
+    pub fn deciding(&self) -> Option<&FormTrace<'r>> {
+        self.forms.iter().find(|form| form.access() == Access::Disallow).or(self.forms.first())
     }
 
     /// What came of it.

@@ -46,6 +46,13 @@ fn piece() -> impl Strategy<Value = &'static str> {
         "/index.htm",
         "A",
         ";",
+        "%3B",
+        "%3a",
+        ":",
+        "%40",
+        "@",
+        "%20",
+        "%u0061",
         "x.html",
         "sort",
         "some-longer-part",
@@ -222,13 +229,12 @@ proptest! {
         let target = [&b"/"[..], &target].concat();
         let path = RequestPath::new(&target);
         let forms: Vec<_> = path.forms().map(|(_, form)| form.to_vec()).collect();
-        prop_assert!((1..=5).contains(&forms.len()) && forms[0] == path.as_bytes());
+        prop_assert!((1..=RequestPath::MOST_FORMS).contains(&forms.len()) && forms[0] == path.as_bytes());
         prop_assert!(forms.iter().all(|form| form.starts_with(b"/") && form.is_ascii()));
         prop_assert!((1..forms.len()).all(|at| !forms[..at].contains(&forms[at])), "{:?}", forms);
         let again = RequestPath::new(path.as_bytes());
         // A decoded `*` or `$` stays, and nothing that is decoded makes another escape.
         prop_assert_eq!(again.as_bytes(), path.as_bytes());
-        prop_assert_eq!(again.forms().count(), forms.len());
         let borrowed = path.as_bytes().as_ptr() == target.as_ptr();
         prop_assert_eq!(borrowed, target.starts_with(path.as_bytes()));
     }

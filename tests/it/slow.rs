@@ -86,25 +86,38 @@ fn priority(rule: Rule<'_>, reading: Reading, path: &[u8]) -> Option<usize> {
     matches(&directory, reading, path).then(|| length(&directory))
 }
 
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Piece {
     Octet(u8),
     Any,
 }
 
+/// What is behind a `*` can be met in the path or, from some literal on, in the query.
 pub(crate) fn matches(written: &[u8], reading: Reading, path: &[u8]) -> bool {
-    let mut written = written.to_vec();
-    if reading == Reading::Legacy && !written.is_empty() && written[0] != b'/' && written[0] != b'*' {
-        written.insert(0, b'/');
-    }
-    let anchored = written.last() == Some(&b'$');
-    if anchored {
-        written.pop();
-    }
-    let mut pieces = pieces(&written, reading);
-    if !anchored {
-        pieces.push(Piece::Any);
-    }
+    let stars = written.iter().filter(|octet| **octet == b'*').count();
+    let mut differing: Vec<usize> = (1..=stars)
+        .filter(|star| pieces(written, reading, Some(*star)) != pieces(written, reading, Some(star + 1)))
+        .collect();
+    // Not every combination is kept: those behind the second are met where it is.
+    differing.truncate(2);
+    std::iter::once(None).chain(differing.into_iter().map(Some)).any(|query| {
+        let mut written = written.to_vec();
+        if reading == Reading::Legacy && !written.is_empty() && written[0] != b'/' && written[0] != b'*' {
+            written.insert(0, b'/');
+        }
+        let anchored = written.last() == Some(&b'$');
+        if anchored {
+            written.pop();
+        }
+        let mut pieces = pieces(&written, reading, query);
+        if !anchored {
+            pieces.push(Piece::Any);
+        }
+        covers(pieces, path)
+    })
+}
+
+fn covers(pieces: Vec<Piece>, path: &[u8]) -> bool {
     // Row by row: which lengths of the path the pieces so far can cover.
     let mut covered = vec![false; path.len() + 1];
     covered[0] = true;
@@ -123,29 +136,34 @@ pub(crate) fn matches(written: &[u8], reading: Reading, path: &[u8]) -> bool {
     covered[path.len()]
 }
 
-fn pieces(written: &[u8], reading: Reading) -> Vec<Piece> {
+/// The pieces of a pattern whose query begins at its first `?` or, earlier, in the run of this `*`, counted from one.
+fn pieces(written: &[u8], reading: Reading, query: Option<usize>) -> Vec<Piece> {
     let (mut pieces, mut strays) = (Vec::new(), Vec::new());
-    let mut at = 0;
+    let (mut at, mut stars, mut in_query) = (0, 0, false);
     while at < written.len() {
         let hex = std::str::from_utf8(written.get(at + 1..at + 3).unwrap_or_default()).unwrap_or("x");
         let escape = written[at] == b'%' && hex.len() == 2 && hex.bytes().all(|digit| digit.is_ascii_hexdigit());
         let (text, taken) = if escape {
             let octet = u8::from_str_radix(hex, 16).unwrap();
-            let plain = octet.is_ascii_alphanumeric() || b"-._~*$".contains(&octet);
+            let plain = octet.is_ascii_alphanumeric() || b"-._~*$ \"<>^`{|}".contains(&octet);
+            let plain = plain || !in_query && b"!&'()+,;=:@[]".contains(&octet);
             if plain && reading != Reading::Reference {
                 (vec![octet], 3)
             } else {
                 (format!("%{octet:02X}").into_bytes(), 3)
             }
-        } else if written[at] >= 0x80 {
+        } else if written[at] >= 0x80 || written[at] == b'\\' && reading != Reading::Reference {
             (format!("%{:02X}", written[at]).into_bytes(), 1)
         } else if written[at] == b'*' {
+            stars += 1;
+            in_query |= query == Some(stars);
             pieces.push(Piece::Any);
             (Vec::new(), 1)
         } else if written[at] == b'%' && reading != Reading::Reference {
             strays.push(pieces.len());
             (vec![b'%'], 1)
         } else {
+            in_query |= written[at] == b'?';
             (vec![written[at]], 1)
         };
         pieces.extend(text.into_iter().map(Piece::Octet));

@@ -84,7 +84,10 @@ impl Grams {
     }
 
     /// The best rank among `best` and those of the wildcards that match the path.
-    pub(super) fn best(&self, patterns: &Patterns, path: &mut Tried<'_>, mut best: Rank) -> Rank {
+    pub(super) fn best(&self, patterns: &Patterns, path: &mut Tried<'_, '_>, mut best: Rank) -> Rank {
+        if !path.take_scan() {
+            return patterns.best(&self.all, path, 0, best);
+        }
         for (octet, run) in &self.singles {
             let wildcards = &self.single[run.range()];
             if wildcards[0].rank < best && memchr::memchr(*octet, path.path()).is_some() {

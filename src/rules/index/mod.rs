@@ -20,6 +20,7 @@ mod sections;
 mod trie;
 
 pub(super) use self::candidates::Rank;
+pub(super) use self::patterns::Work;
 
 use self::grams::Grams;
 use self::patterns::{Patterns, Run, Tried, Wildcard};
@@ -68,9 +69,9 @@ impl Index {
         build::index(document, reading, limit.min(MAX_READ), sets)
     }
 
-    /// What decides about a path for a set of groups.
-    pub(super) fn decide(&self, set: usize, path: &[u8]) -> Option<Rank> {
-        let (mut best, mut tried) = (Rank::NONE, Tried::new(path));
+    /// What decides about a path for a set of groups, within the work that is left.
+    pub(super) fn decide(&self, set: usize, path: &[u8], work: &mut Work) -> Option<Rank> {
+        let (mut best, mut tried) = (Rank::NONE, Tried::new(path, work));
         for root in &self.roots[self.sections[set].range()] {
             let stop = self.tries.walk(root.trie, path);
             best = best.min(stop.rank);

@@ -1,0 +1,165 @@
+//! The standard spelling of octets: what is escaped, and what is not (RFC 9309, section 2.2.2).
+//!
+//! Two spellings of one path have one standard form, so comparing octets compares what servers read. A server decodes a
+//! path whole, so there every escape is decoded but those that stand for something else than the octet itself: `%25`,
+//! `%2F`, `%3F`, `%23` and `%5C`, controls, and octets from 0x80. In a query the reserved octets keep their spelling,
+//! because `&` separates what `%26` does not.
+
+use std::borrow::Cow;
+
+/// What octets are a part of, which decides what their escapes stand for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// A path: reserved octets are the same escaped or not.
+    Path,
+    /// A query: reserved octets differ from their escapes.
+    Query,
+}
+
+/// Puts octets into standard form; borrows where they already are. A backslash is escaped, as no URI may hold it: what
+/// servers make of it is a form of its own.
+///
+/// `*` and `$` are decoded in both parts, because `%2A` and `%24` are how a pattern names them literally (RFC 9309,
+/// section 2.2.3); the pattern side keeps its literal `*` apart from the wildcard. A `%` that is no escape stays as it
+/// is, but where what is decoded behind it would make it one, it is written as `%25`: `%%361` is a percent sign and
+/// `61`, not `a`.
+pub(super) fn standard(octets: &[u8], part: Part) -> Cow<'_, [u8]> {
+    let may_change = |octet: &u8| matches!(octet, b'%' | b'\\' | 0x80..);
+    let Some(mut at) = octets.iter().position(may_change) else { return Cow::Borrowed(octets) };
+    let mut out = Vec::with_capacity(octets.len() + 8);
+    out.extend_from_slice(&octets[..at]);
+    let mut stray = None;
+    while let Some(next) = octets.get(at) {
+        match escaped(&octets[at..]) {
+            Some(octet) => {
+                if is_decoded(octet, part) {
+                    out.push(octet);
+                } else {
+                    push_escape(&mut out, octet);
+                }
+                at += 3;
+            }
+            None if *next != b'%' && may_change(next) => {
+                push_escape(&mut out, *next);
+                at += 1;
+            }
+            None => {
+                if *next == b'%' {
+                    stray = Some(out.len());
+                }
+                let behind = &octets[at + 1..];
+                let end = at + 1 + behind.iter().position(may_change).unwrap_or(behind.len());
+                out.extend_from_slice(&octets[at..end]);
+                at = end;
+            }
+        }
+        if let Some(percent) = stray
+            && escaped(&out[percent..]).is_some()
+        {
+            out.splice(percent + 1..percent + 1, *b"25");
+            stray = None;
+        }
+    }
+    if out == octets { Cow::Borrowed(octets) } else { Cow::Owned(out) }
+}
+
+/// Puts a target, path and query, into standard form; borrows where it already is.
+pub(super) fn standard_target(target: &[u8]) -> Cow<'_, [u8]> {
+    let (path, query) = split_query(target);
+    match (standard(path, Part::Path), standard(query, Part::Query)) {
+        (Cow::Borrowed(_), Cow::Borrowed(_)) => Cow::Borrowed(target),
+        (path, query) => Cow::Owned([path, query].concat()),
+    }
+}
+
+/// The path of a target, and its query with the `?` in front.
+pub(super) fn split_query(target: &[u8]) -> (&[u8], &[u8]) {
+    target.split_at(memchr::memchr(b'?', target).unwrap_or(target.len()))
+}
+
+/// Whether octets hold an escape that is another octet in a path than in a query.
+pub(super) fn differs_by_part(octets: &[u8]) -> bool {
+    let differs = |octet| is_decoded(octet, Part::Path) != is_decoded(octet, Part::Query);
+    memchr::memchr_iter(b'%', octets).any(|at| escaped(&octets[at..]).is_some_and(differs))
+}
+
+/// The octet of a `%hh` at the start of `octets`.
+pub(super) fn escaped(octets: &[u8]) -> Option<u8> {
+    let [b'%', high, low, ..] = octets else { return None };
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    u8::try_from(digit(*high)? * 16 + digit(*low)?).ok()
+}
+
+pub(super) fn push_escape(out: &mut Vec<u8>, octet: u8) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    out.extend([b'%', HEX[usize::from(octet >> 4)], HEX[usize::from(octet & 15)]]);
+}
+
+/// Whether the standard form has the octet itself in place of its escape.
+const fn is_decoded(octet: u8, part: Part) -> bool {
+    match octet {
+        // Unreserved (RFC 3986, section 2.3).
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => true,
+        b'*' | b'$' => true,
+        // Octets that no URI may hold unescaped. They separate nothing, and clients differ in which of them they escape.
+        b' ' | b'"' | b'<' | b'>' | b'^' | b'`' | b'{' | b'|' | b'}' => true,
+        // Reserved (RFC 3986, section 2.2), but for `/`, `?` and `#`, which a path cannot hold as themselves.
+        b'!' | b'&' | b'\'' | b'(' | b')' | b'+' | b',' | b';' | b'=' | b':' | b'@' | b'[' | b']' => {
+            matches!(part, Part::Path)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn standard_of(target: &str) -> String {
+        String::from_utf8_lossy(&standard_target(target.as_bytes())).into_owned()
+    }
+
+    #[test]
+    fn rfc_2_2_2_octets_are_made_alike_before_comparing() {
+        for (target, want) in [
+            ("/a", "/a"),
+            ("/%61%7e%2D%2e%5F", "/a~-._"),
+            ("/%2f%3f%23%25%5c", "/%2F%3F%23%25%5C"),
+            ("/%00%1f%7f", "/%00%1F%7F"),
+            ("/\u{e9}%c3%a9", "/%C3%A9%C3%A9"),
+            ("/sale-50%-off", "/sale-50%-off"),
+            ("/%", "/%"),
+            ("/%4", "/%4"),
+            ("/%%361", "/%2561"),
+            ("/%4%31x%4%7A", "/%2541x%4z"),
+            ("/a%2Ab%24", "/a*b$"),
+            ("/?%61=%2f%2A", "/?a=%2F*"),
+        ] {
+            assert_eq!(standard_of(target), want, "{target}");
+            assert_eq!(standard_of(want), want, "{want} is stable");
+        }
+    }
+
+    #[test]
+    fn ours_reserved_octets_of_a_path_are_the_same_escaped() {
+        let reserved = "!$&'()*+,;=:@[]";
+        let escaped: String = reserved.bytes().map(|octet| format!("%{octet:02x}")).collect();
+        assert_eq!(standard_of(&format!("/{escaped}")), format!("/{reserved}"));
+        // A query keeps them, but for the two that a pattern can only name escaped.
+        assert_eq!(standard_of("/?%21%26%3b%3D%3a%40%5b"), "/?%21%26%3B%3D%3A%40%5B");
+        assert_eq!(standard_of("/%3A?%3A?%3A"), "/:?%3A?%3A");
+    }
+
+    #[test]
+    fn ours_octets_that_no_uri_holds_are_the_same_escaped() {
+        assert_eq!(standard_of("/a\\b%5cc?\\"), "/a%5Cb%5Cc?%5C");
+        assert_eq!(standard_of("/%20%22%3c%3E%5e%60%7b%7C%7d?%20%7B"), "/ \"<>^`{|}? {");
+    }
+
+    #[test]
+    fn what_differs_by_part_is_known() {
+        for (octets, want) in [("%3A", true), ("a%2", false), ("%2F%61%20%2A", false), ("%zz%40", true)] {
+            assert_eq!(differs_by_part(octets.as_bytes()), want, "{octets}");
+        }
+    }
+}
