@@ -62,6 +62,50 @@ pub enum EmptyAgent {
     Exempt,
 }
 
+/// The HTTP Method Registry of IANA, as of 2026-11.
+const REGISTERED_METHODS: [&str; 40] = [
+    "ACL",
+    "BASELINE-CONTROL",
+    "BIND",
+    "CHECKIN",
+    "CHECKOUT",
+    "CONNECT",
+    "COPY",
+    "DELETE",
+    "GET",
+    "HEAD",
+    "LABEL",
+    "LINK",
+    "LOCK",
+    "MERGE",
+    "MKACTIVITY",
+    "MKCALENDAR",
+    "MKCOL",
+    "MKREDIRECTREF",
+    "MKWORKSPACE",
+    "MOVE",
+    "OPTIONS",
+    "ORDERPATCH",
+    "PATCH",
+    "POST",
+    "PRI",
+    "PROPFIND",
+    "PROPPATCH",
+    "PUT",
+    "REBIND",
+    "REPORT",
+    "SEARCH",
+    "TRACE",
+    "UNBIND",
+    "UNCHECKOUT",
+    "UNLINK",
+    "UNLOCK",
+    "UPDATE",
+    "UPDATEREDIRECTREF",
+    "VERSION-CONTROL",
+    "*",
+];
+
 /// Everything that decides whether `*` applies.
 #[derive(Clone, Debug)]
 pub(super) struct Star {
@@ -91,8 +135,11 @@ impl Default for Star {
 }
 
 impl Star {
+    /// Servers answer `get` and `FOO` with the page, so neither is a way around the methods that are configured. What is
+    /// registered and not configured is known to do something else.
     pub(super) fn covers_method(&self, method: &str) -> bool {
-        self.methods.iter().any(|known| **known == *method)
+        let is = |known: &str| known.eq_ignore_ascii_case(method);
+        self.methods.iter().any(|known| is(known)) || !REGISTERED_METHODS.iter().any(|known| is(known))
     }
 
     /// A registry row that does not know whether its crawler obeys `*` is held to it.
