@@ -49,8 +49,7 @@ impl Settings {
             // A fault of ours, or of a callback, passes the request: whatever it costs to be judged, it costs no visitor a
             // page.
             let judged = catch_unwind(AssertUnwindSafe(|| {
-                let path = RequestPath::new(request.target());
-                live.with(|snapshot| read(snapshot, &request, &path))
+                live.with(|snapshot| read(snapshot, &request, &snapshot.policy().path(request.target())))
             }));
             judged.unwrap_or_else(|_| {
                 live.count_fault();

@@ -11,6 +11,7 @@ use http::{Method, Response, StatusCode};
 use super::layer::RefuseWith;
 use super::original::Original;
 use super::record::Record;
+use crate::rules::PathForm;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -123,6 +124,9 @@ impl<'a> Refusal<'a> {
         out.push_str("    Disallow: ");
         push_printable(&mut out, record.rule());
         let _ = writeln!(out, "        (line {})", record.line());
+        if record.form() != PathForm::Standard {
+            let _ = writeln!(out, "\nThe path was read otherwise than it is spelled (form={}).", record.form());
+        }
         out.push_str("\nThe rules are at /robots.txt.\n");
         if let Some(id) = self.request_id() {
             out.push_str("Request id: ");
@@ -142,7 +146,8 @@ impl<'a> Refusal<'a> {
         push_json(&mut out, record.group());
         out.push_str(",\"rule\":");
         push_json(&mut out, record.rule());
-        let _ = write!(out, ",\"line\":{},\"robots\":\"/robots.txt\"", record.line());
+        let _ = write!(out, ",\"line\":{},\"form\":\"{}\"", record.line(), record.form());
+        out.push_str(",\"robots\":\"/robots.txt\"");
         if let Some(id) = self.request_id() {
             let _ = write!(out, ",\"request_id\":\"{id}\"");
         }

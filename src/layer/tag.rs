@@ -3,10 +3,12 @@
 use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
 
 use super::record::Record;
+use crate::rules::PathForm;
 
 /// The field that tells an upstream what robots.txt says:
 /// `Robots-Verdict: disallow;agent="GPTBot";rule="/private/";line=12`, an item of RFC 9651 in ASCII, what a string may
-/// not hold percent-encoded and a rule cut at 256 octets: servers bound what a field may hold.
+/// not hold percent-encoded and a rule cut at 256 octets: servers bound what a field may hold. Where the path as sent does
+/// not match the rule, `;form=resolved` says how it was read ([`PathForm`]).
 pub const ROBOTS_VERDICT: HeaderName = HeaderName::from_static("robots-verdict");
 
 /// What CGI and its heirs make of the name, and so another way to say it.
@@ -55,6 +57,10 @@ pub(super) fn field(record: &Record) -> HeaderValue {
     push_string(&mut out, record.rule());
     out.push_str("\";line=");
     out.push_str(&record.line().to_string());
+    if record.form() != PathForm::Standard {
+        out.push_str(";form=");
+        out.push_str(record.form().as_str());
+    }
     // Everything but visible ASCII and blanks was escaped, so this is a field value.
     HeaderValue::try_from(out).unwrap_or(HeaderValue::from_static("disallow"))
 }

@@ -9,6 +9,7 @@ use tower::{Layer, Service, ServiceExt, service_fn};
 
 use super::*;
 use crate::policy::{Action, Mode, Policy, Reason};
+use crate::rules::{PathForm, PathForms};
 use crate::source::{Enforcement, HostMap, LiveRobots, Sites, WhenMissing};
 
 const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
@@ -118,6 +119,31 @@ async fn a_tagged_request_carries_the_verdict_and_the_record() {
     let want = r#"disallow;agent="GPTBot";rule="/drafts/";line=2"#;
     assert_eq!(field(&response, "saw-robots-verdict"), Some(want));
     assert_eq!(response.extensions().get::<Record>().map(Record::line), Some(2));
+}
+
+#[tokio::test]
+async fn the_form_that_decided_is_named() {
+    let target = "/x/..;/drafts/x";
+    let response = ask(RobotsLayer::new(live(Mode::Tag)), get(target, GPTBOT)).await;
+    let want = r#"disallow;agent="GPTBot";rule="/drafts/";line=2;form=parameters"#;
+    assert_eq!(field(&response, "saw-robots-verdict"), Some(want));
+    let refused = text(ask(RobotsLayer::new(live(Mode::Refuse)), get(target, GPTBOT)).await).await;
+    assert!(refused.contains("form=parameters"), "{refused}");
+    let plain = text(ask(RobotsLayer::new(live(Mode::Refuse)), get("/drafts/x", GPTBOT)).await).await;
+    assert!(!plain.contains("form="), "{plain}");
+    let mut request = get(target, GPTBOT);
+    request.headers_mut().insert("accept", http::HeaderValue::from_static("application/json"));
+    let problem = text(ask(RobotsLayer::new(live(Mode::Refuse)), request).await).await;
+    assert!(problem.contains(r#""form":"parameters""#), "{problem}");
+}
+
+#[tokio::test]
+async fn forms_that_a_policy_leaves_out_are_not_judged() {
+    let forms = PathForms::ALL.without(PathForm::Parameters);
+    let policy = Policy::builder().mode(Mode::Refuse).forms(forms).build();
+    let layer = RobotsLayer::new(LiveRobots::inline(FILE).policy(policy).open().expect("a robots.txt"));
+    assert_eq!(ask(layer.clone(), get("/drafts;a/x", GPTBOT)).await.status(), StatusCode::OK);
+    assert_eq!(ask(layer, get("/x/../drafts/x", GPTBOT)).await.status(), StatusCode::FORBIDDEN);
 }
 
 #[tokio::test]

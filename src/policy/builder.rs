@@ -8,7 +8,7 @@ use super::network::Network;
 use super::overrides::{Override, called};
 use super::scope::{EmptyAgent, Star, StarExceptions, StarScope};
 use crate::agent::Category;
-use crate::rules::ProductToken;
+use crate::rules::{PathForms, ProductToken};
 
 /// Builds a [`Policy`].
 #[derive(Clone, Debug)]
@@ -17,6 +17,7 @@ pub struct PolicyBuilder {
     mode: Mode,
     star: Star,
     family: bool,
+    forms: PathForms,
     paths: Vec<Box<[u8]>>,
     networks: Vec<Network>,
     agents: Vec<ProductToken>,
@@ -31,6 +32,7 @@ impl Default for PolicyBuilder {
             mode: Mode::default(),
             star: Star::default(),
             family: true,
+            forms: PathForms::ALL,
             paths: vec![b"/.well-known/"[..].into()],
             networks: Vec::new(),
             agents: Vec::new(),
@@ -54,8 +56,8 @@ impl PolicyBuilder {
         self
     }
 
-    /// The methods the groups for `*` are for, in upper case. Default: `GET` and `HEAD`. A group that names an agent
-    /// holds for every method.
+    /// The methods the groups for `*` are for, without case. Default: `GET` and `HEAD`. Methods that IANA's registry does
+    /// not have are always held: most servers answer them like `GET`. A group that names an agent holds for every method.
     pub fn star_methods<M: AsRef<str>>(mut self, methods: impl IntoIterator<Item = M>) -> Self {
         self.star.methods = methods.into_iter().map(|method| method.as_ref().into()).collect();
         self
@@ -84,6 +86,13 @@ impl PolicyBuilder {
     /// (Googlebot-Image is held to Googlebot's group where it has none). Default: it is held to those as well.
     pub const fn without_family(mut self) -> Self {
         self.family = false;
+        self
+    }
+
+    /// The forms of a path that are judged besides the one it was sent in. Default: [`PathForms::ALL`]. An application
+    /// whose path parameters are part of its pages leaves out [`PathForm::Parameters`](crate::rules::PathForm).
+    pub const fn forms(mut self, forms: PathForms) -> Self {
+        self.forms = forms;
         self
     }
 
@@ -137,6 +146,7 @@ impl PolicyBuilder {
             mode: self.mode,
             star: self.star,
             family: self.family,
+            forms: self.forms,
             exempt: Exemptions::new(self.paths, self.networks, self.agents),
             cookies: self.cookies,
             suspect_human: self.suspect_human,

@@ -17,7 +17,7 @@ pub struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    /// A request with this method (as sent: methods have case) for this path.
+    /// A request with this method for this path, which [`Policy::path`](super::Policy::path) makes of a target.
     #[must_use]
     pub const fn new(method: &'a str, path: &'a RequestPath<'a>) -> Self {
         Self { method, path, address: None, clock: None }

@@ -26,7 +26,7 @@ use self::exempt::Exemptions;
 pub(crate) use self::grace::Grace;
 use self::scope::Star;
 use crate::agent::Agent;
-use crate::rules::{Access, Fallback, RuleSet, Verdict};
+use crate::rules::{Access, Fallback, PathForms, RequestPath, RuleSet, Verdict};
 
 /// What is done about requests that robots.txt disallows. Immutable; build one with [`Policy::builder`].
 #[derive(Clone, Debug)]
@@ -34,6 +34,7 @@ pub struct Policy {
     mode: Mode,
     star: Star,
     family: bool,
+    forms: PathForms,
     exempt: Exemptions,
     cookies: Cookies,
     suspect_human: SuspectHuman,
@@ -49,8 +50,8 @@ impl Policy {
     /// What is done about a request.
     ///
     /// 1. An agent is held to the groups that name it for every method, else to those of `*` where
-    ///    [`Policy::holds_to_star`] says so and the method is one of the configured ones; where there is no such group,
-    ///    it passes unjudged.
+    ///    [`Policy::holds_to_star`] says so and the method is one of the configured ones or of none that is registered;
+    ///    where there is no such group, it passes unjudged.
     /// 2. So does a request for `/robots.txt`, one from an exempt address, one whose path is exempt in every form it can
     ///    be read in, and that of an exempt agent.
     /// 3. An allowed request passes; for a disallowed one the last override that fits decides, else the mode.
@@ -98,10 +99,16 @@ impl Policy {
         }
     }
 
-    /// Whether the groups for `*` apply to this agent, where no group names it, for the configured methods.
+    /// Whether the groups for `*` apply to this agent, where no group names it, for methods they hold for.
     #[must_use]
     pub fn holds_to_star(&self, agent: &Agent) -> bool {
         self.star.holds(agent)
+    }
+
+    /// The path of a request, in the forms this policy judges.
+    #[must_use]
+    pub fn path<'t>(&self, target: &'t [u8]) -> RequestPath<'t> {
+        RequestPath::with_forms(target, self.forms)
     }
 
     /// What is done about disallowed requests where no override fits.

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use super::decision::Facts;
 use super::mode::Mode;
 use crate::agent::{Agent, Category};
-use crate::rules::{ProductToken, Verdict};
+use crate::rules::{PathPattern, ProductToken, Reading, Verdict};
 
 /// Another mode for some disallowed requests. Of several that fit, the last one counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Override {
 enum Whom {
     Agent(ProductToken),
     Category(Category),
-    Pattern(Box<[u8]>),
+    Pattern(Box<[u8]>, PathPattern),
 }
 
 impl Override {
@@ -36,10 +36,12 @@ impl Override {
         Self { whom: Whom::Category(category), mode, until: None }
     }
 
-    /// For one rule, by its path pattern as written in robots.txt.
+    /// For one rule, by its path pattern in any of its spellings: `/%40x` and `/@x` are one.
     #[must_use]
     pub fn pattern(pattern: impl AsRef<[u8]>, mode: Mode) -> Self {
-        Self { whom: Whom::Pattern(pattern.as_ref().into()), mode, until: None }
+        let pattern = pattern.as_ref();
+        let compared = PathPattern::new(pattern, Reading::Standard);
+        Self { whom: Whom::Pattern(pattern.into(), compared), mode, until: None }
     }
 
     /// Ends it: from this moment on it fits nothing. Default: it does not end. Where a request comes without a clock
@@ -71,7 +73,10 @@ impl Override {
         match &self.whom {
             Whom::Agent(name) => is_called(agent, name),
             Whom::Category(category) => agent.category() == Some(*category),
-            Whom::Pattern(pattern) => verdict.rule().is_some_and(|rule| *rule.pattern() == **pattern),
+            Whom::Pattern(pattern, compared) => verdict.rule().is_some_and(|rule| {
+                let rule = rule.pattern();
+                *rule == **pattern || PathPattern::new(rule, Reading::Standard).is_spelling_of(compared)
+            }),
         }
     }
 }
@@ -82,7 +87,7 @@ impl fmt::Display for Override {
         match &self.whom {
             Whom::Agent(name) => write!(f, "agent \"{}\"", name.as_bytes().escape_ascii()),
             Whom::Category(category) => write!(f, "category \"{}\"", category.as_str()),
-            Whom::Pattern(pattern) => write!(f, "pattern \"{}\"", pattern.escape_ascii()),
+            Whom::Pattern(pattern, _) => write!(f, "pattern \"{}\"", pattern.escape_ascii()),
         }
     }
 }

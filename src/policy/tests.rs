@@ -3,7 +3,7 @@ use std::time::{Duration, SystemTime};
 
 use super::*;
 use crate::agent::{Category, Recognizer, Registry};
-use crate::rules::{Reading, RequestPath, RobotsTxt};
+use crate::rules::{PathForm, Reading, RobotsTxt};
 
 const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
 const GPTBOT: &str =
@@ -28,7 +28,7 @@ impl Site {
 
     fn decide(&self, policy: &Policy, fields: &[&str], method: &str, target: &str) -> (Action, Reason) {
         let agents: Vec<_> = fields.iter().map(|field| self.recognizer.identify(field.as_bytes())).collect();
-        let path = RequestPath::new(target.as_bytes());
+        let path = policy.path(target.as_bytes());
         let decision = policy.decide(&self.rules, &agents, &Facts::new(method, &path));
         (decision.action(), decision.reason())
     }
@@ -83,12 +83,99 @@ fn star_is_for_crawlers_that_say_so() {
 fn star_is_for_get_and_head_and_a_name_for_every_method() {
     let site = Site::new("User-agent: *\nDisallow: /\nUser-agent: GPTBot\nDisallow: /\n");
     let policy = refusing().build();
-    for (method, want) in [("GET", REFUSED), ("HEAD", REFUSED), ("POST", NO_GROUP), ("get", NO_GROUP)] {
+    // A server that does not know a method, or not its case, answers with the page.
+    for (method, want) in [
+        ("GET", REFUSED),
+        ("HEAD", REFUSED),
+        ("get", REFUSED),
+        ("GeT", REFUSED),
+        ("FOO", REFUSED),
+        ("GETX", REFUSED),
+        ("POST", NO_GROUP),
+        ("post", NO_GROUP),
+        ("VERSION-CONTROL", NO_GROUP),
+    ] {
         assert_eq!(site.decide(&policy, &[UNKNOWN], method, "/"), want, "{method}");
         assert_eq!(site.decide(&policy, &[GPTBOT], method, "/"), REFUSED, "{method}");
     }
-    let policy = refusing().star_methods(["POST"]).build();
+    let policy = refusing().star_methods(["Post"]).build();
     assert_eq!(site.decide(&policy, &[UNKNOWN], "POST", "/"), REFUSED);
+    assert_eq!(site.decide(&policy, &[UNKNOWN], "GET", "/"), NO_GROUP);
+    assert_eq!(site.decide(&policy, &[UNKNOWN], "FOO", "/"), REFUSED);
+}
+
+#[test]
+fn no_spelling_of_a_path_is_a_way_past_a_rule() {
+    let site = Site::new(
+        "User-agent: GPTBot\nDisallow: /private/\nDisallow: /@adm/\nDisallow: /wiki/Special:\nDisallow: /p(1)/\n\
+         Disallow: /x+y/\nDisallow: /q,r/\nDisallow: /m=n/\nDisallow: /*.pdf$\nDisallow: /a b/\nDisallow: /%7Bid%7D/\n",
+    );
+    let policy = refusing().build();
+    for target in [
+        "/%40adm/x",
+        "/wiki/Special%3AExport",
+        "/wiki/Speci%61l%3a",
+        "/p%281%29/",
+        "/x%2By/",
+        "/q%2cr/",
+        "/m%3Dn/",
+        "/a%20b/",
+        "/{id}/x",
+        "/private;a/x",
+        "/private;a=b/x?q",
+        "/;/private/x",
+        "/x/..;/private/x",
+        "/.well-known/..;/private/x",
+        "//anything/private/x",
+        "//private/a//../../x",
+        "/x/..//private/x//../../x",
+        "/x/%2e%2e//private/x//%2E./../x",
+        "/p%u0072ivate/x",
+        "/docs/a.pdf/.",
+        "/docs/a.pdf/x/..",
+        "/docs/a%2Epdf;v=1",
+    ] {
+        assert_eq!(site.decide(&policy, &[GPTBOT], "GET", target), REFUSED, "{target}");
+        assert_eq!(site.decide(&policy, &[FIREFOX], "GET", target), NO_GROUP, "{target}");
+    }
+    for target in [
+        "/go?u=https%3A%2F%2Fx%2Fprivate%2F",
+        "/wiki/Talk%3AFoo",
+        "/sale-50%-off",
+        "/a;b/c",
+        "//cdn.example/x",
+        "/private%3Ba/x",
+        "/?/@adm/",
+        "/x%2By%2D",
+        "/docs/a.pdf?x",
+        "/docs/a.pdf.html",
+    ] {
+        assert_eq!(site.decide(&policy, &[GPTBOT], "GET", target), (Action::Pass, Reason::Allowed), "{target}");
+    }
+}
+
+#[test]
+fn an_escape_in_a_query_keeps_what_an_allow_gives() {
+    let site = Site::new("User-agent: GPTBot\nDisallow: /p\nAllow: /*u=%3A\n");
+    assert_eq!(site.decide(&refusing().build(), &[GPTBOT], "GET", "/p/%40?u=%3A"), (Action::Pass, Reason::Allowed));
+    assert_eq!(site.decide(&refusing().build(), &[GPTBOT], "GET", "/p/%40?u=%3B"), REFUSED);
+}
+
+#[test]
+fn forms_that_a_site_leaves_out_are_not_judged() {
+    let site = Site::new("User-agent: GPTBot\nDisallow: /private/\n");
+    for (form, target) in [
+        (PathForm::Resolved, "/x/../private/"),
+        (PathForm::Merged, "//private/"),
+        (PathForm::Decoded, "/private%2F"),
+        (PathForm::Parameters, "/private;a/"),
+        (PathForm::Unicode, "/private%u002F"),
+        (PathForm::Authority, "//h/private/"),
+    ] {
+        let policy = refusing().forms(PathForms::ALL.without(form)).build();
+        assert_eq!(site.decide(&policy, &[GPTBOT], "GET", target), (Action::Pass, Reason::Allowed), "{form}");
+        assert_eq!(site.decide(&refusing().build(), &[GPTBOT], "GET", target), REFUSED, "{form}");
+    }
 }
 
 #[test]
@@ -138,6 +225,10 @@ fn a_path_is_exempt_only_if_every_form_is() {
         ("/.well-known/../private/x", REFUSED),
         ("//.well-known/x", REFUSED),
         ("/.well-known", REFUSED),
+        ("/.well-known/..;/private/x", REFUSED),
+        ("/.well-known/x;a", EXEMPT),
+        ("/.well-known%2Fx", REFUSED),
+        ("/%2ewell-known/@x", EXEMPT),
     ] {
         assert_eq!(site.decide(&policy, &[GPTBOT], "GET", target), want, "{target}");
     }
@@ -153,7 +244,7 @@ fn the_last_override_that_fits_wins() {
     let policy = refusing()
         .with_override(Override::category(Category::Search, Mode::Tag))
         .with_override(Override::agent("gptbot", Mode::Observe))
-        .with_override(Override::pattern("/search", Mode::Off))
+        .with_override(Override::pattern("/se%61rch", Mode::Off))
         .build();
     let tagged = (Action::Tag, Reason::Disallowed);
     assert_eq!(site.decide(&policy, &[GOOGLEBOT], "GET", "/x"), tagged);

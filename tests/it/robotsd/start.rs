@@ -104,7 +104,15 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
             "7:10: source = \"inline\" wants the robots.txt itself",
         ),
         (site("root = \".\"\n[exempt]\npaths = [\"healthz\"]"), "7:10: \"healthz\" is no path pattern"),
-        (site("root = \".\"\n[agents]\nstar_methods = [\"get\"]"), "7:17: \"get\" is not a method: methods have case"),
+        (
+            site("root = \".\"\n[agents]\nstar_methods = [\"G T\"]"),
+            "7:17: \"G T\" is not a method: write one such as \"GET\"",
+        ),
+        (
+            site("root = \".\"\n[site.enforcement]\nforms = [\"merged\", \"standard\"]"),
+            "7:20: \"standard\" is always judged: forms lists those besides it",
+        ),
+        (site("root = \".\"\n[site.enforcement]\nforms = [\"params\"]"), "7:10: unknown variant `params`"),
         (site("root = \".\"\n[check]\ndeny = [\"no-such-lint\"]"), "7:9: there is no lint \"no-such-lint\""),
         (site("root = \".\"\n[limits]\nconnections = 0"), "7:15: "),
         (

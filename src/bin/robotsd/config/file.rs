@@ -8,6 +8,7 @@ use toml::Spanned;
 use toml::value::Datetime;
 use tower_robots::agent::Category;
 use tower_robots::policy::{EmptyAgent, Mode, StarExceptions, StarScope, SuspectHuman};
+use tower_robots::rules::PathForm;
 
 use super::values::{Address, Size, Span};
 use crate::{edge, upstream};
@@ -195,11 +196,13 @@ pub(super) enum OnMissing {
 pub(super) struct Enforcement {
     pub(super) mode: Option<Mode>,
     pub(super) grace: Span,
+    pub(super) forms: Vec<Spanned<PathForm>>,
 }
 
 impl Default for Enforcement {
     fn default() -> Self {
-        Self { mode: None, grace: Span::seconds(0) }
+        let forms = PathForm::OPTIONAL.into_iter().map(|form| Spanned::new(0..0, form)).collect();
+        Self { mode: None, grace: Span::seconds(0), forms }
     }
 }
 

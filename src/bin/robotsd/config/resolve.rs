@@ -11,6 +11,7 @@ use toml::value::{Datetime, Offset};
 use tower_robots::agent::{Crawler, Registry};
 use tower_robots::check::{self, Severity};
 use tower_robots::policy::{Mode, Network, Override, Policy, PolicyBuilder};
+use tower_robots::rules::PathForm;
 use tower_robots::source::{HostMap, WhenMissing};
 
 use super::error::Fault;
@@ -232,6 +233,7 @@ fn resolve_policy(file: &ConfigFile, site: &file::Site) -> Result<Policy, Fault>
         .star_exempt(file.agents.star_exempt.iter().copied())
         .star_exceptions(file.agents.star_exceptions)
         .star_empty(file.agents.star_empty)
+        .forms(site.enforcement.forms.iter().map(|form| *form.get_ref()).collect())
         .exempt_paths(file.exempt.paths.iter().map(Spanned::get_ref))
         .exempt_agents(&file.agents.ignore)
         .exempt_networks(networks)
@@ -241,11 +243,15 @@ fn resolve_policy(file: &ConfigFile, site: &file::Site) -> Result<Policy, Fault>
     if file.agents.family == Family::Ignore {
         policy = policy.without_family();
     }
+    if let Some(form) = site.enforcement.forms.iter().find(|form| !PathForm::OPTIONAL.contains(form.get_ref())) {
+        let message = format!("{:?} is always judged: forms lists those besides it", form.get_ref().as_str());
+        return Err(Fault::new(form.span(), message));
+    }
     let is_method = |method: &&Spanned<String>| {
-        !method.get_ref().is_empty() && method.get_ref().bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-')
+        !method.get_ref().is_empty() && method.get_ref().bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-')
     };
     if let Some(method) = file.agents.star_methods.iter().find(|method| !is_method(method)) {
-        let message = format!("{:?} is not a method: methods have case, write one such as \"GET\"", method.get_ref());
+        let message = format!("{:?} is not a method: write one such as \"GET\"", method.get_ref());
         return Err(Fault::new(method.span(), message));
     }
     if let Some(path) = file.exempt.paths.iter().find(|path| !path.get_ref().starts_with(['/', '*'])) {

@@ -73,7 +73,7 @@ impl Book {
     pub(super) fn path<'u>(&self, url: &'u [u8]) -> RequestPath<'u> {
         match self.reading {
             Reading::Reference => RequestPath::verbatim(url),
-            _ => RequestPath::new(url),
+            _ => self.policy.path(url),
         }
     }
 

@@ -24,7 +24,7 @@ pub(super) fn write(out: &mut impl Write, book: &Book, asked: &Asked<'_>) -> io:
     let trace = book.trace(&asked.who, &answer, &path);
     group(out, asked, book, &answer, trace.as_ref())?;
     if let Some(trace) = &trace {
-        rules(out, asked.file, book.robots(), &answer, trace)?;
+        rules(out, asked.file, book.robots(), trace)?;
     }
     if answer.form == PathForm::Standard && path.as_bytes() != asked.url.as_bytes() {
         writeln!(out, "  path:   {}", printable(path.as_bytes()))?;
@@ -79,18 +79,13 @@ fn group(
 }
 
 /// Every rule that matches, form by form; the one that decides is marked.
-fn rules(
-    out: &mut impl Write,
-    file: &str,
-    robots: &RobotsTxt,
-    answer: &Answer<'_>,
-    trace: &Trace<'_>,
-) -> io::Result<()> {
+fn rules(out: &mut impl Write, file: &str, robots: &RobotsTxt, trace: &Trace<'_>) -> io::Result<()> {
     let file = printable(file.as_bytes());
     let decider = trace.verdict().rule().filter(|rule| !rule.pattern().is_empty()).map(Rule::line);
     let many = trace.forms().len() > 1;
+    let deciding = trace.deciding();
     for form in trace.forms() {
-        let decides = form.form() == answer.form;
+        let decides = deciding.is_some_and(|deciding| std::ptr::eq(deciding, form));
         if many {
             let mark = if decides { "  <- decides" } else { "" };
             writeln!(out, "  read as {}: {}{mark}", form.form().as_str(), printable(form.path()))?;

@@ -47,6 +47,11 @@ impl Book {
         Known { agent, is_judged }
     }
 
+    /// The path of a request, in the forms that are judged.
+    pub(super) fn path<'t>(&self, target: &'t [u8]) -> RequestPath<'t> {
+        self.policy.path(target)
+    }
+
     pub(super) fn judge(&self, known: &Known, method: &str, path: &RequestPath<'_>) -> Judgement {
         if !known.is_judged {
             return Judgement::Allowed;

@@ -149,7 +149,7 @@ impl Tally {
         if !row.is_crawler && seen.known.iter().all(|known| !known.is_judged) {
             return;
         }
-        let path = RequestPath::new(&entry.target);
+        let path = plan.books[0].path(&entry.target);
         row.robots_txt += u64::from(path.is_robots_txt());
         let method = std::str::from_utf8(&entry.method).unwrap_or_default();
         let mut judgements = [Judgement::Allowed; 2];

@@ -3,6 +3,7 @@
 use tower_robots::check::Severity;
 use tower_robots::layer::{Event, Record};
 use tower_robots::policy::{Action, Reason};
+use tower_robots::rules::PathForm;
 use tower_robots::source::{Outcome, RejectionKind, Reload, Snapshot};
 
 use super::SiteName;
@@ -39,6 +40,7 @@ pub(super) fn event(site: SiteName, log: Log, privacy: Privacy) -> impl Fn(&Even
             group: Some(record.group()),
             rule: Some(record.rule()),
             line: Some(record.line()),
+            form: Some(record.form()).filter(|form| *form != PathForm::Standard).map(PathForm::as_str),
             robots_hash: Some(hash),
             method: Some(event.method().as_str()),
             path: Some(privacy.target(&String::from_utf8_lossy(event.target()))),
@@ -61,6 +63,9 @@ fn note(notes: &Notes, done: &'static str, record: &Record) {
     notes.add("group", record.group());
     notes.add("rule", record.rule());
     notes.add("line", record.line());
+    if record.form() != PathForm::Standard {
+        notes.add("form", record.form().as_str());
+    }
     notes.add("robots_hash", record.hash().short());
 }
 
