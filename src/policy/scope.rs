@@ -135,11 +135,10 @@ impl Default for Star {
 }
 
 impl Star {
-    /// Servers answer `get` and `FOO` with the page, so neither is a way around the methods that are configured. What is
-    /// registered and not configured is known to do something else.
+    /// Servers answer `get`, `post` and `FOO` with the page, so none is a way around the methods that are configured. What
+    /// is registered, as it is spelled, and not configured is known to do something else.
     pub(super) fn covers_method(&self, method: &str) -> bool {
-        let is = |known: &str| known.eq_ignore_ascii_case(method);
-        self.methods.iter().any(|known| is(known)) || !REGISTERED_METHODS.iter().any(|known| is(known))
+        self.methods.iter().any(|known| known.eq_ignore_ascii_case(method)) || !REGISTERED_METHODS.contains(&method)
     }
 
     /// A registry row that does not know whether its crawler obeys `*` is held to it.

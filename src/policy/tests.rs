@@ -92,7 +92,7 @@ fn star_is_for_get_and_head_and_a_name_for_every_method() {
         ("FOO", REFUSED),
         ("GETX", REFUSED),
         ("POST", NO_GROUP),
-        ("post", NO_GROUP),
+        ("post", REFUSED),
         ("VERSION-CONTROL", NO_GROUP),
     ] {
         assert_eq!(site.decide(&policy, &[UNKNOWN], method, "/"), want, "{method}");
