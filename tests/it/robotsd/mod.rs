@@ -1,5 +1,7 @@
 //! The binary, as an operator runs it: real processes, real sockets on loopback, real files.
 
+#[cfg(unix)]
+mod daemon;
 mod origin;
 mod process;
 

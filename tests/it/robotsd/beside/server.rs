@@ -1,13 +1,14 @@
 //! A server with its files from `config/beside`, in front of a site and beside robotsd.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use socket2::{Domain, Socket, Type};
 use tempfile::TempDir;
 
+use super::super::daemon::{Daemon, find, free_ports};
 use super::super::process::{Answer, PATIENCE, Running, folder, project, run};
 use super::site;
 
@@ -93,14 +94,7 @@ impl Server {
     /// The program, or why it is not there.
     pub(super) fn find(&self) -> Result<PathBuf, String> {
         match self.place {
-            Place::Path(name) => {
-                let folders = std::env::var_os("PATH").unwrap_or_default();
-                // Debian keeps servers where PATH of an ordinary user does not look.
-                let mut folders = std::env::split_paths(&folders).chain([PathBuf::from("/usr/sbin")]);
-                folders
-                    .find_map(|folder| Some(folder.join(name)).filter(|program| program.is_file()))
-                    .ok_or_else(|| format!("{name} is not in PATH"))
-            }
+            Place::Path(name) => find(name),
             Place::Beside(path) => {
                 let folder = std::env::var_os("ROBOTSD_BESIDE_BIN").ok_or("ROBOTSD_BESIDE_BIN is not set")?;
                 let program = Path::new(&folder).join(path);
@@ -112,30 +106,12 @@ impl Server {
 
 /// Everything that plays.
 pub(super) struct Stage {
-    _server: Process,
+    _server: Daemon,
     _robots_txt: TempDir,
     version: String,
     address: SocketAddr,
     pub(super) robotsd: Running,
     folder: TempDir,
-}
-
-/// A process that ends with its stage.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // Asked first: nginx has workers, which a killed master leaves behind.
-        let _ = Command::new("kill").arg("-TERM").arg(self.0.id().to_string()).status();
-        for _ in 0..200 {
-            if !matches!(self.0.try_wait(), Ok(None)) {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 impl Stage {
@@ -148,7 +124,7 @@ impl Stage {
         // A port that was free a moment ago may be taken by now; then others are tried.
         for _ in 0..10 {
             let folder = folder(&[]);
-            let [front, helper] = [free_port(), free_port()];
+            let [front, helper] = free_ports(2)[..] else { unreachable!() };
             for file in server.files {
                 let file = project(file);
                 let text = std::fs::read_to_string(&file).unwrap();
@@ -169,10 +145,10 @@ impl Stage {
             let mut process = Command::new(program);
             process.args(server.arguments).current_dir(folder.path()).env("HOME", folder.path());
             process.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
-            let mut process = Process(process.spawn().unwrap());
+            let mut process = Daemon::spawn(&mut process);
             let address = ([127, 0, 0, 1], front).into();
             let began = std::time::Instant::now();
-            while began.elapsed() < PATIENCE && matches!(process.0.try_wait(), Ok(None)) {
+            while began.elapsed() < PATIENCE && process.is_running() {
                 // Its own answers to anything do; it may have to look for what is behind it first.
                 if try_send(address, b"GET / HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n")
                     .is_some_and(|answer| answer.status == 200)
@@ -235,10 +211,6 @@ fn beside() -> (Running, TempDir) {
         ("robots.txt", super::scene::ROBOTS),
     ]);
     (Running::start(folder.path()), folder)
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn try_send(address: SocketAddr, request: &[u8]) -> Option<Answer> {

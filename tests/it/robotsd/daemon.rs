@@ -1,0 +1,50 @@
+//! Servers of this machine that a test starts: where they are, their ports, and their end.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+/// Where a program is, or why it cannot be run.
+pub(super) fn find(name: &str) -> Result<PathBuf, String> {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    // Debian keeps servers where PATH of an ordinary user does not look.
+    let mut folders = std::env::split_paths(&folders).chain([PathBuf::from("/usr/sbin")]);
+    folders
+        .find_map(|folder| Some(folder.join(name)).filter(|program| program.is_file()))
+        .ok_or_else(|| format!("{name} is not in PATH"))
+}
+
+/// Ports that were free a moment ago, no two alike.
+pub(super) fn free_ports(count: usize) -> Vec<u16> {
+    let listeners: Vec<_> = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    listeners.iter().map(|listener| listener.local_addr().unwrap().port()).collect()
+}
+
+/// A process that ends when it is dropped.
+pub(super) struct Daemon(Child);
+
+impl Daemon {
+    pub(super) fn spawn(command: &mut Command) -> Self {
+        Self(command.spawn().unwrap())
+    }
+
+    pub(super) fn is_running(&mut self) -> bool {
+        matches!(self.0.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // SIGTERM first: nginx has workers, which a killed master leaves behind.
+        let _ = Command::new("kill").arg("-TERM").arg(self.0.id().to_string()).status();
+        for _ in 0..200 {
+            if !self.is_running() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
