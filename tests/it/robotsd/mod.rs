@@ -23,6 +23,8 @@ mod reconfigure;
 mod replay;
 mod serve;
 mod sources;
+#[cfg(unix)]
+mod spellings;
 mod start;
 mod tls;
 mod trusted;

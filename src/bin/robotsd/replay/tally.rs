@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::RandomState;
 
 use tower_robots::agent::{Agent, Category, Class};
-use tower_robots::rules::RequestPath;
 
 use super::format::{Entry, LogFormat};
 use super::judge::{Book, Judgement, Known};

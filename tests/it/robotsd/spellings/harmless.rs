@@ -1,0 +1,251 @@
+//! What must get through: targets of real sites that no reading makes private, and every canonical target that RFC 9309
+//! allows.
+
+use std::fmt::Write;
+
+use super::super::origin::Origin;
+use super::super::process::{GPTBOT, Running, folder};
+use super::CRAWLER;
+use super::client::{Client, Greeting, Reply};
+use super::target::Numbers;
+
+/// Bodies of the origin are the requests it got.
+fn forwarded(reply: &Reply) -> Option<String> {
+    let text = String::from_utf8_lossy(&reply.body);
+    let line = text.lines().next()?;
+    Some(line.strip_prefix("GET ")?.strip_suffix(" HTTP/1.1")?.to_owned())
+}
+
+#[test]
+fn harmless_targets_are_never_refused_and_go_on_as_they_were_sent() {
+    let origin = Origin::start();
+    let cases = super::lines("harmless.jsonl");
+    // One of the cases shuts out everyone, which the gate would not let go live.
+    let mut config = "mode = \"refuse\"\n[gate]\nmode = \"off\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n".to_owned();
+    for (number, case) in cases.iter().enumerate() {
+        let rules: Vec<_> = case["rules"].as_array().unwrap().iter().map(|rule| rule.as_str().unwrap()).collect();
+        let robots = format!("User-agent: GPTBot\nUser-agent: *\n{}\n", rules.join("\n"));
+        let address = origin.address;
+        write!(
+            config,
+            "[[site]]\nname = \"s{number}\"\nhosts = [\"s{number}.test\"]\nupstreams = [\"http://{address}\"]\n\
+             [site.robots]\nsource = \"inline\"\ntext = '''\n{robots}'''\n"
+        )
+        .unwrap();
+    }
+    let folder = folder(&[("robotsd.toml", &config)]);
+    let running = Running::start(folder.path());
+    let mut wrong = String::new();
+    for (number, case) in cases.iter().enumerate() {
+        let host = format!("s{number}.test");
+        let targets = |name: &str| -> Vec<String> {
+            let targets = case[name].as_array().into_iter().flatten();
+            targets.map(|target| target.as_str().unwrap().to_owned()).collect()
+        };
+        for greeting in [Greeting::None, Greeting::Options] {
+            let mut client = Client::new(running.address, &host, greeting);
+            for agent in [GPTBOT, CRAWLER] {
+                for target in targets("allowed") {
+                    let reply = client.get(target.as_bytes(), agent);
+                    let seen = forwarded(&reply);
+                    let is_robots_txt = target.split('?').next() == Some("/robots.txt");
+                    // Octets of UTF-8 may be forwarded escaped.
+                    let is_whole = seen.as_ref() == Some(&target) || !target.is_ascii() || is_robots_txt;
+                    if reply.status != 200 || !is_whole {
+                        let refusal = reply.refusal();
+                        writeln!(wrong, "{target} beside {}: {} {refusal:?} {seen:?}", case["rules"], reply.status)
+                            .unwrap();
+                    }
+                }
+                for target in targets("disallowed") {
+                    let reply = client.get(target.as_bytes(), agent);
+                    if reply.refusal().is_none() {
+                        writeln!(wrong, "{target} beside {}: {}, and it is disallowed", case["rules"], reply.status)
+                            .unwrap();
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+}
+
+#[test]
+fn methods_of_the_registry_that_only_a_group_by_name_holds_for_go_through() {
+    let origin = Origin::start();
+    let (_folder, running) = super::proxy(&[("echo".to_owned(), origin.address.to_string())]);
+    let path = b"/private/x";
+    for method in ["POST", "PUT", "DELETE", "OPTIONS", "PATCH", "PROPFIND"] {
+        let mut client = Client::new(running.address, "s0.test", Greeting::None);
+        assert_eq!(client.ask(method, path, CRAWLER).status, 200, "{method}");
+        assert_eq!(client.ask(method, path, GPTBOT).status, 403, "{method}");
+    }
+}
+
+#[test]
+fn a_canonical_target_gets_the_verdict_of_the_standard() {
+    let origin = Origin::start();
+    let (_folder, running) = super::proxy(&[("echo".to_owned(), origin.address.to_string())]);
+    let robots = std::fs::read_to_string(super::case("robots.txt")).unwrap();
+    let rules: Vec<_> = robots
+        .lines()
+        .filter_map(|line| {
+            let (name, pattern) = line.split_once(": ")?;
+            matches!(name, "Allow" | "Disallow").then(|| (name == "Allow", pattern.to_owned()))
+        })
+        .collect();
+    let mut numbers = Numbers(3);
+    let mut client = Client::new(running.address, "s0.test", Greeting::None);
+    let (mut wrong, mut refused) = (String::new(), 0);
+    for turn in 0..4000 {
+        let target = canonical_target(&mut numbers, &rules);
+        let expected = is_allowed(&rules, &target);
+        let reply = client.get(target.as_bytes(), [GPTBOT, CRAWLER][turn % 2]);
+        let refusal = reply.refusal();
+        refused += usize::from(refusal.is_some());
+        if refusal.is_none() != expected || (expected && reply.status != 200) {
+            writeln!(wrong, "{target}: allowed: {expected}, but {} {refusal:?}", reply.status).unwrap();
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+    // Neither side of the comparison may be all there is.
+    assert!((800..3200).contains(&refused), "{refused} refused");
+}
+
+/// A target without anything that servers read in different ways: segments that are like those of the rules, written
+/// with and without escapes, and a query of any kind.
+fn canonical_target(numbers: &mut Numbers, rules: &[(bool, String)]) -> String {
+    let mut target = String::new();
+    let pattern = &rules[numbers.below(rules.len())].1;
+    let names: Vec<&str> = pattern.trim_end_matches('$').split('/').filter(|name| !name.is_empty()).collect();
+    for number in 0..=numbers.below(4) {
+        target.push('/');
+        let name = match names.get(number) {
+            Some(name) if numbers.below(5) > 0 => *name,
+            _ => ["x", "private", "pub", "Special:", "a@b", "a=b", "p(1)", "c++", "%C3%A9", "50%25"][numbers.below(10)],
+        };
+        let all = numbers.below(3);
+        for octet in name.replace('*', "any").replace("%3A", ":").replace("%40", "@").replace("%2A", "*").bytes() {
+            // What separates path parameters, where it stands by itself, is for another test.
+            let escape = octet >= 0x80 || octet == b';' || (octet != b'%' && (all == 0 || numbers.below(8) == 0));
+            if escape { write!(target, "%{octet:02X}").unwrap() } else { target.push(char::from(octet)) }
+        }
+    }
+    // A `%` of the pattern begins an escape, whose digits must not be escaped themselves.
+    let target = mend(&target);
+    let query = [
+        "",
+        "",
+        "",
+        "",
+        "?",
+        "?u=https%3A%2F%2Fx%2Fprivate%2F",
+        "?a[]=1&b%5B%5D=2",
+        "?x=//private/x",
+        "?/../private/",
+        "?a;b",
+        "?e=a@b&f=a%40b",
+        "?a.pdf",
+        "/",
+        "/x",
+    ];
+    target + query[numbers.below(query.len())]
+}
+
+/// `%%35%30` is written where `%50` was; it is `%50` again.
+fn mend(target: &str) -> String {
+    let mut out = String::new();
+    let mut rest = target;
+    while let Some(at) = rest.find('%') {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        // Two octets follow, each as it is or escaped.
+        let mut taken = 1;
+        let mut digits = String::new();
+        while digits.len() < 2 {
+            let next = &from[taken..];
+            if let Some(escape) = next.strip_prefix('%') {
+                digits.push(char::from(u8::from_str_radix(&escape[..2], 16).unwrap()));
+                taken += 3;
+            } else {
+                digits.push_str(&next[..1]);
+                taken += 1;
+            }
+        }
+        out.push('%');
+        out.push_str(&digits);
+        rest = &from[taken..];
+    }
+    out + rest
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Piece {
+    Octet(u8),
+    Escape(u8),
+    Any,
+    End,
+}
+
+/// RFC 9309, section 2.2.2, where an escaped octet of a path is the octet itself unless it would change what a path is.
+fn is_allowed(rules: &[(bool, String)], target: &str) -> bool {
+    let (path, query) = target.split_at(target.find('?').unwrap_or(target.len()));
+    let mut octets = pieces(path, true, false);
+    octets.extend(pieces(query, false, false));
+    let mut best: Option<(usize, bool)> = None;
+    for (allow, pattern) in rules {
+        let matched = readings(pattern).iter().any(|pattern| matches(pattern, &octets));
+        let length = pattern.bytes().map(|octet| if octet < 0x80 { 1 } else { 3 }).sum();
+        // Longer first, then the allowing one.
+        if matched && best.is_none_or(|best| best < (length, *allow)) {
+            best = Some((length, *allow));
+        }
+    }
+    best.is_none_or(|(_, allow)| allow)
+}
+
+/// Behind a wildcard a pattern may be in the path or in the query, and an escape means either.
+fn readings(pattern: &str) -> Vec<Vec<Piece>> {
+    let (path, query) = pattern.split_at(pattern.find('?').unwrap_or(pattern.len()));
+    let (before, behind) = path.split_at(path.find('*').unwrap_or(path.len()));
+    [true, false]
+        .map(|is_path| {
+            let mut pieces = pieces(before, true, true);
+            pieces.extend(self::pieces(behind, is_path, true));
+            pieces.extend(self::pieces(query, false, true));
+            pieces
+        })
+        .to_vec()
+}
+
+fn pieces(text: &str, is_path: bool, is_pattern: bool) -> Vec<Piece> {
+    let octets = text.as_bytes();
+    let mut pieces = Vec::new();
+    let mut at = 0;
+    while at < octets.len() {
+        let digits = text.get(at + 1..at + 3).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match (octets[at], digits) {
+            (b'%', Some(octet)) => {
+                let unreserved = octet.is_ascii_alphanumeric() || b"-._~*$".contains(&octet);
+                let is_same = unreserved || (is_path && b"!&'()+,;=:@[]".contains(&octet));
+                pieces.push(if is_same { Piece::Octet(octet) } else { Piece::Escape(octet) });
+                at += 2;
+            }
+            (b'*', _) if is_pattern => pieces.push(Piece::Any),
+            (b'$', _) if is_pattern && at + 1 == octets.len() => pieces.push(Piece::End),
+            (octet @ 0x80.., _) => pieces.push(Piece::Escape(octet)),
+            (octet, _) => pieces.push(Piece::Octet(octet)),
+        }
+        at += 1;
+    }
+    pieces
+}
+
+fn matches(pattern: &[Piece], path: &[Piece]) -> bool {
+    match pattern {
+        [] => true,
+        [Piece::End] => path.is_empty(),
+        [Piece::Any, rest @ ..] => (0..=path.len()).any(|from| matches(rest, &path[from..])),
+        [piece, rest @ ..] => path.first() == Some(piece) && matches(rest, &path[1..]),
+    }
+}

@@ -1,0 +1,270 @@
+//! Whether a crawler gets at a page by writing its target in another way: through real robotsd, from real servers.
+//!
+//! There is one property for all of it: no answer to a crawler holds what a private page holds. Whether a spelling means
+//! the page is for each server to say, so nothing here repeats how robotsd reads a path. The other side is that what
+//! RFC 9309 allows goes through, and that a browser is never refused.
+//!
+//! The rules are in `tests/cases/spellings/robots.txt`, the pages in `private.jsonl`, spellings that got through once in
+//! `known.jsonl`, what the servers run in `upstreams`. `SPELLINGS=3000` makes so many spellings of each page by chance and
+//! reports every one that gets through.
+
+mod client;
+mod harmless;
+mod target;
+mod upstream;
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tower_robots::rules::RequestPath;
+
+use super::origin::Origin;
+use super::process::{FIREFOX, GPTBOT, Running, folder, project};
+
+use self::client::{Client, Greeting};
+use self::target::{Family, METHODS, Numbers, Page};
+use self::upstream::{JAVA, SERVERS, Upstream};
+
+/// A crawler that declares itself, and that no group names.
+const CRAWLER: &str = "Mozilla/5.0 (compatible; ExampleBot/1.0; +https://example.test/bot)";
+
+const MARKER: &str = "PRIVATE-CONTENT";
+const PUBLIC: [&str; 6] =
+    ["/index.html", "/pub/x", "/private/pub/y", "/docs/a.html", "/wiki/Talk:Foo", "/.well-known/x"];
+
+/// How many spellings of each page are made by chance: 200, or for a longer search what `SPELLINGS` says.
+fn by_chance() -> usize {
+    std::env::var("SPELLINGS").map_or(200, |count| count.parse().expect("SPELLINGS is a number"))
+}
+
+#[test]
+fn no_spelling_gets_a_crawler_past_a_rule() {
+    let tree = tree();
+    attack(&upstream::start(SERVERS, tree.path()));
+}
+
+/// Apart from the others, because they take seconds to start.
+#[test]
+fn no_spelling_gets_a_crawler_past_a_rule_to_a_servlet_container() {
+    let tree = tree();
+    attack(&upstream::start(JAVA, tree.path()));
+}
+
+#[test]
+fn a_browser_is_never_refused_however_a_target_is_written() {
+    let origin = Origin::start();
+    let (_folder, running) = proxy(&[("echo".to_owned(), origin.address.to_string())]);
+    let mut client = Client::new(running.address, "s0.test", Greeting::None);
+    let mut numbers = Numbers(2);
+    for page in pages() {
+        for (target, _) in target::spellings(&page, by_chance(), &mut numbers) {
+            let target = with_host(&target, "s0.test");
+            let reply = client.get(&target, FIREFOX);
+            assert_eq!(reply.refusal(), None, "{}", String::from_utf8_lossy(&target));
+            // What robotsd does not take for a target at all, it refuses with 400 whoever asks.
+            assert!(matches!(reply.status, 200 | 400), "{}: {reply:?}", String::from_utf8_lossy(&target));
+        }
+    }
+    for method in METHODS {
+        let mut client = Client::new(running.address, "s0.test", Greeting::None);
+        assert_eq!(client.ask(method, b"/private/x", FIREFOX).refusal(), None, "{method}");
+    }
+}
+
+/// A page that a crawler got.
+struct Bypass {
+    upstream: &'static str,
+    family: String,
+    request: String,
+    rule: String,
+    served: String,
+}
+
+/// Sends every spelling of every page to every upstream, and fails with those that a crawler got a private page by.
+fn attack(upstreams: &[Upstream]) {
+    if upstreams.is_empty() {
+        return;
+    }
+    let sites: Vec<_> =
+        upstreams.iter().map(|upstream| (upstream.name.to_owned(), upstream.address.to_string())).collect();
+    let (_folder, running) = proxy(&sites);
+    let pages = pages();
+    let mut numbers = Numbers(1);
+    let spellings: Vec<_> =
+        pages.iter().map(|page| (page, target::spellings(page, by_chance(), &mut numbers))).collect();
+    let count: usize = spellings.iter().map(|(_, spellings)| spellings.len()).sum();
+    let bypasses: Vec<_> = std::thread::scope(|scope| {
+        let running = &running;
+        let spellings = &spellings;
+        let attacking: Vec<_> = upstreams
+            .iter()
+            .enumerate()
+            .map(|(number, upstream)| {
+                scope.spawn(move || {
+                    let host = format!("s{number}.test");
+                    let began = std::time::Instant::now();
+                    let bypasses = attack_one(running, &host, upstream.name, spellings);
+                    println!("{}: {count} spellings, {:.1?}", upstream.name, began.elapsed());
+                    bypasses
+                })
+            })
+            .collect();
+        attacking.into_iter().flat_map(|attacking| attacking.join().expect("see above")).collect()
+    });
+    assert!(bypasses.is_empty(), "{}", report(upstreams, &bypasses));
+}
+
+fn attack_one(
+    running: &Running,
+    host: &str,
+    upstream: &'static str,
+    spellings: &[(&Page, BTreeMap<Vec<u8>, Family>)],
+) -> Vec<Bypass> {
+    let mut bypasses = Vec::new();
+    // robotsd has two code paths for HTTP/1, and which of them serves a connection depends on what came before.
+    let mut clients = [Greeting::None, Greeting::Options].map(|greeting| Client::new(running.address, host, greeting));
+    let mut turn = 0_usize;
+    for (page, spellings) in spellings {
+        let plain = target::canonical(page);
+        // Without this the rest would prove nothing: the page is there, and a browser gets it.
+        let reply = clients[0].get(&plain, FIREFOX);
+        assert!(reply.contains(MARKER), "{upstream}: {}: {reply:?}", page.path);
+        // Where a page has the paths below its own as well, a rule that ends in `$` is about one of many.
+        if page.rule.ends_with('$') && clients[0].get(&[&plain[..], b"/and/more"].concat(), FIREFOX).contains(MARKER) {
+            continue;
+        }
+        for agent in [GPTBOT, CRAWLER] {
+            for method in METHODS {
+                let mut client = Client::new(running.address, host, Greeting::None);
+                let reply = client.ask(method, &plain, agent);
+                if reply.contains(MARKER) {
+                    bypasses.push(bypass(upstream, "Method", method, &plain, &page.rule, &reply.body));
+                }
+            }
+        }
+        for (target, family) in spellings {
+            let target = with_host(target, host);
+            turn += 1;
+            let agent = [GPTBOT, CRAWLER][turn % 2];
+            let reply = clients[(turn / 2) % 2].get(&target, agent);
+            // `/private` is not under `/private/`, and some servers have the same page there.
+            let is_another = reply.contains("index.html") && !target::ends_as_folder(&target);
+            if reply.contains(MARKER) && !is_another {
+                bypasses.push(bypass(upstream, &format!("{family:?}"), "GET", &target, &page.rule, &reply.body));
+            }
+        }
+    }
+    for line in lines("known.jsonl") {
+        let target = line["target"].as_str().unwrap().as_bytes();
+        for agent in [GPTBOT, CRAWLER] {
+            for client in &mut clients {
+                let reply = client.get(target, agent);
+                if reply.contains(MARKER) {
+                    let kind = line["kind"].as_str().unwrap();
+                    bypasses.push(bypass(upstream, "Known", "GET", target, kind, &reply.body));
+                }
+            }
+        }
+    }
+    bypasses
+}
+
+fn bypass(upstream: &'static str, family: &str, method: &str, target: &[u8], rule: &str, body: &[u8]) -> Bypass {
+    Bypass {
+        upstream,
+        family: family.to_owned(),
+        request: format!("{method} {}", String::from_utf8_lossy(target)),
+        rule: rule.to_owned(),
+        served: String::from_utf8_lossy(body).trim().to_owned(),
+    }
+}
+
+/// How many got through on which upstream, then some of each kind with the forms in which robotsd judged the target.
+fn report(upstreams: &[Upstream], bypasses: &[Bypass]) -> String {
+    const EXAMPLES: usize = 6;
+    let families = Family::ALL.iter().map(|family| format!("{family:?}")).chain(["Method", "Known"].map(str::to_owned));
+    let families: Vec<_> = families.collect();
+    let mut report = format!("{} requests of crawlers got a private page\n| upstream |", bypasses.len());
+    families.iter().for_each(|family| write!(report, " {family} |").unwrap());
+    for upstream in upstreams {
+        write!(report, "\n| {} |", upstream.name).unwrap();
+        for family in &families {
+            let fits = |bypass: &&Bypass| bypass.upstream == upstream.name && bypass.family == *family;
+            write!(report, " {} |", bypasses.iter().filter(fits).count()).unwrap();
+        }
+    }
+    report.push('\n');
+    let limit = if std::env::var_os("SPELLINGS").is_some() { usize::MAX } else { EXAMPLES };
+    let mut seen: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for bypass in bypasses {
+        let seen = seen.entry((bypass.upstream, &bypass.family)).or_default();
+        *seen += 1;
+        if *seen <= limit {
+            let Bypass { upstream, family, request, rule, served } = bypass;
+            writeln!(report, "{upstream}: {family}: {request}: past {rule}: served {served:?}").unwrap();
+            let target = request.split_once(' ').unwrap().1;
+            let path = RequestPath::new(target.as_bytes());
+            for (form, path) in path.forms() {
+                writeln!(report, "    {}: {}", form.as_str(), String::from_utf8_lossy(path)).unwrap();
+            }
+        }
+    }
+    report
+}
+
+/// robotsd with the rules, and these sites as `s0.test`, `s1.test` and so on.
+fn proxy(sites: &[(String, String)]) -> (TempDir, Running) {
+    let mut config = "workers = 2\nmode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n".to_owned();
+    for (number, (_, address)) in sites.iter().enumerate() {
+        write!(
+            config,
+            "[[site]]\nname = \"s{number}\"\nhosts = [\"s{number}.test\"]\nupstreams = [\"http://{address}\"]\n\
+             [site.robots]\npath = \"robots.txt\"\n"
+        )
+        .unwrap();
+    }
+    let robots = std::fs::read_to_string(case("robots.txt")).unwrap();
+    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", &robots)]);
+    let running = Running::start(folder.path());
+    (folder, running)
+}
+
+fn case(name: &str) -> PathBuf {
+    project("tests/cases/spellings").join(name)
+}
+
+fn lines(name: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(case(name)).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).expect("a case a line")).collect()
+}
+
+fn pages() -> Vec<Page> {
+    let text = |line: &Value, name: &str| line[name].as_str().unwrap().to_owned();
+    lines("private.jsonl").iter().map(|line| Page { rule: text(line, "rule"), path: text(line, "path") }).collect()
+}
+
+/// The files every upstream has.
+fn tree() -> TempDir {
+    let folder = upstream::readable_folder();
+    let file = |path: &str, text: String| {
+        let place = folder.path().join(path.trim_start_matches('/'));
+        std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+        std::fs::write(place, text).unwrap();
+    };
+    for line in lines("private.jsonl") {
+        let path = line["file"].as_str().unwrap();
+        file(path, format!("{MARKER} {path}\n"));
+    }
+    for path in PUBLIC {
+        file(path, format!("public {path}\n"));
+    }
+    folder
+}
+
+/// The target of a whole URL holds the site's host.
+fn with_host(target: &[u8], host: &str) -> Vec<u8> {
+    String::from_utf8_lossy(target).replace("{host}", host).into_bytes()
+}

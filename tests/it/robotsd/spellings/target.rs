@@ -1,0 +1,558 @@
+//! The ways to write a target that some server takes for a given page.
+//!
+//! Nothing here knows what robotsd or a server makes of them. A spelling that no server takes for the page costs a request
+//! and proves nothing; one that is left out may be a way in.
+
+use std::collections::BTreeMap;
+
+/// A page that a rule is about.
+pub(super) struct Page {
+    pub(super) rule: String,
+    /// Decoded.
+    pub(super) path: String,
+}
+
+/// What a spelling uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Family {
+    /// Escapes alone.
+    Escapes,
+    /// Path parameters.
+    Parameters,
+    /// A path that begins like an authority, and whole URLs.
+    Authority,
+    /// Dot segments, empty segments and escaped separators.
+    Segments,
+    /// `%uXXXX`.
+    Unicode,
+    /// Dot segments and parameters at the end.
+    Trailing,
+    /// Several of them.
+    Mixed,
+}
+
+impl Family {
+    pub(super) const ALL: [Self; 7] =
+        [Self::Escapes, Self::Parameters, Self::Authority, Self::Segments, Self::Unicode, Self::Trailing, Self::Mixed];
+}
+
+/// Numbers that are the same in every run (SplitMix64).
+pub(super) struct Numbers(pub(super) u64);
+
+impl Numbers {
+    pub(super) fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        usize::try_from((mixed ^ (mixed >> 31)) % bound as u64).unwrap()
+    }
+
+    fn one_of<'a>(&mut self, choices: &[&'a str]) -> &'a str {
+        choices[self.below(choices.len())]
+    }
+
+    /// True once in so many times.
+    fn once_in(&mut self, times: usize) -> bool {
+        self.below(times) == 0
+    }
+}
+
+/// The page's path with every octet escaped that is not unreserved: what every server understands.
+pub(super) fn canonical(page: &Page) -> Vec<u8> {
+    write(&page.path, |octet| if is_unreserved(octet) { Hex::Raw } else { Hex::Upper })
+}
+
+/// Every spelling that is made by rule, and so many by chance. What only moves segments about is the same for every page,
+/// so it is left to chance for those that are there for the octets in their names.
+pub(super) fn spellings(page: &Page, by_chance: usize, numbers: &mut Numbers) -> BTreeMap<Vec<u8>, Family> {
+    let mut found = BTreeMap::new();
+    let mut add = |family: Family, target: Vec<u8>| {
+        if !is_another_page(page, &target) {
+            found.entry(target).or_insert(family);
+        }
+    };
+    escapes(page, &mut |target| add(Family::Escapes, target));
+    let raw = raw(page);
+    if !page.path.bytes().any(|octet| !is_unreserved(octet) && octet != b'/') {
+        parameters(&raw, &mut |target| add(Family::Parameters, target));
+        authorities(&raw, &mut |target| add(Family::Authority, target));
+        segments(&raw, &mut |target| add(Family::Segments, target));
+    }
+    unicode(page, &raw, &mut |target| add(Family::Unicode, target));
+    trailing(&raw, &mut |target| add(Family::Trailing, target));
+    for _ in 0..by_chance {
+        add(Family::Mixed, mixed(page, numbers));
+    }
+    found
+}
+
+/// Methods that servers may take for GET: of another case, and of no registry.
+pub(super) const METHODS: [&str; 12] =
+    ["get", "Get", "gET", "FOO", "foo", "GETT", "BREW", "X-GET", "post", "Delete", "options", "propfind"];
+
+/// How an octet is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hex {
+    Raw,
+    Upper,
+    Lower,
+    /// `%u0041`, which Jetty 9 and IIS read.
+    Wide,
+}
+
+fn write(path: &str, escape: impl Fn(u8) -> Hex) -> Vec<u8> {
+    let mut out = Vec::new();
+    for octet in path.bytes() {
+        // Slashes are separators; escaped ones have a family of their own.
+        match if octet == b'/' { Hex::Raw } else { escape(octet) } {
+            Hex::Raw => out.push(octet),
+            Hex::Upper => out.extend(format!("%{octet:02X}").bytes()),
+            Hex::Lower => out.extend(format!("%{octet:02x}").bytes()),
+            Hex::Wide => out.extend(format!("%u00{octet:02x}").bytes()),
+        }
+    }
+    out
+}
+
+const fn is_unreserved(octet: u8) -> bool {
+    octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_' | b'~')
+}
+
+/// Whether an octet cannot stand in a target as it is.
+const fn must_be_escaped(octet: u8) -> bool {
+    matches!(octet, b'%' | b'?' | b'#' | b'\\' | 0..=0x20 | 0x7F..)
+}
+
+/// The path with as few escapes as possible.
+fn raw(page: &Page) -> String {
+    let raw = write(&page.path, |octet| if must_be_escaped(octet) { Hex::Upper } else { Hex::Raw });
+    String::from_utf8(raw).unwrap()
+}
+
+/// Whether a target is, as it is written, none that the rule is about: a rule that ends in `$` allows the same path with a
+/// query, or with a slash behind it.
+fn is_another_page(page: &Page, target: &[u8]) -> bool {
+    if !page.rule.ends_with('$') {
+        return false;
+    }
+    target.contains(&b'?') || last_segment(target).is_empty()
+}
+
+/// Whether a target ends in what every server takes for a folder: a slash or a dot segment.
+pub(super) fn ends_as_folder(target: &[u8]) -> bool {
+    matches!(&*last_segment(target), "" | "." | "..")
+}
+
+/// What is behind the last separator of any kind, decoded and without parameters.
+fn last_segment(target: &[u8]) -> String {
+    let path = target.split(|octet| matches!(octet, b'#' | b'?')).next().unwrap_or_default();
+    let text = String::from_utf8_lossy(path).to_lowercase().replace("%u00", "%");
+    let text = ["%2f", "%5c", "\\"].iter().fold(text, |text, slash| text.replace(slash, "/"));
+    let last = text.rsplit('/').next().unwrap_or_default();
+    last.split([';']).next().unwrap_or_default().replace("%2e", ".")
+}
+
+fn escapes(page: &Page, add: &mut dyn FnMut(Vec<u8>)) {
+    let optional = |octet: u8, escape: Hex| if must_be_escaped(octet) { Hex::Upper } else { escape };
+    add(raw(page).into_bytes());
+    add(canonical(page));
+    // UTF-8 as it is, which browsers never send and crawlers do.
+    add(write(&page.path, |octet| if octet < 0x80 { optional(octet, Hex::Raw) } else { Hex::Raw }));
+    for hex in [Hex::Upper, Hex::Lower] {
+        add(write(&page.path, |_| hex));
+        add(write(&page.path, |octet| if octet.is_ascii_alphanumeric() { Hex::Raw } else { hex }));
+        add(write(&page.path, |octet| if octet.is_ascii_alphabetic() { hex } else { optional(octet, Hex::Raw) }));
+        let mut octets: Vec<u8> = page.path.bytes().collect();
+        octets.sort_unstable();
+        octets.dedup();
+        for one in octets {
+            add(write(&page.path, |octet| if octet == one { hex } else { optional(octet, Hex::Raw) }));
+            add(write(&page.path, |octet| if octet == one { optional(octet, Hex::Raw) } else { hex }));
+        }
+        // One place at a time, of several alike.
+        for place in 0..page.path.len() {
+            let mut target = Vec::new();
+            for (at, octet) in page.path.char_indices() {
+                let mut buffer = [0; 4];
+                let octet = octet.encode_utf8(&mut buffer);
+                let here = at == place;
+                target.extend(write(octet, |octet| if here { hex } else { optional(octet, Hex::Raw) }));
+            }
+            add(target);
+        }
+    }
+}
+
+/// Places between the segments of a path: each is before a slash, and the last one at the end.
+fn places(path: &str) -> impl Iterator<Item = usize> {
+    path.match_indices('/').map(|(at, _)| at).chain([path.len()])
+}
+
+fn insert(path: &str, at: usize, text: &str) -> Vec<u8> {
+    [&path.as_bytes()[..at], text.as_bytes(), &path.as_bytes()[at..]].concat()
+}
+
+fn parameters(raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
+    for at in places(raw) {
+        for parameters in [";", ";a", ";a=b", ";a=b;c=d", ";;", ";a=%2F", ";a=%3B", "%3B", "%3Ba", ";a,b", ";a@b:c"] {
+            // The root has no name that parameters could follow; a segment of parameters alone is another thing.
+            let place = if at == 0 { insert(raw, 0, "/") } else { raw.into() };
+            add(insert(std::str::from_utf8(&place).unwrap(), at.max(1), parameters));
+            add(insert(raw, at, &format!("/{parameters}")));
+        }
+        for detour in [
+            "/x/..;",
+            "/x/..;a=b",
+            "/x;a/..",
+            "/x;a/..;b",
+            "/.;",
+            "/.;a",
+            "/..;",
+            "/;a/..;",
+            "/x/%2e%2e;",
+            "/.well-known/..;",
+        ] {
+            add(insert(raw, at, detour));
+        }
+        for detour in ["/;/x/..;", "/x/;/..;", "/x/;a/../..", "/x/;a/..;/..;", "/;/.;"] {
+            add(insert(raw, at, detour));
+        }
+    }
+    // Every segment at once.
+    add(raw.replace('/', "/;a/").into_bytes());
+    add(format!("{};a", raw.replace('/', ";a/")).trim_start_matches(";a").into());
+}
+
+fn authorities(raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
+    let hosts = [
+        "h",
+        "h.example",
+        "h:80",
+        "h:",
+        ":80",
+        "@h",
+        "u@",
+        "u:p@h",
+        "[::1]",
+        "127.0.0.1",
+        "h%2E",
+        "private",
+        ".well-known",
+        "h;a",
+        "%68",
+    ];
+    for host in hosts {
+        for slashes in ["//", "///", "////", "/\\", "/\\\\", "//\\", "/%5C", "/%2F", "//%2F", "/%2f%5c"] {
+            add(format!("{slashes}{host}{raw}").into_bytes());
+        }
+        for between in ["/", "/.", "/x/..", "/..", "\\", "/x/../..", "//x/../..", ";a", "/;a", "%2F", "%5C"] {
+            add(format!("//{host}{between}{raw}").into_bytes());
+        }
+    }
+    for slashes in ["/", "//", "///", "/./", "/.//", "//./"] {
+        add(format!("{slashes}{}", raw.trim_start_matches('/')).into_bytes());
+        add(format!("{slashes}{raw}").into_bytes());
+    }
+    // robotsd takes the host of a whole URL for the site's, so it has to be it: the test puts it in.
+    for start in [
+        "http://{host}",
+        "HTTP://{host}",
+        "http://{host}:80",
+        "http://{host}/",
+        "http://{host}//h",
+        "http://{host}/x/..",
+    ] {
+        add(format!("{start}{raw}").into_bytes());
+    }
+}
+
+fn segments(raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
+    let detours = [
+        "/.",
+        "/./.",
+        "/%2e",
+        "/%2E/.",
+        "/",
+        "//",
+        "///",
+        "/x/..",
+        "/x/%2e%2e",
+        "/x/.%2E",
+        "/x/%2e.",
+        "/x/y/../..",
+        "/x/./..",
+        "/x/../.",
+        "/x//..",
+        "/x/..//",
+        "//x/..",
+        "//..",
+        "/x//../..",
+        "//x//../..",
+        "/x/..//x/..",
+        "/x///../../..",
+        "//a//../../..",
+        "/x//..//..",
+        "/x/..%2F",
+        "/x%2F..",
+        "/x/..%5C",
+        "/x%5C..",
+        "/x%2F..%2F.",
+        "/x/%2e%2e%2f",
+        "/x%2f%2f..",
+        "/x%2F/../..",
+        "/%2F..",
+        "/%5C..",
+        "/..",
+        "/../..",
+        "/%2e%2e",
+        "/.well-known/..",
+        "/.well-known//..",
+        "/.well-known//../..",
+        "/.well-known/..%2F",
+        "/.well-known/%2e%2e",
+        "/.well-known/x/../..",
+        "/pub/..",
+        "/pub//..",
+        "/pub//../..",
+        "/pub/%2e%2e",
+        "/robots.txt/..",
+        "/robots.txt//../..",
+        "/private/..",
+        "/private/pub/../..",
+        "/x\\..",
+        "/x/..\\",
+        "/%3Bx/..",
+        "/x%00/..",
+        "/x%0a/..",
+        "/<x>/..",
+        "/`/..",
+        "/%FF/..",
+        "/...",
+        "/x/...",
+        "/x/. .",
+        "/x/%252e%252e",
+        "/x%3F/..",
+        "/x/.%00/..",
+        "/x/..%00",
+        "/.%00",
+        "/x/%c0%ae%c0%ae",
+        "/x#/..",
+        "/x?/..",
+        "/x%2Fy/..",
+        "/x%2Fy/../z%2F..",
+        "/x%2Fy/../z%5C..",
+        "/x%5Cy/../z%2F..",
+        "/x;%2Fy/..;/z%2F..",
+        "/x%2F/../y%2F..",
+        "/x%2F../..",
+        "/x/..%2F../y",
+        "/x%23/..",
+    ];
+    for at in places(raw) {
+        for detour in detours {
+            add(insert(raw, at, detour));
+        }
+    }
+    for (at, _) in raw.match_indices('/') {
+        for slash in [
+            "%2F", "%2f", "%5C", "%5c", "\\", "//", "/\\", "/%2F", "%2F/", "/%5C", "/./", "/.%2F", "%2F.%2F", "%252F",
+            "%c0%af",
+        ] {
+            let mut target = raw.to_owned();
+            target.replace_range(at..=at, slash);
+            // A target begins with a slash.
+            let start = if target.starts_with('/') { "" } else { "/" };
+            add(format!("{start}{target}").into_bytes());
+        }
+    }
+    // As E5 of the issue has it: what is before the page is taken back only by a server that counts empty segments.
+    let (folder, name) = raw.rsplit_once('/').unwrap();
+    for between in ["//a//../../", "//a/..//../", "/%2Fa//../../", "///..//../"] {
+        add(format!("/{folder}{between}{name}").into_bytes());
+        add(format!("/x/../{folder}{between}{name}").into_bytes());
+        add(format!("/x/%2e%2e/{folder}{between}{name}").into_bytes());
+        add(format!("/x/../{folder}{between}{name}").replace("..", "%2E%2E").into_bytes());
+    }
+    // A path that is public by a longer rule, or that is never judged, until its dots are resolved.
+    for start in ["/private/pub/../..", "/private/pub//../../..", "/private/pub/%2e%2e/..", "/private/pub/..;/..;"] {
+        add(format!("{start}{raw}").into_bytes());
+    }
+    for end in ["?", "?a", "?/../", "#", "#a", "?%2F..", "??"] {
+        add(format!("{raw}{end}").into_bytes());
+    }
+    add(raw.replace("/private/", "/private/pub/../").into_bytes());
+    add(raw.replace("/private/", "/private/pub/y/../../").into_bytes());
+    add(raw.replace("/private/", "/private/pub//../../").into_bytes());
+    add(raw.replace("/private/", "/private/pub/..;/").into_bytes());
+    add(raw.replace("/private/", "/private/pub%2F..%2F").into_bytes());
+}
+
+fn unicode(page: &Page, raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
+    let optional = |octet: u8| if must_be_escaped(octet) { Hex::Upper } else { Hex::Raw };
+    add(write(&page.path, |_| Hex::Wide));
+    for one in page.path.bytes() {
+        let wide = write(&page.path, |octet| if octet == one { Hex::Wide } else { optional(octet) });
+        add(wide.iter().map(u8::to_ascii_uppercase).collect::<Vec<_>>());
+        // Upper-case digits, with the `u` as it has to be.
+        let text = String::from_utf8(wide).unwrap();
+        let digits = text.split("%u").enumerate().map(|(number, part)| match part.get(..4) {
+            Some(digits) if number > 0 => format!("%u{}{}", digits.to_uppercase(), &part[4..]),
+            _ => part.to_owned(),
+        });
+        add(digits.collect::<String>().into_bytes());
+        add(text.into_bytes());
+    }
+    for (at, _) in raw.match_indices('/').skip(1) {
+        let mut target = raw.to_owned();
+        target.replace_range(at..=at, "%u002f");
+        add(target.into_bytes());
+    }
+    for at in places(raw) {
+        for detour in ["/x/%u002e%u002e", "/%u002e", "/x/.%u002e", "/x%u002f..", "%u003ba", "/x%u005c.."] {
+            add(insert(raw, at, detour));
+        }
+    }
+}
+
+fn trailing(raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
+    for end in [
+        "/.",
+        "/%2e",
+        "/./.",
+        "/x/..",
+        "/x/%2E%2E",
+        "/.;",
+        "/.;a",
+        "/x/..;",
+        "/x/..;a",
+        "/x;a/..",
+        "//.",
+        "//x/..",
+        "/x//../..",
+        "/x/y/../..",
+        "%2F.",
+        "%2fx%2f..",
+        "%5C.",
+        "/.#a",
+        "/%u002e",
+        "\\.",
+    ] {
+        add(format!("{raw}{end}").into_bytes());
+    }
+}
+
+/// Several things at once, by chance.
+fn mixed(page: &Page, numbers: &mut Numbers) -> Vec<u8> {
+    let mut segments: Vec<String> = page.path.split('/').skip(1).map(str::to_owned).collect();
+    // Which segments are detours, so that only the page's own names are escaped.
+    let mut own: Vec<bool> = vec![true; segments.len()];
+    for _ in 0..numbers.below(3) {
+        let at = numbers.below(segments.len() + 1);
+        let detour = detour(numbers);
+        own.splice(at..at, detour.iter().map(|_| false));
+        segments.splice(at..at, detour.into_iter().map(str::to_owned));
+    }
+    let escaping = numbers.below(4);
+    let mut target = Vec::new();
+    match numbers.below(6) {
+        0 => {
+            target.extend(numbers.one_of(&["//h", "///h", "//h:80", "//h;a", "/%2Fh", "/%5Ch", "//h/.", "//"]).bytes())
+        }
+        1 => target.extend(
+            numbers.one_of(&["/.well-known/..", "/pub/..", "/private/pub/../..", "/;a", "/.", "//x//../.."]).bytes(),
+        ),
+        _ => {}
+    }
+    for (segment, own) in segments.iter().zip(own) {
+        let plain = target.is_empty() || !numbers.once_in(6);
+        let separator = if plain {
+            "/"
+        } else {
+            numbers.one_of(&["//", "//", "///", "%2F", "%2f", "%5C", "/;/", "/;a/", "/./", "%u002f", "/%2F"])
+        };
+        target.extend(separator.bytes());
+        if own {
+            for char in segment.chars() {
+                let mut buffer = [0; 4];
+                let escape = match (escaping, numbers.below(4)) {
+                    (1, 0) => Hex::Upper,
+                    (1, 1) => Hex::Lower,
+                    (2, _) if !char.is_ascii_alphanumeric() => Hex::Upper,
+                    (3, 0) if char.is_ascii() && numbers.once_in(3) => Hex::Wide,
+                    _ => Hex::Raw,
+                };
+                target.extend(write(char.encode_utf8(&mut buffer), |octet| match escape {
+                    Hex::Raw if must_be_escaped(octet) => Hex::Upper,
+                    escape => escape,
+                }));
+            }
+        } else {
+            target.extend(segment.bytes());
+        }
+        if numbers.once_in(8) {
+            target.extend(numbers.one_of(&[";", ";a", ";a=b", ";a;b", ";a%2Fb"]).bytes());
+        }
+    }
+    match numbers.below(8) {
+        0 => target.extend(numbers.one_of(&["/.", "/x/..", "/%2e", "/.;a", "//.", "/x//../.."]).bytes()),
+        1 => target.extend(numbers.one_of(&["?a", "?/..", ";a", "#a"]).bytes()),
+        _ => {}
+    }
+    target
+}
+
+/// Segments that go down and up again, by as many levels for a server that counts them in some way.
+fn detour(numbers: &mut Numbers) -> Vec<&'static str> {
+    let ups = numbers.below(3);
+    let mut detour = Vec::new();
+    for _ in 0..ups {
+        detour.push(numbers.one_of(&[
+            "x",
+            "pub",
+            "",
+            "",
+            "x;a",
+            ";",
+            "%3B",
+            ".well-known",
+            "private",
+            "...",
+            "<x>",
+            "%FF",
+            "x%2Fy",
+            "x%5Cy",
+            "x%2F",
+            "%2Fx",
+            "x;a%2Fb",
+        ]));
+    }
+    for _ in 0..ups {
+        let up = numbers.one_of(&[
+            "..",
+            "..",
+            "..",
+            "%2e%2e",
+            ".%2E",
+            "%2E.",
+            "..;",
+            "..;a=b",
+            "%u002e%u002e",
+            "%2F..",
+            "..%2F",
+            "..%2f.",
+            "..%5C",
+        ]);
+        // Sometimes before what it takes back.
+        let at = if numbers.once_in(6) { numbers.below(detour.len() + 1) } else { detour.len() };
+        detour.insert(at, up);
+    }
+    for _ in 0..numbers.below(3) {
+        let at = numbers.below(detour.len() + 1);
+        detour.insert(
+            at,
+            numbers.one_of(&["", "", ".", "%2e", ".;", ";", "y%2F..", "y%5C..", ".%2F.", "%2F", "y;a%2Fb%2F.."]),
+        );
+    }
+    detour
+}

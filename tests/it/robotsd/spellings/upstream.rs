@@ -1,0 +1,257 @@
+//! The upstreams: real servers, each with the same files behind the same paths.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use tempfile::TempDir;
+
+use super::super::daemon::{Daemon, find, free_ports};
+use super::super::process::{PATIENCE, project};
+
+/// A kind of server that a site may have behind robotsd.
+pub(super) struct Server {
+    pub(super) name: &'static str,
+    /// In the order they are started; the last one listens on `{port}`, the others on `{helper}`.
+    programs: &'static [Program],
+    /// Files of `upstreams/` and where they belong in the server's folder.
+    files: &'static [(&'static str, &'static str)],
+    /// What else is replaced in files and arguments.
+    settings: &'static [(&'static str, &'static str)],
+}
+
+struct Program {
+    name: &'static str,
+    arguments: &'static [&'static str],
+}
+
+const NGINX: Program = Program {
+    name: "nginx",
+    arguments: &["-p", ".", "-c", "nginx.conf", "-e", "stderr", "-g", "daemon off; pid nginx.pid;"],
+};
+
+const fn node(way: &'static [&'static str]) -> Program {
+    Program { name: "node", arguments: way }
+}
+
+/// Servers that start within a fraction of a second.
+pub(super) const SERVERS: &[Server] = &[
+    Server {
+        name: "nginx",
+        programs: &[NGINX],
+        files: &[("nginx.conf", "nginx.conf")],
+        settings: &[("merge_slashes", "on")],
+    },
+    Server {
+        name: "nginx without merging",
+        programs: &[NGINX],
+        files: &[("nginx.conf", "nginx.conf")],
+        settings: &[("merge_slashes", "off")],
+    },
+    Server {
+        name: "Caddy",
+        programs: &[Program { name: "caddy", arguments: &["run", "--config", "Caddyfile", "--adapter", "caddyfile"] }],
+        files: &[("Caddyfile", "Caddyfile")],
+        settings: &[],
+    },
+    Server {
+        name: "Apache",
+        programs: &[Program { name: "apache2", arguments: &["-d", "{files}", "-f", "apache.conf", "-DFOREGROUND"] }],
+        files: &[("apache.conf", "apache.conf")],
+        settings: &[],
+    },
+    Server {
+        name: "Node, new URL",
+        programs: &[node(&["node.js", "url", "{port}", "{tree}"])],
+        files: &[("node.js", "node.js")],
+        settings: &[],
+    },
+    Server {
+        name: "Node, url.parse",
+        programs: &[node(&["--no-deprecation", "node.js", "legacy", "{port}", "{tree}"])],
+        files: &[("node.js", "node.js")],
+        settings: &[],
+    },
+    Server {
+        name: "Node, decoded path",
+        programs: &[node(&["node.js", "decode", "{port}", "{tree}"])],
+        files: &[("node.js", "node.js")],
+        settings: &[],
+    },
+    Server {
+        name: "Node, decoded target",
+        programs: &[node(&["node.js", "whole", "{port}", "{tree}"])],
+        files: &[("node.js", "node.js")],
+        settings: &[],
+    },
+    Server {
+        name: "Node, by segment",
+        programs: &[node(&["node.js", "match", "{port}", "{tree}"])],
+        files: &[("node.js", "node.js")],
+        settings: &[],
+    },
+    Server {
+        name: "PHP, files",
+        programs: &[Program { name: "php", arguments: &["-S", "127.0.0.1:{port}", "-t", "{tree}"] }],
+        files: &[],
+        settings: &[],
+    },
+    Server {
+        name: "PHP, parse_url",
+        programs: &[Program { name: "php", arguments: &["-S", "127.0.0.1:{port}", "-t", "{tree}", "router.php"] }],
+        files: &[("router.php", "router.php")],
+        settings: &[],
+    },
+    Server {
+        name: "PHP behind nginx",
+        programs: &[Program { name: "php-cgi", arguments: &["-b", "127.0.0.1:{helper}"] }, NGINX],
+        files: &[("nginx-php.conf", "nginx.conf"), ("front.php", "front.php")],
+        settings: &[],
+    },
+];
+
+/// Servers that take seconds to start.
+pub(super) const JAVA: &[Server] = &[
+    Server {
+        name: "Tomcat",
+        programs: &[Program { name: "/usr/share/tomcat10/bin/catalina.sh", arguments: &["run"] }],
+        files: &[("tomcat-server.xml", "conf/server.xml"), ("tomcat-web.xml", "conf/web.xml")],
+        settings: &[],
+    },
+    Server {
+        name: "Jetty",
+        programs: &[Program {
+            name: "java",
+            arguments: &[
+                "-jar",
+                "/usr/share/jetty9/start.jar",
+                "jetty.home=/usr/share/jetty9",
+                "jetty.base={files}",
+                "--module=http,deploy",
+                "jetty.http.host=127.0.0.1",
+                "jetty.http.port={port}",
+            ],
+        }],
+        files: &[("jetty.xml", "webapps/root.xml")],
+        settings: &[],
+    },
+];
+
+impl Server {
+    /// Whether everything is there that this server needs, or what is missing.
+    fn available(&self) -> Result<(), String> {
+        for program in self.programs {
+            find(program.name)?;
+            // A program of another package may run a file that is not installed.
+            for argument in program.arguments.iter().filter(|argument| argument.starts_with("/usr/")) {
+                if !Path::new(argument).is_file() {
+                    return Err(format!("{argument} is not there"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A running server.
+pub(super) struct Upstream {
+    pub(super) name: &'static str,
+    pub(super) address: SocketAddr,
+    _processes: Vec<Daemon>,
+    _files: TempDir,
+}
+
+/// Starts the servers that are there, at the same time. In CI all of them have to be.
+pub(super) fn start(servers: &'static [Server], tree: &Path) -> Vec<Upstream> {
+    let available = servers.iter().filter(|server| match server.available() {
+        Ok(()) => true,
+        Err(why) => {
+            assert!(std::env::var_os("CI").is_none(), "{}: {why}", server.name);
+            println!("skipped: {}: {why}", server.name);
+            false
+        }
+    });
+    let available: Vec<_> = available.collect();
+    // Found together, so that no server waits for the answer of another on a port that both were given.
+    let ports = free_ports(2 * available.len());
+    let starting: Vec<_> = available
+        .into_iter()
+        .zip(ports.chunks(2))
+        .map(|(server, ports)| {
+            let (tree, ports) = (tree.to_owned(), ports.to_owned());
+            std::thread::spawn(move || Upstream::start(server, &tree, ports))
+        })
+        .collect();
+    starting.into_iter().map(|starting| starting.join().expect("see above")).collect()
+}
+
+impl Upstream {
+    fn start(server: &Server, tree: &Path, mut ports: Vec<u16>) -> Self {
+        // A port that was free a moment ago may be taken by now; then others are tried.
+        for _ in 0..5 {
+            let files = readable_folder();
+            let (port, helper) = (ports[0], ports[1]);
+            let fill = |text: &str| {
+                let filled = text
+                    .replace("{port}", &port.to_string())
+                    .replace("{helper}", &helper.to_string())
+                    .replace("{files}", files.path().to_str().unwrap())
+                    .replace("{tree}", tree.to_str().unwrap());
+                let settings = server.settings.iter();
+                settings.fold(filled, |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
+            };
+            for (source, place) in server.files {
+                let source = project("tests/it/robotsd/spellings/upstreams").join(source);
+                let place = files.path().join(place);
+                std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+                std::fs::write(place, fill(&std::fs::read_to_string(source).unwrap())).unwrap();
+            }
+            let log = std::fs::File::create(files.path().join("log")).unwrap();
+            let mut processes: Vec<_> = server
+                .programs
+                .iter()
+                .map(|program| {
+                    let mut command = Command::new(find(program.name).unwrap());
+                    command.args(program.arguments.iter().map(|argument| fill(argument)));
+                    command.current_dir(files.path()).env("HOME", files.path()).env("CATALINA_BASE", files.path());
+                    // php-cgi ends after 500 requests otherwise.
+                    command.env("PHP_FCGI_MAX_REQUESTS", "0");
+                    command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log.try_clone().unwrap());
+                    Daemon::spawn(&mut command)
+                })
+                .collect();
+            let address = ([127, 0, 0, 1], port).into();
+            let began = Instant::now();
+            while began.elapsed() < PATIENCE && processes.iter_mut().all(Daemon::is_running) {
+                if answers(address) {
+                    return Self { name: server.name, address, _processes: processes, _files: files };
+                }
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            println!("{}: {}", server.name, std::fs::read_to_string(files.path().join("log")).unwrap());
+            ports = free_ports(2);
+        }
+        panic!("{} does not start", server.name);
+    }
+}
+
+/// A folder that servers can read which give up the rights they were started with.
+pub(super) fn readable_folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    folder
+}
+
+/// Whether a server has a page for `/`; a server that is not ready yet may refuse it.
+fn answers(address: SocketAddr) -> bool {
+    let Ok(mut stream) = TcpStream::connect(address) else { return false };
+    let mut answer = Vec::new();
+    let request = b"GET / HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(request).is_ok()
+        && stream.read_to_end(&mut answer).is_ok()
+        && answer.get(9..12).is_some_and(|status| status == b"200")
+}
