@@ -11,11 +11,13 @@ use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::Empty;
 use tokio::time::timeout;
 
+use super::address_class::AddressClass;
 use super::answer::{Answer, Validators};
 use super::error::{FetchError, FetchErrorKind};
+use super::network::Network;
 use super::peer::Peer;
 use super::url::{FetchUrl, Scheme};
-use super::wire::{self, Excess, Stream};
+use super::wire::{self, Approach, Excess, Stream};
 
 /// Redirects that are followed (RFC 9309, section 2.3.1.2).
 const HOPS: usize = 5;
@@ -26,6 +28,7 @@ pub(super) struct Client {
     pub(super) user_agent: HeaderValue,
     pub(super) connect: Duration,
     pub(super) total: Duration,
+    pub(super) network: Network,
     #[cfg(feature = "tls")]
     pub(super) tls: super::tls::Tls,
 }
@@ -43,7 +46,7 @@ pub(super) struct Place {
 /// For whom it is fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manner {
-    /// A crawler: redirects may lead anywhere.
+    /// A crawler: redirects may lead to any host.
     Crawler,
     /// The site: not from https to http, and an upstream only within the site.
     Site,
@@ -68,8 +71,11 @@ impl Client {
         turn: usize,
     ) -> Result<Answer, FetchError> {
         let mut url = place.url.clone();
+        // The operator named the first URL: its address may be of any class.
+        let mut approach = Approach::Configured;
         for _ in 0..=HOPS {
-            let response = self.ask(place, &url, known, manner, turn).await?;
+            let (response, class) = self.ask(place, &url, known, manner, approach, turn).await?;
+            approach = class.map_or(Approach::Configured, Approach::Redirected);
             if !is_redirect(response.status()) {
                 return read(response, url);
             }
@@ -91,15 +97,16 @@ impl Client {
         url: &FetchUrl,
         known: &Validators,
         manner: Manner,
+        approach: Approach,
         turn: usize,
-    ) -> Result<Response<Vec<u8>>, FetchError> {
+    ) -> Result<(Response<Vec<u8>>, Option<AddressClass>), FetchError> {
         let request = self.request(url, known)?;
         let excess = match manner {
             Manner::Crawler => Excess::Drop,
             Manner::Site => Excess::Refuse,
         };
-        let stream = self.connect(place, url, turn).await?;
-        wire::exchange(stream, request, excess).await
+        let (stream, class) = self.connect(place, url, approach, turn).await?;
+        Ok((wire::exchange(stream, request, excess).await?, class))
     }
 
     fn request(&self, url: &FetchUrl, known: &Validators) -> Result<Request<Empty<Bytes>>, FetchError> {
@@ -120,37 +127,54 @@ impl Client {
         request.body(Empty::new()).map_err(|error| FetchError::with_cause(FetchErrorKind::Redirect, error))
     }
 
-    /// To the host of a URL, or to the first upstream that can be reached from the one whose turn it is.
-    async fn connect(&self, place: &Place, url: &FetchUrl, turn: usize) -> Result<Box<dyn Stream>, FetchError> {
+    /// To the host of a URL, or to the first upstream that can be reached from the one whose turn it is. An upstream is
+    /// what the operator named, whatever its address, and its redirects stay at it: so it has no class.
+    async fn connect(
+        &self,
+        place: &Place,
+        url: &FetchUrl,
+        approach: Approach,
+        turn: usize,
+    ) -> Result<(Box<dyn Stream>, Option<AddressClass>), FetchError> {
         if place.via.is_empty() {
-            return self.connect_to(url, None).await;
+            let (stream, class) = self.connect_to(url, None, approach).await?;
+            return Ok((stream, Some(class)));
         }
         let mut last = FetchError::new(FetchErrorKind::Connect);
         for at in 0..place.via.len() {
             let connected = match &place.via[turn.wrapping_add(at) % place.via.len()] {
-                Peer::Server(server) => self.connect_to(server, place.server_name.as_deref()).await,
+                Peer::Server(server) => {
+                    let name = place.server_name.as_deref();
+                    self.connect_to(server, name, Approach::Configured).await.map(|(stream, _)| stream)
+                }
                 #[cfg(unix)]
                 Peer::Unix(path) => wire::dial_unix(path, self.connect).await,
             };
             match connected {
-                Ok(stream) => return Ok(stream),
+                Ok(stream) => return Ok((stream, None)),
                 Err(error) => last = error,
             }
         }
         Err(last)
     }
 
-    async fn connect_to(&self, server: &FetchUrl, name: Option<&str>) -> Result<Box<dyn Stream>, FetchError> {
-        let socket = wire::dial(server, self.connect).await?;
+    async fn connect_to(
+        &self,
+        server: &FetchUrl,
+        name: Option<&str>,
+        approach: Approach,
+    ) -> Result<(Box<dyn Stream>, AddressClass), FetchError> {
+        let (socket, class) = wire::dial(server, &self.network, approach, self.connect).await?;
         #[cfg(not(feature = "tls"))]
         let _ = name;
-        match server.scheme() {
-            Scheme::Http => Ok(Box::new(socket)),
+        let stream: Box<dyn Stream> = match server.scheme() {
+            Scheme::Http => Box::new(socket),
             #[cfg(feature = "tls")]
-            Scheme::Https => self.tls.wrap(socket, name.unwrap_or(server.host()), self.connect).await,
+            Scheme::Https => self.tls.wrap(socket, name.unwrap_or(server.host()), self.connect).await?,
             #[cfg(not(feature = "tls"))]
-            Scheme::Https => Err(FetchError::with_cause(FetchErrorKind::Tls, "the feature `tls` is off")),
-        }
+            Scheme::Https => return Err(FetchError::with_cause(FetchErrorKind::Tls, "the feature `tls` is off")),
+        };
+        Ok((stream, class))
     }
 }
 

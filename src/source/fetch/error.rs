@@ -30,6 +30,9 @@ pub enum FetchErrorKind {
     BadResponse,
     /// A redirect leads where it must not be followed.
     Redirect,
+    /// A redirect leads to an address of a class that the server that sent it must not lead to: from a public one to the
+    /// loopback, for example.
+    RedirectAddress,
     /// There is more than [`MAX_FILE`](crate::source::MAX_FILE).
     TooLarge,
     /// Nobody fetches any more, or the fetch was cut short by a fault of ours.
@@ -48,6 +51,7 @@ impl FetchErrorKind {
             Self::Broken => "broken",
             Self::BadResponse => "bad-response",
             Self::Redirect => "redirect",
+            Self::RedirectAddress => "redirect-address",
             Self::TooLarge => "too-large",
             Self::Stopped => "stopped",
         }
@@ -84,6 +88,7 @@ impl fmt::Display for FetchError {
             FetchErrorKind::Broken => "the connection ended before the answer did",
             FetchErrorKind::BadResponse => "the answer cannot be read",
             FetchErrorKind::Redirect => "the redirect is not followed",
+            FetchErrorKind::RedirectAddress => "the redirect leads to an address that it must not lead to",
             FetchErrorKind::TooLarge => "there is more than a robots.txt may hold",
             FetchErrorKind::Stopped => "the fetch was cut short",
         })?;

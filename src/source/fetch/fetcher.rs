@@ -15,6 +15,7 @@ use tokio::sync::{Semaphore, oneshot};
 use super::answer::{Answer, Validators};
 use super::client::{Client, Manner, Place};
 use super::error::{FetchError, FetchErrorKind};
+use super::network::Network;
 use super::url::FetchUrl;
 
 /// Threads that resolve names and compile what was fetched, at most; they end when there is nothing to do.
@@ -69,13 +70,15 @@ impl Fetcher {
             user_agent,
             connect: Duration::from_secs(10),
             total: Duration::from_secs(30),
+            network: Network::default(),
             #[cfg(feature = "tls")]
             tls: super::tls::Tls::default(),
         };
         FetcherBuilder { client, at_once: 64 }
     }
 
-    /// Fetches a robots.txt as a crawler does: redirects may lead to any host, and what is larger than is read is cut off.
+    /// Fetches a robots.txt as a crawler does: redirects may lead to any host, but not from a public address to one that
+    /// only this machine or its network reaches; what is larger than is read is cut off.
     /// With `known` validators the server may answer that nothing has changed.
     ///
     /// The future needs no runtime of its own.
@@ -120,6 +123,13 @@ impl FetcherBuilder {
     /// How long a whole fetch may take, redirects included. Default: 30 seconds.
     pub fn fetch_within(mut self, time: Duration) -> Self {
         self.client.total = time;
+        self
+    }
+
+    /// Fetches in a network that a test plays.
+    #[cfg(test)]
+    pub(super) fn network(mut self, network: Network) -> Self {
+        self.client.network = network;
         self
     }
 

@@ -41,7 +41,8 @@ impl LiveRobots {
     /// 404 or another 4xx for 24 hours, or from the start, there is no robots.txt: nothing is enforced, and
     /// `/robots.txt` goes to the application behind.
     ///
-    /// Up to five redirects are followed, but none from https to http.
+    /// Up to five redirects are followed, but none from https to http, and none from a public address to one of the
+    /// loopback or of a private or link-local network.
     ///
     /// # Errors
     ///

@@ -10,6 +10,7 @@
 //!
 //! This room speaks HTTP as a client; it serves nothing and checks no rules.
 
+mod address_class;
 mod answer;
 mod backoff;
 mod client;
@@ -19,6 +20,7 @@ mod fetcher;
 mod following;
 mod freshness;
 mod live;
+mod network;
 mod peer;
 mod proxy;
 mod schedule;

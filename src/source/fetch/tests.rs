@@ -1,5 +1,7 @@
 //! A whole day of a site in a moment: the machine, the task and the snapshot together, on a clock the test moves.
 
+mod redirects;
+
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};

@@ -2,7 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 #[cfg(unix)]
 use std::path::Path;
 use std::pin::pin;
@@ -21,7 +21,9 @@ use tokio::net::TcpStream;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
+use super::address_class::AddressClass;
 use super::error::{FetchError, FetchErrorKind};
+use super::network::Network;
 use super::url::FetchUrl;
 use crate::source::file::MAX_FILE;
 
@@ -44,10 +46,34 @@ pub(super) enum Excess {
     Refuse,
 }
 
-/// Connects to one of the addresses of a URL's host, within a time for all of them.
-pub(super) async fn dial(url: &FetchUrl, within: Duration) -> Result<TcpStream, FetchError> {
+/// Who named the URL that is connected to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Approach {
+    /// The operator, or the caller.
+    Configured,
+    /// A server with an address of this class.
+    Redirected(AddressClass),
+}
+
+impl Approach {
+    const fn may_reach(self, class: AddressClass) -> bool {
+        match self {
+            Self::Configured => true,
+            Self::Redirected(from) => from.may_redirect_to(class),
+        }
+    }
+}
+
+/// Connects to one of the addresses of a URL's host that may be approached so, within a time for all of them; also says
+/// what class of address it is.
+pub(super) async fn dial(
+    url: &FetchUrl,
+    network: &Network,
+    approach: Approach,
+    within: Duration,
+) -> Result<(TcpStream, AddressClass), FetchError> {
     let late = |_| FetchError::with_cause(FetchErrorKind::Timeout, format!("no connection within {within:?}"));
-    timeout(within, dial_any(url, within)).await.map_err(late)?
+    timeout(within, dial_any(url, network, approach, within)).await.map_err(late)?
 }
 
 /// Connects to a socket of this machine.
@@ -63,24 +89,45 @@ pub(super) async fn dial_unix(path: &Path, within: Duration) -> Result<Box<dyn S
     }
 }
 
-async fn dial_any(url: &FetchUrl, within: Duration) -> Result<TcpStream, FetchError> {
+async fn dial_any(
+    url: &FetchUrl,
+    network: &Network,
+    approach: Approach,
+    within: Duration,
+) -> Result<(TcpStream, AddressClass), FetchError> {
     let unknown = |error| FetchError::with_cause(FetchErrorKind::Name, error);
-    let addresses = tokio::net::lookup_host((url.host(), url.port())).await.map_err(unknown)?;
-    let addresses: Vec<SocketAddr> = addresses.take(MAX_ADDRESSES).collect();
-    let mut last = unknown(io::Error::new(io::ErrorKind::NotFound, "no address"));
+    let resolved = network.resolve(url.host(), url.port()).await.map_err(unknown)?;
+    let addresses: Vec<(SocketAddr, AddressClass)> = resolved
+        .iter()
+        .map(|address| (*address, network.class(address.ip())))
+        .filter(|(_, class)| approach.may_reach(*class))
+        .take(MAX_ADDRESSES)
+        .collect();
+    let mut last = match (approach, resolved.first()) {
+        (Approach::Redirected(from), Some(first)) => wrong_class(url, from, first.ip(), network.class(first.ip())),
+        _ => unknown(io::Error::new(io::ErrorKind::NotFound, "no address")),
+    };
     // An address that does not answer leaves time for the others.
     let share = within / u32::try_from(addresses.len().max(1)).unwrap_or(1);
-    for address in addresses {
+    for (address, class) in addresses {
         let failed = |error: io::Error| {
             FetchError::with_cause(FetchErrorKind::Connect, io::Error::new(error.kind(), format!("{address}: {error}")))
         };
         last = match timeout(share, TcpStream::connect(address)).await {
-            Ok(Ok(socket)) => return Ok(socket),
+            Ok(Ok(socket)) => return Ok((socket, class)),
             Ok(Err(error)) => failed(error),
             Err(_) => failed(io::Error::new(io::ErrorKind::TimedOut, "no answer")),
         };
     }
     Err(last)
+}
+
+fn wrong_class(url: &FetchUrl, from: AddressClass, address: IpAddr, class: AddressClass) -> FetchError {
+    let cause = format!(
+        "{url} is at {address}, a {class} address, and was named by a server with a {from} address: if the file is kept \
+         there, configure that URL itself"
+    );
+    FetchError::with_cause(FetchErrorKind::RedirectAddress, cause)
 }
 
 /// Sends a request and reads the whole answer. Where it is a redirect, its body is not read.

@@ -115,6 +115,17 @@ fn redirects_lead_to_other_hosts() {
 }
 
 #[test]
+fn a_redirect_from_the_loopback_leads_to_no_link_local_address() {
+    for host in ["169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]", "[64:ff9b::a9fe:a9fe]", "224.0.0.1"] {
+        let answer = answer_to(response("302 F", &format!("Location: http://{host}/latest/meta-data/\r\n"), ""));
+        let Answer::Failed(error) = &answer else { panic!("no failure: {answer:?}") };
+        assert!(error.to_string().contains("configure that URL itself"), "{error}");
+        assert_eq!(reading(answer.clone()), "disallow");
+        assert_eq!(kind(answer), FetchErrorKind::RedirectAddress, "{host}");
+    }
+}
+
+#[test]
 fn a_redirect_that_leads_nowhere_is_as_404() {
     assert_eq!(reading(answer_to(response("301 M", "", ""))), "allow");
     assert_eq!(reading(answer_to(response("302 F", "Location: ftp://a.example/robots.txt\r\n", ""))), "allow");
