@@ -284,3 +284,34 @@ fn a_command_says_where_nobody_can_be_asked() {
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("this is not the answer of a robotsd"), "{error}");
 }
+
+#[test]
+fn no_robots_txt_is_fetched_from_the_admin_interface() {
+    let config = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"main\"\nroot = \".\"\n[admin]\n\
+                  address = \"127.0.0.1:0\"\n[gate]\nmode = \"off\"\n";
+    let folder = folder(&[("robotsd.toml", config), ("robots.txt", ROBOTS)]);
+    let running = Running::start(folder.path());
+    let admin = running.admin();
+    // A second robotsd, whose URL redirects to the first one's status.
+    let redirecting = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/robots.txt", redirecting.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in redirecting.incoming().map_while(Result::ok) {
+            let _ = stream.read(&mut [0; 4096]);
+            let location = format!("Location: http://{admin}/status\r\nContent-Length: 0\r\n");
+            let _ = stream.write_all(format!("HTTP/1.1 302 Found\r\n{location}\r\n").as_bytes());
+        }
+    });
+    let config = format!(
+        "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"main\"\nroot = \".\"\n[site.robots]\n\
+         source = \"url\"\nurl = \"{url}\"\n[gate]\nmode = \"off\"\n"
+    );
+    let fetching = super::process::folder(&[("robotsd.toml", &config)]);
+    let fetching = Running::start(fetching.path());
+    let absent = fetching.wait_for_event("absent", |_| true);
+    assert!(absent["message"].as_str().unwrap().contains("403"), "{absent}");
+    assert_eq!(fetching.get("/robots.txt", GPTBOT).status, 404);
+    let refused = ask(admin, "GET /status", &format!("Host: {admin}\r\nUser-Agent: robotsd/0.1.0\r\n"));
+    assert_eq!(refused.status, 403);
+    assert!(refused.body.contains("fetching a robots.txt"), "{refused:?}");
+}

@@ -6,11 +6,12 @@
 //! asking first is refused. What browsers say of themselves (`Origin`, `Sec-Fetch-Site`) is believed as well.
 //!
 //! A proxy that can be made to forward here would open the door to its clients. Those say for whom they forward
-//! (robotsd's own listeners always do), and are refused for it.
+//! (robotsd's own listeners always do), and are refused for it. So is robotsd's own fetcher: a robots.txt URL that leads
+//! here, by a redirect or by mistake, would publish an answer of this interface.
 
 use std::net::IpAddr;
 
-use http::header::{FORWARDED, HOST, ORIGIN};
+use http::header::{FORWARDED, HOST, ORIGIN, USER_AGENT};
 use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderName, HeaderValue, StatusCode, Version};
@@ -27,6 +28,9 @@ const FORWARDING: [HeaderName; 4] = [
     HeaderName::from_static("x-real-ip"),
     FORWARDED,
 ];
+
+/// How the `User-Agent` of robotsd's fetcher begins, whatever its version.
+const FETCHER: &[u8] = b"robotsd/";
 
 /// The way in that a request took.
 #[derive(Clone, Debug)]
@@ -47,6 +51,15 @@ impl Door {
         }
         if let Some(name) = FORWARDING.iter().find(|name| head.headers.contains_key(*name)) {
             return refuse(&format!("{name}: this is not to be asked through a proxy"));
+        }
+        let is_fetcher = |agent: &HeaderValue| {
+            agent.as_bytes().get(..FETCHER.len()).is_some_and(|start| start.eq_ignore_ascii_case(FETCHER))
+        };
+        if head.headers.get_all(USER_AGENT).iter().any(is_fetcher) {
+            return refuse(
+                "the User-Agent is that of robotsd fetching a robots.txt, and there is none here: check the url or the \
+                 upstreams of the site, and where they redirect to",
+            );
         }
         let Self::Address(local, names) = self else { return Ok(()) };
         let mut hosts = head.headers.get_all(HOST).iter();
@@ -166,6 +179,9 @@ mod tests {
             ("sec-fetch-site", "same-site", 403),
             ("x-forwarded-for", "192.0.2.1", 403),
             ("forwarded", "for=192.0.2.1", 403),
+            ("user-agent", "robotsd/0.1.0", 403),
+            ("user-agent", "Robotsd/9", 403),
+            ("user-agent", "curl/8 robotsd/9", 200),
         ] {
             let fields = [("host", "127.0.0.1:9145"), ("robotsd-admin", "1"), (name, value)];
             assert_eq!(status(&over_tcp(), &fields), want, "{name}: {value}");
@@ -180,5 +196,6 @@ mod tests {
         assert_eq!(status(&over_tcp(), &[host, ("robotsd-admin", "1")]), 200);
         assert_eq!(status(&Door::Socket, &[("host", "robotsd")]), 200);
         assert_eq!(status(&Door::Socket, &[("host", "robotsd"), ("x-forwarded-for", "192.0.2.1")]), 403);
+        assert_eq!(status(&Door::Socket, &[("host", "robotsd"), ("user-agent", "robotsd/0.1.0")]), 403);
     }
 }
