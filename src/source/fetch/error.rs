@@ -28,6 +28,8 @@ pub enum FetchErrorKind {
     Broken,
     /// What was sent is no answer that HTTP knows, or not to what was asked.
     BadResponse,
+    /// More interim answers (1xx) were sent than any server has a use for, and no answer.
+    InterimAnswers,
     /// A redirect leads where it must not be followed.
     Redirect,
     /// A redirect leads to an address of a class that the server that sent it must not lead to: from a public one to the
@@ -50,6 +52,7 @@ impl FetchErrorKind {
             Self::Timeout => "timeout",
             Self::Broken => "broken",
             Self::BadResponse => "bad-response",
+            Self::InterimAnswers => "interim-answers",
             Self::Redirect => "redirect",
             Self::RedirectAddress => "redirect-address",
             Self::TooLarge => "too-large",
@@ -87,6 +90,7 @@ impl fmt::Display for FetchError {
             FetchErrorKind::Timeout => "there was no whole answer in time",
             FetchErrorKind::Broken => "the connection ended before the answer did",
             FetchErrorKind::BadResponse => "the answer cannot be read",
+            FetchErrorKind::InterimAnswers => "there are too many interim answers (1xx)",
             FetchErrorKind::Redirect => "the redirect is not followed",
             FetchErrorKind::RedirectAddress => "the redirect leads to an address that it must not lead to",
             FetchErrorKind::TooLarge => "there is more than a robots.txt may hold",

@@ -19,6 +19,7 @@ mod error;
 mod fetcher;
 mod following;
 mod freshness;
+mod interim;
 mod live;
 mod network;
 mod peer;

@@ -23,6 +23,7 @@ use tokio::time::timeout;
 
 use super::address_class::AddressClass;
 use super::error::{FetchError, FetchErrorKind};
+use super::interim::Interim;
 use super::network::Network;
 use super::url::FetchUrl;
 use crate::source::file::MAX_FILE;
@@ -133,14 +134,19 @@ fn wrong_class(url: &FetchUrl, from: AddressClass, address: IpAddr, class: Addre
 /// Sends a request and reads the whole answer. Where it is a redirect, its body is not read.
 pub(super) async fn exchange(
     stream: Box<dyn Stream>,
-    request: Request<Empty<Bytes>>,
+    mut request: Request<Empty<Bytes>>,
     excess: Excess,
 ) -> Result<Response<Vec<u8>>, FetchError> {
-    let handshake = http1::Builder::new().max_buf_size(MAX_HEAD).handshake(TokioIo::new(stream)).await;
+    let interim = Interim::default();
+    interim.count(&mut request);
+    let stream = TokioIo::new(interim.bound(stream));
+    let handshake = http1::Builder::new().max_buf_size(MAX_HEAD).handshake(stream).await;
     let (mut sender, connection) = handshake.map_err(broken)?;
     beside(connection, async move {
-        let response = sender.send_request(request).await.map_err(broken)?;
-        let (head, body) = response.into_parts();
+        let response = sender.send_request(request).await;
+        // Those that come in one piece with the answer count as well.
+        interim.check()?;
+        let (head, body) = response.map_err(broken)?.into_parts();
         let bytes = if head.status.is_redirection() { Vec::new() } else { read(body, excess).await? };
         Ok(Response::from_parts(head, bytes))
     })

@@ -296,6 +296,24 @@ fn nothing_without_end_is_read_to_its_end() {
 }
 
 #[test]
+fn sixteen_interim_answers_are_read_and_no_more() {
+    let interim = |number| "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n".repeat(number);
+    assert_eq!(reading(answer_to(interim(16) + &robots("# a"))), "# a");
+    for answers in [interim(17) + &robots("# a"), interim(17)] {
+        assert_eq!(kind(answer_to(answers)), FetchErrorKind::InterimAnswers);
+    }
+    // Without end: it is noticed long before the time is up.
+    let within = || Fetcher::builder().fetch_within(PATIENCE * 100);
+    for pause in [Duration::ZERO, Duration::from_millis(1)] {
+        let flood = drip("", "HTTP/1.1 102 Processing\r\n\r\n", pause);
+        let answer = fetch_with(within(), &flood.url("/"), None);
+        let Answer::Failed(error) = &answer else { panic!("no failure: {answer:?}") };
+        assert!(error.to_string().contains("too many interim answers (1xx): a server may send 16"), "{error}");
+        assert_eq!(kind(answer), FetchErrorKind::InterimAnswers);
+    }
+}
+
+#[test]
 fn a_server_that_floods_keeps_no_other_from_being_heard() {
     let flood = drip("", "HTTP/1.1 102 Processing\r\n\r\n", Duration::ZERO);
     let fetcher = Fetcher::builder().fetch_within(PATIENCE * 2).start().unwrap();

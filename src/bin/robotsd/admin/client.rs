@@ -5,6 +5,8 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,6 +19,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::door::ADMIN;
@@ -27,6 +30,9 @@ const CONNECT: Duration = Duration::from_secs(5);
 
 /// For the answer: robotsd may read thousands of files first.
 const WHOLE: Duration = Duration::from_secs(300);
+
+/// Interim answers (1xx) before the answer; robotsd sends none, and hyper would read them without end.
+const INTERIM: usize = 16;
 
 /// The status of a hundred thousand sites.
 const MOST: usize = 128 * 1024 * 1024;
@@ -155,13 +161,20 @@ async fn send(
 ) -> Result<(StatusCode, Bytes), AskError> {
     let broken = |error: &dyn fmt::Display| AskError::Broken(place.clone(), format!("no answer: {error}"));
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| broken(&error))?;
-    let request = Request::builder()
+    let mut request = Request::builder()
         .method(method)
         .uri(target)
         .header(HOST, host)
         .header(ADMIN, "1")
         .body(Empty::<Bytes>::new())
         .map_err(|error| broken(&error))?;
+    let (interim, too_many) = (AtomicUsize::new(0), Arc::new(Notify::new()));
+    let flooded = too_many.clone();
+    hyper::ext::on_informational(&mut request, move |_| {
+        if interim.fetch_add(1, Ordering::Relaxed) == INTERIM {
+            too_many.notify_one();
+        }
+    });
     let answered = async {
         let response = sender.send_request(request).await.map_err(|error| broken(&error))?;
         let status = response.status();
@@ -170,12 +183,48 @@ async fn send(
     };
     // The connection moves while the answer is awaited; what becomes of it afterwards is nobody's concern.
     tokio::spawn(connection);
-    answered.await
+    tokio::select! {
+        biased;
+        () = flooded.notified() => {
+            Err(broken(&format!("more than {INTERIM} interim answers (1xx) were sent; no robotsd answers like this")))
+        }
+        answer = answered => answer,
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
     use super::*;
+
+    #[test]
+    fn interim_answers_without_end_are_no_answer() {
+        const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntrue";
+        let interim = |number| "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(number);
+        for (answer, is_answer) in [
+            (interim(INTERIM) + OK, true),
+            (interim(INTERIM + 1) + OK, false),
+            // Far more than is read before it is noticed.
+            (interim(1 << 19), false),
+        ] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let place = Place::Address(listener.local_addr().unwrap());
+            let serving = std::thread::spawn(move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                let _ = stream.read(&mut [0; 4096]);
+                // The client hangs up in the midst of it.
+                let _ = stream.write_all(answer.as_bytes());
+            });
+            let answered: Result<bool, AskError> = ask(&place, &Method::GET, "/status");
+            assert_eq!(answered.is_ok(), is_answer, "{answered:?}");
+            if let Err(error) = answered {
+                assert!(error.to_string().contains("interim answers"), "{error}");
+            }
+            serving.join().unwrap();
+        }
+    }
 
     #[test]
     fn places_are_addresses_or_paths() {
