@@ -172,21 +172,65 @@ fn a_site_in_front_of_the_admin_does_not_open_it() {
     assert_eq!(outer.request("POST", "/reload", &fields).status, 403);
 }
 
+/// Far more idle connections than there are places, over TCP and over the socket: some silent, some with half a request.
+#[cfg(unix)]
 #[test]
-fn silent_connections_do_not_keep_others_out_for_ever() {
+fn the_kill_switch_works_however_many_connections_are_idle() {
+    use std::os::unix::net::UnixStream;
+    const IDLE: u64 = 1000;
+    let config = CONFIG.replace("[admin]\n", "[admin]\nsocket = \"admin.sock\"\n");
+    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
+    let running = Running::start(folder.path());
+    let (address, socket) = (running.admin(), folder.path().join("admin.sock"));
+    // Both ends of the wire are files; without enough of them there are fewer connections.
+    let files = rlimit::increase_nofile_limit(u64::MAX).unwrap();
+    let number = IDLE.min(files.saturating_sub(200) / 2);
+    let idle: Vec<(TcpStream, UnixStream)> = (0..number)
+        .map(|at| {
+            let (mut tcp, mut unix) = (TcpStream::connect(address).unwrap(), UnixStream::connect(&socket).unwrap());
+            if at % 2 == 0 {
+                let half = b"POST /enforce?to=off HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n";
+                let _ = (tcp.write_all(half), unix.write_all(half));
+            }
+            (tcp, unix)
+        })
+        .collect();
+    for (place, to, status) in [(address.to_string(), "off", 404), (socket.display().to_string(), "on", 403)] {
+        let output = run(robotsd().args(["enforce", to, "--admin", &place]));
+        assert!(output.status.success(), "over {place} beside {number} idle connections: {output:?}");
+        assert_eq!(running.get("/private/x", GPTBOT).status, status);
+    }
+    assert_eq!(idle.len() as u64, number);
+}
+
+/// Connections that come without end, as fast as one client can make them, leave time for a request.
+#[test]
+fn the_kill_switch_works_while_idle_connections_come_without_end() {
+    use super::process::StopAtEnd;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS)]);
     let running = Running::start(folder.path());
     let admin = running.admin();
-    let _silent: Vec<_> = (0..20).map(|_| TcpStream::connect(admin).unwrap()).collect();
-    let start = std::time::Instant::now();
-    let answered = wait_for("an answer", || {
-        let mut stream = TcpStream::connect(admin).unwrap();
-        stream.set_read_timeout(Some(PATIENCE * 3)).unwrap();
-        stream.write_all(format!("GET /livez HTTP/1.1\r\nHost: {admin}\r\n\r\n").as_bytes()).unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).ok().map(|_| Answer::parse(&answer).status)
+    let (stop, made) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        let _stop = StopAtEnd(&stop);
+        scope.spawn(|| {
+            let mut idle = std::collections::VecDeque::new();
+            while !stop.load(Ordering::Relaxed) {
+                idle.extend(TcpStream::connect(admin));
+                made.fetch_add(1, Ordering::Relaxed);
+                if idle.len() > 300 {
+                    idle.pop_front();
+                }
+            }
+        });
+        wait_for("a flood", || (made.load(Ordering::Relaxed) > 500).then_some(()));
+        for to in ["off", "on", "off", "on", "off"] {
+            let output = run(robotsd().args(["enforce", to, "--admin", &admin.to_string()]));
+            assert!(output.status.success(), "{output:?}");
+        }
+        assert_eq!(running.get("/private/x", GPTBOT).status, 404);
     });
-    assert_eq!(answered, 200, "after {:?}", start.elapsed());
 }
 
 #[test]

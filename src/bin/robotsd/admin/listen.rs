@@ -9,6 +9,9 @@ use std::sync::Arc;
 
 use crate::config::AdminSettings;
 
+/// As many connections as may wait to be accepted; the kernel's own bound may be lower.
+const BACKLOG: i32 = 4096;
+
 /// A socket that listens already.
 #[derive(Debug)]
 pub(crate) enum Socket {
@@ -30,8 +33,9 @@ pub(crate) struct Listening {
 pub(super) enum Way {
     /// With the names by which it may be called.
     Address(tokio::net::TcpListener, Arc<[String]>),
+    /// With the user whose socket it is.
     #[cfg(unix)]
-    Socket(tokio::net::UnixListener),
+    Socket(tokio::net::UnixListener, Option<u32>),
 }
 
 impl Listening {
@@ -75,7 +79,9 @@ impl Listening {
                     None => SocketFile::bind(path).map(|(listener, file)| (listener, Some(file))).map_err(cannot)?,
                 };
                 listener.set_nonblocking(true).map_err(cannot)?;
-                ways.push(Arc::new(Way::Socket(tokio::net::UnixListener::from_std(listener).map_err(cannot)?)));
+                let owner = std::fs::metadata(path).ok().map(|found| std::os::unix::fs::MetadataExt::uid(&found));
+                let listener = tokio::net::UnixListener::from_std(listener).map_err(cannot)?;
+                ways.push(Arc::new(Way::Socket(listener, owner)));
                 places.push(path.display().to_string());
                 file
             }
@@ -108,7 +114,13 @@ fn listener(address: SocketAddr, passed: Option<TcpListener>) -> Result<tokio::n
             }
             listener
         }
-        None => TcpListener::bind(address).map_err(cannot)?,
+        None => {
+            let listener = TcpListener::bind(address).map_err(cannot)?;
+            // std asks for 128: a burst of idle connections would make an operator's wait for a second and more, until
+            // its SYN is sent again.
+            socket2::SockRef::from(&listener).listen(BACKLOG).map_err(cannot)?;
+            listener
+        }
     };
     listener.set_nonblocking(true).map_err(cannot)?;
     tokio::net::TcpListener::from_std(listener).map_err(cannot)

@@ -9,6 +9,7 @@
 mod desk;
 mod door;
 mod listen;
+mod places;
 mod reply;
 mod report;
 mod routes;

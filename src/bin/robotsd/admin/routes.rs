@@ -13,6 +13,7 @@ use tokio::task::spawn_blocking;
 use tower_robots::source::{Enforcement, HashError, HashPrefix};
 
 use super::desk::{Desk, Phase, Serving};
+use super::places::Work;
 use super::reply::Reply;
 use super::report::{ChangeReport, ReloadReport};
 use crate::serve::{Refusal, Sites, UnknownSite};
@@ -25,7 +26,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route::reads("/history", |desk, asked| Box::pin(async move { history(&desk, &asked) })),
     Route::changes("/accept", |desk, asked| Box::pin(async move { accept(&desk, &asked).await })),
     Route::changes("/rollback", |desk, asked| Box::pin(async move { roll_back(&desk, &asked).await })),
-    Route::changes("/enforce", |desk, asked| Box::pin(async move { enforce(&desk, &asked).await })),
+    Route::changes("/enforce", |desk, asked| Box::pin(async move { enforce(&desk, &asked).await })).urgent(),
     Route::changes("/reload", |desk, asked| Box::pin(async move { reload(&desk, &asked).await })),
 ];
 
@@ -33,6 +34,7 @@ pub(super) const ROUTES: &[Route] = &[
 pub(super) struct Route {
     pub(super) path: &'static str,
     pub(super) kind: Kind,
+    pub(super) work: Work,
     pub(super) answer: Handler,
 }
 
@@ -53,12 +55,17 @@ pub(super) struct Asked(Vec<(String, String)>);
 impl Route {
     /// GET and HEAD.
     const fn reads(path: &'static str, answer: Handler) -> Self {
-        Self { path, kind: Kind::Reads, answer }
+        Self { path, kind: Kind::Reads, work: Work::Usual, answer }
     }
 
     /// POST, and over TCP with the field that says so.
     const fn changes(path: &'static str, answer: Handler) -> Self {
-        Self { path, kind: Kind::Changes, answer }
+        Self { path, kind: Kind::Changes, work: Work::Usual, answer }
+    }
+
+    /// It is answered however many others are worked on.
+    const fn urgent(self) -> Self {
+        Self { work: Work::Urgent, ..self }
     }
 }
 

@@ -12,21 +12,18 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, yield_now};
 use tokio::time::{sleep, timeout};
 
 use super::desk::Desk;
 use super::door::Door;
 use super::listen::{Listening, Way};
+use super::places::{Closing, NotNow, Peer, Place, Places};
 use super::reply::Reply;
 use super::routes::{Asked, Kind, ROUTES};
 
-/// Connections at once, for each way in; further ones wait.
-const CONNECTIONS: usize = 16;
-
 /// For a head, and then for a body.
-const READ: Duration = Duration::from_secs(10);
+const READ: Duration = Duration::from_secs(5);
 
 /// For everything: thousands of sites can take a while to be read again.
 const WHOLE: Duration = Duration::from_secs(300);
@@ -47,24 +44,39 @@ pub(crate) async fn serve(listening: Listening, desk: Arc<Desk>) {
 }
 
 async fn accept(way: Arc<Way>, desk: Arc<Desk>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let places = Arc::new(Places::default());
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         match &*way {
             Way::Address(listener, names) => match listener.accept().await {
-                Ok((socket, _)) => match socket.local_addr() {
-                    Ok(local) => open(socket, Door::Address(local.ip(), Arc::clone(names)), &desk, place),
-                    // Gone again.
-                    Err(_) => continue,
-                },
+                // Without an address of its own it is gone again.
+                Ok((socket, _)) => {
+                    if let (Ok(local), Some(place)) = (socket.local_addr(), places.take(Peer::Other)) {
+                        open(socket, Door::Address(local.ip(), Arc::clone(names)), &desk, place);
+                    }
+                }
                 Err(error) => pause(&desk, &error).await,
             },
             #[cfg(unix)]
-            Way::Socket(listener) => match listener.accept().await {
-                Ok((socket, _)) => open(socket, Door::Socket, &desk, place),
+            Way::Socket(listener, owner) => match listener.accept().await {
+                Ok((socket, _)) => {
+                    if let Some(place) = places.take(peer(&socket, *owner)) {
+                        open(socket, Door::Socket, &desk, place);
+                    }
+                }
                 Err(error) => pause(&desk, &error).await,
             },
         }
+        // A request that came with its connection is read before connections that came later can close it.
+        yield_now().await;
+    }
+}
+
+/// Whether a connection is of the socket's owner, or of root.
+#[cfg(unix)]
+fn peer(socket: &tokio::net::UnixStream, owner: Option<u32>) -> Peer {
+    match socket.peer_cred() {
+        Ok(peer) if peer.uid() == 0 || Some(peer.uid()) == owner => Peer::Owner,
+        _ => Peer::Other,
     }
 }
 
@@ -74,14 +86,18 @@ async fn pause(desk: &Desk, error: &std::io::Error) {
     sleep(Duration::from_secs(1)).await;
 }
 
-fn open<T>(socket: T, door: Door, desk: &Arc<Desk>, place: OwnedSemaphorePermit)
+fn open<T>(socket: T, door: Door, desk: &Arc<Desk>, (place, mut closing): (Arc<Place>, Closing))
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let desk = Arc::clone(desk);
     let service = service_fn(move |request: Request<Incoming>| {
-        let (desk, door) = (Arc::clone(&desk), door.clone());
-        async move { Ok::<_, Infallible>(reply(request, &door, desk).await.into_response()) }
+        let (desk, door, place) = (Arc::clone(&desk), door.clone(), Arc::clone(&place));
+        async move {
+            let reply = reply(request, &door, desk, &place).await;
+            place.answer();
+            Ok::<_, Infallible>(reply.into_response())
+        }
     });
     tokio::spawn(async move {
         let connection = http1::Builder::new()
@@ -91,13 +107,15 @@ where
             .max_buf_size(HEAD)
             .max_headers(FIELDS)
             .serve_connection(TokioIo::new(socket), service);
-        // Whoever breaks off, or sends what is no HTTP, has been answered as far as that goes.
-        let _ = timeout(WHOLE, connection).await;
-        drop(place);
+        tokio::select! {
+            // Whoever breaks off, or sends what is no HTTP, has been answered as far as that goes.
+            _ = timeout(WHOLE, connection) => {}
+            _ = &mut closing => {}
+        }
     });
 }
 
-async fn reply(request: Request<Incoming>, door: &Door, desk: Arc<Desk>) -> Reply {
+async fn reply(request: Request<Incoming>, door: &Door, desk: Arc<Desk>, place: &Place) -> Reply {
     let (head, body) = request.into_parts();
     if let Err(reply) = door.admit(&head) {
         return reply;
@@ -119,6 +137,16 @@ async fn reply(request: Request<Incoming>, door: &Door, desk: Arc<Desk>) -> Repl
     };
     if !route.kind.allows(&head.method) {
         return Reply::wrong_method(route.kind.allow());
+    }
+    match place.begin(route.work) {
+        Ok(()) => {}
+        Err(NotNow::Busy) => {
+            let message =
+                "too many requests are being worked on: try again, or turn enforcement off, which always works";
+            return Reply::error(StatusCode::SERVICE_UNAVAILABLE, message);
+        }
+        // Nothing is done for a connection that cannot be told of it.
+        Err(NotNow::Closed) => std::future::pending().await,
     }
     if route.kind == Kind::Changes {
         if let Err(reply) = door.admit_change(&head) {

@@ -1,0 +1,219 @@
+//! Places for the connections of one way in, so that idle connections keep no operator out.
+//!
+//! There are few places, and every new connection gets one: at the limit the oldest connection that has not sent a whole
+//! request is closed for it, else the oldest that does not take its answer. So any number of idle connections may be open,
+//! and a request that is sent at once is still read. Requests that are being worked on are not interrupted; they leave
+//! places for the kill switch.
+//!
+//! The owner of a Unix socket comes first: others' connections are closed for the owner's and never the other way round,
+//! and the owner always finds a place.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+/// Connections at once, for each way in. Both ways together stay within the descriptors that are spared for them.
+const MOST: usize = 24;
+
+/// Of them, those that are left for requests that have to be answered however many others are worked on.
+const RESERVED: usize = 2;
+
+/// Who has connected. In the order in which their connections are closed for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Peer {
+    /// Anyone: over TCP, or another user on the Unix socket.
+    Other,
+    /// The owner of the Unix socket, or root.
+    Owner,
+}
+
+/// How far a connection has come. In the order in which connections are closed for others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    /// It has not sent a whole request.
+    Waiting,
+    /// There is an answer, and it has not been taken.
+    Answered,
+    /// Its request is being worked on.
+    Working,
+}
+
+/// What a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    Usual,
+    /// It is to be done however many others are.
+    Urgent,
+}
+
+/// Why a request is not worked on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotNow {
+    /// As many as there may be are being worked on.
+    Busy,
+    /// The connection is being closed for another.
+    Closed,
+}
+
+/// The places of one way in.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    /// In the order in which they connected.
+    open: Vec<Open>,
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Open {
+    number: u64,
+    peer: Peer,
+    stage: Stage,
+    /// Dropped when the connection is to be closed.
+    _close: oneshot::Sender<Infallible>,
+}
+
+/// The place of one connection; free again when dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    number: u64,
+    peer: Peer,
+    places: Arc<Places>,
+}
+
+/// Ends when the connection is to be closed for another.
+pub(super) type Closing = oneshot::Receiver<Infallible>;
+
+impl Places {
+    /// A place for a new connection; none only where every other is being worked on, and never none for the owner.
+    pub(super) fn take(self: &Arc<Self>, peer: Peer) -> Option<(Arc<Place>, Closing)> {
+        let mut table = self.table();
+        if table.open.len() >= MOST {
+            let closable = table.open.iter().enumerate();
+            let closable = closable.filter(|(_, open)| open.stage != Stage::Working && open.peer <= peer);
+            // They stand in the order of their age, and of equals the first is taken.
+            let victim = closable.min_by_key(|(_, open)| (open.peer, open.stage)).map(|(at, _)| at);
+            match victim {
+                Some(at) => drop(table.open.remove(at)),
+                None if peer == Peer::Other => return None,
+                None => {}
+            }
+        }
+        let (close, closing) = oneshot::channel();
+        let number = table.next;
+        table.next += 1;
+        table.open.push(Open { number, peer, stage: Stage::Waiting, _close: close });
+        Some((Arc::new(Place { number, peer, places: Arc::clone(self) }), closing))
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    /// The whole request is there, and is to be worked on.
+    pub(super) fn begin(&self, work: Work) -> Result<(), NotNow> {
+        let mut table = self.places.table();
+        let working = table.open.iter().filter(|open| open.stage == Stage::Working).count();
+        if working >= MOST - RESERVED && work == Work::Usual && self.peer == Peer::Other {
+            return Err(NotNow::Busy);
+        }
+        let open = table.open.iter_mut().find(|open| open.number == self.number).ok_or(NotNow::Closed)?;
+        open.stage = Stage::Working;
+        Ok(())
+    }
+
+    /// There is an answer.
+    pub(super) fn answer(&self) {
+        if let Some(open) = self.places.table().open.iter_mut().find(|open| open.number == self.number) {
+            open.stage = Stage::Answered;
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.places.table().open.retain(|open| open.number != self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Taken = (Arc<Place>, Closing);
+
+    fn is_open((_, closing): &mut Taken) -> bool {
+        matches!(closing.try_recv(), Err(oneshot::error::TryRecvError::Empty))
+    }
+
+    fn take(places: &Arc<Places>, peer: Peer, number: usize) -> Vec<Taken> {
+        (0..number).map(|_| places.take(peer).unwrap()).collect()
+    }
+
+    fn closed(taken: &mut [Taken]) -> Vec<usize> {
+        (0..taken.len()).filter(|at| !is_open(&mut taken[*at])).collect()
+    }
+
+    #[test]
+    fn the_oldest_idle_connection_is_closed_for_a_new_one() {
+        let places = Arc::new(Places::default());
+        let mut open = take(&places, Peer::Other, MOST);
+        open[0].0.begin(Work::Usual).unwrap();
+        open[1].0.answer();
+        assert_eq!(closed(&mut open), [0; 0]);
+        let mut more = take(&places, Peer::Other, MOST);
+        // Those that wait, in their order; the one that works and the one that was answered stay.
+        assert_eq!(closed(&mut open), (2..MOST).collect::<Vec<_>>());
+        assert_eq!(closed(&mut more), [0, 1]);
+        assert_eq!(open[5].0.begin(Work::Urgent), Err(NotNow::Closed));
+        assert_eq!(more[2].0.begin(Work::Usual), Ok(()));
+        drop((open, more));
+        assert!(places.table().open.is_empty());
+    }
+
+    #[test]
+    fn answers_that_are_not_taken_are_given_up_where_nothing_waits() {
+        let places = Arc::new(Places::default());
+        let mut open = take(&places, Peer::Other, MOST);
+        open.iter().for_each(|(place, _)| place.answer());
+        let _new = take(&places, Peer::Other, 1);
+        assert_eq!(closed(&mut open), [0]);
+    }
+
+    #[test]
+    fn two_places_are_left_for_what_is_urgent() {
+        let places = Arc::new(Places::default());
+        let open = take(&places, Peer::Other, MOST);
+        let begun = open.iter().filter(|(place, _)| place.begin(Work::Usual) == Ok(())).count();
+        assert_eq!(begun, MOST - RESERVED);
+        let mut urgent = take(&places, Peer::Other, 1);
+        assert_eq!(urgent[0].0.begin(Work::Usual), Err(NotNow::Busy));
+        assert_eq!(urgent[0].0.begin(Work::Urgent), Ok(()));
+        assert!(is_open(&mut urgent[0]));
+    }
+
+    #[test]
+    fn the_owner_always_finds_a_place_and_loses_none_to_others() {
+        let places = Arc::new(Places::default());
+        let mut others = take(&places, Peer::Other, MOST);
+        let mut owners = take(&places, Peer::Owner, 1);
+        assert_eq!(closed(&mut others), [0]);
+        // The oldest of all is now the owner's, and stays.
+        let _more = take(&places, Peer::Other, MOST * 2);
+        assert!(is_open(&mut owners[0]));
+        drop((others, owners, _more));
+        // Where others hold every place at work, the owner has one beyond them.
+        let others = take(&places, Peer::Other, MOST);
+        others.iter().for_each(|(place, _)| place.begin(Work::Urgent).unwrap());
+        assert!(places.take(Peer::Other).is_none());
+        let owners = take(&places, Peer::Owner, 1);
+        assert_eq!(owners[0].0.begin(Work::Usual), Ok(()));
+    }
+}
