@@ -54,6 +54,8 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
         ),
         (site("upstreams = [\"http://127.0.0.1:1/x\"]"), "5:14: \"http://127.0.0.1:1/x\" is not an upstream: "),
         (site("upstreams = [\"http://127.0.0.1:1\"]"), "4:8: the site \"a\" has no robots.txt: write [site.robots]"),
+        (site("upstreams = [\"http://127.0.0.1:1\"]\ndotfiles = \"hide\""), "6:12: dotfiles is about static files"),
+        (site("root = \".\"\ndotfiles = \"show\""), "6:12: unknown variant `show`, expected `hide` or `serve`"),
         (site("root = \".\"\nhosts = [\"http://x\"]"), "6:10: \"http://x\" is not a host: "),
         (site("root = \".\"\nhosts = [\"x\", \"X.\"]"), "6:15: \"X.\" stands here twice"),
         (

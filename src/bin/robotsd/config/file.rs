@@ -99,6 +99,7 @@ pub(super) struct Site {
     pub(super) hosts: Vec<Spanned<String>>,
     pub(super) upstreams: Option<Vec<Spanned<String>>>,
     pub(super) root: Option<Spanned<PathBuf>>,
+    pub(super) dotfiles: Option<Spanned<Dotfiles>>,
     #[serde(default)]
     pub(super) upstream: Upstream,
     #[serde(default)]
@@ -107,6 +108,16 @@ pub(super) struct Site {
     pub(super) enforcement: Enforcement,
     #[serde(default, rename = "override")]
     pub(super) overrides: Vec<Spanned<Override>>,
+}
+
+/// Files and folders of a root whose name begins with a dot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Dotfiles {
+    /// They are not there, except `/.well-known/`.
+    #[default]
+    Hide,
+    Serve,
 }
 
 /// How a site's upstreams are used, all of them alike.

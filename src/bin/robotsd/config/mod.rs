@@ -18,7 +18,7 @@ mod values;
 pub(crate) use self::admin::{AdminSettings, StatePlace};
 pub(crate) use self::command::{ConfigArgs, run};
 pub(crate) use self::error::ConfigError;
-pub(crate) use self::file::{AddressLogging, ListenerKind, LogFormat, OnError, QueryLogging};
+pub(crate) use self::file::{AddressLogging, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging};
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -119,7 +119,14 @@ pub(crate) struct Site {
 #[derive(Clone, Debug)]
 pub(crate) enum Backend {
     Upstreams(upstream::OriginsSettings),
-    Files(PathBuf),
+    Files(StaticFiles),
+}
+
+/// A folder of static files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StaticFiles {
+    pub(crate) root: PathBuf,
+    pub(crate) dotfiles: Dotfiles,
 }
 
 /// Where a site's robots.txt comes from.

@@ -15,8 +15,8 @@ use tower_robots::rules::PathForm;
 use tower_robots::source::{HostMap, WhenMissing};
 
 use super::error::Fault;
-use super::file::{self, AccessLogging, ConfigFile, Family, ListenerKind, OnMissing};
-use super::{AccessFormat, AccessSettings, Backend, Config, LogSettings, Site};
+use super::file::{self, AccessLogging, ConfigFile, Dotfiles, Family, ListenerKind, OnMissing};
+use super::{AccessFormat, AccessSettings, Backend, Config, LogSettings, Site, StaticFiles};
 use super::{admin, gate, limits, listener, source, upstreams};
 use crate::log::Privacy;
 
@@ -116,6 +116,9 @@ fn resolve_site(
     span: std::ops::Range<usize>,
     folder: &Path,
 ) -> Result<Site, Fault> {
+    if let (Some(dotfiles), None) = (&site.dotfiles, &site.root) {
+        return Err(Fault::new(dotfiles.span(), "dotfiles is about static files: it goes with a root"));
+    }
     let backend = match (&site.upstreams, &site.root) {
         (Some(upstreams), None) => {
             if upstreams.is_empty() {
@@ -133,7 +136,8 @@ fn resolve_site(
                     format!("{:?} is not a folder: root names the folder of static files", path.display().to_string());
                 return Err(Fault::new(root.span(), message));
             }
-            Some(Backend::Files(path))
+            let dotfiles = site.dotfiles.as_ref().map_or_else(Dotfiles::default, |dotfiles| *dotfiles.get_ref());
+            Some(Backend::Files(StaticFiles { root: path, dotfiles }))
         }
         (Some(_), Some(root)) => {
             return Err(Fault::new(root.span(), "a site has upstreams or a root, not both"));

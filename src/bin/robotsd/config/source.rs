@@ -44,7 +44,7 @@ pub(super) fn resolve(site: &file::Site, backend: Option<&Backend>, folder: &Pat
                 Err(Fault::new(path.span(), "the path of the robots.txt is empty"))
             }
             (Some(path), _) => Ok(Source::File(folder.join(path.get_ref()))),
-            (None, Some(Backend::Files(root))) => Ok(Source::File(root.join("robots.txt"))),
+            (None, Some(Backend::Files(files))) => Ok(Source::File(files.root.join("robots.txt"))),
             (None, Some(Backend::Upstreams(_)) | None) => {
                 let message = format!(
                     "the site {:?} has no robots.txt: write [site.robots] with path = \"…\", or with \

@@ -9,9 +9,9 @@ use http::{Request, Response};
 use http_body_util::Either;
 use pin_project_lite::pin_project;
 use tower::Service;
-use tower_http::services::ServeDir;
 use tower_http::services::fs::ServeFileSystemResponseBody;
 
+use super::files::ServeFiles;
 use crate::edge::RequestBody;
 use crate::upstream::{ResponseBody, Upstream};
 
@@ -21,11 +21,11 @@ pub(super) type Body = Either<ResponseBody, ServeFileSystemResponseBody>;
 #[derive(Clone, Debug)]
 pub(super) enum Backend {
     Upstream(Upstream),
-    Files(ServeDir),
+    Files(ServeFiles),
 }
 
 type UpstreamFuture = <Upstream as Service<Request<RequestBody>>>::Future;
-type FilesFuture = <ServeDir as Service<Request<RequestBody>>>::Future;
+type FilesFuture = <ServeFiles as Service<Request<RequestBody>>>::Future;
 
 pin_project! {
     /// The answer of a [`Backend`].
@@ -45,7 +45,7 @@ impl Service<Request<RequestBody>> for Backend {
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         match self {
             Self::Upstream(upstream) => upstream.poll_ready(context),
-            Self::Files(files) => <ServeDir as Service<Request<RequestBody>>>::poll_ready(files, context),
+            Self::Files(files) => <ServeFiles as Service<Request<RequestBody>>>::poll_ready(files, context),
         }
     }
 

@@ -8,6 +8,7 @@ mod supervisor;
 mod advice;
 mod backend;
 mod certificates;
+mod files;
 mod front;
 mod listeners;
 mod operate;

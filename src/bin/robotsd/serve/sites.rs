@@ -5,13 +5,12 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tower_http::services::ServeDir;
 use tower_robots::layer::RobotsLayer;
 use tower_robots::source::{Enforcement, HostMap, StateDir, Watcher, WhenMissing};
 
 use super::backend::Backend;
 use super::robots::{Demands, Live, Memory, Robots, Shared};
-use super::{SiteName, report};
+use super::{SiteName, files, report};
 use crate::config::{self, Config};
 use crate::decision;
 use crate::edge::{OriginalAgent, Peer};
@@ -49,7 +48,7 @@ pub(super) struct Site {
 #[derive(Clone, Debug)]
 enum Behind {
     Upstreams(Origins, Arc<UpstreamLimits>),
-    Files(PathBuf),
+    Files(config::StaticFiles),
 }
 
 impl Sites {
@@ -168,7 +167,7 @@ impl Opening<'_> {
         }
         let behind = match (&site.backend, before.and_then(|before| before.servers_of(site, &self.config.upstream))) {
             (None, _) => None,
-            (Some(config::Backend::Files(root)), _) => Some(Behind::Files(root.clone())),
+            (Some(config::Backend::Files(files)), _) => Some(Behind::Files(files.clone())),
             (Some(config::Backend::Upstreams(_)), Some(same)) => Some(same),
             (Some(config::Backend::Upstreams(settings)), None) => {
                 let on_event = report::upstream(name.clone(), log.clone());
@@ -220,7 +219,7 @@ impl Site {
                 Backend::Upstream(upstream.clone())
             }
             (Behind::Upstreams(origins, _), _) => Backend::Upstream(Upstream::new(origins, workers)),
-            (Behind::Files(root), _) => Backend::Files(ServeDir::new(root)),
+            (Behind::Files(files), _) => Backend::Files(files::serve(files)),
         })
     }
 
@@ -243,7 +242,7 @@ impl Site {
     pub(super) fn is_served_as(&self, other: &Self) -> bool {
         match (&self.behind, &other.behind) {
             (Some(Behind::Upstreams(origins, _)), Some(Behind::Upstreams(others, _))) => origins.are(others),
-            (Some(Behind::Files(root)), Some(Behind::Files(other))) => root == other,
+            (Some(Behind::Files(files)), Some(Behind::Files(others))) => files == others,
             (None, None) => true,
             _ => false,
         }

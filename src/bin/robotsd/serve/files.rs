@@ -1,0 +1,256 @@
+//! Static files of a site: what of a folder is served, and which dates it has.
+//!
+//! Paths are judged as they are opened, after decoding, so no spelling of a request gets around it.
+
+use std::future::{Future, ready};
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::io::{AsyncRead, AsyncSeek, ReadBuf};
+use tower_http::services::ServeDir;
+use tower_http::services::fs::{Backend, DefaultServeDirFallback, File, Metadata, TokioBackend, TokioFile};
+
+use crate::config::{Dotfiles, StaticFiles};
+
+/// The seconds of the years 1970 to 9999: an HTTP date has no others (RFC 9110, section 5.6.7).
+const DATES: std::ops::Range<Duration> = Duration::ZERO..Duration::from_secs(253_402_300_800);
+
+/// The one folder with a dot that is there to be served (RFC 8615).
+const WELL_KNOWN: &str = ".well-known";
+
+/// Serves the files of a folder.
+pub(super) type ServeFiles = ServeDir<DefaultServeDirFallback, Folder>;
+
+/// What of a folder is served.
+#[derive(Clone, Debug)]
+pub(super) struct Folder {
+    /// As `ServeDir` begins its paths.
+    base: PathBuf,
+    dotfiles: Dotfiles,
+}
+
+/// An open file.
+#[derive(Debug)]
+pub(super) struct OpenFile(TokioFile);
+
+/// What is known of a file, with a date only where HTTP has one for it: `ServeDir` would panic.
+#[derive(Debug)]
+pub(super) struct Dated(std::fs::Metadata);
+
+/// A service for a site's files.
+pub(super) fn serve(files: &StaticFiles) -> ServeFiles {
+    let folder = Folder { base: Path::new(".").join(&files.root), dotfiles: files.dotfiles };
+    ServeDir::with_backend(&files.root, folder)
+}
+
+impl Folder {
+    /// Whether a path is served, should there be a file.
+    fn serves(&self, path: &Path) -> bool {
+        let Ok(inside) = path.strip_prefix(&self.base) else { return false };
+        self.dotfiles == Dotfiles::Serve || inside.components().enumerate().all(|(depth, part)| is_plain(part, depth))
+    }
+}
+
+/// Whether a part of a path is what is meant to be seen: `.git`, `.env` and `.htpasswd` are not.
+fn is_plain(part: Component<'_>, depth: usize) -> bool {
+    let name = part.as_os_str();
+    !name.as_encoded_bytes().starts_with(b".") || depth == 0 && name == WELL_KNOWN
+}
+
+/// An answer that says no more than that nothing is there.
+fn hidden<T>() -> io::Result<T> {
+    Err(io::ErrorKind::NotFound.into())
+}
+
+impl Backend for Folder {
+    type File = OpenFile;
+    type Metadata = Dated;
+    type OpenFuture = Pin<Box<dyn Future<Output = io::Result<OpenFile>> + Send>>;
+    type MetadataFuture = Pin<Box<dyn Future<Output = io::Result<Dated>> + Send>>;
+
+    fn open(&self, path: PathBuf) -> Self::OpenFuture {
+        if !self.serves(&path) {
+            return Box::pin(ready(hidden()));
+        }
+        let opening = TokioBackend.open(path);
+        Box::pin(async move { opening.await.map(OpenFile) })
+    }
+
+    fn metadata(&self, path: PathBuf) -> Self::MetadataFuture {
+        if !self.serves(&path) {
+            return Box::pin(ready(hidden()));
+        }
+        let reading = TokioBackend.metadata(path);
+        Box::pin(async move { reading.await.map(Dated) })
+    }
+}
+
+impl Metadata for Dated {
+    fn is_dir(&self) -> bool {
+        self.0.is_dir()
+    }
+
+    fn modified(&self) -> io::Result<SystemTime> {
+        let modified = self.0.modified()?;
+        let is_date = modified.duration_since(UNIX_EPOCH).is_ok_and(|since| DATES.contains(&since));
+        if is_date { Ok(modified) } else { Err(io::ErrorKind::Unsupported.into()) }
+    }
+
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+}
+
+impl File for OpenFile {
+    type Metadata = Dated;
+    type MetadataFuture<'a> = Pin<Box<dyn Future<Output = io::Result<Dated>> + Send + 'a>>;
+
+    fn metadata(&self) -> Self::MetadataFuture<'_> {
+        let reading = self.0.metadata();
+        Box::pin(async move { reading.await.map(Dated) })
+    }
+}
+
+impl AsyncRead for OpenFile {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncSeek for OpenFile {
+    fn start_seek(mut self: Pin<&mut Self>, position: io::SeekFrom) -> io::Result<()> {
+        Pin::new(&mut self.0).start_seek(position)
+    }
+
+    fn poll_complete(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<u64>> {
+        Pin::new(&mut self.0).poll_complete(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use http::header::{ETAG, LAST_MODIFIED, LOCATION};
+    use http::{HeaderMap, Method, Request};
+    use http_body_util::{BodyExt, Empty};
+    use tower::ServiceExt;
+
+    use super::*;
+
+    async fn answer(files: &ServeFiles, method: Method, target: &str) -> (u16, HeaderMap, String) {
+        let request = Request::builder().method(method).uri(target).body(Empty::<bytes::Bytes>::new()).unwrap();
+        let (head, body) = files.clone().oneshot(request).await.unwrap().into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        (head.status.as_u16(), head.headers, String::from_utf8_lossy(&body).into_owned())
+    }
+
+    async fn status(files: &ServeFiles, target: &str) -> u16 {
+        let (get, ..) = answer(files, Method::GET, target).await;
+        let (head, ..) = answer(files, Method::HEAD, target).await;
+        assert_eq!(get, head, "{target}");
+        get
+    }
+
+    fn site(files: &[&str]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for file in files {
+            let path = folder.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, file).unwrap();
+        }
+        folder
+    }
+
+    fn serving(root: &Path, dotfiles: Dotfiles) -> ServeFiles {
+        serve(&StaticFiles { root: root.to_owned(), dotfiles })
+    }
+
+    #[tokio::test]
+    async fn files_and_folders_with_a_dot_are_served_only_where_that_is_asked_for() {
+        const HIDDEN: &[&str] = &[
+            ".env",
+            ".git/config",
+            ".well-known-2/x",
+            "docs/.htpasswd",
+            "docs/.well-known/x",
+            ".well-known/.git/config",
+            "..more/x",
+            ".../x",
+        ];
+        const SHOWN: &[&str] = &["index.html", "a.b/c.html", "x.", ".well-known/security.txt", "docs/index.html"];
+        let folder = site(&[HIDDEN, SHOWN].concat());
+        let usual = serving(folder.path(), Dotfiles::Hide);
+        let all = serving(folder.path(), Dotfiles::Serve);
+        for path in SHOWN {
+            assert_eq!(status(&usual, &format!("/{path}")).await, 200, "{path}");
+        }
+        for path in HIDDEN {
+            let escaped = path.replace('.', "%2e");
+            let wholly: String = path.bytes().map(|octet| format!("%{octet:02X}")).collect();
+            let target = |path: &str| [format!("/{path}"), format!("//{path}"), format!("/./{path}?a=/index.html")];
+            for target in target(path).into_iter().chain(target(&escaped)).chain(target(&wholly)) {
+                assert_eq!(status(&usual, &target).await, 404, "{target}");
+                assert_eq!(status(&all, &target).await, 200, "{target}");
+            }
+        }
+        // Not even that there is such a folder.
+        let (status, head, _) = answer(&usual, Method::GET, "/.git").await;
+        assert_eq!((status, head.get(LOCATION)), (404, None));
+        assert_eq!(answer(&all, Method::GET, "/.git").await.0, 307);
+    }
+
+    #[tokio::test]
+    async fn a_root_may_itself_be_in_a_folder_with_a_dot() {
+        let folder = site(&[".site/public/index.html", ".site/public/.env"]);
+        let files = serving(&folder.path().join(".site/./public"), Dotfiles::Hide);
+        assert_eq!(status(&files, "/").await, 200);
+        assert_eq!(status(&files, "/.env").await, 404);
+    }
+
+    #[tokio::test]
+    async fn a_date_that_http_does_not_have_is_left_out() {
+        let folder = site(&["file"]);
+        let files = serving(folder.path(), Dotfiles::Hide);
+        let file = fs::File::options().write(true).open(folder.path().join("file")).unwrap();
+        let second = Duration::from_secs(1);
+        for (time, is_date) in [
+            (UNIX_EPOCH - second, false),
+            (UNIX_EPOCH - Duration::from_nanos(1), false),
+            (UNIX_EPOCH - 100_000_000 * second, false),
+            (UNIX_EPOCH, true),
+            (UNIX_EPOCH + 1_700_000_000 * second, true),
+            (UNIX_EPOCH + DATES.end - second, true),
+            (UNIX_EPOCH + DATES.end, false),
+        ] {
+            // Not every file system has every date.
+            if file.set_modified(time).is_err() || file.metadata().unwrap().modified().unwrap() != time {
+                continue;
+            }
+            for method in [Method::GET, Method::HEAD] {
+                let (status, head, _) = answer(&files, method, "/file").await;
+                assert_eq!(status, 200, "{time:?}");
+                assert_eq!((head.contains_key(LAST_MODIFIED), head.contains_key(ETAG)), (is_date, is_date), "{time:?}");
+            }
+        }
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn symbolic_links_are_followed_also_out_of_the_root() {
+        use std::os::unix::fs::symlink;
+        let folder = site(&["outside/page", "root/.hidden/page"]);
+        let root = folder.path().join("root");
+        symlink(folder.path().join("outside"), root.join("link")).unwrap();
+        symlink(".hidden", root.join("shown")).unwrap();
+        symlink(folder.path().join("outside"), root.join(".link")).unwrap();
+        let files = serving(&root, Dotfiles::Hide);
+        assert_eq!(answer(&files, Method::GET, "/link/page").await.2, "outside/page");
+        // The name that is requested counts, not the one that the link leads to.
+        assert_eq!(status(&files, "/shown/page").await, 200);
+        assert_eq!(status(&files, "/.link/page").await, 404);
+    }
+}
