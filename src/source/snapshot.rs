@@ -1,7 +1,7 @@
 //! One complete state of a site.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 
@@ -169,6 +169,8 @@ impl Content {
     pub(super) fn new(compiled: Arc<Compiled>, modified: Option<SystemTime>) -> Self {
         // A date in the future would make caches hold on to the file (RFC 9110, section 8.8.2.1).
         let modified = modified.map(|modified| modified.min(SystemTime::now()));
+        // One before 1970 is no HTTP date.
+        let modified = modified.filter(|modified| *modified >= UNIX_EPOCH);
         Self { compiled, modified: modified.map(|modified| (modified, httpdate::fmt_http_date(modified).into())) }
     }
 

@@ -435,3 +435,16 @@ fn a_request_sees_one_version_while_others_are_published() {
         assert!(reader.join().unwrap() > 0);
     });
 }
+
+#[test]
+fn a_file_dated_before_1970_is_live_without_a_date() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("robots.txt");
+    fs::write(&path, version("old")).unwrap();
+    let before = std::time::UNIX_EPOCH - Duration::from_secs(86_400);
+    OpenOptions::new().write(true).open(&path).unwrap().set_modified(before).unwrap();
+    let live = LiveRobots::file(&path).open().unwrap();
+    let snapshot = live.snapshot();
+    let content = snapshot.content().unwrap();
+    assert_eq!((&content.body()[..], content.modified()), (&version("old")[..], None));
+}
