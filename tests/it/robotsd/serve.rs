@@ -1,7 +1,9 @@
 //! Serving: what clients get, what upstreams see, what the log says.
 
+use std::io::{Read, Write};
+
 use super::origin::Origin;
-use super::process::{FIREFOX, GOOGLEBOT, GPTBOT, Running, folder, wait_for};
+use super::process::{Answer, FIREFOX, GOOGLEBOT, GPTBOT, PATIENCE, Running, folder, wait_for};
 use tempfile::TempDir;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n\nUser-agent: Googlebot\nDisallow: /drafts/\n";
@@ -65,6 +67,47 @@ fn every_spelling_of_a_path_is_judged_and_the_original_forwarded() {
     }
     for path in ["/go?u=https%3a%2f%2fx%2fdrafts%2f", "/sale-50%-off", "/%2564rafts/x"] {
         assert_eq!(running.get(path, GPTBOT).status, 200, "{path}");
+    }
+}
+
+#[test]
+fn octets_that_are_no_text_are_judged_logged_and_forwarded_as_one_form() {
+    let origin = Origin::start();
+    let (folder, running) =
+        proxy(&origin, "[log]\nquery = \"keep\"\naccess = \"json\"\naccess_path = \"access.log\"\n");
+    std::fs::write(folder.path().join("new"), b"User-agent: GPTBot\nDisallow: /caf\xe9/\nDisallow: /*?x=caf%E9\n")
+        .unwrap();
+    std::fs::rename(folder.path().join("new"), folder.path().join("robots.txt")).unwrap();
+    wait_for("the rules", || running.get("/robots.txt", FIREFOX).body.contains("caf").then_some(()));
+    let ask = |target: &[u8], agent: &str, fields: &str| {
+        let fields = format!(" HTTP/1.1\r\nHost: site.test\r\nUser-Agent: {agent}\r\n{fields}\r\n");
+        let mut client = std::net::TcpStream::connect(running.address).unwrap();
+        client.set_read_timeout(Some(PATIENCE)).unwrap();
+        client.write_all(&[b"GET ", target, fields.as_bytes()].concat()).unwrap();
+        // The connection stays open where nothing was said about it, so the answer is read by its length.
+        let (mut answer, mut octet) = (Vec::new(), [0]);
+        while !answer.ends_with(b"\r\n\r\n") {
+            client.read_exact(&mut octet).unwrap();
+            answer.push(octet[0]);
+        }
+        let length = Answer::parse(&answer).field("content-length").unwrap().parse().unwrap();
+        let mut body = vec![0; length];
+        client.read_exact(&mut body).unwrap();
+        answer.extend(body);
+        Answer::parse(&answer)
+    };
+    for fields in ["", "Connection: close\r\n"] {
+        for (target, shown) in
+            [(&b"/caf\xe9/<x>"[..], "/caf%E9/%3Cx%3E"), (b"/q?x=caf\xe9", "/q?x=caf%E9"), (b"/caf%e9/", "/caf%e9/")]
+        {
+            let answer = ask(target, FIREFOX, fields);
+            assert!(answer.body.starts_with(&format!("GET {shown} HTTP/1.1\r\n")), "{answer:?}");
+            assert_eq!(ask(target, GPTBOT, fields).status, 403, "{shown}");
+            wait_for("a line of the log", || {
+                let text = std::fs::read_to_string(folder.path().join("access.log")).unwrap();
+                text.contains(&format!("\"path\":\"{shown}\"")).then_some(())
+            });
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Everything hyper leaves open about a request head is decided here, in one synchronous function: methods, bounds,
 //! target, host, codings, expectations. What passes is in origin-form, has one `Host`, and holds no field that is not
-//! end-to-end. The octets of path and query are never changed.
+//! end-to-end. The octets of path and query are not changed here; those that no parser takes were
+//! [escaped](super::plain) before.
 
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;

@@ -7,6 +7,7 @@ use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Uri};
 
 use super::super::limits::Limits;
+use super::escape::escaped;
 
 /// Fields of a head that is looked at; one with more is hyper's.
 const FIELDS: usize = 64;
@@ -16,6 +17,13 @@ const ADDED: usize = 4;
 
 /// A request, if the octets are all of a plain one and nothing more; anything that is in any doubt is not.
 pub(super) fn parse(octets: &Bytes, limits: &Limits) -> Option<Request<()>> {
+    if octets.len() > limits.head_bytes {
+        return None;
+    }
+    parse_octets(octets).or_else(|| parse_octets(&escaped(octets)?))
+}
+
+fn parse_octets(octets: &Bytes) -> Option<Request<()>> {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS];
     let mut head = httparse::Request::new(&mut []);
     let parsed = head.parse_with_uninit_headers(octets, &mut fields);
@@ -25,7 +33,7 @@ pub(super) fn parse(octets: &Bytes, limits: &Limits) -> Option<Request<()>> {
         _ => return None,
     };
     let is_whole = matches!(parsed, Ok(httparse::Status::Complete(length)) if length == octets.len());
-    if !is_whole || head.version != Some(1) || octets.len() > limits.head_bytes {
+    if !is_whole || head.version != Some(1) {
         return None;
     }
     let target = head.path.filter(|target| target.starts_with('/'))?;

@@ -11,6 +11,7 @@
 
 mod answer;
 mod client;
+mod escape;
 mod head;
 
 #[cfg(test)]
@@ -90,6 +91,8 @@ where
             }
         };
         let Some(request) = head::parse(&octets, limits) else {
+            // hyper takes no more than `parse` does.
+            let octets = escape::escaped(&octets).unwrap_or(octets);
             // The preface of HTTP/2 comes first or not at all (RFC 9113, section 3.4), and hyper believes that this is the
             // first it hears. An empty line, which HTTP/1.1 skips (RFC 9112, section 2.2), says otherwise.
             let octets = if gate.has_served() { [b"\r\n", &*octets].concat().into() } else { octets };

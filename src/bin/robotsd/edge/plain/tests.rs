@@ -1,5 +1,6 @@
 //! Plain requests and others, on real sockets.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -9,11 +10,13 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body, Frame};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Full};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
 use tokio::net::TcpListener;
 use tower::service_fn;
 
-use super::super::raw::{Raw, soon};
+use super::super::raw::{Raw, as_escaped, soon};
 use super::super::{Edge, Entrance, Limits, RequestBody};
 
 /// A body in pieces of unknown length; `None` breaks it.
@@ -165,4 +168,124 @@ async fn a_parked_connection_answers_as_before() {
     }
     soon(client.finish()).await;
     assert_eq!(client.rest().await, "");
+}
+
+/// A server that says what it was asked.
+async fn mirroring() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let edge = Edge::new(Limits::default(), |_| {}, None);
+        edge.serve(listener, Entrance::default(), service_fn(mirror), std::future::pending()).await;
+    });
+    address
+}
+
+/// Answers with the request as it arrived.
+async fn mirror(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
+    let mut text = format!("{} {}\n", request.method(), request.uri());
+    for (name, value) in request.headers() {
+        // New for each request.
+        if name != "x-request-id" {
+            text.push_str(&format!("{name}: {}\n", value.as_bytes().escape_ascii()));
+        }
+    }
+    Ok(Response::new(Full::from(text)))
+}
+
+/// Status and body of the answer to a request that is the first of its connection.
+async fn answered(address: SocketAddr, line: &[u8], fields: &[u8]) -> (u16, String) {
+    let mut client = Raw::connect(address).await;
+    client.send([line, b"\r\nHost: h\r\n", fields, b"\r\n"].concat()).await;
+    let head = client.until(b"\r\n\r\n").await;
+    let said = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let is_head = line.starts_with(b"HEAD ");
+    let length = if is_head { 0 } else { said.map_or(0, |length| length.parse().unwrap()) };
+    (head[9..12].parse().unwrap(), client.exactly(length).await)
+}
+
+fn targets() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop_oneof![
+        3 => any::<u8>().prop_map(|octet| vec![octet]),
+        3 => (0x21..0x7Fu8).prop_map(|octet| vec![octet]),
+        1 => (0x80..=0xFFu8).prop_map(|octet| vec![octet]),
+        3 => prop::sample::select(&[
+            "/", "?", "#", "%", "%2F", "%e9", "<", ">", "`", "\"", "\\", "\u{e9}", "{", "|", "^", "a", " ", "\u{1F600}", "//", "..",
+        ][..])
+        .prop_map(|piece| piece.as_bytes().to_vec()),
+    ];
+    prop::collection::vec(piece, 0..12).prop_map(|pieces| [&b"/"[..], &pieces.concat()].concat())
+}
+
+fn extra_fields() -> impl Strategy<Value = Vec<u8>> {
+    let value = prop::collection::vec(prop_oneof![0x20..0x7Fu8, 0x80..=0xFFu8], 0..8);
+    let name = prop::sample::select(&["X-A", "Accept", "Cookie", "X_Real_IP", "Referer", "User-Agent"][..]);
+    prop::collection::vec((name, value), 0..3).prop_map(|fields| {
+        fields.into_iter().flat_map(|(name, value)| [name.as_bytes(), b": ", &value, b"\r\n"].concat()).collect()
+    })
+}
+
+/// The same octets once as a plain request, and once as one that is hyper's because of a field that ends at the edge.
+#[test]
+fn plain_requests_are_answered_as_hyper_would_have_them() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let address = runtime.block_on(mirroring());
+    let escaped_ones = Cell::new(0);
+    let mut runner = TestRunner::new(Config { cases: 1500, failure_persistence: None, ..Config::default() });
+    let agree = |(method, target, fields): (&str, Vec<u8>, Vec<u8>)| {
+        let line = |target: &[u8]| [method.as_bytes(), b" ", target, b" HTTP/1.1"].concat();
+        let by_hyper = [&fields[..], b"TE: trailers\r\n"].concat();
+        let plain = runtime.block_on(answered(address, &line(&target), &fields));
+        prop_assert_eq!(&plain, &runtime.block_on(answered(address, &line(&target), &by_hyper)));
+        // And both as hyper takes it from a client that has escaped it.
+        let escaped = as_escaped(&target);
+        if escaped != target {
+            prop_assert_eq!(&plain, &runtime.block_on(answered(address, &line(&escaped), &by_hyper)));
+            escaped_ones.set(escaped_ones.get() + usize::from(plain.0 == 200));
+        }
+        Ok(())
+    };
+    let requests = (prop::sample::select(&["GET", "HEAD"][..]), targets(), extra_fields());
+    runner.run(&requests, agree).unwrap();
+    assert!(escaped_ones.get() > 100, "{} targets were escaped", escaped_ones.get());
+}
+
+#[tokio::test]
+async fn people_are_answered_whatever_octets_their_links_hold() {
+    let address = mirroring().await;
+    for (target, want) in [
+        (&b"/q?x=caf\xe9"[..], "/q?x=caf%E9"),
+        (b"/caf\xe9", "/caf%E9"),
+        (b"/<b>`?\"<>", "/%3Cb%3E%60?%22%3C%3E"),
+        (b"/{a}|^\"?{a}|^`", "/{a}|^\"?{a}|^`"),
+    ] {
+        for (method, version, fields) in [
+            ("GET", "1.1", ""),
+            ("GET", "1.1", "Connection: close\r\n"),
+            ("GET", "1.0", ""),
+            ("POST", "1.1", "Content-Length: 0\r\n"),
+        ] {
+            let line = [method.as_bytes(), b" ", target, b" HTTP/", version.as_bytes()].concat();
+            let (status, body) = answered(address, &line, fields.as_bytes()).await;
+            assert_eq!((status, body.lines().next()), (200, Some(&*format!("{method} {want}"))));
+        }
+        // Also after other requests. Once hyper has the connection it refuses them.
+        let mut client = Raw::connect(address).await;
+        let get = [b"GET ", target, b" HTTP/1.1\r\nHost: h\r\n\r\n"].concat();
+        for _ in 0..2 {
+            client.send(&get).await;
+            assert!(client.message().await.body.starts_with(&format!("GET {want}\n")));
+        }
+        assert_eq!(client.ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n").await.status(), 200);
+        client.send(&get).await;
+        assert_eq!(client.message().await.status() == 200, want.starts_with("/{"));
+    }
+    for target in [&b"/a\\b"[..], b"/<\\", b"/\x01<", b"/\0", b"/\x7f\xe9", b"/a b", b"/\t\xff"] {
+        let (status, _) = answered(address, &[b"GET ", target, b" HTTP/1.1"].concat(), b"").await;
+        assert_eq!(status, 400, "{}", target.escape_ascii());
+    }
+    // As many octets as a target may have, once they are escaped.
+    let long = |octets: usize| [&b"GET /"[..], &vec![0xFF; octets], b" HTTP/1.1"].concat();
+    assert_eq!(answered(address, &long(2730), b"").await.0, 200);
+    assert_eq!(answered(address, &long(2731), b"").await.0, 414);
 }
