@@ -42,6 +42,10 @@ fn a_trusted_proxy_says_who_asks_and_how() {
             ("Forwarded", "for=6.6.6.6;proto=http"),
             ("X-Forwarded-Port", "1"),
             ("X-Real-IP", "6.6.6.6"),
+            ("CF-Connecting-IP", "192.0.2.99"),
+            ("True-Client-IP", "192.0.2.99"),
+            ("True_Client_IP", "6.6.6.6"),
+            ("Proxy", "http://6.6.6.6/"),
         ],
     );
     assert_eq!(answer.field("x-request-id"), Some("from-the-edge.1"));
@@ -54,6 +58,10 @@ fn a_trusted_proxy_says_who_asks_and_how() {
         ("forwarded", &[]),
         ("x-forwarded-port", &[]),
         ("x-real-ip", &[]),
+        ("cf-connecting-ip", &["192.0.2.99"]),
+        ("true-client-ip", &["192.0.2.99"]),
+        ("true_client_ip", &[]),
+        ("proxy", &[]),
     ] {
         assert_eq!(seen(&answer, name), lines, "{name}: {}", answer.body);
     }
@@ -114,6 +122,9 @@ fn nobody_else_is_believed() {
         ("X-Request-Id", "forged"),
         ("X-Original-User-Agent", FIREFOX),
         ("X_Original_User_Agent", FIREFOX),
+        ("CF-Connecting-IP", "192.0.2.7"),
+        ("True-Client-IP", "192.0.2.7"),
+        ("Proxy", "http://evil.test/"),
         ("X_Forwarded_Proto", "https"),
     ];
     let answer = running.request("GET", "/drafts/x", &forged);

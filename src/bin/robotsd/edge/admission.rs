@@ -9,6 +9,7 @@ use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING, UPGRAD
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 
+use super::fields::Sender;
 use super::limits::{Callers, Limits};
 use super::reply::Refusal;
 use super::{fields, host};
@@ -23,7 +24,7 @@ pub(super) enum Asks {
 }
 
 /// Checks a request head and puts it into the form everything behind the edge relies on.
-pub(super) fn admit(head: &mut Parts, limits: &Limits) -> Result<Asks, Refusal> {
+pub(super) fn admit(head: &mut Parts, limits: &Limits, sender: Sender) -> Result<Asks, Refusal> {
     let is_question = limits.callers == Callers::AskingProxies;
     if head.method == Method::CONNECT || head.method == Method::TRACE && !is_question {
         return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed"));
@@ -42,7 +43,7 @@ pub(super) fn admit(head: &mut Parts, limits: &Limits) -> Result<Asks, Refusal> 
         asks = asked(head);
     }
     match limits.callers {
-        Callers::Clients => fields::clean_request(&mut head.headers),
+        Callers::Clients => fields::clean_request(&mut head.headers, sender),
         Callers::AskingProxies => fields::clean_question(&mut head.headers),
     }
     if head.version == Version::HTTP_2 {
@@ -127,7 +128,7 @@ mod tests {
 
     fn admitted(request: http::request::Builder) -> Result<Asks, StatusCode> {
         let (mut head, ()) = request.header("host", "h.test").body(()).unwrap().into_parts();
-        admit(&mut head, &Limits::default()).map_err(|refusal| refusal.status)
+        admit(&mut head, &Limits::default(), Sender::Anyone).map_err(|refusal| refusal.status)
     }
 
     #[test]
@@ -157,7 +158,7 @@ mod tests {
         for (method, target) in [("TRACE", "/"), ("GET", "/a\\b")] {
             let request = Request::builder().method(method).uri(target).header("host", "h.test");
             let (mut head, ()) = request.header("x-original-uri", "/x").body(()).unwrap().into_parts();
-            assert!(admit(&mut head, &limits).is_ok(), "{method} {target}");
+            assert!(admit(&mut head, &limits, Sender::Anyone).is_ok(), "{method} {target}");
             assert!(head.headers.contains_key("x-original-uri"));
         }
     }

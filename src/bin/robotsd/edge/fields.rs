@@ -6,10 +6,21 @@
 
 use http::header::{CONNECTION, COOKIE, HeaderMap, HeaderName, HeaderValue};
 
-/// Removes from a request what was meant for us, and what the client must not say.
-pub(super) fn clean_request(fields: &mut HeaderMap) {
+/// Who sent a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sender {
+    Anyone,
+    /// A proxy that is configured as trusted.
+    TrustedProxy,
+}
+
+/// Removes from a request what was meant for us, and what its sender must not say.
+pub(super) fn clean_request(fields: &mut HeaderMap, sender: Sender) {
     let named = named_in_connection(fields);
-    remove(fields, |name| is_hop_by_hop(name.as_str()) || is_forged(name.as_str()) || named.contains(name));
+    remove(fields, |name| {
+        let name_text = name.as_str();
+        is_hop_by_hop(name_text) || is_forged(name_text) || is_of_proxies(name_text, sender) || named.contains(name)
+    });
 }
 
 /// Removes from a proxy's question what was meant for us; what it says of the original request is what we want to know.
@@ -108,6 +119,13 @@ fn is_forged(name: &str) -> bool {
     }
 }
 
+/// Whether only a trusted proxy may say this. Another spelling is removed from that as well: such a proxy sets the field, and
+/// may pass on what its client has sent under a name that becomes the same variable.
+fn is_of_proxies(name: &str, sender: Sender) -> bool {
+    let is_its_own = |known: &str| sender == Sender::TrustedProxy && name == known;
+    CLIENT_ADDRESS.iter().any(|known| is_spelling_of(name, known) && !is_its_own(known))
+}
+
 fn is_spelling_of(name: &str, known: &str) -> bool {
     name.len() == known.len() && name.bytes().map(as_variable).eq(known.bytes().map(as_variable))
 }
@@ -117,8 +135,14 @@ fn as_variable(byte: u8) -> u8 {
     if byte.is_ascii_alphanumeric() { byte } else { b'-' }
 }
 
+/// In these, CDNs name the client to their origins; we read none of them, but applications do.
+const CLIENT_ADDRESS: &[&str] = &["cf-connecting-ip", "true-client-ip"];
+
+/// `Proxy` is nothing anybody sends: under CGI it becomes the variable HTTP_PROXY, and with it an HTTP client's proxy
+/// (httpoxy, CVE-2016-5385).
 const VOUCHING: &[&str] = &[
     "forwarded",
+    "proxy",
     "robots-verdict",
     "x-client-ip",
     "x-cluster-client-ip",
@@ -136,11 +160,15 @@ mod tests {
     use super::*;
 
     fn cleaned(fields: &[(&'static str, &'static str)]) -> Vec<String> {
+        cleaned_from(Sender::Anyone, fields)
+    }
+
+    fn cleaned_from(sender: Sender, fields: &[(&'static str, &'static str)]) -> Vec<String> {
         let mut map = HeaderMap::new();
         for (name, value) in fields {
             map.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_static(value));
         }
-        clean_request(&mut map);
+        clean_request(&mut map, sender);
         let mut kept: Vec<_> = map.keys().map(ToString::to_string).collect();
         kept.sort();
         kept
@@ -193,14 +221,36 @@ mod tests {
             "X_Real-IP",
             "Forwarded",
             "X-Request-Id",
+            "Proxy",
+            "pROXY",
+            "CF-Connecting-IP",
+            "cf_connecting_ip",
+            "True-Client-IP",
+            "True_Client-IP",
             "Transfer_Encoding",
             "Content_Length",
         ] {
             assert!(cleaned(&[(name, "forged")]).is_empty(), "{name}");
         }
-        for name in ["X-Forward", "X-Requested-With", "Content-Type", "my_field", "X-Originals", "Content-Length"] {
+        for name in
+            ["X-Forward", "X-Requested-With", "Content-Type", "my_field", "X-Originals", "Content-Length", "Proxies"]
+        {
             assert_eq!(cleaned(&[(name, "1")]).len(), 1, "{name}");
         }
+    }
+
+    #[test]
+    fn a_trusted_proxy_may_name_the_client_in_its_own_field() {
+        let fields = [
+            ("CF-Connecting-IP", "192.0.2.1"),
+            ("CF_Connecting_IP", "6.6.6.6"),
+            ("True-Client-IP", "192.0.2.1"),
+            ("True_Client_IP", "6.6.6.6"),
+            ("Proxy", "http://6.6.6.6/"),
+            ("X-Real-IP", "6.6.6.6"),
+        ];
+        assert_eq!(cleaned_from(Sender::TrustedProxy, &fields), ["cf-connecting-ip", "true-client-ip"]);
+        assert!(cleaned(&fields).is_empty());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use http::HeaderValue;
 use http::header::{HOST, HeaderMap};
 
-use super::fields;
+use super::fields::{self, Sender};
 use super::hops::X_FORWARDED_FOR;
 use super::trusted::{Told, Trusted, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 
@@ -67,6 +67,11 @@ impl Origin {
         let address = HeaderValue::from_str(&address).unwrap_or_else(|_| HeaderValue::from_static("unknown"));
         let is_trusted = trusted.trusts(peer.ip());
         Self { peer: Peer(peer), address, scheme, trusted, is_trusted }
+    }
+
+    /// Who sends the requests of the connection.
+    pub(super) const fn sender(&self) -> Sender {
+        if self.is_trusted { Sender::TrustedProxy } else { Sender::Anyone }
     }
 
     /// What the peer says about a request, if its word counts. To be asked before the fields are removed.

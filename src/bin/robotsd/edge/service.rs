@@ -67,7 +67,7 @@ impl<S> Gate<S> {
         told: Option<Told>,
     ) -> Result<(Request<RequestBody>, Asks), Refusal> {
         let (mut head, body) = request.into_parts();
-        let asks = admit(&mut head, &self.terms.limits)?;
+        let asks = admit(&mut head, &self.terms.limits, self.entry.origin.sender())?;
         if let Some(secured) = &self.entry.secured {
             secured.admit(&head)?;
         }

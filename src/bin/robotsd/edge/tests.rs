@@ -140,6 +140,36 @@ async fn what_arrives_is_end_to_end_and_ours() {
     assert_eq!(names(&seen.body), OURS);
 }
 
+/// As plain requests, as hyper's (`TE` ends at the edge), and over HTTP/2.
+#[tokio::test]
+async fn fields_that_name_the_client_or_a_proxy_come_from_trusted_peers_or_not_at_all() {
+    let trusted = || Arc::new(Trusted { networks: vec!["127.0.0.0/8".parse().unwrap()], agent_header: None });
+    let fields = [
+        ("proxy", "http://6.6.6.6/"),
+        ("cf-connecting-ip", "192.0.2.1"),
+        ("cf_connecting_ip", "6.6.6.6"),
+        ("true-client-ip", "192.0.2.1"),
+        ("true_client_ip", "6.6.6.6"),
+    ];
+    for (trusted, kept) in [(Arc::default(), &[][..]), (trusted(), &["cf-connecting-ip", "true-client-ip"])] {
+        let entrance = Entrance { trusted, ..Entrance::default() };
+        let edge = Edge::start_behind(entrance, Limits::default(), service_fn(mirror)).await;
+        let lines: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let mut seen = Vec::new();
+        for more in ["", "TE: trailers\r\n"] {
+            seen.push(edge.ask(&format!("GET / HTTP/1.1\r\nHost: h\r\n{lines}{more}\r\n")).await.body);
+        }
+        let request = fields.iter().fold(get("http://h/"), |request, (name, value)| request.header(*name, *value));
+        let answer = h2(&edge).await.send_request(request.body(Empty::new()).unwrap()).await.unwrap();
+        seen.push(String::from_utf8(answer.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap());
+        for text in seen {
+            let names: Vec<&str> = names(&text).into_iter().filter(|name| !OURS.contains(name)).collect();
+            assert_eq!(names, kept, "{text}");
+            assert!(!text.contains("6.6.6.6"), "{text}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn request_ids_are_new_and_told_to_both_sides() {
     let edge = Edge::start(Limits::default(), service_fn(mirror)).await;
