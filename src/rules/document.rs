@@ -5,12 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Access;
-use super::extension::{Host, delay};
 use super::line::{Directive, Field, Line, LineKind, Lines, MAX_LINE, bom_length};
 use super::note::{Note, NoteKind};
-use super::reading::Reading;
-use super::rule_set::RuleSet;
-use super::token::{ProductToken, is_star};
+use super::token::is_star;
+use super::value::{Host, delay};
 
 /// A parsed robots.txt. Cheap to clone.
 ///
@@ -103,25 +101,11 @@ impl RobotsTxt {
         (0..self.0.sitemaps.len()).map(|index| Sitemap { document: &self.0, index })
     }
 
-    /// What was ignored, in the order of the file. For what a reading ignores besides see [`RuleSet::notes`].
+    /// What was ignored, in the order of the file. For what a reading ignores besides see
+    /// [`RuleSet::notes`](super::RuleSet::notes).
     #[must_use]
     pub fn notes(&self) -> &[Note] {
         &self.0.notes
-    }
-
-    /// Compiles the document for matching, every name standing for itself.
-    #[must_use]
-    pub fn compile(&self, reading: Reading) -> RuleSet {
-        self.compile_with(reading, |_| Vec::new())
-    }
-
-    /// Compiles the document for matching, where a name may stand for more tokens than itself.
-    ///
-    /// `stands_for` is asked once for each name that is not `*`. It is how a registry of crawlers makes
-    /// `User-agent: Googlebot 2.1` a group for `Googlebot`. [`Reading::Reference`] does not ask.
-    #[must_use]
-    pub fn compile_with(&self, reading: Reading, stands_for: impl FnMut(Name<'_>) -> Vec<ProductToken>) -> RuleSet {
-        RuleSet::compile(self.clone(), reading, stands_for)
     }
 
     pub(super) fn group(&self, index: usize) -> Group<'_> {

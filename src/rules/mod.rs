@@ -35,11 +35,12 @@ mod spelling;
 mod text;
 mod token;
 mod trace;
+mod value;
 mod write;
 
 pub use self::costly::{Costly, CostlyKind, MANY_TOGETHER, MANY_WILDCARDS};
 pub use self::document::{Group, Name, RobotsTxt, Rule, Sitemap};
-pub use self::extension::{CleanParam, Extension, Host, Meaning, Preferences};
+pub use self::extension::{Extension, Meaning};
 pub use self::forms::{PathForm, PathForms};
 pub use self::line::{Directive, Field, Line, LineKind, MAX_LINE};
 pub use self::note::{Note, NoteKind};
@@ -49,6 +50,7 @@ pub use self::reading::{Reading, STANDARD_LIMIT};
 pub use self::rule_set::{Fallback, RuleSet, Selection, Verdict};
 pub use self::token::ProductToken;
 pub use self::trace::{FormTrace, Trace};
+pub use self::value::{CleanParam, Host, Preferences};
 pub use self::write::{Builder, Unwritable, UnwritableKind};
 
 /// What a rule, and so a verdict, says about a path (RFC 9309, section 2.2.2).

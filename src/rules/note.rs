@@ -1,6 +1,6 @@
 //! What of a file is not read, and why.
 
-use super::document::RobotsTxt;
+use super::line::Lines;
 #[cfg(doc)]
 use super::line::MAX_LINE;
 
@@ -56,12 +56,12 @@ impl Note {
 }
 
 /// What is lost of a file of which only the first `limit` octets count.
-pub(super) fn past_limit(document: &RobotsTxt, limit: usize) -> Vec<Note> {
-    if document.bytes().len() <= limit {
+pub(super) fn past_limit(file: &[u8], limit: usize) -> Vec<Note> {
+    if file.len() <= limit {
         return Vec::new();
     }
     let mut notes = Vec::new();
-    for line in document.lines().skip_while(|line| line.range().end <= limit) {
+    for line in Lines::new(file).skip_while(|line| line.range().end <= limit) {
         if line.range().start >= limit {
             notes.push(Note::new(line.number(), NoteKind::PastLimit));
             break;
@@ -79,9 +79,8 @@ mod tests {
 
     #[test]
     fn ours_a_cut_line_and_those_behind_it_are_noted() {
-        let robots = RobotsTxt::parse(&b"user-agent: *\ndisallow: /a\ndisallow: /b\n"[..]);
-        let notes =
-            |limit| past_limit(&robots, limit).iter().map(|note| (note.line(), note.kind())).collect::<Vec<_>>();
+        let file = b"user-agent: *\ndisallow: /a\ndisallow: /b\n";
+        let notes = |limit| past_limit(file, limit).iter().map(|note| (note.line(), note.kind())).collect::<Vec<_>>();
         assert_eq!(notes(40), []);
         assert_eq!(notes(39), [(4, NoteKind::PastLimit)]);
         assert_eq!(notes(30), [(3, NoteKind::CutLine), (4, NoteKind::PastLimit)]);

@@ -67,12 +67,25 @@ pub struct Verdict<'r> {
     form: PathForm,
 }
 
+impl RobotsTxt {
+    /// Compiles the document for matching, every name standing for itself.
+    #[must_use]
+    pub fn compile(&self, reading: Reading) -> RuleSet {
+        self.compile_with(reading, |_| Vec::new())
+    }
+
+    /// Compiles the document for matching, where a name may stand for more tokens than itself.
+    ///
+    /// `stands_for` is asked once for each name that is not `*`. It is how a registry of crawlers makes
+    /// `User-agent: Googlebot 2.1` a group for `Googlebot`. [`Reading::Reference`] does not ask.
+    #[must_use]
+    pub fn compile_with(&self, reading: Reading, stands_for: impl FnMut(Name<'_>) -> Vec<ProductToken>) -> RuleSet {
+        RuleSet::compile(self.clone(), reading, stands_for)
+    }
+}
+
 impl RuleSet {
-    pub(super) fn compile(
-        document: RobotsTxt,
-        reading: Reading,
-        stands_for: impl FnMut(Name<'_>) -> Vec<ProductToken>,
-    ) -> Self {
+    fn compile(document: RobotsTxt, reading: Reading, stands_for: impl FnMut(Name<'_>) -> Vec<ProductToken>) -> Self {
         let limit = match reading {
             Reading::Reference => MAX_READ,
             Reading::Standard | Reading::Legacy => STANDARD_LIMIT,
@@ -94,7 +107,7 @@ impl RuleSet {
         let named = named.into_iter().map(|(token, groups)| (token, section_of(groups))).collect();
         let star = (!star.is_empty()).then(|| section_of(star));
         let index = Index::new(&document, reading, limit, &sets);
-        let (notes, costly) = (past_limit(&document, limit), costly::find(&document, limit, &sets));
+        let (notes, costly) = (past_limit(document.bytes(), limit), costly::find(&document, limit, &sets));
         Self { document, reading, index, sets, names, named, star, notes, costly }
     }
 
