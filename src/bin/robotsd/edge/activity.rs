@@ -26,6 +26,7 @@ pub(super) struct Activity {
     /// Requests being answered. While there are any, the phase does not count.
     in_flight: AtomicUsize,
     http2: AtomicBool,
+    flood: AtomicBool,
     tunnel: Mutex<Option<Pending>>,
 }
 
@@ -46,6 +47,7 @@ impl Activity {
             phase: AtomicU64::new(SILENT),
             in_flight: AtomicUsize::new(0),
             http2: AtomicBool::new(false),
+            flood: AtomicBool::new(false),
             tunnel: Mutex::new(None),
         }
     }
@@ -104,6 +106,15 @@ impl Activity {
     /// Whether the connection waits for another request, having answered at least one.
     pub(super) fn has_served(&self) -> bool {
         self.phase.load(Ordering::Relaxed) & 3 == BETWEEN
+    }
+
+    /// The client floods the connection with frames, which is closed for it.
+    pub(super) fn flooded(&self) {
+        self.flood.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_flooded(&self) -> bool {
+        self.flood.load(Ordering::Relaxed)
     }
 
     /// Leaves a tunnel for the driver to run once the connection has switched.

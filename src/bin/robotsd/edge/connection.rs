@@ -181,6 +181,7 @@ where
         Ok(()) => {}
         // A goodbye may cut off a connection on which nothing was going on.
         Err(_) if leaving && activity.is_idle() => return Ok(()),
+        Err(error) if activity.is_flooded() => return Err((TroubleKind::Flood, cause(error))),
         Err(error) => return Err((kind_of(&*error), error)),
     }
     if let Some(tunnel) = activity.take_tunnel() {
@@ -193,6 +194,15 @@ enum Event {
     Served(Result<(), Box<dyn Error + Send + Sync>>),
     Leave,
     Overdue,
+}
+
+/// What an error goes back to.
+fn cause(error: Box<dyn Error + Send + Sync>) -> Box<dyn Error + Send + Sync> {
+    let mut cause: &(dyn Error + 'static) = &*error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string().into()
 }
 
 fn kind_of(error: &(dyn Error + 'static)) -> TroubleKind {

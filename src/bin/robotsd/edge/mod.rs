@@ -20,6 +20,7 @@ mod trouble;
 mod activity;
 mod behind;
 mod connection;
+mod frames;
 mod idle;
 mod plain;
 mod stall;

@@ -1,8 +1,11 @@
-//! The client's socket as the protocol sees it: it tells when bytes arrive, and a write that stands still ends it.
+//! The client's socket as hyper sees it: it says when octets arrive, and a write that stands still ends it.
 //!
 //! hyper has no deadline for writing. A client that asks for a large file and never reads would otherwise hold its
 //! connection, and the upstream's, for ever. Reading has its deadlines elsewhere: heads in the driver, bodies in
 //! [`RequestBody`](super::RequestBody).
+//!
+//! On HTTP/2 it also counts frames in both directions (see [`frames`]), and has the last word where hyper has none: a
+//! GOAWAY to a client that floods the connection.
 
 use std::io;
 use std::pin::Pin;
@@ -12,8 +15,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
 
 use super::activity::Activity;
+use super::frames::{self, Budget, Frames};
 use super::idle::Idle;
 
 #[derive(Debug)]
@@ -24,11 +29,42 @@ pub(super) struct ClientStream<T> {
     activity: Arc<Activity>,
     stalled: Idle,
     flushing: Idle,
+    protocol: Protocol,
 }
+
+/// What the connection carries.
+#[derive(Debug)]
+enum Protocol {
+    Http1,
+    /// What has come so far may become the preface of HTTP/2, of which so many octets are there.
+    Preface {
+        octets: usize,
+    },
+    Http2(Session),
+}
+
+/// The frames of an HTTP/2 connection.
+#[derive(Debug)]
+struct Session {
+    received: Frames,
+    sent: Frames,
+    budget: Budget,
+    /// The highest stream the client has opened.
+    last: u32,
+}
+
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 impl<T> ClientStream<T> {
     pub(super) fn new(socket: T, early: Bytes, activity: Arc<Activity>, write_idle: Duration) -> Self {
-        Self { socket, early, activity, stalled: Idle::new(write_idle), flushing: Idle::new(write_idle) }
+        Self {
+            socket,
+            early,
+            activity,
+            stalled: Idle::new(write_idle),
+            flushing: Idle::new(write_idle),
+            protocol: Protocol::Preface { octets: 0 },
+        }
     }
 
     /// Passes on what a write came to, unless it has stood still for too long.
@@ -40,25 +76,107 @@ impl<T> ClientStream<T> {
         ready!(self.stalled.poll_expired(cx));
         Poll::Ready(Err(stuck()))
     }
+
+    /// Looks at octets from the client before hyper gets them.
+    fn received(&mut self, mut octets: &[u8]) -> Result<(), Flood> {
+        if let Protocol::Preface { octets: matched } = &mut self.protocol {
+            let expected = &PREFACE[*matched..];
+            let common = expected.iter().zip(octets).take_while(|(expected, octet)| expected == octet).count();
+            *matched += common;
+            octets = &octets[common..];
+            if *matched == PREFACE.len() {
+                self.protocol = Protocol::Http2(Session::new());
+            } else if !octets.is_empty() {
+                self.protocol = Protocol::Http1;
+            }
+        }
+        match &mut self.protocol {
+            Protocol::Http2(session) => session.received(octets),
+            _ => Ok(()),
+        }
+    }
+
+    fn sent(&mut self, slices: &[io::IoSlice<'_>], mut octets: usize) {
+        let Protocol::Http2(session) = &mut self.protocol else { return };
+        for slice in slices {
+            let length = slice.len().min(octets);
+            session.sent(&slice[..length]);
+            octets -= length;
+        }
+    }
+}
+
+impl<T: AsyncWrite + Unpin> ClientStream<T> {
+    /// Ends the connection for what a client has sent.
+    fn end(&mut self, cx: &mut Context<'_>, Flood(kind): Flood) -> io::Error {
+        if let Protocol::Http2(session) = &self.protocol
+            && session.sent.is_between()
+        {
+            let goaway = frames::goaway(session.last, frames::ENHANCE_YOUR_CALM);
+            self.last_words(cx, &goaway);
+        }
+        self.activity.flooded();
+        let name = frames::name(kind);
+        io::Error::new(io::ErrorKind::InvalidData, format!("too many {name} frames for what is asked for"))
+    }
+
+    /// Says something, if it can be said without waiting: the client is not worth more.
+    fn last_words(&mut self, cx: &mut Context<'_>, octets: &[u8]) {
+        if matches!(Pin::new(&mut self.socket).poll_write(cx, octets), Poll::Ready(Ok(_))) {
+            let _ = Pin::new(&mut self.socket).poll_flush(cx);
+            let _ = Pin::new(&mut self.socket).poll_shutdown(cx);
+        }
+    }
+}
+
+/// Too many frames, the last one of this type.
+struct Flood(u8);
+
+impl Session {
+    fn new() -> Self {
+        Self { received: Frames::default(), sent: Frames::default(), budget: Budget::new(Instant::now()), last: 0 }
+    }
+
+    fn received(&mut self, octets: &[u8]) -> Result<(), Flood> {
+        let Self { received, budget, last, .. } = self;
+        let mut flood = None;
+        received.pass(octets, |frame| {
+            if frame.kind == frames::HEADERS {
+                *last = frame.stream.max(*last);
+            }
+            if !budget.received(frame, Instant::now) {
+                flood.get_or_insert(frame.kind);
+            }
+        });
+        flood.map_or(Ok(()), |kind| Err(Flood(kind)))
+    }
+
+    fn sent(&mut self, octets: &[u8]) {
+        let Self { sent, budget, .. } = self;
+        sent.pass(octets, |frame| budget.sent(frame));
+    }
 }
 
 fn stuck() -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, "the client does not read")
 }
 
-impl<T: AsyncRead + Unpin> AsyncRead for ClientStream<T> {
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for ClientStream<T> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if !this.early.is_empty() {
+        let before = buffer.filled().len();
+        if this.early.is_empty() {
+            ready!(Pin::new(&mut this.socket).poll_read(cx, buffer))?;
+        } else {
             let length = this.early.len().min(buffer.remaining());
             buffer.put_slice(&this.early.split_to(length));
-            this.activity.bytes_read();
-            return Poll::Ready(Ok(()));
         }
-        let before = buffer.filled().len();
-        ready!(Pin::new(&mut this.socket).poll_read(cx, buffer))?;
-        if buffer.filled().len() > before {
+        let octets = &buffer.filled()[before..];
+        if !octets.is_empty() {
             this.activity.bytes_read();
+        }
+        if let Err(flood) = this.received(octets) {
+            return Poll::Ready(Err(this.end(cx, flood)));
         }
         Poll::Ready(Ok(()))
     }
@@ -68,6 +186,9 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for ClientStream<T> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.socket).poll_write(cx, bytes);
+        if let Poll::Ready(Ok(octets)) = written {
+            this.sent(&[io::IoSlice::new(bytes)], octets);
+        }
         this.watch(cx, written)
     }
 
@@ -78,6 +199,9 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for ClientStream<T> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.socket).poll_write_vectored(cx, slices);
+        if let Poll::Ready(Ok(octets)) = written {
+            this.sent(slices, octets);
+        }
         this.watch(cx, written)
     }
 

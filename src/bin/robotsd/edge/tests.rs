@@ -1,5 +1,7 @@
 //! The edge on real sockets, before services made for each question.
 
+mod flood;
+
 use std::convert::Infallible;
 use std::future::{Future, pending};
 use std::net::SocketAddr;
@@ -26,6 +28,8 @@ struct Edge {
     stop: Option<oneshot::Sender<()>>,
     served: JoinHandle<()>,
     troubles: Arc<Mutex<Vec<TroubleKind>>>,
+    /// The same in words.
+    told: Arc<Mutex<Vec<String>>>,
 }
 
 impl Edge {
@@ -50,15 +54,19 @@ impl Edge {
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
         let troubles = Arc::new(Mutex::new(Vec::new()));
-        let told = Arc::clone(&troubles);
-        let on_error = move |trouble: &Trouble| told.lock().unwrap().push(trouble.kind);
+        let told = Arc::<Mutex<Vec<_>>>::default();
+        let (kinds, words) = (Arc::clone(&troubles), Arc::clone(&told));
+        let on_error = move |trouble: &Trouble| {
+            words.lock().unwrap().push(trouble.to_string());
+            kinds.lock().unwrap().push(trouble.kind);
+        };
         let serving = async move {
             let stopped = async {
                 let _ = stopped.await;
             };
             super::Edge::new(limits, on_error, None).serve(listener, entrance, service, stopped).await;
         };
-        Self { address, stop: Some(stop), served: tokio::spawn(serving), troubles }
+        Self { address, stop: Some(stop), served: tokio::spawn(serving), troubles, told }
     }
 
     async fn client(&self) -> Raw {

@@ -35,6 +35,8 @@ pub(crate) enum TroubleKind {
     Handshake,
     /// The client sent something that is not HTTP, or broke its rules.
     Protocol,
+    /// The client sent frames that ask for nothing, far more than its requests and their answers explain.
+    Flood,
     /// The connection broke, or a response could not be written in time.
     Broken,
     /// Requests were still in progress when the drain deadline passed.
@@ -42,7 +44,7 @@ pub(crate) enum TroubleKind {
 }
 
 impl TroubleKind {
-    const COUNT: usize = 7;
+    const COUNT: usize = 8;
 
     /// The kind's name in kebab-case.
     pub(crate) const fn as_str(self) -> &'static str {
@@ -52,6 +54,7 @@ impl TroubleKind {
             Self::Slow => "slow",
             Self::Handshake => "handshake",
             Self::Protocol => "protocol",
+            Self::Flood => "flood",
             Self::Broken => "broken",
             Self::Aborted => "aborted",
         }

@@ -1,0 +1,233 @@
+//! HTTP/2 frames that ask for nothing, few and many.
+
+use std::collections::VecDeque;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::super::frames::{self, Frame, Frames};
+use super::*;
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+const ACK: u8 = 1;
+const PRIORITY: u8 = 2;
+const RST_STREAM: u8 = 3;
+const PING: u8 = 6;
+const WINDOW_UPDATE: u8 = 8;
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let [_, a, b, c] = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    let mut octets = vec![a, b, c, kind, flags];
+    octets.extend(stream.to_be_bytes());
+    octets.extend(payload);
+    octets
+}
+
+/// A request head in the static table's words: `GET` (2) or `POST` (3), the path `/`, http, `h.test`.
+fn head(method: u8, flags: u8, stream: u32) -> Vec<u8> {
+    frame(frames::HEADERS, END_HEADERS | flags, stream, &[&[0x80 | method, 0x84, 0x86, 1, 6], &b"h.test"[..]].concat())
+}
+
+fn window(stream: u32, octets: u32) -> Vec<u8> {
+    frame(WINDOW_UPDATE, 0, stream, &octets.to_be_bytes())
+}
+
+/// A client that writes frames as it likes.
+struct Framed {
+    socket: TcpStream,
+    frames: Frames,
+    /// All heads that have come, with the length each has.
+    heard: VecDeque<Frame>,
+    octets: Vec<u8>,
+}
+
+impl Framed {
+    async fn connect(edge: &Edge) -> Self {
+        let socket = TcpStream::connect(edge.address).await.unwrap();
+        let mut client = Self { socket, frames: Frames::default(), heard: VecDeque::new(), octets: Vec::new() };
+        client.send(&[PREFACE, &frame(frames::SETTINGS, 0, 0, &[])].concat()).await;
+        client
+    }
+
+    async fn send(&mut self, octets: &[u8]) {
+        soon(self.socket.write_all(octets)).await.expect("the other side reads");
+    }
+
+    /// The next frame; none at the end.
+    async fn next(&mut self) -> Option<Frame> {
+        loop {
+            if let Some(frame) = self.heard.pop_front() {
+                return Some(frame);
+            }
+            let mut room = [0; 64 * 1024];
+            let Ok(length @ 1..) = soon(self.socket.read(&mut room)).await else { return None };
+            self.octets.extend(&room[..length]);
+            let keep = self.octets.len().saturating_sub(64);
+            self.octets.drain(..keep);
+            self.frames.pass(&room[..length], |frame| self.heard.push_back(frame));
+        }
+    }
+
+    /// Reads to the end; whether that was a GOAWAY for a flood, which may say more about it.
+    async fn is_told_to_calm_down(&mut self) -> bool {
+        let mut last = None;
+        while let Some(heard) = self.next().await {
+            last = Some(heard);
+        }
+        let calm = frames::ENHANCE_YOUR_CALM.to_be_bytes();
+        last.is_some_and(|last| last.kind == frames::GOAWAY) && memchr::memmem::find(&self.octets, &calm).is_some()
+    }
+}
+
+async fn after_the_body(request: Request<RequestBody>) -> Result<Response<Empty<Bytes>>, Infallible> {
+    let _ = request.into_body().collect().await;
+    Ok(Response::new(Empty::new()))
+}
+
+#[tokio::test]
+async fn a_flood_of_any_frame_is_closed() {
+    let open = head(3, 0, 1);
+    let ended = [head(2, END_STREAM, 1), frame(RST_STREAM, 0, 1, &[0, 0, 0, 8])].concat();
+    let floods = [
+        ("PING", vec![], frame(PING, 0, 0, &[0; 8])),
+        ("PING", vec![], frame(PING, ACK, 0, &[0; 8])),
+        ("SETTINGS", vec![], frame(frames::SETTINGS, 0, 0, &[])),
+        ("SETTINGS", open.clone(), frame(frames::SETTINGS, 0, 0, &[0, 4, 0, 0, 0x40, 0])),
+        ("PRIORITY", vec![], frame(PRIORITY, 0, 1, &[0, 0, 0, 0, 1])),
+        ("WINDOW_UPDATE", vec![], window(0, 1)),
+        ("WINDOW_UPDATE", open.clone(), window(1, 1)),
+        ("RST_STREAM", ended, frame(RST_STREAM, 0, 1, &[0, 0, 0, 8])),
+        ("unknown", vec![], frame(0x42, 0, 0, &[7; 100])),
+    ];
+    for (name, begin, frame) in floods {
+        let edge = Edge::start(Limits::default(), service_fn(after_the_body)).await;
+        let mut client = Framed::connect(&edge).await;
+        client.send(&begin).await;
+        let flood = frame.repeat(4_000);
+        let (mut read, mut write) = client.socket.split();
+        // What is answered has to be read, or the flood would only stand still.
+        let drained = async {
+            let mut heard = Vec::new();
+            let mut room = [0; 4096];
+            while let Ok(length @ 1..) = read.read(&mut room).await {
+                heard.extend(&room[..length]);
+            }
+            heard
+        };
+        let flooded = async { write.write_all(&flood).await };
+        let (heard, _) = soon(async { tokio::join!(drained, flooded) }).await;
+        assert!(
+            heard.ends_with(&frames::ENHANCE_YOUR_CALM.to_be_bytes()),
+            "{name}: {:?}",
+            &heard[heard.len().saturating_sub(34)..]
+        );
+        edge.tells(TroubleKind::Flood).await;
+        let told = edge.told.lock().unwrap().join("\n");
+        assert!(told.starts_with("flood 127.0.0.1:"), "{told}");
+        assert!(told.contains(&format!("too many {name} frames for what is asked for")), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn empty_data_frames_without_an_end_are_bounded() {
+    let edge = Edge::start(Limits::default(), service_fn(after_the_body)).await;
+    let mut client = Framed::connect(&edge).await;
+    client.send(&head(3, 0, 1)).await;
+    let _ = client.socket.write_all(&frame(frames::DATA, 0, 1, &[]).repeat(4_000)).await;
+    assert!(client.is_told_to_calm_down().await);
+}
+
+#[tokio::test]
+async fn what_is_left_over_when_requests_are_given_up_is_bounded() {
+    // Each opens a stream and resets it.
+    let edge = Edge::start(Limits::default(), service_fn(mirror)).await;
+    let mut client = Framed::connect(&edge).await;
+    let reset = |stream| [head(2, END_STREAM, stream), frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])].concat();
+    let flood: Vec<u8> = (0..4_000).flat_map(|number| reset(2 * number + 1)).collect();
+    let _ = client.socket.write_all(&flood).await;
+    assert!(client.is_told_to_calm_down().await);
+}
+
+/// A body of so many pieces of a length.
+struct Pieces {
+    left: usize,
+    length: usize,
+}
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
+        if self.left == 0 {
+            return Poll::Ready(None);
+        }
+        self.left -= 1;
+        Poll::Ready(Some(Ok(http_body::Frame::data(Bytes::from(vec![b'x'; self.length])))))
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_gives_back_windows_in_small_pieces_gets_its_download() {
+    for (count, length) in [(512, 16 * 1024), (4_000, 20)] {
+        let service = service_fn(move |_| async move { Ok(Response::new(Pieces { left: count, length })) });
+        let edge = Edge::start(Limits::default(), service).await;
+        let mut client = Framed::connect(&edge).await;
+        client.send(&head(2, END_STREAM, 1)).await;
+        let (mut octets, mut small) = (0, 0);
+        loop {
+            let heard = client.next().await.expect("an open connection");
+            if heard.kind != frames::DATA {
+                assert!(heard.kind != frames::GOAWAY && heard.kind != RST_STREAM, "{heard:?}");
+                continue;
+            }
+            octets += heard.length;
+            if heard.flags & END_STREAM != 0 {
+                break;
+            }
+            // Both windows for each kibibyte that was read, and a PING that measures the way.
+            let mut back = frame(PING, 0, 0, &[0; 8]);
+            for at in (0..heard.length).step_by(1024) {
+                let piece = u32::try_from((heard.length - at).min(1024)).unwrap();
+                back.extend([window(0, piece), window(1, piece)].concat());
+                small += 2;
+            }
+            client.send(&back).await;
+        }
+        assert_eq!(octets, count * length);
+        assert!(small > 2_000, "{small}");
+        assert!(edge.troubles.lock().unwrap().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_client_with_a_hundred_streams_at_a_time_is_not_taken_for_a_flood() {
+    let edge = Edge::start(Limits::default(), service_fn(mirror)).await;
+    let mut client = Framed::connect(&edge).await;
+    let mut stream = 1;
+    for _ in 0..20 {
+        let mut batch = Vec::new();
+        for _ in 0..100 {
+            // As browsers have done: a priority and a larger window for each.
+            batch.extend(head(2, END_STREAM, stream));
+            batch.extend(frame(PRIORITY, 0, stream, &[0, 0, 0, 0, 9]));
+            batch.extend(window(stream, 1 << 20));
+            stream += 2;
+        }
+        client.send(&batch).await;
+        let mut ended = 0;
+        while ended < 100 {
+            let heard = client.next().await.expect("an open connection");
+            assert!(heard.kind != frames::GOAWAY && heard.kind != RST_STREAM, "{heard:?}");
+            if heard.kind == frames::DATA {
+                client.send(&window(0, u32::try_from(heard.length).unwrap().max(1))).await;
+                ended += usize::from(heard.flags & END_STREAM != 0);
+            }
+        }
+    }
+    assert!(edge.troubles.lock().unwrap().is_empty());
+}
