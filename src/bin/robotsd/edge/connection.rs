@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::error::Error;
 use std::future::{Future, poll_fn};
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -101,7 +102,7 @@ where
         Left::Handover(socket, early, gate) => (socket, early, gate),
         Left::Ended(ended) => return ended,
     };
-    let socket = ClientStream::new(socket, early, Arc::clone(&activity), terms.limits.body_idle);
+    let socket = ClientStream::new(socket, early, gate.agreed(), Arc::clone(&activity), terms.limits.body_idle);
     // Boxed, because most connections come to their end without it.
     Box::pin(converse(socket, gate, activity, terms, stop)).await
 }
@@ -208,7 +209,9 @@ fn cause(error: Box<dyn Error + Send + Sync>) -> Box<dyn Error + Send + Sync> {
 fn kind_of(error: &(dyn Error + 'static)) -> TroubleKind {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        if error.downcast_ref::<hyper::Error>().is_some_and(|error| error.is_parse() || error.is_parse_too_large()) {
+        let is_parse = |error: &hyper::Error| error.is_parse() || error.is_parse_too_large();
+        let is_invalid = |error: &io::Error| error.kind() == io::ErrorKind::InvalidData;
+        if error.downcast_ref().is_some_and(is_parse) || error.downcast_ref().is_some_and(is_invalid) {
             return TroubleKind::Protocol;
         }
         cause = error.source();

@@ -158,6 +158,10 @@ pub(super) fn goaway(last: u32, code: u32) -> [u8; 17] {
     [0, 0, 8, GOAWAY, 0, 0, 0, 0, 0, a, b, c, d, e, f, g, h]
 }
 
+/// A SETTINGS frame that sets nothing: the least that a server says first (RFC 9113, section 3.4).
+pub(super) const NO_SETTINGS: [u8; 9] = [0, 0, 0, SETTINGS, 0, 0, 0, 0, 0];
+
+pub(super) const PROTOCOL_ERROR: u32 = 1;
 pub(super) const ENHANCE_YOUR_CALM: u32 = 11;
 
 /// The name of a type of frames.
@@ -189,14 +193,9 @@ mod tests {
 
     #[test]
     fn frames_are_found_wherever_they_are_cut() {
-        let octets = [
-            &[0, 0, 8, 6, 0, 0, 0, 0, 0][..],
-            &[7; 8],
-            &[0, 1, 0, DATA, 1, 0x80, 0, 0, 3],
-            &[0; 256],
-            &[0, 0, 0, SETTINGS, 0, 0, 0, 0, 0][..],
-        ]
-        .concat();
+        let octets =
+            [&[0, 0, 8, 6, 0, 0, 0, 0, 0][..], &[7; 8], &[0, 1, 0, DATA, 1, 0x80, 0, 0, 3], &[0; 256], &NO_SETTINGS]
+                .concat();
         for size in 1..=octets.len() {
             let (mut frames, mut found) = (Frames::default(), Vec::new());
             for piece in octets.chunks(size) {

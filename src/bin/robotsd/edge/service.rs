@@ -26,7 +26,7 @@ use super::forwarded::{Asker, Origin};
 use super::limits::Callers;
 use super::reply::Refusal;
 use super::request_id::RequestId;
-use super::tls::Secured;
+use super::tls::{Agreed, Secured};
 use super::trusted::{Told, X_REQUEST_ID};
 use super::tunnel::{Pending, Tunnel, WebSocket};
 use super::visit::OpenVisit;
@@ -57,6 +57,11 @@ impl<S> Gate<S> {
     /// Whether the connection waits for another request, having answered at least one.
     pub(super) fn has_served(&self) -> bool {
         self.activity.has_served()
+    }
+
+    /// The protocol that the handshake has settled on; none in the clear, where the preface decides.
+    pub(super) fn agreed(&self) -> Option<Agreed> {
+        self.entry.secured.as_ref().map(Secured::agreed)
     }
 
     /// Checks and cleans a request and says what is known about it.

@@ -5,7 +5,7 @@
 //! [`RequestBody`](super::RequestBody).
 //!
 //! On HTTP/2 it also counts frames in both directions (see [`frames`]), and has the last word where hyper has none: a
-//! GOAWAY to a client that floods the connection.
+//! GOAWAY to a client that floods the connection, and to one that has agreed on HTTP/2 and speaks something else.
 
 use std::io;
 use std::pin::Pin;
@@ -20,6 +20,7 @@ use tokio::time::Instant;
 use super::activity::Activity;
 use super::frames::{self, Budget, Frames};
 use super::idle::Idle;
+use super::tls::Agreed;
 
 #[derive(Debug)]
 pub(super) struct ClientStream<T> {
@@ -39,6 +40,8 @@ enum Protocol {
     /// What has come so far may become the preface of HTTP/2, of which so many octets are there.
     Preface {
         octets: usize,
+        /// It has to.
+        is_agreed: bool,
     },
     Http2(Session),
 }
@@ -56,15 +59,19 @@ struct Session {
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 impl<T> ClientStream<T> {
-    pub(super) fn new(socket: T, early: Bytes, activity: Arc<Activity>, write_idle: Duration) -> Self {
-        Self {
-            socket,
-            early,
-            activity,
-            stalled: Idle::new(write_idle),
-            flushing: Idle::new(write_idle),
-            protocol: Protocol::Preface { octets: 0 },
-        }
+    /// The protocol is the one `agreed` on, or else what the client begins with.
+    pub(super) fn new(
+        socket: T,
+        early: Bytes,
+        agreed: Option<Agreed>,
+        activity: Arc<Activity>,
+        write_idle: Duration,
+    ) -> Self {
+        let protocol = match agreed {
+            Some(Agreed::Http1) => Protocol::Http1,
+            agreed => Protocol::Preface { octets: 0, is_agreed: agreed.is_some() },
+        };
+        Self { socket, early, activity, stalled: Idle::new(write_idle), flushing: Idle::new(write_idle), protocol }
     }
 
     /// Passes on what a write came to, unless it has stood still for too long.
@@ -77,15 +84,18 @@ impl<T> ClientStream<T> {
         Poll::Ready(Err(stuck()))
     }
 
-    /// Looks at octets from the client before hyper gets them.
-    fn received(&mut self, mut octets: &[u8]) -> Result<(), Flood> {
-        if let Protocol::Preface { octets: matched } = &mut self.protocol {
+    /// Looks at octets from the client, none at its end, before hyper gets them.
+    fn received(&mut self, mut octets: &[u8]) -> Result<(), Broken> {
+        if let Protocol::Preface { octets: matched, is_agreed } = &mut self.protocol {
+            let is_end = octets.is_empty();
             let expected = &PREFACE[*matched..];
             let common = expected.iter().zip(octets).take_while(|(expected, octet)| expected == octet).count();
             *matched += common;
             octets = &octets[common..];
             if *matched == PREFACE.len() {
                 self.protocol = Protocol::Http2(Session::new());
+            } else if *is_agreed && (is_end || !octets.is_empty()) {
+                return Err(Broken::Preface);
             } else if !octets.is_empty() {
                 self.protocol = Protocol::Http1;
             }
@@ -108,16 +118,27 @@ impl<T> ClientStream<T> {
 
 impl<T: AsyncWrite + Unpin> ClientStream<T> {
     /// Ends the connection for what a client has sent.
-    fn end(&mut self, cx: &mut Context<'_>, Flood(kind): Flood) -> io::Error {
-        if let Protocol::Http2(session) = &self.protocol
-            && session.sent.is_between()
-        {
-            let goaway = frames::goaway(session.last, frames::ENHANCE_YOUR_CALM);
-            self.last_words(cx, &goaway);
+    fn end(&mut self, cx: &mut Context<'_>, broken: Broken) -> io::Error {
+        match &self.protocol {
+            Protocol::Http2(session) if session.sent.is_between() => {
+                let goaway = frames::goaway(session.last, frames::ENHANCE_YOUR_CALM);
+                self.last_words(cx, &goaway);
+            }
+            // hyper has not spoken yet.
+            Protocol::Preface { .. } => {
+                let goaway = frames::goaway(0, frames::PROTOCOL_ERROR);
+                self.last_words(cx, &[&frames::NO_SETTINGS[..], &goaway].concat());
+            }
+            _ => {}
         }
-        self.activity.flooded();
-        let name = frames::name(kind);
-        io::Error::new(io::ErrorKind::InvalidData, format!("too many {name} frames for what is asked for"))
+        match broken {
+            Broken::Preface => io::Error::new(io::ErrorKind::InvalidData, "no preface of HTTP/2, which was agreed on"),
+            Broken::Flood(kind) => {
+                self.activity.flooded();
+                let name = frames::name(kind);
+                io::Error::new(io::ErrorKind::InvalidData, format!("too many {name} frames for what is asked for"))
+            }
+        }
     }
 
     /// Says something, if it can be said without waiting: the client is not worth more.
@@ -129,15 +150,19 @@ impl<T: AsyncWrite + Unpin> ClientStream<T> {
     }
 }
 
-/// Too many frames, the last one of this type.
-struct Flood(u8);
+/// What ends a connection here.
+enum Broken {
+    Preface,
+    /// Too many frames, the last one of this type.
+    Flood(u8),
+}
 
 impl Session {
     fn new() -> Self {
         Self { received: Frames::default(), sent: Frames::default(), budget: Budget::new(Instant::now()), last: 0 }
     }
 
-    fn received(&mut self, octets: &[u8]) -> Result<(), Flood> {
+    fn received(&mut self, octets: &[u8]) -> Result<(), Broken> {
         let Self { received, budget, last, .. } = self;
         let mut flood = None;
         received.pass(octets, |frame| {
@@ -148,7 +173,7 @@ impl Session {
                 flood.get_or_insert(frame.kind);
             }
         });
-        flood.map_or(Ok(()), |kind| Err(Flood(kind)))
+        flood.map_or(Ok(()), |kind| Err(Broken::Flood(kind)))
     }
 
     fn sent(&mut self, octets: &[u8]) {
@@ -175,8 +200,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for ClientStream<T> {
         if !octets.is_empty() {
             this.activity.bytes_read();
         }
-        if let Err(flood) = this.received(octets) {
-            return Poll::Ready(Err(this.end(cx, flood)));
+        if let Err(broken) = this.received(octets) {
+            return Poll::Ready(Err(this.end(cx, broken)));
         }
         Poll::Ready(Ok(()))
     }

@@ -39,6 +39,7 @@ use self::client::Client;
 use super::body::RequestBody;
 use super::connection::{Ended, Terms};
 use super::service::Gate;
+use super::tls::Agreed;
 use super::transport::Transport;
 use super::trouble::TroubleKind;
 
@@ -78,6 +79,9 @@ where
     let mut desk = None;
     loop {
         let octets = match wait.as_mut().next(&mut client, &mut stopped, &mut desk).await {
+            Next::Octets(octets) if gate.agreed() == Some(Agreed::Http2) => {
+                return Left::Handover(client.into_transport(), octets, gate);
+            }
             Next::Octets(octets) => octets,
             Next::Closed(Ok(())) => return Left::Ended(Ok(())),
             // Whoever has been answered and then resets an idle connection has only left.
@@ -94,8 +98,10 @@ where
             // hyper takes no more than `parse` does.
             let octets = escape::escaped(&octets).unwrap_or(octets);
             // The preface of HTTP/2 comes first or not at all (RFC 9113, section 3.4), and hyper believes that this is the
-            // first it hears. An empty line, which HTTP/1.1 skips (RFC 9112, section 2.2), says otherwise.
-            let octets = if gate.has_served() { [b"\r\n", &*octets].concat().into() } else { octets };
+            // first it hears. An empty line, which HTTP/1.1 skips (RFC 9112, section 2.2), says otherwise. Neither does it
+            // come where the handshake has settled on HTTP/1.1.
+            let is_http_1 = gate.has_served() || gate.agreed() == Some(Agreed::Http1);
+            let octets = if is_http_1 { [b"\r\n", &*octets].concat().into() } else { octets };
             return Left::Handover(client.into_transport(), octets, gate);
         };
         let is_head = request.method() == Method::HEAD;

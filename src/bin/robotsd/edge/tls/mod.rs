@@ -17,7 +17,7 @@ mod tests;
 
 pub(crate) use self::live::{LiveCertificates, News};
 pub(crate) use self::pair::{Culprit, Pair, PairPaths};
-pub(super) use self::secured::Secured;
+pub(super) use self::secured::{Agreed, Secured};
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -20,7 +20,14 @@ pub(in crate::edge) struct Secured {
     place: usize,
     /// What the client asked for, in lower case.
     name: Option<Box<str>>,
-    http2: bool,
+    agreed: Agreed,
+}
+
+/// The protocol that client and listener have settled on; HTTP/1.1 where the client names none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::edge) enum Agreed {
+    Http1,
+    Http2,
 }
 
 impl Secured {
@@ -36,8 +43,12 @@ impl Secured {
             shown,
             place,
             name: session.server_name().map(Box::from),
-            http2: session.alpn_protocol() == Some(HTTP_2),
+            agreed: if session.alpn_protocol() == Some(HTTP_2) { Agreed::Http2 } else { Agreed::Http1 },
         }
+    }
+
+    pub(in crate::edge) fn agreed(&self) -> Agreed {
+        self.agreed
     }
 
     /// Whether a request belongs on this connection. Its host has been settled.
@@ -47,7 +58,7 @@ impl Secured {
     /// certificate it has not seen, has to make a connection for it (RFC 9110, section 15.5.20). Where it named none,
     /// `Host` is all there is to go by.
     pub(in crate::edge) fn admit(&self, head: &Parts) -> Result<(), Refusal> {
-        if (head.version == Version::HTTP_2) != self.http2 {
+        if (head.version == Version::HTTP_2) != (self.agreed == Agreed::Http2) {
             return Err(Refusal::bad_request("not the protocol that was agreed on"));
         }
         let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());

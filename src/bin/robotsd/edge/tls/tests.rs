@@ -197,19 +197,51 @@ async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
         assert_eq!(stream.get_ref().1.alpn_protocol(), agreed);
         let is_http_2 = agreed == Some(b"h2");
         // HTTP/2, whatever has been agreed on.
-        let (mut sender, connection) =
-            hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
-        tokio::spawn(connection);
-        let request = Request::get("https://a.test/").body(Empty::<Bytes>::new()).unwrap();
-        let response = soon(sender.send_request(request)).await.unwrap();
-        assert_eq!(response.status(), if is_http_2 { 200 } else { 400 }, "{alpn:?}");
-        let body = response.into_body().collect().await.unwrap().to_bytes();
-        assert!(!is_http_2 || body == "https", "{body:?}");
-        // And HTTP/1.1.
-        let answer = edge.ask(&authority.client(alpn), "a.test", "a.test").await;
-        assert_eq!(answer.status(), if is_http_2 { 400 } else { 200 }, "{alpn:?}");
-        assert!(is_http_2 || answer.body == "https", "{answer:?}");
+        if is_http_2 {
+            let (mut sender, connection) =
+                hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+            tokio::spawn(connection);
+            let request = Request::get("https://a.test/").body(Empty::<Bytes>::new()).unwrap();
+            let response = soon(sender.send_request(request)).await.unwrap();
+            assert_eq!(response.status(), 200, "{alpn:?}");
+            assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "https");
+        } else {
+            // In one piece and in several.
+            let mut pieces = edge.raw(&authority.client(alpn), "a.test").await;
+            for piece in ["PRI", " * HTTP/2.0\r\n\r\nSM\r\n", "\r\n\0\0\0\x04\0\0\0\0\0"] {
+                pieces.try_send(piece).await;
+                tokio::task::yield_now().await;
+            }
+            let mut whole = Raw::new(stream);
+            whole.send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
+            for client in [&mut whole, &mut pieces] {
+                let answer = client.rest().await;
+                assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{alpn:?}: {answer:?}");
+            }
+            let answer = edge.ask(&authority.client(alpn), "a.test", "a.test").await;
+            assert_eq!((answer.status(), &*answer.body), (200, "https"), "{alpn:?}");
+        }
     }
+    // No preface, part of one, and one that ends otherwise (RFC 9113, section 3.4).
+    let edge = Secure::start(live(&[&authority.write("b", &["a.test"])]), Limits::default()).await;
+    for octets in [
+        &get("a.test")[..],
+        "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 0\r\n\r\n",
+        "PRI * HTTP/2.0\r\n\r\n",
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r_",
+        "PRI * HTTP/1.1\r\nHost: a.test\r\n\r\n",
+        "INVALID CONNECTION PREFACE\r\n\r\n",
+    ] {
+        let mut client = edge.raw(&authority.client(&[b"h2"]), "a.test").await;
+        client.send(octets).await;
+        let _ = soon(async { client.finish().await }).await;
+        let answer = client.rest().await;
+        assert!(!answer.contains("HTTP"), "{octets:?}: {answer:?}");
+        // An empty SETTINGS, and a GOAWAY with PROTOCOL_ERROR.
+        let goaway = "\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x01";
+        assert_eq!(answer, goaway, "{octets:?}");
+    }
+    assert_eq!(edge.tells(TroubleKind::Protocol).await, "no preface of HTTP/2, which was agreed on");
     let nothing_in_common = edge.connect(&authority.client(&[b"acme-tls/1"]), "a.test").await;
     assert!(nothing_in_common.is_err());
     edge.tells(TroubleKind::Handshake).await;
