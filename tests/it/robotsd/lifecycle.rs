@@ -264,14 +264,49 @@ fn connections_never_take_more_descriptors_than_there_are() {
     );
     let places: usize = bounded.split(' ').nth(2).unwrap().parse().unwrap();
     assert!((4..48).contains(&places), "{bounded}");
-    // All places taken, each with a request to the upstream in the air; and more that wait.
-    let mut kept: Vec<_> = (0..places + 8).map(|_| Kept::open(running.address)).collect();
-    kept.iter_mut().for_each(Kept::send);
-    kept[..places].iter_mut().for_each(Kept::receive);
-    running.wait_for_event("trouble", |line| line["reason"] == "full");
+    // All places taken, and more that take them over.
+    let mut kept = Vec::new();
+    for _ in 0..places + 8 {
+        let mut client = Kept::open(running.address);
+        client.send();
+        client.receive();
+        kept.push(client);
+    }
+    running.wait_for_event("trouble", |line| line["reason"] == "recycled");
     assert!(!running.has_event("trouble", |line| line["reason"] == "accept"), "out of descriptors");
     drop(kept);
     assert!(ask(running.address).unwrap().ends_with(ROBOTS));
+}
+
+#[test]
+fn idle_connections_make_room_for_new_ones_on_every_worker() {
+    let config = "workers = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n\
+         robots.path = \"robots.txt\"\n[limits]\nconnections = 16\nfirst_byte = \"1h\"\nkeep_alive = \"1h\"\nheader_read = \"1h\"\n";
+    let folder = folder(&[("robotsd.toml", config), ("robots.txt", ROBOTS)]);
+    let running = Running::start(folder.path());
+    let started = std::time::Instant::now();
+    let mut idle = Vec::new();
+    for number in 0..96 {
+        let mut client = Kept::open(running.address);
+        match number % 3 {
+            0 => {}
+            1 => {
+                client.send();
+                client.receive();
+            }
+            _ => client.0.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").unwrap(),
+        }
+        idle.push(client);
+    }
+    for _ in 0..32 {
+        assert!(ask(running.address).unwrap().ends_with(ROBOTS));
+    }
+    let told = running.wait_for_event("trouble", |line| line["reason"] == "recycled");
+    let message = told["message"].as_str().unwrap();
+    assert!(message.starts_with("as many connections are open as may be: the longest idle was closed for a new one"));
+    // At most once a second; the first may fall into any.
+    let told = running.count("trouble", |line| line["reason"] == "recycled") as u64;
+    assert!(told <= started.elapsed().as_secs() + 2, "told {told} times in {:?}", started.elapsed());
 }
 
 #[test]

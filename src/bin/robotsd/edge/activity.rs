@@ -4,8 +4,10 @@
 //! for the deadline whenever it wakes. hyper's own header timer is not used: it is off until a first byte has decided
 //! the protocol, it also ends idle kept-alive connections, and it costs a timer for every request.
 
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -26,8 +28,34 @@ pub(super) struct Activity {
     /// Requests being answered. While there are any, the phase does not count.
     in_flight: AtomicUsize,
     http2: AtomicBool,
+    /// The preface of HTTP/2 has been read; [`http2`](Self::http2) waits for a request.
+    preface: AtomicBool,
+    /// The phase in which a new connection claimed the place of this one; [`NEVER`] until one does. A connection that
+    /// goes on is in another phase, so nothing has to be taken back when a request begins.
+    reclaimed: AtomicU64,
+    goodbye: Goodbye,
+    /// Something of an answer is still to be sent: what hyper has taken of a body counts as answered here.
+    unsent: AtomicBool,
     flood: AtomicBool,
+    /// Wakes the connection's task, from any thread.
+    task: OnceLock<Waker>,
     tunnel: Mutex<Option<Pending>>,
+}
+
+/// How an idle connection that hyper has is brought to its end: its driver asks, its stream answers.
+#[derive(Debug, Default)]
+pub(super) struct Goodbye {
+    wanted: AtomicBool,
+    said: AtomicBool,
+}
+
+/// What a connection without a request in progress waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Idleness {
+    /// A request, or the handshake before it.
+    Idle,
+    /// The rest of a request's head.
+    Slow,
 }
 
 /// Nothing has been read yet.
@@ -36,6 +64,8 @@ const SILENT: u64 = 0;
 const HEAD: u64 = 1;
 /// A request has been answered.
 const BETWEEN: u64 = 2;
+/// No phase.
+const NEVER: u64 = u64::MAX;
 
 impl Activity {
     pub(super) fn new(limits: &Limits) -> Self {
@@ -47,7 +77,12 @@ impl Activity {
             phase: AtomicU64::new(SILENT),
             in_flight: AtomicUsize::new(0),
             http2: AtomicBool::new(false),
+            preface: AtomicBool::new(false),
+            reclaimed: AtomicU64::new(NEVER),
+            goodbye: Goodbye::default(),
+            unsent: AtomicBool::new(false),
             flood: AtomicBool::new(false),
+            task: OnceLock::new(),
             tunnel: Mutex::new(None),
         }
     }
@@ -108,6 +143,75 @@ impl Activity {
         self.phase.load(Ordering::Relaxed) & 3 == BETWEEN
     }
 
+    /// Notes which task the connection is, to be called first of all by that task. A task has one waker for all its life,
+    /// so this is done once a connection and not at each wait.
+    pub(super) async fn enter_task(&self) {
+        poll_fn(|cx| {
+            let _ = self.task.set(cx.waker().clone());
+            Poll::Ready(())
+        })
+        .await;
+    }
+
+    /// The connection has been secured: only now is its request waited for.
+    pub(super) fn secured(&self) {
+        self.enter(SILENT);
+    }
+
+    /// The client has sent the preface of HTTP/2.
+    pub(super) fn preface_read(&self) {
+        self.preface.store(true, Ordering::Relaxed);
+    }
+
+    /// What the connection waits for and since when; nothing while requests are answered, or once its place has been
+    /// claimed.
+    pub(super) fn idle(&self) -> Option<(Idleness, Instant)> {
+        let state = self.phase.load(Ordering::Acquire);
+        if !self.is_idle() || self.is_unsent() || state == self.reclaimed.load(Ordering::Relaxed) {
+            return None;
+        }
+        let is_slow = state & 3 == HEAD && !self.preface.load(Ordering::Relaxed);
+        let idleness = if is_slow { Idleness::Slow } else { Idleness::Idle };
+        Some((idleness, self.opened + Duration::from_millis(state >> 2)))
+    }
+
+    /// Claims the place of the connection, from any thread: it ends unless something happens on it first. Returns false
+    /// if that is the case already.
+    pub(super) fn reclaim(&self) -> bool {
+        let state = self.phase.load(Ordering::Acquire);
+        if !self.is_idle() || self.is_unsent() {
+            return false;
+        }
+        self.reclaimed.store(state, Ordering::Release);
+        if let Some(task) = self.task.get() {
+            task.wake_by_ref();
+        }
+        true
+    }
+
+    /// Whether the place has been claimed, and nothing has happened since.
+    pub(super) fn is_reclaimed(&self) -> bool {
+        self.reclaimed.load(Ordering::Acquire) == self.phase.load(Ordering::Relaxed) && self.is_idle()
+    }
+
+    /// Completes when the place has been claimed.
+    pub(super) async fn reclaimed(&self) {
+        poll_fn(|_| if self.is_reclaimed() { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+
+    pub(super) fn goodbye(&self) -> &Goodbye {
+        &self.goodbye
+    }
+
+    /// Whether something of an answer is still to be sent.
+    pub(super) fn set_unsent(&self, unsent: bool) {
+        self.unsent.store(unsent, Ordering::Relaxed);
+    }
+
+    fn is_unsent(&self) -> bool {
+        self.unsent.load(Ordering::Relaxed)
+    }
+
     /// The client floods the connection with frames, which is closed for it.
     pub(super) fn flooded(&self) {
         self.flood.store(true, Ordering::Relaxed);
@@ -129,6 +233,30 @@ impl Activity {
     fn enter(&self, phase: u64) {
         let since = self.opened.elapsed().as_millis() as u64;
         self.phase.store(since << 2 | phase, Ordering::Release);
+    }
+}
+
+impl Goodbye {
+    /// The next read that finds nothing ends the connection.
+    pub(super) fn ask(&self) {
+        self.wanted.store(true, Ordering::Relaxed);
+    }
+
+    /// Something has been read instead.
+    pub(super) fn withdraw(&self) {
+        self.wanted.store(false, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn say(&self) {
+        self.said.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_said(&self) -> bool {
+        self.said.load(Ordering::Relaxed)
     }
 }
 

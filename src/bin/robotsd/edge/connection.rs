@@ -21,7 +21,7 @@ use super::activity::Activity;
 use super::body::RequestBody;
 use super::limits::Limits;
 use super::plain::{self, Clock, Left};
-use super::service::{Entry, Gate};
+use super::service::Gate;
 use super::stall::Streams;
 use super::stream::ClientStream;
 use super::transport::Transport;
@@ -83,9 +83,7 @@ pub(super) type Ended = Result<(), (TroubleKind, Box<dyn Error + Send + Sync>)>;
 /// Serves a connection until it ends, or until it has drained after `stop`.
 pub(super) async fn serve<S, B>(
     socket: Transport,
-    entry: Entry,
-    number: u64,
-    service: S,
+    gate: Gate<S>,
     terms: Arc<Terms>,
     clock: Arc<Clock>,
     stop: watch::Receiver<bool>,
@@ -96,8 +94,7 @@ where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let activity = Arc::new(Activity::new(&terms.limits));
-    let gate = Gate::new(service, Arc::clone(&terms), Arc::clone(&activity), entry, number);
+    let activity = Arc::clone(gate.activity());
     let (socket, early, gate) = match plain::serve(socket, gate, &terms, clock, &stop).await {
         Left::Handover(socket, early, gate) => (socket, early, gate),
         Left::Ended(ended) => return ended,
@@ -146,6 +143,18 @@ where
             if !leaving && stop.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Event::Leave);
             }
+            if activity.is_reclaimed() {
+                // hyper has taken up every request that was there, so what it reads now is new, or nothing.
+                activity.goodbye().ask();
+                let served = connection.as_mut().poll(cx);
+                activity.goodbye().withdraw();
+                if activity.goodbye().is_said() {
+                    return Poll::Ready(Event::Reclaimed);
+                }
+                if let Poll::Ready(served) = served {
+                    return Poll::Ready(Event::Served(served));
+                }
+            }
             loop {
                 let now = Instant::now();
                 let deadline = activity.deadline().map(|deadline| deadline.max(patience));
@@ -166,6 +175,7 @@ where
         .await;
         match event {
             Event::Served(served) => break served,
+            Event::Reclaimed => return Ok(()),
             // HTTP/2 can say goodbye first; HTTP/1.1 has no words for it.
             Event::Overdue if leaving || !activity.is_http2() => {
                 let slow = (TroubleKind::Slow, "no request in time".into());
@@ -186,6 +196,7 @@ where
         Err(error) => return Err((kind_of(&*error), error)),
     }
     if let Some(tunnel) = activity.take_tunnel() {
+        let _busy = activity.begin(false);
         return tunnel.run(limits.tunnel_idle).await.map_err(|error| (TroubleKind::Broken, error.into()));
     }
     Ok(())
@@ -195,6 +206,8 @@ enum Event {
     Served(Result<(), Box<dyn Error + Send + Sync>>),
     Leave,
     Overdue,
+    /// The connection was idle, and a new one has its place.
+    Reclaimed,
 }
 
 /// What an error goes back to.

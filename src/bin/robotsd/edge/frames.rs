@@ -31,11 +31,14 @@ const HEAD: usize = 9;
 
 pub(super) const DATA: u8 = 0;
 pub(super) const HEADERS: u8 = 1;
+pub(super) const RST_STREAM: u8 = 3;
 pub(super) const SETTINGS: u8 = 4;
 pub(super) const GOAWAY: u8 = 7;
 pub(super) const CONTINUATION: u8 = 9;
 
+pub(super) const END_STREAM: u8 = 0x1;
 pub(super) const PADDED: u8 = 0x8;
+pub(super) const END_HEADERS: u8 = 0x4;
 
 impl Frames {
     /// Walks over octets that pass, and names each frame that begins among them.
@@ -161,6 +164,7 @@ pub(super) fn goaway(last: u32, code: u32) -> [u8; 17] {
 /// A SETTINGS frame that sets nothing: the least that a server says first (RFC 9113, section 3.4).
 pub(super) const NO_SETTINGS: [u8; 9] = [0, 0, 0, SETTINGS, 0, 0, 0, 0, 0];
 
+pub(super) const NO_ERROR: u32 = 0;
 pub(super) const PROTOCOL_ERROR: u32 = 1;
 pub(super) const ENHANCE_YOUR_CALM: u32 = 11;
 
@@ -170,7 +174,7 @@ pub(super) const fn name(kind: u8) -> &'static str {
         DATA => "DATA",
         HEADERS => "HEADERS",
         2 => "PRIORITY",
-        3 => "RST_STREAM",
+        RST_STREAM => "RST_STREAM",
         SETTINGS => "SETTINGS",
         5 => "PUSH_PROMISE",
         6 => "PING",

@@ -28,6 +28,11 @@ impl Idle {
         self.waiting = false;
     }
 
+    /// Whether something is being waited for.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiting
+    }
+
     /// Ready once the current wait has lasted too long.
     pub(crate) fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(self.limit)));

@@ -23,6 +23,7 @@ mod connection;
 mod frames;
 mod idle;
 mod plain;
+mod recycle;
 mod stall;
 mod stream;
 mod tls;
@@ -49,12 +50,13 @@ mod tests;
 use std::convert::Infallible;
 use std::error::Error;
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -64,7 +66,7 @@ use http_body::Body;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tower::Service;
 
 pub(crate) use self::behind::behind_others;
@@ -80,10 +82,12 @@ pub(crate) use self::trusted::{Trusted, X_REQUEST_ID};
 pub(crate) use self::tunnel::{Tunnel, WebSocket};
 pub(crate) use self::visit::{Note, Notes, OnVisit, Visit};
 
+use self::activity::Activity;
 use self::connection::Terms;
 use self::forwarded::{Origin, Scheme};
 use self::plain::Clock;
-use self::service::Entry;
+use self::recycle::{Registry, Shard};
+use self::service::{Entry, Gate};
 use self::transport::Transport;
 use self::trouble::Reporter;
 
@@ -106,6 +110,7 @@ pub(crate) struct Edge {
 struct Shared {
     /// Of the whole process: divided among listeners and threads, one could be full while others have room.
     places: Arc<Semaphore>,
+    registry: Registry,
     /// Connections so far; a connection's number is part of its requests' ids.
     opened: AtomicU64,
     reporter: Reporter<Tell>,
@@ -123,6 +128,7 @@ impl Edge {
     ) -> Self {
         let shared = Shared {
             places: Arc::new(Semaphore::new(limits.connections)),
+            registry: Registry::default(),
             opened: AtomicU64::new(0),
             reporter: Reporter::new(Box::new(on_error)),
         };
@@ -143,7 +149,7 @@ impl Edge {
     }
 
     /// Makes places for so many connections where there were `before`, for all that share them. Where fewer may be open
-    /// than are, those that end give no place back until the bound is met. Needs a runtime.
+    /// than are, idle ones are closed and others that end give no place back until the bound is met. Needs a runtime.
     pub(crate) fn set_places(&self, before: usize, now: usize) {
         let places = &self.shared.places;
         if now >= before {
@@ -151,11 +157,11 @@ impl Edge {
             return;
         }
         let owed = before - now - places.forget_permits(before - now);
-        let places = Arc::clone(places);
+        let shared = Arc::clone(&self.shared);
         drop(tokio::spawn(async move {
+            let none = Arc::default();
             for _ in 0..owed {
-                let Ok(place) = places.acquire().await else { return };
-                place.forget();
+                shared.place(&none).await.forget();
             }
         }));
     }
@@ -182,25 +188,30 @@ impl Edge {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        let Shared { places, reporter, .. } = &*self.shared;
+        let Shared { places, reporter, registry, .. } = &*self.shared;
         let terms = &self.terms;
+        let shard = registry.shard();
         let clock = Arc::new(Clock::default());
         let (stop, stopped) = watch::channel(false);
         let mut connections = JoinSet::new();
         let mut shutdown = pin!(shutdown);
 
-        let (shared, for_connections) = (Arc::clone(&self.shared), Arc::clone(terms));
+        let (shared, for_connections, register) = (Arc::clone(&self.shared), Arc::clone(terms), Arc::clone(&shard));
         let open = move |(socket, peer): (TcpStream, SocketAddr), place: OwnedSemaphorePermit| {
             // Without it, small responses may wait for an acknowledgement; one that refuses it is broken already.
             let _ = socket.set_nodelay(true);
             let number = shared.opened.fetch_add(1, Ordering::Relaxed);
             let (entrance, service, clock) = (entrance.clone(), service.clone(), Arc::clone(&clock));
             let (shared, terms, mut stopped) = (Arc::clone(&shared), for_connections.load_full(), stopped.clone());
+            let activity = Arc::new(Activity::new(&terms.limits));
+            let registered = register.add(&activity);
             async move {
+                activity.enter_task().await;
                 let full = || shared.reporter.report(TroubleKind::Full, Some(peer), &"no place for a TLS handshake");
-                let served = match entrance.enter(socket, peer, &mut stopped, full).await {
+                let served = match entrance.enter(socket, peer, &mut stopped, &activity, full).await {
                     Ok(Some((socket, entry))) => {
-                        connection::serve(socket, entry, number, service, terms, clock, stopped).await
+                        let gate = Gate::new(service, Arc::clone(&terms), activity, entry, number);
+                        connection::serve(socket, gate, terms, clock, stopped).await
                     }
                     Ok(None) => Ok(()),
                     Err(failure) => Err(failure),
@@ -208,6 +219,7 @@ impl Edge {
                 if let Err((kind, error)) = served {
                     shared.reporter.report(kind, Some(peer), &error);
                 }
+                drop(registered);
                 drop(place);
             }
         };
@@ -215,6 +227,7 @@ impl Edge {
         // Accepted, but there is no place for it yet. Taking the place first would not do: listeners that wait for
         // connections would hold places that others need.
         let mut waiting = None;
+        let mut place = pin!(None);
         let mut pause = Duration::ZERO;
         let mut resume = Instant::now();
         loop {
@@ -223,8 +236,11 @@ impl Edge {
                 () = &mut shutdown => break,
                 // Before accepting, or a flood of short connections would leave their remains here.
                 Some(_) = connections.join_next() => continue,
-                Ok(place) = Arc::clone(places).acquire_owned(), if waiting.is_some() => {
-                    connections.extend(waiting.take().map(|accepted| open(accepted, place)));
+                taken = of_some(place.as_mut()), if waiting.is_some() => {
+                    place.set(None);
+                    if let Some(accepted) = waiting.take() {
+                        connections.spawn(open(accepted, taken));
+                    }
                     continue;
                 }
                 accepted = accept(&listener, resume), if waiting.is_none() => accepted,
@@ -235,8 +251,8 @@ impl Edge {
                     match Arc::clone(places).try_acquire_owned() {
                         Ok(place) => drop(connections.spawn(open(accepted, place))),
                         Err(_) => {
-                            reporter.report(TroubleKind::Full, None, &"no place for another connection");
                             waiting = Some(accepted);
+                            place.set(Some(self.shared.place(&shard)));
                         }
                     }
                 }
@@ -251,6 +267,7 @@ impl Edge {
             }
         }
 
+        place.set(None);
         // Whoever has been let in by the kernel gets an answer; who comes later is refused.
         while let Ok(place) = Arc::clone(places).try_acquire_owned() {
             let accepted = match waiting.take() {
@@ -271,6 +288,46 @@ impl Edge {
     }
 }
 
+impl Shared {
+    /// Waits for a place, which idle connections are closed for.
+    async fn place(&self, shard: &Arc<Shard>) -> OwnedSemaphorePermit {
+        let mut acquiring = pin!(Arc::clone(&self.places).acquire_owned());
+        let mut claims = 1;
+        loop {
+            for _ in 0..claims {
+                match self.registry.reclaim(shard) {
+                    Some(idle) => self.reporter.report(
+                        TroubleKind::Recycled,
+                        None,
+                        &format_args!(
+                            "as many connections are open as may be: the longest idle was closed for a new one, after {idle:.1?}"
+                        ),
+                    ),
+                    None if claims == 1 => self.reporter.report(
+                        TroubleKind::Full,
+                        None,
+                        &"as many connections are open as may be and none is idle: new ones wait",
+                    ),
+                    None => break,
+                }
+            }
+            tokio::select! {
+                biased;
+                Ok(place) = &mut acquiring => return place,
+                () = sleep(CLAIM_AGAIN) => {}
+            }
+            // A connection that was asked to leave may have got a request instead, or another waiter may have its place.
+            claims = (claims * 2).min(MOST_CLAIMS);
+        }
+    }
+}
+
+/// How long a place that was claimed is waited for before others are claimed too.
+const CLAIM_AGAIN: Duration = Duration::from_millis(10);
+
+/// How many connections are asked to leave at once for the sake of one.
+const MOST_CLAIMS: usize = 32;
+
 impl Entrance {
     /// Makes of a socket what requests come over; none where nobody is there any more.
     async fn enter(
@@ -278,6 +335,7 @@ impl Entrance {
         socket: TcpStream,
         peer: SocketAddr,
         stop: &mut watch::Receiver<bool>,
+        activity: &Arc<Activity>,
         full: impl FnOnce(),
     ) -> Result<Option<(Transport, Entry)>, (TroubleKind, Box<dyn Error + Send + Sync>)> {
         let origin = |scheme| Origin::new(peer, scheme, Arc::clone(&self.trusted));
@@ -285,7 +343,7 @@ impl Entrance {
             return Ok(Some((Transport::Plain(socket), Entry { origin: origin(Scheme::Http), secured: None })));
         };
         // Boxed: connections that are not for it should not carry a handshake.
-        Ok(Box::pin(tls.secure(socket, stop, full)).await?.map(|(stream, secured)| {
+        Ok(Box::pin(tls.secure(socket, stop, activity, full)).await?.map(|(stream, secured)| {
             let entry = Entry { origin: origin(Scheme::Https), secured: Some(secured) };
             (Transport::Tls(Box::new(stream)), entry)
         }))
@@ -310,6 +368,11 @@ async fn accept(listener: &TcpListener, resume: Instant) -> io::Result<(TcpStrea
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
+}
+
+/// What a future gives, where there is one.
+async fn of_some<F: Future>(mut future: Pin<&mut Option<F>>) -> F::Output {
+    poll_fn(|cx| future.as_mut().as_pin_mut().map_or(Poll::Pending, |future| future.poll(cx))).await
 }
 
 /// What a future gives without waiting.

@@ -59,6 +59,10 @@ impl<S> Gate<S> {
         self.activity.has_served()
     }
 
+    pub(super) fn activity(&self) -> &Arc<Activity> {
+        &self.activity
+    }
+
     /// The protocol that the handshake has settled on; none in the clear, where the preface decides.
     pub(super) fn agreed(&self) -> Option<Agreed> {
         self.entry.secured.as_ref().map(Secured::agreed)

@@ -5,7 +5,8 @@
 //! [`RequestBody`](super::RequestBody).
 //!
 //! On HTTP/2 it also counts frames in both directions (see [`frames`]), and has the last word where hyper has none: a
-//! GOAWAY to a client that floods the connection, and to one that has agreed on HTTP/2 and speaks something else.
+//! GOAWAY to a client that floods the connection, to one that has agreed on HTTP/2 and speaks something else, and to one
+//! whose idle connection makes room for another.
 
 use std::io;
 use std::pin::Pin;
@@ -31,6 +32,8 @@ pub(super) struct ClientStream<T> {
     stalled: Idle,
     flushing: Idle,
     protocol: Protocol,
+    /// As last said to [`Activity`].
+    unsent: bool,
 }
 
 /// What the connection carries.
@@ -54,6 +57,10 @@ struct Session {
     budget: Budget,
     /// The highest stream the client has opened.
     last: u32,
+    /// Streams whose answer has not been sent to its end, in order.
+    open: Vec<u32>,
+    /// A field section has begun and not ended.
+    in_fields: bool,
 }
 
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -71,17 +78,38 @@ impl<T> ClientStream<T> {
             Some(Agreed::Http1) => Protocol::Http1,
             agreed => Protocol::Preface { octets: 0, is_agreed: agreed.is_some() },
         };
-        Self { socket, early, activity, stalled: Idle::new(write_idle), flushing: Idle::new(write_idle), protocol }
+        Self {
+            socket,
+            early,
+            activity,
+            stalled: Idle::new(write_idle),
+            flushing: Idle::new(write_idle),
+            protocol,
+            unsent: false,
+        }
     }
 
     /// Passes on what a write came to, unless it has stood still for too long.
     fn watch<R>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<R>>) -> Poll<io::Result<R>> {
         if written.is_ready() {
             self.stalled.moved();
+            self.settle();
             return written;
         }
-        ready!(self.stalled.poll_expired(cx));
+        let expired = self.stalled.poll_expired(cx);
+        self.settle();
+        ready!(expired);
         Poll::Ready(Err(stuck()))
+    }
+
+    /// Says whether something of an answer is still here, or in hyper, waiting for the client to take it.
+    fn settle(&mut self) {
+        let has_open = matches!(&self.protocol, Protocol::Http2(session) if !session.open.is_empty());
+        let unsent = has_open || self.stalled.is_waiting();
+        if self.unsent != unsent {
+            self.unsent = unsent;
+            self.activity.set_unsent(unsent);
+        }
     }
 
     /// Looks at octets from the client, none at its end, before hyper gets them.
@@ -93,6 +121,7 @@ impl<T> ClientStream<T> {
             *matched += common;
             octets = &octets[common..];
             if *matched == PREFACE.len() {
+                self.activity.preface_read();
                 self.protocol = Protocol::Http2(Session::new());
             } else if *is_agreed && (is_end || !octets.is_empty()) {
                 return Err(Broken::Preface);
@@ -141,6 +170,21 @@ impl<T: AsyncWrite + Unpin> ClientStream<T> {
         }
     }
 
+    /// Ends a connection on which nothing is going on, and which makes room for another. Returns false where there is
+    /// something after all.
+    fn say_goodbye(&mut self, cx: &mut Context<'_>) -> bool {
+        match &self.protocol {
+            _ if self.unsent => return false,
+            Protocol::Http2(session) if !session.received.is_between() || session.in_fields => return false,
+            Protocol::Http2(session) if session.sent.is_between() => {
+                let goaway = frames::goaway(session.last, frames::NO_ERROR);
+                self.last_words(cx, &goaway);
+            }
+            _ => {}
+        }
+        true
+    }
+
     /// Says something, if it can be said without waiting: the client is not worth more.
     fn last_words(&mut self, cx: &mut Context<'_>, octets: &[u8]) {
         if matches!(Pin::new(&mut self.socket).poll_write(cx, octets), Poll::Ready(Ok(_))) {
@@ -159,15 +203,30 @@ enum Broken {
 
 impl Session {
     fn new() -> Self {
-        Self { received: Frames::default(), sent: Frames::default(), budget: Budget::new(Instant::now()), last: 0 }
+        Self {
+            received: Frames::default(),
+            sent: Frames::default(),
+            budget: Budget::new(Instant::now()),
+            last: 0,
+            open: Vec::new(),
+            in_fields: false,
+        }
     }
 
     fn received(&mut self, octets: &[u8]) -> Result<(), Broken> {
-        let Self { received, budget, last, .. } = self;
+        let Self { received, budget, last, open, in_fields, .. } = self;
         let mut flood = None;
         received.pass(octets, |frame| {
-            if frame.kind == frames::HEADERS {
-                *last = frame.stream.max(*last);
+            match frame.kind {
+                frames::HEADERS | frames::CONTINUATION => {
+                    if frame.stream > *last {
+                        *last = frame.stream;
+                        open.push(frame.stream);
+                    }
+                    *in_fields = frame.flags & frames::END_HEADERS == 0;
+                }
+                frames::RST_STREAM => close(open, frame.stream),
+                _ => {}
             }
             if !budget.received(frame, Instant::now) {
                 flood.get_or_insert(frame.kind);
@@ -177,8 +236,23 @@ impl Session {
     }
 
     fn sent(&mut self, octets: &[u8]) {
-        let Self { sent, budget, .. } = self;
-        sent.pass(octets, |frame| budget.sent(frame));
+        let Self { sent, budget, open, .. } = self;
+        sent.pass(octets, |frame| {
+            budget.sent(frame);
+            let is_end = match frame.kind {
+                frames::DATA | frames::HEADERS => frame.flags & frames::END_STREAM != 0,
+                kind => kind == frames::RST_STREAM,
+            };
+            if is_end {
+                close(open, frame.stream);
+            }
+        });
+    }
+}
+
+fn close(open: &mut Vec<u32>, stream: u32) {
+    if let Ok(at) = open.binary_search(&stream) {
+        open.remove(at);
     }
 }
 
@@ -191,7 +265,15 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for ClientStream<T> {
         let this = self.get_mut();
         let before = buffer.filled().len();
         if this.early.is_empty() {
-            ready!(Pin::new(&mut this.socket).poll_read(cx, buffer))?;
+            let goodbye = this.activity.goodbye();
+            match Pin::new(&mut this.socket).poll_read(cx, buffer) {
+                Poll::Ready(read) => read?,
+                Poll::Pending if goodbye.is_wanted() && this.say_goodbye(cx) => {
+                    this.activity.goodbye().say();
+                    return Poll::Ready(Ok(()));
+                }
+                Poll::Pending => return Poll::Pending,
+            }
         } else {
             let length = this.early.len().min(buffer.remaining());
             buffer.put_slice(&this.early.split_to(length));
@@ -199,10 +281,12 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for ClientStream<T> {
         let octets = &buffer.filled()[before..];
         if !octets.is_empty() {
             this.activity.bytes_read();
+            this.activity.goodbye().withdraw();
         }
         if let Err(broken) = this.received(octets) {
             return Poll::Ready(Err(this.end(cx, broken)));
         }
+        this.settle();
         Poll::Ready(Ok(()))
     }
 }

@@ -1,6 +1,7 @@
 //! The edge on real sockets, before services made for each question.
 
 mod flood;
+mod recycling;
 
 use std::convert::Infallible;
 use std::future::{Future, pending};
@@ -463,19 +464,6 @@ async fn a_client_that_leaves_ends_its_request() {
     assert!(soon(gone).await.is_err());
 }
 
-#[tokio::test]
-async fn connections_beyond_the_limit_wait_for_a_place() {
-    let edge = Edge::start(brief(|limits| limits.connections = 1), service_fn(mirror)).await;
-    let mut first = edge.client().await;
-    assert_eq!(first.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.status(), 200);
-    let mut second = edge.client().await;
-    second.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
-    edge.tells(TroubleKind::Full).await;
-    assert!(timeout(MOMENT, second.until(b"\n")).await.is_err(), "served without a place");
-    drop(first);
-    assert_eq!(second.message().await.status(), 200);
-}
-
 /// An edge whose requests wait to be released, and tell when they have begun.
 struct Held {
     edge: Edge,
@@ -495,6 +483,33 @@ async fn held(limits: Limits) -> Held {
         }
     });
     Held { edge: Edge::start(limits, service).await, begun, release }
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_wait_for_a_place_while_all_are_busy() {
+    let Held { edge, begun, release } = held(brief(|limits| limits.connections = 2)).await;
+    let request = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+    let mut busy = Vec::new();
+    for _ in 0..2 {
+        let mut client = edge.client().await;
+        client.send(request).await;
+        soon(begun.notified()).await;
+        busy.push(client);
+    }
+    let mut waiting = edge.client().await;
+    waiting.send(request).await;
+    edge.tells(TroubleKind::Full).await;
+    assert!(timeout(MOMENT, begun.notified()).await.is_err(), "served without a place");
+    assert!(!edge.has_told(TroubleKind::Recycled));
+    // The first to have been answered is idle, and gives way.
+    release.notify_one();
+    soon(begun.notified()).await;
+    release.notify_waiters();
+    assert_eq!(waiting.message().await.status(), 200);
+    for mut client in busy {
+        assert_eq!(client.message().await.status(), 200);
+    }
+    edge.tells(TroubleKind::Recycled).await;
 }
 
 #[tokio::test]

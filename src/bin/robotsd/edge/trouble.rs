@@ -27,8 +27,10 @@ pub(crate) struct Trouble {
 pub(crate) enum TroubleKind {
     /// A connection could not be accepted; often the process is out of file descriptors.
     Accept,
-    /// All connections the listener may have are open.
+    /// All connections the process may have are open and busy, or all handshakes are under way: others wait.
     Full,
+    /// All connections the process may have are open: an idle one was closed for a new one.
+    Recycled,
     /// No request came in time: silence, or a head in small pieces.
     Slow,
     /// A TLS handshake failed: no TLS, nothing in common, or a client that does not trust the certificate.
@@ -44,13 +46,14 @@ pub(crate) enum TroubleKind {
 }
 
 impl TroubleKind {
-    const COUNT: usize = 8;
+    const COUNT: usize = 9;
 
     /// The kind's name in kebab-case.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Accept => "accept",
             Self::Full => "full",
+            Self::Recycled => "recycled",
             Self::Slow => "slow",
             Self::Handshake => "handshake",
             Self::Protocol => "protocol",

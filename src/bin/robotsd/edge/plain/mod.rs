@@ -36,8 +36,10 @@ use tower::Service;
 pub(super) use self::answer::Clock;
 use self::answer::{After, answer};
 use self::client::Client;
+use super::activity::Activity;
 use super::body::RequestBody;
 use super::connection::{Ended, Terms};
+use super::now;
 use super::service::Gate;
 use super::tls::Agreed;
 use super::transport::Transport;
@@ -78,7 +80,7 @@ where
     // Where requests are answered: as large as an answer can become, and kept while they come.
     let mut desk = None;
     loop {
-        let octets = match wait.as_mut().next(&mut client, &mut stopped, &mut desk).await {
+        let octets = match wait.as_mut().next(&mut client, &mut stopped, gate.activity(), &mut desk).await {
             Next::Octets(octets) if gate.agreed() == Some(Agreed::Http2) => {
                 return Left::Handover(client.into_transport(), octets, gate);
             }
@@ -91,6 +93,11 @@ where
             Next::Overdue => return Left::Ended(Err((TroubleKind::Slow, "no request in time".into()))),
             Next::Stop => {
                 client.close().await;
+                return Left::Ended(Ok(()));
+            }
+            Next::Reclaimed => {
+                // A new connection waits for this one's place.
+                let _ = now(client.close()).await;
                 return Left::Ended(Ok(()));
             }
         };
@@ -132,6 +139,7 @@ enum Next {
     Closed(io::Result<()>),
     Overdue,
     Stop,
+    Reclaimed,
 }
 
 pin_project_lite::pin_project! {
@@ -175,6 +183,7 @@ impl Wait {
         mut self: Pin<&mut Self>,
         client: &mut Client,
         stopped: &mut Stopped,
+        activity: &Activity,
         desk: &mut Option<D>,
     ) -> Next {
         poll_fn(|cx| {
@@ -188,6 +197,9 @@ impl Wait {
             }
             if stopped.poll(cx, self.has_served).is_ready() {
                 return Poll::Ready(Next::Stop);
+            }
+            if activity.is_reclaimed() {
+                return Poll::Ready(Next::Reclaimed);
             }
             self.as_mut().poll_overdue(cx, || {
                 *desk = None;

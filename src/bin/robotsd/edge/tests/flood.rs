@@ -4,15 +4,12 @@ use std::collections::VecDeque;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::super::frames::{self, Frame, Frames};
+use super::super::frames::{self, END_STREAM, Frame, Frames, RST_STREAM};
 use super::*;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
 const ACK: u8 = 1;
 const PRIORITY: u8 = 2;
-const RST_STREAM: u8 = 3;
 const PING: u8 = 6;
 const WINDOW_UPDATE: u8 = 8;
 
@@ -26,7 +23,12 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 
 /// A request head in the static table's words: `GET` (2) or `POST` (3), the path `/`, http, `h.test`.
 fn head(method: u8, flags: u8, stream: u32) -> Vec<u8> {
-    frame(frames::HEADERS, END_HEADERS | flags, stream, &[&[0x80 | method, 0x84, 0x86, 1, 6], &b"h.test"[..]].concat())
+    frame(
+        frames::HEADERS,
+        frames::END_HEADERS | flags,
+        stream,
+        &[&[0x80 | method, 0x84, 0x86, 1, 6], &b"h.test"[..]].concat(),
+    )
 }
 
 fn window(stream: u32, octets: u32) -> Vec<u8> {

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io;
+use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -12,23 +13,34 @@ use tokio_rustls::rustls::server::Acceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::{Secured, Tls};
+use crate::edge::activity::Activity;
 use crate::edge::trouble::TroubleKind;
 
 type Failure = (TroubleKind, Box<dyn Error + Send + Sync>);
 
 impl Tls {
-    /// Secures a connection; none where it ended before anything was said.
+    /// Secures a connection; none where it ended before anything was said, or gave its place to another.
     ///
     /// `full` is called when all handshakes that may be under way are; the connection then waits for one to end.
     pub(in crate::edge) async fn secure(
         &self,
         socket: TcpStream,
         stop: &mut watch::Receiver<bool>,
+        activity: &Arc<Activity>,
         full: impl FnOnce(),
     ) -> Result<Option<(TlsStream<TcpStream>, Secured)>, Failure> {
-        timeout(self.deadline, self.shake_hands(socket, stop, full))
+        let shaking = async {
+            tokio::select! {
+                biased;
+                shaken = self.shake_hands(socket, stop, full) => shaken,
+                () = activity.reclaimed() => Ok(None),
+            }
+        };
+        let shaken = timeout(self.deadline, shaking)
             .await
-            .unwrap_or_else(|_| Err((TroubleKind::Slow, "no TLS handshake in time".into())))
+            .unwrap_or_else(|_| Err((TroubleKind::Slow, "no TLS handshake in time".into())));
+        activity.secured();
+        shaken
     }
 
     async fn shake_hands(

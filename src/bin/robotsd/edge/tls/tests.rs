@@ -24,6 +24,7 @@ use tokio_rustls::rustls::{ClientConfig, HandshakeKind, RootCertStore, version};
 use tower::service_fn;
 
 use super::*;
+use crate::edge::activity::Activity;
 use crate::edge::raw::{Message, Raw, soon};
 use crate::edge::transport::Transport;
 use crate::edge::{Edge, Entrance, Limits, RequestBody, Trouble, TroubleKind, Tunnel, WebSocket};
@@ -422,6 +423,39 @@ async fn handshakes_beyond_the_limit_wait_for_one_to_end() {
 }
 
 #[tokio::test]
+async fn connections_within_their_hello_give_way_to_new_ones() {
+    let authority = Authority::new();
+    let limits = Limits { connections: 4, ..Limits::default() };
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
+    let client = authority.client(&[]);
+    let mut slow = Vec::new();
+    for _ in 0..12 {
+        let mut client = Raw::connect(edge.address).await;
+        client.send(b"\x16\x03\x01").await;
+        slow.push(client);
+    }
+    let mut kept = edge.raw(&client, "a.test").await;
+    for _ in 0..8 {
+        assert_eq!(kept.ask(&get("a.test")).await.status(), 200);
+    }
+    edge.tells(TroubleKind::Recycled).await;
+    for client in &mut slow[..8] {
+        client.rest().await;
+    }
+    // Secured and then idle, it is the last to go; and it is told so.
+    for _ in 0..4 {
+        assert_eq!(edge.ask(&client, "a.test", "a.test").await.status(), 200);
+    }
+    let mut others = Vec::new();
+    for _ in 0..4 {
+        let mut other = edge.raw(&client, "a.test").await;
+        assert_eq!(other.ask(&get("a.test")).await.status(), 200);
+        others.push(other);
+    }
+    assert_eq!(kept.rest().await, "");
+}
+
+#[tokio::test]
 async fn shutdown_closes_silent_connections_at_once_and_finishes_handshakes() {
     let authority = Authority::new();
     let mut edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), Limits::default()).await;
@@ -491,7 +525,8 @@ async fn a_goodbye_that_nobody_waits_for_is_no_failure() {
     };
     let accepting = async {
         let (socket, _) = listener.accept().await.unwrap();
-        tls.secure(socket, &mut stopped, || {}).await.unwrap().unwrap()
+        let activity = Arc::new(Activity::new(&Limits::default()));
+        tls.secure(socket, &mut stopped, &activity, || {}).await.unwrap().unwrap()
     };
     let (client, (stream, _)) = soon(async { tokio::join!(connecting, accepting) }).await;
     // Without the usual ceremony: the next octet from here is answered with a reset.

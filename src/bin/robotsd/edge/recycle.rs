@@ -1,0 +1,296 @@
+//! Idle connections give their places to new ones.
+//!
+//! Anyone can open connections and say nothing on them. So when the process has as many as it may, a new connection
+//! takes the place of the one that has been idle for longest, as with nginx: of its own worker first, else of another. A
+//! connection with a request in progress is never closed for a new one.
+//!
+//! Nothing here is touched by a request. A connection enters when it is accepted and leaves when it ends; what it does
+//! in between stands in its [`Activity`], which is only read when the limit is reached. One pass over all connections of
+//! a worker then yields a sixteenth of them, in the order in which they are to go, and each is looked at again before it
+//! is asked to leave: so the cost of a pass is shared by as many new connections. The order stays exact meanwhile,
+//! because a connection that becomes idle later has been idle for less time than any of these.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::activity::{Activity, Idleness};
+
+/// The connections of the process, by worker.
+#[derive(Debug, Default)]
+pub(super) struct Registry(Mutex<Vec<(ThreadId, Arc<Shard>)>>);
+
+/// The connections of one worker.
+#[derive(Default)]
+pub(super) struct Shard(Mutex<Open>);
+
+#[derive(Default)]
+struct Open {
+    slots: Vec<Option<Arc<Activity>>>,
+    free: Vec<usize>,
+    /// Idle connections in the last pass, those that have been idle for longest at the end.
+    idle: Vec<Candidate>,
+    /// Connections whose request heads were incomplete after [`HEAD_GRACE`], likewise.
+    slow: Vec<Candidate>,
+    /// When connections may be looked through again.
+    next_pass: Option<Instant>,
+}
+
+#[derive(Clone, Copy)]
+struct Candidate {
+    since: Instant,
+    slot: usize,
+}
+
+/// A connection that is open; it leaves its shard when this is dropped.
+pub(super) struct Registered {
+    shard: Arc<Shard>,
+    slot: usize,
+}
+
+/// A request head that takes longer than this is no longer protected once nothing else is idle: else one octet of a head
+/// would keep a place for as long as `header_read` allows. Every head of an honest client is here sooner.
+const HEAD_GRACE: Duration = if cfg!(test) { Duration::from_millis(300) } else { Duration::from_secs(1) };
+
+/// At least so many candidates are kept from a pass.
+const BATCH: usize = 64;
+
+/// After a pass with few results this many times its cost goes by before the next: a twentieth of a core at most.
+const PASS_SHARE: u32 = 20;
+
+impl Registry {
+    /// Where the connections of this thread are.
+    pub(super) fn shard(&self) -> Arc<Shard> {
+        let thread = std::thread::current().id();
+        let mut shards = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, shard)) = shards.iter().find(|(of, _)| *of == thread) {
+            return Arc::clone(shard);
+        }
+        let shard = Arc::<Shard>::default();
+        shards.push((thread, Arc::clone(&shard)));
+        shard
+    }
+
+    /// Asks the connection that has been idle for longest to leave: one of `own`, else of another worker. Returns how
+    /// long it has been idle, or nothing if all connections are busy.
+    pub(super) fn reclaim(&self, own: &Arc<Shard>) -> Option<Duration> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let others = || all.iter().map(|(_, shard)| shard).filter(|shard| !Arc::ptr_eq(shard, own));
+        let reclaim = |idleness| std::iter::once(own).chain(others()).find_map(|shard| shard.reclaim(idleness));
+        reclaim(Idleness::Idle).or_else(|| reclaim(Idleness::Slow))
+    }
+}
+
+impl Shard {
+    /// Enters a connection.
+    pub(super) fn add(self: &Arc<Self>, activity: &Arc<Activity>) -> Registered {
+        let mut open = self.open();
+        let slot = open.free.pop().unwrap_or_else(|| {
+            open.slots.push(None);
+            open.slots.len() - 1
+        });
+        open.slots[slot] = Some(Arc::clone(activity));
+        Registered { shard: Arc::clone(self), slot }
+    }
+
+    fn reclaim(&self, idleness: Idleness) -> Option<Duration> {
+        let mut open = self.open();
+        let now = Instant::now();
+        loop {
+            while let Some(Candidate { since, slot }) = open.candidates(idleness).pop() {
+                // It may have done something since, or have made room for another connection.
+                let unchanged = open.slots[slot].as_ref().filter(|activity| activity.idle() == Some((idleness, since)));
+                if unchanged.is_some_and(|activity| activity.reclaim()) {
+                    return Some(now.saturating_duration_since(since));
+                }
+            }
+            if open.next_pass.is_some_and(|next| now < next) {
+                return None;
+            }
+            open.pass(now);
+        }
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    fn candidates(&mut self, idleness: Idleness) -> &mut Vec<Candidate> {
+        match idleness {
+            Idleness::Idle => &mut self.idle,
+            Idleness::Slow => &mut self.slow,
+        }
+    }
+
+    /// Looks through all connections.
+    fn pass(&mut self, now: Instant) {
+        self.idle.clear();
+        self.slow.clear();
+        for (slot, activity) in self.slots.iter().enumerate() {
+            match activity.as_ref().and_then(|activity| activity.idle()) {
+                Some((Idleness::Idle, since)) => self.idle.push(Candidate { since, slot }),
+                Some((Idleness::Slow, since)) if now.saturating_duration_since(since) >= HEAD_GRACE => {
+                    self.slow.push(Candidate { since, slot });
+                }
+                _ => {}
+            }
+        }
+        let few = self.idle.len() < BATCH;
+        let most = BATCH.max(self.slots.len() / 16);
+        keep_oldest(&mut self.idle, most);
+        keep_oldest(&mut self.slow, most);
+        let pause = if few { now.elapsed() * PASS_SHARE } else { Duration::ZERO };
+        // Never the same instant again, or the caller, who looks again after a pass, would find time for another.
+        self.next_pass = Some(now + pause.max(Duration::from_micros(1)));
+    }
+}
+
+/// The `most` that have been idle for longest, the longest at the end.
+fn keep_oldest(candidates: &mut Vec<Candidate>, most: usize) {
+    if candidates.len() > most {
+        candidates.select_nth_unstable_by_key(most, |candidate| candidate.since);
+        candidates.truncate(most);
+        candidates.shrink_to_fit();
+    }
+    candidates.sort_unstable_by_key(|candidate| std::cmp::Reverse(candidate.since));
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        let mut open = self.shard.open();
+        open.slots[self.slot] = None;
+        open.free.push(self.slot);
+    }
+}
+
+impl fmt::Debug for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let open = self.open();
+        f.debug_struct("Shard").field("connections", &(open.slots.len() - open.free.len())).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::limits::Limits;
+    use super::*;
+
+    fn connection() -> Arc<Activity> {
+        Arc::new(Activity::new(&Limits::default()))
+    }
+
+    /// Makes what comes later be later by the clock of connections, which counts milliseconds.
+    fn later() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+
+    /// Connections whose idle times differ: the first has been idle for longest.
+    fn connections(shard: &Arc<Shard>, count: usize) -> (Vec<Arc<Activity>>, Vec<Registered>) {
+        let open = |_| {
+            later();
+            let activity = connection();
+            let registered = shard.add(&activity);
+            (activity, registered)
+        };
+        (0..count).map(open).unzip()
+    }
+
+    fn left(all: &[Arc<Activity>]) -> Vec<usize> {
+        all.iter().enumerate().filter(|(_, activity)| activity.is_reclaimed()).map(|(number, _)| number).collect()
+    }
+
+    #[test]
+    fn the_longest_idle_goes_first() {
+        let registry = Registry::default();
+        let shard = registry.shard();
+        let (all, mut registered) = connections(&shard, 2 * BATCH);
+        for expected in 1..=BATCH {
+            assert!(registry.reclaim(&shard).is_some());
+            assert_eq!(left(&all), (0..expected).collect::<Vec<_>>());
+        }
+        // Some end, and others come to where they were.
+        registered.drain(BATCH..BATCH + 3);
+        let (later, _later) = connections(&shard, 3);
+        for expected in BATCH + 3..2 * BATCH {
+            assert!(registry.reclaim(&shard).is_some());
+            assert_eq!(left(&all).len(), expected - 2);
+            assert!(all[expected].is_reclaimed());
+        }
+        assert!(left(&later).is_empty());
+        drop(registered);
+        for expected in 1..=3 {
+            while registry.reclaim(&shard).is_none() {}
+            assert_eq!(left(&later), (0..expected).collect::<Vec<_>>());
+        }
+        assert_eq!(registry.reclaim(&shard), None);
+    }
+
+    #[test]
+    fn busy_connections_stay_and_those_that_were_busy_go_last() {
+        let registry = Registry::default();
+        let shard = registry.shard();
+        let (all, _registered) = connections(&shard, 4);
+        let busy = all[0].begin(false);
+        let was_busy = all[1].begin(false);
+        later();
+        drop(was_busy);
+        for expected in [&[2][..], &[2, 3], &[1, 2, 3]] {
+            assert!(registry.reclaim(&shard).is_some());
+            assert_eq!(left(&all), expected);
+        }
+        later();
+        assert_eq!(registry.reclaim(&shard), None, "only a connection with a request in progress is left");
+        drop(busy);
+        while registry.reclaim(&shard).is_none() {}
+        assert!(all[0].is_reclaimed());
+    }
+
+    #[test]
+    fn a_connection_that_is_used_again_is_not_closed() {
+        let registry = Registry::default();
+        let shard = registry.shard();
+        let (all, _registered) = connections(&shard, 1);
+        assert!(registry.reclaim(&shard).is_some());
+        assert!(all[0].is_reclaimed());
+        let exchange = all[0].begin(false);
+        assert!(!all[0].is_reclaimed());
+        later();
+        drop(exchange);
+        assert!(!all[0].is_reclaimed());
+    }
+
+    #[test]
+    fn slow_heads_go_when_nothing_is_idle() {
+        let registry = Registry::default();
+        let shard = registry.shard();
+        let (all, _registered) = connections(&shard, 2);
+        all[0].bytes_read();
+        assert!(registry.reclaim(&shard).is_some());
+        assert_eq!(left(&all), [1]);
+        let begun = Instant::now();
+        while registry.reclaim(&shard).is_none() {
+            std::thread::yield_now();
+        }
+        assert!(begun.elapsed() > HEAD_GRACE / 2, "a head has a while");
+        assert_eq!(left(&all), [0, 1]);
+    }
+
+    #[test]
+    fn another_worker_gives_way_where_the_own_has_nothing_idle() {
+        let registry = Registry::default();
+        let own = registry.shard();
+        let other = std::thread::scope(|scope| scope.spawn(|| registry.shard()).join().unwrap());
+        assert!(!Arc::ptr_eq(&own, &other));
+        let (older, _older) = connections(&other, 1);
+        let (all, _all) = connections(&own, 1);
+        assert!(registry.reclaim(&own).is_some());
+        assert_eq!((left(&all), left(&older).len()), (vec![0], 0));
+        while registry.reclaim(&own).is_none() {}
+        assert_eq!(left(&older), [0]);
+    }
+}

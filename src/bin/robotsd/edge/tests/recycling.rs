@@ -1,0 +1,246 @@
+//! Idle connections make room for new ones, whatever they are idle with.
+
+use super::*;
+
+const REQUEST: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+const UPLOAD: &str = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab";
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
+const PLACES: usize = 8;
+
+fn few_places() -> Limits {
+    brief(|limits| limits.connections = PLACES)
+}
+
+/// Ways to have a connection and do nothing with it.
+#[derive(Clone, Copy, Debug)]
+enum Idling {
+    Silent,
+    Kept,
+    /// As kept, but through hyper.
+    KeptAfterUpload,
+    /// HTTP/2, without a request yet.
+    Preface,
+    /// A request head that does not end.
+    Head,
+}
+
+async fn idle(edge: &Edge, idling: Idling) -> Raw {
+    let mut client = edge.client().await;
+    match idling {
+        Idling::Silent => {}
+        Idling::Kept => assert_eq!(client.ask(REQUEST).await.status(), 200),
+        Idling::KeptAfterUpload => assert_eq!(client.ask(UPLOAD).await.status(), 200),
+        Idling::Preface => client.send(PREFACE).await,
+        Idling::Head => client.send("G").await,
+    }
+    client
+}
+
+#[tokio::test]
+async fn idle_connections_of_every_kind_give_way() {
+    for idling in [Idling::Silent, Idling::Kept, Idling::KeptAfterUpload, Idling::Preface, Idling::Head] {
+        let edge = Edge::start(few_places(), service_fn(mirror)).await;
+        let mut idle_ones = Vec::new();
+        for _ in 0..PLACES {
+            idle_ones.push(idle(&edge, idling).await);
+        }
+        let asked = Instant::now();
+        let mut kept = edge.client().await;
+        assert_eq!(kept.ask(REQUEST).await.status(), 200, "{idling:?}");
+        assert!(asked.elapsed() < Limits::default().first_byte / 2, "{idling:?}: {:?}", asked.elapsed());
+        edge.tells(TroubleKind::Recycled).await;
+        // As many as needed went, and those who came last are still there.
+        idle_ones[0].rest().await;
+        for _ in 1..PLACES / 2 {
+            assert_eq!(edge.ask(REQUEST).await.status(), 200, "{idling:?}");
+        }
+        if !matches!(idling, Idling::Preface | Idling::Head) {
+            assert_eq!(idle_ones[PLACES - 1].ask(REQUEST).await.status(), 200, "{idling:?}");
+        }
+        assert_eq!(kept.ask(REQUEST).await.status(), 200, "{idling:?}");
+    }
+}
+
+#[tokio::test]
+async fn clients_beyond_the_limit_are_all_answered() {
+    let edge = Edge::start(few_places(), service_fn(mirror)).await;
+    let mut kept = Vec::new();
+    for _ in 0..10 * PLACES {
+        let mut client = edge.client().await;
+        assert_eq!(client.ask(REQUEST).await.status(), 200);
+        kept.push(client);
+    }
+    // Whoever was closed finds an end, not half an answer.
+    for client in &mut kept[..9 * PLACES] {
+        assert_eq!(client.rest().await, "");
+    }
+}
+
+#[tokio::test]
+async fn an_idle_http_2_connection_is_told_goodbye_for_a_new_one() {
+    let edge = Edge::start(brief(|limits| limits.connections = 1), service_fn(mirror)).await;
+    let socket = TokioIo::new(TcpStream::connect(edge.address).await.unwrap());
+    let (mut client, connection) =
+        hyper::client::conn::http2::handshake::<_, _, Empty<Bytes>>(TokioExecutor::new(), socket).await.unwrap();
+    let connected = tokio::spawn(connection);
+    for _ in 0..3 {
+        let answer = client.send_request(get("http://h.test/").body(Empty::new()).unwrap()).await.unwrap();
+        soon(answer.into_body().collect()).await.unwrap();
+    }
+    assert_eq!(edge.ask(REQUEST).await.status(), 200);
+    // A GOAWAY without an error is an orderly end.
+    soon(connected).await.unwrap().unwrap();
+    edge.tells(TroubleKind::Recycled).await;
+    assert!(!edge.has_told(TroubleKind::Broken));
+
+    let mut raw = edge.client().await;
+    raw.send(PREFACE).await;
+    raw.until(b"\0\0\0\x04\x01\0\0\0\0").await;
+    assert_eq!(edge.ask(REQUEST).await.status(), 200);
+    let rest = raw.rest().await;
+    assert!(rest.ends_with("\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\0"), "{rest:?}");
+}
+
+#[tokio::test]
+async fn connections_with_requests_in_progress_are_never_closed_for_others() {
+    let Held { edge, begun, release } = held(few_places()).await;
+    let mut busy = Vec::new();
+    // All but one of the places, plain and through hyper; one sends a body slowly, another speaks HTTP/2.
+    for request in [REQUEST, REQUEST, UPLOAD, UPLOAD, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nab"] {
+        let mut client = edge.client().await;
+        client.send(request).await;
+        soon(begun.notified()).await;
+        busy.push(client);
+    }
+    let mut http2 = h2(&edge).await;
+    let streamed = tokio::spawn(http2.send_request(get("http://h.test/").body(Empty::new()).unwrap()));
+    soon(begun.notified()).await;
+    let mut idle_ones = Vec::new();
+    for _ in 0..20 {
+        idle_ones.push(idle(&edge, Idling::Silent).await);
+    }
+    idle_ones.push(idle(&edge, Idling::Preface).await);
+    let mut last = edge.client().await;
+    last.send(REQUEST).await;
+    soon(begun.notified()).await;
+    edge.tells(TroubleKind::Recycled).await;
+    release.notify_waiters();
+    assert_eq!(last.message().await.status(), 200);
+    for client in &mut busy {
+        assert_eq!(client.message().await.status(), 200);
+    }
+    assert_eq!(soon(streamed).await.unwrap().unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn an_answer_that_waits_to_be_taken_is_a_request_in_progress() {
+    // More than the sockets' buffers of a client take, in one piece: hyper has all of it, and the service nothing.
+    const LENGTH: usize = 32 << 20;
+    let service = service_fn(|request: Request<RequestBody>| async move {
+        let is_small = request.uri().path() == "/small";
+        let body = if is_small { Full::default() } else { Full::from(vec![b'x'; LENGTH]) };
+        // On its way to a client of HTTP/2 only what fits the buffer for it.
+        let is_last = request.uri().path() == "/tail";
+        Ok(Response::new(if is_last { Full::from(vec![b'x'; 60_000]) } else { body }))
+    });
+    let edge = Edge::start(brief(|limits| limits.connections = 3), service).await;
+    let mut upload = edge.client().await;
+    upload.send(UPLOAD).await;
+    upload.until(b"\r\n\r\n").await;
+    // A window that takes less than the answer (RFC 9113, section 6.5.2).
+    let mut http2 = edge.client().await;
+    http2.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\x03\xE8").await;
+    http2.send(b"\0\0\x0F\x01\x05\0\0\0\x01\x82\x86\x04\x05/tail\x01\x04h.te").await;
+    assert!(soon(http2.heard(&[b'x'; 1000])).await);
+    let mut kept = Vec::new();
+    for _ in 0..6 {
+        let mut client = edge.client().await;
+        assert_eq!(client.ask("GET /small HTTP/1.1\r\nHost: h\r\n\r\n").await.status(), 200);
+        kept.push(client);
+    }
+    edge.tells(TroubleKind::Recycled).await;
+    http2.send(b"\0\0\x04\x08\0\0\0\0\x01\0\x01\0\0").await;
+    assert!(soon(http2.heard(&[b'x'; 16_000])).await);
+    upload.exactly(LENGTH).await;
+}
+
+#[tokio::test]
+async fn a_tunnel_is_not_idle() {
+    // Upgraded connections have no request in progress any more, and are in use all the same.
+    let service = service_fn(|request: Request<RequestBody>| async move {
+        let (client, mut upstream) = tokio::io::duplex(64);
+        let mut response = Response::new(Empty::<Bytes>::new());
+        if request.extensions().get::<WebSocket>().is_some() {
+            *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+            response.extensions_mut().insert(Tunnel::new(client, Bytes::new()));
+            tokio::spawn(async move {
+                let (mut read, mut write) = tokio::io::split(&mut upstream);
+                let _ = tokio::io::copy(&mut read, &mut write).await;
+            });
+        }
+        Ok(response)
+    });
+    let edge = Edge::start(brief(|limits| limits.connections = 2), service).await;
+    let mut tunnel = edge.client().await;
+    let upgrade = "GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n";
+    assert_eq!(tunnel.ask(upgrade).await.status(), 101);
+    let mut kept = Vec::new();
+    for _ in 0..4 {
+        let mut client = edge.client().await;
+        assert_eq!(client.ask(REQUEST).await.status(), 200);
+        kept.push(client);
+        tunnel.send("echo").await;
+        assert_eq!(tunnel.exactly(4).await, "echo");
+    }
+}
+
+#[test]
+fn idle_connections_of_another_worker_give_way() {
+    let (troubles, told) = std::sync::mpsc::channel();
+    let on_error = move |trouble: &Trouble| drop(troubles.send((trouble.kind, trouble.detail.clone())));
+    let edge = super::super::Edge::new(few_places(), on_error, None);
+    let worker = |edge: super::super::Edge| {
+        let (sender, address) = std::sync::mpsc::channel();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+                sender.send(listener.local_addr().unwrap()).unwrap();
+                let stopped = async { drop(stopped.await) };
+                edge.serve(listener, Entrance::default(), service_fn(mirror), stopped).await;
+            });
+        });
+        (address.recv().unwrap(), stop, thread)
+    };
+    let (first, stop_first, first_thread) = worker(edge.clone());
+    let (second, stop_second, second_thread) = worker(edge.clone());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut idle_ones = Vec::new();
+        for _ in 0..PLACES {
+            let mut client = Raw::connect(first).await;
+            assert_eq!(client.ask(REQUEST).await.status(), 200);
+            idle_ones.push(client);
+        }
+        let mut kept = Raw::connect(second).await;
+        assert_eq!(kept.ask(REQUEST).await.status(), 200);
+        assert_eq!(idle_ones[0].rest().await, "");
+        assert_eq!(idle_ones[1].ask(REQUEST).await.status(), 200);
+        // With fewer places idle connections go, and those in use stay.
+        edge.set_places(PLACES, 1);
+        for client in idle_ones.iter_mut().skip(2) {
+            assert_eq!(client.rest().await, "");
+        }
+    });
+    let (kind, detail) = told.recv().unwrap();
+    assert_eq!(kind, TroubleKind::Recycled);
+    assert!(
+        detail.starts_with("as many connections are open as may be: the longest idle was closed for a new one, after "),
+        "{detail}"
+    );
+    drop((stop_first, stop_second));
+    first_thread.join().unwrap();
+    second_thread.join().unwrap();
+}
