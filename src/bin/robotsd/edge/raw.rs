@@ -105,6 +105,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         String::from_utf8(self.buffer.drain(..length).collect()).expect("text")
     }
 
+    /// Waits until something has come, which is kept.
+    pub(crate) async fn some(&mut self) {
+        assert!(self.fill().await.expect("an open connection") > 0, "closed");
+    }
+
     /// Reads until the other side closes or resets the connection.
     pub(crate) async fn rest(&mut self) -> String {
         while matches!(self.fill().await, Ok(1..)) {}

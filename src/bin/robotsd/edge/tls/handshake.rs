@@ -1,17 +1,26 @@
 //! From an accepted socket to a secured stream, within a deadline.
+//!
+//! Until its ClientHello is whole a connection takes nothing but memory for the octets that have come, and its place
+//! among the open connections, which it gives up to a new one like any other idle connection.
 
+use std::collections::VecDeque;
 use std::error::Error;
+use std::future::poll_fn;
 use std::io;
-use std::sync::Arc;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::watch;
-use tokio::time::timeout;
-use tokio_rustls::LazyConfigAcceptor;
-use tokio_rustls::rustls::server::Acceptor;
+use tokio::sync::{AcquireError, SemaphorePermit, watch};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_rustls::StartHandshake;
+use tokio_rustls::rustls::server::{Accepted, Acceptor};
 use tokio_rustls::server::TlsStream;
 
+use super::client_hello::{self, Progress};
 use super::{Secured, Tls};
 use crate::edge::activity::Activity;
 use crate::edge::trouble::TroubleKind;
@@ -32,7 +41,7 @@ impl Tls {
         let shaking = async {
             tokio::select! {
                 biased;
-                shaken = self.shake_hands(socket, stop, full) => shaken,
+                shaken = self.shake_hands(socket, stop, activity, full) => shaken,
                 () = activity.reclaimed() => Ok(None),
             }
         };
@@ -45,33 +54,44 @@ impl Tls {
 
     async fn shake_hands(
         &self,
-        socket: TcpStream,
+        mut socket: TcpStream,
         stop: &mut watch::Receiver<bool>,
+        activity: &Arc<Activity>,
         full: impl FnOnce(),
     ) -> Result<Option<(TlsStream<TcpStream>, Secured)>, Failure> {
-        // A connection that says nothing takes nobody's place, and leaves at once when all do.
-        let mut first = [0];
-        let seen = tokio::select! {
-            biased;
-            seen = socket.peek(&mut first) => seen,
-            _ = stop.wait_for(|stop| *stop) => return Ok(None),
-        };
-        match seen {
-            // Health checks connect and leave.
-            Ok(0) => return Ok(None),
-            Err(error) => return Err((TroubleKind::Broken, error.into())),
-            Ok(_) if first[0].is_ascii_uppercase() => {
+        let mut hello = Vec::new();
+        loop {
+            // A connection that says nothing leaves at once when all do.
+            let read = tokio::select! {
+                biased;
+                read = poll_fn(|cx| poll_append(&mut socket, &mut hello, cx)) => read,
+                _ = stop.wait_for(|stop| *stop), if hello.is_empty() => return Ok(None),
+            };
+            match read {
+                // Health checks connect and leave.
+                Ok(0) if hello.is_empty() => return Ok(None),
+                Ok(0) => return Err((TroubleKind::Handshake, "the client left within its ClientHello".into())),
+                Err(error) => return Err((TroubleKind::Broken, error.into())),
+                Ok(_) => {}
+            }
+            if hello.first().is_some_and(u8::is_ascii_uppercase) {
                 explain(socket).await;
                 return Err((TroubleKind::Handshake, "a request without TLS".into()));
             }
-            Ok(_) => {}
+            match client_hello::progress(&hello) {
+                Progress::Whole => break,
+                Progress::Partial if hello.len() < client_hello::MOST => {}
+                Progress::Partial => {
+                    let message = format!("a ClientHello of more than {} octets", client_hello::MOST);
+                    return Err((TroubleKind::Handshake, message.into()));
+                }
+            }
         }
-        if self.places.available_permits() == 0 {
-            full();
-        }
-        let place = self.places.acquire().await.map_err(|error| (TroubleKind::Handshake, error.into()))?;
+        let place = self.place(full).await.map_err(|error| (TroubleKind::Handshake, error.into()))?;
+        let _under_way = self.under_way.begin(activity);
         let failed = |error: io::Error| (TroubleKind::Handshake, error.into());
-        let start = LazyConfigAcceptor::new(Acceptor::default(), socket).await.map_err(failed)?;
+        let accepted = accept(&mut socket, hello).await.map_err(failed)?;
+        let start = StartHandshake::from_parts(accepted, socket);
         let certificates = self.certificates.current();
         let hello = start.client_hello();
         let schemes = hello.signature_schemes();
@@ -84,6 +104,114 @@ impl Tls {
         drop(place);
         let secured = Secured::new(self.certificates.clone(), shown.clone(), number, &stream);
         Ok(Some((stream, secured)))
+    }
+
+    /// Waits for a place among the handshakes. One that has waited for its client for more than [`GRACE`] is given up for
+    /// it: else a thousand clients that say hello and nothing more would keep all others out until the deadline.
+    async fn place(&self, full: impl FnOnce()) -> Result<SemaphorePermit<'_>, AcquireError> {
+        if let Ok(place) = self.places.try_acquire() {
+            return Ok(place);
+        }
+        full();
+        let mut acquiring = pin!(self.places.acquire());
+        loop {
+            let next = self.under_way.give_up();
+            tokio::select! {
+                biased;
+                place = &mut acquiring => return place,
+                () = sleep(next) => {}
+            }
+        }
+    }
+}
+
+/// Longer than the way to any client and back.
+const GRACE: Duration = if cfg!(test) { Duration::from_millis(300) } else { Duration::from_secs(1) };
+
+/// Handshakes that have a place, in the order in which they got it. Those that have ended stay until they come first or
+/// there are too many of them.
+#[derive(Debug, Default)]
+pub(super) struct UnderWay(Mutex<VecDeque<(Instant, Weak<Handshake>)>>);
+
+/// Held by a handshake while it is under way.
+#[derive(Debug)]
+struct Handshake(Arc<Activity>);
+
+impl UnderWay {
+    fn begin(&self, activity: &Arc<Activity>) -> Arc<Handshake> {
+        let handshake = Arc::new(Handshake(Arc::clone(activity)));
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while all.front().is_some_and(|(_, first)| first.strong_count() == 0) {
+            all.pop_front();
+        }
+        // One that lasts keeps those behind it here.
+        if all.len() >= 64 && all.len() == all.capacity() {
+            all.retain(|(_, handshake)| handshake.strong_count() > 0);
+        }
+        all.push_back((Instant::now(), Arc::downgrade(&handshake)));
+        handshake
+    }
+
+    /// Gives up the handshake that has been under way for longest, if that is long enough. Returns when to look again.
+    fn give_up(&self) -> Duration {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some((since, first)) = all.front() {
+            let waited = since.elapsed();
+            let Some(handshake) = first.upgrade() else {
+                all.pop_front();
+                continue;
+            };
+            if waited < GRACE {
+                return GRACE - waited;
+            }
+            all.pop_front();
+            if handshake.0.reclaim() {
+                break;
+            }
+        }
+        LOOK_AGAIN
+    }
+}
+
+/// How long a place that is given up may take to be free.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// Reads what there is, through the stack: a connection that waits keeps no room for what it may read.
+fn poll_append(socket: &mut TcpStream, octets: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    let mut room = [0; 4096];
+    let mut buffer = ReadBuf::new(&mut room);
+    ready!(Pin::new(socket).poll_read(cx, &mut buffer))?;
+    octets.extend_from_slice(buffer.filled());
+    Poll::Ready(Ok(buffer.filled().len()))
+}
+
+/// Has a ClientHello read; on failure the client is sent the alert for it.
+async fn accept(socket: &mut TcpStream, hello: Vec<u8>) -> io::Result<Accepted> {
+    let mut acceptor = Acceptor::default();
+    let mut unread = hello;
+    loop {
+        let mut rest = &unread[..];
+        while !rest.is_empty() {
+            acceptor.read_tls(&mut rest)?;
+            match acceptor.accept() {
+                // What follows the hello has to follow it into the session.
+                Ok(Some(_)) if !rest.is_empty() => return Err(io::Error::other("more than a ClientHello at once")),
+                Ok(Some(accepted)) => return Ok(accepted),
+                Ok(None) => {}
+                Err((error, mut alert)) => {
+                    let mut octets = Vec::new();
+                    alert.write_all(&mut octets)?;
+                    // It is of use only to a client that is still there.
+                    let _ = socket.write_all(&octets).await;
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+                }
+            }
+        }
+        // Whole as far as its records go, but not to who reads what is in them.
+        unread.clear();
+        if poll_fn(|cx| poll_append(socket, &mut unread, cx)).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
     }
 }
 

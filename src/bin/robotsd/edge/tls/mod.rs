@@ -9,6 +9,7 @@ mod validity;
 mod certificates;
 mod live;
 
+mod client_hello;
 mod handshake;
 mod secured;
 
@@ -22,6 +23,8 @@ pub(super) use self::secured::{Agreed, Secured};
 use std::sync::Arc;
 use std::time::Duration;
 
+use self::handshake::UnderWay;
+
 use tokio::sync::Semaphore;
 
 /// What a listener needs to speak TLS. Cheap to clone, and shared by every thread that accepts for the listener.
@@ -30,13 +33,15 @@ pub(crate) struct Tls {
     certificates: LiveCertificates,
     /// Handshakes under way.
     places: Arc<Semaphore>,
+    under_way: Arc<UnderWay>,
     deadline: Duration,
 }
 
 impl Tls {
-    /// At most so many `handshakes` are under way at once; each has the `deadline`, its wait for a place included.
+    /// At most so many `handshakes` are under way at once, from a whole ClientHello on; each has the `deadline`, the
+    /// client's silence and its wait for a place included.
     pub(crate) fn new(certificates: LiveCertificates, handshakes: usize, deadline: Duration) -> Self {
         let places = Arc::new(Semaphore::new(handshakes.min(Semaphore::MAX_PERMITS)));
-        Self { certificates, places, deadline }
+        Self { certificates, places, under_way: Arc::default(), deadline }
     }
 }

@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, HandshakeKind, RootCertStore, version};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCertStore, version};
 use tower::service_fn;
 
 use super::*;
@@ -402,17 +402,54 @@ async fn a_handshake_has_a_deadline() {
     edge.tells(TroubleKind::Slow).await;
 }
 
+/// What a client says first.
+fn client_hello(client: &Arc<ClientConfig>) -> Vec<u8> {
+    let name = ServerName::try_from("a.test").unwrap();
+    let mut client = ClientConnection::new(Arc::clone(client), name).unwrap();
+    let mut hello = Vec::new();
+    client.write_tls(&mut hello).unwrap();
+    hello
+}
+
+#[tokio::test]
+async fn a_handshake_counts_once_its_hello_is_whole() {
+    let authority = Authority::new();
+    let limits = Limits { handshakes: 1, ..Limits::default() };
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
+    let client = authority.client(&[]);
+    let hello = client_hello(&client);
+    let mut slow = Vec::new();
+    for length in [0, 1, 3, 5, 6, 64, hello.len() - 1] {
+        let mut client = Raw::connect(edge.address).await;
+        client.send(&hello[..length]).await;
+        slow.push(client);
+    }
+    for _ in 0..3 {
+        assert_eq!(edge.ask(&client, "a.test", "a.test").await.status(), 200);
+    }
+    assert_eq!(edge.troubles.lock().unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn a_hello_has_a_bound() {
+    let authority = Authority::new();
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), Limits::default()).await;
+    let mut client = Raw::connect(edge.address).await;
+    client.send(b"\x16\x03\x01\x40\x00\x01\x00\xff\xff").await;
+    client.try_send([0; 32 * 1024]).await;
+    client.rest().await;
+    assert_eq!(edge.tells(TroubleKind::Handshake).await, "a ClientHello of more than 16384 octets");
+}
+
 #[tokio::test]
 async fn handshakes_beyond_the_limit_wait_for_one_to_end() {
     let authority = Authority::new();
     let limits = Limits { handshakes: 1, ..Limits::default() };
     let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
     let client = authority.client(&[]);
-    // Who has said nothing is in nobody's way.
-    let _silent = Raw::connect(edge.address).await;
-    assert_eq!(edge.ask(&client, "a.test", "a.test").await.status(), 200);
     let mut slow = Raw::connect(edge.address).await;
-    slow.send(b"\x16\x03").await;
+    slow.send(client_hello(&client)).await;
+    slow.some().await;
     let waiting = edge.ask(&client, "a.test", "a.test");
     let ending = async {
         edge.tells(TroubleKind::Full).await;
@@ -420,6 +457,24 @@ async fn handshakes_beyond_the_limit_wait_for_one_to_end() {
     };
     let (answer, ()) = tokio::join!(waiting, ending);
     assert_eq!(answer.status(), 200);
+}
+
+#[tokio::test]
+async fn a_handshake_that_its_client_abandons_is_given_up_for_others() {
+    let authority = Authority::new();
+    let limits = Limits { handshakes: 2, ..Limits::default() };
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
+    let client = authority.client(&[]);
+    let mut abandoned = Vec::new();
+    for _ in 0..6 {
+        let mut slow = Raw::connect(edge.address).await;
+        slow.send(client_hello(&client)).await;
+        abandoned.push(slow);
+    }
+    let asked = Instant::now();
+    assert_eq!(edge.ask(&client, "a.test", "a.test").await.status(), 200);
+    assert!(asked.elapsed() < Limits::default().tls_handshake);
+    edge.tells(TroubleKind::Full).await;
 }
 
 #[tokio::test]
