@@ -143,6 +143,11 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
             site("root = \".\"\n[limits]\ntarget_size = \"65KiB\""),
             "7:15: target_size \"65KiB\" is more than head_size \"64KiB\", of which it is a part",
         ),
+        (
+            site("root = \".\"\n[limits]\nbuffer = \"2MiB\"\nbuffer_total = \"1MiB\""),
+            "8:16: buffer \"2MiB\" is more than buffer_total \"1MiB\", of which it is a part: 0 turns buffering off",
+        ),
+        (site("root = \".\"\n[limits]\nbuffer = \"1GiB\""), "7:10: buffer is \"1GiB\": it may be from"),
         (site("root = \".\"\n[limits]\nfields = 0"), "7:10: fields is 0: it may be from 16 to 1000"),
         (site("root = \".\"\n[limits]\nstreams = 0"), "7:11: streams is 0: it may be from 1 to 10000"),
         (site("root = \".\"\n[limits]\nwindow = \"1GiB\""), "7:10: window is \"1GiB\": it may be from \"16KiB\""),

@@ -29,6 +29,9 @@ const STREAMS: RangeInclusive<u32> = 1..=10_000;
 /// From one frame (RFC 9113, section 4.2) to what fills a fast line across the world.
 const WINDOW: RangeInclusive<Size> = Size(16 * 1024)..=Size(16 * 1024 * 1024);
 
+/// From none to where the upstream would better be left waiting.
+const BUFFER: RangeInclusive<Size> = Size(0)..=Size(16 * 1024 * 1024);
+
 /// More than any machine has ports and memory for.
 const MOST_CONNECTIONS: usize = 10_000_000;
 
@@ -62,9 +65,23 @@ pub(super) fn resolve(limits: &file::Limits) -> Result<(edge::Limits, upstream::
         drain: limits.drain.0,
     };
     some_time("connect", &limits.connect)?;
+    buffers(limits)?;
     some_time("response", &limits.response)?;
     let upstream = upstreams::limits(limits);
     Ok((edge, upstream))
+}
+
+/// What is buffered of one answer has to fit into what is buffered of all.
+fn buffers(limits: &file::Limits) -> Result<(), Fault> {
+    let buffer = within("buffer", &limits.buffer, &BUFFER)?;
+    let total = limits.buffer_total.get_ref();
+    if *total != Size(0) && buffer > *total {
+        let message =
+            format!("buffer {buffer} is more than buffer_total {total}, of which it is a part: 0 turns buffering off");
+        let span = [&limits.buffer, &limits.buffer_total].map(Spanned::span).into_iter().max_by_key(|span| span.end);
+        return Err(Fault::new(span.unwrap_or(0..0), message));
+    }
+    Ok(())
 }
 
 /// How many connections were asked for, if it was said.

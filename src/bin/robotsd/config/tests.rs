@@ -99,7 +99,7 @@ fn every_bound_has_a_key() {
     let config = load(&format!(
         "{LEAST}[limits]\nconnections = 7\nhandshakes = 9\ntls_handshake = \"9s\"\nfirst_byte = \"1s\"\nheader_read = \"2s\"\nkeep_alive = \"3s\"\n\
          body_idle = \"4s\"\ntunnel_idle = \"5s\"\nhead_size = \"16KiB\"\ntarget_size = 1000\nfields = 20\n\
-         streams = 8\nwindow = \"1MiB\"\nconnect = \"6s\"\nresponse = \"7s\"\ngreeting = \"8s\"\ndrain = \"0s\"\n"
+         buffer = \"32KiB\"\nbuffer_total = 0\nstreams = 8\nwindow = \"1MiB\"\nconnect = \"6s\"\nresponse = \"7s\"\ngreeting = \"8s\"\ndrain = \"0s\"\n"
     ));
     let seconds = Duration::from_secs;
     let want = edge::Limits {
@@ -126,6 +126,8 @@ fn every_bound_has_a_key() {
         connect: seconds(6),
         response_header: seconds(7),
         body_idle: seconds(4),
+        buffer: 32 * 1024,
+        buffer_total: 0,
         ..upstream
     };
     assert_eq!(format!("{:?}", config.upstream), format!("{want:?}"));

@@ -50,6 +50,8 @@ pub(super) fn limits(limits: &Limits) -> UpstreamLimits {
         connect: limits.connect.get_ref().0,
         response_header: limits.response.get_ref().0,
         body_idle: limits.body_idle.get_ref().0,
+        buffer: limits.buffer.get_ref().0,
+        buffer_total: limits.buffer_total.get_ref().0,
         connections: limits.upstream_connections.get(),
         address_connections: limits.upstream_address_connections.get(),
         idle_connections: limits.upstream_idle,

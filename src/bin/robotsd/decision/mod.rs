@@ -141,7 +141,7 @@ impl Shared {
     ) -> Result<Response<Bytes>, Doubt> {
         // The peer is the proxy; who matters is whom it speaks for, and where that is not known it is nobody exempt.
         match preset.address(question.headers()) {
-            Some(address) => question.extensions_mut().insert(Peer(SocketAddr::new(address, 0))),
+            Some(address) => question.extensions_mut().insert(Peer::at(SocketAddr::new(address, 0))),
             None => question.extensions_mut().remove::<Peer>(),
         };
         let question = &*question;

@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::limits::Limits;
+use super::transfer::Transfer;
 use super::tunnel::Pending;
 use super::visit::OpenVisit;
 
@@ -40,6 +41,8 @@ pub(super) struct Activity {
     /// Wakes the connection's task, from any thread.
     task: OnceLock<Waker>,
     tunnel: Mutex<Option<Pending>>,
+    /// What the answer being written holds behind the edge; of HTTP/1.1.
+    transfer: Mutex<Option<Transfer>>,
 }
 
 /// How an idle connection that hyper has is brought to its end: its driver asks, its stream answers.
@@ -84,6 +87,7 @@ impl Activity {
             flood: AtomicBool::new(false),
             task: OnceLock::new(),
             tunnel: Mutex::new(None),
+            transfer: Mutex::new(None),
         }
     }
 
@@ -106,7 +110,7 @@ impl Activity {
             self.http2.store(true, Ordering::Relaxed);
         }
         self.in_flight.fetch_add(1, Ordering::AcqRel);
-        Exchange { activity: Arc::clone(self), visit: None }
+        Exchange { activity: Arc::clone(self), has_transfer: false, visit: None }
     }
 
     pub(super) fn is_http2(&self) -> bool {
@@ -230,6 +234,15 @@ impl Activity {
         self.tunnel.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// What the answer being written holds behind the edge.
+    pub(super) fn transfer(&self) -> Option<Transfer> {
+        self.transfer.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_transfer(&self, transfer: Option<Transfer>) {
+        *self.transfer.lock().unwrap_or_else(PoisonError::into_inner) = transfer;
+    }
+
     fn enter(&self, phase: u64) {
         let since = self.opened.elapsed().as_millis() as u64;
         self.phase.store(since << 2 | phase, Ordering::Release);
@@ -264,12 +277,24 @@ impl Goodbye {
 #[derive(Debug)]
 pub(super) struct Exchange {
     activity: Arc<Activity>,
+    has_transfer: bool,
     /// The account of it, where one is kept.
     pub(super) visit: Option<Box<OpenVisit>>,
 }
 
+impl Exchange {
+    /// The answer holds a connection to an upstream.
+    pub(super) fn carries(&mut self, transfer: Transfer) {
+        self.has_transfer = true;
+        self.activity.set_transfer(Some(transfer));
+    }
+}
+
 impl Drop for Exchange {
     fn drop(&mut self) {
+        if self.has_transfer {
+            self.activity.set_transfer(None);
+        }
         if self.activity.in_flight.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.activity.enter(BETWEEN);
         }

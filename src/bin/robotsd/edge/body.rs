@@ -115,9 +115,20 @@ pin_project! {
         #[pin]
         content: Content<B>,
         consumer: Option<Consumer>,
+        // What is left of a frame that is handed out in pieces.
+        queued: Bytes,
         // Held for its drop: the exchange ends with the body.
         exchange: Option<Exchange>,
     }
+}
+
+/// Streams of HTTP/2 are handed bodies in pieces of the size of a frame (RFC 9113, section 4.2): that a piece was taken is
+/// the only sign that a client moves, and larger ones would make slow clients look like those that have stopped.
+const PIECE: usize = 16 * 1024;
+
+/// The first piece of what is left.
+fn piece(queued: &mut Bytes) -> Bytes {
+    queued.split_to(queued.len().min(PIECE))
 }
 
 pin_project! {
@@ -135,12 +146,13 @@ impl<B> ResponseBody<B> {
         Self {
             content: Content::Own { text: Some(text).filter(|text| !text.is_empty()) },
             consumer: None,
+            queued: Bytes::new(),
             exchange: None,
         }
     }
 
     pub(super) fn inner(body: B) -> Self {
-        Self { content: Content::Inner { body }, consumer: Consumer::current(), exchange: None }
+        Self { content: Content::Inner { body }, consumer: Consumer::current(), queued: Bytes::new(), exchange: None }
     }
 
     pub(super) fn ending(mut self, exchange: Option<Exchange>) -> Self {
@@ -154,6 +166,10 @@ impl<B: Body<Data = Bytes>> ResponseBody<B> {
         let this = self.project();
         if let Some(consumer) = this.consumer {
             consumer.asks();
+            if !this.queued.is_empty() {
+                consumer.is_served();
+                return Poll::Ready(Some(Ok(Frame::data(piece(this.queued)))));
+            }
         }
         let mut body = match this.content.project() {
             ContentProjection::Own { text } => return Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
@@ -162,9 +178,16 @@ impl<B: Body<Data = Bytes>> ResponseBody<B> {
         loop {
             match ready!(body.as_mut().poll_frame(cx)) {
                 Some(Ok(frame)) if !frame.is_data() => {}
-                frame => {
+                mut frame => {
                     if let Some(consumer) = this.consumer {
                         consumer.is_served();
+                        if let Some(Ok(data)) = &mut frame
+                            && let Some(octets) = data.data_mut()
+                            && octets.len() > PIECE
+                        {
+                            *this.queued = std::mem::take(octets);
+                            *octets = piece(this.queued);
+                        }
                     }
                     return Poll::Ready(frame);
                 }
@@ -203,14 +226,18 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
     fn is_end_stream(&self) -> bool {
         match &self.content {
             Content::Own { text } => text.is_none(),
-            Content::Inner { body } => body.is_end_stream(),
+            Content::Inner { body } => self.queued.is_empty() && body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.content {
             Content::Own { text } => SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64)),
-            Content::Inner { body } => body.size_hint(),
+            Content::Inner { body } if self.queued.is_empty() => body.size_hint(),
+            Content::Inner { body } => {
+                let left = body.size_hint().exact().map(|left| left + self.queued.len() as u64);
+                left.map_or_else(SizeHint::default, SizeHint::with_exact)
+            }
         }
     }
 }

@@ -5,6 +5,7 @@
 //! readers that can disagree, and more applications read these.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use http::HeaderValue;
@@ -18,7 +19,18 @@ use super::trusted::{Told, Trusted, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 ///
 /// That of the connection, or what trusted proxies say. In the latter case the port is 0 unless they say that too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Peer(pub(crate) SocketAddr);
+pub(crate) struct Peer {
+    pub(crate) address: SocketAddr,
+    /// The number of the client's connection, from 1; none where a trusted proxy sends requests of several clients over it.
+    pub(crate) connection: Option<NonZeroU64>,
+}
+
+impl Peer {
+    /// A client of which only the address is known.
+    pub(crate) fn at(address: SocketAddr) -> Self {
+        Self { address, connection: None }
+    }
+}
 
 /// The client's `User-Agent`, where trusted proxies tell it in another field; a request extension.
 #[derive(Clone, Debug)]
@@ -66,7 +78,7 @@ impl Origin {
         let address = peer.ip().to_canonical().to_string();
         let address = HeaderValue::from_str(&address).unwrap_or_else(|_| HeaderValue::from_static("unknown"));
         let is_trusted = trusted.trusts(peer.ip());
-        Self { peer: Peer(peer), address, scheme, trusted, is_trusted }
+        Self { peer: Peer::at(peer), address, scheme, trusted, is_trusted }
     }
 
     /// Who sends the requests of the connection.
@@ -76,14 +88,14 @@ impl Origin {
 
     /// What the peer says about a request, if its word counts. To be asked before the fields are removed.
     pub(super) fn listen(&self, fields: &HeaderMap) -> Option<Told> {
-        self.is_trusted.then(|| self.trusted.read(fields, self.peer.0))
+        self.is_trusted.then(|| self.trusted.read(fields, self.peer.address))
     }
 
     /// Who asks, as far as that is known.
     pub(super) fn asker(&self, told: Option<&Told>) -> Asker {
         match told {
             None => Asker { peer: self.peer, agent: None },
-            Some(told) => Asker { peer: Peer(told.client), agent: told.agent.clone() },
+            Some(told) => Asker { peer: Peer::at(told.client), agent: told.agent.clone() },
         }
     }
 

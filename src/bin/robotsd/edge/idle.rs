@@ -28,7 +28,7 @@ impl Idle {
         self.waiting = false;
     }
 
-    /// Whether something is being waited for.
+    /// Whether something was waited for since it last moved.
     pub(crate) fn is_waiting(&self) -> bool {
         self.waiting
     }

@@ -27,6 +27,7 @@ mod recycle;
 mod stall;
 mod stream;
 mod tls;
+mod transfer;
 mod transport;
 
 mod admission;
@@ -77,6 +78,7 @@ pub(crate) use self::limits::{Callers, Limits};
 #[cfg(test)]
 pub(crate) use self::request_id::RequestId;
 pub(crate) use self::tls::{Culprit, LiveCertificates, News, Pair, PairPaths, Tls};
+pub(crate) use self::transfer::{Stallable, Transfer};
 pub(crate) use self::trouble::{Tally, Trouble, TroubleKind};
 pub(crate) use self::trusted::{Trusted, X_REQUEST_ID};
 pub(crate) use self::tunnel::{Tunnel, WebSocket};

@@ -98,6 +98,32 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         }
     }
 
+    /// The target of the next request without a body; none once the connection has ended.
+    pub(crate) async fn asked(&mut self) -> Option<String> {
+        const END: &[u8] = b"\r\n\r\n";
+        loop {
+            if let Some(at) = memchr::memmem::find(&self.buffer, END) {
+                let head: Vec<u8> = self.buffer.drain(..at + END.len()).collect();
+                return String::from_utf8_lossy(&head).split(' ').nth(1).map(str::to_owned);
+            }
+            if !matches!(self.socket.read_buf(&mut self.buffer).await, Ok(1..)) {
+                return None;
+            }
+        }
+    }
+
+    /// Sends so many octets, for as long as the other side needs.
+    pub(crate) async fn pour(&mut self, octets: usize) {
+        let some = [b'x'; 16 * 1024];
+        let mut left = octets;
+        while left > 0 {
+            match self.socket.write(&some[..left.min(some.len())]).await {
+                Ok(sent @ 1..) => left -= sent,
+                _ => return,
+            }
+        }
+    }
+
     pub(crate) async fn exactly(&mut self, length: usize) -> String {
         while self.buffer.len() < length {
             assert!(self.fill().await.expect("an open connection") > 0, "closed after {:?}", self.text());

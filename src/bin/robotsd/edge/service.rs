@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::num::NonZeroU64;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +27,9 @@ use super::forwarded::{Asker, Origin};
 use super::limits::Callers;
 use super::reply::Refusal;
 use super::request_id::RequestId;
+use super::stall::Consumer;
 use super::tls::{Agreed, Secured};
+use super::transfer::Transfer;
 use super::trusted::{Told, X_REQUEST_ID};
 use super::tunnel::{Pending, Tunnel, WebSocket};
 use super::visit::OpenVisit;
@@ -80,11 +83,13 @@ impl<S> Gate<S> {
         if let Some(secured) = &self.entry.secured {
             secured.admit(&head)?;
         }
-        let Asker { peer, agent } = match self.terms.limits.callers {
+        let is_shared = told.is_some();
+        let Asker { mut peer, agent } = match self.terms.limits.callers {
             Callers::Clients => self.entry.origin.announce(&mut head.headers, told),
             Callers::AskingProxies => self.entry.origin.asker(told.as_ref()),
         };
         head.headers.insert(X_REQUEST_ID, id.to_value());
+        peer.connection = NonZeroU64::new(self.connection + 1).filter(|_| !is_shared);
         head.extensions.insert(peer);
         if let Some(agent) = agent {
             head.extensions.insert(agent);
@@ -202,6 +207,12 @@ where
         };
         response.headers_mut().insert(X_REQUEST_ID, this.id.to_value());
         let mut exchange = this.exchange.take();
+        if let (Some(transfer), Some(exchange)) = (response.extensions().get::<Transfer>(), &mut exchange) {
+            match Consumer::current() {
+                Some(consumer) => consumer.carries(transfer.clone()),
+                None => exchange.carries(transfer.clone()),
+            }
+        }
         if let Some(visit) = exchange.as_mut().and_then(|exchange| exchange.visit.as_mut()) {
             visit.answered(response.status());
             if response.body().is_end_stream() {

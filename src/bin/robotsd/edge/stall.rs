@@ -6,8 +6,8 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use hyper::rt::Executor;
 use pin_project_lite::pin_project;
 
 use super::idle::Idle;
+use super::transfer::Transfer;
 
 tokio::task_local! {
     static CONSUMER: Consumer;
@@ -23,9 +24,14 @@ tokio::task_local! {
 /// Whoever takes frames of a response body; found through the task, because hyper builds the stream around the
 /// service's answer and offers no other way from one to the other.
 #[derive(Clone, Debug)]
-pub(super) struct Consumer {
+pub(super) struct Consumer(Arc<Taking>);
+
+#[derive(Debug, Default)]
+struct Taking {
     /// Odd from when a frame is handed out until the next one is asked for; never twice the same value for two frames.
-    turn: Arc<AtomicUsize>,
+    turn: AtomicUsize,
+    /// What the stream holds behind the edge.
+    transfer: OnceLock<Transfer>,
 }
 
 impl Consumer {
@@ -35,16 +41,22 @@ impl Consumer {
     }
 
     pub(super) fn asks(&self) {
-        self.turn.store(self.turn().next_multiple_of(2), Ordering::Relaxed);
+        self.0.turn.store(self.turn().next_multiple_of(2), Ordering::Relaxed);
     }
 
     pub(super) fn is_served(&self) {
-        self.turn.store(self.turn() | 1, Ordering::Relaxed);
+        self.0.turn.store(self.turn() | 1, Ordering::Relaxed);
+    }
+
+    /// The answer holds a connection to an upstream.
+    pub(super) fn carries(&self, transfer: Transfer) {
+        // A stream has one answer.
+        let _ = self.0.transfer.set(transfer);
     }
 
     fn turn(&self) -> usize {
         // Only the stream's own task reads and writes it; atomic so that the task may change threads.
-        self.turn.load(Ordering::Relaxed)
+        self.0.turn.load(Ordering::Relaxed)
     }
 }
 
@@ -60,7 +72,7 @@ where
     F::Output: Send,
 {
     fn execute(&self, stream: F) {
-        let consumer = Consumer { turn: Arc::default() };
+        let consumer = Consumer(Arc::default());
         let stream = CONSUMER.scope(consumer.clone(), stream);
         tokio::spawn(Watched { stream, consumer, seen: 0, idle: Idle::new(self.idle) });
     }
@@ -87,9 +99,22 @@ impl<F: Future> Future for Watched<F> {
         let turn = this.consumer.turn();
         if *this.seen != turn {
             *this.seen = turn;
+            if this.idle.is_waiting()
+                && let Some(transfer) = this.consumer.0.transfer.get()
+            {
+                transfer.moved();
+            }
             this.idle.moved();
         }
-        // Single octets of window do not count as moving: a whole frame has to fit through in time.
-        if turn % 2 == 1 { this.idle.poll_expired(cx) } else { Poll::Pending }
+        // Single octets of window do not count as moving: a whole piece has to fit through in time.
+        if turn.is_multiple_of(2) {
+            return Poll::Pending;
+        }
+        if let Some(transfer) = this.consumer.0.transfer.get()
+            && transfer.poll_stalled(cx).is_ready()
+        {
+            return Poll::Ready(());
+        }
+        this.idle.poll_expired(cx)
     }
 }

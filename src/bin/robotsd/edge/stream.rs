@@ -92,11 +92,11 @@ impl<T> ClientStream<T> {
     /// Passes on what a write came to, unless it has stood still for too long.
     fn watch<R>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<R>>) -> Poll<io::Result<R>> {
         if written.is_ready() {
-            self.stalled.moved();
+            moved(&mut self.stalled, &self.activity);
             self.settle();
             return written;
         }
-        let expired = self.stalled.poll_expired(cx);
+        let expired = poll_stuck(&mut self.stalled, &self.activity, cx);
         self.settle();
         ready!(expired);
         Poll::Ready(Err(stuck()))
@@ -256,6 +256,22 @@ fn close(open: &mut Vec<u32>, stream: u32) {
     }
 }
 
+/// The client has taken something.
+fn moved(idle: &mut Idle, activity: &Activity) {
+    if idle.is_waiting()
+        && let Some(transfer) = activity.transfer()
+    {
+        transfer.moved();
+    }
+    idle.moved();
+}
+
+/// Ready once the client has stood still for too long, or once what it holds is needed elsewhere.
+fn poll_stuck(idle: &mut Idle, activity: &Activity, cx: &mut Context<'_>) -> Poll<()> {
+    let given_up = activity.transfer().map_or(Poll::Pending, |transfer| transfer.poll_stalled(cx));
+    if given_up.is_ready() { given_up } else { idle.poll_expired(cx) }
+}
+
 fn stuck() -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, "the client does not read")
 }
@@ -322,11 +338,11 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for ClientStream<T> {
         let this = self.get_mut();
         let flushed = Pin::new(&mut this.socket).poll_flush(cx);
         if flushed.is_ready() {
-            this.flushing.moved();
+            moved(&mut this.flushing, &this.activity);
             return flushed;
         }
         // With TLS, what has been written may still be here.
-        ready!(this.flushing.poll_expired(cx));
+        ready!(poll_stuck(&mut this.flushing, &this.activity, cx));
         Poll::Ready(Err(stuck()))
     }
 

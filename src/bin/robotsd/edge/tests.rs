@@ -113,7 +113,7 @@ async fn mirror(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, 
     let Some(peer) = request.extensions().get::<Peer>() else {
         return Ok(Response::builder().status(500).body(Full::default()).unwrap());
     };
-    assert!(peer.0.ip().is_loopback());
+    assert!(peer.address.ip().is_loopback());
     Ok(Response::new(Full::from(text)))
 }
 

@@ -99,7 +99,7 @@ impl OpenVisit {
     ) -> Self {
         let visit = Visit {
             at: SystemTime::now(),
-            peer: peer.0,
+            peer: peer.address,
             id,
             method: method.clone(),
             target: target.path_and_query().map_or_else(|| target.to_string(), |target| target.as_str().to_owned()),

@@ -44,7 +44,7 @@ pub(super) fn event(site: SiteName, log: Log, privacy: Privacy) -> impl Fn(&Even
             robots_hash: Some(hash),
             method: Some(event.method().as_str()),
             path: Some(privacy.target(&String::from_utf8_lossy(event.target()))),
-            address: event.extensions().get::<Peer>().and_then(|peer| privacy.address(peer.0.ip())),
+            address: event.extensions().get::<Peer>().and_then(|peer| privacy.address(peer.address.ip())),
             ..Entry::now()
         });
     }

@@ -207,7 +207,7 @@ impl Site {
     fn quiet_layer(&self) -> RobotsLayer {
         self.robots
             .layer()
-            .address_from(|extensions| extensions.get::<Peer>().map(|peer| peer.0.ip()))
+            .address_from(|extensions| extensions.get::<Peer>().map(|peer| peer.address.ip()))
             .agent_from(|extensions| extensions.get::<OriginalAgent>().map(OriginalAgent::lines))
     }
 

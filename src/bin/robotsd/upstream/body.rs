@@ -2,23 +2,28 @@
 //!
 //! Whoever asks for a frame moves the connection. When the body has ended the connection goes back to the pool; when
 //! it is dropped before that, the connection closes, which is how the upstream learns that the client has left.
+//!
+//! While the client takes nothing, nobody asks. Then those who write to it move the connection, by way of the
+//! [`Transfer`]: what is left of the body is [read ahead](super::buffers) if it is little, and the connection free.
 
 use std::error::Error;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
+use super::buffers::{Buffers, ReadAhead};
 use super::cause::Cause;
 use super::limits::UpstreamLimits;
 use super::link::Link;
 use super::plain::Rest;
 use super::pool::Pool;
-use crate::edge::Idle;
+use super::usage::Usage;
+use crate::edge::{Idle, Stallable, Transfer};
 
 /// The body of an upstream's response, or a text in its place.
 #[derive(Debug)]
@@ -27,17 +32,26 @@ pub(crate) struct ResponseBody(Content);
 #[derive(Debug)]
 enum Content {
     Own(Option<Bytes>),
-    Upstream(Upstream),
+    Upstream(Arc<Coupling>),
+}
+
+/// A body that still comes, between the client and the upstream. Both sides are polled by the same task.
+#[derive(Debug)]
+struct Coupling {
+    flow: Mutex<Flow>,
+    usage: Arc<Usage>,
 }
 
 #[derive(Debug)]
-struct Upstream {
+struct Flow {
     coming: Coming,
     /// None once the connection has ended or gone back to the pool.
     link: Option<Box<Link>>,
     pool: Arc<Pool>,
     idle: Idle,
     buffer_bytes: usize,
+    ahead: ReadAhead,
+    has_ended: bool,
     failed: Option<ResponseBodyError>,
 }
 
@@ -73,7 +87,13 @@ impl ResponseBody {
         Self(Content::Own(None))
     }
 
-    pub(super) fn new(coming: Coming, link: Box<Link>, pool: Arc<Pool>, limits: &UpstreamLimits) -> Self {
+    pub(super) fn new(
+        coming: Coming,
+        link: Box<Link>,
+        pool: Arc<Pool>,
+        limits: &UpstreamLimits,
+        buffers: &Arc<Buffers>,
+    ) -> Self {
         match coming {
             // Nothing more will come, so the connection is free while the client still reads.
             Coming::Plain(Rest { first, left: 0, .. }) => {
@@ -85,9 +105,27 @@ impl ResponseBody {
                 Self::empty()
             }
             coming => {
-                let (idle, buffer_bytes) = (Idle::new(limits.body_idle), limits.buffer_bytes);
-                Self(Content::Upstream(Upstream { coming, link: Some(link), pool, idle, buffer_bytes, failed: None }))
+                let usage = Arc::clone(link.gauge().usage());
+                let flow = Flow {
+                    coming,
+                    link: Some(link),
+                    pool,
+                    idle: Idle::new(limits.body_idle),
+                    buffer_bytes: limits.buffer_bytes,
+                    ahead: ReadAhead::new(limits, buffers),
+                    has_ended: false,
+                    failed: None,
+                };
+                Self(Content::Upstream(Arc::new(Coupling { flow: Mutex::new(flow), usage })))
             }
+        }
+    }
+
+    /// What those who write to the client have to know, where the body holds a connection.
+    pub(super) fn transfer(&self) -> Option<Transfer> {
+        match &self.0 {
+            Content::Own(_) => None,
+            Content::Upstream(coupling) => Some(Transfer::new(coupling)),
         }
     }
 }
@@ -99,30 +137,94 @@ impl Body for ResponseBody {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ResponseBodyError>>> {
         match &mut self.get_mut().0 {
             Content::Own(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
-            Content::Upstream(upstream) => upstream.poll_frame(cx),
+            Content::Upstream(coupling) => coupling.flow().poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Content::Own(text) => text.is_none(),
-            Content::Upstream(upstream) => upstream.coming.is_end_stream(),
+            Content::Upstream(coupling) => coupling.flow().is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Content::Own(text) => SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64)),
-            Content::Upstream(upstream) => upstream.coming.size_hint(),
+            Content::Upstream(coupling) => coupling.flow().size_hint(),
         }
     }
 }
 
-impl Upstream {
+impl Coupling {
+    fn flow(&self) -> MutexGuard<'_, Flow> {
+        self.flow.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Stallable for Coupling {
+    fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut flow = self.flow();
+        flow.read_ahead(cx);
+        if flow.link.is_none() {
+            // The connection has a use of its own again.
+            return Poll::Pending;
+        }
+        self.usage.stall();
+        self.usage.poll_given_up(cx)
+    }
+
+    fn moved(&self) {
+        if self.flow().link.is_some() {
+            self.usage.moved();
+        }
+    }
+}
+
+impl Flow {
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ResponseBodyError>>> {
+        if !self.ahead.is_empty() {
+            return Poll::Ready(Some(Ok(Frame::data(self.ahead.take()))));
+        }
         if let Some(error) = self.failed.take() {
             return Poll::Ready(Some(Err(error)));
         }
+        if self.has_ended {
+            return Poll::Ready(None);
+        }
+        self.poll_next(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.ahead.is_empty() && self.failed.is_none() && (self.has_ended || self.coming.is_end_stream())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let ahead = self.ahead.len() as u64;
+        let left = if self.has_ended { Some(0) } else { self.coming.size_hint().exact() };
+        left.map_or_else(SizeHint::default, |left| SizeHint::with_exact(ahead + left))
+    }
+
+    /// Reads on while the client does not, as far as that may become the whole body.
+    fn read_ahead(&mut self, cx: &mut Context<'_>) {
+        while self.link.is_some() && self.failed.is_none() && !self.has_ended {
+            if !self.ahead.has_room(self.coming.size_hint().exact()) {
+                return;
+            }
+            match self.poll_next(cx) {
+                Poll::Ready(Some(Ok(frame))) => {
+                    if let Some(octets) = frame.data_ref() {
+                        self.ahead.push(octets);
+                    }
+                }
+                Poll::Ready(Some(Err(error))) => self.failed = Some(error),
+                Poll::Ready(None) => {}
+                Poll::Pending => return,
+            }
+        }
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ResponseBodyError>>> {
         match self.poll_incoming(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 self.idle.moved();
@@ -134,6 +236,7 @@ impl Upstream {
             }
             Poll::Ready(Some(Err(error))) => self.fail(ResponseBodyError::Broken(error), cx),
             Poll::Ready(None) => {
+                self.has_ended = true;
                 self.release();
                 Poll::Ready(None)
             }

@@ -4,17 +4,20 @@
 //! bound), or when the upstream last took something. The [`Wire`](super::wire::Wire) and the request body on it see it
 //! all and note it here.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::usage::Usage;
 use crate::edge::RequestBodyError;
 
 /// Notes about the current exchange on a connection, which a single task keeps and reads; atomic so that the task may
 /// change threads.
 #[derive(Debug)]
 pub(super) struct Gauge {
+    usage: Arc<Usage>,
     opened: Instant,
     /// Octets that came since the request began.
     received: AtomicUsize,
@@ -36,8 +39,9 @@ const IDLE: u8 = 1;
 const BROKEN: u8 = 2;
 
 impl Gauge {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(usage: Arc<Usage>) -> Self {
         Self {
+            usage,
             opened: Instant::now(),
             received: AtomicUsize::new(0),
             before_head: AtomicUsize::new(usize::MAX),
@@ -59,8 +63,19 @@ impl Gauge {
         self.note_taken_at(now);
     }
 
+    /// Who uses the connection.
+    pub(super) fn usage(&self) -> &Arc<Usage> {
+        &self.usage
+    }
+
+    /// Whether the head of the final response is still to come.
+    pub(super) fn awaits_head(&self) -> bool {
+        self.before_head.load(Ordering::Relaxed) != usize::MAX
+    }
+
     /// The head of the final response has come.
     pub(super) fn has_head(&self) {
+        self.usage.moved();
         self.before_head.store(usize::MAX, Ordering::Relaxed);
     }
 

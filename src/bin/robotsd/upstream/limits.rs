@@ -14,6 +14,10 @@ pub(crate) struct UpstreamLimits {
     /// What is buffered of a response body, and how much may come before its head is complete, interim responses
     /// included; a head that is complete at a single look may be twice as large.
     pub(crate) buffer_bytes: usize,
+    /// What is read of an answer whose client has stalled, if that is all of it, so that its connection is free.
+    pub(crate) buffer: usize,
+    /// How much that may be for all answers of the process.
+    pub(crate) buffer_total: usize,
     /// Connections open to all servers of a site, over all workers, whatever is done on them. A request that needs a
     /// further one waits as long as connecting may take.
     pub(crate) connections: usize,
@@ -34,6 +38,8 @@ impl Default for UpstreamLimits {
             body_idle: Duration::from_secs(60),
             // Room for a common large response in one read; a quarter of this costs a quarter more CPU on such bodies.
             buffer_bytes: 256 * 1024,
+            buffer: 64 * 1024,
+            buffer_total: 64 * 1024 * 1024,
             connections: 2048,
             address_connections: 2048,
             idle_connections: 128,

@@ -27,6 +27,7 @@ use super::places::Place;
 use super::plain::{self, Bare, Read};
 use super::sending::Sending;
 use super::socket::Socket;
+use super::usage::Client;
 use super::wire::Wire;
 use crate::edge::RequestBody;
 
@@ -66,12 +67,14 @@ pub(super) enum Failed {
     Broken(Cause),
     /// No answer in time.
     Timeout,
+    /// The client did not go on with its request, and the connection was needed for others.
+    GivenUp,
 }
 
 impl Link {
     /// Speaks HTTP/1.1 on a new connection.
     pub(super) fn open(socket: Socket, place: Place, limits: &UpstreamLimits) -> Self {
-        let gauge = Arc::new(Gauge::new());
+        let gauge = Arc::new(Gauge::new(Arc::clone(place.usage())));
         let speaker = Speaker::Bare(Bare::new(Wire::new(socket, place, Arc::clone(&gauge))));
         let idle_since = Instant::now();
         let timer = Box::pin(sleep_until(idle_since + limits.response_header));
@@ -107,9 +110,11 @@ impl Link {
         &mut self,
         request: Box<Request<RequestBody>>,
         way: Way,
+        client: Client,
         limits: &UpstreamLimits,
     ) -> Result<Response<Coming>, Failed> {
         self.exchanges += 1;
+        self.gauge.usage().begin(client);
         let now = Instant::now();
         self.gauge.begin(limits.buffer_bytes, now);
         let is_head = *request.method() == Method::HEAD;
@@ -188,12 +193,15 @@ impl Link {
             // The answer comes out of the connection just polled, so its own wake-up would only be a second one.
             let mut silent = Context::from_waker(Waker::noop());
             if let Poll::Ready(answer) = answer.as_mut().poll(&mut silent) {
-                return Poll::Ready(Some(answer));
+                return Poll::Ready(Some(answer.map_err(Some)));
             }
             if has_ended {
                 // A request it never looked at comes back once it is gone.
                 **connection = Driven::Gone;
-                return answer.as_mut().poll(&mut silent).map(Some);
+                return answer.as_mut().poll(&mut silent).map(|answer| Some(answer.map_err(Some)));
+            }
+            if gauge.awaits_client() && gauge.usage().poll_given_up(cx).is_ready() {
+                return Poll::Ready(Some(Err(None)));
             }
             while timer.as_mut().poll(cx).is_ready() {
                 let now = Instant::now();
@@ -214,7 +222,8 @@ impl Link {
                 self.gauge.has_head();
                 Ok(response)
             }
-            Some(Err(error)) => Err(Failed::from(error)),
+            Some(Err(Some(error))) => Err(Failed::from(error)),
+            Some(Err(None)) => Err(Failed::GivenUp),
         }
     }
 
@@ -258,6 +267,7 @@ impl Link {
 
     pub(super) fn rest(&mut self) {
         self.idle_since = Instant::now();
+        self.gauge.usage().rest();
     }
 
     /// What the connection becomes after a 101: the socket and what has been read from it beyond the head.
@@ -266,7 +276,9 @@ impl Link {
         let Speaker::Hyper(_, driven) = self.speaker else { return None };
         let Driven::Ended(connection) = *driven else { return None };
         let parts = connection.into_parts();
-        Some((parts.io.into_inner(), parts.read_buf))
+        let mut wire = parts.io.into_inner();
+        wire.tunnel();
+        Some((wire, parts.read_buf))
     }
 }
 

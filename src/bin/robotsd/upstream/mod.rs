@@ -21,11 +21,14 @@ mod names;
 mod origins;
 mod places;
 mod server;
+mod shares;
+mod usage;
 
 mod pool;
 mod rotation;
 
 mod body;
+mod buffers;
 mod cause;
 mod gauge;
 mod link;
@@ -68,7 +71,8 @@ use self::gauge::BodyFailure;
 use self::link::{Certainty, Failed, Link, Way};
 use self::origins::Shared;
 use self::rotation::{Held, Rotation};
-use crate::edge::{RequestBody, Tunnel, WebSocket, behind_others};
+use self::usage::Client;
+use crate::edge::{Peer, RequestBody, Tunnel, WebSocket, behind_others};
 
 /// One worker's way to the servers of a site.
 #[derive(Clone, Debug)]
@@ -132,6 +136,7 @@ impl Inner {
         mut request: Box<Request<RequestBody>>,
     ) -> Result<Response<ResponseBody>, Failure> {
         let wants_websocket = request.extensions().get::<WebSocket>().is_some();
+        let client = request.extensions().get::<Peer>().map(Client::new).unwrap_or_default();
         self.prepare(&mut request, wants_websocket);
         let is_replayable = request.method().is_idempotent() && request.body().is_end_stream() && !wants_websocket;
 
@@ -143,7 +148,7 @@ impl Inner {
             Err(first) => {
                 self.start_sweeping();
                 // Boxed, because few requests connect and the rest need not carry the room for it.
-                Box::pin(self.rotation.connection(first, certainty)).await?
+                Box::pin(self.rotation.connection(first, certainty, client)).await?
             }
         };
         let mut is_second = false;
@@ -151,7 +156,7 @@ impl Inner {
             let link = &mut held.link;
             let way = link.way(&request);
             let copy = (is_replayable && link.has_served() && way == Way::ByHyper).then(|| copy(&request));
-            let failed = match link.exchange(request, way, &self.shared.limits).await {
+            let failed = match link.exchange(request, way, client, &self.shared.limits).await {
                 Ok(response) => {
                     self.rotation.succeeded(&held);
                     return self.receive(response, held, wants_websocket).await;
@@ -173,6 +178,10 @@ impl Inner {
                     let detail = format_args!("{held}: no response in time");
                     return Err(Failure::new(FailureKind::ResponseTimeout, detail));
                 }
+                (Failed::GivenUp, _) => {
+                    let detail = "the client did not go on with its request, and the connection was needed for others";
+                    return Err(Failure::new(FailureKind::RequestTimeout, format_args!("{held}: {detail}")));
+                }
                 (Failed::Unsent(_, error) | Failed::Unanswered(_, error) | Failed::Broken(error), _) => {
                     return Err(failure(&held, &error));
                 }
@@ -180,7 +189,7 @@ impl Inner {
             // On a connection of its own, so that there is no third time.
             is_second = true;
             let failed = held.close();
-            held = Box::pin(self.rotation.another(&failed)).await?;
+            held = Box::pin(self.rotation.another(&failed, client)).await?;
         }
     }
 
@@ -226,9 +235,12 @@ impl Inner {
             // Ours for all, not the upstream's for those that hyper has read.
             response.extensions_mut().remove::<ReasonPhrase>();
         }
-        let (head, coming) = response.into_parts();
+        let (mut head, coming) = response.into_parts();
         let (link, pool) = held.into_parts();
-        let body = ResponseBody::new(coming, link, pool, &self.shared.limits);
+        let body = ResponseBody::new(coming, link, pool, &self.shared.limits, &self.shared.buffers);
+        if let Some(transfer) = body.transfer() {
+            head.extensions.insert(transfer);
+        }
         Ok(Response::from_parts(head, body))
     }
 

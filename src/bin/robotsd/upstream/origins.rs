@@ -6,13 +6,14 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use http::HeaderValue;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
+use super::buffers::Buffers;
 use super::endpoint::{self, Endpoint};
 use super::failure::Failure;
 use super::health::{Change, Health, HealthPolicy, Ticket};
@@ -23,11 +24,13 @@ use super::report::{Reporter, UpstreamEvent, UpstreamEventKind};
 use super::server::{Address, Server};
 use super::tls::{SystemTrust, Tls, TlsSettings};
 
-/// What the upstreams of every site of the process have in common: the resolver, and whom the system trusts.
+/// What the upstreams of every site of the process have in common: the resolver, whom the system trusts, and the bound on
+/// what is buffered.
 #[derive(Clone, Debug)]
 pub(crate) struct Surroundings {
     resolver: Resolver,
     trust: Arc<SystemTrust>,
+    buffers: Arc<Buffers>,
 }
 
 /// What an operator says about the upstreams of a site.
@@ -56,6 +59,7 @@ pub(super) struct Shared {
     start: Instant,
     pub(super) authority: HeaderValue,
     pub(super) limits: UpstreamLimits,
+    pub(super) buffers: Arc<Buffers>,
 }
 
 #[derive(Debug)]
@@ -84,11 +88,12 @@ struct Known {
 impl Surroundings {
     /// The system's.
     pub(crate) fn system() -> Self {
-        Self::with(Resolver::system())
+        Self { buffers: Buffers::of_process(), ..Self::with(Resolver::system()) }
     }
 
+    /// With a resolver, and a bound of its own on what is buffered.
     pub(super) fn with(resolver: Resolver) -> Self {
-        Self { resolver, trust: Arc::default() }
+        Self { resolver, trust: Arc::default(), buffers: Arc::default() }
     }
 }
 
@@ -140,6 +145,7 @@ impl Origins {
             start,
             authority: authority.unwrap_or(HeaderValue::from_static("localhost")),
             limits,
+            buffers: Arc::clone(&surroundings.buffers),
         };
         shared.list();
         Ok(Self(Arc::new(shared)))
@@ -218,6 +224,11 @@ impl Shared {
     /// A request got no answer.
     pub(super) fn unanswered(&self, failure: &Failure) {
         self.reporter.failed(failure);
+    }
+
+    /// A transfer on a server was given up for another request.
+    pub(super) fn gave_up(&self, server: &Server, stalled: Duration) {
+        self.reporter.gave_up(server, stalled);
     }
 
     async fn look_up(&self, at: usize, turn: &mut Turn) {

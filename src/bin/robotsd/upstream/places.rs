@@ -5,16 +5,20 @@
 //! is open.
 //!
 //! A request for which there is no place waits. An idle connection of another worker must not keep it waiting: workers
-//! are told that somebody waits, and give up what they do not use.
+//! are told that somebody waits, and give up what they do not use. Nor must clients that do not read: for a request whose
+//! client [has no more than its share](super::shares) a transfer that has stalled is given up.
 
 use std::future::Future;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
 use super::server::Server;
+use super::shares::{STALLED, Shares, Standing};
+use super::usage::{Client, Usage, millis};
 
 /// The places of a site.
 #[derive(Debug)]
@@ -23,9 +27,46 @@ pub(super) struct Places {
     capacity: usize,
     per_server: usize,
     /// Requests that wait for a place, on all workers.
-    waiting: AtomicUsize,
-    freed: Notify,
+    waiting: EachStanding<AtomicUsize>,
+    freed: EachStanding<Notify>,
     wanted: Notify,
+    shares: Mutex<Shares>,
+    start: Instant,
+    /// Until then, in milliseconds, clients beyond their share get no connection; zero where none has been given up.
+    short_until: AtomicU64,
+    /// Until then there is no use in looking for a transfer to give up: there was none.
+    fruitless_until: AtomicU64,
+}
+
+/// One for requests of clients within their share, and one for the others.
+#[derive(Debug, Default)]
+struct EachStanding<T> {
+    within: T,
+    beyond: T,
+}
+
+impl<T> EachStanding<T> {
+    fn of(&self, standing: Standing) -> &T {
+        match standing {
+            Standing::Within => &self.within,
+            Standing::Beyond => &self.beyond,
+        }
+    }
+}
+
+impl EachStanding<AtomicUsize> {
+    fn add(&self, standing: Standing) {
+        self.of(standing).fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn remove(&self, standing: Standing) {
+        self.of(standing).fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Those who come first, if there are any.
+    fn first(&self) -> Option<Standing> {
+        [Standing::Within, Standing::Beyond].into_iter().find(|standing| self.of(*standing).load(Ordering::SeqCst) > 0)
+    }
 }
 
 /// The right to a connection, held as long as it is open.
@@ -33,16 +74,17 @@ pub(super) struct Places {
 pub(super) struct Place {
     places: Arc<Places>,
     server: Arc<Server>,
+    usage: Arc<Usage>,
 }
 
 /// What the requests of one worker are waiting for.
 #[derive(Debug)]
 pub(super) struct Demand {
     places: Arc<Places>,
-    waiting: AtomicUsize,
+    waiting: EachStanding<AtomicUsize>,
     /// Those of them that do nothing else: who waits may also be connecting by now.
-    parked: AtomicUsize,
-    returned: Notify,
+    parked: EachStanding<AtomicUsize>,
+    returned: EachStanding<Notify>,
     /// Connections that came back while somebody here waited.
     turn: AtomicUsize,
 }
@@ -66,10 +108,17 @@ pub(super) enum Full {
 
 /// A request that waits.
 #[derive(Debug)]
-pub(super) struct Waiting<'d>(&'d Demand);
+pub(super) struct Waiting<'d> {
+    demand: &'d Demand,
+    client: Client,
+    standing: Standing,
+}
 
 /// Of so many connections that come back while requests wait here and elsewhere, one is closed for those elsewhere.
 const FOR_OTHERS: usize = 8;
+
+/// Where there was nothing to give up, there will be nothing for so many milliseconds.
+const FRUITLESS: u64 = 20;
 
 impl Places {
     pub(super) fn new(capacity: usize, per_server: usize) -> Self {
@@ -77,9 +126,13 @@ impl Places {
             open: AtomicUsize::new(0),
             capacity,
             per_server,
-            waiting: AtomicUsize::new(0),
-            freed: Notify::new(),
+            waiting: EachStanding::default(),
+            freed: EachStanding::default(),
             wanted: Notify::new(),
+            shares: Mutex::default(),
+            start: Instant::now(),
+            short_until: AtomicU64::new(0),
+            fruitless_until: AtomicU64::new(0),
         }
     }
 
@@ -89,14 +142,72 @@ impl Places {
     }
 
     /// Told when a place has become free, one waiting request at a time.
-    pub(super) fn freed(&self) -> Notified<'_> {
-        self.freed.notified()
+    pub(super) fn freed(&self, standing: Standing) -> Notified<'_> {
+        self.freed.of(standing).notified()
+    }
+
+    /// Whether a transfer has been given up not long ago, so that not everybody may have a connection.
+    pub(super) fn are_short(&self) -> bool {
+        let until = self.short_until.load(Ordering::Relaxed);
+        if until == 0 {
+            return false;
+        }
+        let is_over = millis(self.start) > until;
+        if is_over {
+            // Another transfer that is given up right now is told anew with the next one.
+            let _ = self.short_until.compare_exchange(until, 0, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        !is_over
+    }
+
+    /// Whether requests wait whose clients stay within their share.
+    pub(super) fn are_owed(&self) -> bool {
+        self.waiting.within.load(Ordering::SeqCst) > 0
+    }
+
+    /// Gives up the transfer that this client's request comes before, if there is one; says how long that has stalled, and
+    /// on which server. Its place is free as soon as its task has run.
+    pub(super) fn give_up_for(&self, client: Client, servers: &[&Arc<Server>]) -> Option<(Duration, Arc<Server>)> {
+        let now = millis(self.start);
+        if now < self.fruitless_until.load(Ordering::Relaxed) {
+            return None;
+        }
+        let is_full = self.open.load(Ordering::SeqCst) >= self.capacity;
+        let helps = |server: &Arc<Server>| {
+            (is_full || server.open().load(Ordering::SeqCst) >= self.per_server)
+                && servers.iter().any(|wanted| Arc::ptr_eq(wanted, server))
+        };
+        let mut shares = self.shares();
+        let Some((usage, stalled)) = shares.victim(client, self.share_out(servers.len()), now, helps) else {
+            self.fruitless_until.store(now + FRUITLESS, Ordering::Relaxed);
+            return None;
+        };
+        // Inside the lock, so that nobody else chooses the same one.
+        usage.give_up();
+        drop(shares);
+        usage.wake();
+        self.short_until.store(now + STALLED.as_millis() as u64, Ordering::Relaxed);
+        Some((stalled, Arc::clone(usage.server())))
+    }
+
+    #[cfg(test)]
+    pub(super) fn open(&self) -> usize {
+        self.open.load(Ordering::SeqCst)
+    }
+
+    /// How many connections there may be to so many servers.
+    fn share_out(&self, servers: usize) -> usize {
+        self.per_server.saturating_mul(servers.max(1)).min(self.capacity)
+    }
+
+    fn shares(&self) -> MutexGuard<'_, Shares> {
+        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Place {
-    /// A place for a connection to this server, if there is one.
-    pub(super) fn take(places: &Arc<Places>, server: &Arc<Server>) -> Result<Self, Full> {
+    /// A place for a connection to this server that this client's request needs, if there is one.
+    pub(super) fn take(places: &Arc<Places>, server: &Arc<Server>, client: Client) -> Result<Self, Full> {
         if !take_one(server.open(), places.per_server) {
             return Err(Full::Server);
         }
@@ -104,52 +215,65 @@ impl Place {
             server.open().fetch_sub(1, Ordering::SeqCst);
             return Err(Full::Site);
         }
-        Ok(Self { places: Arc::clone(places), server: Arc::clone(server) })
+        let usage = Arc::new(Usage::new(Arc::clone(server), places.start, client));
+        places.shares().add(Arc::clone(&usage));
+        Ok(Self { places: Arc::clone(places), server: Arc::clone(server), usage })
+    }
+
+    pub(super) fn usage(&self) -> &Arc<Usage> {
+        &self.usage
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
+        self.places.shares().remove(&self.usage);
         self.server.open().fetch_sub(1, Ordering::SeqCst);
         self.places.open.fetch_sub(1, Ordering::SeqCst);
         // Who waits has said so before it looked: either it saw the place, or it is seen here.
-        if self.places.waiting.load(Ordering::SeqCst) > 0 {
-            self.places.freed.notify_one();
+        if let Some(first) = self.places.waiting.first() {
+            self.places.freed.of(first).notify_one();
         }
     }
 }
 
 impl Demand {
     pub(super) fn new(places: Arc<Places>) -> Self {
-        let zero = || AtomicUsize::new(0);
-        Self { places, waiting: zero(), parked: zero(), returned: Notify::new(), turn: zero() }
+        let (waiting, parked, returned) = Default::default();
+        Self { places, waiting, parked, returned, turn: AtomicUsize::new(0) }
     }
 
-    /// Whether somebody of this worker waits already, and so comes first.
+    /// Whether somebody of this worker waits already, and so comes first, unless a newcomer stands better.
     pub(super) fn has_parked(&self) -> bool {
-        self.parked.load(Ordering::Relaxed) > 0
+        self.has_parked_within() || self.parked.beyond.load(Ordering::Relaxed) > 0
     }
 
-    /// Begins to wait.
-    pub(super) fn wait(&self) -> Waiting<'_> {
-        self.waiting.fetch_add(1, Ordering::SeqCst);
-        self.places.waiting.fetch_add(1, Ordering::SeqCst);
+    /// Whether somebody of this worker waits whose client stays within its share.
+    pub(super) fn has_parked_within(&self) -> bool {
+        self.parked.within.load(Ordering::Relaxed) > 0
+    }
+
+    /// Begins to wait, with so many servers to choose from.
+    pub(super) fn wait(&self, client: Client, servers: usize) -> Waiting<'_> {
+        let mut shares = self.places.shares();
+        let standing = shares.standing(client, self.places.share_out(servers), millis(self.places.start));
+        let waiting = Waiting { demand: self, client, standing };
+        waiting.enter(&mut shares);
+        drop(shares);
         self.places.wanted.notify_waiters();
-        Waiting(self)
+        waiting
     }
 
     /// Told when a connection of this worker is free.
-    pub(super) fn returned(&self) -> Notified<'_> {
-        self.returned.notified()
+    pub(super) fn returned(&self, standing: Standing) -> Notified<'_> {
+        self.returned.of(standing).notified()
     }
 
     /// What to do with a connection that could be used again.
     pub(super) fn fate(&self) -> Fate {
-        let everywhere = self.places.waiting.load(Ordering::SeqCst);
-        if everywhere == 0 {
-            return Fate::Keep;
-        }
-        let here = self.waiting.load(Ordering::SeqCst);
+        let Some(first) = self.places.waiting.first() else { return Fate::Keep };
+        let everywhere = self.places.waiting.of(first).load(Ordering::SeqCst);
+        let here = self.waiting.of(first).load(Ordering::SeqCst);
         let is_for_others = everywhere > here
             && (here == 0 || self.turn.fetch_add(1, Ordering::Relaxed) % FOR_OTHERS == FOR_OTHERS - 1);
         if is_for_others { Fate::Close } else { Fate::Keep }
@@ -157,24 +281,58 @@ impl Demand {
 
     /// A connection has been put where the next request finds it.
     pub(super) fn has_returned(&self) {
-        if self.waiting.load(Ordering::SeqCst) > 0 {
-            self.returned.notify_one();
+        if let Some(first) = self.waiting.first() {
+            self.returned.of(first).notify_one();
         }
     }
 }
 
 impl Waiting<'_> {
+    pub(super) fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    /// Finds out anew where the request stands, with so many servers to choose from.
+    pub(super) fn review(&mut self, servers: usize) {
+        let places = &self.demand.places;
+        let mut shares = places.shares();
+        self.leave(&mut shares);
+        self.standing = shares.standing(self.client, places.share_out(servers), millis(places.start));
+        self.enter(&mut shares);
+    }
+
+    /// Whether a connection that is free may be taken.
+    pub(super) fn may_take(&self) -> bool {
+        let places = &self.demand.places;
+        self.standing == Standing::Within || !(places.are_owed() || places.are_short())
+    }
+
     /// Waits for something to come free.
     pub(super) async fn park<T>(&self, free: impl Future<Output = T>) -> T {
-        let _parked = Parked::new(&self.0.parked);
+        let _parked = Parked::new(self.demand.parked.of(self.standing));
         free.await
+    }
+
+    fn enter(&self, shares: &mut Shares) {
+        self.demand.waiting.add(self.standing);
+        self.demand.places.waiting.add(self.standing);
+        if self.standing == Standing::Within {
+            shares.wait(self.client);
+        }
+    }
+
+    fn leave(&self, shares: &mut Shares) {
+        self.demand.waiting.remove(self.standing);
+        self.demand.places.waiting.remove(self.standing);
+        if self.standing == Standing::Within {
+            shares.stop_waiting(self.client);
+        }
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::SeqCst);
-        self.0.places.waiting.fetch_sub(1, Ordering::SeqCst);
+        self.leave(&mut self.demand.places.shares());
     }
 }
 

@@ -1,7 +1,8 @@
 //! What becomes of upstreams, told without flooding whoever listens.
 //!
 //! A change of a server's standing, or of what a name resolves to, is told each time: there are few. Requests that got
-//! no answer can be many, so each kind is told at most once a second, with the count of what was left untold.
+//! no answer can be many, so each kind is told at most once a second, with the count of what was left untold; so are transfers
+//! that were given up.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -32,6 +33,8 @@ pub(crate) enum UpstreamEventKind {
     Unresolved,
     /// A name that could not be resolved can be.
     Resolved,
+    /// A transfer whose client had stalled was given up for another request.
+    GaveUp,
     /// A request got no answer.
     Failed(FailureKind),
 }
@@ -44,6 +47,7 @@ impl UpstreamEventKind {
             Self::Returned => "returned",
             Self::Unresolved => "unresolved",
             Self::Resolved => "resolved",
+            Self::GaveUp => "gave-up",
             Self::Failed(kind) => kind.as_str(),
         }
     }
@@ -53,11 +57,12 @@ pub(super) struct Reporter {
     tell: Box<dyn Fn(&UpstreamEvent) + Send + Sync>,
     start: Instant,
     failures: [Tally; FailureKind::COUNT],
+    given_up: Tally,
 }
 
 impl Reporter {
     pub(super) fn new(tell: impl Fn(&UpstreamEvent) + Send + Sync + 'static) -> Self {
-        Self { tell: Box::new(tell), start: Instant::now(), failures: Default::default() }
+        Self { tell: Box::new(tell), start: Instant::now(), failures: Default::default(), given_up: Tally::default() }
     }
 
     pub(super) fn tell(&self, kind: UpstreamEventKind, detail: String) {
@@ -69,6 +74,18 @@ impl Reporter {
         let rest = if are_all_out { "; no other is left, so it is asked all the same" } else { "" };
         let detail = format!("{server}: out for about {} after {why}{rest}", humantime::format_duration(span));
         self.tell(UpstreamEventKind::Ejected, detail);
+    }
+
+    /// A transfer on a server was given up.
+    pub(super) fn gave_up(&self, server: &dyn fmt::Display, stalled: Duration) {
+        if let Some(count) = self.given_up.count(self.start) {
+            let stalled = humantime::format_duration(Duration::from_secs(stalled.as_secs()));
+            let detail = format!(
+                "{server}: every connection that may be open is in use, so one was taken from a client that had stood \
+                 still for {stalled}"
+            );
+            (self.tell)(&UpstreamEvent { kind: UpstreamEventKind::GaveUp, detail, count });
+        }
     }
 
     /// A request got no answer.

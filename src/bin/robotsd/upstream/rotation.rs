@@ -20,9 +20,11 @@ use super::failure::{Failure, FailureKind};
 use super::health::Ticket;
 use super::link::{Certainty, Link};
 use super::origins::Shared;
-use super::places::{Demand, Full, Place};
+use super::places::{Demand, Full, Place, Waiting};
 use super::pool::Pool;
 use super::server::{Server, Unreachable};
+use super::shares::Standing;
+use super::usage::Client;
 
 /// What an address is given to answer before the next one is tried, even where many are left.
 const LEAST_ATTEMPT: Duration = Duration::from_secs(1);
@@ -74,6 +76,7 @@ pub(super) struct First(usize);
 struct Attempt {
     left: usize,
     deadline: Instant,
+    client: Client,
 }
 
 /// What looking at every server has come to.
@@ -107,7 +110,8 @@ impl Rotation {
             0 | 1 => 0,
             count => self.turn.fetch_add(1, Ordering::Relaxed) % count,
         };
-        let held = seats.seats.get(first).filter(|_| !self.demand.has_parked()).and_then(|seat| {
+        let is_scarce = self.demand.has_parked() || self.shared.places().are_short();
+        let held = seats.seats.get(first).filter(|_| !is_scarce).and_then(|seat| {
             let ticket = seat.server.health().admit()?;
             Some(Held { link: seat.take(certainty)?, seat: Arc::clone(seat), ticket })
         });
@@ -115,15 +119,15 @@ impl Rotation {
     }
 
     /// A connection, idle or new, to the server whose turn it is or to the first after it that can be reached.
-    pub(super) async fn connection(&self, first: First, certainty: Certainty) -> Result<Held, Failure> {
-        self.find(first, Some(certainty)).await
+    pub(super) async fn connection(&self, first: First, certainty: Certainty, client: Client) -> Result<Held, Failure> {
+        self.find(first, Some(certainty), client).await
     }
 
     /// A new connection for a request that `failed` did not answer; to another server, if there is one.
-    pub(super) async fn another(&self, failed: &Arc<Seat>) -> Result<Held, Failure> {
+    pub(super) async fn another(&self, failed: &Arc<Seat>, client: Client) -> Result<Held, Failure> {
         let seats = self.seats.load_full();
         let at = seats.seats.iter().position(|seat| Arc::ptr_eq(seat, failed));
-        self.find(First(at.map_or(0, |at| at + 1)), None).await
+        self.find(First(at.map_or(0, |at| at + 1)), None, client).await
     }
 
     /// The request on this connection was answered.
@@ -151,32 +155,41 @@ impl Rotation {
         }
     }
 
-    async fn find(&self, First(first): First, pooled: Option<Certainty>) -> Result<Held, Failure> {
+    async fn find(&self, First(first): First, pooled: Option<Certainty>, client: Client) -> Result<Held, Failure> {
         let deadline = Instant::now() + self.shared.limits.connect;
-        // Who comes later does not overtake.
-        let mut waiting = self.demand.has_parked().then(|| self.demand.wait());
-        let mut is_looking = waiting.is_none();
+        let places = self.shared.places();
+        let servers = || self.seats.load().seats.len();
+        // Who comes later does not overtake, unless those who wait have more than their share.
+        let is_scarce = self.demand.has_parked() || places.are_owed() || places.are_short();
+        let mut waiting = is_scarce.then(|| self.demand.wait(client, servers()));
+        let mut is_looking = waiting
+            .as_ref()
+            .is_none_or(|waiting| waiting.standing() == Standing::Within && !self.demand.has_parked_within());
         loop {
+            let standing = waiting.as_ref().map_or(Standing::Within, Waiting::standing);
             // Registered before looking, so that what comes free while looking is not missed.
-            let mut freed = pin!(self.shared.places().freed());
-            let mut returned = pin!(self.demand.returned());
+            let mut freed = pin!(places.freed(standing));
+            let mut returned = pin!(self.demand.returned(standing));
             if waiting.is_some() {
                 freed.as_mut().enable();
                 returned.as_mut().enable();
             }
-            if is_looking {
+            if is_looking && waiting.as_ref().is_none_or(Waiting::may_take) {
                 let seats = self.seats(deadline).await?;
-                match self.try_each(&seats, first, pooled, deadline).await {
+                match self.try_each(&seats, first, pooled, deadline, client).await {
                     Tried::Held(held) => return Ok(held),
                     Tried::Failed(failure) => return Err(failure),
                     Tried::Full => {}
                 }
             }
             is_looking = true;
-            let Some(waiting) = &waiting else {
-                waiting = Some(self.demand.wait());
+            let Some(parking) = &mut waiting else {
+                waiting = Some(self.demand.wait(client, servers()));
                 continue;
             };
+            if standing == Standing::Within {
+                self.give_up_for(client);
+            }
             let free = async {
                 tokio::select! {
                     // In this order, so that on a machine that lags a deadline is no reason to leave what is there.
@@ -187,9 +200,22 @@ impl Rotation {
                     () = sleep(LOOK_AGAIN) => true,
                 }
             };
-            if !waiting.park(free).await {
+            if !parking.park(free).await {
                 return Err(Failure::new(FailureKind::Busy, "every connection that may be open is in use"));
             }
+            parking.review(servers());
+        }
+    }
+
+    /// Has a transfer given up whose client has stalled, if this client's request comes before it.
+    fn give_up_for(&self, client: Client) {
+        let seats = self.seats.load();
+        let servers = seats.seats.iter().map(|seat| &seat.server);
+        let in_service: Vec<_> = servers.clone().filter(|server| server.health().is_in_service()).collect();
+        // Where none is, all are asked.
+        let servers = if in_service.is_empty() { servers.collect() } else { in_service };
+        if let Some((stalled, server)) = self.shared.places().give_up_for(client, &servers) {
+            self.shared.gave_up(&server, stalled);
         }
     }
 
@@ -214,7 +240,14 @@ impl Rotation {
         }
     }
 
-    async fn try_each(&self, seats: &Seats, first: usize, pooled: Option<Certainty>, deadline: Instant) -> Tried {
+    async fn try_each(
+        &self,
+        seats: &Seats,
+        first: usize,
+        pooled: Option<Certainty>,
+        deadline: Instant,
+        client: Client,
+    ) -> Tried {
         let mut is_full = false;
         let mut failure = None;
         let mut left = seats.seats.len();
@@ -231,7 +264,7 @@ impl Rotation {
             if let Some(held) = pooled.and_then(|certainty| seat.held(certainty, ticket)) {
                 return Tried::Held(held);
             }
-            match self.open(seats, seat, ticket, pooled, Attempt { left, deadline }).await {
+            match self.open(seats, seat, ticket, pooled, Attempt { left, deadline, client }).await {
                 Ok(Some(held)) => return Tried::Held(held),
                 Ok(None) => is_full = true,
                 Err(error) => failure = Some(error),
@@ -243,8 +276,8 @@ impl Rotation {
             return Tried::Full;
         }
         for seat in out {
-            match self.open(seats, seat, seat.server.health().admit_anyway(), pooled, Attempt { left, deadline }).await
-            {
+            let ticket = seat.server.health().admit_anyway();
+            match self.open(seats, seat, ticket, pooled, Attempt { left, deadline, client }).await {
                 Ok(Some(held)) => return Tried::Held(held),
                 Ok(None) => is_full = true,
                 Err(error) => failure = Some(error),
@@ -266,12 +299,12 @@ impl Rotation {
         pooled: Option<Certainty>,
         attempt: Attempt,
     ) -> Result<Option<Held>, Failure> {
-        let Attempt { left, deadline } = attempt;
+        let Attempt { left, deadline, client } = attempt;
         let server = &seat.server;
         let place = match pooled {
             // Rather the idle connection of another server than a new one in its place.
-            Some(_) => Place::take(self.shared.places(), server).ok(),
-            None => self.room(seats, seat),
+            Some(_) => Place::take(self.shared.places(), server, client).ok(),
+            None => self.room(seats, seat, client),
         };
         let Some(place) = place else { return Ok(None) };
         let time = deadline.saturating_duration_since(Instant::now());
@@ -295,8 +328,8 @@ impl Rotation {
     }
 
     /// A place for a connection to be had in any case: where there is none, an idle connection makes room.
-    fn room(&self, Seats { seats, .. }: &Seats, seat: &Seat) -> Option<Place> {
-        let take = || Place::take(self.shared.places(), &seat.server);
+    fn room(&self, Seats { seats, .. }: &Seats, seat: &Seat, client: Client) -> Option<Place> {
+        let take = || Place::take(self.shared.places(), &seat.server, client);
         match take() {
             Ok(place) => Some(place),
             Err(Full::Server) => seat.pool.give_up().and_then(|()| take().ok()),

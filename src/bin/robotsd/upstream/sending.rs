@@ -36,6 +36,11 @@ impl Body for Sending {
         let this = self.get_mut();
         let frame = Pin::new(&mut this.body).poll_frame(cx);
         this.gauge.note_awaits_client(frame.is_pending());
+        // Once there is an answer, it counts whether that is taken.
+        if this.gauge.awaits_head() {
+            let usage = this.gauge.usage();
+            if frame.is_pending() { usage.stall() } else { usage.moved() }
+        }
         if let Poll::Ready(Some(Err(error))) = &frame {
             this.gauge.note_body_failure(error);
         }

@@ -5,6 +5,7 @@ mod names;
 mod paths;
 mod secure;
 mod several;
+mod stalled;
 #[cfg(unix)]
 mod unix;
 

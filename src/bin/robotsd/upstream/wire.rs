@@ -21,13 +21,28 @@ pub(super) struct Wire {
     /// An answer that was read before hyper had asked for it, and whether it has since.
     early: Bytes,
     has_asked: bool,
+    /// The connection passes octets both ways, and what is quiet for long may be taken from its client.
+    is_tunnel: bool,
     // After the socket, so that it is free only once that is closed.
     _place: Place,
 }
 
 impl Wire {
     pub(super) fn new(socket: Socket, place: Place, gauge: Arc<Gauge>) -> Self {
-        Self { socket, gauge, early: Bytes::new(), has_asked: false, _place: place }
+        Self { socket, gauge, early: Bytes::new(), has_asked: false, is_tunnel: false, _place: place }
+    }
+
+    /// Becomes a tunnel.
+    pub(super) fn tunnel(&mut self) {
+        self.is_tunnel = true;
+        self.gauge.usage().tunnel();
+    }
+
+    /// Something has been read or written.
+    fn note_passed(&self) {
+        if self.is_tunnel {
+            self.gauge.usage().passed();
+        }
     }
 
     /// Gives what has been read to whoever sends the request once more, which goes nowhere.
@@ -79,7 +94,14 @@ impl AsyncRead for Wire {
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "the response head is too large")));
         }
         let before = buffer.filled().len();
-        ready!(Pin::new(&mut this.socket).poll_read(cx, buffer))?;
+        let read = Pin::new(&mut this.socket).poll_read(cx, buffer);
+        if read.is_pending() && this.is_tunnel {
+            ready!(this.gauge.usage().poll_given_up(cx));
+            let why = "the connection was needed for others, and nothing had passed for long";
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, why)));
+        }
+        ready!(read)?;
+        this.note_passed();
         this.gauge.note_received(buffer.filled().len() - before);
         Poll::Ready(Ok(()))
     }
@@ -93,6 +115,7 @@ impl AsyncWrite for Wire {
         }
         let written = ready!(Pin::new(&mut this.socket).poll_write(cx, bytes));
         this.gauge.note_taken();
+        this.note_passed();
         Poll::Ready(written)
     }
 
@@ -107,6 +130,7 @@ impl AsyncWrite for Wire {
         }
         let written = ready!(Pin::new(&mut this.socket).poll_write_vectored(cx, slices));
         this.gauge.note_taken();
+        this.note_passed();
         Poll::Ready(written)
     }
 

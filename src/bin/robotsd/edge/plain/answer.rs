@@ -14,6 +14,7 @@ use http::{HeaderValue, Response, StatusCode, response};
 use http_body::Body;
 
 use super::super::behind::behind_others;
+use super::super::transfer::Transfer;
 use super::client::Client;
 
 /// A body up to this size is copied behind its head and written with it, which costs less than writing from two places.
@@ -45,6 +46,7 @@ where
     });
     let Some(response) = answered.await else { return (client, After::Gone) };
     let (mut head, body) = response.into_parts();
+    client.carry(head.extensions.remove::<Transfer>());
     let is_last = head.headers.remove(CONNECTION).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"close"))
         || client.stop.has_changed().unwrap_or(true);
     let framing = Framing::new(&mut head, &body, is_head);
@@ -55,6 +57,7 @@ where
         After::Next if is_last => After::Close,
         after => after,
     };
+    client.carry(None);
     (client, after)
 }
 

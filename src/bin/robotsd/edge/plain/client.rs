@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 
 use super::super::idle::Idle;
+use super::super::transfer::Transfer;
 use super::super::transport::Transport;
 use super::answer::Clock;
 
@@ -28,6 +29,8 @@ pub(super) struct Client {
     out: Vec<u8>,
     sent: usize,
     stalled: Idle,
+    /// What the answer being written holds behind the edge.
+    transfer: Option<Transfer>,
     write_idle: Duration,
     pub(super) clock: Arc<Clock>,
     /// Changes when the listener stops.
@@ -42,7 +45,8 @@ impl Client {
         stop: watch::Receiver<bool>,
     ) -> Self {
         let stalled = Idle::new(write_idle);
-        Self { transport, early: Bytes::new(), out: Vec::new(), sent: 0, stalled, write_idle, clock, stop }
+        let (early, out) = (Bytes::new(), Vec::new());
+        Self { transport, early, out, sent: 0, stalled, transfer: None, write_idle, clock, stop }
     }
 
     pub(super) fn into_transport(self) -> Transport {
@@ -52,6 +56,11 @@ impl Client {
     /// Where the head of a response is written to.
     pub(super) fn out(&mut self) -> &mut Vec<u8> {
         &mut self.out
+    }
+
+    /// The answer that is written from now on holds this behind the edge.
+    pub(super) fn carry(&mut self, transfer: Option<Transfer>) {
+        self.transfer = transfer;
     }
 
     /// Octets from the client; none once it has closed its side.
@@ -89,7 +98,7 @@ impl Client {
                 (false, false) => transport.poll_write_vectored(cx, &[IoSlice::new(out), IoSlice::new(data)]),
             };
             let Poll::Ready(written) = written else { return self.poll_stuck(cx) };
-            self.stalled.moved();
+            self.moved();
             match written? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 written => {
@@ -106,7 +115,7 @@ impl Client {
                 Poll::Ready(flushed) => flushed?,
                 Poll::Pending => return self.poll_stuck(cx),
             }
-            self.stalled.moved();
+            self.moved();
         }
         Poll::Ready(Ok(()))
     }
@@ -124,8 +133,21 @@ impl Client {
         self.stalled = Idle::new(self.write_idle);
     }
 
+    /// The client has taken something.
+    fn moved(&mut self) {
+        if self.stalled.is_waiting()
+            && let Some(transfer) = &self.transfer
+        {
+            transfer.moved();
+        }
+        self.stalled.moved();
+    }
+
     fn poll_stuck(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.stalled.poll_expired(cx));
+        let given_up = self.transfer.as_ref().is_some_and(|transfer| transfer.poll_stalled(cx).is_ready());
+        if !given_up {
+            ready!(self.stalled.poll_expired(cx));
+        }
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read from its connection")))
     }
 

@@ -1,0 +1,167 @@
+//! What is read of answers before their clients take it, so that the upstream's connection is free.
+//!
+//! A client that does not read would else keep a connection that it no longer needs. Only an answer whose client has
+//! stalled is buffered, and the process has one bound for all of them; once that is reached, answers wait in their
+//! upstreams.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use bytes::{Bytes, BytesMut};
+
+use super::limits::UpstreamLimits;
+
+/// How much is buffered in all.
+#[derive(Debug, Default)]
+pub(super) struct Buffers {
+    used: AtomicUsize,
+}
+
+/// What has been read ahead of one answer.
+#[derive(Debug)]
+pub(super) struct ReadAhead {
+    octets: BytesMut,
+    /// How much of the total this takes.
+    taken: usize,
+    most: usize,
+    total: usize,
+    buffers: Arc<Buffers>,
+}
+
+/// Handed out at once. Small, so that what is handed out and still waits in the HTTP library is little.
+const PIECE: usize = 16 * 1024;
+
+impl Buffers {
+    /// Those of the process: the bound holds whatever is reconfigured.
+    pub(super) fn of_process() -> Arc<Self> {
+        static BUFFERS: LazyLock<Arc<Buffers>> = LazyLock::new(Arc::default);
+        Arc::clone(&BUFFERS)
+    }
+
+    #[cfg(test)]
+    pub(super) fn used(&self) -> usize {
+        self.used.load(Ordering::SeqCst)
+    }
+}
+
+impl ReadAhead {
+    pub(super) fn new(limits: &UpstreamLimits, buffers: &Arc<Buffers>) -> Self {
+        let (most, total) = (limits.buffer, limits.buffer_total);
+        Self { octets: BytesMut::new(), taken: 0, most, total, buffers: Arc::clone(buffers) }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.octets.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.octets.is_empty()
+    }
+
+    /// Whether more may be read: all that is left where its length is known, else a little.
+    pub(super) fn has_room(&mut self, left: Option<u64>) -> bool {
+        let Some(left) = left else {
+            return self.octets.len() < self.most && self.buffers.used.load(Ordering::Relaxed) < self.total;
+        };
+        let Some(whole) = usize::try_from(left).ok().and_then(|left| left.checked_add(self.octets.len())) else {
+            return false;
+        };
+        if whole > self.most {
+            return false;
+        }
+        let more = whole.saturating_sub(self.taken);
+        let fits = |used: usize| used.checked_add(more).filter(|used| *used <= self.total);
+        if more > 0 && self.buffers.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_err() {
+            return false;
+        }
+        self.taken += more;
+        if self.octets.capacity() < whole {
+            self.octets.reserve(whole - self.octets.len());
+        }
+        true
+    }
+
+    /// Adds what was read.
+    pub(super) fn push(&mut self, octets: &[u8]) {
+        self.octets.extend_from_slice(octets);
+        // Of unknown length, an answer is read in steps: one that goes beyond the total is the last.
+        let more = self.octets.len().saturating_sub(self.taken);
+        self.buffers.used.fetch_add(more, Ordering::Relaxed);
+        self.taken += more;
+    }
+
+    /// The next piece for the client.
+    pub(super) fn take(&mut self) -> Bytes {
+        let piece = self.octets.split_to(self.octets.len().min(PIECE)).freeze();
+        if self.octets.is_empty() {
+            self.release();
+        }
+        piece
+    }
+
+    fn release(&mut self) {
+        self.octets = BytesMut::new();
+        self.buffers.used.fetch_sub(self.taken, Ordering::Relaxed);
+        self.taken = 0;
+    }
+}
+
+impl Drop for ReadAhead {
+    fn drop(&mut self) {
+        self.release();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ahead(buffers: &Arc<Buffers>) -> ReadAhead {
+        let limits = UpstreamLimits { buffer: 100, buffer_total: 150, ..UpstreamLimits::default() };
+        ReadAhead::new(&limits, buffers)
+    }
+
+    #[test]
+    fn the_total_is_shared_and_given_back() {
+        let buffers = Arc::default();
+        let (mut a, mut b) = (ahead(&buffers), ahead(&buffers));
+        assert!(!a.has_room(Some(101)));
+        assert!(a.has_room(Some(100)));
+        assert!(!b.has_room(Some(51)));
+        assert!(b.has_room(Some(50)));
+        assert_eq!(buffers.used(), 150);
+        a.push(&[0; 40]);
+        // What is left of it has its room already.
+        assert!(a.has_room(Some(60)));
+        a.push(&[0; 60]);
+        assert_eq!((a.take().len(), buffers.used()), (100, 50));
+        drop(b);
+        assert_eq!(buffers.used(), 0);
+    }
+
+    #[test]
+    fn what_has_no_known_length_is_read_up_to_the_bound() {
+        let buffers = Arc::default();
+        let (mut a, mut b) = (ahead(&buffers), ahead(&buffers));
+        assert!(a.has_room(None));
+        a.push(&[0; 120]);
+        assert!(!a.has_room(None));
+        assert!(b.has_room(None));
+        b.push(&[0; 70]);
+        // The total is used up, and more than that.
+        assert!(!b.has_room(None));
+        assert!(!ahead(&buffers).has_room(None));
+        assert!(!ahead(&buffers).has_room(Some(1)));
+        drop((a, b));
+        assert_eq!(buffers.used(), 0);
+    }
+
+    #[test]
+    fn nothing_is_read_where_buffering_is_off() {
+        for (buffer, buffer_total) in [(0, 150), (100, 0)] {
+            let limits = UpstreamLimits { buffer, buffer_total, ..UpstreamLimits::default() };
+            let mut off = ReadAhead::new(&limits, &Arc::default());
+            assert!(!off.has_room(None) && !off.has_room(Some(1)));
+        }
+    }
+}

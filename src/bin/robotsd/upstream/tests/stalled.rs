@@ -1,0 +1,325 @@
+//! Clients that do not take their answers, and who gets a connection then.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpSocket;
+
+use super::*;
+
+/// Less than is buffered, more than is read with a head.
+const SMALL: usize = 40 * 1024;
+/// More than is buffered, and than the kernel takes on its own.
+const LARGE: usize = 16 * 1024 * 1024;
+
+/// Answers requests on every connection: `/small`, `/chunked` (of the same size), `/large`, else a few octets.
+async fn origin() -> Origin {
+    Origin::start(|_, mut peer| async move {
+        loop {
+            let Some(target) = peer.asked().await else { return };
+            match target.as_str() {
+                "/small" => {
+                    peer.try_send(format!("HTTP/1.1 200 OK\r\nContent-Length: {SMALL}\r\n\r\n")).await;
+                    peer.try_send("s".repeat(SMALL)).await;
+                }
+                "/chunked" => {
+                    peer.try_send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+                    peer.try_send(format!("{SMALL:x}\r\n{}\r\n0\r\n\r\n", "s".repeat(SMALL))).await;
+                }
+                "/large" => {
+                    peer.try_send(format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n")).await;
+                    peer.pour(LARGE).await;
+                }
+                "/form" => {
+                    if !peer.heard(b"123456789").await {
+                        return;
+                    }
+                    peer.try_send(OK).await;
+                }
+                _ => peer.try_send(OK).await,
+            }
+        }
+    })
+    .await
+}
+
+struct Scene {
+    address: SocketAddr,
+    origins: Origins,
+    events: Events,
+    buffers: Arc<buffers::Buffers>,
+}
+
+/// A proxy with so many connections to an origin.
+async fn scene(connections: usize, change: impl FnOnce(&mut UpstreamLimits)) -> Scene {
+    let mut limits = UpstreamLimits { connections, connect: Duration::from_secs(15), ..UpstreamLimits::default() };
+    change(&mut limits);
+    let settings = settings([format!("http://{}", origin().await.address)]);
+    let (origins, events) = origins(&settings, limits, &Surroundings::with(crate::upstream::names::Resolver::system()));
+    let buffers = Arc::clone(&origins.0.buffers);
+    let address = proxy(Upstream::new(&origins, NonZeroUsize::MIN)).await;
+    Scene { address, origins, events, buffers }
+}
+
+/// A client of HTTP/2 that grants its streams no window unless told to.
+struct Greedy {
+    socket: TcpStream,
+    read: Vec<u8>,
+    heads: usize,
+    octets: usize,
+    resets: usize,
+}
+
+impl Greedy {
+    async fn connect(address: SocketAddr, from: Ipv4Addr) -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(SocketAddr::new(IpAddr::V4(from), 0)).unwrap();
+        let mut socket = soon(socket.connect(address)).await.unwrap();
+        // SETTINGS_INITIAL_WINDOW_SIZE is 0, and the connection's window as large as can be.
+        let hello = [
+            &b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..],
+            &[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0],
+            &[0, 0, 4, 8, 0, 0, 0, 0, 0, 0x7f, 0, 0, 0],
+        ];
+        soon(socket.write_all(&hello.concat())).await.unwrap();
+        Self { socket, read: Vec::new(), heads: 0, octets: 0, resets: 0 }
+    }
+
+    async fn ask(&mut self, stream: u32, path: &str) {
+        let mut block = vec![0x82, 0x86, 0x04, path.len() as u8];
+        block.extend_from_slice(path.as_bytes());
+        block.extend_from_slice(b"\x01\x06h.test");
+        let mut frame = vec![0, 0, block.len() as u8, 1, 5];
+        frame.extend_from_slice(&stream.to_be_bytes());
+        frame.extend_from_slice(&block);
+        soon(self.socket.write_all(&frame)).await.unwrap();
+    }
+
+    async fn grant(&mut self, stream: u32, octets: u32) {
+        let mut frame = vec![0, 0, 4, 8, 0];
+        frame.extend_from_slice(&stream.to_be_bytes());
+        frame.extend_from_slice(&octets.to_be_bytes());
+        soon(self.socket.write_all(&frame)).await.unwrap();
+    }
+
+    /// Takes a frame.
+    async fn frame(&mut self) {
+        loop {
+            if let Some((head, rest)) = self.read.split_first_chunk::<9>() {
+                let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+                if rest.len() >= length {
+                    match head[3] {
+                        0 => self.octets += length,
+                        1 => self.heads += 1,
+                        3 => self.resets += 1,
+                        _ => {}
+                    }
+                    self.read.drain(..9 + length);
+                    return;
+                }
+            }
+            assert!(self.socket.read_buf(&mut self.read).await.unwrap() > 0, "the connection was closed");
+        }
+    }
+
+    async fn until(&mut self, is_so: impl Fn(&Self) -> bool) {
+        soon(async {
+            while !is_so(self) {
+                self.frame().await;
+            }
+        })
+        .await;
+    }
+}
+
+/// Has every stream of some connections ask for the same, and go on to ask for it whenever one is taken away.
+async fn besiege(address: SocketAddr, from: Ipv4Addr, connections: usize, path: &'static str) {
+    for _ in 0..connections {
+        let mut greedy = Greedy::connect(address, from).await;
+        for stream in 0..100 {
+            greedy.ask(2 * stream + 1, path).await;
+        }
+        tokio::spawn(async move {
+            let mut next = 201;
+            loop {
+                let before = greedy.resets;
+                greedy.frame().await;
+                if greedy.resets > before && next < 20_000 {
+                    greedy.ask(next, path).await;
+                    next += 2;
+                }
+            }
+        });
+    }
+}
+
+impl Scene {
+    /// Waits until so many connections to the origin are open.
+    async fn opens(&self, connections: usize) {
+        soon(async {
+            while self.origins.0.places().open() < connections {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        })
+        .await;
+    }
+}
+
+async fn is_served(address: SocketAddr, times: usize) {
+    let mut client = Raw::connect(address).await;
+    for _ in 0..times {
+        assert_eq!(client.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.status(), 200);
+    }
+}
+
+#[tokio::test]
+async fn small_answers_free_their_connections_though_no_client_reads() {
+    for path in ["/small", "/chunked"] {
+        let scene = scene(8, |_| {}).await;
+        let mut clients = Vec::new();
+        for _ in 0..3 {
+            let mut greedy = Greedy::connect(scene.address, Ipv4Addr::LOCALHOST).await;
+            for stream in 0..100 {
+                greedy.ask(2 * stream + 1, path).await;
+            }
+            // All of a hundred answers have begun, over eight connections.
+            greedy.until(|greedy| greedy.heads == 100).await;
+            clients.push(greedy);
+        }
+        is_served(scene.address, 20).await;
+        assert!(scene.events.lock().unwrap().is_empty(), "{:?}", scene.events);
+        let used = scene.buffers.used();
+        assert!(used > 0 && used <= 300 * SMALL, "{used}");
+        for greedy in &mut clients {
+            for stream in 0..100 {
+                greedy.grant(2 * stream + 1, SMALL as u32).await;
+            }
+            greedy.until(|greedy| greedy.octets == 100 * SMALL).await;
+        }
+        assert_eq!(scene.buffers.used(), 0);
+    }
+}
+
+#[tokio::test]
+async fn what_is_buffered_stays_within_the_total() {
+    let scene = scene(32, |limits| limits.buffer_total = 2 * 64 * 1024).await;
+    besiege(scene.address, Ipv4Addr::LOCALHOST, 4, "/small").await;
+    scene.opens(32).await;
+    is_served(scene.address, 60).await;
+    assert!(scene.buffers.used() <= 2 * 64 * 1024);
+    assert!(told(&scene.events, "gave-up").await.contains("stood still for"));
+}
+
+#[tokio::test]
+async fn others_are_served_while_one_address_takes_every_connection() {
+    for from in [Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 0, 2)] {
+        let scene = scene(64, |_| {}).await;
+        besiege(scene.address, from, 6, "/large").await;
+        scene.opens(64).await;
+        is_served(scene.address, 200).await;
+    }
+}
+
+#[tokio::test]
+async fn others_are_served_where_nothing_is_buffered() {
+    let scene = scene(64, |limits| limits.buffer = 0).await;
+    besiege(scene.address, Ipv4Addr::LOCALHOST, 6, "/small").await;
+    scene.opens(64).await;
+    is_served(scene.address, 200).await;
+}
+
+#[tokio::test]
+async fn clients_of_http_1_that_do_not_read_keep_nobody_out() {
+    // Of HTTP/1.0, so that hyper writes the answer; and of HTTP/1.1, which is written without.
+    for version in ["1.0", "1.1"] {
+        let scene = scene(8, |_| {}).await;
+        let mut clients = Vec::new();
+        for _ in 0..12 {
+            let mut client = Raw::connect(scene.address).await;
+            client.send(format!("GET /large HTTP/{version}\r\nHost: h\r\n\r\n")).await;
+            clients.push(client);
+        }
+        scene.opens(8).await;
+        is_served(scene.address, 50).await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_moves_keeps_its_connection() {
+    let scene = scene(16, |_| {}).await;
+    let mut slow = Greedy::connect(scene.address, Ipv4Addr::LOCALHOST).await;
+    slow.ask(1, "/large").await;
+    slow.until(|slow| slow.heads == 1).await;
+    besiege(scene.address, Ipv4Addr::LOCALHOST, 4, "/large").await;
+    scene.opens(16).await;
+    let moving = async {
+        let mut pause = tokio::time::interval(Duration::from_millis(100));
+        loop {
+            pause.tick().await;
+            slow.grant(1, 20_000).await;
+            let want = slow.octets + 10_000;
+            slow.until(|slow| slow.octets >= want || slow.resets > 0).await;
+            assert_eq!(slow.resets, 0);
+        }
+    };
+    tokio::select! {
+        () = moving => {}
+        () = is_served(scene.address, 60) => {}
+    }
+    assert!(times_told(&scene.events, "gave-up") > 0);
+}
+
+#[tokio::test]
+async fn a_tunnel_within_its_share_stays() {
+    let origin = Origin::start(|_, mut peer| async move {
+        while let Some(target) = peer.asked().await {
+            match target.as_str() {
+                "/chat" => {
+                    let said = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
+                    peer.send(said).await;
+                    peer.until(b"ping").await;
+                    peer.send("pong").await;
+                    peer.rest().await;
+                    return;
+                }
+                "/large" => {
+                    peer.try_send(format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n")).await;
+                    peer.pour(LARGE).await;
+                }
+                _ => peer.try_send(OK).await,
+            }
+        }
+    })
+    .await;
+    let upstream = origin.upstream_with(|limits| {
+        limits.connections = 8;
+        limits.connect = Duration::from_secs(15);
+    });
+    let address = proxy(upstream).await;
+    let mut tunnel = Raw::connect(address).await;
+    tunnel.send(HANDSHAKE).await;
+    tunnel.until(b"\r\n\r\n").await;
+    besiege(address, Ipv4Addr::LOCALHOST, 2, "/large").await;
+    is_served(address, 20).await;
+    tunnel.send("ping").await;
+    tunnel.until(b"pong").await;
+}
+
+#[tokio::test]
+async fn requests_whose_bodies_do_not_come_keep_nobody_out() {
+    let scene = scene(8, |_| {}).await;
+    let mut clients = Vec::new();
+    for _ in 0..8 {
+        let mut client = Raw::connect(scene.address).await;
+        client.send("POST /form HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n1").await;
+        clients.push(client);
+    }
+    scene.opens(8).await;
+    is_served(scene.address, 20).await;
+    let mut given_up = 0;
+    for mut client in clients {
+        client.try_send("23456789").await;
+        given_up += usize::from(client.message().await.status() == 408);
+    }
+    assert!(given_up > 0);
+}

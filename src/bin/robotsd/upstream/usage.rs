@@ -1,0 +1,180 @@
+//! Who uses a connection, and how that goes.
+//!
+//! Every connection has a [`Usage`]. The task that uses the connection writes it, for nearly every request four words that
+//! nobody else touches; it is read only when connections run out, to find out [who has the most](super::shares) and whose
+//! client has stalled.
+
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use super::server::Server;
+use crate::edge::Peer;
+
+/// Who a request comes from, as far as connections are shared out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Client {
+    /// The IPv4 address, or the /64 of an IPv6 address: that is what one client is assigned.
+    pub(super) address: u64,
+    /// The number of the client's connection; zero where requests of several clients come over it.
+    pub(super) connection: u64,
+}
+
+impl Client {
+    pub(super) fn new(peer: &Peer) -> Self {
+        let address = match peer.address.ip().to_canonical() {
+            IpAddr::V4(address) => u64::from(u32::from(address)),
+            // The two do not meet: what would be the /64 of an IPv4 address is reserved.
+            IpAddr::V6(address) => (u128::from(address) >> 64) as u64,
+        };
+        Self { address, connection: peer.connection.map_or(0, u64::from) }
+    }
+}
+
+/// The use of one connection.
+#[derive(Debug)]
+pub(super) struct Usage {
+    server: Arc<Server>,
+    /// What times are counted from; the same for all connections of a site.
+    start: Instant,
+    what: AtomicU8,
+    address: AtomicU64,
+    connection: AtomicU64,
+    /// Since when the client has taken or sent nothing, in milliseconds since `start`, from 1; zero while it moves.
+    stalled: AtomicU64,
+    is_given_up: AtomicBool,
+    waker: Mutex<Option<Waker>>,
+}
+
+/// What a connection is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    Idle,
+    Exchange,
+    Tunnel,
+}
+
+const IDLE: u8 = 0;
+const EXCHANGE: u8 = 1;
+const TUNNEL: u8 = 2;
+
+impl Usage {
+    /// Of a connection that is about to be made for a client.
+    pub(super) fn new(server: Arc<Server>, start: Instant, client: Client) -> Self {
+        Self {
+            server,
+            start,
+            what: AtomicU8::new(EXCHANGE),
+            address: AtomicU64::new(client.address),
+            connection: AtomicU64::new(client.connection),
+            stalled: AtomicU64::new(0),
+            is_given_up: AtomicBool::new(false),
+            waker: Mutex::new(None),
+        }
+    }
+
+    pub(super) fn server(&self) -> &Arc<Server> {
+        &self.server
+    }
+
+    pub(super) fn what(&self) -> Use {
+        match self.what.load(Ordering::Relaxed) {
+            IDLE => Use::Idle,
+            TUNNEL => Use::Tunnel,
+            _ => Use::Exchange,
+        }
+    }
+
+    pub(super) fn client(&self) -> Client {
+        Client { address: self.address.load(Ordering::Relaxed), connection: self.connection.load(Ordering::Relaxed) }
+    }
+
+    /// How long the client has stood still; none while it moves, and once the connection is taken from it.
+    pub(super) fn stalled(&self, now: u64) -> Option<Duration> {
+        let since = self.stalled.load(Ordering::Relaxed);
+        let counts = since != 0 && !self.is_given_up.load(Ordering::Relaxed);
+        counts.then(|| Duration::from_millis(now.saturating_sub(since)))
+    }
+
+    /// A request begins.
+    pub(super) fn begin(&self, client: Client) {
+        self.address.store(client.address, Ordering::Relaxed);
+        self.connection.store(client.connection, Ordering::Relaxed);
+        self.what.store(EXCHANGE, Ordering::Relaxed);
+        self.moved();
+    }
+
+    /// The exchange is over, and the connection kept.
+    pub(super) fn rest(&self) {
+        self.what.store(IDLE, Ordering::Relaxed);
+        self.moved();
+    }
+
+    /// The connection has become a tunnel.
+    pub(super) fn tunnel(&self) {
+        self.what.store(TUNNEL, Ordering::Relaxed);
+        self.passed();
+    }
+
+    /// The client does not go on; the first call after it moved counts.
+    pub(super) fn stall(&self) {
+        if self.stalled.load(Ordering::Relaxed) == 0 {
+            self.stalled.store(millis(self.start), Ordering::Relaxed);
+        }
+    }
+
+    /// The client has gone on.
+    pub(super) fn moved(&self) {
+        if self.stalled.load(Ordering::Relaxed) != 0 {
+            self.stalled.store(0, Ordering::Relaxed);
+            // One that goes on in the last moment keeps what it has.
+            self.is_given_up.store(false, Ordering::Relaxed);
+            // An idle connection should not keep the task it was used by.
+            let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
+            drop(waker);
+        }
+    }
+
+    /// Something has passed through the tunnel, which is quiet from now on. Its task still waits for more.
+    pub(super) fn passed(&self) {
+        self.stalled.store(millis(self.start), Ordering::Relaxed);
+        self.is_given_up.store(false, Ordering::Relaxed);
+    }
+
+    /// Takes the connection from a client that has stalled; its task is to be [woken](Self::wake) then.
+    pub(super) fn give_up(&self) {
+        self.is_given_up.store(true, Ordering::SeqCst);
+    }
+
+    #[cfg(test)]
+    pub(super) fn stalled_since(&self, since: u64) {
+        self.stalled.store(since, Ordering::Relaxed);
+    }
+
+    /// Wakes the task that has stalled.
+    pub(super) fn wake(&self) {
+        let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Ready once the connection has been taken from its client, which has stalled.
+    pub(super) fn poll_given_up(&self, cx: &mut Context<'_>) -> Poll<()> {
+        {
+            let mut waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
+            if !waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+                *waker = Some(cx.waker().clone());
+            }
+        }
+        // After the waker is there: either this sees it, or the waker is called.
+        if self.is_given_up.load(Ordering::SeqCst) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+/// Milliseconds since `start`, from 1.
+pub(super) fn millis(start: Instant) -> u64 {
+    start.elapsed().as_millis() as u64 + 1
+}
