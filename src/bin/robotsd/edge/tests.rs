@@ -114,6 +114,7 @@ async fn mirror(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, 
         return Ok(Response::builder().status(500).body(Full::default()).unwrap());
     };
     assert!(peer.address.ip().is_loopback());
+    assert!(peer.connection.is_some());
     Ok(Response::new(Full::from(text)))
 }
 

@@ -136,7 +136,7 @@ impl Places {
         }
     }
 
-    /// Told when somebody starts to wait.
+    /// Told when somebody waits, and now and then while it does.
     pub(super) fn wanted(&self) -> Notified<'_> {
         self.wanted.notified()
     }
@@ -259,8 +259,6 @@ impl Demand {
         let standing = shares.standing(client, self.places.share_out(servers), millis(self.places.start));
         let waiting = Waiting { demand: self, client, standing };
         waiting.enter(&mut shares);
-        drop(shares);
-        self.places.wanted.notify_waiters();
         waiting
     }
 
@@ -310,6 +308,10 @@ impl Waiting<'_> {
     /// Waits for something to come free.
     pub(super) async fn park<T>(&self, free: impl Future<Output = T>) -> T {
         let _parked = Parked::new(self.demand.parked.of(self.standing));
+        // Idle connections of other workers are of no use to a request that may not take them.
+        if self.may_take() {
+            self.demand.places.wanted.notify_waiters();
+        }
         free.await
     }
 

@@ -323,3 +323,37 @@ async fn requests_whose_bodies_do_not_come_keep_nobody_out() {
     }
     assert!(given_up > 0);
 }
+
+#[tokio::test]
+async fn behind_a_trusted_proxy_the_address_it_forwards_counts() {
+    let mut limits = UpstreamLimits { connections: 8, connect: Duration::from_secs(15), ..UpstreamLimits::default() };
+    limits.buffer = 0;
+    let upstream = upstream([origin().await.address], limits);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let networks = vec!["127.0.0.0/8".parse().unwrap()];
+    let trusted = Arc::new(edge::Trusted { networks, agent_header: None });
+    tokio::spawn(async move {
+        edge::Edge::new(edge::Limits::default(), |_| {}, None)
+            .serve(listener, edge::Entrance { trusted, tls: None }, upstream, std::future::pending())
+            .await;
+    });
+    let get =
+        |target: &str, client: &str| format!("GET {target} HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: {client}\r\n\r\n");
+    // It has stalled for longest, and has no more than its share.
+    let mut patient = Raw::connect(address).await;
+    patient.send(get("/large", "192.0.2.3")).await;
+    patient.until(b"\r\n\r\n").await;
+    let mut greedy = Vec::new();
+    for _ in 0..7 {
+        let mut client = Raw::connect(address).await;
+        client.send(get("/large", "192.0.2.1")).await;
+        client.until(b"\r\n\r\n").await;
+        greedy.push(client);
+    }
+    let mut client = Raw::connect(address).await;
+    for _ in 0..20 {
+        assert_eq!(client.ask(&get("/", "192.0.2.2")).await.status(), 200);
+    }
+    assert_eq!(patient.exactly(LARGE).await.len(), LARGE);
+}
