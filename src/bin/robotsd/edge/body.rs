@@ -114,21 +114,44 @@ pin_project! {
     pub(crate) struct ResponseBody<B> {
         #[pin]
         content: Content<B>,
-        consumer: Option<Consumer>,
-        // What is left of a frame that is handed out in pieces.
-        queued: Bytes,
+        // Boxed: most bodies go out over HTTP/1.1, and a response is moved often.
+        stream: Option<Box<Stream>>,
         // Held for its drop: the exchange ends with the body.
         exchange: Option<Exchange>,
     }
 }
 
-/// Streams of HTTP/2 are handed bodies in pieces of the size of a frame (RFC 9113, section 4.2): that a piece was taken is
-/// the only sign that a client moves, and larger ones would make slow clients look like those that have stopped.
+/// A body on its way to a stream of HTTP/2.
+#[derive(Debug)]
+struct Stream {
+    consumer: Consumer,
+    /// What is left of a frame that is handed out in pieces.
+    queued: Bytes,
+}
+
+/// The size of a frame of HTTP/2 (RFC 9113, section 4.2). That a piece was taken is the only sign that a client moves;
+/// larger ones would make slow clients look like those that have stopped.
 const PIECE: usize = 16 * 1024;
 
-/// The first piece of what is left.
-fn piece(queued: &mut Bytes) -> Bytes {
-    queued.split_to(queued.len().min(PIECE))
+impl Stream {
+    /// The next piece of the last frame.
+    fn next_piece(&mut self) -> Option<Bytes> {
+        if self.queued.is_empty() {
+            return None;
+        }
+        self.consumer.is_served();
+        Some(self.queued.split_to(self.queued.len().min(PIECE)))
+    }
+
+    /// Notes that a frame, or the end, is handed out, and keeps what is more than a piece.
+    fn hand_out(&mut self, frame: Option<&mut Frame<Bytes>>) {
+        self.consumer.is_served();
+        if let Some(data) = frame.and_then(Frame::data_mut)
+            && data.len() > PIECE
+        {
+            self.queued = data.split_off(PIECE);
+        }
+    }
 }
 
 pin_project! {
@@ -145,14 +168,19 @@ impl<B> ResponseBody<B> {
     pub(super) fn own(text: Bytes) -> Self {
         Self {
             content: Content::Own { text: Some(text).filter(|text| !text.is_empty()) },
-            consumer: None,
-            queued: Bytes::new(),
+            stream: None,
             exchange: None,
         }
     }
 
     pub(super) fn inner(body: B) -> Self {
-        Self { content: Content::Inner { body }, consumer: Consumer::current(), queued: Bytes::new(), exchange: None }
+        let stream = Consumer::current().map(|consumer| Box::new(Stream { consumer, queued: Bytes::new() }));
+        Self { content: Content::Inner { body }, stream, exchange: None }
+    }
+
+    /// Octets of the last frame that are still to be handed out.
+    fn queued(&self) -> u64 {
+        self.stream.as_ref().map_or(0, |stream| stream.queued.len() as u64)
     }
 
     pub(super) fn ending(mut self, exchange: Option<Exchange>) -> Self {
@@ -164,11 +192,10 @@ impl<B> ResponseBody<B> {
 impl<B: Body<Data = Bytes>> ResponseBody<B> {
     fn poll_content(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = self.project();
-        if let Some(consumer) = this.consumer {
-            consumer.asks();
-            if !this.queued.is_empty() {
-                consumer.is_served();
-                return Poll::Ready(Some(Ok(Frame::data(piece(this.queued)))));
+        if let Some(stream) = this.stream {
+            stream.consumer.asks();
+            if let Some(piece) = stream.next_piece() {
+                return Poll::Ready(Some(Ok(Frame::data(piece))));
             }
         }
         let mut body = match this.content.project() {
@@ -179,15 +206,8 @@ impl<B: Body<Data = Bytes>> ResponseBody<B> {
             match ready!(body.as_mut().poll_frame(cx)) {
                 Some(Ok(frame)) if !frame.is_data() => {}
                 mut frame => {
-                    if let Some(consumer) = this.consumer {
-                        consumer.is_served();
-                        if let Some(Ok(data)) = &mut frame
-                            && let Some(octets) = data.data_mut()
-                            && octets.len() > PIECE
-                        {
-                            *this.queued = std::mem::take(octets);
-                            *octets = piece(this.queued);
-                        }
+                    if let Some(stream) = this.stream {
+                        stream.hand_out(frame.as_mut().and_then(|frame| frame.as_mut().ok()));
                     }
                     return Poll::Ready(frame);
                 }
@@ -226,18 +246,19 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
     fn is_end_stream(&self) -> bool {
         match &self.content {
             Content::Own { text } => text.is_none(),
-            Content::Inner { body } => self.queued.is_empty() && body.is_end_stream(),
+            Content::Inner { body } => self.queued() == 0 && body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.content {
             Content::Own { text } => SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64)),
-            Content::Inner { body } if self.queued.is_empty() => body.size_hint(),
-            Content::Inner { body } => {
-                let left = body.size_hint().exact().map(|left| left + self.queued.len() as u64);
-                left.map_or_else(SizeHint::default, SizeHint::with_exact)
-            }
+            Content::Inner { body } => match self.queued() {
+                0 => body.size_hint(),
+                queued => {
+                    body.size_hint().exact().map_or_else(SizeHint::default, |left| SizeHint::with_exact(left + queued))
+                }
+            },
         }
     }
 }
