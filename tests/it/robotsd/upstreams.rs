@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
@@ -114,6 +115,79 @@ fn connections_beyond_the_bound_are_told_to_come_back() {
     let answer = running.get("/", FIREFOX);
     assert_eq!((answer.status, answer.field("retry-after")), (503, Some("1")));
     running.wait_for_event("upstream", |line| line["reason"] == "busy");
+}
+
+#[test]
+fn clients_that_do_not_read_take_the_upstream_from_nobody() {
+    // Read ahead and out of the way, and too large for that.
+    for size in [40 * 1024, 4 * 1024 * 1024] {
+        let (folder, running) =
+            proxy(&format!("\"http://{}\"", origin_of(size)), "[limits]\nupstream_connections = 16\n");
+        let greedy: Vec<_> = (0..4).map(|_| ask_and_do_not_read(running.address, 100)).collect();
+        let serves = || assert_eq!(running.get("/small", FIREFOX).status, 200, "{size}");
+        if size > 1024 * 1024 {
+            let deadline = Instant::now() + Duration::from_secs(20);
+            while running.events("upstream") == 0 {
+                assert!(Instant::now() < deadline, "nothing is given up");
+                serves();
+            }
+            let line = running.wait_for_event("upstream", |line| line["reason"] == "gave-up");
+            assert!(line["message"].as_str().unwrap().contains("stood still for"), "{line}");
+        }
+        (0..100).for_each(|_| serves());
+        if size < 1024 * 1024 {
+            assert_eq!(running.events("upstream"), 0);
+        }
+        drop((greedy, running, folder));
+    }
+}
+
+/// A connection of HTTP/2 that asks for so many pages and has no window for any of them.
+fn ask_and_do_not_read(address: SocketAddr, streams: u32) -> std::net::TcpStream {
+    let mut said = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
+    // SETTINGS_INITIAL_WINDOW_SIZE is 0.
+    said.extend_from_slice(&[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0]);
+    let fields = b"\x82\x86\x04\x06/large\x01\x09site.test";
+    for stream in 0..streams {
+        said.extend_from_slice(&[0, 0, fields.len() as u8, 1, 5]);
+        said.extend_from_slice(&(2 * stream + 1).to_be_bytes());
+        said.extend_from_slice(fields);
+    }
+    let mut socket = std::net::TcpStream::connect(address).unwrap();
+    socket.write_all(&said).unwrap();
+    let mut reader = socket.try_clone().unwrap();
+    // What is not a body is read, as every client would.
+    std::thread::spawn(move || while matches!(reader.read(&mut [0; 4096]), Ok(1..)) {});
+    socket
+}
+
+/// A server of pages that are so large, but for `/small`.
+fn origin_of(size: usize) -> SocketAddr {
+    use std::io::{BufRead, BufReader};
+
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut socket in listener.incoming().map_while(Result::ok) {
+            std::thread::spawn(move || {
+                let mut reader = BufReader::new(socket.try_clone().unwrap());
+                loop {
+                    let mut head = String::new();
+                    while !head.ends_with("\r\n\r\n") {
+                        if reader.read_line(&mut head).unwrap_or(0) == 0 {
+                            return;
+                        }
+                    }
+                    let size = if head.starts_with("GET /small ") { 2 } else { size };
+                    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n");
+                    if socket.write_all(&[head.as_bytes(), &vec![b'x'; size]].concat()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    address
 }
 
 /// A server with a certificate for a name, and the certificate of who signed it.

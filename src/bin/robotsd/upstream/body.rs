@@ -78,6 +78,13 @@ impl Coming {
     }
 }
 
+/// Who has to move before a connection is free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WaitsFor {
+    Upstream,
+    Client,
+}
+
 impl ResponseBody {
     pub(super) fn own(text: Bytes) -> Self {
         Self(Content::Own(Some(text)))
@@ -165,13 +172,21 @@ impl Coupling {
 impl Stallable for Coupling {
     fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut flow = self.flow();
-        flow.read_ahead(cx);
+        let waits_for = flow.read_ahead(cx);
         if flow.link.is_none() {
             // The connection has a use of its own again.
             return Poll::Pending;
         }
-        self.usage.stall();
-        self.usage.poll_given_up(cx)
+        match waits_for {
+            WaitsFor::Upstream => {
+                self.usage.moved();
+                Poll::Pending
+            }
+            WaitsFor::Client => {
+                self.usage.stall();
+                self.usage.poll_given_up(cx)
+            }
+        }
     }
 
     fn moved(&self) {
@@ -206,10 +221,11 @@ impl Flow {
     }
 
     /// Reads on while the client does not, as far as that may become the whole body.
-    fn read_ahead(&mut self, cx: &mut Context<'_>) {
+    fn read_ahead(&mut self, cx: &mut Context<'_>) -> WaitsFor {
         while self.link.is_some() && self.failed.is_none() && !self.has_ended {
-            if !self.ahead.has_room(self.coming.size_hint().exact()) {
-                return;
+            let left = self.coming.size_hint().exact();
+            if !self.ahead.has_room(left) {
+                break;
             }
             match self.poll_next(cx) {
                 Poll::Ready(Some(Ok(frame))) => {
@@ -219,9 +235,12 @@ impl Flow {
                 }
                 Poll::Ready(Some(Err(error))) => self.failed = Some(error),
                 Poll::Ready(None) => {}
-                Poll::Pending => return,
+                // A body of unknown length may have no end, and then it is the client that does not take it.
+                Poll::Pending if left.is_some() => return WaitsFor::Upstream,
+                Poll::Pending => break,
             }
         }
+        WaitsFor::Client
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ResponseBodyError>>> {
