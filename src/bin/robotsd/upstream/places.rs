@@ -154,7 +154,7 @@ impl Places {
         }
         let is_over = millis(self.start) > until;
         if is_over {
-            // Another transfer that is given up right now is told anew with the next one.
+            // Unless another transfer has been given up meanwhile.
             let _ = self.short_until.compare_exchange(until, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
         !is_over

@@ -84,7 +84,7 @@ impl Shares {
         let is_beyond = |side| {
             let wanted = self.in_use.of(side, client) + self.waiting.of(side, client) + 1;
             let clients = self.in_use.clients(side, client);
-            // One is always within, and so is who shares with nobody.
+            // One is always within, and so is the only client.
             wanted > 1 && clients > 1 && wanted * clients > capacity
         };
         if Count::SIDES.into_iter().any(is_beyond) { Standing::Beyond } else { Standing::Within }

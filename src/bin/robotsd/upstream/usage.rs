@@ -1,7 +1,7 @@
 //! Who uses a connection, and how that goes.
 //!
 //! Every connection has a [`Usage`]. The task that uses the connection writes it, for nearly every request four words that
-//! nobody else touches; it is read only when connections run out, to find out [who has the most](super::shares) and whose
+//! no other task writes; it is read only when connections run out, to find out [who has the most](super::shares) and whose
 //! client has stalled.
 
 use std::net::IpAddr;
@@ -128,13 +128,19 @@ impl Usage {
     /// The client has gone on.
     pub(super) fn moved(&self) {
         if self.stalled.load(Ordering::Relaxed) != 0 {
-            self.stalled.store(0, Ordering::Relaxed);
-            // One that goes on in the last moment keeps what it has.
-            self.is_given_up.store(false, Ordering::Relaxed);
-            // An idle connection should not keep the task it was used by.
-            let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
-            drop(waker);
+            self.end_stall();
         }
+    }
+
+    /// Apart, because nearly no client stalls.
+    #[cold]
+    fn end_stall(&self) {
+        self.stalled.store(0, Ordering::Relaxed);
+        // One that goes on in the last moment keeps what it has.
+        self.is_given_up.store(false, Ordering::Relaxed);
+        // An idle connection should not keep the task it was used by.
+        let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(waker);
     }
 
     /// Something has passed through the tunnel, which is quiet from now on. Its task still waits for more.

@@ -61,7 +61,7 @@ async fn scene(connections: usize, change: impl FnOnce(&mut UpstreamLimits)) -> 
     Scene { address, origins, events, buffers }
 }
 
-/// A client of HTTP/2 that grants its streams no window unless told to.
+/// A client of HTTP/2 that grants its streams a window only where a test says so.
 struct Greedy {
     socket: TcpStream,
     read: Vec<u8>,
@@ -356,4 +356,34 @@ async fn behind_a_trusted_proxy_the_address_it_forwards_counts() {
         assert_eq!(client.ask(&get("/", "192.0.2.2")).await.status(), 200);
     }
     assert_eq!(patient.exactly(LARGE).await.len(), LARGE);
+}
+
+#[tokio::test]
+async fn a_stream_is_passed_on_as_it_comes() {
+    let more = Arc::new(Notify::new());
+    let may_go_on = Arc::clone(&more);
+    let origin = Origin::start(move |_, mut peer| {
+        let may_go_on = Arc::clone(&may_go_on);
+        async move {
+            peer.until(b"\r\n\r\n").await;
+            peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+            loop {
+                peer.try_send("5\r\nevent\r\n").await;
+                may_go_on.notified().await;
+            }
+        }
+    })
+    .await;
+    let address = proxy(origin.upstream()).await;
+    let mut client = Greedy::connect(address, Ipv4Addr::LOCALHOST).await;
+    client.ask(1, "/").await;
+    client.until(|client| client.heads == 1).await;
+    for event in 1..=5 {
+        // One comes before the client can take it, and one while it waits.
+        if event % 2 == 0 {
+            client.grant(1, 10).await;
+            client.until(|client| client.octets == event * 5).await;
+        }
+        more.notify_one();
+    }
 }
