@@ -25,8 +25,8 @@ pub(crate) trait Stallable: Send + Sync {
 pub(crate) struct Transfer(Weak<dyn Stallable>);
 
 impl Transfer {
-    pub(crate) fn new(behind: &Arc<impl Stallable + 'static>) -> Self {
-        let behind: Weak<dyn Stallable> = Arc::<_>::downgrade(behind) as Weak<dyn Stallable>;
+    pub(crate) fn new<S: Stallable + 'static>(behind: &Arc<S>) -> Self {
+        let behind: Weak<S> = Arc::downgrade(behind);
         Self(behind)
     }
 

@@ -3,7 +3,7 @@
 //! Whoever asks for a frame moves the connection. When the body has ended the connection goes back to the pool; when
 //! it is dropped before that, the connection closes, which is how the upstream learns that the client has left.
 //!
-//! While the client takes nothing, nobody asks. Then those who write to it move the connection, by way of the
+//! While the client takes nothing, no frame is asked for. Then those who write to it move the connection, by way of the
 //! [`Transfer`]: what is left of the body is [read ahead](super::buffers) if it is little, and the connection free.
 
 use std::error::Error;
