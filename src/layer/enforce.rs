@@ -16,40 +16,41 @@ use super::robots_txt;
 use crate::agent::Agent;
 use crate::policy::{Action, Decision, Evidence, Facts, Reason};
 use crate::rules::RequestPath;
-use crate::source::{Content, Enforcement, Snapshot};
+use crate::source::{Content, Enforcement, LiveRobots, Snapshot};
 
 impl Settings {
     /// Everything the layer does about a request.
     pub(super) fn answer(&self, request: Original<'_>) -> Answer {
-        self.with_path(request, |snapshot, request, path| {
+        self.with_path(request, |live, snapshot, request, path| {
             if path.is_robots_txt() {
                 return robots_txt::serve(snapshot, request)
                     .map_or(Answer::Pass, |response| Answer::Respond(response.into()));
             }
-            self.judge(snapshot, request, path)
+            self.judge(live, snapshot, request, path)
         })
     }
 
     /// Only what the rules and the policy say.
     pub(super) fn decide(&self, request: Original<'_>) -> Answer {
-        self.with_path(request, |snapshot, request, path| self.judge(snapshot, request, path))
+        self.with_path(request, |live, snapshot, request, path| self.judge(live, snapshot, request, path))
     }
 
     fn with_path(
         &self,
         request: Original<'_>,
-        read: impl FnOnce(&Snapshot, &Original<'_>, &RequestPath<'_>) -> Answer,
+        read: impl FnOnce(&LiveRobots, &Snapshot, &Original<'_>, &RequestPath<'_>) -> Answer,
     ) -> Answer {
         let host = || Some((request.host_octets()?, request.scheme()));
         let answer = self.sites.with(host, |live| {
-            let request = match &self.target_from {
-                Some(target) => request.looked_up(&**target),
-                None => request,
-            };
-            // A fault of ours, or of a callback, passes the request: whatever it costs to be judged, it costs no visitor a
-            // page.
+            // A fault of ours passes the request: whatever it costs to be judged, it costs no visitor a page. So does one of
+            // a callback that says what is judged (target, address, agent); one that runs once it is decided, an observer
+            // or a refusal of the application's own, changes nothing about the decision.
             let judged = catch_unwind(AssertUnwindSafe(|| {
-                live.with(|snapshot| read(snapshot, &request, &snapshot.policy().path(request.target())))
+                let request = match &self.target_from {
+                    Some(target) => request.looked_up(&**target),
+                    None => request,
+                };
+                live.with(|snapshot| read(live, snapshot, &request, &snapshot.policy().path(request.target())))
             }));
             judged.unwrap_or_else(|_| {
                 live.count_fault();
@@ -59,7 +60,7 @@ impl Settings {
         answer.unwrap_or(Answer::Pass)
     }
 
-    fn judge(&self, snapshot: &Snapshot, request: &Original<'_>, path: &RequestPath<'_>) -> Answer {
+    fn judge(&self, live: &LiveRobots, snapshot: &Snapshot, request: &Original<'_>, path: &RequestPath<'_>) -> Answer {
         let Some(content) = snapshot.content() else { return Answer::Pass };
         if snapshot.enforcement() == Enforcement::Off {
             return Answer::Pass;
@@ -70,14 +71,15 @@ impl Settings {
         match kept.filter(|lines| !lines.is_empty()) {
             None => {
                 let lines = request.headers().get_all(USER_AGENT).into_iter();
-                self.judge_agents(snapshot, content, lines, request, &facts)
+                self.judge_agents(live, snapshot, content, lines, request, &facts)
             }
-            Some(lines) => self.judge_agents(snapshot, content, lines.iter(), request, &facts),
+            Some(lines) => self.judge_agents(live, snapshot, content, lines.iter(), request, &facts),
         }
     }
 
     fn judge_agents<'a>(
         &self,
+        live: &LiveRobots,
         snapshot: &Snapshot,
         content: &Content,
         mut lines: impl Iterator<Item = &'a HeaderValue>,
@@ -87,18 +89,19 @@ impl Settings {
         let first = lines.next().map_or(&b""[..], |line| line.as_bytes());
         match lines.next() {
             None => content.with_agent(first, |agent| {
-                self.carry_out(snapshot, content, std::slice::from_ref(agent), request, facts)
+                self.carry_out(live, snapshot, content, std::slice::from_ref(agent), request, facts)
             }),
             Some(second) => {
                 let more = std::iter::once(second).chain(lines).map(|line| line.as_bytes());
                 let agents: Vec<_> = std::iter::once(first).chain(more).map(|line| content.identify(line)).collect();
-                self.carry_out(snapshot, content, &agents, request, facts)
+                self.carry_out(live, snapshot, content, &agents, request, facts)
             }
         }
     }
 
     fn carry_out(
         &self,
+        live: &LiveRobots,
         snapshot: &Snapshot,
         content: &Content,
         agents: &[Agent],
@@ -116,35 +119,50 @@ impl Settings {
         let Some(record) = Record::new(content, agents, &decision) else { return Answer::Pass };
         match decision.action() {
             Action::Pass => {
-                self.tell(&record, request, None);
+                self.tell(live, &record, request, None);
                 Answer::Pass
             }
             Action::Tag => {
-                self.tell(&record, request, None);
+                self.tell(live, &record, request, None);
                 Answer::Tag(record.into())
             }
             Action::Refuse => {
                 let refusal = Refusal::new(&record, request);
-                let mut response = refusal.respond(self.refuse_with.as_deref());
-                self.tell(&record, request, Some(response.status()));
+                let custom = self.refuse_with.as_deref().and_then(|custom| guarded(live, || custom(&refusal)));
+                let mut response = refusal.respond(custom);
+                self.tell(live, &record, request, Some(response.status()));
                 response.extensions_mut().insert(record);
                 Answer::Respond(response.into())
             }
         }
     }
 
-    fn tell(&self, record: &Record, request: &Original<'_>, status: Option<http::StatusCode>) {
+    /// Reports what was decided. An observer's panic ends neither the decision nor what the other observers hear.
+    fn tell(&self, live: &LiveRobots, record: &Record, request: &Original<'_>, status: Option<http::StatusCode>) {
         #[cfg(feature = "tracing")]
-        tracing::info!(
-            agent = record.agent(),
-            decision = record.action().as_str(),
-            reason = record.reason().as_str(),
-            line = record.line(),
-            "robots.txt disallows the request"
-        );
+        guarded(live, || {
+            tracing::info!(
+                agent = record.agent(),
+                decision = record.action().as_str(),
+                reason = record.reason().as_str(),
+                line = record.line(),
+                "robots.txt disallows the request"
+            );
+        });
         let event = Event::new(record, *request, status);
-        self.observers.iter().for_each(|observer| observer(&event));
+        for observer in &self.observers {
+            guarded(live, || observer(&event));
+        }
     }
+}
+
+/// What a callback gives that runs once it is decided; `None`, counted, where it panics. The panic hook has reported it.
+fn guarded<T>(live: &LiveRobots, callback: impl FnOnce() -> T) -> Option<T> {
+    let called = catch_unwind(AssertUnwindSafe(callback)).ok();
+    if called.is_none() {
+        live.count_callback_fault();
+    }
+    called
 }
 
 /// Whether there is anything to record or to do.

@@ -25,7 +25,7 @@ type TargetFrom = Arc<dyn for<'e> Fn(&'e Extensions) -> Option<&'e Uri> + Send +
 type AddressFrom = Arc<dyn Fn(&Extensions) -> Option<IpAddr> + Send + Sync>;
 type AgentFrom = Arc<dyn for<'e> Fn(&'e Extensions) -> Option<&'e [HeaderValue]> + Send + Sync>;
 type Observer = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
-pub(super) type RefuseWith = dyn Fn(&Refusal<'_>) -> Response<Bytes> + Send + Sync;
+type RefuseWith = dyn Fn(&Refusal<'_>) -> Response<Bytes> + Send + Sync;
 
 #[derive(Clone)]
 pub(super) struct Settings {
@@ -53,7 +53,8 @@ impl RobotsLayer {
     }
 
     /// Where the target as the client sent it is found, if something outside has rewritten the request's own. Where the
-    /// function answers `None`, and by default, it is [`Request::uri`](http::Request::uri).
+    /// function answers `None`, and by default, it is [`Request::uri`](http::Request::uri). It belongs to judging: if it
+    /// panics, the request passes, and [`Status::faults`](crate::source::Status::faults) counts it.
     ///
     /// An axum router that is nested strips the prefix and keeps the whole in an extension:
     ///
@@ -73,7 +74,8 @@ impl RobotsLayer {
     }
 
     /// Where the client's address is found, for the exempt networks of the policy. Only the server knows which of its
-    /// proxies to trust, so there is no default: without it no network is exempt.
+    /// proxies to trust, so there is no default: without it no network is exempt. It belongs to judging: if it panics, the
+    /// request passes, and [`Status::faults`](crate::source::Status::faults) counts it.
     #[must_use]
     pub fn address_from(self, address: impl Fn(&Extensions) -> Option<IpAddr> + Send + Sync + 'static) -> Self {
         self.with(|settings| settings.address_from = Some(Arc::new(address)))
@@ -81,7 +83,8 @@ impl RobotsLayer {
 
     /// Where the client's `User-Agent` is found, if a proxy in front puts a name of its own into that field and keeps the
     /// client's in another: every line of the other field. Where the function answers `None` or no line at all, and by
-    /// default, it is the request's `User-Agent`.
+    /// default, it is the request's `User-Agent`. It belongs to judging: if it panics, the request passes, and
+    /// [`Status::faults`](crate::source::Status::faults) counts it.
     ///
     /// Anybody can send such a field, so whoever puts it in the extensions has to know that the request came from a
     /// proxy that sets or removes it.
@@ -94,7 +97,8 @@ impl RobotsLayer {
     }
 
     /// Calls back for every request that robots.txt disallows, whether it is refused, tagged or only observed. The
-    /// callback runs before the request goes on and must not block.
+    /// callback runs before the request goes on and must not block. If it panics, the decision stands, the other observers
+    /// are called, and [`Status::callback_faults`](crate::source::Status::callback_faults) counts it.
     #[must_use]
     pub fn observe(self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
         self.with(|settings| settings.observers.push(Arc::new(observer)))
@@ -103,7 +107,8 @@ impl RobotsLayer {
     /// Makes the response to a refused request, in place of the default: 403 with text or problem details (RFC 9457).
     ///
     /// Whatever the function answers, `Cache-Control` becomes `no-store`, `Vary` names `User-Agent`, a response to `HEAD`
-    /// loses its body, and the [`Record`] is put in the response's extensions.
+    /// loses its body, and the [`Record`] is put in the response's extensions. If the function panics, the request is
+    /// refused with the default, and [`Status::callback_faults`](crate::source::Status::callback_faults) counts it.
     ///
     /// [`Record`]: super::Record
     #[must_use]

@@ -8,7 +8,6 @@ use http::header::{
 };
 use http::{Method, Response, StatusCode};
 
-use super::layer::RefuseWith;
 use super::original::Original;
 use super::record::Record;
 use crate::rules::PathForm;
@@ -78,8 +77,9 @@ impl<'a> Refusal<'a> {
         response
     }
 
-    pub(super) fn respond(&self, custom: Option<&RefuseWith>) -> Response<Bytes> {
-        let mut response = custom.map_or_else(|| self.response(), |custom| custom(self));
+    /// The response, made ready: `custom`, or else the default one.
+    pub(super) fn respond(&self, custom: Option<Response<Bytes>>) -> Response<Bytes> {
+        let mut response = custom.unwrap_or_else(|| self.response());
         // Whoever made it: a cache that shows a refusal to somebody else would shut people out.
         let headers = response.headers_mut();
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -368,16 +368,57 @@ async fn a_custom_refusal_keeps_what_must_be_kept() {
 }
 
 #[tokio::test]
-async fn a_fault_passes_the_request_and_is_counted() {
+async fn a_fault_while_judging_passes_the_request_and_is_counted() {
     let live = live(Mode::Refuse);
-    let layer =
-        RobotsLayer::new(live.clone()).refuse_with(|refusal| panic!("{} is too much", refusal.record().agent()));
+    let layer = || RobotsLayer::new(live.clone());
+    let panicking = [
+        layer().target_from(|_| panic!("no target")),
+        layer().address_from(|_| panic!("no address")),
+        layer().agent_from(|_| panic!("no agent")),
+    ];
     assert_eq!(live.status().faults(), 0);
-    for asked in 1..=3 {
-        assert_eq!(text(ask(layer.clone(), get("/drafts/x", GPTBOT)).await).await, "app");
-        assert_eq!(live.status().faults(), asked);
+    for (count, layer) in (1..).zip(panicking) {
+        assert_eq!(text(ask(layer, get("/drafts/x", GPTBOT)).await).await, "app");
+        assert_eq!(live.status().faults(), count);
     }
-    assert_eq!(ask(layer, get("/robots.txt", GPTBOT)).await.status(), StatusCode::OK);
+    assert_eq!(live.status().callback_faults(), 0);
+    assert_eq!(ask(layer(), get("/robots.txt", GPTBOT)).await.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_panic_of_an_observer_changes_no_decision_and_is_counted() {
+    for (mode, status, tagged) in [
+        (Mode::Refuse, StatusCode::FORBIDDEN, false),
+        (Mode::Tag, StatusCode::OK, true),
+        (Mode::Observe, StatusCode::OK, false),
+    ] {
+        let live = live(mode);
+        let heard = Arc::new(Mutex::new(0));
+        let ear = heard.clone();
+        let layer = RobotsLayer::new(live.clone())
+            .observe(|event| panic!("{} is too much", event.record().agent()))
+            .observe(move |_| *ear.lock().expect("no panic") += 1);
+        for asked in 1..=3 {
+            let response = ask(layer.clone(), get("/drafts/x", GPTBOT)).await;
+            assert_eq!((response.status(), field(&response, "saw-robots-verdict").is_some()), (status, tagged));
+            assert_eq!((live.status().callback_faults(), live.status().faults()), (asked, 0), "{mode:?}");
+            assert_eq!(*heard.lock().expect("no panic"), asked, "the other observer hears it all the same");
+        }
+        assert_eq!(ask(layer, get("/", GPTBOT)).await.status(), StatusCode::OK);
+    }
+}
+
+#[tokio::test]
+async fn a_panic_of_a_custom_refusal_leaves_the_default_one() {
+    let live = live(Mode::Refuse);
+    let plain = RobotsLayer::new(live.clone());
+    let layer = plain.clone().refuse_with(|refusal| panic!("{} is too much", refusal.record().agent()));
+    let want = ask(plain, get("/drafts/x", GPTBOT)).await;
+    let response = ask(layer, get("/drafts/x", GPTBOT)).await;
+    assert_eq!((response.status(), response.headers()), (want.status(), want.headers()));
+    assert!(response.extensions().get::<Record>().is_some());
+    assert_eq!(text(response).await, text(want).await);
+    assert_eq!((live.status().callback_faults(), live.status().faults()), (1, 0));
 }
 
 #[tokio::test]

@@ -206,6 +206,7 @@ impl LiveBuilder {
             state: site,
             clock,
             faults: AtomicU64::new(0),
+            callback_faults: AtomicU64::new(0),
             switch: Mutex::new(()),
             #[cfg(feature = "watch")]
             watch: std::sync::OnceLock::new(),

@@ -54,6 +54,7 @@ pub(super) struct Shared {
     pub(super) state: Option<SiteState>,
     pub(super) clock: Clock,
     pub(super) faults: AtomicU64,
+    pub(super) callback_faults: AtomicU64,
     /// Held while the kill switch is turned, so that what is written last is what was set last.
     pub(super) switch: Mutex<()>,
     #[cfg(feature = "watch")]
@@ -209,6 +210,12 @@ impl LiveRobots {
         self.shared.faults.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts a panic of a callback that ran once a request was decided.
+    #[cfg(feature = "layer")]
+    pub(crate) fn count_callback_fault(&self) {
+        self.shared.callback_faults.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(super) fn from_shared(shared: Arc<Shared>) -> Self {
         Self { shared }
     }
@@ -265,6 +272,7 @@ impl Shared {
             switch: snapshot.switches().site,
             grace_end: snapshot.grace_end(),
             faults: self.faults.load(Ordering::Relaxed),
+            callback_faults: self.callback_faults.load(Ordering::Relaxed),
             state_trouble: self.state.as_ref().and_then(SiteState::trouble),
             watch_trouble: self.watch_trouble(),
             #[cfg(feature = "fetch")]

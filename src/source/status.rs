@@ -19,6 +19,7 @@ pub struct Status {
     pub(super) switch: Enforcement,
     pub(super) grace_end: Option<SystemTime>,
     pub(super) faults: u64,
+    pub(super) callback_faults: u64,
     pub(super) state_trouble: Option<String>,
     pub(super) watch_trouble: Option<String>,
     #[cfg(feature = "fetch")]
@@ -113,10 +114,18 @@ impl Status {
         self.grace_end
     }
 
-    /// How many requests passed because judging them ended in a fault of this crate, or of a callback given to it.
+    /// How many requests passed because judging them ended in a panic of this crate, or of a callback that says what is
+    /// judged: the target, the address, the agent.
     #[must_use]
     pub const fn faults(&self) -> u64 {
         self.faults
+    }
+
+    /// How many times a callback panicked that runs once a request is decided, an observer or a refusal of the
+    /// application's own. The decisions stood.
+    #[must_use]
+    pub const fn callback_faults(&self) -> u64 {
+        self.callback_faults
     }
 
     /// What is wrong with the state directory: what could not be read or written, and so will be, or is, forgotten.

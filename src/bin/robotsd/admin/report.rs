@@ -88,6 +88,9 @@ pub(crate) struct SiteReport {
     /// Requests that passed because judging them ended in a fault of robotsd's.
     #[serde(default)]
     pub(crate) faults: u64,
+    /// Times that logging what was decided ended in a fault of robotsd's; the decisions stood.
+    #[serde(default)]
+    pub(crate) callback_faults: u64,
     /// What does not work as it should: events of the file system, the folder for what is to survive restarts.
     #[serde(default)]
     pub(crate) troubles: Vec<String>,

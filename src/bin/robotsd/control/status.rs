@@ -110,6 +110,13 @@ fn describe(page: &mut Page, site: &SiteReport, running: &Running) {
     if site.faults > 0 {
         page.line("faults", &format!("{} requests passed because judging them failed", site.faults));
     }
+    if site.callback_faults > 0 {
+        let count = site.callback_faults;
+        page.line(
+            "faults",
+            &format!("{count} lines are missing from the log because writing them failed; the decisions stood"),
+        );
+    }
     site.troubles.iter().for_each(|trouble| page.line("trouble", trouble));
     advise(page, &site.next, running);
 }

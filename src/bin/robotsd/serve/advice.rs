@@ -41,7 +41,7 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status) -> Vec<
         let message = "put the state directory right: what is decided now is forgotten at the next start";
         steps.push(NextStep::say(message.to_owned()));
     }
-    if status.faults() > 0 {
+    if status.faults() + status.callback_faults() > 0 {
         let message = "report the panic that standard error tells of: it is a fault of robotsd's";
         steps.push(NextStep::say(message.to_owned()));
     }

@@ -85,6 +85,7 @@ impl Live {
             before: status.before().map(|hash| hash.to_string()),
             grace_end: status.grace_end().map(date),
             faults: status.faults(),
+            callback_faults: status.callback_faults(),
             fetch: status.fetch().map(fetching),
             next: advice::for_site(&self.name, &snapshot, &status),
             troubles: [status.watch_trouble(), status.state_trouble()]
