@@ -24,7 +24,7 @@
 //! ```
 
 mod allowed;
-mod content;
+pub(crate) mod content;
 mod crawlers;
 mod diff;
 mod directives;

@@ -8,7 +8,8 @@ use std::time::SystemTime;
 
 use super::file::MAX_FILE;
 use super::gate::Pending;
-use crate::rules::{Directive, LineKind, RobotsTxt};
+use crate::check::content::{NO_RESTRICTIONS, NO_ROBOTS_TXT, is_robots_txt};
+use crate::rules::RobotsTxt;
 
 /// A replacement that was not taken, and why.
 #[derive(Clone, Debug)]
@@ -40,7 +41,7 @@ pub enum RejectionKind {
     Binary,
     /// It is an HTML page.
     Html,
-    /// It is text, but no line of it is a field or a comment.
+    /// It is some other text: no line of it is a field that crawlers know, and not every line is a comment.
     NoField,
     /// It changed while it was being read.
     Unstable,
@@ -139,7 +140,7 @@ impl Rejection {
             RejectionKind::Html
         } else if is_binary(bytes) {
             RejectionKind::Binary
-        } else if !robots.lines().any(|line| is_meant(&line.kind())) {
+        } else if !is_robots_txt(robots) {
             RejectionKind::NoField
         } else {
             return None;
@@ -161,14 +162,12 @@ impl fmt::Display for Rejection {
             RejectionKind::TooLarge => {
                 write!(f, "the file is larger than {} MiB; crawlers read 500 KiB", MAX_FILE >> 20)
             }
-            RejectionKind::Empty => f.write_str(
-                "the file is empty, as a truncated one would be: to restrict nothing, let it hold a comment line",
-            ),
+            RejectionKind::Empty => {
+                write!(f, "the file is empty, as a truncated one would be: {NO_RESTRICTIONS}")
+            }
             RejectionKind::Binary => f.write_str("the file is not text: write it as UTF-8"),
             RejectionKind::Html => f.write_str("the file is an HTML page, not a robots.txt"),
-            RejectionKind::NoField => f.write_str(
-                "the file is no robots.txt: not one line is a field such as \"User-agent: *\", or a comment",
-            ),
+            RejectionKind::NoField => write!(f, "{NO_ROBOTS_TXT}; {NO_RESTRICTIONS}"),
             RejectionKind::Unstable => f.write_str("the file changed while it was being read"),
             RejectionKind::Gated => match &self.pending {
                 Some(pending) => write!(f, "version {} waits to be accepted: {pending}", pending.hash()),
@@ -210,15 +209,6 @@ fn is_binary(bytes: &[u8]) -> bool {
     nuls * 100 > bytes.len() || std::str::from_utf8(bytes).is_err() && bytes.iter().any(is_control)
 }
 
-/// Whether somebody who writes a robots.txt would write this line, be it one that crawlers ignore.
-fn is_meant(line: &LineKind<'_>) -> bool {
-    match line {
-        LineKind::Comment => true,
-        LineKind::Field(field) => field.has_colon() || field.directive() != Directive::Other,
-        LineKind::Blank | LineKind::Malformed => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,6 +231,10 @@ mod tests {
         assert_eq!(kind(b" \r\n"), Some(RejectionKind::Empty));
         assert_eq!(kind(b"Not Found"), Some(RejectionKind::NoField));
         assert_eq!(kind(&[b'D'; 5000]), Some(RejectionKind::NoField));
+        assert_eq!(kind(b"Error: cannot connect to database"), Some(RejectionKind::NoField));
+        assert_eq!(kind(b"{\"error\": \"not found\"}"), Some(RejectionKind::NoField));
+        assert_eq!(kind(b"<br />\n<b>Warning</b>:  include(): failed"), Some(RejectionKind::Html));
+        assert_eq!(kind(b"# settings\nname: x\n"), Some(RejectionKind::NoField));
         assert_eq!(kind(b"disallow /x\n"), None);
         assert_eq!(kind(b"# nothing is restricted\n"), None);
     }

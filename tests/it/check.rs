@@ -85,7 +85,7 @@ fn options_turn_lints_off_and_change_their_severity() {
 
 #[test]
 fn a_file_of_rubbish_has_a_bounded_report() {
-    let report = checked(&b"rubbish\n".repeat(10_000));
+    let report = checked(&[&b"User-agent: *\nDisallow:\n"[..], &b"rubbish\n".repeat(10_000)].concat());
     assert_eq!(report.findings().len(), MAX_FINDINGS_PER_LINT);
     assert_eq!(report.count(Severity::Error), 10_000);
     assert_eq!(report.omitted(), 10_000 - MAX_FINDINGS_PER_LINT);

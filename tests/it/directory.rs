@@ -147,6 +147,7 @@ fn one_bad_file_harms_no_other() {
     fs::write(path("html.test.txt"), "<!doctype html><title>404</title>").unwrap();
     fs::write(path("empty.test.txt"), "").unwrap();
     File::create(path("sparse.test.txt")).unwrap().set_len(2 << 30).unwrap();
+    fs::write(path("error.test.txt"), "Error: cannot connect to database\n").unwrap();
     fs::create_dir(path("folder.test.txt")).unwrap();
     #[cfg(unix)]
     {
@@ -167,6 +168,7 @@ fn one_bad_file_harms_no_other() {
     assert!(sites.get("good.test").unwrap().snapshot().content().is_some());
     assert_eq!(kind("html.test"), RejectionKind::Html);
     assert_eq!(kind("empty.test"), RejectionKind::Empty);
+    assert_eq!(kind("error.test"), RejectionKind::NoField);
     assert_eq!(kind("sparse.test"), RejectionKind::TooLarge);
     assert_eq!(kind("folder.test"), RejectionKind::NotAFile);
     #[cfg(unix)]

@@ -181,7 +181,7 @@ fn shutting_out_a_search_engine_or_opening_much_is_refused() {
     let closed = format!("{OPEN}{rules}");
     assert_eq!(replaced(gate(), &closed, &closed[..closed.len() / 3]), [ObjectionKind::Opening]);
     assert_eq!(replaced(gate(), &closed, &closed[..closed.len() - 60]), []);
-    assert_eq!(replaced(gate(), &closed, "# nothing is restricted\n"), [ObjectionKind::Opening]);
+    assert_eq!(replaced(gate(), &closed, "# nothing is restricted\n"), [ObjectionKind::Opening; 2]);
 }
 
 #[test]
@@ -279,4 +279,127 @@ fn the_history_says_what_was_tried_and_what_it_changes() {
     assert_eq!(history[2].findings(Severity::Warning), 1, "the whole site is disallowed");
     assert_eq!((last[3].0, history[3].hash()), (OutcomeKind::Kept, None));
     assert!(history[3].detail().contains("HTML"), "{history:?}");
+}
+
+/// What is left in place of a robots.txt by an application that fails, or by a deployment that copies the wrong file.
+const OTHER_TEXTS: [&str; 12] = [
+    "Error: cannot connect to database\n",
+    "404: Not Found",
+    "{\"error\": \"not found\"}",
+    "<br />\n<b>Warning</b>:  include(): Failed opening 'x.php' in <b>/srv/www/robots.php</b> on line <b>3</b><br />\n",
+    "PHP Warning:  include(): Failed opening 'x.php' for inclusion in /srv/www/robots.php on line 3\n",
+    "version https://git-lfs.github.com/spec/v1\n\
+     oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 1\n",
+    "error code: 1020",
+    "nginx error: upstream timed out\nrequest: GET /robots.txt HTTP/1.1\n",
+    "upstream connect error or disconnect/reset before headers. reset reason: connection failure",
+    "# compose file\nservices:\n  web:\n    image: nginx\n",
+    "DisallowedHost: Invalid HTTP_HOST header: 'shop.example'. You may need to add it to ALLOWED_HOSTS.\n",
+    "Host unreachable\n",
+];
+
+#[test]
+fn another_text_in_place_of_a_robots_txt_is_never_taken() {
+    let kept = |live: &LiveRobots| match live.status().last_reload().outcome() {
+        Outcome::Kept { rejection, .. } => rejection.kind(),
+        other => panic!("{other:?}"),
+    };
+    for text in OTHER_TEXTS {
+        let kind = if text.starts_with('<') { RejectionKind::Html } else { RejectionKind::NoField };
+        let rejection = LiveRobots::inline(text).open().unwrap_err();
+        assert_eq!(rejection.kind(), kind, "{text:?}");
+        let site = Site::new(text);
+        assert_eq!(LiveRobots::file(site.path()).open().unwrap_err().kind(), kind, "{text:?}");
+        site.write(OPEN);
+        // Without a gate too.
+        let live = LiveRobots::file(site.path()).poll_every(PATIENCE * 100).open().unwrap();
+        site.write(text);
+        let _ = live.reload().wait();
+        assert_eq!((kept(&live), body(&live).as_deref()), (kind, Some(OPEN)), "{text:?}");
+        if kind == RejectionKind::NoField {
+            let said = live.status().last_reload().to_string();
+            assert!(said.contains("the file is no robots.txt: not one line is a field that crawlers know"), "{said}");
+            assert!(said.contains("write \"User-agent: *\" with an empty \"Disallow:\""), "{said}");
+        }
+    }
+}
+
+#[test]
+fn odd_files_with_a_known_field_are_taken() {
+    for text in [
+        "Sitemap: https://shop.example/sitemap.xml\n",
+        "# nothing is restricted\n",
+        "\u{feff}User-agent: *\nDisallow: /cart\n",
+        "User-agent: *\rDisallow: /cart\r",
+        "disalow: /cart\n",
+        "useragent: *\ndissallow: /cart\n",
+        "X-Robots-Version: 3\nnoindex-of: x\nUser-agent: *\nDisallow: /cart\n",
+        "Error: the database was away\nUser-agent: *\nDisallow: /cart\n",
+        "Crawl-delay: 10\n",
+        "Host: shop.example\n",
+        "Request-rate: 1/10\n",
+        "user-agent *\ndisallow /cart\n",
+    ] {
+        let site = Site::new(text);
+        assert_eq!(body(&site.start()).as_deref(), Some(text), "{text:?}");
+    }
+}
+
+#[test]
+fn a_version_without_any_group_waits_where_there_were_groups() {
+    let how = "write \"User-agent: *\" with an empty \"Disallow:\"";
+    for text in [
+        "# nothing is restricted\n",
+        "Sitemap: https://shop.example/sitemap.xml\n",
+        "Host: a.example\n",
+        "Disallow: /x\n",
+    ] {
+        let site = Site::new(OPEN);
+        let live = site.start();
+        site.write(text);
+        let _ = live.reload().wait();
+        let status = live.status();
+        assert_eq!((status.condition(), body(&live).as_deref()), (Condition::Gated, Some(OPEN)), "{text:?}");
+        let objection = status.pending().unwrap().objections()[0].clone();
+        assert_eq!(objection.kind(), ObjectionKind::Opening);
+        assert!(objection.to_string().contains(how), "{objection}");
+        assert!(
+            status.last_reload().to_string().contains(how) && live.history().last().unwrap().detail().contains(how)
+        );
+        // Over a restart too, until it is accepted.
+        drop(live);
+        let live = site.start();
+        assert_eq!((live.status().condition(), body(&live).as_deref()), (Condition::Gated, Some(OPEN)));
+        live.accept(&Hash::of(text.as_bytes()).into()).unwrap();
+        assert_eq!(body(&live).as_deref(), Some(text));
+        drop(live);
+        assert_eq!(body(&site.start()).as_deref(), Some(text));
+    }
+    let site = Site::new(OPEN);
+    let live = site.start();
+    site.write("User-agent: *\nDisallow:\n");
+    let _ = live.reload().wait();
+    assert_eq!(live.status().condition(), Condition::Live, "this is how to restrict nothing");
+}
+
+/// Of the files of the shared case data that were found on sites, only what is a page, no text or nothing is not taken.
+#[test]
+fn files_of_real_sites_are_taken() {
+    let Some(files) = crate::shared::case_lines("cases/robots_files.jsonl.gz") else { return };
+    let name = |case: &serde_json::Value| case["robots"].as_str().unwrap().to_owned();
+    let real = files.iter().filter(|case| !name(case).starts_with("syn/"));
+    let (mut count, mut rejected, mut others) = (0, 0, Vec::new());
+    for case in real {
+        count += 1;
+        let body = case["body_base64"].as_str().unwrap();
+        let body = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, body).unwrap();
+        let Err(rejection) = LiveRobots::inline(body).open() else { continue };
+        rejected += 1;
+        if rejection.kind() == RejectionKind::NoField {
+            others.push(name(case));
+        }
+    }
+    // Its whole text is "Bye".
+    assert_eq!(others, ["protego/www.financialexpress.com"]);
+    assert_eq!((count, rejected), (1_944, 42));
 }

@@ -9,6 +9,7 @@ use std::fmt;
 use super::summary::Crawlers;
 use super::{Pair, Subject, subject, witness};
 use crate::agent::{Category, Obeys, Registry};
+use crate::check::content::NO_RESTRICTIONS;
 use crate::rules::{Access, RequestPath, RobotsTxt, Selection};
 
 /// Disallow rules that may be opened at once, whatever their share.
@@ -41,6 +42,12 @@ pub enum Upheaval {
     },
     /// Crawlers that the file does not name were shut out at large, and are let in.
     SiteOpened,
+    /// There were groups and there are none, which is what a text that replaces the file by accident amounts to.
+    #[non_exhaustive]
+    GroupsLost {
+        /// How many there were.
+        of: usize,
+    },
     /// More than half of the rules that disallowed something do so no longer, and at least ten; and what is newly
     /// disallowed is not half as much: a site that moves its pages writes its rules anew.
     #[non_exhaustive]
@@ -92,6 +99,9 @@ pub fn upheavals(old: Option<&RobotsTxt>, new: &RobotsTxt, registry: &Registry) 
     let [was, is] = pair.extents(&Subject::nobody());
     let engines: Vec<Subject> = engines(registry).filter(|engine| pair.shuts_out(engine)).collect();
     let mut found = Vec::new();
+    if new.groups().len() == 0 && old.groups().len() > 0 {
+        found.push(Upheaval::GroupsLost { of: old.groups().len() });
+    }
     if is == Extent::Shut && is_everyone_shut(&pair, registry) && (was > Extent::Shut || !engines.is_empty()) {
         found.push(Upheaval::EveryoneShutOut);
     } else {
@@ -218,6 +228,9 @@ impl fmt::Display for Upheaval {
                 write!(f, "search engines that were let in are shut out: {}", Crawlers(engines))
             }
             Self::SiteOpened => f.write_str("the site was closed and is opened to every crawler"),
+            Self::GroupsLost { of } => {
+                write!(f, "no group is left of {of}, so nothing is restricted any more; {NO_RESTRICTIONS}")
+            }
             Self::RulesLost { lost, of } => write!(f, "{lost} of {of} disallow rules no longer disallow anything"),
             Self::CrawlersLetIn { crawlers, of } => {
                 write!(f, "{} of {of} crawlers that were shut out are let in: {}", crawlers.len(), Crawlers(crawlers))
@@ -274,6 +287,19 @@ mod tests {
         assert_eq!(say(OPEN, "User-agent: *\nDisallow: /cart\nUser-agent: GPTBot\nDisallow: /\n"), [""; 0]);
         let shut = "User-agent: *\nDisallow: /\n";
         assert_eq!(say(shut, "User-agent: *\nDisallow: /\nDisallow: /x\n"), [""; 0], "nobody was in");
+    }
+
+    #[test]
+    fn a_file_without_any_group_is_missed_its_groups() {
+        let lost = "no group is left of 1, so nothing is restricted any more; to restrict nothing, write \"User-agent: *\" \
+                    with an empty \"Disallow:\"";
+        for empty in ["# nothing\n", "Sitemap: https://example.com/s.xml\n", "Host: example.com\n", "Disallow: /x\n"] {
+            assert_eq!(say(OPEN, empty), [lost], "{empty}");
+            assert_eq!(first(empty), [], "{empty}");
+            assert_eq!(say("Sitemap: https://example.com/s.xml\n", empty), [""; 0], "there was none: {empty}");
+        }
+        assert_eq!(say(OPEN, "User-agent: *\nDisallow:\n"), [""; 0]);
+        assert_eq!(say("User-agent: *\nDisallow: /\n", "# nothing\n")[0], lost);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `empty-file`: nothing at all, not even a comment.
 
 use crate::check::Severity;
+use crate::check::content::NO_RESTRICTIONS;
 use crate::check::lint::{Example, Lint, Pass, Subject};
 use crate::check::sink::Sink;
 use crate::rules::LineKind;
@@ -10,9 +11,9 @@ pub(super) const LINT: Lint = Lint {
     severity: Severity::Warning,
     summary: "a file without a single line of text",
     why: "An empty robots.txt is legal and restricts nobody. It is also what a full disk or a deployment that broke off \
-          leaves behind, and nothing tells the two apart. A comment does.",
+          leaves behind, and nothing tells the two apart. A group with an empty Disallow does.",
     bad: Example::new(b"\n"),
-    good: Example::new(b"# Everything is allowed.\n"),
+    good: Example::new(b"User-agent: *\nDisallow:\n"),
     pass: Pass::File(run),
 };
 
@@ -22,7 +23,7 @@ fn run(subject: &Subject<'_>, sink: &mut Sink) {
             0..0,
             format_args!("the file is empty: it allows everything, and looks like one that was cut off while written"),
         )
-        .help(format_args!("a comment such as \"# everything is allowed\" shows that this is meant"));
+        .help(format_args!("{NO_RESTRICTIONS}"));
     }
 }
 

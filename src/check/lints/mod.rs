@@ -34,6 +34,7 @@ mod long_line;
 mod missing_colon;
 mod misspelled_directive;
 mod needless_escape;
+mod no_known_field;
 mod noindex;
 mod not_a_field;
 mod nul_octet;
@@ -59,12 +60,13 @@ mod whole_site_disallowed;
 
 use super::lint::Lint;
 
-static LINTS: [Lint; 54] = [
+static LINTS: [Lint; 55] = [
     // The file and its lines.
     byte_order_mark::LINT,
     utf_16::LINT,
     invalid_utf_8::LINT,
     html_instead_of_text::LINT,
+    no_known_field::LINT,
     empty_file::LINT,
     over_500_kib::LINT,
     long_line::LINT,

@@ -2,14 +2,15 @@
 //!
 //! 1. A version whose hash was accepted passes, and so does the very version that was accepted last.
 //! 2. It is compared with the version that was accepted last: one that shuts out everyone, crawlers that nobody names or
-//!    a search engine that was in, or that opens much at once (see [`Upheaval`](crate::check::Upheaval)), is refused.
+//!    a search engine that was in, that has no group left, or that opens much at once (see
+//!    [`Upheaval`](crate::check::Upheaval)), is refused.
 //!    Where none was accepted before, only shutting out everyone is.
 //! 3. It is refused for what it must allow and does not, for unmet expectations and broken guards, and for findings, where
 //!    a severity is set.
 //! 4. What is refused waits with its reasons, and the version before stays live. It is accepted by its hash and nothing
 //!    else, so a version that nobody has looked at never is.
 //!
-//! What is no robots.txt at all (empty, HTML, binary) never gets here: it is rejected whatever the gate says.
+//! What is no robots.txt at all (empty, HTML, binary, some other text) never gets here: it is rejected whatever the gate says.
 
 mod objection;
 mod pending;

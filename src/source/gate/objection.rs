@@ -72,9 +72,10 @@ impl Objection {
 
     pub(super) fn upheaval(upheaval: &Upheaval) -> Self {
         let kind = match upheaval {
-            Upheaval::SiteOpened | Upheaval::RulesLost { .. } | Upheaval::CrawlersLetIn { .. } => {
-                ObjectionKind::Opening
-            }
+            Upheaval::SiteOpened
+            | Upheaval::GroupsLost { .. }
+            | Upheaval::RulesLost { .. }
+            | Upheaval::CrawlersLetIn { .. } => ObjectionKind::Opening,
             _ => ObjectionKind::ShutOut,
         };
         Self::new(kind, upheaval.to_string())

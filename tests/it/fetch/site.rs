@@ -138,6 +138,8 @@ fn every_failure_keeps_the_last_good_version() {
         (robots("\0\0\0\0"), RejectionKind::Binary),
         (robots(""), RejectionKind::Empty),
         (robots("Not here"), RejectionKind::NoField),
+        (robots("{\"error\": \"not found\"}"), RejectionKind::NoField),
+        (robots("Error: cannot connect to database"), RejectionKind::NoField),
         ("HTTP/1.1 204 No Content\r\n\r\n".to_owned(), RejectionKind::Empty),
         ("HTTP/1.1 200 OK\r\nContent-Length: 999999999\r\n\r\n# a".to_owned(), RejectionKind::TooLarge),
         (format!("HTTP/1.1 200 OK\r\n\r\n{}", "#".repeat((8 << 20) + 1)), RejectionKind::TooLarge),
