@@ -315,7 +315,15 @@ impl Hub {
 
     fn carry_out(self: &Arc<Self>, id: Id, task: &Task, job: Job) {
         match job {
-            Job::Take(held) => self.take(id, task, Cause::Event, held),
+            Job::Take(held) => {
+                // Somebody may have had it reloaded meanwhile: what was read before must not replace what was read then.
+                let again = task.subject.read();
+                if sight(&again) == sight(&held) {
+                    self.take(id, task, Cause::Event, again);
+                } else {
+                    self.carry_out(id, task, Job::Look);
+                }
+            }
             Job::Look => {
                 // Before reading, so that no change after it goes unnoticed, wherever a link leads by now.
                 self.rearm(id, task);
