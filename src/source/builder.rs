@@ -188,20 +188,20 @@ impl LiveBuilder {
         let origin: Arc<str> = source.origin();
         let site: Option<SiteState> = state.as_ref().map(|(state, name)| state.site(name));
         let now = clock.now();
-        let Remembered { versions, pending, history, enforcement } =
+        let Remembered { versions, pending, history, enforcement, was_live } =
             site.as_ref().map(|site| site.load(now)).unwrap_or_default();
         let snapshot = Snapshot::empty(policy.into(), clock.clone(), settings.max_age, settings.when_missing);
         let snapshot = snapshot.with_switches(|switches| switches.site = enforcement);
         // Stands for "nothing yet" until `start` says what came of it.
         let nothing = Rejection::new(RejectionKind::Missing, &origin);
         let outcome = Outcome::Kept { rejection: nothing, live: None };
-        let last = Reload { cause: Cause::Start, origin: origin.clone(), outcome };
+        let last = Reload::new(Cause::Start, &origin, outcome);
         let shared = Arc::new(Shared {
             current: ArcSwap::from_pointee(snapshot),
             source,
             origin,
             settings,
-            making: Mutex::new(Making::new(registry, check, gate, versions, pending)),
+            making: Mutex::new(Making::new(registry, check, gate, versions, pending, was_live)),
             past: Mutex::new(Past { last, since: now, history, pending: None, before: None }),
             state: site,
             clock,

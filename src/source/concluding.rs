@@ -36,6 +36,9 @@ impl Settings {
 impl Shared {
     /// Remembers what came of it and tells of it, if it is news.
     pub(super) fn conclude(&self, making: &mut Making, reload: &Reload, before: Option<RobotsTxt>) {
+        if let (Some(state), Cause::Request) = (&self.state, reload.cause) {
+            state.retry();
+        }
         if is_news(&self.past().last.outcome, reload) {
             self.remember(making, reload, before);
             self.settings.tell(reload, &self.current.load_full());
@@ -97,6 +100,11 @@ impl Shared {
             past.since = self.clock.now();
         }
         past.last = reload.clone();
+        if let (Some(state), Outcome::Published { .. } | Outcome::Unchanged { .. } | Outcome::Absent { .. }) =
+            (&self.state, &reload.outcome)
+        {
+            state.is_behind(None);
+        }
         past.pending.clone_from(&making.pending);
         past.before = making.versions.before().map(|version| version.hash);
     }

@@ -179,7 +179,8 @@ impl LiveRobots {
     ///
     /// # Errors
     ///
-    /// If it could not be written to the state directory: it is done, and will be forgotten when the process ends.
+    /// If it could not be written to the state directory: it is done, and will be forgotten when the process ends unless it
+    /// can be written before, which is tried.
     pub fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
         let _turning = self.shared.switch.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.shared.current.load().switches().site;
@@ -273,7 +274,7 @@ impl Shared {
             grace_end: snapshot.grace_end(),
             faults: self.faults.load(Ordering::Relaxed),
             callback_faults: self.callback_faults.load(Ordering::Relaxed),
-            state_trouble: self.state.as_ref().and_then(SiteState::trouble),
+            state_troubles: self.state.as_ref().map(SiteState::troubles).unwrap_or_default(),
             watch_trouble: self.watch_trouble(),
             #[cfg(feature = "fetch")]
             fetch: self.following.get().map(super::fetch::Following::status),

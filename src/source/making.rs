@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use super::date;
 use super::file;
 use super::gate::{Gate, Objection, Pending};
 use super::hash::{Hash, HashPrefix};
@@ -14,7 +15,7 @@ use super::rejection::{Rejection, RejectionKind};
 use super::reload::{Cause, Outcome, Reload};
 use super::shelf::Shelf;
 use super::snapshot::{Content, Snapshot};
-use super::state::Durability;
+use super::state::{Durability, WasLive};
 use super::versions::{Fate, Version, Versions};
 use crate::agent::Registry;
 use crate::check;
@@ -58,6 +59,7 @@ pub(super) struct Making {
     gate: Gate,
     pub(super) versions: Versions,
     pub(super) pending: Option<Pending>,
+    was_live: WasLive,
     examined: Examined,
     /// What has changed since it was written down: going live waits for no disk.
     pub(super) unsaved: Option<Durability>,
@@ -119,8 +121,9 @@ impl Making {
         gate: Gate,
         versions: Versions,
         pending: Option<Pending>,
+        was_live: WasLive,
     ) -> Self {
-        Self { registry, check, gate, versions, pending, examined: Examined::No, unsaved: None }
+        Self { registry, check, gate, versions, pending, was_live, examined: Examined::No, unsaved: None }
     }
 }
 
@@ -132,16 +135,18 @@ impl Shared {
         // Before it is looked at: a version that is not wanted costs no compiling where the next takes its place.
         let last = making.versions.current().cloned();
         let mut outcome = self.consider(&mut making, self.source.load(&self.origin), |_| true);
+        let mut restored = None;
         if let (Some(last), Outcome::Kept { live, .. } | Outcome::Gated { live, .. }) = (last, &mut outcome) {
             self.restore(&making, &last);
             *live = Some(last.hash);
+            restored = Some(self.restored(&making, &last));
         }
         let refusal = match &outcome {
             Outcome::Kept { rejection, .. } => Some(rejection.clone()),
             Outcome::Gated { pending, .. } => Some(Rejection::gated(pending.clone(), &self.origin)),
             Outcome::Published { .. } | Outcome::Unchanged { .. } | Outcome::Absent { .. } => None,
         };
-        let reload = Reload { cause: Cause::Start, origin: self.origin.clone(), outcome };
+        let reload = Reload { restored, ..Reload::new(Cause::Start, &self.origin, outcome) };
         if refusal.as_ref().is_some_and(|refusal| refusal.kind() == RejectionKind::NotFetched) {
             // There is nothing to tell before the first answer.
             self.note(&making, &reload);
@@ -155,6 +160,31 @@ impl Shared {
                 Ok(())
             }
         }
+    }
+
+    /// What is known of a version that is live again because its source holds none that may be: a restart does not go
+    /// behind what was live without saying so.
+    fn restored(&self, making: &Making, last: &Version) -> Arc<str> {
+        let when = date::shown(last.since);
+        let (text, is_behind) = match making.was_live {
+            WasLive::Current => (format!("it was accepted {when} and was live before"), false),
+            WasLive::Unknown => (
+                format!("it was accepted {when} and may be older than what was live before: nothing says what was"),
+                true,
+            ),
+            WasLive::Other(hash, since) => {
+                let (hash, since) = (hash.short(), date::shown(since));
+                let text = format!(
+                    "it was accepted {when} and is older than what was live before: version {hash}, accepted {since}, could \
+                     not be written down"
+                );
+                (text, true)
+            }
+        };
+        if let (Some(state), true) = (&self.state, is_behind) {
+            state.is_behind(Some(format!("version {} is served; {text}", last.hash.short())));
+        }
+        text.into()
     }
 
     /// For whoever may ask in the middle of writing: what was changed a moment ago is taken once it is the same after that
@@ -183,7 +213,7 @@ impl Shared {
         let mut making = self.making();
         let before = self.robots();
         let outcome = self.consider(&mut making, self.source.load(&self.origin), settled);
-        let reload = Reload { cause, origin: self.origin.clone(), outcome };
+        let reload = Reload::new(cause, &self.origin, outcome);
         if !reload.is_unstable() || cause == Cause::Request {
             self.conclude(&mut making, &reload, before);
         }
@@ -203,7 +233,7 @@ impl Shared {
                 Outcome::Absent { status }
             }
         };
-        let reload = Reload { cause, origin: self.origin.clone(), outcome };
+        let reload = Reload::new(cause, &self.origin, outcome);
         self.conclude(&mut making, &reload, before);
         reload
     }
@@ -220,7 +250,7 @@ impl Shared {
         let content = self.settings.content(robots, self.dated(&making, pending.hash(), loaded.modified), &making);
         let outcome = self.publish(&mut making, content, pending.origin().into());
         making.unsaved = Some(Durability::Machine);
-        let reload = Reload { cause: Cause::Accept, origin: self.origin.clone(), outcome };
+        let reload = Reload::new(Cause::Accept, &self.origin, outcome);
         self.conclude(&mut making, &reload, before);
         Ok(reload)
     }
@@ -236,7 +266,7 @@ impl Shared {
         making.examined = Examined::Yes;
         let outcome = self.restore(&making, &version);
         making.unsaved = Some(Durability::Machine);
-        let reload = Reload { cause: Cause::Rollback, origin: self.origin.clone(), outcome };
+        let reload = Reload::new(Cause::Rollback, &self.origin, outcome);
         self.conclude(&mut making, &reload, before);
         Ok(reload)
     }
@@ -283,7 +313,7 @@ impl Shared {
         let mut making = self.making();
         let before = self.robots();
         let outcome = self.consider(&mut making, loaded, |_| true);
-        let reload = Reload { cause, origin: self.origin.clone(), outcome };
+        let reload = Reload::new(cause, &self.origin, outcome);
         self.conclude(&mut making, &reload, before);
         reload
     }
@@ -338,7 +368,8 @@ impl Shared {
             return vec![Objection::rolled_back()];
         }
         let last = making.versions.current();
-        if last.is_some_and(|last| last.hash == content.hash()) {
+        let was_live = matches!(making.was_live, WasLive::Other(hash, _) if hash == content.hash());
+        if was_live || last.is_some_and(|last| last.hash == content.hash()) {
             return Vec::new();
         }
         let last = last.map(|last| RobotsTxt::parse(last.bytes.clone()));
@@ -355,6 +386,7 @@ impl Shared {
         let version = Version { hash, bytes, origin, modified, since: now, fate: Fate::Accepted };
         making.versions.accept(version, self.settings.grace, now);
         making.pending = None;
+        making.was_live = WasLive::Current;
         self.show(making, content);
         if !is_known {
             // The source can be read again; ten thousand files that are changed at once must not wait for the disk.

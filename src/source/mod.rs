@@ -12,6 +12,7 @@ mod agent_cache;
 mod builder;
 mod clock;
 mod concluding;
+mod date;
 mod directory;
 mod enforcement;
 #[cfg(feature = "fetch")]
@@ -52,7 +53,7 @@ pub use self::reload::{Cause, Outcome, OutcomeKind, Reload, Reloading};
 pub use self::shelf::Shelf;
 pub use self::site_map::{SiteMap, Sites};
 pub use self::snapshot::{Content, Snapshot};
-pub use self::state::{StateDir, StateError};
+pub use self::state::{StateDir, StateError, StateEvent};
 pub use self::status::{Condition, Status};
 #[cfg(feature = "watch")]
 pub use self::watch::{Watched, Watcher};

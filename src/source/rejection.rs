@@ -6,6 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::date;
 use super::file::MAX_FILE;
 use super::gate::Pending;
 use crate::check::content::{NO_RESTRICTIONS, NO_ROBOTS_TXT, is_robots_txt};
@@ -180,7 +181,7 @@ impl fmt::Display for Rejection {
             RejectionKind::Held => {
                 write!(f, "the answer is {}", self.why.as_deref().unwrap_or("that there is none"))?;
                 match self.until {
-                    Some(until) => write!(f, ", which is believed from {} on", httpdate::fmt_http_date(until)),
+                    Some(until) => write!(f, ", which is believed from {} on", date::shown(until)),
                     None => Ok(()),
                 }
             }
@@ -237,5 +238,36 @@ mod tests {
         assert_eq!(kind(b"# settings\nname: x\n"), Some(RejectionKind::NoField));
         assert_eq!(kind(b"disallow /x\n"), None);
         assert_eq!(kind(b"# nothing is restricted\n"), None);
+    }
+    /// Of the files of the shared case data that were found on sites, only what is a page, no text or nothing is not taken.
+    #[test]
+    fn files_of_real_sites_are_taken() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/cases/robots_files.jsonl.gz");
+        if !path.exists() {
+            assert!(std::env::var_os("CI").is_none(), "{} is missing, and CI has to run it", path.display());
+            return;
+        }
+        let file = std::fs::File::open(path).expect("the case data opens");
+        let lines = io::BufRead::lines(io::BufReader::new(flate2::read::GzDecoder::new(file)));
+        let (mut count, mut rejected, mut others) = (0, 0, Vec::new());
+        for line in lines {
+            let case: serde_json::Value = serde_json::from_str(&line.expect("a line")).expect("an object");
+            let name = case["robots"].as_str().expect("a name");
+            if name.starts_with("syn/") {
+                continue;
+            }
+            count += 1;
+            let body = case["body_base64"].as_str().expect("a body");
+            let body = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, body).expect("base64");
+            if let Some(kind) = kind(&body) {
+                rejected += 1;
+                if kind == RejectionKind::NoField {
+                    others.push(name.to_owned());
+                }
+            }
+        }
+        // Its whole text is "Bye".
+        assert_eq!(others, ["protego/www.financialexpress.com"]);
+        assert_eq!((count, rejected), (1_944, 42));
     }
 }

@@ -16,6 +16,8 @@ pub struct Reload {
     pub(super) cause: Cause,
     pub(super) origin: Arc<str>,
     pub(super) outcome: Outcome,
+    /// What is known of the version that is live, where it was brought back at the start.
+    pub(super) restored: Option<Arc<str>>,
 }
 
 /// What set a reload off.
@@ -170,6 +172,10 @@ impl Cause {
 }
 
 impl Reload {
+    pub(super) fn new(cause: Cause, origin: &Arc<str>, outcome: Outcome) -> Self {
+        Self { cause, origin: origin.clone(), outcome, restored: None }
+    }
+
     /// What set it off.
     #[must_use]
     pub const fn cause(&self) -> Cause {
@@ -185,7 +191,7 @@ impl Reload {
     /// One that a fault of ours cut short.
     pub(super) fn interrupted(cause: Cause, origin: &Arc<str>, live: Option<Hash>) -> Self {
         let rejection = Rejection::new(RejectionKind::Interrupted, origin);
-        Self { cause, origin: origin.clone(), outcome: Outcome::Kept { rejection, live } }
+        Self::new(cause, origin, Outcome::Kept { rejection, live })
     }
 
     /// Whether the source was caught changing.
@@ -221,6 +227,10 @@ impl fmt::Display for Reload {
                     None => f.write_str("nothing is live, so nothing is enforced"),
                 }
             }
+        }?;
+        match &self.restored {
+            Some(restored) => write!(f, "; {restored}"),
+            None => Ok(()),
         }
     }
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::agent_cache::{AgentCache, Budget};
 use super::clock::Clock;
+use super::date;
 use super::enforcement::{Enforcement, Switches};
 use super::hash::Hash;
 use super::live::WhenMissing;
@@ -169,9 +170,9 @@ impl Content {
     pub(super) fn new(compiled: Arc<Compiled>, modified: Option<SystemTime>) -> Self {
         // A date in the future would make caches hold on to the file (RFC 9110, section 8.8.2.1).
         let modified = modified.map(|modified| modified.min(SystemTime::now()));
-        // One before 1970 is no HTTP date.
-        let modified = modified.filter(|modified| *modified >= UNIX_EPOCH);
-        Self { compiled, modified: modified.map(|modified| (modified, httpdate::fmt_http_date(modified).into())) }
+        // A date that HTTP cannot write is left out, as if the file had none.
+        let modified = modified.and_then(|modified| Some((modified, date::http(modified)?.into())));
+        Self { compiled, modified }
     }
 
     /// The document.

@@ -6,6 +6,7 @@ use super::enforcement::Enforcement;
 use super::gate::Pending;
 use super::hash::Hash;
 use super::reload::{Outcome, Reload};
+use super::state::StateTroubles;
 
 /// What is live and how it came to be.
 #[derive(Clone, Debug)]
@@ -20,7 +21,7 @@ pub struct Status {
     pub(super) grace_end: Option<SystemTime>,
     pub(super) faults: u64,
     pub(super) callback_faults: u64,
-    pub(super) state_trouble: Option<String>,
+    pub(super) state_troubles: StateTroubles,
     pub(super) watch_trouble: Option<String>,
     #[cfg(feature = "fetch")]
     pub(super) fetch: Option<super::fetch::FetchStatus>,
@@ -128,10 +129,38 @@ impl Status {
         self.callback_faults
     }
 
-    /// What is wrong with the state directory: what could not be read or written, and so will be, or is, forgotten.
+    /// What is wrong with the site's part of the state directory, if anything is: the most pressing of
+    /// [`Status::state_troubles`].
     #[must_use]
     pub fn state_trouble(&self) -> Option<&str> {
-        self.state_trouble.as_deref()
+        self.state_troubles().next()
+    }
+
+    /// Everything that is wrong with the site's part of the state directory, the most pressing first: that what is live,
+    /// the kill switch or the history cannot be written down; that what is served is, or may be, older than what was live
+    /// before a restart; and what was damaged when it was read. Each ends when it is over; what was damaged stays.
+    pub fn state_troubles(&self) -> impl Iterator<Item = &str> {
+        let StateTroubles { save, switch, append, behind, damaged } = &self.state_troubles;
+        [save, switch, append, behind, damaged].into_iter().filter_map(Option::as_deref)
+    }
+
+    /// Why a restart would forget what is live, or what waits: it cannot be written down. It is tried again.
+    #[must_use]
+    pub fn save_trouble(&self) -> Option<&str> {
+        self.state_troubles.save.as_deref()
+    }
+
+    /// Why entries of the history wait: they cannot be written down. It is tried again.
+    #[must_use]
+    pub fn history_trouble(&self) -> Option<&str> {
+        self.state_troubles.append.as_deref()
+    }
+
+    /// That what is served is, or may be, older than what was live before the restart: what was live then could not be
+    /// written down, and the source held nothing that can be served.
+    #[must_use]
+    pub fn behind_trouble(&self) -> Option<&str> {
+        self.state_troubles.behind.as_deref()
     }
 
     /// Why changes are only found by polling, where the file system's events cannot be had.

@@ -87,6 +87,27 @@ impl Versions {
         held.for_each(|version| version.fate = Fate::Left);
     }
 
+    /// Has just these be the ones that were rolled back from.
+    pub(super) fn hold(&mut self, hashes: &[Hash]) {
+        for version in &mut self.0 {
+            match (hashes.contains(&version.hash), version.fate) {
+                (true, _) => version.fate = Fate::Held,
+                (false, Fate::Held) => version.fate = Fate::Left,
+                (false, Fate::Accepted | Fate::Left) => {}
+            }
+        }
+    }
+
+    /// Has a version that is known be the current one; whether it is known.
+    pub(super) fn bring_back(&mut self, hash: Hash) -> bool {
+        let Some(at) = self.0.iter().position(|version| version.hash == hash) else { return false };
+        if self.current().is_none_or(|current| current.hash != hash) {
+            let version = self.0.remove(at);
+            self.0.push(Version { fate: Fate::Accepted, ..version });
+        }
+        true
+    }
+
     fn accepted(&self) -> impl Iterator<Item = &Version> {
         self.0.iter().rev().filter(|version| version.fate == Fate::Accepted)
     }

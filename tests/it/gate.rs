@@ -381,25 +381,3 @@ fn a_version_without_any_group_waits_where_there_were_groups() {
     let _ = live.reload().wait();
     assert_eq!(live.status().condition(), Condition::Live, "this is how to restrict nothing");
 }
-
-/// Of the files of the shared case data that were found on sites, only what is a page, no text or nothing is not taken.
-#[test]
-fn files_of_real_sites_are_taken() {
-    let Some(files) = crate::shared::case_lines("cases/robots_files.jsonl.gz") else { return };
-    let name = |case: &serde_json::Value| case["robots"].as_str().unwrap().to_owned();
-    let real = files.iter().filter(|case| !name(case).starts_with("syn/"));
-    let (mut count, mut rejected, mut others) = (0, 0, Vec::new());
-    for case in real {
-        count += 1;
-        let body = case["body_base64"].as_str().unwrap();
-        let body = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, body).unwrap();
-        let Err(rejection) = LiveRobots::inline(body).open() else { continue };
-        rejected += 1;
-        if rejection.kind() == RejectionKind::NoField {
-            others.push(name(case));
-        }
-    }
-    // Its whole text is "Bye".
-    assert_eq!(others, ["protego/www.financialexpress.com"]);
-    assert_eq!((count, rejected), (1_944, 42));
-}

@@ -19,6 +19,8 @@ mod differences;
 mod directory;
 #[cfg(feature = "fetch")]
 mod fetch;
+#[cfg(all(target_os = "linux", feature = "watch"))]
+mod full_disk;
 #[cfg(feature = "watch")]
 mod gate;
 mod lints;

@@ -1,11 +1,12 @@
 //! Files that are whole or not there.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 #[cfg(unix)]
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use super::StateError;
 use crate::source::enforcement::Enforcement;
@@ -13,6 +14,10 @@ use crate::source::file;
 use crate::source::hash::Hash;
 
 const SWITCH: &str = "enforcement";
+const PROBE: &str = ".probe";
+
+/// The files in a state directory, besides those that are called by a hash.
+const OURS: [&str; 5] = ["state.json", "history.jsonl", "live", SWITCH, PROBE];
 
 /// What a write must outlive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,19 +61,84 @@ pub(super) fn write(path: &Path, bytes: &[u8], durability: Durability) -> Result
     })
 }
 
-/// Adds lines to a file. They are written at once; one that is cut by the end of the process is skipped when read.
-pub(super) fn append(path: &Path, lines: &[u8]) -> Result<(), StateError> {
+/// Adds lines to a file, and says how many of them are in it, whole. They are written at once. A line that was cut, by the
+/// end of the process or of the room on the disk, is skipped when read, and the next one begins behind it.
+pub(super) fn append(path: &Path, lines: &[Vec<u8>]) -> (usize, Result<(), StateError>) {
     let open = || {
         let mut options = for_owner();
         #[cfg(unix)]
         options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-        options.create(true).append(true).open(path)
+        options.read(true).create(true).append(true).open(path)
     };
     let file = open().or_else(|error| match error.kind() {
         io::ErrorKind::NotFound => make(path.parent().unwrap_or(Path::new("."))).and_then(|()| open()),
         _ => Err(error),
     });
-    file.and_then(|mut file| file.write_all(lines)).map_err(|cause| StateError::new(path, cause))
+    let mut count = 0;
+    let written = file.and_then(|mut file| {
+        if is_cut(&mut file)? {
+            file.write_all(b"\n")?;
+        }
+        for line in lines {
+            file.write_all(line)?;
+            count += 1;
+        }
+        Ok(())
+    });
+    (count, written.map_err(|cause| StateError::new(path, cause)))
+}
+
+fn is_cut(file: &mut File) -> io::Result<bool> {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "this is not a regular file"));
+    }
+    if metadata.len() == 0 {
+        return Ok(false);
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last != *b"\n")
+}
+
+/// Removes what processes that were killed have left of what they wrote aside. `began` is when this process opened the
+/// directory: what it writes itself is later.
+pub(super) fn clean(folder: &Path, began: SystemTime) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(process) = name.to_str().and_then(writer_of) else { continue };
+        let Ok(metadata) = fs::symlink_metadata(entry.path()) else { continue };
+        if metadata.is_file() && metadata.modified().is_ok_and(|modified| is_left(process, modified, began)) {
+            // One that cannot be removed costs its size; one of a process that lives all the same is written again.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// The process that wrote a file aside, by its name: `.NAME.PROCESS.ThreadId(THREAD).tmp`, where NAME is one of ours.
+fn writer_of(name: &str) -> Option<u32> {
+    let (rest, thread) = name.strip_prefix('.')?.strip_suffix(").tmp")?.rsplit_once(".ThreadId(")?;
+    let (name, process) = rest.rsplit_once('.')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_hash = |name: &str| name.len() == 64 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let is_ours = OURS.contains(&name) || name.strip_suffix(".txt").is_some_and(is_hash);
+    (is_ours && is_number(thread) && is_number(process)).then(|| process.parse().ok()).flatten()
+}
+
+/// Whether nobody is going to rename it any more. Numbers of processes come again, after a restart of a container with
+/// every start.
+fn is_left(process: u32, modified: SystemTime, began: SystemTime) -> bool {
+    if process == std::process::id() {
+        // The time of files may stand still for a few milliseconds.
+        return modified + Duration::from_millis(50) < began;
+    }
+    let processes = Path::new("/proc");
+    if processes.join("self").exists() {
+        return !processes.join(process.to_string()).exists();
+    }
+    began.duration_since(modified).is_ok_and(|age| age >= Duration::from_secs(60))
 }
 
 /// A file that is new: nothing that stands there under its name is written to, nor what a link there leads to.
@@ -112,7 +182,7 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
 
 /// Whether the folder can be written to: found out before it matters.
 pub(super) fn probe(folder: &Path) -> Result<(), StateError> {
-    let path = folder.join(".probe");
+    let path = folder.join(PROBE);
     write(&path, b"", Durability::Process)?;
     fs::remove_file(&path).map_err(|cause| StateError::new(&path, cause))
 }
@@ -186,7 +256,7 @@ mod tests {
         let mode = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
         let inner = folder.path().join("a/b");
         write(&inner.join("state"), b"1", Durability::Machine).expect("written");
-        append(&inner.join("lines"), b"1\n").expect("written");
+        append(&inner.join("lines"), &[b"1\n".to_vec()]).1.expect("written");
         assert_eq!((mode(&inner), mode(&inner.join("state")), mode(&inner.join("lines"))), (0o700, 0o600, 0o600));
         let foreign = folder.path().join("foreign");
         fs::write(&foreign, "theirs").expect("written");
@@ -197,10 +267,65 @@ mod tests {
         let aside = format!(".state.{}.{:?}.tmp", std::process::id(), std::thread::current().id());
         symlink(&foreign, inner.join(aside)).expect("a link");
         write(&inner.join("state"), b"2", Durability::Process).expect("written in place of the links");
-        assert!(append(&inner.join("lines"), b"2\n").is_err());
+        assert!(append(&inner.join("lines"), &[b"2\n".to_vec()]).1.is_err());
         assert_eq!(fs::read(&foreign).expect("read"), b"theirs");
         assert_eq!(fs::read(inner.join("state")).expect("read"), b"2");
         assert!(fs::symlink_metadata(inner.join("state")).expect("it is there").is_file());
+    }
+
+    #[test]
+    fn what_is_left_by_processes_that_were_killed_is_removed_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let hash = "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393";
+        // No process has this number: the system gives none beyond 2^22.
+        let gone = 1 << 30;
+        let left = [
+            format!(".state.json.{gone}.ThreadId(7).tmp"),
+            format!(".history.jsonl.{gone}.ThreadId(7).tmp"),
+            format!(".live.{gone}.ThreadId(7).tmp"),
+            format!(".enforcement.{gone}.ThreadId(12).tmp"),
+            format!("..probe.{gone}.ThreadId(1).tmp"),
+            format!(".{hash}.txt.{gone}.ThreadId(7).tmp"),
+            format!(".state.json.{}.ThreadId(7).tmp", std::process::id()),
+        ];
+        let others = [
+            format!(".state.json.{gone}.ThreadId(7)"),
+            format!(".foreign.{gone}.ThreadId(7).tmp"),
+            format!("state.json.{gone}.ThreadId(7).tmp"),
+            format!(".state.json.{gone}.ThreadId().tmp"),
+            ".state.json.x.ThreadId(7).tmp".to_owned(),
+            ".state.json.tmp".to_owned(),
+            "state.json".to_owned(),
+            format!("{hash}.txt"),
+            // The process that started this one lives.
+            ".state.json.1.ThreadId(7).tmp".to_owned(),
+        ];
+        for name in left.iter().chain(&others) {
+            fs::write(folder.path().join(name), "x").expect("written");
+        }
+        fs::create_dir(folder.path().join(format!(".state.json.{gone}.ThreadId(8).tmp"))).expect("made");
+        clean(folder.path(), SystemTime::now() + Duration::from_secs(1));
+        for name in &left {
+            assert!(!folder.path().join(name).exists(), "{name}");
+        }
+        for name in &others {
+            assert!(folder.path().join(name).exists(), "{name}");
+        }
+        assert!(folder.path().join(format!(".state.json.{gone}.ThreadId(8).tmp")).is_dir());
+        let own = folder.path().join(format!(".state.json.{}.ThreadId(7).tmp", std::process::id()));
+        fs::write(&own, "x").expect("written");
+        clean(folder.path(), SystemTime::now() - Duration::from_secs(1));
+        assert!(own.exists(), "it may be being written");
+    }
+
+    #[test]
+    fn lines_go_on_behind_one_that_was_cut() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("lines");
+        fs::write(&path, "1\n2").expect("written");
+        let (count, written) = append(&path, &[b"3\n".to_vec(), b"4\n".to_vec()]);
+        assert!(written.is_ok());
+        assert_eq!((count, fs::read(&path).expect("read")), (2, b"1\n2\n3\n4\n".to_vec()));
     }
 
     #[test]

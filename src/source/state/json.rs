@@ -16,6 +16,8 @@ const FORMAT: u64 = 1;
 
 /// What `state.json` says, without the bytes.
 pub(super) struct Listed {
+    /// What the record of what is live is older or newer than.
+    pub(super) stamp: u64,
     pub(super) versions: Vec<ListedVersion>,
     pub(super) pending: Option<ListedPending>,
 }
@@ -36,7 +38,7 @@ pub(super) struct ListedPending {
     objections: Vec<Objection>,
 }
 
-pub(super) fn write(versions: &Versions, pending: Option<&Pending>) -> Vec<u8> {
+pub(super) fn write(stamp: u64, versions: &Versions, pending: Option<&Pending>) -> Vec<u8> {
     let version = |version: &Version| {
         json!({
             "hash": version.hash.to_string(),
@@ -57,7 +59,7 @@ pub(super) fn write(versions: &Versions, pending: Option<&Pending>) -> Vec<u8> {
         })
     });
     let versions: Vec<_> = versions.iter().map(version).collect();
-    let document = json!({ "format": FORMAT, "versions": versions, "pending": pending });
+    let document = json!({ "format": FORMAT, "stamp": stamp, "versions": versions, "pending": pending });
     format!("{document:#}\n").into_bytes()
 }
 
@@ -94,7 +96,11 @@ pub(super) fn read(bytes: &[u8], now: SystemTime) -> Option<Listed> {
             })
         }
     };
-    Some(Listed { versions: versions.collect::<Option<_>>()?, pending })
+    let versions: Vec<ListedVersion> = versions.collect::<Option<_>>()?;
+    // One without was written before there were stamps.
+    let newest = || versions.iter().map(|version| millis(version.since)).max().unwrap_or_default();
+    let stamp = document["stamp"].as_u64().unwrap_or_else(|| newest().try_into().unwrap_or_default());
+    Some(Listed { stamp, versions, pending })
 }
 
 impl ListedVersion {
@@ -145,14 +151,20 @@ fn hash(value: &Value) -> Option<Hash> {
     value.as_str()?.parse().ok()
 }
 
-/// Milliseconds since 1970.
-fn millis(time: SystemTime) -> u64 {
-    let age = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(age.as_millis()).unwrap_or(u64::MAX)
+/// Milliseconds since 1970, and before it as a negative number.
+pub(super) fn millis(time: SystemTime) -> i64 {
+    let whole = |age: Duration| i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+    match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(age) => whole(age),
+        Err(before) => -whole(before.duration()),
+    }
 }
 
-fn time(value: &Value, now: SystemTime) -> Option<SystemTime> {
-    let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(value.as_u64()?))?;
+pub(super) fn time(value: &Value, now: SystemTime) -> Option<SystemTime> {
+    let millis = value.as_i64()?;
+    let age = Duration::from_millis(millis.unsigned_abs());
+    let time =
+        if millis < 0 { SystemTime::UNIX_EPOCH.checked_sub(age)? } else { SystemTime::UNIX_EPOCH.checked_add(age)? };
     Some(time.min(now))
 }
 
@@ -166,4 +178,24 @@ const fn fate_name(fate: Fate) -> &'static str {
 
 fn fate(name: &str) -> Option<Fate> {
     [Fate::Accepted, Fate::Held, Fate::Left].into_iter().find(|fate| fate_name(*fate) == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_before_1970_are_kept() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000);
+        let day = Duration::from_secs(86400);
+        let before = SystemTime::UNIX_EPOCH.checked_sub(day).expect("a day");
+        for moment in [before, SystemTime::UNIX_EPOCH, now] {
+            assert_eq!(time(&json!(millis(moment)), now), Some(moment));
+        }
+        assert_eq!(time(&json!(millis(now + day)), now), Some(now), "none lies ahead");
+        for millis in [i64::MIN, i64::MAX] {
+            // The system may have such times or not; neither is a panic.
+            assert!(time(&json!(millis), now).is_none_or(|time| time <= now));
+        }
+    }
 }

@@ -6,30 +6,40 @@
 //! sites/NAME/state.json      which versions were accepted and when, which one waits and why
 //! sites/NAME/HASH.txt        their bytes
 //! sites/NAME/history.jsonl   what was tried and what came of it
+//! sites/NAME/live            which version is live: of fixed size, and overwritten in place
 //! ```
 //!
 //! Every file is written aside and renamed, so it is whole whenever the process is killed, and is for its owner alone.
 //! What a source said is written a moment after it is live, by one thread for all sites; what somebody decided before
 //! they are answered. Several processes may use one
 //! directory: whoever writes last wins, and none takes another's file for its own, because bytes are named by their hash.
-//! What is damaged or foreign is told of and ignored; where nothing can be written, everything goes on and is told of, and
-//! is forgotten at the end.
+//! What is damaged or foreign is told of and ignored. What cannot be written waits and is tried again: on a timer, with
+//! whatever else is to be written, on a reload and at the end. Meanwhile everything goes on, and the status says so. The
+//! record of what is live needs no room, so a process that starts after one that could write nothing else knows whether
+//! what it finds is what was live.
 
 mod disk;
+mod event;
 mod json;
+mod record;
 mod site;
 mod writer;
 
+use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, SystemTime};
 
 pub(super) use self::disk::Durability;
-pub(super) use self::site::{Remembered, SiteState};
+pub use self::event::StateEvent;
+pub(super) use self::site::{Remembered, SiteState, WasLive};
 
-use self::writer::Writer;
+use self::event::Listeners;
+use self::site::Notes;
+use self::writer::{Job, Place, Writer};
 use super::enforcement::{Enforcement, KillSwitch};
 
 /// A folder in which sites remember what they accepted, what waits, what they tried, and the kill switch. Cheap to clone.
@@ -48,10 +58,43 @@ pub struct StateDir {
 }
 
 struct Root {
-    path: PathBuf,
-    trouble: Mutex<Option<String>>,
+    folder: Arc<Folder>,
     switch: KillSwitch,
     writer: Arc<Writer>,
+    /// When it was opened: what is older and was left unfinished is of another process.
+    began: SystemTime,
+    /// By folder, so that a site that is opened anew finds what could not be written yet.
+    sites: Mutex<HashMap<PathBuf, Weak<Notes>>>,
+}
+
+/// What is in the folder itself.
+struct Folder {
+    path: PathBuf,
+    listeners: Arc<Listeners>,
+    troubles: Mutex<Troubles>,
+    place: Mutex<Place>,
+    /// A switch that could not be written. Held while it is written.
+    switch: Mutex<Option<Enforcement>>,
+}
+
+/// Each ends by itself.
+#[derive(Default)]
+struct Troubles {
+    /// The switch was damaged when it was read.
+    damaged: Option<String>,
+    /// Nothing can be written.
+    probe: Option<String>,
+    switch: Option<String>,
+}
+
+/// What is wrong with a site's part of a directory, the most pressing first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct StateTroubles {
+    pub(super) save: Option<String>,
+    pub(super) switch: Option<String>,
+    pub(super) append: Option<String>,
+    pub(super) behind: Option<String>,
+    pub(super) damaged: Option<String>,
 }
 
 /// What could not be written, and so will be forgotten.
@@ -67,18 +110,29 @@ impl StateDir {
     #[must_use]
     pub fn open(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
-        let (enforcement, mut trouble) = disk::read_switch(&path);
-        if let Err(error) = disk::probe(&path) {
-            trouble = Some(error.to_string());
+        let began = SystemTime::now();
+        disk::clean(&path, began);
+        let (enforcement, damaged) = disk::read_switch(&path);
+        let probe = disk::probe(&path).err().map(|error| error.to_string());
+        let is_unwritable = probe.is_some();
+        let folder = Arc::new(Folder {
+            path,
+            listeners: Arc::default(),
+            troubles: Mutex::new(Troubles { damaged, probe, switch: None }),
+            place: Mutex::default(),
+            switch: Mutex::default(),
+        });
+        let (switch, writer) = (KillSwitch::standing(enforcement), Arc::new(Writer::default()));
+        if is_unwritable {
+            writer.call_later(folder.clone());
         }
-        let switch = KillSwitch::standing(enforcement);
-        Self { root: Arc::new(Root { path, trouble: Mutex::new(trouble), switch, writer: Arc::default() }) }
+        Self { root: Arc::new(Root { folder, switch, writer, began, sites: Mutex::default() }) }
     }
 
     /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.root.path
+        &self.root.folder.path
     }
 
     /// The kill switch of all sites.
@@ -92,10 +146,17 @@ impl StateDir {
     ///
     /// # Errors
     ///
-    /// If it could not be written down: it is done, and will be forgotten when the process ends.
+    /// If it could not be written down: it is done, and will be forgotten when the process ends unless it can be written
+    /// before, which is tried.
     pub fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
-        let write = || disk::write_switch(self.path(), enforcement);
-        self.root.switch.turn(enforcement, || write().inspect_err(|error| self.report(error.to_string())))
+        let Root { folder, switch, writer, .. } = &*self.root;
+        switch.turn(enforcement, || {
+            let written = folder.write_switch(&mut folder.switch(), enforcement);
+            if written.is_err() {
+                writer.call_later(folder.clone());
+            }
+            written
+        })
     }
 
     /// Turns the switch of one site where no process serves it: it holds for whoever opens the site from now on. A site
@@ -105,34 +166,117 @@ impl StateDir {
     ///
     /// If it could not be written down: nothing changes then.
     pub fn set_enforcement_of(&self, site: &str, enforcement: Enforcement) -> Result<(), StateError> {
-        self.site(site).set_enforcement(enforcement)
+        disk::write_switch(&self.folder_of(site), enforcement)
     }
 
     /// Waits until what sites have to remember so far is written down: a thread does so a moment after it is live. A site
-    /// that is dropped is written before. What somebody decided is written when whoever decided it is answered.
-    pub fn flush(&self) {
-        self.root.writer.wait();
+    /// that is dropped is written before. What somebody decided is written when whoever decided it is answered. What
+    /// could not be written before is tried once more. Returns whether everything is written.
+    pub fn flush(&self) -> bool {
+        self.root.writer.flush(None)
+    }
+
+    /// [`StateDir::flush`] that gives up after a while: a file system may hang. Then sites that are dropped later write
+    /// nothing either, or the end of the process would wait for them.
+    pub fn flush_within(&self, limit: Duration) -> bool {
+        self.root.writer.flush(Some(limit))
+    }
+
+    /// Calls back when something begins to be wrong with the directory or a site's part of it, and when it is over. What
+    /// was wrong before stands in [`StateDir::trouble`]. The callback runs on the thread that writes, holds up what is to
+    /// be written next, and must not turn a kill switch; its panics are caught.
+    pub fn on_event(&self, listener: impl Fn(&StateEvent<'_>) + Send + Sync + 'static) {
+        self.root.folder.listeners.add(Box::new(listener));
     }
 
     /// What is wrong with the folder itself; what is wrong with a site's part of it stands in its
-    /// [`Status::state_trouble`](super::Status::state_trouble).
+    /// [`Status::state_troubles`](super::Status::state_troubles).
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
-        self.root.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let troubles = self.root.folder.troubles();
+        [&troubles.switch, &troubles.probe, &troubles.damaged].into_iter().flatten().next().cloned()
     }
 
     /// What is remembered of a site.
     pub(super) fn site(&self, name: &str) -> SiteState {
-        SiteState::new(self.path().join("sites").join(disk::folder_name(name)), self.root.writer.clone())
+        let Root { folder, writer, began, sites, .. } = &*self.root;
+        let path = self.folder_of(name);
+        let mut sites = sites.lock().unwrap_or_else(PoisonError::into_inner);
+        let notes = sites.get(&path).and_then(Weak::upgrade).unwrap_or_else(|| {
+            if sites.len() == sites.capacity() {
+                // Before it grows: at every site, ten thousand would be looked through ten thousand times.
+                sites.retain(|_, notes| notes.strong_count() > 0);
+            }
+            let notes = Arc::new(Notes::new(path.clone(), name, *began, folder.listeners.clone()));
+            sites.insert(path, Arc::downgrade(&notes));
+            notes
+        });
+        SiteState::new(notes, writer.clone())
+    }
+
+    fn folder_of(&self, site: &str) -> PathBuf {
+        self.path().join("sites").join(disk::folder_name(site))
     }
 
     /// The one of all sites.
     pub(super) fn switch(&self) -> &KillSwitch {
         &self.root.switch
     }
+}
 
-    fn report(&self, trouble: String) {
-        *self.root.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(trouble);
+impl Job for Folder {
+    fn place(&self) -> &Mutex<Place> {
+        &self.place
+    }
+
+    fn write(&self) -> bool {
+        let mut switch = self.switch();
+        let is_written = switch.is_none_or(|enforcement| self.write_switch(&mut switch, enforcement).is_ok());
+        drop(switch);
+        let was_unwritable = self.troubles().probe.is_some();
+        let is_writable = !was_unwritable || {
+            let probe = disk::probe(&self.path).err().map(|error| error.to_string());
+            self.tell(|troubles| &mut troubles.probe, probe, "the state directory can be written again").is_none()
+        };
+        is_written && is_writable
+    }
+}
+
+impl Folder {
+    /// Writes the switch, or keeps it until that can be done.
+    fn write_switch(&self, unwritten: &mut Option<Enforcement>, enforcement: Enforcement) -> Result<(), StateError> {
+        let written = disk::write_switch(&self.path, enforcement);
+        *unwritten = written.is_err().then_some(enforcement);
+        let trouble = written.as_ref().err().map(site::switch_trouble);
+        self.tell(|troubles| &mut troubles.switch, trouble, "the kill switch is written down again");
+        written
+    }
+
+    /// Keeps what is wrong, and has the listeners hear that it began or is over.
+    fn tell(
+        &self,
+        which: impl Fn(&mut Troubles) -> &mut Option<String>,
+        trouble: Option<String>,
+        over: &str,
+    ) -> Option<String> {
+        let before = std::mem::replace(which(&mut self.troubles()), trouble.clone());
+        let event = match (&before, &trouble) {
+            (None, Some(trouble)) => Some(Err(&**trouble)),
+            (Some(_), None) => Some(Ok(over)),
+            _ => None,
+        };
+        if let Some(trouble) = event {
+            self.listeners.hear(&StateEvent { site: None, trouble });
+        }
+        trouble
+    }
+
+    fn switch(&self) -> MutexGuard<'_, Option<Enforcement>> {
+        self.switch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn troubles(&self) -> MutexGuard<'_, Troubles> {
+        self.troubles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,19 +4,22 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::disk::{self, Durability};
-use super::writer::Writer;
-use super::{StateError, json};
+use super::event::{Listeners, StateEvent};
+use super::record::{self, Record};
+use super::writer::{Job, Place, Writer};
+use super::{StateError, StateTroubles, json};
 use crate::source::enforcement::Enforcement;
 use crate::source::gate::Pending;
 use crate::source::hash::Hash;
 use crate::source::history::{History, HistoryEntry, MAX_HISTORY};
-use crate::source::versions::Versions;
+use crate::source::versions::{Fate, Version, Versions};
 
 const STATE: &str = "state.json";
 const HISTORY: &str = "history.jsonl";
+const RECORD: &str = "live";
 
 /// Octets of history beyond which it is written anew with what is kept of it.
 const MAX_HISTORY_OCTETS: u64 = 128 << 10;
@@ -31,24 +34,52 @@ pub(in crate::source) struct SiteState {
 /// What a site has on disk, and what it has not yet.
 pub(super) struct Notes {
     folder: PathBuf,
-    /// What was damaged when it was read, and why the last write failed.
-    trouble: Mutex<[Option<String>; 2]>,
+    site: String,
+    listeners: Arc<Listeners>,
+    troubles: Mutex<Troubles>,
+    place: Mutex<Place>,
     /// Held for a moment only.
     unwritten: Mutex<Unwritten>,
-    /// The bytes that stand in the folder and what they outlive, so that none is written twice. Held while anything is
-    /// written.
+    /// What stands in the folder. Held while anything is written.
     written: Mutex<Written>,
+    /// Held while the switch is written, so that what is written last is what was set last.
+    switch: Mutex<()>,
 }
 
-type Written = HashMap<Hash, Durability>;
+/// Each ends by itself.
+#[derive(Default)]
+struct Troubles {
+    /// What was damaged when it was read.
+    damaged: Option<String>,
+    /// What is served is older than what was live.
+    behind: Option<String>,
+    save: Option<String>,
+    /// Only the cause: how many entries wait changes all the time.
+    append: Option<String>,
+    switch: Option<String>,
+}
 
-/// What has come since the last write. It holds one state and no more entries than the history, however many come.
+#[derive(Default)]
+struct Written {
+    /// The bytes that stand in the folder and what they outlive, so that none is written twice.
+    bytes: HashMap<Hash, Durability>,
+    record: Option<Record>,
+    stamp: u64,
+}
+
+/// What has come since the last write, and what could not be written. It holds one state and no more entries than the
+/// history, however many come.
 #[derive(Default)]
 struct Unwritten {
-    state: Option<State>,
+    state: Option<Arc<State>>,
+    /// The record of a site that has none yet: later there may be no room for it.
+    record: Option<Record>,
     entries: VecDeque<HistoryEntry>,
-    /// Whether the writer was called for it.
-    is_queued: bool,
+    /// How many entries came before the first of these.
+    begun: usize,
+    /// Entries that waited too long, because more came than are kept.
+    lost: usize,
+    switch: Option<Enforcement>,
 }
 
 struct State {
@@ -64,130 +95,300 @@ pub(in crate::source) struct Remembered {
     pub(in crate::source) pending: Option<Pending>,
     pub(in crate::source) history: History,
     pub(in crate::source) enforcement: Enforcement,
+    /// What was live last, as far as that is known.
+    pub(in crate::source) was_live: WasLive,
+}
+
+/// What was live when the process before ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::source) enum WasLive {
+    /// The current one of the versions that are remembered.
+    Current,
+    /// Nothing says what.
+    #[default]
+    Unknown,
+    /// Another one, accepted then, whose bytes could not be written down.
+    Other(Hash, SystemTime),
 }
 
 impl SiteState {
-    pub(super) fn new(folder: PathBuf, writer: Arc<Writer>) -> Self {
-        Self { notes: Arc::new(Notes::new(folder)), writer }
+    pub(super) fn new(notes: Arc<Notes>, writer: Arc<Writer>) -> Self {
+        Self { notes, writer }
     }
 
     /// Everything that is there and whole.
     pub(in crate::source) fn load(&self, now: SystemTime) -> Remembered {
-        self.notes.load(now)
+        let remembered = self.notes.load(now);
+        self.retry();
+        remembered
     }
 
     /// Sees to it that it is written down which versions there are.
     pub(in crate::source) fn save(&self, versions: Versions, pending: Option<Pending>, durability: Durability) {
         let before = {
             let mut unwritten = self.notes.unwritten();
-            let before = unwritten.state.take();
-            let durability = before.as_ref().map_or(durability, |before| before.durability.max(durability));
-            unwritten.state = Some(State { versions, pending, durability });
-            before
+            // What was not written yet has to outlive what it had to.
+            let durability = unwritten.state.as_ref().map_or(durability, |before| before.durability.max(durability));
+            unwritten.state.replace(Arc::new(State { versions, pending, durability }))
         };
         // It may hold the last of a large file.
         drop(before);
-        self.writer.call(&self.notes);
+        self.writer.call(self.notes.clone());
     }
 
     /// Sees to it that an entry is added to the history on disk.
     pub(in crate::source) fn append(&self, entry: HistoryEntry) {
         {
             let mut unwritten = self.notes.unwritten();
-            if unwritten.entries.len() >= MAX_HISTORY {
-                unwritten.entries.pop_front();
-            }
             unwritten.entries.push_back(entry);
+            unwritten.bound();
         }
-        self.writer.call(&self.notes);
+        self.writer.call(self.notes.clone());
     }
 
     /// Writes down now what has not been.
     pub(in crate::source) fn write(&self) {
-        self.notes.write();
+        if !self.notes.write() {
+            self.writer.call_later(self.notes.clone());
+        }
     }
 
-    /// Writes the kill switch down.
+    /// Has what could not be written tried again now.
+    pub(in crate::source) fn retry(&self) {
+        if !self.notes.unwritten().is_empty() {
+            self.writer.call(self.notes.clone());
+        }
+    }
+
+    /// Writes the kill switch down, now or as soon as that can be done.
     pub(in crate::source) fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
-        self.notes.told(disk::write_switch(&self.notes.folder, enforcement))
+        let written = self.notes.set_switch(enforcement);
+        if written.is_err() {
+            self.writer.call_later(self.notes.clone());
+        }
+        written
+    }
+
+    /// Says that what is served is older than what was live, or that it is no longer.
+    pub(in crate::source) fn is_behind(&self, trouble: Option<String>) {
+        self.notes.tell(|troubles| &mut troubles.behind, trouble, "what is served is no older than what was live");
     }
 
     /// What is wrong, if anything is.
-    pub(in crate::source) fn trouble(&self) -> Option<String> {
-        let [damaged, unwritten] = self.notes.troubles().clone();
-        unwritten.or(damaged)
+    pub(in crate::source) fn troubles(&self) -> StateTroubles {
+        let troubles = self.notes.troubles();
+        let Troubles { damaged, behind, save, append, switch } = &*troubles;
+        StateTroubles {
+            save: save.clone(),
+            switch: switch.clone(),
+            append: append.as_ref().map(|cause| self.notes.waiting(cause)),
+            behind: behind.clone(),
+            damaged: damaged.clone(),
+        }
     }
 }
 
 impl Drop for SiteState {
     fn drop(&mut self) {
-        self.notes.write();
+        if self.writer.is_stuck() {
+            // What holds up the writer would hold up the end of the process too.
+            return;
+        }
+        self.write();
+    }
+}
+
+impl Job for Notes {
+    fn place(&self) -> &Mutex<Place> {
+        &self.place
+    }
+
+    /// Writes what has come since the last time. What cannot be written waits.
+    fn write(&self) -> bool {
+        // First, so that what is taken last is written last.
+        let mut written = self.written();
+        let (state, record, entries, begun) = {
+            let unwritten = self.unwritten();
+            (unwritten.state.clone(), unwritten.record.clone(), unwritten.entries.clone(), unwritten.begun)
+        };
+        if let Some(state) = state {
+            if self.save(&mut written, &state).is_ok() {
+                let mut unwritten = self.unwritten();
+                unwritten.record = None;
+                unwritten.state.take_if(|newest| Arc::ptr_eq(newest, &state));
+            }
+        } else if let Some(record) = record {
+            // What it says is said by the state too, so it is no trouble if there is no room for it.
+            if self.record(&mut written, &record, Durability::Process).is_ok() {
+                self.unwritten().record = None;
+            }
+        }
+        if !entries.is_empty() {
+            let (count, result) = self.append(&entries);
+            self.unwritten().are_written(begun + count);
+            self.tell_of_history(result);
+        }
+        drop(written);
+        self.write_switch();
+        self.unwritten().is_empty()
+    }
+}
+
+impl Unwritten {
+    fn is_empty(&self) -> bool {
+        let Self { state, record, entries, begun: _, lost: _, switch } = self;
+        state.is_none() && record.is_none() && entries.is_empty() && switch.is_none()
+    }
+
+    /// The history keeps no more of them either.
+    fn bound(&mut self) {
+        while self.entries.len() > MAX_HISTORY {
+            self.entries.pop_front();
+            self.begun += 1;
+            self.lost += 1;
+        }
+    }
+
+    /// Entries before this one are in the history.
+    fn are_written(&mut self, end: usize) {
+        while self.begun < end && self.entries.pop_front().is_some() {
+            self.begun += 1;
+        }
+        if self.entries.is_empty() {
+            self.lost = 0;
+        }
     }
 }
 
 impl Notes {
-    fn new(folder: PathBuf) -> Self {
-        Self { folder, trouble: Mutex::default(), unwritten: Mutex::default(), written: Mutex::default() }
-    }
-
-    /// Marks it as one that the writer was called for; whether it was already.
-    pub(super) fn queue(&self) -> bool {
-        std::mem::replace(&mut self.unwritten().is_queued, true)
-    }
-
-    /// Writes what has come since the last time. What could not be written comes again with the next state.
-    pub(super) fn write(&self) {
-        // First, so that what is taken last is written last.
-        let mut written = self.written();
-        let Unwritten { state, entries, .. } = std::mem::take(&mut *self.unwritten());
-        if let Some(state) = state {
-            self.save(&mut written, &state);
-        }
-        if !entries.is_empty() {
-            self.append(&entries);
+    pub(super) fn new(folder: PathBuf, site: &str, began: SystemTime, listeners: Arc<Listeners>) -> Self {
+        disk::clean(&folder, began);
+        Self {
+            folder,
+            site: site.to_owned(),
+            listeners,
+            troubles: Mutex::default(),
+            place: Mutex::default(),
+            unwritten: Mutex::default(),
+            written: Mutex::default(),
+            switch: Mutex::default(),
         }
     }
 
-    /// Everything that is there and whole.
+    /// Everything that is there and whole. What could not be written yet is newer than what is there.
     fn load(&self, now: SystemTime) -> Remembered {
-        let (enforcement, trouble) = disk::read_switch(&self.folder);
+        let (mut enforcement, trouble) = disk::read_switch(&self.folder);
         self.note(trouble);
-        let mut remembered = Remembered { enforcement, history: self.load_history(now), ..Remembered::default() };
+        let mut history = self.load_history(now);
+        {
+            let unwritten = self.unwritten();
+            enforcement = unwritten.switch.unwrap_or(enforcement);
+            unwritten.entries.iter().cloned().for_each(|entry| history.push(entry));
+            if let Some(State { versions, pending, .. }) = unwritten.state.as_deref() {
+                let (versions, pending) = (versions.clone(), pending.clone());
+                return Remembered { versions, pending, history, enforcement, was_live: WasLive::Current };
+            }
+        }
+        let mut remembered = Remembered { enforcement, history, ..Remembered::default() };
         let path = self.folder.join(STATE);
         let bytes = disk::read(&path).unwrap_or_else(|trouble| {
             self.note(Some(trouble));
             None
         });
-        let Some(bytes) = bytes else { return remembered };
-        let Some(listed) = json::read(&bytes, now) else {
-            self.note(Some(format!("{}: this is damaged and ignored", path.display())));
-            return remembered;
-        };
-        let versions = listed.versions.into_iter();
-        let versions = versions.filter_map(|version| self.bytes(version.hash).map(|bytes| version.with(bytes)));
-        remembered.versions = Versions::from_list(versions.collect());
-        let pending = listed.pending;
-        remembered.pending = pending.and_then(|pending| self.bytes(pending.hash).map(|bytes| pending.with(bytes)));
+        let listed = bytes.and_then(|bytes| {
+            let listed = json::read(&bytes, now);
+            if listed.is_none() {
+                self.note(Some(format!("{}: this is damaged and ignored", path.display())));
+            }
+            listed
+        });
+        let stamp = listed.as_ref().map_or(0, |listed| listed.stamp);
+        if let Some(listed) = listed {
+            let versions = listed.versions.into_iter();
+            let versions = versions.filter_map(|version| self.bytes(version.hash).map(|bytes| version.with(bytes)));
+            remembered.versions = Versions::from_list(versions.collect());
+            let pending = listed.pending;
+            remembered.pending = pending.and_then(|pending| self.bytes(pending.hash).map(|bytes| pending.with(bytes)));
+        }
+        self.load_record(stamp, &mut remembered, now);
         remembered
     }
 
-    /// Writes down which versions there are; their bytes before, and what is not needed any more goes after.
-    fn save(&self, written: &mut Written, state: &State) {
+    /// What the record knows that the state does not: what went live, or was rolled back, and could not be written down.
+    fn load_record(&self, stamp: u64, remembered: &mut Remembered, now: SystemTime) {
+        let record = record::read(&self.folder.join(RECORD), now).unwrap_or_else(|trouble| {
+            self.note(Some(trouble));
+            None
+        });
+        let newest = record.as_ref().map_or(0, |(stamp, _)| *stamp);
+        {
+            let mut written = self.written();
+            written.stamp = written.stamp.max(newest).max(stamp);
+            written.record = record.as_ref().map(|(_, record)| record.clone());
+        }
+        match record {
+            Some((newest, record)) if newest > stamp => {
+                let Record { live, since, held } = record;
+                remembered.versions.hold(&held);
+                if let Some(hash) = live.filter(|hash| !remembered.versions.bring_back(*hash)) {
+                    let Some(version) = self.recovered(hash, since) else {
+                        remembered.was_live = WasLive::Other(hash, since);
+                        return;
+                    };
+                    remembered.versions.accept(version, Duration::ZERO, now);
+                }
+                remembered.was_live = WasLive::Current;
+                let (versions, pending) = (remembered.versions.clone(), remembered.pending.clone());
+                let state = State { versions, pending, durability: Durability::Process };
+                self.unwritten().state = Some(Arc::new(state));
+            }
+            Some((_, record)) => {
+                remembered.was_live = WasLive::Current;
+                let now = Record::of(&remembered.versions);
+                if now != record {
+                    // It could not be overwritten when the state could be.
+                    self.unwritten().record = Some(now);
+                }
+            }
+            None if remembered.versions.current().is_some() => {
+                self.unwritten().record = Some(Record::of(&remembered.versions));
+            }
+            None => {}
+        }
+    }
+
+    /// A version whose bytes were written and whose place in the state was not.
+    fn recovered(&self, hash: Hash, since: SystemTime) -> Option<Version> {
+        let path = self.path_of(hash);
+        let bytes = disk::read(&path).ok()??;
+        if Hash::of(&bytes) != hash {
+            return None;
+        }
+        self.written().bytes.insert(hash, Durability::Process);
+        let origin = path.to_string_lossy().into();
+        Some(Version { hash, bytes: bytes.into(), origin, modified: None, since, fate: Fate::Accepted })
+    }
+
+    /// Writes down which versions there are: first which one is live, for which there is always room; then their bytes,
+    /// and what is not needed any more goes after.
+    fn save(&self, written: &mut Written, state: &State) -> Result<(), StateError> {
         let State { versions, pending, durability } = state;
         let kept = versions.iter().map(|version| (version.hash, &version.bytes));
         let kept: Vec<_> = kept.chain(pending.iter().map(|pending| (pending.hash(), pending.bytes()))).collect();
+        let recorded = self.record(written, &Record::of(versions), *durability);
         let result = (|| {
             for (hash, bytes) in &kept {
-                if written.get(hash).is_none_or(|had| had < durability) {
+                if written.bytes.get(hash).is_none_or(|had| had < durability) {
                     disk::write(&self.path_of(*hash), bytes, *durability)?;
-                    written.insert(*hash, *durability);
+                    written.bytes.insert(*hash, *durability);
                 }
             }
-            disk::write(&self.folder.join(STATE), &json::write(versions, pending.as_ref()), *durability)
+            let stamp = written.next_stamp();
+            disk::write(&self.folder.join(STATE), &json::write(stamp, versions, pending.as_ref()), *durability)
         })();
-        if self.told(result).is_ok() {
+        if result.is_ok() {
             let kept: HashSet<Hash> = kept.iter().map(|(hash, _)| *hash).collect();
-            written.retain(|hash, _| {
+            written.bytes.retain(|hash, _| {
                 let stays = kept.contains(hash);
                 if !stays {
                     // Nothing refers to it; one that cannot be removed costs its size.
@@ -196,23 +397,99 @@ impl Notes {
                 stays
             });
         }
+        let result = result.and(recorded);
+        let trouble = result.as_ref().err().map(|error| {
+            let StateError { path, cause } = error;
+            format!(
+                "{}: cannot be written, so a restart forgets what is live: {cause}; it is tried again",
+                path.display()
+            )
+        });
+        self.tell(|troubles| &mut troubles.save, trouble, "what is live is written down again");
+        result
     }
 
-    /// Adds to the history on disk; one that has grown is written anew with the last of it.
-    fn append(&self, entries: &VecDeque<HistoryEntry>) {
+    /// Writes down what is live, if that is not what is written there.
+    fn record(&self, written: &mut Written, record: &Record, durability: Durability) -> Result<(), StateError> {
+        if written.record.as_ref() == Some(record) {
+            return Ok(());
+        }
+        let stamp = written.next_stamp();
+        record::write(&self.folder.join(RECORD), stamp, record, durability)?;
+        written.record = Some(record.clone());
+        Ok(())
+    }
+
+    /// Adds to the history on disk, and says how many entries it has; one that has grown is written anew with the last of
+    /// it.
+    fn append(&self, entries: &VecDeque<HistoryEntry>) -> (usize, Result<(), StateError>) {
         let path = self.folder.join(HISTORY);
         let is_grown = fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.len() >= MAX_HISTORY_OCTETS);
-        let lines = |entries: &mut dyn Iterator<Item = &HistoryEntry>| -> Vec<u8> {
-            entries.flat_map(json::write_entry).collect()
-        };
-        let result = if is_grown {
+        if is_grown {
             let mut history = self.load_history(SystemTime::now());
             entries.iter().cloned().for_each(|entry| history.push(entry));
-            disk::write(&path, &lines(&mut history.iter()), Durability::Process)
+            let lines: Vec<u8> = history.iter().flat_map(json::write_entry).collect();
+            let result = disk::write(&path, &lines, Durability::Process);
+            (if result.is_ok() { entries.len() } else { 0 }, result)
         } else {
-            disk::append(&path, &lines(&mut entries.iter()))
+            let lines: Vec<_> = entries.iter().map(json::write_entry).collect();
+            disk::append(&path, &lines)
+        }
+    }
+
+    fn tell_of_history(&self, result: Result<(), StateError>) {
+        let cause = result.err().map(|error| error.cause.to_string());
+        let before = std::mem::replace(&mut self.troubles().append, cause.clone());
+        match (before, cause) {
+            (None, Some(cause)) => self.hear(Err(&self.waiting(&cause))),
+            (Some(_), None) => self.hear(Ok("the history is written down again")),
+            _ => {}
+        }
+    }
+
+    /// What is wrong with the history on disk.
+    fn waiting(&self, cause: &str) -> String {
+        let path = self.folder.join(HISTORY);
+        let (count, lost) = {
+            let unwritten = self.unwritten();
+            (unwritten.entries.len(), unwritten.lost)
         };
-        let _ = self.told(result);
+        let entries = match count {
+            1 => "1 entry of it waits".to_owned(),
+            count => format!("{count} entries of it wait"),
+        };
+        let lost = match lost {
+            0 => String::new(),
+            lost => format!(" and {lost} before them are lost"),
+        };
+        format!("{}: cannot be written, so {entries}{lost}: {cause}; it is tried again", path.display())
+    }
+
+    /// Turns the switch. What is written last is what was set last.
+    fn set_switch(&self, enforcement: Enforcement) -> Result<(), StateError> {
+        let _writing = self.switch.lock().unwrap_or_else(PoisonError::into_inner);
+        self.unwritten().switch = Some(enforcement);
+        self.try_switch(enforcement)
+    }
+
+    /// Writes the switch where it could not be.
+    fn write_switch(&self) {
+        let _writing = self.switch.lock().unwrap_or_else(PoisonError::into_inner);
+        let switch = self.unwritten().switch;
+        if let Some(switch) = switch {
+            // It stands in the troubles, and waits.
+            let _ = self.try_switch(switch);
+        }
+    }
+
+    fn try_switch(&self, enforcement: Enforcement) -> Result<(), StateError> {
+        let result = disk::write_switch(&self.folder, enforcement);
+        if result.is_ok() {
+            self.unwritten().switch = None;
+        }
+        let trouble = result.as_ref().err().map(switch_trouble);
+        self.tell(|troubles| &mut troubles.switch, trouble, "the kill switch is written down again");
+        result
     }
 
     fn load_history(&self, now: SystemTime) -> History {
@@ -223,10 +500,6 @@ impl Notes {
                 let bytes = bytes.unwrap_or_default();
                 let entries = bytes.split(|byte| *byte == b'\n').filter_map(|line| json::read_entry(line, now));
                 entries.for_each(|entry| history.push(entry));
-                if !matches!(*bytes, [] | [.., b'\n']) {
-                    // The last line was cut: the next one must not become a part of it.
-                    let _ = self.told(disk::append(&path, b"\n"));
-                }
             }
             Err(trouble) => self.note(Some(trouble)),
         }
@@ -238,7 +511,7 @@ impl Notes {
         let path = self.path_of(hash);
         match disk::read(&path) {
             Ok(Some(bytes)) if Hash::of(&bytes) == hash => {
-                self.written().insert(hash, Durability::Process);
+                self.written().bytes.insert(hash, Durability::Process);
                 return Some(bytes.into());
             }
             Ok(Some(_)) => self.note(Some(format!("{}: this is damaged and ignored", path.display()))),
@@ -263,25 +536,39 @@ impl Notes {
 
     fn note(&self, trouble: Option<String>) {
         if let Some(trouble) = trouble {
-            #[cfg(feature = "tracing")]
-            tracing::warn!("{trouble}");
-            self.troubles()[0] = Some(trouble);
+            self.tell(|troubles| &mut troubles.damaged, Some(trouble), "");
         }
     }
 
-    /// A write that succeeds ends the trouble of the one before.
-    fn told(&self, result: Result<(), StateError>) -> Result<(), StateError> {
-        let trouble = result.as_ref().err().map(ToString::to_string);
-        let mut troubles = self.troubles();
-        #[cfg(feature = "tracing")]
-        if let Some(trouble) = trouble.as_ref().filter(|trouble| troubles[1].as_ref() != Some(trouble)) {
-            tracing::warn!("{trouble}");
+    /// Keeps what is wrong, and has the listeners hear that it began or is over.
+    fn tell(&self, which: impl Fn(&mut Troubles) -> &mut Option<String>, trouble: Option<String>, over: &str) {
+        let before = std::mem::replace(which(&mut self.troubles()), trouble.clone());
+        match (&before, &trouble) {
+            (None, Some(trouble)) => self.hear(Err(trouble)),
+            (Some(_), None) => self.hear(Ok(over)),
+            _ => {}
         }
-        troubles[1] = trouble;
-        result
     }
 
-    fn troubles(&self) -> MutexGuard<'_, [Option<String>; 2]> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+    fn hear(&self, trouble: Result<&str, &str>) {
+        self.listeners.hear(&StateEvent { site: Some(&self.site), trouble });
     }
+
+    fn troubles(&self) -> MutexGuard<'_, Troubles> {
+        self.troubles.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Written {
+    /// A stamp that is newer than any before it, whatever the clock does.
+    fn next_stamp(&mut self) -> u64 {
+        let now = u64::try_from(json::millis(SystemTime::now())).unwrap_or_default();
+        self.stamp = now.max(self.stamp + 1);
+        self.stamp
+    }
+}
+
+pub(super) fn switch_trouble(error: &StateError) -> String {
+    let StateError { path, cause } = error;
+    format!("{}: cannot be written, so a restart forgets the kill switch: {cause}; it is tried again", path.display())
 }

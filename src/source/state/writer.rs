@@ -1,68 +1,174 @@
 //! Writing down what sites remember, behind their backs: ten thousand that start, or are changed at once, must not wait
-//! for the disk.
+//! for the disk. What could not be written is tried again, at first after a second and later more seldom.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
-use super::site::Notes;
+/// How soon what could not be written is tried again, and at most how seldom.
+const RETRY_FIRST: Duration = Duration::from_secs(1);
+const RETRY_MOST: Duration = Duration::from_secs(30);
 
-/// One thread for a state directory, which ends when there is nothing to write.
+/// How many are tried again at once: of ten thousand on a disk that is full, each would fail.
+const TRIED_AT_ONCE: usize = 8;
+
+/// Something that has to be written down.
+pub(super) trait Job: Send + Sync {
+    /// Where it stands with the writer.
+    fn place(&self) -> &Mutex<Place>;
+
+    /// Writes what has come since the last time; whether nothing is left to be written.
+    fn write(&self) -> bool;
+}
+
+/// Where a job stands: at most once in either queue.
+#[derive(Debug, Default)]
+pub(super) struct Place {
+    is_called: bool,
+    is_later: bool,
+}
+
+/// One thread for a state directory, which ends when there is nothing to write, or nobody left to write for.
 #[derive(Default)]
 pub(super) struct Writer {
     queue: Mutex<Queue>,
-    done: Condvar,
+    called: Condvar,
+    idle: Condvar,
 }
 
 #[derive(Default)]
 struct Queue {
-    /// Each at most once until it is written; those that are dropped have written for themselves.
-    sites: VecDeque<Weak<Notes>>,
+    jobs: VecDeque<Arc<dyn Job>>,
+    /// What could not be written.
+    later: VecDeque<Arc<dyn Job>>,
     is_running: bool,
+    is_writing: bool,
+    /// A flush was given up: whoever writes may be stuck, and nobody else may wait for it.
+    is_stuck: bool,
+    retry: Retry,
+}
+
+/// When what could not be written is tried again.
+struct Retry {
+    due: Option<Instant>,
+    wait: Duration,
+    /// Tried again and not through yet.
+    tried: usize,
+    has_succeeded: bool,
 }
 
 impl Writer {
-    /// Has a site written soon.
-    pub(super) fn call(self: &Arc<Self>, site: &Arc<Notes>) {
-        if site.queue() {
+    /// Has it written soon.
+    pub(super) fn call(self: &Arc<Self>, job: Arc<dyn Job>) {
+        if std::mem::replace(&mut place(&*job).is_called, true) {
             return;
         }
         let mut queue = self.queue();
-        queue.sites.push_back(Arc::downgrade(site));
+        queue.jobs.push_back(job);
+        self.wake(queue);
+    }
+
+    /// Has it tried again later.
+    pub(super) fn call_later(self: &Arc<Self>, job: Arc<dyn Job>) {
+        let mut queue = self.queue();
+        queue.put_later(job);
+        self.wake(queue);
+    }
+
+    /// Waits until everything was tried that was called for before, and what could not be written once again; whether all
+    /// of it is written. Gives up after `limit`.
+    pub(super) fn flush(self: &Arc<Self>, limit: Option<Duration>) -> bool {
+        let end = limit.and_then(|limit| Instant::now().checked_add(limit));
+        // What is under way may have begun, and failed, before there was room.
+        if !self.wait(end) {
+            return false;
+        }
+        let mut queue = self.queue();
+        let later = std::mem::take(&mut queue.later);
+        if later.is_empty() {
+            return true;
+        }
+        later.into_iter().for_each(|job| queue.call_again(job));
+        self.wake(queue);
+        self.wait(end) && self.queue().later.is_empty()
+    }
+
+    /// Waits until everything was tried that was called for; whether that came to pass in time.
+    fn wait(&self, end: Option<Instant>) -> bool {
+        let mut queue = self.queue();
+        while queue.is_busy() {
+            queue = match end {
+                None => self.idle.wait(queue).unwrap_or_else(PoisonError::into_inner),
+                Some(end) => {
+                    let rest = end.saturating_duration_since(Instant::now());
+                    if rest.is_zero() {
+                        queue.is_stuck = true;
+                        return false;
+                    }
+                    self.idle.wait_timeout(queue, rest).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+        true
+    }
+
+    /// Whether a flush was given up.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.queue().is_stuck
+    }
+
+    fn wake(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>) {
         if queue.is_running {
+            self.called.notify_one();
             return;
         }
         let writer = self.clone();
-        queue.is_running = thread::Builder::new().name("robots-state".into()).spawn(move || writer.work()).is_ok();
+        let spawned = thread::Builder::new().name("robots-state".into()).spawn(move || writer.work());
+        queue.is_running = spawned.is_ok();
         if !queue.is_running {
-            // The system gives no thread: it is written here.
-            drop(queue);
-            self.work();
+            // The system gives no thread: it is written here, and tried again when something else is called for.
+            drop(self.drain(queue));
         }
     }
 
-    /// Waits until everything is written that was called for before.
-    pub(super) fn wait(&self) {
+    fn work(self: Arc<Self>) {
         let mut queue = self.queue();
-        while queue.is_running {
-            queue = self.done.wait(queue).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn work(&self) {
-        let mut queue = self.queue();
-        while let Some(site) = queue.sites.pop_front() {
-            drop(queue);
-            if let Some(site) = site.upgrade() {
-                // A fault of ours with one site must not end the writing of the others; the panic hook has told of it.
-                let _ = catch_unwind(AssertUnwindSafe(|| site.write()));
+        loop {
+            queue = self.drain(queue);
+            if queue.later.is_empty() {
+                break;
             }
-            queue = self.queue();
+            let now = Instant::now();
+            let due = *queue.retry.due.get_or_insert(now);
+            if due <= now {
+                queue.retry_some();
+            } else if Arc::strong_count(&self) == 1 {
+                // No site and no directory is left; each has tried when it was dropped.
+                break;
+            } else {
+                queue = self.called.wait_timeout(queue, due - now).unwrap_or_else(PoisonError::into_inner).0;
+            }
         }
         queue.is_running = false;
-        self.done.notify_all();
+    }
+
+    /// Writes what was called for.
+    fn drain<'q>(&'q self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
+        while let Some(job) = queue.jobs.pop_front() {
+            queue.is_writing = true;
+            drop(queue);
+            place(&*job).is_called = false;
+            // A fault of ours with one must not end the writing of the others; the panic hook has reported it.
+            let is_written = catch_unwind(AssertUnwindSafe(|| job.write())).unwrap_or(true);
+            queue = self.queue();
+            queue.is_writing = false;
+            queue.note(job, is_written);
+        }
+        self.idle.notify_all();
+        queue
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -71,8 +177,79 @@ impl Writer {
     }
 }
 
+impl Queue {
+    fn is_busy(&self) -> bool {
+        self.is_writing || !self.jobs.is_empty()
+    }
+
+    /// What came of a job.
+    fn note(&mut self, job: Arc<dyn Job>, is_written: bool) {
+        let was_retried = self.retry.tried > 0;
+        self.retry.tried = self.retry.tried.saturating_sub(1);
+        self.retry.has_succeeded |= was_retried && is_written;
+        if !is_written {
+            self.put_later(job);
+        }
+        if was_retried && self.retry.tried == 0 {
+            // Where one could be written, so may the others.
+            self.retry.wait = if self.retry.has_succeeded { Duration::ZERO } else { self.retry.wait * 2 };
+            self.retry.wait = self.retry.wait.min(RETRY_MOST);
+            self.retry.due = Instant::now().checked_add(self.retry.wait);
+        }
+        if self.later.is_empty() {
+            self.retry = Retry::default();
+        }
+    }
+
+    fn put_later(&mut self, job: Arc<dyn Job>) {
+        if std::mem::replace(&mut place(&*job).is_later, true) {
+            return;
+        }
+        self.later.push_back(job);
+        if self.retry.due.is_none() {
+            self.retry.due = Instant::now().checked_add(self.retry.wait);
+        }
+    }
+
+    /// The first few of what could not be written.
+    fn retry_some(&mut self) {
+        self.retry.wait = self.retry.wait.max(RETRY_FIRST);
+        self.retry.has_succeeded = false;
+        for _ in 0..TRIED_AT_ONCE {
+            let Some(job) = self.later.pop_front() else { break };
+            self.call_again(job);
+        }
+    }
+
+    fn call_again(&mut self, job: Arc<dyn Job>) {
+        let is_called = {
+            let mut place = place(&*job);
+            place.is_later = false;
+            std::mem::replace(&mut place.is_called, true)
+        };
+        if !is_called {
+            self.retry.tried += 1;
+            self.jobs.push_back(job);
+        }
+    }
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self { due: None, wait: RETRY_FIRST, tried: 0, has_succeeded: false }
+    }
+}
+
+fn place(job: &dyn Job) -> MutexGuard<'_, Place> {
+    job.place().lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl fmt::Debug for Writer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Writer").field("queued", &self.queue().sites.len()).finish_non_exhaustive()
+        let queue = self.queue();
+        f.debug_struct("Writer")
+            .field("queued", &queue.jobs.len())
+            .field("later", &queue.later.len())
+            .finish_non_exhaustive()
     }
 }

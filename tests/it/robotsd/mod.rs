@@ -15,6 +15,8 @@ mod decision;
 mod diff;
 mod expect;
 mod explain;
+#[cfg(target_os = "linux")]
+mod full_disk;
 mod gate;
 mod lifecycle;
 mod live;

@@ -99,6 +99,7 @@ impl Desk {
             connections: serving.as_ref().map(|serving| serving.connections),
             enforcement: serving.as_ref().map_or("", |serving| serving.sites.enforcement().as_str()).to_owned(),
             next: serving.as_ref().map(|serving| serving.sites.advice()).unwrap_or_default(),
+            troubles: serving.as_ref().map(|serving| serving.sites.troubles()).unwrap_or_default(),
             listeners: serving.as_ref().map(|serving| serving.listeners.clone()).unwrap_or_default(),
             sites: serving.as_ref().map(|serving| serving.sites.report()).unwrap_or_default(),
         }

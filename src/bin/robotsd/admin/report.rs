@@ -23,6 +23,9 @@ pub(crate) struct StatusReport {
     /// What to do next that concerns every site.
     #[serde(default)]
     pub(crate) next: Vec<NextStep>,
+    /// What does not work as it should for every site: the folder for what is to survive restarts.
+    #[serde(default)]
+    pub(crate) troubles: Vec<String>,
     #[serde(default)]
     pub(crate) listeners: Vec<ListenerReport>,
     #[serde(default)]

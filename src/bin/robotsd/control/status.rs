@@ -51,6 +51,7 @@ fn text(report: &StatusReport, running: &Running) -> String {
     if report.enforcement == "off" {
         page.title("ENFORCEMENT IS OFF FOR EVERY SITE: no request is refused, tagged or recorded");
     }
+    report.troubles.iter().for_each(|trouble| page.line("trouble", trouble));
     advise(&mut page, &report.next, running);
     for site in &report.sites {
         page.blank();

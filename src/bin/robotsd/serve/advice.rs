@@ -37,7 +37,10 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status) -> Vec<
     if let (Some(path), true) = (&file, errors > 0) {
         steps.push(NextStep::command("to see the errors that the check finds", ["robotsd", "check", path]));
     }
-    if status.state_trouble().is_some() {
+    if status.save_trouble().is_some() || status.history_trouble().is_some() {
+        let message = "make room for the state directory, or put it right: it is then written by itself";
+        steps.push(NextStep::say(message.to_owned()));
+    } else if status.state_trouble().is_some() && status.behind_trouble().is_none() {
         let message = "put the state directory right: what is decided now is forgotten at the next start";
         steps.push(NextStep::say(message.to_owned()));
     }

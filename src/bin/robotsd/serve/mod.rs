@@ -28,9 +28,11 @@ mod workers;
 use std::future::pending;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::{Interval, MissedTickBehavior, interval};
+use tower_robots::source::StateDir;
 
 use self::certificates::Certificates;
 use self::descriptors::{Descriptors, Places, Shortage};
@@ -52,6 +54,9 @@ pub(crate) use self::reconfigure::Orders;
 pub(crate) use self::rehearsal::rehearse;
 pub(crate) use self::reload::UnknownSite;
 pub(crate) use self::sites::Sites;
+
+/// How long the end waits for the state directory: a file system may hang.
+const FLUSH: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(args: &ServeArgs) -> ExitCode {
     // Before there are threads.
@@ -166,6 +171,8 @@ async fn serve(
         change: Change::default(),
     };
 
+    // Dropped before the sites are.
+    let _at_end = FlushAtEnd { state: configuration.sites.state().cloned(), log: log.clone() };
     let mut pulse = Supervisor::pulse().map(|every| {
         let mut pulse = interval(every);
         pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -221,6 +228,20 @@ async fn serve(
                 Some(Ok(())) => {}
                 Some(Err(error)) => return Err(format!("a listener ended: {error}")),
             },
+        }
+    }
+}
+
+/// Has the state directory written at the end, however that comes.
+struct FlushAtEnd {
+    state: Option<StateDir>,
+    log: Log,
+}
+
+impl Drop for FlushAtEnd {
+    fn drop(&mut self) {
+        if self.state.as_ref().is_some_and(|state| !state.flush_within(FLUSH)) {
+            self.log.say("state", "what could not be written to the state directory until now is forgotten");
         }
     }
 }

@@ -180,7 +180,7 @@ fn changed(name: &str, live: &LiveRobots, before: &Status, message: String) -> C
         hash: now.live().map(|hash| hash.to_string()),
         before: before.live().map(|hash| hash.to_string()),
         waiting: now.pending().map(|pending| pending.hash().to_string()),
-        trouble: now.state_trouble().map(str::to_owned),
+        trouble: now.save_trouble().map(str::to_owned),
         ..ChangeReport::new(message)
     }
 }

@@ -56,7 +56,11 @@ impl Sites {
     pub(super) fn open(config: &Config, strict: bool, log: &Log) -> Result<Self, String> {
         let shared = Shared::new(config)?;
         if let Some(trouble) = shared.memory.state.as_ref().and_then(StateDir::trouble) {
-            log.say("state", format!("{trouble}; what is accepted is forgotten at the end"));
+            log.say("state", trouble);
+        }
+        if let Some(state) = &shared.memory.state {
+            let log = log.clone();
+            state.on_event(move |event| log.say("state", event.to_string()));
         }
         if shared.memory.switch() == Enforcement::Off {
             log.say("enforcement", "OFF for every site: `robotsd enforce on` turns it on");
@@ -100,6 +104,16 @@ impl Sites {
     /// What every site's robots.txt is opened with now.
     pub(super) fn shared(&self) -> Shared {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What is remembered of them, if anything is.
+    pub(super) fn state(&self) -> Option<&StateDir> {
+        self.memory.state.as_ref()
+    }
+
+    /// What does not work as it should for every site.
+    pub(crate) fn troubles(&self) -> Vec<String> {
+        self.state().and_then(StateDir::trouble).into_iter().collect()
     }
 
     /// The one that watches for everybody.
@@ -158,9 +172,6 @@ impl Opening<'_> {
             log.say("watch", format!("{name}: {trouble}"));
         }
         for Live { name, robots, .. } in robots.lives(&name, &[]) {
-            if let Some(trouble) = robots.status().state_trouble().filter(|_| before.is_none()) {
-                log.say("state", format!("{name}: {trouble}"));
-            }
             if before.is_none() && robots.status().switch() == Enforcement::Off {
                 log.say("enforcement", format!("OFF for site {name:?}: `robotsd enforce on --site NAME` turns it on"));
             }

@@ -88,11 +88,7 @@ impl Live {
             callback_faults: status.callback_faults(),
             fetch: status.fetch().map(fetching),
             next: advice::for_site(&self.name, &snapshot, &status),
-            troubles: [status.watch_trouble(), status.state_trouble()]
-                .into_iter()
-                .flatten()
-                .map(str::to_owned)
-                .collect(),
+            troubles: status.watch_trouble().into_iter().chain(status.state_troubles()).map(str::to_owned).collect(),
         }
     }
 }

@@ -1,0 +1,64 @@
+//! What listeners of a state directory hear.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, PoisonError};
+
+/// Something that begins or ends to be wrong with a state directory. `Display` gives it in one line.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct StateEvent<'a> {
+    pub(super) site: Option<&'a str>,
+    pub(super) trouble: Result<&'a str, &'a str>,
+}
+
+type Listener = Box<dyn Fn(&StateEvent<'_>) + Send + Sync>;
+
+#[derive(Default)]
+pub(super) struct Listeners(Mutex<Vec<Listener>>);
+
+impl<'a> StateEvent<'a> {
+    /// The site whose part of the directory it is about; `None` where it is the directory itself.
+    #[must_use]
+    pub const fn site(&self) -> Option<&'a str> {
+        self.site
+    }
+
+    /// What is wrong, in the words of [`Status`](crate::source::Status); `None` where it is over.
+    #[must_use]
+    pub const fn trouble(&self) -> Option<&'a str> {
+        match self.trouble {
+            Err(trouble) => Some(trouble),
+            Ok(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for StateEvent<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(site) = self.site {
+            write!(f, "{site}: ")?;
+        }
+        match self.trouble {
+            Ok(text) | Err(text) => f.write_str(text),
+        }
+    }
+}
+
+impl Listeners {
+    pub(super) fn add(&self, listener: Listener) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
+    }
+
+    pub(super) fn hear(&self, event: &StateEvent<'_>) {
+        #[cfg(feature = "tracing")]
+        match event.trouble {
+            Err(_) => tracing::warn!("{event}"),
+            Ok(_) => tracing::info!("{event}"),
+        }
+        for listener in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            // A listener's panic must not end the writing; the panic hook has reported it.
+            let _ = catch_unwind(AssertUnwindSafe(|| listener(event)));
+        }
+    }
+}

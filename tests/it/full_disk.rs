@@ -1,0 +1,372 @@
+//! A state directory on a disk that is full: what goes live is said to be unwritten, is written once there is room, and a
+//! restart before that says what it does not know.
+//!
+//! Each test has a file system of 64 KiB of its own. Root mounts it; anybody else in a mount namespace of his own.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use tower_robots::source::{
+    Condition, Enforcement, Gate, Hash, LiveBuilder, LiveRobots, MAX_HISTORY, OutcomeKind, StateDir,
+};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const FIRST: &str = "User-agent: *\nDisallow: /cart\n";
+const SECOND: &str = "User-agent: *\nDisallow: /cart\nDisallow: /account\n";
+const THIRD: &str = "User-agent: *\nDisallow: /cart\nDisallow: /account\nDisallow: /search\n";
+const STAGING: &str = "User-agent: *\nDisallow: /\n";
+const BAD: &str = "<html>";
+
+/// Set in a process that has a mount namespace of its own.
+const INSIDE: &str = "SMALL_DISK_INSIDE";
+
+/// A file system of 64 KiB, unmounted when dropped.
+pub(crate) struct SmallDisk {
+    folder: TempDir,
+}
+
+impl SmallDisk {
+    /// Runs a test with one. `name` is the path of the test in this binary.
+    pub(crate) fn with(name: &str, test: impl FnOnce(&Self)) {
+        match Self::mount() {
+            Ok(disk) => return test(&disk),
+            Err(why) if std::env::var_os(INSIDE).is_some() => panic!("{why}"),
+            Err(_) => {}
+        }
+        if !Command::new("unshare").args(["-rm", "true"]).output().is_ok_and(|output| output.status.success()) {
+            assert!(std::env::var_os("CI").is_none(), "CI has to run this as root, or where `unshare -rm` works");
+            println!("skipped: a small file system takes root, or `unshare -rm`");
+            return;
+        }
+        let program = std::env::current_exe().unwrap();
+        let mut command = Command::new("unshare");
+        command.arg("-rm").arg(program).args(["--exact", name, "--nocapture"]).env(INSIDE, "1");
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains("1 passed"), "{output:?}");
+    }
+
+    fn mount() -> Result<Self, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"]).arg(folder.path());
+        match mount.output() {
+            Ok(output) if output.status.success() => Ok(Self { folder }),
+            other => Err(format!("{mount:?}: {other:?}")),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Leaves room for nothing, not an octet.
+    pub(crate) fn fill(&self) {
+        let mut filler = File::options().create(true).append(true).open(self.path().join("filler")).unwrap();
+        for size in [4096, 1] {
+            while filler.write_all(&vec![0; size]).is_ok() {}
+        }
+        assert!(fs::write(self.path().join("more"), "x").is_err(), "the disk is full");
+        let _ = fs::remove_file(self.path().join("more"));
+    }
+
+    pub(crate) fn free(&self) {
+        fs::remove_file(self.path().join("filler")).unwrap();
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.path()).status();
+    }
+}
+
+/// A site whose robots.txt is elsewhere.
+struct Site<'d> {
+    disk: &'d SmallDisk,
+    folder: TempDir,
+    heard: Arc<Mutex<Vec<String>>>,
+}
+
+impl<'d> Site<'d> {
+    fn new(disk: &'d SmallDisk, text: &str) -> Self {
+        let site = Self { disk, folder: tempfile::tempdir().unwrap(), heard: Arc::default() };
+        site.write(text);
+        site
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("robots.txt")
+    }
+
+    /// Dated long ago, or each reload would wait for it to settle.
+    fn write(&self, text: &str) {
+        let aside = self.folder.path().join("aside");
+        fs::write(&aside, text).unwrap();
+        let past = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000);
+        File::options().write(true).open(&aside).unwrap().set_modified(past).unwrap();
+        fs::rename(aside, self.path()).unwrap();
+    }
+
+    fn state(&self) -> StateDir {
+        let state = StateDir::open(self.disk.path().join("state"));
+        let heard = self.heard.clone();
+        state.on_event(move |event| heard.lock().unwrap().push(event.to_string()));
+        state
+    }
+
+    /// Polled so seldom that only what a test does brings news.
+    fn builder(&self) -> LiveBuilder {
+        LiveRobots::file(self.path()).gate(Gate::builder().build()).poll_every(PATIENCE * 100)
+    }
+
+    fn open(&self, state: &StateDir) -> LiveRobots {
+        self.builder().state(state, "shop").open().unwrap()
+    }
+
+    /// Has the site reload another version, and says what came of it.
+    fn replace(&self, live: &LiveRobots, text: &str) -> OutcomeKind {
+        self.write(text);
+        live.reload().wait().outcome().kind()
+    }
+
+    fn heard(&self, what: &str) -> bool {
+        self.heard.lock().unwrap().iter().any(|event| event.contains(what))
+    }
+
+    /// Leaves no room in the last block of the history either: empty lines say nothing.
+    fn fill_history(&self) {
+        let mut history = File::options().append(true).open(self.own().join("history.jsonl")).unwrap();
+        while history.write_all(b"\n").is_ok() {}
+    }
+
+    fn own(&self) -> PathBuf {
+        self.disk.path().join("state/sites/shop")
+    }
+}
+
+fn body(live: &LiveRobots) -> String {
+    String::from_utf8(live.snapshot().content().unwrap().body().to_vec()).unwrap()
+}
+
+fn wait_for(what: &str, condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn short(text: &str) -> String {
+    Hash::of(text.as_bytes()).short().to_string()
+}
+
+#[test]
+fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
+    SmallDisk::with("full_disk::what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room", |disk| {
+        let site = Site::new(disk, FIRST);
+        let state = site.state();
+        let live = site.open(&state);
+        assert!(state.flush());
+        disk.fill();
+        assert_eq!(site.replace(&live, SECOND), OutcomeKind::Published);
+        assert!(!state.flush());
+        let status = live.status();
+        // The last block of the history has room for a line, which ends nothing else's trouble.
+        assert!(status.save_trouble().is_some() && status.history_trouble().is_none(), "{status:?}");
+        site.fill_history();
+        assert_eq!(site.replace(&live, THIRD), OutcomeKind::Published);
+        assert_eq!(body(&live), THIRD, "it is live all the same");
+        assert!(!state.flush());
+        let status = live.status();
+        let (save, history) = (status.save_trouble().unwrap(), status.history_trouble().unwrap());
+        assert!(
+            save.contains("cannot be written, so a restart forgets what is live: No space left on device"),
+            "{save}"
+        );
+        assert!(history.contains("cannot be written, so 1 entry of it waits: No space left on device"), "{history}");
+        assert_eq!(status.state_trouble(), Some(save));
+        assert_eq!(status.state_troubles().collect::<Vec<_>>(), [save, history]);
+        assert!(site.heard(&format!("shop: {save}")), "in the same words: {:?}", site.heard);
+        assert!(site.heard(&format!("shop: {history}")), "in the same words: {:?}", site.heard);
+        let written = fs::read_to_string(site.own().join("state.json")).unwrap();
+        assert!(!written.contains(&Hash::of(THIRD.as_bytes()).to_string()));
+
+        disk.free();
+        wait_for("written without another edit", || live.status().state_troubles().next().is_none());
+        assert!(site.heard("shop: what is live is written down again"));
+        assert!(site.heard("shop: the history is written down again"));
+        assert!(state.flush());
+        site.write(BAD);
+        // As after a kill: the first is never dropped.
+        let again = site.open(&site.state());
+        assert_eq!((body(&again).as_str(), again.status().condition()), (THIRD, Condition::LastGood));
+        assert_eq!(again.status().behind_trouble(), None);
+        let said = again.status().last_reload().to_string();
+        assert!(said.contains("stays live; it was accepted ") && said.ends_with(" and was live before"), "{said}");
+        let outcomes: Vec<_> = again.history().iter().map(|entry| entry.outcome()).collect();
+        let published = OutcomeKind::Published;
+        assert_eq!(outcomes, [published, published, published, OutcomeKind::Kept]);
+        assert_eq!(again.status().before(), Some(Hash::of(SECOND.as_bytes())));
+    });
+}
+
+#[test]
+fn a_reload_a_flush_and_the_end_write_what_waits() {
+    SmallDisk::with("full_disk::a_reload_a_flush_and_the_end_write_what_waits", |disk| {
+        let site = Site::new(disk, FIRST);
+        for way in ["reload", "flush", "end"] {
+            site.write(FIRST);
+            let state = site.state();
+            let live = site.open(&state);
+            assert!(state.flush());
+            disk.fill();
+            assert_eq!(site.replace(&live, SECOND), OutcomeKind::Published);
+            assert!(!state.flush(), "{way}");
+            disk.free();
+            match way {
+                "reload" => {
+                    let _ = live.reload().wait();
+                    wait_for(way, || live.status().state_trouble().is_none());
+                }
+                "flush" => assert!(state.flush_within(PATIENCE)),
+                _ => drop((live, state)),
+            }
+            site.write(BAD);
+            assert_eq!(body(&site.open(&site.state())), SECOND, "{way}");
+        }
+    });
+}
+
+#[test]
+fn a_restart_that_goes_behind_what_was_live_says_so() {
+    SmallDisk::with("full_disk::a_restart_that_goes_behind_what_was_live_says_so", |disk| {
+        let site = Site::new(disk, FIRST);
+        let state = site.state();
+        let live = site.open(&state);
+        assert!(state.flush());
+        disk.fill();
+        // Accepted by hand, which a restart must not forget either.
+        assert_eq!(site.replace(&live, STAGING), OutcomeKind::Gated);
+        live.accept(&Hash::of(STAGING.as_bytes()).into()).unwrap();
+        assert_eq!(body(&live), STAGING);
+        assert!(live.status().save_trouble().is_some(), "it was tried before the answer");
+        // Nothing more can be written at the end than after a kill.
+        drop((live, state));
+
+        site.write(BAD);
+        for start in 1..=2 {
+            let live = site.open(&site.state());
+            let status = live.status();
+            assert_eq!((body(&live).as_str(), status.condition()), (FIRST, Condition::LastGood));
+            let trouble = status.behind_trouble().unwrap();
+            let older = format!("is older than what was live before: version {}, accepted ", short(STAGING));
+            assert!(trouble.starts_with(&format!("version {} is served; it was accepted ", short(FIRST))), "{trouble}");
+            assert!(trouble.contains(&older), "{trouble}");
+            let said = status.last_reload().to_string();
+            assert!(said.contains(&older), "start {start}: {said}");
+            assert!(live.history().last().unwrap().detail().contains(&older));
+            assert!(site.heard(&format!("shop: {trouble}")));
+        }
+        // The very version that was live needs nobody's word again.
+        let live = site.open(&site.state());
+        assert_eq!(site.replace(&live, STAGING), OutcomeKind::Published);
+        assert_eq!(live.status().behind_trouble(), None);
+    });
+}
+
+#[test]
+fn a_rollback_on_a_full_disk_is_not_undone_by_a_restart() {
+    SmallDisk::with("full_disk::a_rollback_on_a_full_disk_is_not_undone_by_a_restart", |disk| {
+        let site = Site::new(disk, FIRST);
+        let state = site.state();
+        let live = site.open(&state);
+        assert_eq!(site.replace(&live, SECOND), OutcomeKind::Published);
+        assert!(state.flush());
+        disk.fill();
+        live.rollback().unwrap();
+        assert_eq!(body(&live), FIRST);
+        drop((live, state));
+        let live = site.open(&site.state());
+        assert_eq!((body(&live).as_str(), live.status().condition()), (FIRST, Condition::Gated));
+        assert_eq!(live.status().pending().unwrap().to_string(), "it was rolled back");
+        drop(live);
+        disk.free();
+        let live = site.open(&site.state());
+        assert_eq!((body(&live).as_str(), live.status().condition()), (FIRST, Condition::Gated));
+    });
+}
+
+#[test]
+fn a_site_that_is_opened_anew_finds_what_could_not_be_written() {
+    SmallDisk::with("full_disk::a_site_that_is_opened_anew_finds_what_could_not_be_written", |disk| {
+        let site = Site::new(disk, FIRST);
+        let state = site.state();
+        let live = site.open(&state);
+        assert!(state.flush());
+        disk.fill();
+        assert_eq!(site.replace(&live, SECOND), OutcomeKind::Published);
+        state.set_enforcement(Enforcement::Off).unwrap_err();
+        live.set_enforcement(Enforcement::Off).unwrap_err();
+        assert!(state.trouble().unwrap().contains("so a restart forgets the kill switch: No space left on device"));
+        drop(live);
+        // As a config that is reloaded does.
+        site.write(BAD);
+        let live = site.open(&state);
+        assert_eq!((body(&live).as_str(), live.status().behind_trouble()), (SECOND, None));
+        assert_eq!(live.status().switch(), Enforcement::Off);
+        assert_eq!(live.history().iter().filter(|entry| entry.outcome() == OutcomeKind::Published).count(), 2);
+        disk.free();
+        wait_for("the switches", || {
+            let switches = [disk.path().join("state/enforcement"), site.own().join("enforcement")];
+            switches.iter().all(|path| fs::read(path).is_ok_and(|bytes| bytes == b"off\n"))
+        });
+        wait_for("no trouble", || live.status().state_trouble().is_none() && state.trouble().is_none());
+    });
+}
+
+#[test]
+fn entries_that_wait_are_bounded_and_the_rest_is_counted() {
+    SmallDisk::with("full_disk::entries_that_wait_are_bounded_and_the_rest_is_counted", |disk| {
+        let site = Site::new(disk, FIRST);
+        let state = site.state();
+        let live = site.open(&state);
+        assert!(state.flush());
+        disk.fill();
+        site.fill_history();
+        let turns = MAX_HISTORY + 10;
+        for turn in 0..turns {
+            let _ = live.set_enforcement(if turn % 2 == 0 { Enforcement::Off } else { Enforcement::On });
+        }
+        let trouble = live.status().history_trouble().unwrap().to_owned();
+        let want = format!("so {MAX_HISTORY} entries of it wait and 10 before them are lost: ");
+        assert!(trouble.contains(&want), "{trouble}");
+        disk.free();
+        assert!(state.flush());
+        assert_eq!(live.status().state_trouble(), None);
+        drop((live, state));
+        assert_eq!(site.open(&site.state()).history().len(), MAX_HISTORY);
+    });
+}
+
+#[test]
+fn a_directory_that_is_full_from_the_first_start_on_is_used_once_there_is_room() {
+    SmallDisk::with("full_disk::a_directory_that_is_full_from_the_first_start_on_is_used_once_there_is_room", |disk| {
+        let site = Site::new(disk, FIRST);
+        disk.fill();
+        let state = site.state();
+        let live = site.open(&state);
+        assert!(!state.flush());
+        assert!(live.status().save_trouble().is_some());
+        disk.free();
+        wait_for("written", || live.status().state_trouble().is_none() && state.trouble().is_none());
+        site.write(BAD);
+        assert_eq!(body(&site.open(&site.state())), FIRST);
+    });
+}

@@ -1,0 +1,142 @@
+//! robotsd with its state directory on a disk that is full, killed in between.
+
+use std::fs;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::process::{FIREFOX, Running, folder, robotsd, run, wait_for};
+use crate::full_disk::SmallDisk;
+
+const FIRST: &str = "User-agent: *\nDisallow: /cart\n";
+const SECOND: &str = "User-agent: *\nDisallow: /cart\nDisallow: /account\n";
+const THIRD: &str = "User-agent: *\nDisallow: /cart\nDisallow: /account\nDisallow: /search\n";
+const FOURTH: &str = "User-agent: *\nDisallow: /checkout\n";
+
+fn replace(folder: &TempDir, text: &str) {
+    fs::write(folder.path().join("new"), text).unwrap();
+    fs::rename(folder.path().join("new"), folder.path().join("robots.txt")).unwrap();
+}
+
+fn wait_for_robots(running: &Running, text: &str) {
+    wait_for(text, || (running.get("/robots.txt", FIREFOX).body == text).then_some(()));
+}
+
+fn status(running: &Running, arguments: &[&str]) -> String {
+    let output = run(robotsd().arg("status").args(arguments).arg("--admin").arg(running.admin().to_string()));
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn troubles(running: &Running) -> Vec<String> {
+    let status: Value = serde_json::from_str(&status(running, &["--json"])).unwrap();
+    let troubles = status["sites"][0]["troubles"].as_array().unwrap();
+    troubles.iter().map(|trouble| trouble.as_str().unwrap().to_owned()).collect()
+}
+
+/// The text of a page whose lines were folded.
+fn unfolded(page: &str) -> String {
+    page.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
+    SmallDisk::with("robotsd::full_disk::a_full_disk_is_said_survives_kills_and_is_caught_up_with", |disk| {
+        let state = disk.path().join("state");
+        let config = format!(
+            "state_dir = {state:?}\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
+             [[site]]\nname = \"shop\"\nroot = \".\"\n"
+        );
+        let site = folder(&[("robotsd.toml", &config), ("robots.txt", FIRST)]);
+        let own = state.join("sites/shop");
+        let is_saved = |text: &str| {
+            let hash = tower_robots::source::Hash::of(text.as_bytes()).to_string();
+            fs::read_to_string(own.join("state.json")).is_ok_and(|state| state.contains(&hash))
+        };
+        let mut running = Running::start(site.path());
+        wait_for("the first version on the disk", || is_saved(FIRST).then_some(()));
+        disk.fill();
+        for text in [SECOND, THIRD] {
+            replace(&site, text);
+            wait_for_robots(&running, text);
+        }
+        let trouble = wait_for("a trouble", || troubles(&running).into_iter().next());
+        let want = "cannot be written, so a restart forgets what is live: No space left on device (os error 28)";
+        assert!(trouble.contains(want), "{trouble}");
+        running.wait_for_event("state", |line| line["message"] == *format!("shop: {trouble}"));
+        assert!(unfolded(&status(&running, &[])).contains(&trouble), "in the same words");
+
+        disk.free();
+        running.wait_for_event("state", |line| line["message"] == "shop: what is live is written down again");
+        wait_for("no trouble", || troubles(&running).is_empty().then_some(()));
+        assert!(is_saved(THIRD), "without another edit");
+        running.kill();
+
+        replace(&site, "Error: cannot connect to database\n");
+        // Left by a process that was killed while it wrote.
+        let left = [
+            own.join(format!(".state.json.{}.ThreadId(5).tmp", 1 << 30)),
+            state.join("..probe.1073741824.ThreadId(1).tmp"),
+        ];
+        left.iter().for_each(|path| fs::write(path, "{").unwrap());
+        let mut running = Running::start(site.path());
+        wait_for_robots(&running, THIRD);
+        assert!(troubles(&running).is_empty(), "{:?}", troubles(&running));
+        running.wait_for_event("rejected", |line| line["message"].as_str().unwrap().ends_with(" and was live before"));
+        assert!(!left.iter().any(|path| path.exists()));
+
+        disk.fill();
+        replace(&site, FOURTH);
+        wait_for_robots(&running, FOURTH);
+        wait_for("a trouble", || troubles(&running).into_iter().next());
+        running.kill();
+        replace(&site, "{\"error\": \"not found\"}\n");
+        let running = Running::start(site.path());
+        wait_for_robots(&running, THIRD);
+        let older = "is older than what was live before: version ";
+        let behind = wait_for("what is behind", || troubles(&running).into_iter().find(|text| text.contains(older)));
+        running.wait_for_event("state", |line| line["message"] == *format!("shop: {behind}"));
+        running.wait_for_event("rejected", |line| line["message"].as_str().unwrap().contains(older));
+        assert!(unfolded(&status(&running, &[])).contains(&behind), "in the same words");
+        // Once the source holds again what was live, nothing is behind, whatever the disk does.
+        replace(&site, FOURTH);
+        wait_for_robots(&running, FOURTH);
+        wait_for("no longer behind", || (!troubles(&running).contains(&behind)).then_some(()));
+    });
+}
+
+#[cfg(unix)]
+#[test]
+fn what_waits_is_written_when_robotsd_is_stopped() {
+    SmallDisk::with("robotsd::full_disk::what_waits_is_written_when_robotsd_is_stopped", |disk| {
+        let state = disk.path().join("state");
+        let config = format!(
+            "state_dir = {state:?}\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
+             [[site]]\nname = \"shop\"\nroot = \".\"\n"
+        );
+        let site = folder(&[("robotsd.toml", &config), ("robots.txt", FIRST)]);
+        let own = state.join("sites/shop");
+        for is_freed in [true, false] {
+            replace(&site, FIRST);
+            let mut running = Running::start(site.path());
+            wait_for("the first version on the disk", || own.join("live").exists().then_some(()));
+            disk.fill();
+            replace(&site, if is_freed { SECOND } else { THIRD });
+            wait_for("a trouble", || troubles(&running).into_iter().next());
+            if is_freed {
+                disk.free();
+            }
+            running.signal("TERM");
+            assert!(running.wait_for_end().success());
+            let forgets = "what could not be written to the state directory until now is forgotten";
+            let has_said = || running.has_event("state", |line| line["message"] == forgets);
+            if is_freed {
+                assert!(!has_said());
+                let hash = tower_robots::source::Hash::of(SECOND.as_bytes()).to_string();
+                assert!(fs::read_to_string(own.join("state.json")).unwrap().contains(&hash));
+            } else {
+                wait_for("a last word", || has_said().then_some(()));
+            }
+        }
+    });
+}
