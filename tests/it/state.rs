@@ -353,3 +353,43 @@ fn a_switch_turned_while_nobody_serves_the_site_holds_once_somebody_does() {
     assert_eq!(live.status().switch(), Enforcement::Off);
     assert_eq!(site.state().enforcement(), Enforcement::On, "that of all sites is another");
 }
+
+#[test]
+fn a_clock_before_1970_is_a_clock() {
+    let site = Site::new();
+    let day = Duration::from_secs(86400);
+    let now = SystemTime::UNIX_EPOCH - 1000 * day;
+    let open = |text: &str| {
+        let builder = site.builder(text).clock(move || now).grace(day);
+        builder.state(&site.state(), "shop").open().unwrap()
+    };
+    drop(open(OPEN));
+    let live = open("User-agent: *\nDisallow: /cart\nDisallow: /account\n");
+    assert_eq!(live.status().since(), now);
+    assert_eq!(live.status().grace_end(), Some(now + day));
+    live.rollback().unwrap();
+    drop(live);
+    let live = open(OPEN);
+    assert_eq!((live.status().since(), live.status().state_trouble()), (now, None));
+    assert!(live.history().iter().all(|entry| entry.when() == now), "{:?}", live.history());
+    drop(live);
+    let live = open("<html>");
+    let said = live.status().last_reload().to_string();
+    assert!(said.ends_with("it was accepted at a time before 1970 and was live before"), "{said}");
+}
+
+#[test]
+fn a_file_dated_before_1970_or_long_from_now_is_served() {
+    let site = Site::new();
+    let path = site.folder.path().join("robots.txt");
+    let day = Duration::from_secs(86400);
+    for moment in [SystemTime::UNIX_EPOCH - 3653 * day, SystemTime::UNIX_EPOCH + 4_000_000 * day] {
+        fs::write(&path, OPEN).unwrap();
+        // Not every file system has such dates; those that have them gave a panic.
+        let _ = fs::File::options().write(true).open(&path).unwrap().set_modified(moment);
+        let live = LiveRobots::file(&path).open().unwrap();
+        assert_eq!(body(&live), OPEN);
+        let dated = live.with(|snapshot| snapshot.content().unwrap().modified().map(|(modified, _)| modified));
+        assert!(dated.is_none_or(|dated| dated >= SystemTime::UNIX_EPOCH && dated <= SystemTime::now()), "{dated:?}");
+    }
+}

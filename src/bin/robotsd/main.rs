@@ -11,6 +11,7 @@ mod check;
 mod cli;
 mod config;
 mod control;
+mod date;
 mod decision;
 mod diff;
 mod edge;

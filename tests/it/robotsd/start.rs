@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 
 use super::origin::Origin;
-use super::process::{GPTBOT, Running, folder, project, robotsd, run};
+use super::process::{FIREFOX, GPTBOT, Kept, Running, folder, project, robotsd, run, wait_for};
 
 const GOOD: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n";
 
@@ -288,4 +288,44 @@ fn the_check_runs_at_start_and_on_reload_as_configured() {
     found("whole-site-disallowed");
     assert!(!running.has_event("finding", |line| line["reason"] == "path-without-slash"));
     running.wait_for_event("published", |line| line["reason"] == "event");
+}
+
+/// With libfaketime (Debian: `faketime`), where it is installed.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_clock_before_1970_ends_no_start() {
+    let Some(library) = faketime() else { return println!("skipped: libfaketime is not here") };
+    let config = "mode = \"refuse\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
+                  [log]\naccess = \"combined\"\naccess_path = \"access.log\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n";
+    let robots = "User-agent: GPTBot\nDisallow: /page\n";
+    let folder = folder(&[("robotsd.toml", config), ("robots.txt", robots), ("page.html", "hello")]);
+    for start in 1..=2 {
+        let mut command = robotsd();
+        command.args(["serve", "--config"]).arg(folder.path().join("robotsd.toml"));
+        command.env("LD_PRELOAD", &library).env("FAKETIME", "@1965-03-04 05:06:07");
+        command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+        let mut running = Running::spawn(&mut command);
+        running
+            .wait_for_event("clock", |line| line["message"].as_str().unwrap().starts_with("the clock is before 1970"));
+        // Plain requests: hyper, which answers others, has no words for such a date.
+        let mut client = Kept::open(running.address, "site.test");
+        assert_eq!(client.get("/robots.txt", FIREFOX), (200, robots.to_owned()));
+        assert_eq!(client.get("/page.html", GPTBOT).0, 403);
+        assert_eq!(client.get("/page.html", FIREFOX), (200, "hello".to_owned()));
+        drop(client);
+        let lines = || std::fs::read_to_string(folder.path().join("access.log")).unwrap_or_default().lines().count();
+        wait_for("a line for each request", || (lines() == 3 * start).then_some(()));
+        running.signal("TERM");
+        assert!(running.wait_for_end().success());
+    }
+}
+
+/// Where the library is, if it does its work here.
+#[cfg(target_os = "linux")]
+fn faketime() -> Option<std::path::PathBuf> {
+    let folders = std::fs::read_dir("/usr/lib").ok()?.flatten();
+    let library = folders.map(|folder| folder.path().join("faketime/libfaketime.so.1")).find(|path| path.exists())?;
+    let mut date = std::process::Command::new("date");
+    let date = date.arg("+%Y").env("LD_PRELOAD", &library).env("FAKETIME", "@1965-03-04 05:06:07").output().ok()?;
+    (date.stdout == b"1965\n").then_some(library)
 }

@@ -8,6 +8,7 @@ use arc_swap::ArcSwapOption;
 use tokio::sync::watch;
 
 use super::report::{ListenerReport, StatusReport};
+use crate::date;
 use crate::log::Log;
 use crate::serve::{Orders, Sites};
 
@@ -94,7 +95,7 @@ impl Desk {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             state: self.phase().as_str().to_owned(),
-            started: humantime::format_rfc3339_seconds(since).to_string(),
+            started: date::rfc3339(since),
             uptime_seconds: clock.elapsed().as_secs(),
             connections: serving.as_ref().map(|serving| serving.connections),
             enforcement: serving.as_ref().map_or("", |serving| serving.sites.enforcement().as_str()).to_owned(),

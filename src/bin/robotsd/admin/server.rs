@@ -21,6 +21,7 @@ use super::listen::{Listening, Way};
 use super::places::{Closing, NotNow, Peer, Place, Places};
 use super::reply::Reply;
 use super::routes::{Asked, Kind, ROUTES};
+use crate::date;
 
 /// For a head, and then for a body.
 const READ: Duration = Duration::from_secs(5);
@@ -106,6 +107,7 @@ where
             .keep_alive(false)
             .max_buf_size(HEAD)
             .max_headers(FIELDS)
+            .auto_date_header(date::is_clock_set())
             .serve_connection(TokioIo::new(socket), service);
         tokio::select! {
             // Whoever breaks off, or sends what is no HTTP, has been answered as far as that goes.

@@ -27,6 +27,7 @@ use super::stream::ClientStream;
 use super::transport::Transport;
 use super::trouble::TroubleKind;
 use super::visit::OnVisit;
+use crate::date;
 
 /// What holds for every connection of a listener.
 pub(super) struct Terms {
@@ -61,6 +62,10 @@ fn protocol(limits: &Limits) -> Builder<Streams> {
     // Said only where it must be: a bound of one's own costs an allocation a request.
     if limits.fields > USUAL_FIELDS {
         protocol.http1().max_headers(limits.fields);
+    }
+    if !date::is_clock_set() {
+        protocol.http1().auto_date_header(false);
+        protocol.http2().auto_date_header(false);
     }
     protocol
         .http2()

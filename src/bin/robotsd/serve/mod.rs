@@ -46,6 +46,7 @@ use self::workers::Workers;
 use crate::admin::{self, Desk, ListenerReport, Listening, Phase, Serving};
 use crate::cli::{ServeArgs, fail};
 use crate::config::{self, Config};
+use crate::date;
 use crate::edge::{Edge, Limits};
 use crate::log::{AccessLog, Log};
 
@@ -54,6 +55,10 @@ pub(crate) use self::reconfigure::Orders;
 pub(crate) use self::rehearsal::rehearse;
 pub(crate) use self::reload::UnknownSite;
 pub(crate) use self::sites::Sites;
+
+/// hyper writes the date of an HTTP/1 response whether that is sent or not, and has no words for such a time.
+const CLOCK: &str = "the clock is before 1970 or after 9999: responses bear a wrong date or none, and until it is set right \
+     neither the admin interface nor HTTP/1 requests that are not plain (with a body, with `Connection: close`) are answered";
 
 /// How long the end waits for the state directory: a file system may hang.
 const FLUSH: Duration = Duration::from_secs(5);
@@ -104,6 +109,9 @@ async fn serve(
     let supervisor = Supervisor::new(log.clone());
     if let Err(message) = descriptors::raise() {
         log.say("descriptors", message);
+    }
+    if !date::is_clock_set() {
+        log.say("clock", CLOCK);
     }
     let (orders, mut ordered) = Orders::new();
     let desk = Arc::new(Desk::new(orders, log.clone()));

@@ -14,6 +14,7 @@ use super::sites::Sites;
 use crate::admin::{
     FetchReport, Findings, HistoryReport, LastReload, OverrideReport, PendingReport, RecordedReload, SiteReport,
 };
+use crate::date::rfc3339;
 
 impl Sites {
     /// Every robots.txt, in the order of the config.
@@ -61,7 +62,7 @@ impl Live {
             enforcement: status.enforcement().as_str().to_owned(),
             switch: status.switch().as_str().to_owned(),
             hash: content.map(|content| content.hash().to_string()),
-            since: content.map(|_| date(status.since())),
+            since: content.map(|_| rfc3339(status.since())),
             // A clock that was set back makes nothing older.
             age_seconds: content.map(|_| status.since().elapsed().map_or(0, |age| age.as_secs())),
             findings: Findings {
@@ -70,7 +71,7 @@ impl Live {
                 notes: count(Severity::Note),
             },
             last_reload: Some(LastReload {
-                when: history.iter().map(|entry| entry.when()).max().map(date),
+                when: history.iter().map(|entry| entry.when()).max().map(rfc3339),
                 cause: reload.cause().as_str().to_owned(),
                 outcome: reload.outcome().kind().as_str().to_owned(),
                 message: reload.to_string(),
@@ -79,11 +80,11 @@ impl Live {
             pending: status.pending().map(|pending| PendingReport {
                 hash: pending.hash().to_string(),
                 origin: pending.origin().to_owned(),
-                since: date(pending.since()),
+                since: rfc3339(pending.since()),
                 objections: pending.objections().iter().map(ToString::to_string).collect(),
             }),
             before: status.before().map(|hash| hash.to_string()),
-            grace_end: status.grace_end().map(date),
+            grace_end: status.grace_end().map(rfc3339),
             faults: status.faults(),
             callback_faults: status.callback_faults(),
             fetch: status.fetch().map(fetching),
@@ -97,24 +98,24 @@ fn exception(over: &Override) -> OverrideReport {
     OverrideReport {
         of: over.to_string(),
         mode: over.mode().as_str().to_owned(),
-        until: over.end().map(date),
+        until: over.end().map(rfc3339),
         ended: over.end().is_some_and(|end| end <= SystemTime::now()),
     }
 }
 
 fn fetching(fetch: &FetchStatus) -> FetchReport {
     FetchReport {
-        confirmed: fetch.confirmed().map(date),
-        failing_since: fetch.failing_since().map(date),
+        confirmed: fetch.confirmed().map(rfc3339),
+        failing_since: fetch.failing_since().map(rfc3339),
         failures: fetch.failures(),
-        held_until: fetch.held_until().map(date),
-        next: date(fetch.next_fetch()),
+        held_until: fetch.held_until().map(rfc3339),
+        next: rfc3339(fetch.next_fetch()),
     }
 }
 
 fn recorded(entry: &HistoryEntry) -> RecordedReload {
     RecordedReload {
-        when: date(entry.when()),
+        when: rfc3339(entry.when()),
         cause: entry.cause().as_str().to_owned(),
         outcome: entry.outcome().as_str().to_owned(),
         origin: entry.origin().to_owned(),
@@ -127,8 +128,4 @@ fn recorded(entry: &HistoryEntry) -> RecordedReload {
         effect: entry.effect().map(str::to_owned),
         message: entry.detail().to_owned(),
     }
-}
-
-fn date(time: SystemTime) -> String {
-    humantime::format_rfc3339_seconds(time).to_string()
 }

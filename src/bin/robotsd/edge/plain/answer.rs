@@ -16,6 +16,7 @@ use http_body::Body;
 use super::super::behind::behind_others;
 use super::super::transfer::Transfer;
 use super::client::Client;
+use crate::date;
 
 /// A body up to this size is copied behind its head and written with it, which costs less than writing from two places.
 const SMALL: usize = 4 * 1024;
@@ -229,7 +230,7 @@ impl Clock {
         let (second, text) = &mut *kept;
         if *second != now || text.is_empty() {
             *second = now;
-            *text = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(now));
+            *text = date::http(UNIX_EPOCH + Duration::from_secs(now));
         }
         out.extend_from_slice(text.as_bytes());
     }

@@ -5,6 +5,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::date;
+
 /// Before its end somebody should hear of it. Certificates of 90 days are renewed with 30 left.
 const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
 
@@ -33,7 +35,7 @@ impl Validity {
 
     /// The last day, as `2027-01-31`.
     pub(super) fn end(&self) -> String {
-        let mut day = humantime::format_rfc3339_seconds(self.end).to_string();
+        let mut day = date::rfc3339(self.end);
         day.truncate(10);
         day
     }
@@ -41,7 +43,7 @@ impl Validity {
     /// What is wrong with using it now, or soon will be.
     pub(super) fn worry(&self, now: SystemTime) -> Option<String> {
         if now < self.begin {
-            let begin = humantime::format_rfc3339_seconds(self.begin);
+            let begin = date::rfc3339(self.begin);
             return Some(format!("the certificate does not hold before {begin}"));
         }
         match self.end.duration_since(now) {

@@ -7,6 +7,7 @@
 use std::io::Write as _;
 
 use super::{Privacy, Visit, status};
+use crate::date;
 use crate::edge::Note;
 
 pub(super) fn line(visit: &Visit, privacy: Privacy, out: &mut Vec<u8>) {
@@ -33,7 +34,7 @@ pub(super) fn line(visit: &Visit, privacy: Privacy, out: &mut Vec<u8>) {
 /// `21/Nov/2026:06:25:38 +0000`
 fn time(visit: &Visit) -> String {
     // `Sat, 21 Nov 2026 06:25:38 GMT`
-    let date = httpdate::fmt_http_date(visit.at);
+    let date = date::http(visit.at);
     let mut words = date.split(' ').skip(1);
     let mut word = || words.next().unwrap_or_default();
     format!("{}/{}/{}:{} +0000", word(), word(), word(), word())

@@ -5,6 +5,7 @@ use serde::ser::{SerializeMap, Serializer};
 
 use super::super::escaped;
 use super::{Privacy, Visit, status};
+use crate::date;
 use crate::edge::Note;
 
 pub(super) fn line(visit: &Visit, privacy: Privacy, out: &mut Vec<u8>) {
@@ -23,7 +24,7 @@ impl Serialize for Line<'_> {
         let Self { visit, privacy } = self;
         let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let mut line = serializer.serialize_map(None)?;
-        line.serialize_entry("ts", &humantime::format_rfc3339_millis(visit.at).to_string())?;
+        line.serialize_entry("ts", &date::rfc3339_millis(visit.at))?;
         line.serialize_entry("event", "request")?;
         line.serialize_entry("request_id", visit.id.as_str())?;
         for (name, value) in &visit.notes {

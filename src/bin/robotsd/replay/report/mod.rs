@@ -12,6 +12,7 @@ use tower_robots::agent::{Category, Class};
 use tower_robots::rules::{Group, RobotsTxt};
 
 use super::tally::{Plan, Row, Tally};
+use crate::date;
 
 /// Suspects, crawlers, paths and lines that are shown; JSON has all crawlers.
 const SUSPECTS: usize = 20;
@@ -258,8 +259,9 @@ fn percent(part: u64, whole: u64) -> String {
 /// A moment as `2024-02-29 22:59` in UTC.
 fn moment(seconds: i64) -> String {
     let Ok(seconds) = u64::try_from(seconds) else { return "before 1970".to_owned() };
-    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
-    let text = humantime::format_rfc3339_seconds(time).to_string();
+    let time = std::time::UNIX_EPOCH.checked_add(std::time::Duration::from_secs(seconds));
+    let Some(time) = time else { return "after 9999".to_owned() };
+    let text = date::rfc3339(time);
     text.get(..16).map_or_else(String::new, |text| text.replace('T', " "))
 }
 

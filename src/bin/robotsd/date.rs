@@ -1,0 +1,57 @@
+//! Times in words. A clock may say 1969, or the year 10000, for which the formats here have no words and their crates panic:
+//! such a time is shown as the nearest one that can be said.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The last second of the year 9999.
+const LAST: Duration = Duration::from_secs(253_402_300_799);
+
+/// As `2026-11-21T08:18:41Z`.
+pub(crate) fn rfc3339(time: SystemTime) -> String {
+    humantime::format_rfc3339_seconds(sayable(time)).to_string()
+}
+
+/// As `2026-11-21T08:18:41.123Z`.
+pub(crate) fn rfc3339_millis(time: SystemTime) -> String {
+    humantime::format_rfc3339_millis(sayable(time)).to_string()
+}
+
+/// As `Sat, 21 Nov 2026 06:25:38 GMT`.
+pub(crate) fn http(time: SystemTime) -> String {
+    httpdate::fmt_http_date(sayable(time))
+}
+
+/// Whether responses may bear a `Date`. A server whose clock is wrong for certain sends none (RFC 9110, section 6.6.1), and
+/// hyper panics where it has to write such a date.
+pub(crate) fn is_clock_set() -> bool {
+    is_sayable(SystemTime::now())
+}
+
+fn is_sayable(time: SystemTime) -> bool {
+    sayable(time) == time
+}
+
+fn sayable(time: SystemTime) -> SystemTime {
+    time.clamp(UNIX_EPOCH, UNIX_EPOCH + LAST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_that_cannot_be_said_are_shown_as_the_nearest() {
+        let day = Duration::from_secs(86400);
+        for early in [UNIX_EPOCH, UNIX_EPOCH - Duration::from_nanos(1), UNIX_EPOCH - 20_000 * day] {
+            assert_eq!(rfc3339(early), "1970-01-01T00:00:00Z");
+            assert_eq!(rfc3339_millis(early), "1970-01-01T00:00:00.000Z");
+            assert_eq!(http(early), "Thu, 01 Jan 1970 00:00:00 GMT");
+            assert_eq!(is_sayable(early), early == UNIX_EPOCH);
+        }
+        for late in [UNIX_EPOCH + LAST, UNIX_EPOCH + LAST + day * 1_000_000] {
+            assert_eq!(rfc3339(late), "9999-12-31T23:59:59Z");
+            assert_eq!(http(late), "Fri, 31 Dec 9999 23:59:59 GMT");
+            assert_eq!(is_sayable(late), late == UNIX_EPOCH + LAST);
+        }
+    }
+}
