@@ -175,8 +175,8 @@ impl Shared {
             WasLive::Other(hash, since) => {
                 let (hash, since) = (hash.short(), date::shown(since));
                 let text = format!(
-                    "it was accepted {when} and is older than what was live before: version {hash}, accepted {since}, could \
-                     not be written down"
+                    "it was accepted {when} and is older than what was live before: version {hash}, accepted {since}, is not \
+                     in the state directory"
                 );
                 (text, true)
             }

@@ -208,6 +208,36 @@ fn damaged_state_is_told_of_and_ignored() {
 }
 
 #[test]
+fn a_version_whose_bytes_are_damaged_is_not_passed_over_in_silence() {
+    let newer = "User-agent: *\nDisallow: /cart\nDisallow: /account\n";
+    let hash = tower_robots::source::Hash::of(newer.as_bytes());
+    for with_record in [true, false] {
+        let site = Site::new();
+        drop(site.open(OPEN));
+        drop(site.open(newer));
+        let digits = hash.to_string();
+        // Cut, as by a disk that was full.
+        fs::write(site.own().join(format!("{}.txt", digits.trim_start_matches("sha256:"))), &newer[..20]).unwrap();
+        if !with_record {
+            fs::remove_file(site.own().join("live")).unwrap();
+        }
+        let live = site.open("<html>");
+        assert_eq!((body(&live).as_str(), live.status().condition()), (OPEN, Condition::LastGood));
+        let older = format!("is older than what was live before: version {}, ", hash.short());
+        assert!(live.status().behind_trouble().unwrap().contains(&older), "{:?}", live.status());
+    }
+    // A state from before there was a record.
+    let site = Site::new();
+    drop(site.open(OPEN));
+    fs::remove_file(site.own().join("live")).unwrap();
+    let live = site.open("<html>");
+    let trouble = live.status().behind_trouble().unwrap().to_owned();
+    assert!(trouble.ends_with("may be older than what was live before: nothing says what was"), "{trouble}");
+    drop(live);
+    assert_eq!(site.open("<html>").status().behind_trouble(), None, "there is one now");
+}
+
+#[test]
 fn a_version_that_replaces_another_over_a_restart_is_not_dated_before_it() {
     let site = Site::new();
     let path = site.folder.path().join("robots.txt");

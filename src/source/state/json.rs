@@ -26,7 +26,7 @@ pub(super) struct ListedVersion {
     pub(super) hash: Hash,
     origin: Arc<str>,
     modified: Option<SystemTime>,
-    since: SystemTime,
+    pub(super) since: SystemTime,
     fate: Fate,
 }
 
@@ -104,6 +104,10 @@ pub(super) fn read(bytes: &[u8], now: SystemTime) -> Option<Listed> {
 }
 
 impl ListedVersion {
+    pub(super) fn is_accepted(&self) -> bool {
+        self.fate == Fate::Accepted
+    }
+
     pub(super) fn with(self, bytes: Arc<[u8]>) -> Version {
         let Self { hash, origin, modified, since, fate } = self;
         Version { hash, bytes, origin, modified, since, fate }

@@ -107,7 +107,7 @@ pub(in crate::source) enum WasLive {
     /// Nothing says what.
     #[default]
     Unknown,
-    /// Another one, accepted then, whose bytes could not be written down.
+    /// Another one, accepted then, whose bytes are not there.
     Other(Hash, SystemTime),
 }
 
@@ -303,19 +303,28 @@ impl Notes {
             listed
         });
         let stamp = listed.as_ref().map_or(0, |listed| listed.stamp);
+        let mut damaged = WasLive::Unknown;
         if let Some(listed) = listed {
+            let last = listed.versions.iter().rfind(|version| version.is_accepted());
+            let last = last.map(|last| (last.hash, last.since));
             let versions = listed.versions.into_iter();
             let versions = versions.filter_map(|version| self.bytes(version.hash).map(|bytes| version.with(bytes)));
             remembered.versions = Versions::from_list(versions.collect());
+            let current = remembered.versions.current().map(|version| version.hash);
+            damaged = match last {
+                Some((hash, since)) if current != Some(hash) => WasLive::Other(hash, since),
+                _ => WasLive::Unknown,
+            };
             let pending = listed.pending;
             remembered.pending = pending.and_then(|pending| self.bytes(pending.hash).map(|bytes| pending.with(bytes)));
         }
-        self.load_record(stamp, &mut remembered, now);
+        self.load_record(stamp, damaged, &mut remembered, now);
         remembered
     }
 
     /// What the record knows that the state does not: what went live, or was rolled back, and could not be written down.
-    fn load_record(&self, stamp: u64, remembered: &mut Remembered, now: SystemTime) {
+    /// `damaged` is the version that the state has for the current one and whose bytes are not there.
+    fn load_record(&self, stamp: u64, damaged: WasLive, remembered: &mut Remembered, now: SystemTime) {
         let record = record::read(&self.folder.join(RECORD), now).unwrap_or_else(|trouble| {
             self.note(Some(trouble));
             None
@@ -342,6 +351,7 @@ impl Notes {
                 let state = State { versions, pending, durability: Durability::Process };
                 self.unwritten().state = Some(Arc::new(state));
             }
+            _ if damaged != WasLive::Unknown => remembered.was_live = damaged,
             Some((_, record)) => {
                 remembered.was_live = WasLive::Current;
                 let now = Record::of(&remembered.versions);
