@@ -59,7 +59,7 @@ pub(crate) fn is_robots_txt(robots: &RobotsTxt) -> bool {
     !is_text
 }
 
-/// Whether somebody who writes a robots.txt would write this field. Crawlers compare names as prefixes and accept white
+/// Whether this is a field that the author of a robots.txt would write. Crawlers compare names as prefixes and accept white
 /// space in place of a colon, which also makes fields of `DisallowedHost: …`, `User agent not allowed: …` and `Host
 /// unreachable`: such a line is read like theirs, but makes no robots.txt of a file.
 fn is_meant(field: &Field<'_>) -> bool {

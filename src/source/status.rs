@@ -156,6 +156,12 @@ impl Status {
         self.state_troubles.append.as_deref()
     }
 
+    /// Why a restart would forget how the site's kill switch stands: it cannot be written down. It is tried again.
+    #[must_use]
+    pub fn switch_trouble(&self) -> Option<&str> {
+        self.state_troubles.switch.as_deref()
+    }
+
     /// That what is served is, or may be, older than what was live before the restart: what was live then could not be
     /// written down, and the source held nothing that can be served.
     #[must_use]

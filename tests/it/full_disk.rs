@@ -1,7 +1,7 @@
 //! A state directory on a disk that is full: what goes live is said to be unwritten, is written once there is room, and a
 //! restart before that says what it does not know.
 //!
-//! Each test has a file system of 64 KiB of its own. Root mounts it; anybody else in a mount namespace of his own.
+//! Each test has a file system of 64 KiB of its own: mounted directly as root, else in a mount namespace (`unshare -rm`).
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -274,7 +274,7 @@ fn a_restart_that_goes_behind_what_was_live_says_so() {
             assert!(live.history().last().unwrap().detail().contains(&older));
             assert!(site.heard(&format!("shop: {trouble}")));
         }
-        // The very version that was live needs nobody's word again.
+        // The very version that was live needs no second acceptance.
         let live = site.open(&site.state());
         assert_eq!(site.replace(&live, STAGING), OutcomeKind::Published);
         assert_eq!(live.status().behind_trouble(), None);

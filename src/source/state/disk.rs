@@ -127,8 +127,7 @@ fn writer_of(name: &str) -> Option<u32> {
     (is_ours && is_number(thread) && is_number(process)).then(|| process.parse().ok()).flatten()
 }
 
-/// Whether nobody is going to rename it any more. Numbers of processes come again, after a restart of a container with
-/// every start.
+/// Whether no process is going to rename it any more. Process numbers are used again, in a container at every start.
 fn is_left(process: u32, modified: SystemTime, began: SystemTime) -> bool {
     if process == std::process::id() {
         // The time of files may stand still for a few milliseconds.

@@ -105,7 +105,7 @@ fn open(path: &Path) -> io::Result<File> {
     #[cfg(unix)]
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     options.read(true).write(true).open(path).map_err(|error| match error.raw_os_error() {
-        // A link that somebody has put there: it is replaced, and what it leads to stays as it is.
+        // A symlink in its place is replaced; the file it leads to stays as it is.
         #[cfg(unix)]
         Some(libc::ELOOP) => io::ErrorKind::InvalidData.into(),
         _ => error,

@@ -31,7 +31,7 @@ pub(super) struct Place {
     is_later: bool,
 }
 
-/// One thread for a state directory, which ends when there is nothing to write, or nobody left to write for.
+/// One thread for a state directory, which ends when there is nothing to write, or no site left to write for.
 #[derive(Default)]
 pub(super) struct Writer {
     queue: Mutex<Queue>,
@@ -46,7 +46,7 @@ struct Queue {
     later: VecDeque<Arc<dyn Job>>,
     is_running: bool,
     is_writing: bool,
-    /// A flush was given up: whoever writes may be stuck, and nobody else may wait for it.
+    /// A flush timed out: the file system may hang, and no other caller waits for it.
     is_stuck: bool,
     retry: Retry,
 }

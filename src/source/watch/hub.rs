@@ -316,7 +316,7 @@ impl Hub {
     fn carry_out(self: &Arc<Self>, id: Id, task: &Task, job: Job) {
         match job {
             Job::Take(held) => {
-                // Somebody may have had it reloaded meanwhile: what was read before must not replace what was read then.
+                // Another reload may have published a later version: what was read before must not replace it.
                 let again = task.subject.read();
                 if sight(&again) == sight(&held) {
                     self.take(id, task, Cause::Event, again);

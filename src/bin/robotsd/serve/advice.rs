@@ -37,11 +37,12 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status) -> Vec<
     if let (Some(path), true) = (&file, errors > 0) {
         steps.push(NextStep::command("to see the errors that the check finds", ["robotsd", "check", path]));
     }
-    if status.save_trouble().is_some() || status.history_trouble().is_some() {
-        let message = "make room for the state directory, or put it right: it is then written by itself";
+    let unwritten = [status.save_trouble(), status.switch_trouble(), status.history_trouble()];
+    if unwritten.iter().any(Option::is_some) {
+        let message = "put the state directory right, or make room on its disk: what waits is then written by itself";
         steps.push(NextStep::say(message.to_owned()));
     } else if status.state_trouble().is_some() && status.behind_trouble().is_none() {
-        let message = "put the state directory right: what is decided now is forgotten at the next start";
+        let message = "put the state directory right: what is damaged in it is ignored";
         steps.push(NextStep::say(message.to_owned()));
     }
     if status.faults() + status.callback_faults() > 0 {
