@@ -261,7 +261,7 @@ impl Folder {
     ) -> Option<String> {
         let before = std::mem::replace(which(&mut self.troubles()), trouble.clone());
         let event = match (&before, &trouble) {
-            (None, Some(trouble)) => Some(Err(&**trouble)),
+            (_, Some(now)) if before != trouble => Some(Err(&**now)),
             (Some(_), None) => Some(Ok(over)),
             _ => None,
         };

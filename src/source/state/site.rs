@@ -408,12 +408,10 @@ impl Notes {
             });
         }
         let result = result.and(recorded);
-        let trouble = result.as_ref().err().map(|error| {
-            let StateError { path, cause } = error;
-            format!(
-                "{}: cannot be written, so a restart forgets what is live: {cause}; it is tried again",
-                path.display()
-            )
+        // Always of the folder: which of its files fails first changes from one attempt to the next.
+        let trouble = result.as_ref().err().map(|StateError { cause, .. }| {
+            let folder = self.folder.display();
+            format!("{folder}: cannot be written, so a restart forgets what is live: {cause}; it is tried again")
         });
         self.tell(|troubles| &mut troubles.save, trouble, "what is live is written down again");
         result
@@ -450,8 +448,9 @@ impl Notes {
     fn tell_of_history(&self, result: Result<(), StateError>) {
         let cause = result.err().map(|error| error.cause.to_string());
         let before = std::mem::replace(&mut self.troubles().append, cause.clone());
-        match (before, cause) {
-            (None, Some(cause)) => self.hear(Err(&self.waiting(&cause))),
+        match (&before, &cause) {
+            // How many wait is no news.
+            (_, Some(now)) if before != cause => self.hear(Err(&self.waiting(now))),
             (Some(_), None) => self.hear(Ok("the history is written down again")),
             _ => {}
         }
@@ -554,7 +553,7 @@ impl Notes {
     fn tell(&self, which: impl Fn(&mut Troubles) -> &mut Option<String>, trouble: Option<String>, over: &str) {
         let before = std::mem::replace(which(&mut self.troubles()), trouble.clone());
         match (&before, &trouble) {
-            (None, Some(trouble)) => self.hear(Err(trouble)),
+            (_, Some(now)) if before != trouble => self.hear(Err(now)),
             (Some(_), None) => self.hear(Ok(over)),
             _ => {}
         }
