@@ -114,8 +114,8 @@ async fn mirror(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, 
         return Ok(Response::builder().status(500).body(Full::default()).unwrap());
     };
     assert!(peer.address.ip().is_loopback());
-    assert!(peer.connection.is_some());
-    Ok(Response::new(Full::from(text)))
+    let own = peer.connection.map_or("shared", |_| "own");
+    Ok(Response::builder().header("x-connection", own).body(Full::from(text)).unwrap())
 }
 
 fn has_line(text: &str, line: &str) -> bool {
@@ -161,13 +161,18 @@ async fn fields_that_name_the_client_or_a_proxy_come_from_trusted_peers_or_not_a
         ("true-client-ip", "192.0.2.1"),
         ("true_client_ip", "6.6.6.6"),
     ];
-    for (trusted, kept) in [(Arc::default(), &[][..]), (trusted(), &["cf-connecting-ip", "true-client-ip"])] {
+    for (trusted, kept, connection) in
+        [(Arc::default(), &[][..], "own"), (trusted(), &["cf-connecting-ip", "true-client-ip"], "shared")]
+    {
         let entrance = Entrance { trusted, ..Entrance::default() };
         let edge = Edge::start_behind(entrance, Limits::default(), service_fn(mirror)).await;
         let lines: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let mut seen = Vec::new();
         for more in ["", "TE: trailers\r\n"] {
-            seen.push(edge.ask(&format!("GET / HTTP/1.1\r\nHost: h\r\n{lines}{more}\r\n")).await.body);
+            let answer = edge.ask(&format!("GET / HTTP/1.1\r\nHost: h\r\n{lines}{more}\r\n")).await;
+            // A trusted proxy's connection carries many clients, so it counts for none of them.
+            assert_eq!(answer.field("x-connection"), Some(connection));
+            seen.push(answer.body);
         }
         let request = fields.iter().fold(get("http://h/"), |request, (name, value)| request.header(*name, *value));
         let answer = h2(&edge).await.send_request(request.body(Empty::new()).unwrap()).await.unwrap();
