@@ -72,6 +72,19 @@ fn a_batch_answers_in_order_and_survives_bad_lines() {
 }
 
 #[test]
+fn an_explanation_of_a_path_with_many_forms_is_short_and_shows_the_one_that_decides() {
+    let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /private/\n")]);
+    let robots = folder.path().join("robots.txt");
+    let target = "//h;a/x//..;/%2E%5C..//y%2F..%5C../%2F../private/x";
+    let output = run(robotsd().args(["explain", "--robots"]).arg(&robots).args(["--user-agent", GPTBOT, target]));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let forms = text.lines().filter(|line| line.starts_with("  read as ")).count();
+    assert!((20..=21).contains(&forms), "{text}");
+    assert_eq!(text.matches("/private/x  <- decides").count(), 1, "{text}");
+    assert!(text.contains("  of ") && text.contains(" forms the first 20 are shown"), "{text}");
+}
+
+#[test]
 fn an_explanation_shows_the_files_own_lines() {
     let folder = folder(&[("robots.txt", "User-agent: GPTBot\nDisallow: /drafts/  # not yet\n")]);
     let robots = folder.path().join("robots.txt");

@@ -31,7 +31,11 @@ fn a_first_version_that_shuts_everyone_out_is_not_invented_into_a_disallow() {
 #[test]
 fn a_staging_file_shipped_by_restart_does_not_go_live() {
     let folder = folder(&[("robotsd.toml", &config("")), ("robots.txt", OPEN)]);
-    drop(Running::start(folder.path()));
+    let running = Running::start(folder.path());
+    // What is live is written behind it, and the end of the process here waits for nothing.
+    let state = folder.path().join("state/sites/shop/state.json");
+    wait_for("the version to be remembered", || state.exists().then_some(()));
+    drop(running);
     fs::write(folder.path().join("robots.txt"), SHUT).unwrap();
     let running = Running::start(folder.path());
     let message = gated(&running);

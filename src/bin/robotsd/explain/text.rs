@@ -9,7 +9,7 @@ use super::Asked;
 use super::book::{Answer, Book, Who};
 use crate::render::printable;
 
-/// Rules that are shown of those that match; more say nothing new.
+/// Rules that are shown of those that match, and forms of the path; more say nothing new.
 const SHOWN: usize = 20;
 
 pub(super) fn write(out: &mut impl Write, book: &Book, asked: &Asked<'_>) -> io::Result<()> {
@@ -84,8 +84,11 @@ fn rules(out: &mut impl Write, file: &str, robots: &RobotsTxt, trace: &Trace<'_>
     let decider = trace.verdict().rule().filter(|rule| !rule.pattern().is_empty()).map(Rule::line);
     let many = trace.forms().len() > 1;
     let deciding = trace.deciding();
-    for form in trace.forms() {
+    for (number, form) in trace.forms().iter().enumerate() {
         let decides = deciding.is_some_and(|deciding| std::ptr::eq(deciding, form));
+        if number >= SHOWN && !decides {
+            continue;
+        }
         if many {
             let mark = if decides { "  <- decides" } else { "" };
             writeln!(out, "  read as {}: {}{mark}", form.form().as_str(), printable(form.path()))?;
@@ -100,6 +103,9 @@ fn rules(out: &mut impl Write, file: &str, robots: &RobotsTxt, trace: &Trace<'_>
         if form.rules().is_empty() {
             writeln!(out, "  rule:   none of the group's rules matches, so the path is allowed")?;
         }
+    }
+    if trace.forms().len() > SHOWN {
+        writeln!(out, "  of {} forms the first {SHOWN} are shown, and the one that decides", trace.forms().len())?;
     }
     Ok(())
 }
