@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use crate::rules::{Access, RequestPath, RuleSet, Selection};
+use crate::rules::{Access, RequestPath, RuleSet, Selection, Work};
 
 /// Earlier versions of the rules, and since when each of them was known.
 ///
@@ -44,12 +44,14 @@ impl Grace {
         now: SystemTime,
         path: &RequestPath<'_>,
         select: impl Fn(&'g RuleSet) -> Selection<'g>,
+        work: &mut Work,
     ) -> bool {
         if self.end() <= now {
             return false;
         }
         let is_due = |since: SystemTime| self.end_after(since) <= now;
-        let disallowed_by = |rules: &'g RuleSet| select(rules).verdict(path).access() == Access::Disallow;
+        let mut disallowed_by =
+            |rules: &'g RuleSet| select(rules).verdict_within(path, work).access() == Access::Disallow;
         !self.earlier.iter().any(|(since, rules)| is_due(*since) && disallowed_by(rules))
     }
 

@@ -26,7 +26,7 @@ use self::exempt::Exemptions;
 pub(crate) use self::grace::Grace;
 use self::scope::Star;
 use crate::agent::Agent;
-use crate::rules::{Access, Fallback, PathForms, RequestPath, RuleSet, Verdict};
+use crate::rules::{Access, Fallback, PathForms, RequestPath, RuleSet, Selection, Verdict, Work};
 
 /// What is done about requests that robots.txt disallows. Immutable; build one with [`Policy::builder`].
 #[derive(Clone, Debug)]
@@ -70,13 +70,14 @@ impl Policy {
         agents: &[Agent],
         request: &Facts<'_>,
     ) -> Decision<'r> {
+        let work = &mut Work::new();
         match agents {
             // One agent is what nearly every request has.
-            [agent] => self.decide_for(rules, grace, agent, request),
+            [agent] => self.decide_for(rules, grace, agent, request, work),
             _ => agents
                 .iter()
                 .enumerate()
-                .map(|(index, agent)| self.decide_for(rules, grace, agent, request).for_agent(index))
+                .map(|(index, agent)| self.decide_for(rules, grace, agent, request, work).for_agent(index))
                 .reduce(Decision::stricter)
                 .unwrap_or(Decision::unjudged(Reason::NoGroup)),
         }
@@ -129,6 +130,7 @@ impl Policy {
         grace: Option<&Grace>,
         agent: &Agent,
         request: &Facts<'_>,
+        work: &mut Work,
     ) -> Decision<'r> {
         let star = self.star.holds(agent) && self.star.covers_method(request.method());
         let tokens = if self.family { agent.tokens() } else { &agent.tokens()[..agent.tokens().len().min(1)] };
@@ -143,14 +145,16 @@ impl Policy {
         {
             return Decision::unjudged(Reason::Exempt);
         }
-        let verdict = selection.verdict(request.path());
+        let verdict = selection.verdict_within(request.path(), work);
         match verdict.access() {
             Access::Allow => Decision::judged(Action::Pass, Reason::Allowed, verdict),
             Access::Disallow => {
-                let mode = self.mode_for(agent, &verdict, request);
+                let (mode, verdict) = self.strictest(agent, selection, verdict, request, work);
                 let young = |grace: &Grace| {
                     let now = request.now();
-                    now.is_some_and(|now| grace.covers(now, request.path(), |rules| rules.select(tokens, fallback)))
+                    now.is_some_and(|now| {
+                        grace.covers(now, request.path(), |rules| rules.select(tokens, fallback), work)
+                    })
                 };
                 match mode {
                     Mode::Off => Decision::judged(Action::Pass, Reason::Off, verdict),
@@ -161,6 +165,25 @@ impl Policy {
                 }
             }
         }
+    }
+
+    /// The mode for a disallowed request, and the verdict it is for. An override for a pattern speaks of one rule, and a path
+    /// can meet another in each form it is read in: `/old/../private/` is not only what is observed below `/old/`.
+    fn strictest<'r>(
+        &self,
+        agent: &Agent,
+        selection: Selection<'r>,
+        verdict: Verdict<'r>,
+        request: &Facts<'_>,
+        work: &mut Work,
+    ) -> (Mode, Verdict<'r>) {
+        let mode = self.mode_for(agent, &verdict, request);
+        if mode == Mode::Refuse || !self.overrides.iter().any(Override::is_for_pattern) {
+            return (mode, verdict);
+        }
+        let each = selection.disallowing(request.path(), work);
+        let modes = each.map(|verdict| (self.mode_for(agent, &verdict, request), verdict));
+        modes.fold((mode, verdict), |strictest, next| if next.0 > strictest.0 { next } else { strictest })
     }
 
     fn mode_for(&self, agent: &Agent, verdict: &Verdict<'_>, request: &Facts<'_>) -> Mode {

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// What is done about a request that robots.txt disallows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+/// What is done about a request that robots.txt disallows; the later, the stricter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum Mode {
     /// Nothing, and nothing is recorded.

@@ -64,6 +64,11 @@ impl Override {
         self.mode
     }
 
+    /// Whether it is for one rule.
+    pub(super) const fn is_for_pattern(&self) -> bool {
+        matches!(self.whom, Whom::Pattern(..))
+    }
+
     /// Whether it has not ended. The clock is looked at only for one that ends.
     pub(super) fn holds(&self, request: &Facts<'_>) -> bool {
         self.until.is_none_or(|end| request.now().is_none_or(|now| now < end))

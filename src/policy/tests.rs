@@ -154,6 +154,48 @@ fn no_spelling_of_a_path_is_a_way_past_a_rule() {
     }
 }
 
+/// 16,000 wildcards that nearly match a path of letters, behind a rule that does not match it.
+fn costly_file() -> String {
+    let letters = |mut seed: usize| -> String {
+        let mut letter = || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            char::from(b'a' + (seed >> 60) as u8 % 8)
+        };
+        (0..6).map(|_| letter()).collect()
+    };
+    let rules: String = (0..16_000).map(|at| format!("Disallow: /*{}*zz\n", letters(at + 1))).collect();
+    format!("User-agent: GPTBot\nUser-agent: Bytespider\nDisallow: /first/\n{rules}")
+}
+
+#[test]
+fn a_request_that_would_take_too_long_to_judge_counts_as_disallowed() {
+    let site = Site::new(&costly_file());
+    let policy = refusing().build();
+    // Ordinary paths are judged exactly, in any form.
+    for target in ["/x/abcdefgh/index.html?q=zz", "//x/../abcabc;v=1/zy"] {
+        assert_eq!(site.decide(&policy, &[GPTBOT], "GET", target), (Action::Pass, Reason::Allowed), "{target}");
+    }
+    let letters: String = (0..8000usize).map(|at| char::from(b'a' + (at * at / 7 % 8) as u8)).collect();
+    for target in [format!("/zz{letters}"), format!("//a/x//../%u00CF;%5CC//%5C/zz{letters}/.")] {
+        let path = policy.path(target.as_bytes());
+        let agents: Vec<_> = [GPTBOT; 3].iter().map(|field| site.recognizer.identify(field.as_bytes())).collect();
+        let decision = policy.decide(&site.rules, &agents, &Facts::new("GET", &path));
+        let rule = decision.verdict().and_then(|verdict| verdict.rule()).expect("a rule");
+        assert_eq!((decision.action(), rule.pattern()), (Action::Refuse, &b"/first/"[..]));
+    }
+}
+
+#[test]
+fn a_lenient_override_for_one_rule_opens_no_other() {
+    let site = Site::new("User-agent: GPTBot\nDisallow: /old/\nDisallow: /private/\n");
+    let policy = refusing().with_override(Override::pattern("/old/", Mode::Observe)).build();
+    assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/old/x"), (Action::Pass, Reason::Observed));
+    assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/old/../open/"), (Action::Pass, Reason::Observed));
+    for target in ["/old/../private/x", "/old/..;/private/x", "/old/..%2fprivate/x"] {
+        assert_eq!(site.decide(&policy, &[GPTBOT], "GET", target), REFUSED, "{target}");
+    }
+}
+
 #[test]
 fn an_escape_in_a_query_keeps_what_an_allow_gives() {
     let site = Site::new("User-agent: GPTBot\nDisallow: /p\nAllow: /*u=%3A\n");

@@ -1,7 +1,7 @@
 //! Rule sets whose verdicts can take long: recognised when they are compiled, for the check to report.
 //!
-//! The answer is exact whatever the rules are, and its work is bounded by the product of the wildcards and the path. On
-//! paths made for it, each wildcard costs some nanoseconds.
+//! The work of a verdict grows with the product of the wildcards and the path, up to a bound for each request. On paths made
+//! for it, each wildcard costs some nanoseconds, and thousands of them reach the bound.
 
 use super::document::RobotsTxt;
 

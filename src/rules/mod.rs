@@ -42,6 +42,7 @@ pub use self::costly::{Costly, CostlyKind, MANY_TOGETHER, MANY_WILDCARDS};
 pub use self::document::{Group, Name, RobotsTxt, Rule, Sitemap};
 pub use self::extension::{Extension, Meaning};
 pub use self::forms::{PathForm, PathForms};
+pub(crate) use self::index::Work;
 pub use self::line::{Directive, Field, Line, LineKind, MAX_LINE};
 pub use self::note::{Note, NoteKind};
 pub use self::path::RequestPath;

@@ -201,16 +201,22 @@ impl<'r> Selection<'r> {
     /// Judges a path in every form it can be read in: any disallow counts; else what the form as sent gets.
     #[must_use]
     pub fn verdict(self, path: &RequestPath<'_>) -> Verdict<'r> {
-        let mut work = Work::new();
-        let verdict = self.judge(path.form(), path.as_bytes(), &mut work);
-        if verdict.access() == Access::Disallow || self.section.is_none() || path.is_canonical() {
-            return verdict;
+        self.verdict_within(path, &mut Work::new())
+    }
+
+    /// The verdict, within the work that is left for a request.
+    pub(crate) fn verdict_within(self, path: &RequestPath<'_>, work: &mut Work) -> Verdict<'r> {
+        let sent = self.judge(path.form(), path.as_bytes(), work);
+        if sent.access() == Access::Disallow || self.section.is_none() || path.is_canonical() {
+            return sent;
         }
-        path.forms()
-            .skip(1)
-            .map(|(form, path)| self.judge(form, path, &mut work))
-            .find(|verdict| verdict.access() == Access::Disallow)
-            .unwrap_or(verdict)
+        self.disallowing(path, work).next().unwrap_or(sent)
+    }
+
+    /// The verdicts on those forms of a path that are disallowed.
+    pub(crate) fn disallowing(self, path: &RequestPath<'_>, work: &mut Work) -> impl Iterator<Item = Verdict<'r>> {
+        let verdicts = path.forms().map(move |(form, path)| self.judge(form, path, work));
+        verdicts.filter(|verdict| verdict.access() == Access::Disallow)
     }
 
     fn judge(self, form: PathForm, path: &[u8], work: &mut Work) -> Verdict<'r> {

@@ -7,6 +7,8 @@
 
 use std::borrow::Cow;
 
+use memchr::{memchr, memchr_iter, memchr2};
+
 /// What octets are a part of, which decides what their escapes stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
@@ -25,7 +27,12 @@ pub(super) enum Part {
 /// `61`, not `a`.
 pub(super) fn standard(octets: &[u8], part: Part) -> Cow<'_, [u8]> {
     let may_change = |octet: &u8| matches!(octet, b'%' | b'\\' | 0x80..);
-    let Some(mut at) = octets.iter().position(may_change) else { return Cow::Borrowed(octets) };
+    let is_ascii = octets.is_ascii();
+    // Forms of paths are ASCII, and long ones are put into standard form hundreds of times.
+    let next_change = |octets: &[u8]| {
+        if is_ascii { memchr2(b'%', b'\\', octets) } else { octets.iter().position(may_change) }
+    };
+    let Some(mut at) = next_change(octets) else { return Cow::Borrowed(octets) };
     let mut out = Vec::with_capacity(octets.len() + 8);
     out.extend_from_slice(&octets[..at]);
     let mut stray = None;
@@ -48,7 +55,7 @@ pub(super) fn standard(octets: &[u8], part: Part) -> Cow<'_, [u8]> {
                     stray = Some(out.len());
                 }
                 let behind = &octets[at + 1..];
-                let end = at + 1 + behind.iter().position(may_change).unwrap_or(behind.len());
+                let end = at + 1 + next_change(behind).unwrap_or(behind.len());
                 out.extend_from_slice(&octets[at..end]);
                 at = end;
             }
@@ -74,13 +81,13 @@ pub(super) fn standard_target(target: &[u8]) -> Cow<'_, [u8]> {
 
 /// The path of a target, and its query with the `?` in front.
 pub(super) fn split_query(target: &[u8]) -> (&[u8], &[u8]) {
-    target.split_at(memchr::memchr(b'?', target).unwrap_or(target.len()))
+    target.split_at(memchr(b'?', target).unwrap_or(target.len()))
 }
 
 /// Whether octets hold an escape that is another octet in a path than in a query.
 pub(super) fn differs_by_part(octets: &[u8]) -> bool {
     let differs = |octet| is_decoded(octet, Part::Path) != is_decoded(octet, Part::Query);
-    memchr::memchr_iter(b'%', octets).any(|at| escaped(&octets[at..]).is_some_and(differs))
+    memchr_iter(b'%', octets).any(|at| escaped(&octets[at..]).is_some_and(differs))
 }
 
 /// The octet of a `%hh` at the start of `octets`.

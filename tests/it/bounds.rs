@@ -121,6 +121,25 @@ fn hostile_wildcards_are_judged_exactly_and_in_time() {
 }
 
 #[test]
+fn many_forms_are_judged_by_hostile_rules_in_time() {
+    let target = "/%5Ca%2F/%/;/%2F../0//..;%2Fu/%5C0%u002e/2/.%/u/..%2FF/.;//../../../%//.%2F..";
+    let long = target.replacen("/2/", &format!("/{}/", "ab".repeat(4000)), 1);
+    let near: String = (0..16_000).map(|at| format!("Allow: /*a{at:04x}*b\n")).collect();
+    let groups: String =
+        (0..9000).map(|at| format!("User-agent: a\nUser-agent: b{}\nAllow: /{at:x}\n", at % 3)).collect();
+    for file in [format!("User-agent: *\n{near}Disallow: /x\n"), format!("{groups}User-agent: a\nDisallow: /x\n")] {
+        let rules = compile(&file);
+        let start = spent();
+        let path = RequestPath::new(long.as_bytes());
+        let verdict = rules.select(&[ProductToken::new("a")], Fallback::Star).verdict(&path);
+        let took = spent() - start;
+        assert!(path.forms().count() > 400);
+        assert!(took < Duration::from_millis(10) * SLACK, "a verdict took {took:?}");
+        assert!(verdict.rule().is_none_or(|rule| rule.pattern() == b"/x"), "{verdict:?}");
+    }
+}
+
+#[test]
 fn octets_that_no_pattern_holds_lead_nowhere() {
     // Two groups, so that there is a trie behind the first; found by fuzzing.
     let rules = compile("User-agent: a\nDisallow: /x\n\nUser-agent: *\nAllow: /\n");

@@ -64,7 +64,9 @@ pub(super) fn index(document: &RobotsTxt, reading: Reading, limit: usize, sets: 
     wildcards.shrink_to_fit();
     let roots = roots.into_iter().map(|root| all[root as usize]).collect();
     let sections = sections.into();
-    Index { patterns, tries, lists, wildcards, grams, roots, sections, rules: candidates.into_rules() }
+    let first_disallows = candidates.first_disallows(sets);
+    let rules = candidates.into_rules();
+    Index { patterns, tries, lists, wildcards, grams, roots, sections, first_disallows, rules }
 }
 
 impl<'c> Builder<'c> {

@@ -94,6 +94,19 @@ impl Candidates {
         &self.ranks[self.starts[group]..self.starts[group + 1]]
     }
 
+    /// The first rule that disallows in each of these sets of groups, in the order of the file; [`Rank::NONE`] where none
+    /// does.
+    pub(super) fn first_disallows(&self, sets: &[Vec<usize>]) -> Box<[Rank]> {
+        let first = |ranks: &mut dyn Iterator<Item = Rank>| {
+            let disallows = ranks.filter(|rank| *rank != Rank::NONE && rank.access() == Access::Disallow);
+            disallows.min_by_key(|rank| self.drafts[rank.index()].rule).unwrap_or(Rank::NONE)
+        };
+        // Groups first: many sets can share a large one.
+        let groups = 0..self.starts.len() - 1;
+        let of_group: Vec<Rank> = groups.map(|group| first(&mut self.of_group(group).iter().copied())).collect();
+        sets.iter().map(|set| first(&mut set.iter().map(|group| of_group[*group]))).collect()
+    }
+
     pub(super) fn text(&self, rank: Rank) -> &[u8] {
         let Range { start, end } = self.drafts[rank.index()].text;
         &self.texts[start as usize..end as usize]

@@ -86,7 +86,7 @@ impl Grams {
     /// The best rank among `best` and those of the wildcards that match the path.
     pub(super) fn best(&self, patterns: &Patterns, path: &mut Tried<'_, '_>, mut best: Rank) -> Rank {
         if !path.take_scan() {
-            return patterns.best(&self.all, path, 0, best);
+            return best;
         }
         for (octet, run) in &self.singles {
             let wildcards = &self.single[run.range()];

@@ -18,9 +18,10 @@ mod octets;
 mod patterns;
 mod sections;
 mod trie;
+mod work;
 
 pub(super) use self::candidates::Rank;
-pub(super) use self::patterns::Work;
+pub(crate) use self::work::Work;
 
 use self::grams::Grams;
 use self::patterns::{Patterns, Run, Tried, Wildcard};
@@ -44,6 +45,8 @@ pub(super) struct Index {
     roots: Box<[Root]>,
     /// The roots of each set of groups.
     sections: Box<[Run]>,
+    /// The first rule that disallows in each set of groups, for what there is no work left to judge.
+    first_disallows: Box<[Rank]>,
 }
 
 /// Where the candidates of some groups begin.
@@ -73,6 +76,9 @@ impl Index {
     pub(super) fn decide(&self, set: usize, path: &[u8], work: &mut Work) -> Option<Rank> {
         let (mut best, mut tried) = (Rank::NONE, Tried::new(path, work));
         for root in &self.roots[self.sections[set].range()] {
+            if !tried.take_walk() {
+                break;
+            }
             let stop = self.tries.walk(root.trie, path);
             best = best.min(stop.rank);
             let mut list = stop.list;
@@ -84,6 +90,10 @@ impl Index {
             if let Some(grams) = self.grams.get(root.grams as usize) {
                 best = grams.best(&self.patterns, &mut tried, best);
             }
+        }
+        let first_disallow = self.first_disallows[set];
+        if work.is_spent() && first_disallow != Rank::NONE {
+            best = first_disallow;
         }
         (best != Rank::NONE).then_some(best)
     }
@@ -103,5 +113,6 @@ impl Index {
             + self.grams.iter().map(Grams::memory).sum::<usize>()
             + size_of_val(&*self.roots)
             + size_of_val(&*self.sections)
+            + size_of_val(&*self.first_disallows)
     }
 }

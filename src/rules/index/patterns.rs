@@ -5,7 +5,15 @@ use std::ops::Range;
 
 use super::candidates::Rank;
 use super::octets::OctetSet;
-use crate::rules::{Access, text};
+use super::work::Work;
+use crate::rules::text;
+
+/// What a walk along a trie costs besides the octets it passes, eight of which cost as much as one that is compared with a
+/// wildcard.
+const WALK: usize = 64;
+
+/// What looking at a pattern costs that cannot match, in octets compared.
+const LOOK: usize = 4;
 
 /// The patterns with wildcards of a file.
 #[derive(Debug, Default)]
@@ -36,35 +44,6 @@ pub(super) struct Tried<'p, 'w> {
     path: &'p [u8],
     octets: Option<OctetSet>,
     work: &'w mut Work,
-}
-
-/// What one verdict may still compare with wildcards, in octets of paths and patterns.
-///
-/// The most that a client can make a verdict cost is bounded by this and not by the file: thousands of wildcards that
-/// nearly match a long path in a hundred forms take seconds. Once it is used up, a rule that disallows counts as
-/// matching where the path holds every octet of its pattern, and one that allows as not matching. The files and paths
-/// that this is about are made for it: a path of 200 octets in five forms is compared exactly with 12,000 wildcards.
-#[derive(Debug)]
-pub(in crate::rules) struct Work {
-    left: usize,
-}
-
-impl Work {
-    /// About 5 ms at the 0.35 ns that an octet takes where literals nearly match everywhere, 1 ms where they do not. A
-    /// thousand patterns of 250 wildcards on a path of 8 KiB take three quarters of it.
-    const MOST: usize = 12 << 20;
-
-    /// For one verdict.
-    pub(in crate::rules) const fn new() -> Self {
-        Self { left: Self::MOST }
-    }
-
-    /// Takes what comparing some octets costs, and says whether there was that much left.
-    const fn take(&mut self, octets: usize) -> bool {
-        let enough = self.left >= octets;
-        self.left = self.left.saturating_sub(octets);
-        enough
-    }
 }
 
 /// Makes patterns of texts, one of equal ones.
@@ -123,24 +102,18 @@ impl Patterns {
         wildcards
             .into_iter()
             .take_while(|wildcard| wildcard.rank < best)
-            .find(|wildcard| self.matches(wildcard, path, known))
+            .find(|wildcard| self.matches(wildcard.pattern, path, known))
             .map_or(best, |wildcard| wildcard.rank)
     }
 
-    fn matches(&self, wildcard: &Wildcard, path: &mut Tried<'_, '_>, known: usize) -> bool {
-        let Pattern { start, behind, end, octets } = &self.patterns[wildcard.pattern as usize];
-        if !path.octets().holds(*octets) {
+    fn matches(&self, pattern: u32, path: &mut Tried<'_, '_>, known: usize) -> bool {
+        let Pattern { start, behind, end, octets } = &self.patterns[pattern as usize];
+        if !path.work.take(LOOK) || !path.octets().holds(*octets) {
             return false;
         }
         let (prefix, rest) = (*start as usize + known..*behind as usize, *behind as usize..*end as usize);
         let left = path.path.get(known..).and_then(|path| path.strip_prefix(&self.texts[prefix]));
-        left.is_some_and(|left| {
-            if path.work.take(left.len() + rest.len()) {
-                text::fits(&self.texts[rest], left)
-            } else {
-                wildcard.rank.access() == Access::Disallow
-            }
-        })
+        left.is_some_and(|left| path.work.take(left.len() + rest.len()) && text::fits(&self.texts[rest], left))
     }
 
     /// Octets of memory in use.
@@ -156,6 +129,11 @@ impl<'p, 'w> Tried<'p, 'w> {
 
     pub(super) const fn path(&self) -> &'p [u8] {
         self.path
+    }
+
+    /// Takes the work of walking along a trie, and says whether there was that much left.
+    pub(super) const fn take_walk(&mut self) -> bool {
+        self.work.take(WALK + self.path.len() / 8)
     }
 
     /// Takes the work of looking wildcards up at every octet of the path, each up to 8 ns, and says whether there was that
