@@ -370,3 +370,42 @@ fn a_directory_that_is_full_from_the_first_start_on_is_used_once_there_is_room()
         assert_eq!(body(&site.open(&site.state())), FIRST);
     });
 }
+
+#[test]
+fn a_version_that_was_accepted_on_a_full_disk_does_not_wait_after_a_restart() {
+    SmallDisk::with("full_disk::a_version_that_was_accepted_on_a_full_disk_does_not_wait_after_a_restart", |disk| {
+        // One that was rolled back before, whose source still holds it; one that waited, whose source is broken meanwhile.
+        for (text, is_rolled_back) in [(SECOND, true), (STAGING, false)] {
+            let site = Site::new(disk, FIRST);
+            let state = site.state();
+            let live = site.open(&state);
+            if is_rolled_back {
+                assert_eq!(site.replace(&live, text), OutcomeKind::Published);
+                live.rollback().unwrap();
+            } else {
+                assert_eq!(site.replace(&live, text), OutcomeKind::Gated);
+            }
+            assert!(state.flush());
+            disk.fill();
+            live.accept(&Hash::of(text.as_bytes()).into()).unwrap();
+            assert!(live.status().save_trouble().is_some());
+            drop((live, state));
+
+            let condition = if is_rolled_back {
+                Condition::Live
+            } else {
+                site.write(BAD);
+                Condition::LastGood
+            };
+            for is_freed in [false, true] {
+                if is_freed {
+                    disk.free();
+                }
+                let live = site.open(&site.state());
+                assert_eq!((body(&live).as_str(), live.status().condition()), (text, condition));
+                assert!(live.status().pending().is_none(), "{:?}", live.status());
+            }
+            fs::remove_dir_all(disk.path().join("state")).unwrap();
+        }
+    });
+}

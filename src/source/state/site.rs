@@ -346,6 +346,8 @@ impl Notes {
                     };
                     remembered.versions.accept(version, Duration::ZERO, now);
                 }
+                // What is live was accepted: it waits no longer, as the older state says.
+                remembered.pending.take_if(|pending| live == Some(pending.hash()));
                 remembered.was_live = WasLive::Current;
                 let (versions, pending) = (remembered.versions.clone(), remembered.pending.clone());
                 let state = State { versions, pending, durability: Durability::Process };
