@@ -63,10 +63,11 @@ struct Retry {
 impl Writer {
     /// Has it written soon.
     pub(super) fn call(self: &Arc<Self>, job: Arc<dyn Job>) {
+        // Taken first: a flush must not find a job that is called and in no queue.
+        let mut queue = self.queue();
         if std::mem::replace(&mut place(&*job).is_called, true) {
             return;
         }
-        let mut queue = self.queue();
         queue.jobs.push_back(job);
         self.wake(queue);
     }
@@ -83,21 +84,19 @@ impl Writer {
     pub(super) fn flush(self: &Arc<Self>, limit: Option<Duration>) -> bool {
         let end = limit.and_then(|limit| Instant::now().checked_add(limit));
         // What is under way may have begun, and failed, before there was room.
-        if !self.wait(end) {
-            return false;
-        }
-        let mut queue = self.queue();
+        let Some(mut queue) = self.wait(end) else { return false };
         let later = std::mem::take(&mut queue.later);
         if later.is_empty() {
             return true;
         }
         later.into_iter().for_each(|job| queue.call_again(job));
         self.wake(queue);
-        self.wait(end) && self.queue().later.is_empty()
+        self.wait(end).is_some_and(|queue| queue.later.is_empty())
     }
 
-    /// Waits until everything was tried that was called for; whether that came to pass in time.
-    fn wait(&self, end: Option<Instant>) -> bool {
+    /// Waits until everything was tried that was called for, if that comes to pass in time. As long as the queue is held,
+    /// nothing is under way: what could not be written is all in `later`, and not being tried again.
+    fn wait(&self, end: Option<Instant>) -> Option<MutexGuard<'_, Queue>> {
         let mut queue = self.queue();
         while queue.is_busy() {
             queue = match end {
@@ -106,13 +105,13 @@ impl Writer {
                     let rest = end.saturating_duration_since(Instant::now());
                     if rest.is_zero() {
                         queue.is_stuck = true;
-                        return false;
+                        return None;
                     }
                     self.idle.wait_timeout(queue, rest).unwrap_or_else(PoisonError::into_inner).0
                 }
             };
         }
-        true
+        Some(queue)
     }
 
     /// Whether a flush was given up.
@@ -251,5 +250,54 @@ impl fmt::Debug for Writer {
             .field("queued", &queue.jobs.len())
             .field("later", &queue.later.len())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    /// A disk that never takes anything.
+    #[derive(Default)]
+    struct Unwritable(Mutex<Place>);
+
+    impl Job for Unwritable {
+        fn place(&self) -> &Mutex<Place> {
+            &self.0
+        }
+
+        fn write(&self) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn a_flush_does_not_take_what_is_tried_again_for_written() {
+        let writer = Arc::new(Writer::default());
+        let job: Arc<dyn Job> = Arc::new(Unwritable::default());
+        writer.call(job.clone());
+        let is_over = AtomicBool::new(false);
+        let counts = thread::scope(|scope| {
+            // The timer goes off at every moment.
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    writer.queue().retry.due = Some(Instant::now());
+                    writer.called.notify_one();
+                }
+            });
+            // And it is called for, as by a version that goes live.
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    writer.call(job.clone());
+                    thread::yield_now();
+                }
+            });
+            let counts = (0..50_000).filter(|_| writer.flush(None)).count();
+            is_over.store(true, Ordering::Relaxed);
+            counts
+        });
+        assert_eq!(counts, 0, "of 50,000 flushes said that all is written");
     }
 }
