@@ -167,7 +167,9 @@ impl Shared {
     fn restored(&self, making: &Making, last: &Version) -> Arc<str> {
         let when = date::shown(last.since);
         let (text, is_behind) = match making.was_live {
-            WasLive::Current => (format!("it was accepted {when} and was live before"), false),
+            WasLive::Current => {
+                (format!("it was accepted {when} and was live before, as far as is written down"), false)
+            }
             WasLive::Unknown => (
                 format!("it was accepted {when} and may be older than what was live before: nothing says what was"),
                 true,

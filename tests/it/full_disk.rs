@@ -87,6 +87,14 @@ impl Drop for SmallDisk {
     }
 }
 
+/// Where a disk is read-only, it takes not even other octets for those it holds, as one does that is full and copies what
+/// is overwritten.
+fn remount(disk: &Path, how: &str) {
+    let mut mount = Command::new("mount");
+    mount.args(["-o", &format!("remount,{how}")]).arg(disk);
+    assert!(mount.status().unwrap().success(), "{mount:?}");
+}
+
 /// A site whose robots.txt is elsewhere.
 struct Site<'d> {
     disk: &'d SmallDisk,
@@ -209,7 +217,11 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         assert_eq!((body(&again).as_str(), again.status().condition()), (THIRD, Condition::LastGood));
         assert_eq!(again.status().behind_trouble(), None);
         let said = again.status().last_reload().to_string();
-        assert!(said.contains("stays live; it was accepted ") && said.ends_with(" and was live before"), "{said}");
+        assert!(
+            said.contains("stays live; it was accepted ")
+                && said.ends_with(" and was live before, as far as is written down"),
+            "{said}"
+        );
         let outcomes: Vec<_> = again.history().iter().map(|entry| entry.outcome()).collect();
         let published = OutcomeKind::Published;
         assert_eq!(outcomes, [published, published, published, OutcomeKind::Kept]);
@@ -408,4 +420,30 @@ fn a_version_that_was_accepted_on_a_full_disk_does_not_wait_after_a_restart() {
             fs::remove_dir_all(disk.path().join("state")).unwrap();
         }
     });
+}
+
+#[test]
+fn a_restart_after_a_disk_that_took_nothing_at_all_claims_no_more_than_is_written() {
+    SmallDisk::with(
+        "full_disk::a_restart_after_a_disk_that_took_nothing_at_all_claims_no_more_than_is_written",
+        |disk| {
+            let site = Site::new(disk, FIRST);
+            let state = site.state();
+            let live = site.open(&state);
+            assert!(state.flush());
+            remount(disk.path(), "ro");
+            assert_eq!(site.replace(&live, SECOND), OutcomeKind::Published);
+            assert!(!state.flush());
+            let trouble = live.status().save_trouble().unwrap().to_owned();
+            assert!(trouble.contains("so a restart forgets what is live: Read-only file system"), "{trouble}");
+            drop((live, state));
+            site.write(BAD);
+            let state = site.state();
+            assert!(state.trouble().unwrap().contains("Read-only file system"), "{:?}", state.trouble());
+            let live = site.open(&state);
+            assert_eq!((body(&live).as_str(), live.status().condition()), (FIRST, Condition::LastGood));
+            let said = live.status().last_reload().to_string();
+            assert!(said.ends_with(" and was live before, as far as is written down"), "{said}");
+        },
+    );
 }

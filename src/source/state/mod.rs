@@ -15,8 +15,8 @@
 //! directory: whoever writes last wins, and none takes another's file for its own, because bytes are named by their hash.
 //! What is damaged or foreign is reported and ignored. What cannot be written waits and is tried again: on a timer, with
 //! whatever else is to be written, on a reload and at the end. Meanwhile everything goes on, and the status says so. The
-//! record of what is live needs no room, so a process that starts after one that could write nothing else knows whether
-//! what it finds is what was live.
+//! record of what is live needs no room where files are overwritten in place and may be written at all, so a process that
+//! starts after one that could write nothing else knows whether what it finds is what was live.
 
 mod disk;
 mod event;

@@ -1,5 +1,6 @@
 //! Which version is live, in a file of fixed size that is overwritten in place: a file system that is full takes no new
-//! file, but it takes other octets for those it holds.
+//! file, but it takes other octets for those it holds. One that is read-only does not, nor may one that copies
+//! what is overwritten.
 //!
 //! The file has two slots, written in turn, each with a digest of its own: a slot that was cut counts for nothing, and the
 //! other still says what it said. Each slot and `state.json` bear a stamp; where the slot's is newer, the state could not

@@ -381,7 +381,7 @@ impl Notes {
         Some(Version { hash, bytes: bytes.into(), origin, modified: None, since, fate: Fate::Accepted })
     }
 
-    /// Writes down which versions there are: first which one is live, for which there is always room; then their bytes,
+    /// Writes down which versions there are: first which one is live, which mostly takes no room; then their bytes,
     /// and what is not needed any more goes after.
     fn save(&self, written: &mut Written, state: &State) -> Result<(), StateError> {
         let State { versions, pending, durability } = state;

@@ -82,7 +82,9 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
         let mut running = Running::start(site.path());
         wait_for_robots(&running, THIRD);
         assert!(troubles(&running).is_empty(), "{:?}", troubles(&running));
-        running.wait_for_event("rejected", |line| line["message"].as_str().unwrap().ends_with(" and was live before"));
+        running.wait_for_event("rejected", |line| {
+            line["message"].as_str().unwrap().ends_with(" and was live before, as far as is written down")
+        });
         assert!(!left.iter().any(|path| path.exists()));
 
         disk.fill();
