@@ -113,13 +113,8 @@ impl<'d> Site<'d> {
         self.folder.path().join("robots.txt")
     }
 
-    /// Dated long ago, or each reload would wait for it to settle.
     fn write(&self, text: &str) {
-        let aside = self.folder.path().join("aside");
-        fs::write(&aside, text).unwrap();
-        let past = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000);
-        File::options().write(true).open(&aside).unwrap().set_modified(past).unwrap();
-        fs::rename(aside, self.path()).unwrap();
+        write(self.folder.path(), text);
     }
 
     fn state(&self) -> StateDir {
@@ -157,6 +152,15 @@ impl<'d> Site<'d> {
     fn own(&self) -> PathBuf {
         self.disk.path().join("state/sites/shop")
     }
+}
+
+/// Dated long ago, or each reload would wait for it to settle.
+fn write(folder: &Path, text: &str) {
+    let aside = folder.join("aside");
+    fs::write(&aside, text).unwrap();
+    let past = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000);
+    File::options().write(true).open(&aside).unwrap().set_modified(past).unwrap();
+    fs::rename(aside, folder.join("robots.txt")).unwrap();
 }
 
 fn body(live: &LiveRobots) -> String {
@@ -446,4 +450,44 @@ fn a_restart_after_a_disk_that_took_nothing_at_all_claims_no_more_than_is_writte
             assert!(said.ends_with(" and was live before, as far as is written down"), "{said}");
         },
     );
+}
+
+#[test]
+fn a_site_that_is_opened_anew_leaves_what_is_published_meanwhile() {
+    let path = |site: &Site, name: &str| site.own().join(name);
+    SmallDisk::with("full_disk::a_site_that_is_opened_anew_leaves_what_is_published_meanwhile", |disk| {
+        let site = Arc::new(Site::new(disk, FIRST));
+        let state = site.state();
+        let live = site.open(&state);
+        assert!(state.flush());
+        let before = fs::read(path(&site, "state.json")).unwrap();
+        assert_eq!(site.replace(&live, SECOND), OutcomeKind::Published);
+        assert!(state.flush());
+        // As if the second version had been recorded and not saved, and the bytes of the first were lost.
+        fs::write(path(&site, "state.json"), before).unwrap();
+        let hash = Hash::of(FIRST.as_bytes()).to_string();
+        fs::remove_file(path(&site, &format!("{}.txt", hash.trim_start_matches("sha256:")))).unwrap();
+        // While it is read, the site that is open already publishes another, which cannot be written; its source breaks
+        // afterwards.
+        let (folder, publishing) = (site.folder.path().to_owned(), Mutex::new(Some(live)));
+        let mounted = disk.path().to_owned();
+        state.on_event(move |event| {
+            let live = publishing.lock().unwrap().take().filter(|_| event.to_string().ends_with("this is missing"));
+            if let Some(live) = live {
+                remount(&mounted, "ro");
+                write(&folder, THIRD);
+                let _ = live.reload().wait();
+                write(&folder, BAD);
+                // Dropped, it would write itself.
+                std::mem::forget(live);
+            }
+        });
+        let live = site.open(&state);
+        assert!(site.heard("this is missing"), "{:?}", site.heard);
+        assert_eq!((body(&live).as_str(), live.status().condition()), (THIRD, Condition::LastGood));
+        remount(disk.path(), "rw");
+        assert!(state.flush());
+        let written = fs::read_to_string(path(&site, "state.json")).unwrap();
+        assert!(written.contains(&Hash::of(THIRD.as_bytes()).to_string()), "{written}");
+    });
 }

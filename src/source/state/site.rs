@@ -260,6 +260,14 @@ impl Unwritten {
     }
 }
 
+impl Remembered {
+    /// What another handle of the same site has published and nobody has written yet.
+    fn with(self, state: &State) -> Self {
+        let State { versions, pending, durability: _ } = state;
+        Self { versions: versions.clone(), pending: pending.clone(), was_live: WasLive::Current, ..self }
+    }
+}
+
 impl Notes {
     pub(super) fn new(folder: PathBuf, site: &str, began: SystemTime, listeners: Arc<Listeners>) -> Self {
         disk::clean(&folder, began);
@@ -275,21 +283,27 @@ impl Notes {
         }
     }
 
-    /// Everything that is there and whole. What could not be written yet is newer than what is there.
+    /// Everything that is there and whole. What could not be written yet is newer than what is there. The site may be open
+    /// already, as where a config is reloaded: nothing is written while this reads, and what is published meanwhile counts.
     fn load(&self, now: SystemTime) -> Remembered {
+        let mut written = self.written();
         let (mut enforcement, trouble) = disk::read_switch(&self.folder);
         self.note(trouble);
         let mut history = self.load_history(now);
-        {
+        let state = {
             let unwritten = self.unwritten();
             enforcement = unwritten.switch.unwrap_or(enforcement);
             unwritten.entries.iter().cloned().for_each(|entry| history.push(entry));
-            if let Some(State { versions, pending, .. }) = unwritten.state.as_deref() {
-                let (versions, pending) = (versions.clone(), pending.clone());
-                return Remembered { versions, pending, history, enforcement, was_live: WasLive::Current };
-            }
+            unwritten.state.clone()
+        };
+        let remembered = Remembered { enforcement, history, ..Remembered::default() };
+        match state {
+            Some(state) => remembered.with(&state),
+            None => self.load_versions(&mut written, remembered, now),
         }
-        let mut remembered = Remembered { enforcement, history, ..Remembered::default() };
+    }
+
+    fn load_versions(&self, written: &mut Written, mut remembered: Remembered, now: SystemTime) -> Remembered {
         let path = self.folder.join(STATE);
         let bytes = disk::read(&path).unwrap_or_else(|trouble| {
             self.note(Some(trouble));
@@ -308,7 +322,8 @@ impl Notes {
             let last = listed.versions.iter().rfind(|version| version.is_accepted());
             let last = last.map(|last| (last.hash, last.since));
             let versions = listed.versions.into_iter();
-            let versions = versions.filter_map(|version| self.bytes(version.hash).map(|bytes| version.with(bytes)));
+            let versions =
+                versions.filter_map(|version| self.bytes(written, version.hash).map(|bytes| version.with(bytes)));
             remembered.versions = Versions::from_list(versions.collect());
             let current = remembered.versions.current().map(|version| version.hash);
             damaged = match last {
@@ -316,67 +331,75 @@ impl Notes {
                 _ => WasLive::Unknown,
             };
             let pending = listed.pending;
-            remembered.pending = pending.and_then(|pending| self.bytes(pending.hash).map(|bytes| pending.with(bytes)));
+            remembered.pending =
+                pending.and_then(|pending| self.bytes(written, pending.hash).map(|bytes| pending.with(bytes)));
         }
-        self.load_record(stamp, damaged, &mut remembered, now);
-        remembered
+        self.load_record(written, stamp, damaged, remembered, now)
     }
 
     /// What the record knows that the state does not: what went live, or was rolled back, and could not be written down.
     /// `damaged` is the version that the state has for the current one and whose bytes are not there.
-    fn load_record(&self, stamp: u64, damaged: WasLive, remembered: &mut Remembered, now: SystemTime) {
+    fn load_record(
+        &self,
+        written: &mut Written,
+        stamp: u64,
+        damaged: WasLive,
+        mut remembered: Remembered,
+        now: SystemTime,
+    ) -> Remembered {
         let record = record::read(&self.folder.join(RECORD), now).unwrap_or_else(|trouble| {
             self.note(Some(trouble));
             None
         });
         let newest = record.as_ref().map_or(0, |(stamp, _)| *stamp);
-        {
-            let mut written = self.written();
-            written.stamp = written.stamp.max(newest).max(stamp);
-            written.record = record.as_ref().map(|(_, record)| record.clone());
-        }
+        written.stamp = written.stamp.max(newest).max(stamp);
+        written.record = record.as_ref().map(|(_, record)| record.clone());
+        let (mut state, mut unrecorded) = (None, None);
         match record {
-            Some((newest, record)) if newest > stamp => {
-                let Record { live, since, held } = record;
+            Some((newest, Record { live, since, held })) if newest > stamp => {
                 remembered.versions.hold(&held);
-                if let Some(hash) = live.filter(|hash| !remembered.versions.bring_back(*hash)) {
-                    let Some(version) = self.recovered(hash, since) else {
-                        remembered.was_live = WasLive::Other(hash, since);
-                        return;
-                    };
-                    remembered.versions.accept(version, Duration::ZERO, now);
+                let missing = live.filter(|hash| !remembered.versions.bring_back(*hash));
+                let recovered = missing.map(|hash| (hash, self.recovered(written, hash, since)));
+                if let Some((hash, None)) = recovered {
+                    remembered.was_live = WasLive::Other(hash, since);
+                } else {
+                    if let Some((_, Some(version))) = recovered {
+                        remembered.versions.accept(version, Duration::ZERO, now);
+                    }
+                    // What is live was accepted: it waits no longer, as the older state says.
+                    remembered.pending.take_if(|pending| live == Some(pending.hash()));
+                    remembered.was_live = WasLive::Current;
+                    let (versions, pending) = (remembered.versions.clone(), remembered.pending.clone());
+                    state = Some(Arc::new(State { versions, pending, durability: Durability::Process }));
                 }
-                // What is live was accepted: it waits no longer, as the older state says.
-                remembered.pending.take_if(|pending| live == Some(pending.hash()));
-                remembered.was_live = WasLive::Current;
-                let (versions, pending) = (remembered.versions.clone(), remembered.pending.clone());
-                let state = State { versions, pending, durability: Durability::Process };
-                self.unwritten().state = Some(Arc::new(state));
             }
             _ if damaged != WasLive::Unknown => remembered.was_live = damaged,
             Some((_, record)) => {
                 remembered.was_live = WasLive::Current;
-                let now = Record::of(&remembered.versions);
-                if now != record {
-                    // It could not be overwritten when the state could be.
-                    self.unwritten().record = Some(now);
-                }
+                // It could not be overwritten when the state could be.
+                unrecorded = Some(Record::of(&remembered.versions)).filter(|now| *now != record);
             }
-            None if remembered.versions.current().is_some() => {
-                self.unwritten().record = Some(Record::of(&remembered.versions));
-            }
-            None => {}
+            None => unrecorded = remembered.versions.current().map(|_| Record::of(&remembered.versions)),
         }
+        let mut unwritten = self.unwritten();
+        if let Some(newer) = unwritten.state.clone() {
+            return remembered.with(&newer);
+        }
+        unwritten.state = state;
+        if unrecorded.is_some() {
+            unwritten.record = unrecorded;
+        }
+        remembered
     }
 
     /// A version whose bytes were written and whose place in the state was not.
-    fn recovered(&self, hash: Hash, since: SystemTime) -> Option<Version> {
+    fn recovered(&self, written: &mut Written, hash: Hash, since: SystemTime) -> Option<Version> {
         let path = self.path_of(hash);
         let bytes = disk::read(&path).ok()??;
         if Hash::of(&bytes) != hash {
             return None;
         }
-        self.written().bytes.insert(hash, Durability::Process);
+        written.bytes.insert(hash, Durability::Process);
         let origin = path.to_string_lossy().into();
         Some(Version { hash, bytes: bytes.into(), origin, modified: None, since, fate: Fate::Accepted })
     }
@@ -518,11 +541,11 @@ impl Notes {
     }
 
     /// The bytes of a version, if they are what their name says.
-    fn bytes(&self, hash: Hash) -> Option<Arc<[u8]>> {
+    fn bytes(&self, written: &mut Written, hash: Hash) -> Option<Arc<[u8]>> {
         let path = self.path_of(hash);
         match disk::read(&path) {
             Ok(Some(bytes)) if Hash::of(&bytes) == hash => {
-                self.written().bytes.insert(hash, Durability::Process);
+                written.bytes.insert(hash, Durability::Process);
                 return Some(bytes.into());
             }
             Ok(Some(_)) => self.note(Some(format!("{}: this is damaged and ignored", path.display()))),
