@@ -426,3 +426,30 @@ fn a_file_dated_before_1970_or_long_from_now_is_served() {
         assert!(dated.is_none_or(|dated| dated >= SystemTime::UNIX_EPOCH && dated <= SystemTime::now()), "{dated:?}");
     }
 }
+
+#[test]
+fn a_rollback_by_a_release_without_a_record_is_not_undone() {
+    let newer = "User-agent: *\nDisallow: /cart\nDisallow: /account\n";
+    let site = Site::new();
+    drop(site.open(OPEN));
+    drop(site.open(newer));
+    // What a release without stamps writes when it rolls back: the same versions, another fate, and no record.
+    let path = site.own().join("state.json");
+    let mut document: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let stamp = document["stamp"].as_u64().unwrap();
+    document.as_object_mut().unwrap().remove("stamp");
+    assert_eq!(document["versions"][1]["fate"], "accepted");
+    document["versions"][1]["fate"] = "held".into();
+    let millis = |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_millis();
+    while millis(SystemTime::now()) <= u128::from(stamp) {
+        std::thread::yield_now();
+    }
+    fs::write(&path, document.to_string()).unwrap();
+    fs::File::options().write(true).open(&path).unwrap().set_modified(SystemTime::now()).unwrap();
+
+    let live = site.open(newer);
+    assert_eq!((body(&live).as_str(), live.status().condition()), (OPEN, Condition::Gated));
+    assert_eq!(live.status().pending().unwrap().to_string(), "it was rolled back");
+    drop(live);
+    assert_eq!(body(&site.open("<html>")), OPEN, "nor by the start after it");
+}

@@ -63,8 +63,9 @@ pub(super) fn write(stamp: u64, versions: &Versions, pending: Option<&Pending>) 
     format!("{document:#}\n").into_bytes()
 }
 
-/// `None` where it is not what [`write()`] writes. No date lies after `now`: a grace must end.
-pub(super) fn read(bytes: &[u8], now: SystemTime) -> Option<Listed> {
+/// `None` where it is not what [`write()`] writes. No date lies after `now`: a grace must end. `modified` is when the file was
+/// written.
+pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) -> Option<Listed> {
     let document: Value = serde_json::from_slice(bytes).ok()?;
     if document["format"].as_u64()? != FORMAT {
         return None;
@@ -97,9 +98,11 @@ pub(super) fn read(bytes: &[u8], now: SystemTime) -> Option<Listed> {
         }
     };
     let versions: Vec<ListedVersion> = versions.collect::<Option<_>>()?;
-    // One without was written before there were stamps.
+    // One without was written by a release before there were stamps, perhaps after a later one had run: then what it says
+    // is newer than the record. Its versions do not tell, as a rollback dates none of them.
     let newest = || versions.iter().map(|version| millis(version.since)).max().unwrap_or_default();
-    let stamp = document["stamp"].as_u64().unwrap_or_else(|| newest().try_into().unwrap_or_default());
+    let written = || modified.map_or_else(newest, |modified| millis(modified.min(SystemTime::now())));
+    let stamp = document["stamp"].as_u64().unwrap_or_else(|| written().try_into().unwrap_or_default());
     Some(Listed { stamp, versions, pending })
 }
 

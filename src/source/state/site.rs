@@ -310,7 +310,8 @@ impl Notes {
             None
         });
         let listed = bytes.and_then(|bytes| {
-            let listed = json::read(&bytes, now);
+            let modified = fs::metadata(&path).and_then(|metadata| metadata.modified()).ok();
+            let listed = json::read(&bytes, modified, now);
             if listed.is_none() {
                 self.note(Some(format!("{}: this is damaged and ignored", path.display())));
             }
