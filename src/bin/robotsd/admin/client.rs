@@ -1,12 +1,14 @@
 //! The other end: how a command reaches the robotsd that runs.
 
 use std::fmt;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,7 +19,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -33,6 +35,10 @@ const WHOLE: Duration = Duration::from_secs(300);
 
 /// Interim answers (1xx) before the answer; robotsd sends none, and hyper would read them without end.
 const INTERIM: usize = 16;
+
+/// Connections for one question: robotsd closes the longest idle one where too many are open, and that may be this one
+/// where the command is slow to write.
+const ATTEMPTS: usize = 5;
 
 /// The status of a hundred thousand sites.
 const MOST: usize = 128 * 1024 * 1024;
@@ -126,8 +132,75 @@ pub(crate) fn ask<T: DeserializeOwned>(place: &Place, method: &Method, target: &
     serde_json::from_slice(&body).map_err(|error| broken(format!("this is not the answer of a robotsd: {error}")))
 }
 
+/// A way to robotsd, of whichever kind.
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
+/// Whether anything went over a connection, either way.
+#[derive(Debug, Default)]
+struct Traffic {
+    has_sent: AtomicBool,
+    has_received: AtomicBool,
+}
+
+impl Traffic {
+    /// Whether a question that failed may be asked once more: it was not asked yet, or asking it twice is asking it once.
+    /// Where an answer had begun, it was heard.
+    fn may_be_repeated(&self, method: &Method, target: &str) -> bool {
+        let path = target.split('?').next();
+        let is_idempotent = method.is_safe() || path == Some("/enforce");
+        !self.has_received.load(Ordering::Relaxed) && (is_idempotent || !self.has_sent.load(Ordering::Relaxed))
+    }
+}
+
+/// A stream that keeps account of its traffic.
+struct Counted {
+    stream: Box<dyn Stream>,
+    traffic: Arc<Traffic>,
+}
+
+impl AsyncRead for Counted {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        self.traffic.has_received.fetch_or(buf.filled().len() > before, Ordering::Relaxed);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Counted {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let count = ready!(Pin::new(&mut self.stream).poll_write(cx, buf))?;
+        self.traffic.has_sent.fetch_or(count > 0, Ordering::Relaxed);
+        Poll::Ready(Ok(count))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
 async fn exchange(place: &Place, method: &Method, target: &str) -> Result<(StatusCode, Bytes), AskError> {
-    let failed = |error: std::io::Error| match error.kind() {
+    let mut attempts = 1;
+    loop {
+        let (stream, host) = connect(place).await?;
+        let traffic = Arc::new(Traffic::default());
+        let stream = Counted { stream, traffic: traffic.clone() };
+        match send(stream, place, method, target, &host).await {
+            Err(_) if attempts < ATTEMPTS && traffic.may_be_repeated(method, target) => attempts += 1,
+            answer => return answer,
+        }
+    }
+}
+
+/// A connection, and the `Host` to ask for over it.
+async fn connect(place: &Place) -> Result<(Box<dyn Stream>, String), AskError> {
+    let failed = |error: io::Error| match error.kind() {
         ErrorKind::ConnectionRefused | ErrorKind::NotFound => AskError::NotRunning(place.clone()),
         ErrorKind::PermissionDenied => AskError::Broken(
             place.clone(),
@@ -139,21 +212,21 @@ async fn exchange(place: &Place, method: &Method, target: &str) -> Result<(Statu
     match place {
         Place::Address(address) => {
             let stream = timeout(CONNECT, TcpStream::connect(address)).await.map_err(late)?.map_err(failed)?;
-            send(stream, place, method, target, &address.to_string()).await
+            Ok((Box::new(stream), address.to_string()))
         }
         #[cfg(unix)]
         Place::Socket(path) => {
             let connecting = tokio::net::UnixStream::connect(path);
             let stream = timeout(CONNECT, connecting).await.map_err(late)?.map_err(failed)?;
-            send(stream, place, method, target, "localhost").await
+            Ok((Box::new(stream), "localhost".to_owned()))
         }
         #[cfg(not(unix))]
-        Place::Socket(_) => Err(failed(std::io::Error::other("there are no Unix sockets here"))),
+        Place::Socket(_) => Err(failed(io::Error::other("there are no Unix sockets here"))),
     }
 }
 
 async fn send(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    stream: Counted,
     place: &Place,
     method: &Method,
     target: &str,
@@ -223,6 +296,78 @@ mod tests {
                 assert!(error.to_string().contains("interim answers"), "{error}");
             }
             serving.join().unwrap();
+        }
+    }
+
+    /// Answers the last of so many connections, and closes those before it once a request was read. How many came.
+    fn closing(answered: usize) -> (Place, std::thread::JoinHandle<usize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = std::thread::spawn(move || {
+            let mut came = 0;
+            for mut stream in listener.incoming().map_while(Result::ok) {
+                // The test's own, at the end.
+                if stream.read(&mut [0; 4096]).unwrap_or(0) == 0 {
+                    break;
+                }
+                came += 1;
+                if came == answered {
+                    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntrue");
+                }
+            }
+            came
+        });
+        (Place::Address(address), serving)
+    }
+
+    #[test]
+    fn what_may_be_asked_twice_is_where_the_connection_is_closed_before_an_answer() {
+        for (method, target, answered, is_answer, came) in [
+            (Method::GET, "/status", ATTEMPTS, true, ATTEMPTS),
+            (Method::POST, "/enforce?to=off", ATTEMPTS, true, ATTEMPTS),
+            (Method::POST, "/enforce?to=off", ATTEMPTS + 1, false, ATTEMPTS),
+            // It may have been done.
+            (Method::POST, "/rollback?site=a", 2, false, 1),
+            (Method::POST, "/accept?site=enforce&hash=1", 2, false, 1),
+        ] {
+            let (place, serving) = closing(answered);
+            let answer: Result<bool, AskError> = ask(&place, &method, target);
+            assert_eq!(answer.is_ok(), is_answer, "{method} {target}: {answer:?}");
+            let Place::Address(address) = place else { unreachable!() };
+            drop(std::net::TcpStream::connect(address));
+            assert_eq!(serving.join().unwrap(), came, "{method} {target}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_never_sent_may_be_asked_again_and_what_was_answered_in_part_may_not() {
+        let place = Place::Address("127.0.0.1:1".parse().unwrap());
+        for (answer, method, is_again) in [
+            (None, Method::POST, true),
+            (Some(""), Method::POST, false),
+            (Some(""), Method::GET, true),
+            (Some("H"), Method::GET, false),
+        ] {
+            let (near, mut far) = tokio::io::duplex(4096);
+            let far = match answer {
+                None => {
+                    drop(far);
+                    None
+                }
+                Some(answer) => Some(tokio::spawn(async move {
+                    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+                    far.read(&mut [0; 4096]).await.unwrap();
+                    far.write_all(answer.as_bytes()).await.unwrap();
+                })),
+            };
+            let traffic = Arc::new(Traffic::default());
+            let target = "/rollback?site=a";
+            let stream = Counted { stream: Box::new(near), traffic: traffic.clone() };
+            send(stream, &place, &method, target, "localhost").await.unwrap_err();
+            assert_eq!(traffic.may_be_repeated(&method, target), is_again, "{method} {answer:?}");
+            if let Some(far) = far {
+                far.await.unwrap();
+            }
         }
     }
 
