@@ -105,7 +105,8 @@ impl LiveBuilder {
     }
 
     /// Calls back after every reload that changed something or failed in a new way, and after the first one. The
-    /// callback runs on the thread that reloads and holds up the next reload; its panics are caught.
+    /// callback runs on the thread that reloads and holds up the next reload, so it must not wait for the state directory
+    /// ([`StateDir::flush`](super::StateDir::flush)); its panics are caught.
     pub fn on_reload(mut self, listener: impl Fn(&Reload, &Snapshot) + Send + Sync + 'static) -> Self {
         self.settings.listeners.push(Box::new(listener));
         self

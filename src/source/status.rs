@@ -144,7 +144,8 @@ impl Status {
         [save, switch, append, behind, damaged].into_iter().filter_map(Option::as_deref)
     }
 
-    /// Why a restart would forget what is live, or what waits: it cannot be written down. It is tried again.
+    /// Why a restart would forget what is live, or what waits: it cannot be written down. Or that only the record cannot be
+    /// written, which says what is live where nothing else can be. It is tried again.
     #[must_use]
     pub fn save_trouble(&self) -> Option<&str> {
         self.state_troubles.save.as_deref()

@@ -453,3 +453,38 @@ fn a_rollback_by_a_release_without_a_record_is_not_undone() {
     drop(live);
     assert_eq!(body(&site.open("<html>")), OPEN, "nor by the start after it");
 }
+
+#[test]
+fn a_record_that_cannot_be_written_alone_is_said_and_the_state_is_not_written_again_for_it() {
+    let site = Site::new();
+    let state = site.state();
+    let path = site.folder.path().join("robots.txt");
+    // Long ago, or the reload would wait for it to settle.
+    let write = |text: &str| {
+        fs::write(&path, text).unwrap();
+        fs::File::options().write(true).open(&path).unwrap().set_modified(start()).unwrap();
+    };
+    write(OPEN);
+    let poll = Duration::from_secs(3600);
+    let live = LiveRobots::file(&path).state(&state, "shop").poll_every(poll).open().unwrap();
+    assert!(state.flush());
+    let record = site.own().join("live");
+    fs::remove_file(&record).unwrap();
+    fs::create_dir(&record).unwrap();
+    write("User-agent: *\nDisallow: /account\n");
+    assert_eq!(live.reload().wait().outcome().kind(), OutcomeKind::Published);
+    assert!(!state.flush());
+    let trouble = live.status().save_trouble().unwrap().to_owned();
+    let want = format!("{}: cannot be written, so a restart does not know what goes live while", record.display());
+    assert!(trouble.starts_with(&want), "{trouble}");
+    let written = || fs::read_to_string(site.own().join("state.json")).unwrap();
+    let before = written();
+    assert!(before.contains(&live.status().live().unwrap().to_string()), "{before}");
+    assert!(!state.flush());
+    assert_eq!(written(), before, "its stamp is another each time it is written");
+    assert_eq!(live.status().save_trouble(), Some(&*trouble));
+    fs::remove_dir(&record).unwrap();
+    assert!(state.flush());
+    assert_eq!(live.status().state_trouble(), None);
+    assert!(record.is_file());
+}

@@ -171,7 +171,8 @@ impl StateDir {
 
     /// Waits until what sites have to remember so far is written down: a thread does so a moment after it is live. A site
     /// that is dropped is written before. What somebody decided is written when whoever decided it is answered. What
-    /// could not be written before is tried once more. Returns whether everything is written.
+    /// could not be written before is tried once more. Returns whether everything is written. Not to be called from a
+    /// callback, of this or of a site: it may be what is waited for.
     pub fn flush(&self) -> bool {
         self.root.writer.flush(None)
     }
@@ -184,7 +185,8 @@ impl StateDir {
 
     /// Calls back when something begins to be wrong with the directory or a site's part of it, and when it is over. What
     /// was wrong before stands in [`StateDir::trouble`]. The callback runs on the thread that writes, holds up what is to
-    /// be written next, and must not turn a kill switch; its panics are caught.
+    /// be written next, and must neither turn a kill switch nor call [`StateDir::flush`], which would wait for it; its panics
+    /// are caught.
     pub fn on_event(&self, listener: impl Fn(&StateEvent<'_>) + Send + Sync + 'static) {
         self.root.folder.listeners.add(Box::new(listener));
     }

@@ -76,7 +76,7 @@ struct Written {
 #[derive(Default)]
 struct Unwritten {
     state: Option<Arc<State>>,
-    /// The record of a site that has none yet: later there may be no room for it.
+    /// The record where it is not what the state says that is written: later there may be no room for it.
     record: Option<Record>,
     entries: VecDeque<HistoryEntry>,
     /// How many entries came before the first of these.
@@ -193,16 +193,19 @@ impl Job for Notes {
             (unwritten.state.clone(), unwritten.record.clone(), unwritten.entries.clone(), unwritten.begun)
         };
         if let Some(state) = state {
-            if self.save(&mut written, &state).is_ok() {
+            let (saved, recorded) = self.save(&mut written, &state);
+            if saved.is_ok() {
                 let mut unwritten = self.unwritten();
-                unwritten.record = None;
+                unwritten.record = recorded.is_err().then(|| Record::of(&state.versions));
                 unwritten.state.take_if(|newest| Arc::ptr_eq(newest, &state));
             }
+            self.tell_of_save(saved, recorded);
         } else if let Some(record) = record {
-            // What it says is said by the state too, so it is no trouble if there is no room for it.
-            if self.record(&mut written, &record, Durability::Process).is_ok() {
+            let recorded = self.record(&mut written, &record, Durability::Process);
+            if recorded.is_ok() {
                 self.unwritten().record = None;
             }
+            self.tell_of_save(Ok(()), recorded);
         }
         if !entries.is_empty() {
             let (count, result) = self.append(&entries);
@@ -258,12 +261,13 @@ impl Notes {
 
     /// Writes down which versions there are: first which one is live, which mostly takes no room; then their bytes,
     /// and what is not needed any more goes after.
-    fn save(&self, written: &mut Written, state: &State) -> Result<(), StateError> {
+    /// What became of the state, and what of the record.
+    fn save(&self, written: &mut Written, state: &State) -> (Result<(), StateError>, Result<(), StateError>) {
         let State { versions, pending, durability } = state;
         let kept = versions.iter().map(|version| (version.hash, &version.bytes));
         let kept: Vec<_> = kept.chain(pending.iter().map(|pending| (pending.hash(), pending.bytes()))).collect();
         let recorded = self.record(written, &Record::of(versions), *durability);
-        let result = (|| {
+        let saved = (|| {
             for (hash, bytes) in &kept {
                 if written.bytes.get(hash).is_none_or(|had| had < durability) {
                     disk::write(&self.path_of(*hash), bytes, *durability)?;
@@ -273,7 +277,7 @@ impl Notes {
             let stamp = written.next_stamp();
             disk::write(&self.folder.join(STATE), &json::write(stamp, versions, pending.as_ref()), *durability)
         })();
-        if result.is_ok() {
+        if saved.is_ok() {
             let kept: HashSet<Hash> = kept.iter().map(|(hash, _)| *hash).collect();
             written.bytes.retain(|hash, _| {
                 let stays = kept.contains(hash);
@@ -284,14 +288,26 @@ impl Notes {
                 stays
             });
         }
-        let result = result.and(recorded);
-        // Always of the folder: which of its files fails first changes from one attempt to the next.
-        let trouble = result.as_ref().err().map(|StateError { cause, .. }| {
-            let folder = self.folder.display();
-            format!("{folder}: cannot be written, so a restart forgets what is live: {cause}; it is tried again")
-        });
+        (saved, recorded)
+    }
+
+    fn tell_of_save(&self, saved: Result<(), StateError>, recorded: Result<(), StateError>) {
+        let trouble = match (saved, recorded) {
+            (Ok(()), Ok(())) => None,
+            // Always of the folder: which of its files fails first changes from one attempt to the next.
+            (Err(StateError { cause, .. }), _) => {
+                let folder = self.folder.display();
+                Some(format!(
+                    "{folder}: cannot be written, so a restart forgets what is live: {cause}; it is tried again"
+                ))
+            }
+            (Ok(()), Err(StateError { path, cause })) => Some(format!(
+                "{}: cannot be written, so a restart does not know what goes live while nothing else can be written either: \
+                 {cause}; it is tried again",
+                path.display()
+            )),
+        };
         self.tell(|troubles| &mut troubles.save, trouble, "what is live is written down again");
-        result
     }
 
     /// Writes down what is live, if that is not what is written there.
