@@ -34,6 +34,14 @@ pub(super) struct Activity {
     /// The phase in which a new connection claimed the place of this one; [`NEVER`] until one does. A connection that
     /// goes on is in another phase, so nothing has to be taken back when a request begins.
     reclaimed: AtomicU64,
+    /// The place was claimed although something has come in part.
+    reclaimed_slow: AtomicBool,
+    /// The millisecond in which a claim last failed: since then the connection counts as idle, so that others go first.
+    declined: AtomicU64,
+    /// The millisecond in which the frame or field section began that has come in part; [`NEVER`] between frames.
+    partial: AtomicU64,
+    /// The same of the first one in its phase, so that beginning anew wins no time.
+    first_partial: AtomicU64,
     goodbye: Goodbye,
     /// Something of an answer is still to be sent: what hyper has taken of a body counts as answered here.
     unsent: AtomicBool,
@@ -57,7 +65,7 @@ pub(super) struct Goodbye {
 pub(super) enum Idleness {
     /// A request, or the handshake before it.
     Idle,
-    /// The rest of a request's head.
+    /// The rest of a request's head, or of a frame of HTTP/2.
     Slow,
 }
 
@@ -82,6 +90,10 @@ impl Activity {
             http2: AtomicBool::new(false),
             preface: AtomicBool::new(false),
             reclaimed: AtomicU64::new(NEVER),
+            reclaimed_slow: AtomicBool::new(false),
+            declined: AtomicU64::new(0),
+            partial: AtomicU64::new(NEVER),
+            first_partial: AtomicU64::new(NEVER),
             goodbye: Goodbye::default(),
             unsent: AtomicBool::new(false),
             flood: AtomicBool::new(false),
@@ -124,11 +136,15 @@ impl Activity {
             return None;
         }
         let state = self.phase.load(Ordering::Acquire);
-        let since = self.opened + Duration::from_millis(state >> 2);
-        match state & 3 {
-            SILENT => Some(since + self.first_byte),
-            HEAD => Some(since + self.header_read),
-            _ => Some(since + self.keep_alive),
+        let since = self.at(state >> 2);
+        let deadline = match state & 3 {
+            SILENT => since + self.first_byte,
+            HEAD => since + self.header_read,
+            _ => since + self.keep_alive,
+        };
+        match self.partial.load(Ordering::Relaxed) {
+            NEVER => Some(deadline),
+            partial => Some(deadline.min(self.at(partial) + self.header_read)),
         }
     }
 
@@ -167,6 +183,20 @@ impl Activity {
         self.preface.store(true, Ordering::Relaxed);
     }
 
+    /// Whether a frame of HTTP/2, or a field section of several, has come in part. Called when that changes.
+    pub(super) fn set_partial(&self, is_partial: bool) {
+        if !is_partial {
+            self.partial.store(NEVER, Ordering::Relaxed);
+            return;
+        }
+        let now = self.now();
+        let first = self.first_partial.load(Ordering::Relaxed);
+        if first == NEVER || first < self.phase.load(Ordering::Relaxed) >> 2 {
+            self.first_partial.store(now, Ordering::Relaxed);
+        }
+        self.partial.store(now, Ordering::Release);
+    }
+
     /// What the connection waits for and since when; nothing while requests are answered, or once its place has been
     /// claimed.
     pub(super) fn idle(&self) -> Option<(Idleness, Instant)> {
@@ -174,18 +204,24 @@ impl Activity {
         if !self.is_idle() || self.is_unsent() || state == self.reclaimed.load(Ordering::Relaxed) {
             return None;
         }
-        let is_slow = state & 3 == HEAD && !self.preface.load(Ordering::Relaxed);
+        let mut since = state >> 2;
+        let is_partial = self.partial.load(Ordering::Acquire) != NEVER;
+        if is_partial {
+            since = since.max(self.first_partial.load(Ordering::Relaxed));
+        }
+        let is_slow = is_partial || state & 3 == HEAD && !self.preface.load(Ordering::Relaxed);
         let idleness = if is_slow { Idleness::Slow } else { Idleness::Idle };
-        Some((idleness, self.opened + Duration::from_millis(state >> 2)))
+        Some((idleness, self.at(since.max(self.declined.load(Ordering::Relaxed)))))
     }
 
     /// Claims the place of the connection, from any thread: it ends unless something happens on it first. Returns false
     /// if that is the case already.
-    pub(super) fn reclaim(&self) -> bool {
+    pub(super) fn reclaim(&self, idleness: Idleness) -> bool {
         let state = self.phase.load(Ordering::Acquire);
         if !self.is_idle() || self.is_unsent() {
             return false;
         }
+        self.reclaimed_slow.store(idleness == Idleness::Slow, Ordering::Relaxed);
         self.reclaimed.store(state, Ordering::Release);
         if let Some(task) = self.task.get() {
             task.wake_by_ref();
@@ -196,6 +232,17 @@ impl Activity {
     /// Whether the place has been claimed, and nothing has happened since.
     pub(super) fn is_reclaimed(&self) -> bool {
         self.reclaimed.load(Ordering::Acquire) == self.phase.load(Ordering::Relaxed) && self.is_idle()
+    }
+
+    /// Whether the place was claimed although something has come in part.
+    pub(super) fn is_reclaimed_as_slow(&self) -> bool {
+        self.reclaimed_slow.load(Ordering::Relaxed)
+    }
+
+    /// The connection cannot end now: the claim lapses, and others go before the connection is claimed again.
+    pub(super) fn decline(&self) {
+        self.declined.store(self.now(), Ordering::Relaxed);
+        self.reclaimed.store(NEVER, Ordering::Release);
     }
 
     /// Completes when the place has been claimed.
@@ -244,8 +291,16 @@ impl Activity {
     }
 
     fn enter(&self, phase: u64) {
-        let since = self.opened.elapsed().as_millis() as u64;
-        self.phase.store(since << 2 | phase, Ordering::Release);
+        self.phase.store(self.now() << 2 | phase, Ordering::Release);
+    }
+
+    /// The milliseconds that the connection has been open.
+    fn now(&self) -> u64 {
+        self.opened.elapsed().as_millis() as u64
+    }
+
+    fn at(&self, millisecond: u64) -> Instant {
+        self.opened + Duration::from_millis(millisecond)
     }
 }
 

@@ -159,6 +159,7 @@ where
                 if let Poll::Ready(served) = served {
                     return Poll::Ready(Event::Served(served));
                 }
+                activity.decline();
             }
             loop {
                 let now = Instant::now();

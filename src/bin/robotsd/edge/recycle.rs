@@ -103,7 +103,7 @@ impl Shard {
             while let Some(Candidate { since, slot }) = open.candidates(idleness).pop() {
                 // It may have done something since, or have made room for another connection.
                 let unchanged = open.slots[slot].as_ref().filter(|activity| activity.idle() == Some((idleness, since)));
-                if unchanged.is_some_and(|activity| activity.reclaim()) {
+                if unchanged.is_some_and(|activity| activity.reclaim(idleness)) {
                     return Some(now.saturating_duration_since(since));
                 }
             }

@@ -34,6 +34,8 @@ pub(super) struct ClientStream<T> {
     protocol: Protocol,
     /// As last said to [`Activity`].
     unsent: bool,
+    /// Likewise; by its number.
+    partial: Option<u32>,
 }
 
 /// What the connection carries.
@@ -59,8 +61,12 @@ struct Session {
     last: u32,
     /// Streams whose answer has not been sent to its end, in order.
     open: Vec<u32>,
-    /// A field section has begun and not ended.
+    /// A field section has begun whose last frame has not.
     in_fields: bool,
+    /// The stream whose field section is whole with the frame that is coming.
+    coming: Option<u32>,
+    /// Frames and field sections that have begun.
+    begun: u32,
 }
 
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -86,6 +92,7 @@ impl<T> ClientStream<T> {
             flushing: Idle::new(write_idle),
             protocol,
             unsent: false,
+            partial: None,
         }
     }
 
@@ -102,13 +109,19 @@ impl<T> ClientStream<T> {
         Poll::Ready(Err(stuck()))
     }
 
-    /// Says whether something of an answer is still here, or in hyper, waiting for the client to take it.
+    /// Says whether something of an answer is still here, or in hyper, waiting for the client to take it; and whether a
+    /// frame has come in part.
     fn settle(&mut self) {
         let has_open = matches!(&self.protocol, Protocol::Http2(session) if !session.open.is_empty());
         let unsent = has_open || self.stalled.is_waiting();
         if self.unsent != unsent {
             self.unsent = unsent;
             self.activity.set_unsent(unsent);
+        }
+        let partial = if let Protocol::Http2(session) = &self.protocol { session.partial() } else { None };
+        if self.partial != partial {
+            self.partial = partial;
+            self.activity.set_partial(partial.is_some());
         }
     }
 
@@ -175,7 +188,8 @@ impl<T: AsyncWrite + Unpin> ClientStream<T> {
     fn say_goodbye(&mut self, cx: &mut Context<'_>) -> bool {
         match &self.protocol {
             _ if self.unsent => return false,
-            Protocol::Http2(session) if !session.received.is_between() || session.in_fields => return false,
+            // It has just begun, and may become a request.
+            _ if self.partial.is_some() && !self.activity.is_reclaimed_as_slow() => return false,
             Protocol::Http2(session) if session.sent.is_between() => {
                 let goaway = frames::goaway(session.last, frames::NO_ERROR);
                 self.last_words(cx, &goaway);
@@ -210,20 +224,30 @@ impl Session {
             last: 0,
             open: Vec::new(),
             in_fields: false,
+            coming: None,
+            begun: 0,
         }
     }
 
     fn received(&mut self, octets: &[u8]) -> Result<(), Broken> {
-        let Self { received, budget, last, open, in_fields, .. } = self;
+        let Self { received, budget, last, open, in_fields, coming, begun, .. } = self;
         let mut flood = None;
+        // A request is one once its field section is whole: what comes of it before keeps no connection open.
+        let mut arrived = |open: &mut Vec<u32>, stream: Option<u32>| {
+            if let Some(stream) = stream.filter(|stream| stream > last) {
+                *last = stream;
+                open.push(stream);
+            }
+        };
         received.pass(octets, |frame| {
+            arrived(open, coming.take());
+            if !*in_fields {
+                *begun = begun.wrapping_add(1);
+            }
             match frame.kind {
                 frames::HEADERS | frames::CONTINUATION => {
-                    if frame.stream > *last {
-                        *last = frame.stream;
-                        open.push(frame.stream);
-                    }
                     *in_fields = frame.flags & frames::END_HEADERS == 0;
+                    *coming = Some(frame.stream).filter(|_| !*in_fields);
                 }
                 frames::RST_STREAM => close(open, frame.stream),
                 _ => {}
@@ -232,7 +256,15 @@ impl Session {
                 flood.get_or_insert(frame.kind);
             }
         });
+        if received.is_between() {
+            arrived(open, coming.take());
+        }
         flood.map_or(Ok(()), |kind| Err(Broken::Flood(kind)))
+    }
+
+    /// The frame, or the field section of several, that has come in part.
+    fn partial(&self) -> Option<u32> {
+        (!self.received.is_between() || self.in_fields).then_some(self.begun)
     }
 
     fn sent(&mut self, octets: &[u8]) {

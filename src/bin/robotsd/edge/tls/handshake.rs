@@ -22,7 +22,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::client_hello::{self, Progress};
 use super::{Secured, Tls};
-use crate::edge::activity::Activity;
+use crate::edge::activity::{Activity, Idleness};
 use crate::edge::trouble::TroubleKind;
 
 type Failure = (TroubleKind, Box<dyn Error + Send + Sync>);
@@ -165,7 +165,7 @@ impl UnderWay {
                 return GRACE - waited;
             }
             all.pop_front();
-            if handshake.0.reclaim() {
+            if handshake.0.reclaim(Idleness::Idle) {
                 break;
             }
         }
