@@ -113,7 +113,7 @@ impl<T> ClientStream<T> {
     /// frame has come in part.
     fn settle(&mut self) {
         let has_open = matches!(&self.protocol, Protocol::Http2(session) if !session.open.is_empty());
-        let unsent = has_open || self.stalled.is_waiting();
+        let unsent = has_open || self.stalled.is_waiting() || self.flushing.is_waiting();
         if self.unsent != unsent {
             self.unsent = unsent;
             self.activity.set_unsent(unsent);
@@ -371,10 +371,13 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for ClientStream<T> {
         let flushed = Pin::new(&mut this.socket).poll_flush(cx);
         if flushed.is_ready() {
             moved(&mut this.flushing, &this.activity);
+            this.settle();
             return flushed;
         }
         // With TLS, what has been written may still be here.
-        ready!(poll_stuck(&mut this.flushing, &this.activity, cx));
+        let expired = poll_stuck(&mut this.flushing, &this.activity, cx);
+        this.settle();
+        ready!(expired);
         Poll::Ready(Err(stuck()))
     }
 

@@ -14,7 +14,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, PKCS_ED25519, SanType, date_time_ymd};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
@@ -112,7 +112,10 @@ struct Secure {
 
 impl Secure {
     async fn start(certificates: LiveCertificates, limits: Limits) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::start_on(TcpListener::bind("127.0.0.1:0").await.unwrap(), certificates, limits)
+    }
+
+    fn start_on(listener: TcpListener, certificates: LiveCertificates, limits: Limits) -> Self {
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
         let troubles = Arc::new(Mutex::new(Vec::new()));
@@ -158,6 +161,9 @@ impl Secure {
     }
 }
 
+/// Less than a session of TLS keeps of what has been written, and than an HTTP/2 client takes without a word.
+const TAIL: usize = 60_000;
+
 fn get(host: &str) -> String {
     format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n")
 }
@@ -176,7 +182,11 @@ async fn answer(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, 
         return Ok(response);
     }
     let scheme = request.headers()["x-forwarded-proto"].to_str().unwrap().to_owned();
-    let body = if request.uri().path() == "/large" { vec![b'l'; 32 << 20] } else { scheme.into_bytes() };
+    let body = match request.uri().path() {
+        "/large" => vec![b'l'; 32 << 20],
+        "/tail" => vec![b'l'; TAIL],
+        _ => scheme.into_bytes(),
+    };
     Ok(Response::new(Full::from(body)))
 }
 
@@ -508,6 +518,50 @@ async fn connections_within_their_hello_give_way_to_new_ones() {
         others.push(other);
     }
     assert_eq!(kept.rest().await, "");
+}
+
+#[tokio::test]
+async fn an_answer_that_waits_within_tls_is_a_request_in_progress() {
+    let authority = Authority::new();
+    let upload = b"POST /tail HTTP/1.1\r\nHost: a.test\r\nContent-Length: 2\r\n\r\nab";
+    let stream = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\
+        \0\0\x11\x01\x05\0\0\0\x01\x82\x87\x04\x05/tail\x01\x06a.test";
+    for (protocol, request) in [(&b"http/1.1"[..], &upload[..]), (b"h2", stream)] {
+        // Buffers that take little of the answer: the rest waits in the session.
+        let listening = TcpSocket::new_v4().unwrap();
+        listening.set_send_buffer_size(4096).unwrap();
+        listening.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let limits = Limits { connections: 2, ..Limits::default() };
+        let certificates = live(&[&authority.write("a", &["a.test"])]);
+        let edge = Secure::start_on(listening.listen(16).unwrap(), certificates, limits);
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4096).unwrap();
+        let socket = soon(socket.connect(edge.address)).await.unwrap();
+        let name = ServerName::try_from("a.test").unwrap();
+        let connecting = TlsConnector::from(authority.client(&[protocol])).connect(name, socket);
+        let mut slow = Raw::new(soon(connecting).await.unwrap());
+        slow.send(request).await;
+        slow.some().await;
+        let client = authority.client(&[]);
+        let mut others = Vec::new();
+        for _ in 0..4 {
+            let mut other = edge.raw(&client, "a.test").await;
+            assert_eq!(other.ask(&get("a.test")).await.status(), 200);
+            others.push(other);
+        }
+        edge.tells(TroubleKind::Recycled).await;
+        let mut taken = 0;
+        let taking = async {
+            while slow.heard(b"l").await {
+                taken += 1;
+                if taken == TAIL {
+                    break;
+                }
+            }
+        };
+        soon(taking).await;
+        assert_eq!(taken, TAIL, "{}", protocol.escape_ascii());
+    }
 }
 
 #[tokio::test]
