@@ -43,8 +43,8 @@ pub(super) struct Activity {
     /// The same of the first one in its phase, so that beginning anew wins no time.
     first_partial: AtomicU64,
     goodbye: Goodbye,
-    /// Something of an answer is still to be sent: what hyper has taken of a body counts as answered here.
-    unsent: AtomicBool,
+    /// What of an answer is still to be sent: what hyper has taken of a body counts as answered here.
+    unsent: AtomicU64,
     flood: AtomicBool,
     /// Wakes the connection's task, from any thread.
     task: OnceLock<Waker>,
@@ -67,6 +67,26 @@ pub(super) enum Idleness {
     Idle,
     /// The rest of a request's head, or of a frame of HTTP/2.
     Slow,
+}
+
+/// What of an answer is still to be sent while no request is in progress any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unsent {
+    Nothing,
+    /// The client's socket takes nothing, which has a deadline of its own.
+    Socket,
+    /// Streams of HTTP/2 wait for their client's window. The number changes whenever the first of them moves.
+    Streams(u32),
+}
+
+impl Unsent {
+    const fn number(self) -> u64 {
+        match self {
+            Self::Nothing => 0,
+            Self::Socket => 1,
+            Self::Streams(turn) => 2 + turn as u64,
+        }
+    }
 }
 
 /// Nothing has been read yet.
@@ -95,7 +115,7 @@ impl Activity {
             partial: AtomicU64::new(NEVER),
             first_partial: AtomicU64::new(NEVER),
             goodbye: Goodbye::default(),
-            unsent: AtomicBool::new(false),
+            unsent: AtomicU64::new(Unsent::Nothing.number()),
             flood: AtomicBool::new(false),
             task: OnceLock::new(),
             tunnel: Mutex::new(None),
@@ -254,13 +274,21 @@ impl Activity {
         &self.goodbye
     }
 
-    /// Whether something of an answer is still to be sent.
-    pub(super) fn set_unsent(&self, unsent: bool) {
-        self.unsent.store(unsent, Ordering::Relaxed);
+    /// Notes what of an answer is still to be sent.
+    pub(super) fn set_unsent(&self, unsent: Unsent) {
+        self.unsent.store(unsent.number(), Ordering::Relaxed);
+    }
+
+    pub(super) fn unsent(&self) -> Unsent {
+        match self.unsent.load(Ordering::Relaxed) {
+            0 => Unsent::Nothing,
+            1 => Unsent::Socket,
+            number => Unsent::Streams((number - 2) as u32),
+        }
     }
 
     fn is_unsent(&self) -> bool {
-        self.unsent.load(Ordering::Relaxed)
+        self.unsent() != Unsent::Nothing
     }
 
     /// The client floods the connection with frames, which is closed for it.

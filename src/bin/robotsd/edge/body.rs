@@ -131,7 +131,7 @@ struct Stream {
 
 /// The size of a frame of HTTP/2 (RFC 9113, section 4.2). That a piece was taken is the only sign that a client moves;
 /// larger ones would make slow clients look like those that have stopped.
-const PIECE: usize = 16 * 1024;
+pub(super) const PIECE: usize = 16 * 1024;
 
 impl Stream {
     /// The next piece of the last frame.

@@ -7,6 +7,7 @@ use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -17,7 +18,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 use tower::Service;
 
-use super::activity::Activity;
+use super::activity::{Activity, Unsent};
 use super::body::RequestBody;
 use super::limits::Limits;
 use super::plain::{self, Clock, Left};
@@ -138,6 +139,7 @@ where
     let mut leaving = false;
     // What is given to a client that has been told goodbye.
     let mut patience = Instant::now();
+    let mut untaken = Untaken(None);
 
     let served = loop {
         // The connection comes first: what has arrived by now is served, whatever else is due.
@@ -163,7 +165,9 @@ where
             }
             loop {
                 let now = Instant::now();
-                let deadline = activity.deadline().map(|deadline| deadline.max(patience));
+                let deadline =
+                    activity.deadline().into_iter().chain(untaken.deadline(&activity, limits.body_idle, now));
+                let deadline = deadline.min().map(|deadline| deadline.max(patience));
                 // Looking again after `header_read` is soon enough to catch a head that has not begun yet.
                 let look = deadline.unwrap_or(now + limits.header_read);
                 if look < timer.deadline() {
@@ -206,6 +210,26 @@ where
         return tunnel.run(limits.tunnel_idle).await.map_err(|error| (TroubleKind::Broken, error.into()));
     }
     Ok(())
+}
+
+/// Since when the first HTTP/2 stream with something to send has not moved although hyper has all of its answer. No task
+/// is left then that could be ended as in [`stall`](super::stall), so the connection is. A request that comes meanwhile
+/// postpones that while it is in progress, and no further.
+struct Untaken(Option<(u32, Instant)>);
+
+impl Untaken {
+    fn deadline(&mut self, activity: &Activity, body_idle: Duration, now: Instant) -> Option<Instant> {
+        let Unsent::Streams(turn) = activity.unsent() else {
+            self.0 = None;
+            return None;
+        };
+        self.0 = self.0.filter(|(seen, _)| *seen == turn);
+        if !activity.is_idle() {
+            return None;
+        }
+        let (_, since) = self.0.get_or_insert((turn, now));
+        Some(*since + body_idle)
+    }
 }
 
 enum Event {

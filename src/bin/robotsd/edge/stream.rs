@@ -18,7 +18,8 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-use super::activity::Activity;
+use super::activity::{Activity, Unsent};
+use super::body::PIECE;
 use super::frames::{self, Budget, Frames};
 use super::idle::Idle;
 use super::tls::Agreed;
@@ -33,7 +34,7 @@ pub(super) struct ClientStream<T> {
     flushing: Idle,
     protocol: Protocol,
     /// As last said to [`Activity`].
-    unsent: bool,
+    unsent: Unsent,
     /// Likewise; by its number.
     partial: Option<u32>,
 }
@@ -59,14 +60,50 @@ struct Session {
     budget: Budget,
     /// The highest stream the client has opened.
     last: u32,
-    /// Streams whose answer has not been sent to its end, in order.
-    open: Vec<u32>,
+    open: Open,
     /// A field section has begun whose last frame has not.
     in_fields: bool,
     /// The stream whose field section is whole with the frame that is coming.
     coming: Option<u32>,
     /// Frames and field sections that have begun.
     begun: u32,
+}
+
+/// Streams whose answer has not been sent to its end.
+#[derive(Debug, Default)]
+struct Open {
+    /// In order.
+    streams: Vec<u32>,
+    /// Changes when the first of them has moved by a whole piece, or ended. Single octets do not count, as in
+    /// [`stall`](super::stall).
+    turn: u32,
+    /// Octets of that piece that have been sent.
+    moved: usize,
+}
+
+impl Open {
+    fn sent(&mut self, stream: u32, octets: usize) {
+        if self.streams.first() == Some(&stream) {
+            self.moved += octets;
+            if self.moved >= PIECE {
+                self.turn();
+            }
+        }
+    }
+
+    fn close(&mut self, stream: u32) {
+        if let Ok(at) = self.streams.binary_search(&stream) {
+            self.streams.remove(at);
+            if at == 0 {
+                self.turn();
+            }
+        }
+    }
+
+    fn turn(&mut self) {
+        self.turn = self.turn.wrapping_add(1);
+        self.moved = 0;
+    }
 }
 
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -91,7 +128,7 @@ impl<T> ClientStream<T> {
             stalled: Idle::new(write_idle),
             flushing: Idle::new(write_idle),
             protocol,
-            unsent: false,
+            unsent: Unsent::Nothing,
             partial: None,
         }
     }
@@ -112,8 +149,11 @@ impl<T> ClientStream<T> {
     /// Says whether something of an answer is still here, or in hyper, waiting for the client to take it; and whether a
     /// frame has come in part.
     fn settle(&mut self) {
-        let has_open = matches!(&self.protocol, Protocol::Http2(session) if !session.open.is_empty());
-        let unsent = has_open || self.stalled.is_waiting() || self.flushing.is_waiting();
+        let unsent = match &self.protocol {
+            _ if self.stalled.is_waiting() || self.flushing.is_waiting() => Unsent::Socket,
+            Protocol::Http2(session) if !session.open.streams.is_empty() => Unsent::Streams(session.open.turn),
+            _ => Unsent::Nothing,
+        };
         if self.unsent != unsent {
             self.unsent = unsent;
             self.activity.set_unsent(unsent);
@@ -187,7 +227,7 @@ impl<T: AsyncWrite + Unpin> ClientStream<T> {
     /// something after all.
     fn say_goodbye(&mut self, cx: &mut Context<'_>) -> bool {
         match &self.protocol {
-            _ if self.unsent => return false,
+            _ if self.unsent != Unsent::Nothing => return false,
             // It has just begun, and may become a request.
             _ if self.partial.is_some() && !self.activity.is_reclaimed_as_slow() => return false,
             Protocol::Http2(session) if session.sent.is_between() => {
@@ -222,7 +262,7 @@ impl Session {
             sent: Frames::default(),
             budget: Budget::new(Instant::now()),
             last: 0,
-            open: Vec::new(),
+            open: Open::default(),
             in_fields: false,
             coming: None,
             begun: 0,
@@ -233,10 +273,10 @@ impl Session {
         let Self { received, budget, last, open, in_fields, coming, begun, .. } = self;
         let mut flood = None;
         // A request is one once its field section is whole: what comes of it before keeps no connection open.
-        let mut arrived = |open: &mut Vec<u32>, stream: Option<u32>| {
+        let mut arrived = |open: &mut Open, stream: Option<u32>| {
             if let Some(stream) = stream.filter(|stream| stream > last) {
                 *last = stream;
-                open.push(stream);
+                open.streams.push(stream);
             }
         };
         received.pass(octets, |frame| {
@@ -249,7 +289,7 @@ impl Session {
                     *in_fields = frame.flags & frames::END_HEADERS == 0;
                     *coming = Some(frame.stream).filter(|_| !*in_fields);
                 }
-                frames::RST_STREAM => close(open, frame.stream),
+                frames::RST_STREAM => open.close(frame.stream),
                 _ => {}
             }
             if !budget.received(frame, Instant::now) {
@@ -271,20 +311,17 @@ impl Session {
         let Self { sent, budget, open, .. } = self;
         sent.pass(octets, |frame| {
             budget.sent(frame);
+            if frame.kind == frames::DATA {
+                open.sent(frame.stream, frame.length);
+            }
             let is_end = match frame.kind {
                 frames::DATA | frames::HEADERS => frame.flags & frames::END_STREAM != 0,
                 kind => kind == frames::RST_STREAM,
             };
             if is_end {
-                close(open, frame.stream);
+                open.close(frame.stream);
             }
         });
-    }
-}
-
-fn close(open: &mut Vec<u32>, stream: u32) {
-    if let Ok(at) = open.binary_search(&stream) {
-        open.remove(at);
     }
 }
 

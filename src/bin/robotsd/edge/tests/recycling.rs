@@ -79,6 +79,29 @@ async fn a_frame_has_the_time_of_a_head() {
 }
 
 #[tokio::test]
+async fn an_answer_that_http_2_has_taken_whole_is_not_kept_for_a_client_that_takes_none() {
+    let limits = || brief(|limits| (limits.body_idle, limits.header_read) = (MOMENT, MOMENT));
+    for renews in [false, true] {
+        let edge = Edge::start(limits(), service_fn(mirror)).await;
+        let mut client = edge.client().await;
+        // A window of one octet (RFC 9113, section 6.5.2).
+        client.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\x01").await;
+        let ending = async {
+            for stream in (1..=199).step_by(2) {
+                let head = [&b"\0\0\x0F\x01\x05\0\0\0"[..], &[stream], b"\x82\x86\x04\x05/tail\x01\x04h.te"];
+                client.try_send(head.concat()).await;
+                // What is asked for meanwhile is answered, and does not keep what is not taken.
+                if !renews || timeout(MOMENT / 3, client.rest()).await.is_ok() {
+                    break;
+                }
+            }
+            client.rest().await;
+        };
+        soon(ending).await;
+    }
+}
+
+#[tokio::test]
 async fn idle_connections_of_every_kind_give_way() {
     for idling in [
         Idling::Silent,
