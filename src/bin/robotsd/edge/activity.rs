@@ -43,6 +43,7 @@ pub(super) struct Activity {
     /// The same of the first one in its phase, so that beginning anew wins no time.
     first_partial: AtomicU64,
     goodbye: Goodbye,
+    ended: AtomicBool,
     /// What of an answer is still to be sent: what hyper has taken of a body counts as answered here.
     unsent: AtomicU64,
     flood: AtomicBool,
@@ -115,6 +116,7 @@ impl Activity {
             partial: AtomicU64::new(NEVER),
             first_partial: AtomicU64::new(NEVER),
             goodbye: Goodbye::default(),
+            ended: AtomicBool::new(false),
             unsent: AtomicU64::new(Unsent::Nothing.number()),
             flood: AtomicBool::new(false),
             task: OnceLock::new(),
@@ -252,6 +254,15 @@ impl Activity {
     /// Whether the place has been claimed, and nothing has happened since.
     pub(super) fn is_reclaimed(&self) -> bool {
         self.reclaimed.load(Ordering::Acquire) == self.phase.load(Ordering::Relaxed) && self.is_idle()
+    }
+
+    /// The connection has ended.
+    pub(super) fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
     }
 
     /// Whether the place was claimed although something has come in part.

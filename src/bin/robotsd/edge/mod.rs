@@ -88,7 +88,7 @@ use self::activity::Activity;
 use self::connection::Terms;
 use self::forwarded::{Origin, Scheme};
 use self::plain::Clock;
-use self::recycle::{Registry, Shard};
+use self::recycle::{Claims, Registry, Shard};
 use self::service::{Entry, Gate};
 use self::transport::Transport;
 use self::trouble::Reporter;
@@ -113,6 +113,7 @@ struct Shared {
     /// Of the whole process: divided among listeners and threads, one could be full while others have room.
     places: Arc<Semaphore>,
     registry: Registry,
+    claims: Claims,
     /// Connections so far; a connection's number is part of its requests' ids.
     opened: AtomicU64,
     reporter: Reporter<Tell>,
@@ -131,6 +132,7 @@ impl Edge {
         let shared = Shared {
             places: Arc::new(Semaphore::new(limits.connections)),
             registry: Registry::default(),
+            claims: Claims::default(),
             opened: AtomicU64::new(0),
             reporter: Reporter::new(Box::new(on_error)),
         };
@@ -221,8 +223,9 @@ impl Edge {
                 if let Err((kind, error)) = served {
                     shared.reporter.report(kind, Some(peer), &error);
                 }
-                drop(registered);
+                // In this order, or a claim would look as if it had brought no place.
                 drop(place);
+                drop(registered);
             }
         };
 
@@ -294,41 +297,40 @@ impl Shared {
     /// Waits for a place, which idle connections are closed for.
     async fn place(&self, shard: &Arc<Shard>) -> OwnedSemaphorePermit {
         let mut acquiring = pin!(Arc::clone(&self.places).acquire_owned());
-        let mut claims = 1;
+        let waiter = self.claims.wait();
+        let mut is_first = true;
         loop {
-            for _ in 0..claims {
-                match self.registry.reclaim(shard) {
-                    Some(idle) => self.reporter.report(
-                        TroubleKind::Recycled,
-                        None,
-                        &format_args!(
-                            "as many connections are open as may be: the longest idle was closed for a new one, after {idle:.1?}"
-                        ),
+            let is_full = !waiter.claim(|| {
+                let claim = self.registry.reclaim(shard)?;
+                self.reporter.report(
+                    TroubleKind::Recycled,
+                    None,
+                    &format_args!(
+                        "as many connections are open as may be: the longest idle was closed for a new one, after {:.1?}",
+                        claim.idle
                     ),
-                    None if claims == 1 => self.reporter.report(
-                        TroubleKind::Full,
-                        None,
-                        &"as many connections are open as may be and none is idle: new ones wait",
-                    ),
-                    None => break,
-                }
+                );
+                Some(claim)
+            });
+            if is_full && is_first {
+                self.reporter.report(
+                    TroubleKind::Full,
+                    None,
+                    &"as many connections are open as may be and none is idle: new ones wait",
+                );
             }
+            is_first = false;
             tokio::select! {
                 biased;
                 Ok(place) = &mut acquiring => return place,
                 () = sleep(CLAIM_AGAIN) => {}
             }
-            // A connection that was asked to leave may have got a request instead, or another waiter may have its place.
-            claims = (claims * 2).min(MOST_CLAIMS);
         }
     }
 }
 
-/// How long a place that was claimed is waited for before others are claimed too.
+/// After how long to look whether what was claimed has come, has to be claimed elsewhere, or can be claimed at all.
 const CLAIM_AGAIN: Duration = Duration::from_millis(10);
-
-/// How many connections are asked to leave at once for the sake of one.
-const MOST_CLAIMS: usize = 32;
 
 impl Entrance {
     /// Makes of a socket what requests come over; none where nobody is there any more.

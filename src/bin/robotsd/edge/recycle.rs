@@ -45,6 +45,40 @@ struct Candidate {
     slot: usize,
 }
 
+/// A connection that has been asked to leave.
+#[derive(Debug)]
+pub(super) struct Claim {
+    activity: Arc<Activity>,
+    made: Instant,
+    /// How long it had been idle.
+    pub(super) idle: Duration,
+}
+
+/// Claims whose places have not come yet, of all that wait for a place.
+///
+/// A worker that is busy computing lets those that wait wait. More claims would bring no place sooner, and would close
+/// connections that nobody needs; so there are as many as places are waited for. Only where connections decline, which
+/// have something to do after all, are more asked at once.
+#[derive(Debug, Default)]
+pub(super) struct Claims(Mutex<Outstanding>);
+
+#[derive(Debug, Default)]
+struct Outstanding {
+    waiters: usize,
+    claims: Vec<Claim>,
+    /// One more than are claimed in excess of the places that are waited for.
+    at_once: usize,
+}
+
+/// Somebody who waits for a place, until dropped.
+pub(super) struct Waiter<'c>(&'c Claims);
+
+/// How many connections are asked to leave for the sake of one place where others have declined.
+const MOST_CLAIMS: usize = 32;
+
+/// After so long a claim no longer counts: whatever keeps its place, others may be free sooner.
+const CLAIM_LASTS: Duration = Duration::from_secs(1);
+
 /// A connection that is open; it leaves its shard when this is dropped.
 pub(super) struct Registered {
     shard: Arc<Shard>,
@@ -74,13 +108,58 @@ impl Registry {
         shard
     }
 
-    /// Asks the connection that has been idle for longest to leave: one of `own`, else of another worker. Returns how
-    /// long it has been idle, or nothing if all connections are busy.
-    pub(super) fn reclaim(&self, own: &Arc<Shard>) -> Option<Duration> {
+    /// Asks the connection that has been idle for longest to leave: one of `own`, else of another worker. Returns nothing
+    /// if all connections are busy.
+    pub(super) fn reclaim(&self, own: &Arc<Shard>) -> Option<Claim> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let others = || all.iter().map(|(_, shard)| shard).filter(|shard| !Arc::ptr_eq(shard, own));
         let reclaim = |idleness| std::iter::once(own).chain(others()).find_map(|shard| shard.reclaim(idleness));
         reclaim(Idleness::Idle).or_else(|| reclaim(Idleness::Slow))
+    }
+}
+
+impl Claims {
+    pub(super) fn wait(&self) -> Waiter<'_> {
+        self.outstanding().waiters += 1;
+        Waiter(self)
+    }
+
+    fn outstanding(&self) -> MutexGuard<'_, Outstanding> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiter<'_> {
+    /// Makes as many claims as are due with `reclaim`. Returns whether all of them could be made.
+    pub(super) fn claim(&self, mut reclaim: impl FnMut() -> Option<Claim>) -> bool {
+        let mut outstanding = self.0.outstanding();
+        let Outstanding { waiters, claims, at_once } = &mut *outstanding;
+        let (mut came, mut declined) = (false, false);
+        claims.retain(|claim| {
+            let has_ended = claim.activity.has_ended();
+            came |= has_ended;
+            let is_open = !has_ended && claim.activity.is_reclaimed();
+            declined |= !has_ended && !is_open;
+            is_open && claim.made.elapsed() < CLAIM_LASTS
+        });
+        *at_once = match (came, declined) {
+            (false, false) => (*at_once).max(1),
+            (_, true) => (*at_once * 2).clamp(1, MOST_CLAIMS),
+            (true, false) => 1,
+        };
+        while claims.len() + 1 < *waiters + *at_once {
+            match reclaim() {
+                Some(claim) => claims.push(claim),
+                None => return !claims.is_empty(),
+            }
+        }
+        true
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.0.outstanding().waiters -= 1;
     }
 }
 
@@ -96,15 +175,16 @@ impl Shard {
         Registered { shard: Arc::clone(self), slot }
     }
 
-    fn reclaim(&self, idleness: Idleness) -> Option<Duration> {
+    fn reclaim(&self, idleness: Idleness) -> Option<Claim> {
         let mut open = self.open();
         let now = Instant::now();
         loop {
             while let Some(Candidate { since, slot }) = open.candidates(idleness).pop() {
                 // It may have done something since, or have made room for another connection.
                 let unchanged = open.slots[slot].as_ref().filter(|activity| activity.idle() == Some((idleness, since)));
-                if unchanged.is_some_and(|activity| activity.reclaim(idleness)) {
-                    return Some(now.saturating_duration_since(since));
+                if let Some(activity) = unchanged.filter(|activity| activity.reclaim(idleness)) {
+                    let (activity, idle) = (Arc::clone(activity), now.saturating_duration_since(since));
+                    return Some(Claim { activity, made: now, idle });
                 }
             }
             if open.next_pass.is_some_and(|next| now < next) {
@@ -163,7 +243,9 @@ fn keep_oldest(candidates: &mut Vec<Candidate>, most: usize) {
 impl Drop for Registered {
     fn drop(&mut self) {
         let mut open = self.shard.open();
-        open.slots[self.slot] = None;
+        if let Some(activity) = open.slots[self.slot].take() {
+            activity.end();
+        }
         open.free.push(self.slot);
     }
 }
@@ -227,7 +309,7 @@ mod tests {
             while registry.reclaim(&shard).is_none() {}
             assert_eq!(left(&later), (0..expected).collect::<Vec<_>>());
         }
-        assert_eq!(registry.reclaim(&shard), None);
+        assert!(registry.reclaim(&shard).is_none());
     }
 
     #[test]
@@ -244,7 +326,7 @@ mod tests {
             assert_eq!(left(&all), expected);
         }
         later();
-        assert_eq!(registry.reclaim(&shard), None, "only a connection with a request in progress is left");
+        assert!(registry.reclaim(&shard).is_none(), "only a connection with a request in progress is left");
         drop(busy);
         while registry.reclaim(&shard).is_none() {}
         assert!(all[0].is_reclaimed());

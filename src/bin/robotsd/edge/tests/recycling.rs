@@ -1,5 +1,6 @@
 //! Idle connections make room for new ones, whatever they are idle with.
 
+use super::super::CLAIM_AGAIN;
 use super::*;
 
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
@@ -304,6 +305,49 @@ impl Worker {
         drop(self.stop);
         self.thread.join().unwrap();
     }
+}
+
+#[test]
+fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
+    let (troubles, told) = std::sync::mpsc::channel();
+    let on_error = move |trouble: &Trouble| {
+        let _ = troubles.send(trouble.kind);
+    };
+    let edge = super::super::Edge::new(few_places(), on_error, None);
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let released = Arc::new(Mutex::new(released));
+    let service = service_fn(move |request: Request<RequestBody>| {
+        if request.uri().path() == "/late" {
+            // As a computation would that takes long.
+            let _ = released.lock().unwrap().recv_timeout(Duration::from_secs(20));
+        }
+        mirror(request)
+    });
+    let late = Worker::start(edge.clone(), service);
+    let other = Worker::start(edge, service_fn(mirror));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut idle_ones = Vec::new();
+        for _ in 0..PLACES {
+            let mut client = Raw::connect(late.address).await;
+            assert_eq!(client.ask(REQUEST).await.status(), 200);
+            idle_ones.push(client);
+        }
+        idle_ones[0].send("GET /late HTTP/1.1\r\nHost: h\r\n\r\n").await;
+        let mut new = Raw::connect(other.address).await;
+        new.send(REQUEST).await;
+        while told.recv_timeout(Duration::from_secs(20)).unwrap() != TroubleKind::Recycled {}
+        // Long enough to claim many more.
+        assert!(timeout(CLAIM_AGAIN * 20, new.some()).await.is_err());
+        release.send(()).unwrap();
+        assert_eq!(new.message().await.status(), 200);
+        assert_eq!(idle_ones[0].message().await.status(), 200);
+        for client in &mut idle_ones[2..] {
+            assert_eq!(client.ask(REQUEST).await.status(), 200);
+        }
+    });
+    late.end();
+    other.end();
 }
 
 #[test]
