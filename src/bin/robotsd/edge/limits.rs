@@ -9,7 +9,7 @@ use std::time::Duration;
 pub(crate) struct Limits {
     /// Who speaks to the listener, and so what its requests may say.
     pub(crate) callers: Callers,
-    /// Connections open at once; further ones wait in the kernel's backlog.
+    /// Connections open at once; at the limit the longest idle is closed for a new one, else it waits.
     pub(crate) connections: usize,
     /// TLS handshakes under way at once; further connections wait.
     pub(crate) handshakes: usize,
@@ -58,7 +58,8 @@ impl Default for Limits {
         Self {
             callers: Callers::Clients,
             connections: 16_384,
-            // A hello may have 64 KiB, so this is 64 MiB at the very most; and more than a core can answer in a second.
+            // More than a core can answer in a second. A hello under way may have 16 KiB, so these are 16 MiB at the very
+            // most; all other connections have 4 KiB of a hello at most, 64 MiB in all.
             handshakes: 1024,
             tls_handshake: Duration::from_secs(10),
             first_byte: Duration::from_secs(10),

@@ -6,6 +6,9 @@
 /// computers included.
 pub(super) const MOST: usize = 16 * 1024;
 
+/// The octets of a ClientHello that are kept before it counts as a handshake under way.
+pub(super) const USUAL: usize = 4 * 1024;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     Partial,

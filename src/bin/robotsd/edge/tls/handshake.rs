@@ -1,7 +1,9 @@
 //! From an accepted socket to a secured stream, within a deadline.
 //!
 //! Until its ClientHello is whole a connection takes nothing but memory for the octets that have come, and its place
-//! among the open connections, which it gives up to a new one like any other idle connection.
+//! among the open connections, which it gives up to a new one like any other idle connection. So that this memory is
+//! bounded for all connections together, a hello of more than [`client_hello::USUAL`] octets is a handshake under way
+//! before it is whole, and gives its place up like others.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -60,11 +62,18 @@ impl Tls {
         full: impl FnOnce(),
     ) -> Result<Option<(TlsStream<TcpStream>, Secured)>, Failure> {
         let mut hello = Vec::new();
+        let mut begin = Some(async || {
+            let place = self.place(full).await.map_err(|error| (TroubleKind::Handshake, error.into()))?;
+            Ok::<_, Failure>((place, self.under_way.begin(activity)))
+        });
+        let mut begun = None;
         loop {
+            let most = if begun.is_none() { client_hello::USUAL } else { client_hello::MOST };
+            let room = most.saturating_sub(hello.len());
             // A connection that says nothing leaves at once when all do.
             let read = tokio::select! {
                 biased;
-                read = poll_fn(|cx| poll_append(&mut socket, &mut hello, cx)) => read,
+                read = poll_fn(|cx| poll_append(&mut socket, &mut hello, room, cx)) => read,
                 _ = stop.wait_for(|stop| *stop), if hello.is_empty() => return Ok(None),
             };
             match read {
@@ -80,15 +89,21 @@ impl Tls {
             }
             match client_hello::progress(&hello) {
                 Progress::Whole => break,
-                Progress::Partial if hello.len() < client_hello::MOST => {}
+                Progress::Partial if hello.len() < most => {}
+                Progress::Partial if begun.is_none() => {
+                    if let Some(begin) = begin.take() {
+                        begun = Some(begin().await?);
+                    }
+                }
                 Progress::Partial => {
                     let message = format!("a ClientHello of more than {} octets", client_hello::MOST);
                     return Err((TroubleKind::Handshake, message.into()));
                 }
             }
         }
-        let place = self.place(full).await.map_err(|error| (TroubleKind::Handshake, error.into()))?;
-        let _under_way = self.under_way.begin(activity);
+        if let Some(begin) = begin.take() {
+            begun = Some(begin().await?);
+        }
         let failed = |error: io::Error| (TroubleKind::Handshake, error.into());
         let accepted = accept(&mut socket, hello).await.map_err(failed)?;
         let start = StartHandshake::from_parts(accepted, socket);
@@ -101,7 +116,7 @@ impl Tls {
             return Err((TroubleKind::Handshake, "there is no certificate".into()));
         };
         let stream = start.into_stream(shown.config.clone()).await.map_err(failed)?;
-        drop(place);
+        drop(begun);
         let secured = Secured::new(self.certificates.clone(), shown.clone(), number, &stream);
         Ok(Some((stream, secured)))
     }
@@ -176,11 +191,20 @@ impl UnderWay {
 /// How long a place that is given up may take to be free.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// Reads what there is, through the stack: a connection that waits keeps no room for what it may read.
-fn poll_append(socket: &mut TcpStream, octets: &mut Vec<u8>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+/// Reads what there is, up to so many octets, through the stack: a connection that waits keeps no room for what it may
+/// read.
+fn poll_append(
+    socket: &mut TcpStream,
+    octets: &mut Vec<u8>,
+    most: usize,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<usize>> {
     let mut room = [0; 4096];
-    let mut buffer = ReadBuf::new(&mut room);
+    let most = most.min(room.len());
+    let mut buffer = ReadBuf::new(&mut room[..most]);
     ready!(Pin::new(socket).poll_read(cx, &mut buffer))?;
+    // Once is most often enough; where it is not, no more than is due.
+    octets.reserve_exact(if octets.is_empty() { buffer.filled().len() } else { most });
     octets.extend_from_slice(buffer.filled());
     Poll::Ready(Ok(buffer.filled().len()))
 }
@@ -209,7 +233,7 @@ async fn accept(socket: &mut TcpStream, hello: Vec<u8>) -> io::Result<Accepted> 
         }
         // Whole as far as its records go, but not to who reads what is in them.
         unread.clear();
-        if poll_fn(|cx| poll_append(socket, &mut unread, cx)).await? == 0 {
+        if poll_fn(|cx| poll_append(socket, &mut unread, client_hello::MOST, cx)).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
     }

@@ -565,6 +565,26 @@ async fn an_answer_that_waits_within_tls_is_a_request_in_progress() {
 }
 
 #[tokio::test]
+async fn a_large_hello_counts_before_it_is_whole() {
+    let authority = Authority::new();
+    let limits = Limits { handshakes: 1, ..Limits::default() };
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
+    let client = authority.client(&[]);
+    let mut large = Vec::new();
+    for _ in 0..3 {
+        let mut client = Raw::connect(edge.address).await;
+        client.send(b"\x16\x03\x01\x40\x00\x01\x00\x30\x00").await;
+        client.send([0; 8 * 1024]).await;
+        large.push(client);
+    }
+    // More is read of the first alone; it gives its place up like any handshake that stands still.
+    edge.tells(TroubleKind::Full).await;
+    let asked = Instant::now();
+    assert_eq!(edge.ask(&client, "a.test", "a.test").await.status(), 200);
+    assert!(asked.elapsed() < Limits::default().tls_handshake);
+}
+
+#[tokio::test]
 async fn shutdown_closes_silent_connections_at_once_and_finishes_handshakes() {
     let authority = Authority::new();
     let mut edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), Limits::default()).await;
