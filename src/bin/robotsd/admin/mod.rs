@@ -19,6 +19,7 @@ pub(crate) mod client;
 
 pub(crate) use self::desk::{Desk, Phase, Serving};
 pub(crate) use self::listen::{Listening, Socket};
+pub(crate) use self::places::CONNECTIONS;
 pub(crate) use self::report::{
     ChangeReport, ConfigReload, FetchReport, Findings, HistoryReport, LastReload, ListenerReport, NextStep,
     OverrideReport, PendingReport, RecordedReload, RegistryReload, ReloadCount, ReloadReport, SiteReload, SiteReport,

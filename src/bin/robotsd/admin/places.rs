@@ -6,15 +6,21 @@
 //! places for the kill switch.
 //!
 //! The owner of a Unix socket comes first: others' connections are closed for the owner's and never the other way round,
-//! and the owner always finds a place.
+//! and the owner always finds a place, except beside eight requests of the owner's own that are being worked on.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// Connections at once, for each way in. Both ways together stay within the descriptors that are spared for them.
+/// Connections at once, for each way in.
 const MOST: usize = 24;
+
+/// Connections of the owner beyond that, where all others are being worked on.
+const OWNERS: usize = 8;
+
+/// Connections at once over both ways: the owner's are those of a Unix socket.
+pub(crate) const CONNECTIONS: usize = 2 * MOST + OWNERS;
 
 /// Of them, those that are left for requests that have to be answered however many others are worked on.
 const RESERVED: usize = 2;
@@ -90,7 +96,7 @@ pub(super) struct Place {
 pub(super) type Closing = oneshot::Receiver<Infallible>;
 
 impl Places {
-    /// A place for a new connection; none only where every other is being worked on, and never none for the owner.
+    /// A place for a new connection; none only where every other is being worked on. For the owner there are some beyond.
     pub(super) fn take(self: &Arc<Self>, peer: Peer) -> Option<(Arc<Place>, Closing)> {
         let mut table = self.table();
         if table.open.len() >= MOST {
@@ -100,8 +106,8 @@ impl Places {
             let victim = closable.min_by_key(|(_, open)| (open.peer, open.stage)).map(|(at, _)| at);
             match victim {
                 Some(at) => drop(table.open.remove(at)),
-                None if peer == Peer::Other => return None,
-                None => {}
+                None if peer == Peer::Owner && table.open.len() < MOST + OWNERS => {}
+                None => return None,
             }
         }
         let (close, closing) = oneshot::channel();
@@ -215,5 +221,26 @@ mod tests {
         assert!(places.take(Peer::Other).is_none());
         let owners = take(&places, Peer::Owner, 1);
         assert_eq!(owners[0].0.begin(Work::Usual), Ok(()));
+    }
+
+    #[test]
+    fn the_owners_connections_have_a_bound() {
+        let places = Arc::new(Places::default());
+        let others = take(&places, Peer::Other, MOST);
+        others.iter().for_each(|(place, _)| place.begin(Work::Urgent).unwrap());
+        let mut owners = Vec::new();
+        for _ in 0..OWNERS {
+            owners.extend(take(&places, Peer::Owner, 1));
+            assert_eq!(owners.last().unwrap().0.begin(Work::Usual), Ok(()));
+        }
+        assert!(places.take(Peer::Owner).is_none());
+        // The oldest that has been answered is closed for a new one.
+        owners[3].0.answer();
+        let mut idle = take(&places, Peer::Owner, 1);
+        assert_eq!(closed(&mut owners), [3]);
+        let _new = take(&places, Peer::Owner, 1);
+        assert_eq!(closed(&mut idle), [0]);
+        assert_eq!(places.table().open.len(), MOST + OWNERS);
+        const { assert!(CONNECTIONS == 2 * MOST + OWNERS) };
     }
 }

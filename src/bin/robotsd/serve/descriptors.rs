@@ -3,11 +3,14 @@
 //! A process that runs out of them cannot accept, cannot connect to an upstream and cannot read a robots.txt. So the
 //! bound on connections is one that the limit of open files allows, whatever was asked for.
 
+use crate::admin;
+
 /// Client and upstream, or client and file.
 const A_CONNECTION: u64 = 2;
 
-/// For robots.txt and registry being read again, for the admin interface and its connections, for name lookups.
-const SPARE: u64 = 64;
+/// For robots.txt and registry being read again and for name lookups; and for the connections of the admin interface, which
+/// are to be had whatever clients do.
+const SPARE: u64 = 32 + admin::CONNECTIONS as u64;
 
 /// Idle connections to upstreams are counted up to this share of what is left: seldom are all of them open at once.
 const IDLE_SHARE: u64 = 8;
@@ -110,20 +113,20 @@ mod tests {
     fn connections_never_take_more_descriptors_than_there_are() {
         // Used, spare and idle ones first, then two a connection.
         assert_eq!(places(1_048_576, None, 128), Ok((16_384, Shortage::No)));
-        assert_eq!(places(1124, None, 128), Ok((448, Shortage::No)));
-        assert_eq!(places(1124, None, 1_000_000), Ok((448, Shortage::No)));
-        assert_eq!(places(1100, None, 0), Ok((500, Shortage::No)));
-        assert_eq!(places(1100, Some(500), 0), Ok((500, Shortage::No)));
-        assert_eq!(places(1100, Some(501), 0), Ok((500, Shortage::Yes)));
+        assert_eq!(places(1124, None, 128), Ok((437, Shortage::No)));
+        assert_eq!(places(1124, None, 1_000_000), Ok((437, Shortage::No)));
+        assert_eq!(places(1124, None, 0), Ok((500, Shortage::No)));
+        assert_eq!(places(1124, Some(500), 0), Ok((500, Shortage::No)));
+        assert_eq!(places(1124, Some(501), 0), Ok((500, Shortage::Yes)));
         assert_eq!(places(u64::MAX, Some(1_000_000), 0), Ok((1_000_000, Shortage::No)));
     }
 
     #[test]
     fn too_few_to_serve_are_said() {
-        for limit in [0, 50, 100, 107] {
+        for limit in [0, 50, 100, 131] {
             let message = places(limit, None, 10).unwrap_err();
             assert!(message.starts_with(&format!("the limit of open files is {limit}, of which 36")), "{message}");
         }
-        assert_eq!(places(108, None, 0), Ok((4, Shortage::No)));
+        assert_eq!(places(132, None, 0), Ok((4, Shortage::No)));
     }
 }
