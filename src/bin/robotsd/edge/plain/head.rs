@@ -15,12 +15,18 @@ const FIELDS: usize = 64;
 /// Fields that the edge adds.
 const ADDED: usize = 4;
 
-/// A request, if the octets are all of a plain one and nothing more; anything that is in any doubt is not.
-pub(super) fn parse(octets: &Bytes, limits: &Limits) -> Option<Request<()>> {
-    if octets.len() > limits.head_bytes {
-        return None;
+/// A request, if the octets are all of a plain one and nothing more; anything that is in any doubt is not. Else the octets,
+/// escaped where they have to be: hyper takes no more in a target than is taken here.
+pub(super) fn parse(octets: Bytes, limits: &Limits) -> Result<Request<()>, Bytes> {
+    let fits = octets.len() <= limits.head_bytes;
+    let parse_octets = |octets: &Bytes| if fits { parse_octets(octets) } else { None };
+    if let Some(request) = parse_octets(&octets) {
+        return Ok(request);
     }
-    parse_octets(octets).or_else(|| parse_octets(&escaped(octets)?))
+    match escaped(&octets) {
+        Some(escaped) => parse_octets(&escaped).ok_or(escaped),
+        None => Err(octets),
+    }
 }
 
 fn parse_octets(octets: &Bytes) -> Option<Request<()>> {
@@ -71,7 +77,7 @@ mod tests {
     use super::*;
 
     fn parsed(head: &str) -> Option<Request<()>> {
-        parse(&Bytes::copy_from_slice(head.as_bytes()), &Limits::default())
+        parse(Bytes::copy_from_slice(head.as_bytes()), &Limits::default()).ok()
     }
 
     #[test]
@@ -84,7 +90,7 @@ mod tests {
         assert_eq!(values, [b"1", b"2"]);
         assert_eq!(parsed("HEAD / HTTP/1.1\r\nHost: h\r\n\r\n").unwrap().method(), Method::HEAD);
         let octets = Bytes::from_static(b"GET / HTTP/1.1\r\nHost: h\r\nX: \xC3\xA9\r\n\r\n");
-        assert!(parse(&octets, &Limits::default()).is_some());
+        assert!(parse(octets, &Limits::default()).is_ok());
     }
 
     #[test]
@@ -112,6 +118,6 @@ mod tests {
             assert!(parsed(head).is_none(), "{head:?}");
         }
         let limits = Limits { head_bytes: 20, ..Limits::default() };
-        assert!(parse(&Bytes::from_static(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"), &limits).is_none());
+        assert!(parse(Bytes::from_static(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"), &limits).is_err());
     }
 }

@@ -101,15 +101,16 @@ where
                 return Left::Ended(Ok(()));
             }
         };
-        let Some(request) = head::parse(&octets, limits) else {
-            // hyper takes no more than `parse` does.
-            let octets = escape::escaped(&octets).unwrap_or(octets);
-            // The preface of HTTP/2 comes first or not at all (RFC 9113, section 3.4), and hyper believes that this is the
-            // first it hears. An empty line, which HTTP/1.1 skips (RFC 9112, section 2.2), says otherwise. Neither does it
-            // come where the handshake has settled on HTTP/1.1.
-            let is_http_1 = gate.has_served() || gate.agreed() == Some(Agreed::Http1);
-            let octets = if is_http_1 { [b"\r\n", &*octets].concat().into() } else { octets };
-            return Left::Handover(client.into_transport(), octets, gate);
+        let request = match head::parse(octets, limits) {
+            Ok(request) => request,
+            Err(octets) => {
+                // The preface of HTTP/2 comes first or not at all (RFC 9113, section 3.4), and hyper believes that this is
+                // the first it hears. An empty line, which HTTP/1.1 skips (RFC 9112, section 2.2), says otherwise. Neither
+                // does it come where the handshake has settled on HTTP/1.1.
+                let is_http_1 = gate.has_served() || gate.agreed() == Some(Agreed::Http1);
+                let octets = if is_http_1 { [b"\r\n", &*octets].concat().into() } else { octets };
+                return Left::Handover(client.into_transport(), octets, gate);
+            }
         };
         let is_head = request.method() == Method::HEAD;
         let answering = gate.answer(request.map(|()| RequestBody::empty()), None);
