@@ -1,7 +1,7 @@
 //! Scores recognition against labelled headers.
 //!
 //! ```sh
-//! cargo run --release --no-default-features --example score -- labelled.jsonl.gz [robots_names.jsonl.gz]
+//! cargo run --release -p tower-robots --no-default-features --example score -- labelled.jsonl.gz [robots_names.jsonl.gz]
 //! ```
 //!
 //! `labelled`: one object a line with `ua`, `bot`, `kind` and, where known, `tokens` in obeyed order. `robots_names`:

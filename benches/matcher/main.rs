@@ -1,5 +1,5 @@
-//! Verdicts beside the peers, in one run: `cargo bench --no-default-features --bench matcher`. Ends with the table that
-//! stands in `benches/README.md`.
+//! Verdicts beside the peers, in one run: `cargo bench -p tower-robots --no-default-features --bench matcher`. Ends with the
+//! table that stands in `benches/README.md`.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,

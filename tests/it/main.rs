@@ -10,6 +10,8 @@
 mod clock;
 mod shared;
 mod slow;
+#[cfg(all(target_os = "linux", feature = "watch"))]
+mod small_disk;
 
 mod agents;
 mod bounds;
@@ -30,11 +32,12 @@ mod properties;
 mod reference;
 #[cfg(feature = "watch")]
 mod reload;
-#[cfg(feature = "cli")]
-mod robotsd;
 #[cfg(feature = "watch")]
 mod sites;
 mod spec;
 #[cfg(feature = "watch")]
 mod state;
 mod tidy;
+
+/// Where the full case sets are, if they are there.
+const SHARED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared");

@@ -1,13 +1,13 @@
-//! Where the full case sets live: beside the project, if at all.
+//! Where the full case sets live: beside the project, if at all. Both packages' tests use it.
 
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The path of a shared case file, or `None` (with a printed reason) where the folder is not beside the project.
 ///
 /// In CI the folder must be there.
 pub(crate) fn case_file(name: &str) -> Option<PathBuf> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared").join(name);
+    let path = Path::new(crate::SHARED).join(name);
     if path.exists() {
         return Some(path);
     }

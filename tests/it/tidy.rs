@@ -28,8 +28,18 @@ const IMPURE: [&str; 10] = [
 ];
 const PURE: [&str; 4] = ["rules", "agent", "check", "policy"];
 
+/// The library's code.
 fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
+
+/// The binary's code, which stands in the same repository.
+fn robotsd() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("robotsd/src")
+}
+
+fn files_of_both() -> Vec<PathBuf> {
+    [source(), robotsd()].iter().flat_map(|folder| files(folder)).collect()
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -93,9 +103,10 @@ fn pure_rooms_do_no_io() {
     }
 }
 
+/// The compiler sees to that, as long as no file of the library is compiled into the other package.
 #[test]
 fn the_binary_uses_the_public_api_only() {
-    for file in files(&source().join("bin")) {
+    for file in files(&robotsd()) {
         for (number, line) in code(&file) {
             let inside = line.contains("#[path") || line.contains("include!(");
             assert!(!inside, "{}:{number}: the binary is a user like any other", file.display());
@@ -105,7 +116,7 @@ fn the_binary_uses_the_public_api_only() {
 
 #[test]
 fn every_room_says_what_it_is_for() {
-    for file in files(&source()) {
+    for file in files_of_both() {
         let text = std::fs::read_to_string(&file).unwrap();
         let first = text.lines().next().unwrap_or_default();
         let is_tests = file.file_name().is_some_and(|name| name == "tests.rs");
@@ -119,7 +130,7 @@ fn every_room_says_what_it_is_for() {
 
 #[test]
 fn no_file_holds_everything() {
-    for file in files(&source()) {
+    for file in files_of_both() {
         let name = file.file_stem().unwrap().to_string_lossy().into_owned();
         for vague in ["util", "utils", "helper", "helpers", "common", "misc"] {
             assert_ne!(name, vague, "{}: name the idea", file.display());

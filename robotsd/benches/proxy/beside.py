@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """robotsd beside nginx: what a decision costs, and what asking for it costs nginx.
 
-    cargo build --release --features cli
-    benches/proxy/beside.py [--robotsd PATH] [--rounds N] [--seconds S] [--rate N]
+    cargo build --release -p robotsd
+    robotsd/benches/proxy/beside.py [--robotsd PATH] [--rounds N] [--seconds S] [--rate N]
 
 Needs nginx, wrk and h2load (Debian: nginx-light wrk nghttp2-client), Linux, and two cores. README.md says what is measured
 and why; `run.py` has the tools.

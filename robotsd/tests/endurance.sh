@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Holds a robotsd of its own under slow clients and at saturation, on loopback, and asks it for pages meanwhile.
-# Usage: tests/endurance.sh ROBOTSD [SECONDS]          slow heads, slow bodies, slow readers, then saturation
-#        tests/endurance.sh ROBOTSD --soak MINUTES     browsers, crawlers and reloads, with a curve of the memory
+# Usage: robotsd/tests/endurance.sh ROBOTSD [SECONDS]          slow heads, slow bodies, slow readers, then saturation
+#        robotsd/tests/endurance.sh ROBOTSD --soak MINUTES     browsers, crawlers and reloads, with a curve of the memory
 # Needs slowhttptest, wrk, h2load and curl.
 set -euo pipefail
 robotsd=$1

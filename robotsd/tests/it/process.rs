@@ -21,7 +21,7 @@ pub(super) const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +htt
 
 pub(super) fn robotsd() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_robotsd"));
-    command.current_dir(env!("CARGO_MANIFEST_DIR"));
+    command.current_dir(project(""));
     command
 }
 
@@ -260,6 +260,7 @@ pub(super) fn wait_for<T>(what: &str, answer: impl Fn() -> Option<T>) -> T {
     }
 }
 
+/// A path in the project, whose root is above this package.
 pub(super) fn project(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a package in a workspace").join(path)
 }

@@ -19,7 +19,7 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn of_the_chapter() -> Self {
-        let path = project("src/docs/beside.md");
+        let path = project("robotsd/src/docs/beside.md");
         let chapter = std::fs::read_to_string(&path).expect("the chapter is there");
         let start = chapter.find(HEAD).expect("the chapter holds the table");
         let end = start + chapter[start..].find("\n\n").expect("something follows") + 1;

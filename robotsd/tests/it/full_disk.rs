@@ -6,7 +6,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::process::{FIREFOX, Running, folder, robotsd, run, wait_for};
-use crate::full_disk::SmallDisk;
+use crate::small_disk::SmallDisk;
 
 const FIRST: &str = "User-agent: *\nDisallow: /cart\n";
 const SECOND: &str = "User-agent: *\nDisallow: /cart\nDisallow: /account\n";
@@ -41,7 +41,7 @@ fn unfolded(page: &str) -> String {
 
 #[test]
 fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
-    SmallDisk::with("robotsd::full_disk::a_full_disk_is_said_survives_kills_and_is_caught_up_with", |disk| {
+    SmallDisk::with("full_disk::a_full_disk_is_said_survives_kills_and_is_caught_up_with", |disk| {
         let state = disk.path().join("state");
         let config = format!(
             "state_dir = {state:?}\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
@@ -110,7 +110,7 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
 #[cfg(unix)]
 #[test]
 fn what_waits_is_written_when_robotsd_is_stopped() {
-    SmallDisk::with("robotsd::full_disk::what_waits_is_written_when_robotsd_is_stopped", |disk| {
+    SmallDisk::with("full_disk::what_waits_is_written_when_robotsd_is_stopped", |disk| {
         let state = disk.path().join("state");
         let config = format!(
             "state_dir = {state:?}\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n\

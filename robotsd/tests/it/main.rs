@@ -1,4 +1,17 @@
 //! The binary, as an operator runs it: real processes, real sockets on loopback, real files.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    missing_docs,
+    reason = "a test stops at the first surprise"
+)]
+
+#[path = "../../../tests/it/shared.rs"]
+mod shared;
+#[cfg(target_os = "linux")]
+#[path = "../../../tests/it/small_disk.rs"]
+mod small_disk;
 
 #[cfg(unix)]
 mod daemon;
@@ -9,6 +22,7 @@ mod admin;
 mod agents;
 #[cfg(unix)]
 mod beside;
+mod check;
 mod churn;
 mod config;
 mod decision;
@@ -31,3 +45,6 @@ mod start;
 mod tls;
 mod trusted;
 mod upstreams;
+
+/// Where the full case sets are, if they are there.
+const SHARED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared");

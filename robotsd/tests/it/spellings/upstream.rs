@@ -204,7 +204,7 @@ impl Upstream {
                 settings.fold(filled, |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
             };
             for (source, place) in server.files {
-                let source = project("tests/it/robotsd/spellings/upstreams").join(source);
+                let source = project("robotsd/tests/it/spellings/upstreams").join(source);
                 let place = files.path().join(place);
                 std::fs::create_dir_all(place.parent().unwrap()).unwrap();
                 std::fs::write(place, fill(&std::fs::read_to_string(source).unwrap())).unwrap();

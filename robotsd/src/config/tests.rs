@@ -16,7 +16,7 @@ fn load(text: &str) -> Config {
     }
 }
 
-const SHIPPED: &str = include_str!("../../../../config/robotsd.toml");
+const SHIPPED: &str = include_str!("../../../config/robotsd.toml");
 
 #[test]
 fn the_shipped_config_says_the_defaults() {

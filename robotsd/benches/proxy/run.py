@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The proxy beside nginx and HAProxy: CPU a request, latency at half of saturation, memory of an idle connection.
 
-    cargo build --release --features cli
-    benches/proxy/run.py [--short] [--robotsd PATH]... [--only CASE] [--rounds N] [--seconds S]
+    cargo build --release -p robotsd
+    robotsd/benches/proxy/run.py [--short] [--robotsd PATH]... [--only CASE] [--rounds N] [--seconds S]
 
 Needs nginx, haproxy, wrk and h2load (Debian: nginx-light haproxy wrk nghttp2-client), Linux, and two cores. README.md says
 what is measured and why.
@@ -23,7 +23,7 @@ import tempfile
 import time
 from pathlib import Path
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[3]
 PROXY_CORE, OTHER_CORE = "0", "1"
 CONNECTIONS = 64
 IDLE = 4000

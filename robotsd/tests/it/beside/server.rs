@@ -84,7 +84,7 @@ pub(super) const SERVERS: &[Server] = &[
         name: "ingress-nginx",
         place: Place::Path("nginx"),
         version: "-v",
-        files: &["tests/it/robotsd/beside/ingress-nginx.conf"],
+        files: &["robotsd/tests/it/beside/ingress-nginx.conf"],
         arguments: &["-p", ".", "-c", "ingress-nginx.conf", "-e", "stderr", "-g", "daemon off; pid nginx.pid;"],
         check: &["-t", "-q", "-p", ".", "-c", "ingress-nginx.conf", "-e", "stderr", "-g", "pid nginx.pid;"],
     },

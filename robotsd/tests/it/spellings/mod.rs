@@ -233,7 +233,7 @@ fn proxy(sites: &[(String, String)]) -> (TempDir, Running) {
 }
 
 fn case(name: &str) -> PathBuf {
-    project("tests/cases/spellings").join(name)
+    project("robotsd/tests/cases/spellings").join(name)
 }
 
 fn lines(name: &str) -> Vec<Value> {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the shared attack suite against a robotsd of its own, on loopback.
-# Usage: tests/attack.sh ROBOTSD ATTACK-FOLDER [more arguments for attack.py]
+# Usage: robotsd/tests/attack.sh ROBOTSD ATTACK-FOLDER [more arguments for attack.py]
 set -euo pipefail
 robotsd=$1 attack=$2
 shift 2

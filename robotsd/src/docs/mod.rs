@@ -1,0 +1,11 @@
+//! Chapters for operators: what they decide, where to put `robotsd`, and how to have another proxy ask it. What rules mean and
+//! how reloading and fetching work is in those of the library, [`tower_robots::docs`].
+
+#[doc = include_str!("operating.md")]
+pub mod operating {}
+
+#[doc = include_str!("beside.md")]
+pub mod beside {}
+
+#[doc = include_str!("deployment.md")]
+pub mod deployment {}

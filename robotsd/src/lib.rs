@@ -1,0 +1,38 @@
+//! The rooms of the program `robotsd`: a site's robots.txt served, checked, explained and enforced.
+//!
+//! **This API is internal**: it is what the program, its tests, benches and fuzz targets need, and it changes without notice.
+//! What an application uses is [`tower_robots`]; what an operator reads is in [`docs`].
+//!
+//! Uses the public API of `tower_robots` only. `edge` and `upstream` speak HTTP and know nothing of robots.txt; `serve` puts
+//! the layer between them; `admin` is where an operator asks and tells a running one, and `control` the commands that do;
+//! `decision` answers other proxies; `check`, `explain`, `diff`, `expect` (the command `test`) and `replay` are for whoever
+//! edits the file.
+
+pub mod docs;
+
+mod admin;
+mod agents;
+mod check;
+mod cli;
+mod config;
+mod control;
+mod date;
+mod decision;
+mod diff;
+mod edge;
+mod expect;
+mod explain;
+mod input;
+mod log;
+mod render;
+mod replay;
+mod serve;
+mod upstream;
+
+use std::process::ExitCode;
+
+/// Does what the command line of the process says.
+#[must_use]
+pub fn run() -> ExitCode {
+    cli::run()
+}
