@@ -356,7 +356,7 @@ mod tests {
                 }
                 Some(answer) => Some(tokio::spawn(async move {
                     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-                    far.read(&mut [0; 4096]).await.unwrap();
+                    assert_ne!(far.read(&mut [0; 4096]).await.unwrap(), 0, "a request comes");
                     far.write_all(answer.as_bytes()).await.unwrap();
                 })),
             };
