@@ -3,9 +3,11 @@
 //! Whoever answers the request brings the upstream's end in the response's extensions; the driver of the client's
 //! connection brings the two ends together. So a tunnel counts as that connection, and ends with it at shutdown.
 
+use std::future::poll_fn;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,6 +15,8 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
+
+use super::transfer::Transfer;
 
 /// Marks a request that asks for a WebSocket; a request extension.
 ///
@@ -28,6 +32,7 @@ pub(crate) struct Tunnel(Arc<Mutex<Option<End>>>);
 struct End {
     io: Box<dyn Transport>,
     early: Bytes,
+    transfer: Option<Transfer>,
 }
 
 trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -35,8 +40,18 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
 
 impl Tunnel {
     /// The connection, and what has already been read from it.
+    #[cfg(test)]
     pub(crate) fn new(io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, early: Bytes) -> Self {
-        Self(Arc::new(Mutex::new(Some(End { io: Box::new(io), early }))))
+        Self(Arc::new(Mutex::new(Some(End { io: Box::new(io), early, transfer: None }))))
+    }
+
+    /// The same, where the connection may be needed elsewhere.
+    pub(crate) fn holding(
+        io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+        early: Bytes,
+        transfer: Transfer,
+    ) -> Self {
+        Self(Arc::new(Mutex::new(Some(End { io: Box::new(io), early, transfer: Some(transfer) }))))
     }
 
     fn take(&self) -> Option<End> {
@@ -58,21 +73,45 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// Passes octets both ways until one side has closed and the other is done, or nothing moved for too long.
+    /// Passes octets both ways until one side has closed and the other is done, nothing moved for too long, or the
+    /// connection to the upstream is needed elsewhere.
     pub(super) async fn run(self, idle: Duration) -> io::Result<()> {
-        let Some(End { io: upstream, early }) = self.upstream.take() else { return Ok(()) };
-        let client = self.client.await.map_err(io::Error::other)?;
-        let (client_read, mut client_write) = tokio::io::split(TokioIo::new(client));
-        let (upstream_read, upstream_write) = tokio::io::split(upstream);
-        timeout(idle, write(&mut client_write, &early)).await??;
-        // Often only one side talks: what moves either way keeps both alive.
-        let moved = AtomicUsize::new(0);
-        tokio::try_join!(
-            pump(client_read, upstream_write, idle, &moved),
-            pump(upstream_read, client_write, idle, &moved)
-        )
-        .map(|_| ())
+        let Some(End { io: upstream, early, transfer }) = self.upstream.take() else { return Ok(()) };
+        let passing = async {
+            let client = self.client.await.map_err(io::Error::other)?;
+            pass(TokioIo::new(client), upstream, &early, idle).await
+        };
+        tokio::select! {
+            // What has arrived by now passes first, and then the connection is in use.
+            biased;
+            passed = passing => passed,
+            () = given_up(transfer.as_ref()) => {
+                let why = "its connection to the upstream was needed for others, and nothing had passed for long";
+                Err(io::Error::new(io::ErrorKind::TimedOut, why))
+            }
+        }
     }
+}
+
+/// Completes once the tunnel is to end, whichever side it waits for: where the client does not read, the upstream is not
+/// read from either.
+async fn given_up(transfer: Option<&Transfer>) {
+    poll_fn(|cx| transfer.map_or(Poll::Pending, |transfer| transfer.poll_stalled(cx))).await;
+}
+
+async fn pass(
+    client: impl AsyncRead + AsyncWrite,
+    upstream: impl AsyncRead + AsyncWrite,
+    early: &[u8],
+    idle: Duration,
+) -> io::Result<()> {
+    let (client_read, mut client_write) = tokio::io::split(client);
+    let (upstream_read, upstream_write) = tokio::io::split(upstream);
+    timeout(idle, write(&mut client_write, early)).await??;
+    // Often only one side talks: what moves either way keeps both alive.
+    let moved = AtomicUsize::new(0);
+    tokio::try_join!(pump(client_read, upstream_write, idle, &moved), pump(upstream_read, client_write, idle, &moved))
+        .map(|_| ())
 }
 
 async fn pump(

@@ -72,7 +72,7 @@ use self::link::{Certainty, Failed, Link, Way};
 use self::origins::Shared;
 use self::rotation::{Held, Rotation};
 use self::usage::Client;
-use crate::edge::{Peer, RequestBody, Tunnel, WebSocket, behind_others};
+use crate::edge::{Peer, RequestBody, Transfer, Tunnel, WebSocket, behind_others};
 
 /// One worker's way to the servers of a site.
 #[derive(Clone, Debug)]
@@ -317,7 +317,8 @@ async fn switch(
         return Err(broken);
     };
     let mut response = Response::from_parts(head, ResponseBody::empty());
-    response.extensions_mut().insert(Tunnel::new(socket, early));
+    let transfer = Transfer::new(socket.usage());
+    response.extensions_mut().insert(Tunnel::holding(socket, early, transfer));
     Ok(response)
 }
 

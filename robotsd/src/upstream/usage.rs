@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use super::server::Server;
-use crate::edge::Peer;
+use crate::edge::{Peer, Stallable};
 
 /// Who a request comes from, as far as connections are shared out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -177,6 +177,17 @@ impl Usage {
         }
         // After the waker is there: either this sees it, or the waker is called.
         if self.is_given_up.load(Ordering::SeqCst) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+/// As a tunnel: what passes through it is noted where the connection is read and written.
+impl Stallable for Usage {
+    fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll_given_up(cx)
+    }
+
+    fn moved(&self) {
+        self.passed();
     }
 }
 

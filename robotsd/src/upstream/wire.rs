@@ -12,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::gauge::Gauge;
 use super::places::Place;
 use super::socket::Socket;
+use super::usage::Usage;
 
 /// A socket that keeps a [`Gauge`], and the place it takes as long as it is open.
 #[derive(Debug)]
@@ -21,7 +22,7 @@ pub(super) struct Wire {
     /// An answer that was read before hyper had asked for it, and whether it has since.
     early: Bytes,
     has_asked: bool,
-    /// The connection passes octets both ways, and what is quiet for long may be taken from its client.
+    /// The connection passes octets both ways, and each is noted.
     is_tunnel: bool,
     // After the socket, so that it is free only once that is closed.
     _place: Place,
@@ -36,6 +37,11 @@ impl Wire {
     pub(super) fn tunnel(&mut self) {
         self.is_tunnel = true;
         self.gauge.usage().tunnel();
+    }
+
+    /// Who uses the connection.
+    pub(super) fn usage(&self) -> &Arc<Usage> {
+        self.gauge.usage()
     }
 
     /// Something has been read or written.
@@ -95,11 +101,6 @@ impl AsyncRead for Wire {
         }
         let before = buffer.filled().len();
         let read = Pin::new(&mut this.socket).poll_read(cx, buffer);
-        if read.is_pending() && this.is_tunnel {
-            ready!(this.gauge.usage().poll_given_up(cx));
-            let why = "the connection was needed for others, and nothing had passed for long";
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, why)));
-        }
         ready!(read)?;
         this.note_passed();
         this.gauge.note_received(buffer.filled().len() - before);

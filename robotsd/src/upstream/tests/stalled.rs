@@ -70,11 +70,16 @@ struct Greedy {
     resets: usize,
 }
 
+/// A connection from one of this machine's addresses.
+async fn from(from: Ipv4Addr, address: SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::new(IpAddr::V4(from), 0)).unwrap();
+    soon(socket.connect(address)).await.unwrap()
+}
+
 impl Greedy {
     async fn connect(address: SocketAddr, from: Ipv4Addr) -> Self {
-        let socket = TcpSocket::new_v4().unwrap();
-        socket.bind(SocketAddr::new(IpAddr::V4(from), 0)).unwrap();
-        let mut socket = soon(socket.connect(address)).await.unwrap();
+        let mut socket = self::from(from, address).await;
         // SETTINGS_INITIAL_WINDOW_SIZE is 0, and the connection's window as large as can be.
         let hello = [
             &b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..],
@@ -303,6 +308,36 @@ async fn a_tunnel_within_its_share_stays() {
     is_served(address, 20).await;
     tunnel.send("ping").await;
     tunnel.until(b"pong").await;
+}
+
+#[tokio::test]
+async fn tunnels_whose_clients_do_not_read_keep_nobody_out() {
+    let origin = Origin::start(|_, mut peer| async move {
+        while let Some(target) = peer.asked().await {
+            if target != "/push" {
+                peer.try_send(OK).await;
+                continue;
+            }
+            let said = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n";
+            peer.send(said).await;
+            // Until the client's socket is full, and this end's behind it.
+            peer.pour(4 * LARGE).await;
+        }
+    })
+    .await;
+    let upstream = origin.upstream_with(|limits| {
+        limits.connections = 4;
+        limits.connect = Duration::from_secs(15);
+    });
+    let address = proxy(upstream).await;
+    let mut tunnels = Vec::new();
+    for _ in 0..4 {
+        let mut tunnel = Raw::new(from(Ipv4Addr::new(127, 0, 0, 2), address).await);
+        tunnel.send(HANDSHAKE.replace("/chat", "/push")).await;
+        tunnel.until(b"\r\n\r\n").await;
+        tunnels.push(tunnel);
+    }
+    is_served(address, 20).await;
 }
 
 #[tokio::test]
