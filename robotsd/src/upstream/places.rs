@@ -120,6 +120,9 @@ const FOR_OTHERS: usize = 8;
 /// Where there was nothing to give up, there will be nothing for so many milliseconds.
 const FRUITLESS: u64 = 20;
 
+/// So many times a transfer is chosen that then goes on, before the request waits instead.
+const CHOICES: usize = 8;
+
 impl Places {
     pub(super) fn new(capacity: usize, per_server: usize) -> Self {
         Self {
@@ -178,16 +181,21 @@ impl Places {
                 && servers.iter().any(|wanted| Arc::ptr_eq(wanted, server))
         };
         let mut shares = self.shares();
-        let Some((usage, stalled)) = shares.victim(client, self.share_out(servers.len()), now, helps) else {
+        let mut take = || {
+            let (usage, stall) = shares.victim(client, self.share_out(servers.len()), now, helps)?;
+            // Inside the lock, so that nobody else chooses the same one. Its client may have gone on in this moment, and
+            // then it is no longer among those to choose from.
+            Some(usage.give_up(stall).then_some((usage, stall)))
+        };
+        let taken = (0..CHOICES).map_while(|_| take()).flatten().next();
+        drop(shares);
+        let Some((usage, stall)) = taken else {
             self.fruitless_until.store(now + FRUITLESS, Ordering::Relaxed);
             return None;
         };
-        // Inside the lock, so that nobody else chooses the same one.
-        usage.give_up();
-        drop(shares);
         usage.wake();
         self.short_until.store(now + STALLED.as_millis() as u64, Ordering::Relaxed);
-        Some((stalled, Arc::clone(usage.server())))
+        Some((stall.lasts(now), Arc::clone(usage.server())))
     }
 
     #[cfg(test)]

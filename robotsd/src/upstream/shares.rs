@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::server::Server;
-use super::usage::{Client, Usage, Use};
+use super::usage::{Client, Stall, Usage, Use};
 
 /// After so long without taking anything a client beyond its share has stalled.
 pub(super) const STALLED: Duration = Duration::from_secs(1);
@@ -98,18 +98,18 @@ impl Shares {
         self.waiting.remove(client);
     }
 
-    /// The transfer to give up for a request of `client`, of those on servers that `helps` says would do, and how long
-    /// its client has stalled. None also where a connection is about to be freed without.
+    /// The transfer to give up for a request of `client`, of those on servers that `helps` says would do, and the stall of
+    /// its client. None also where a connection is about to be freed without.
     pub(super) fn victim(
         &mut self,
         client: Client,
         capacity: usize,
         now: u64,
         helps: impl Fn(&Arc<Server>) -> bool,
-    ) -> Option<(Arc<Usage>, Duration)> {
+    ) -> Option<(Arc<Usage>, Stall)> {
         self.counted = 0;
         self.count(now);
-        let mut first: Option<(Rank, &Arc<Usage>)> = None;
+        let mut first: Option<(Rank, Stall, &Arc<Usage>)> = None;
         let mut has_stalled_beyond = false;
         for usage in &self.usages {
             let what = usage.what();
@@ -119,7 +119,8 @@ impl Shares {
                 }
                 continue;
             }
-            let Some(stalled) = usage.stalled(now) else { continue };
+            let Some(stall) = usage.stalled() else { continue };
+            let stalled = stall.lasts(now);
             let owner = usage.client();
             let [address, connection] =
                 Count::SIDES.map(|side| self.in_use.of(side, owner) * self.in_use.clients(side, client) > capacity);
@@ -133,16 +134,16 @@ impl Shares {
             };
             has_stalled_beyond |= excess > 0 && !is_tunnel;
             let rank = Rank { excess, stalled };
-            if stalled >= due && first.is_none_or(|(before, _)| before < rank) && helps(usage.server()) {
-                first = Some((rank, usage));
+            if stalled >= due && first.is_none_or(|(before, ..)| before < rank) && helps(usage.server()) {
+                first = Some((rank, stall, usage));
             }
         }
-        let (rank, usage) = first?;
+        let (rank, stall, usage) = first?;
         // Who is within its share does not suffer for those beyond theirs, who will be due soon.
         if rank.excess == 0 && has_stalled_beyond {
             return None;
         }
-        Some((Arc::clone(usage), rank.stalled))
+        Some((Arc::clone(usage), stall))
     }
 
     fn count(&mut self, now: u64) {
@@ -262,8 +263,9 @@ mod tests {
         site.open((1, 1), None);
         assert!(Arc::ptr_eq(&site.victim((3, 3)).unwrap(), &longest));
         // What has been taken is not taken twice.
-        longest.give_up();
-        assert_eq!(site.victim((3, 3)).unwrap().stalled(NOW), Some(Duration::from_secs(2)));
+        assert!(longest.give_up(longest.stalled().unwrap()));
+        let next = site.victim((3, 3)).unwrap().stalled().unwrap();
+        assert_eq!(next.lasts(NOW), Duration::from_secs(2));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! client has stalled.
 
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
@@ -42,9 +42,9 @@ pub(super) struct Usage {
     what: AtomicU8,
     address: AtomicU64,
     connection: AtomicU64,
-    /// Since when the client has taken or sent nothing, in milliseconds since `start`, from 1; zero while it moves.
+    /// Since when the client has taken or sent nothing, in milliseconds since `start`, from 1; zero while it moves, and
+    /// [`GIVEN_UP`]. One word for all three, so that a stall that has ended is not given up after its end.
     stalled: AtomicU64,
-    is_given_up: AtomicBool,
     waker: Mutex<Option<Waker>>,
 }
 
@@ -60,6 +60,21 @@ const IDLE: u8 = 0;
 const EXCHANGE: u8 = 1;
 const TUNNEL: u8 = 2;
 
+/// A value of `stalled`: the connection has been taken from its client.
+const GIVEN_UP: u64 = u64::MAX;
+
+/// A stall as it was seen, which may be over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stall {
+    since: u64,
+}
+
+impl Stall {
+    pub(super) fn lasts(self, now: u64) -> Duration {
+        Duration::from_millis(now.saturating_sub(self.since))
+    }
+}
+
 impl Usage {
     /// Of a connection that is about to be made for a client.
     pub(super) fn new(server: Arc<Server>, start: Instant, client: Client) -> Self {
@@ -70,7 +85,6 @@ impl Usage {
             address: AtomicU64::new(client.address),
             connection: AtomicU64::new(client.connection),
             stalled: AtomicU64::new(0),
-            is_given_up: AtomicBool::new(false),
             waker: Mutex::new(None),
         }
     }
@@ -91,11 +105,10 @@ impl Usage {
         Client { address: self.address.load(Ordering::Relaxed), connection: self.connection.load(Ordering::Relaxed) }
     }
 
-    /// How long the client has stood still; none while it moves, and once the connection is taken from it.
-    pub(super) fn stalled(&self, now: u64) -> Option<Duration> {
+    /// Since when the client has stood still; none while it moves, and once the connection is taken from it.
+    pub(super) fn stalled(&self) -> Option<Stall> {
         let since = self.stalled.load(Ordering::Relaxed);
-        let counts = since != 0 && !self.is_given_up.load(Ordering::Relaxed);
-        counts.then(|| Duration::from_millis(now.saturating_sub(since)))
+        (since != 0 && since != GIVEN_UP).then_some(Stall { since })
     }
 
     /// A request begins.
@@ -135,9 +148,8 @@ impl Usage {
     /// Apart, because nearly no client stalls.
     #[cold]
     fn end_stall(&self) {
-        self.stalled.store(0, Ordering::Relaxed);
         // One that goes on in the last moment keeps what it has.
-        self.is_given_up.store(false, Ordering::Relaxed);
+        self.stalled.store(0, Ordering::Relaxed);
         // An idle connection should not keep the task it was used by.
         let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(waker);
@@ -146,12 +158,13 @@ impl Usage {
     /// Something has passed through the tunnel, which is quiet from now on. Its task still waits for more.
     pub(super) fn passed(&self) {
         self.stalled.store(millis(self.start), Ordering::Relaxed);
-        self.is_given_up.store(false, Ordering::Relaxed);
     }
 
-    /// Takes the connection from a client that has stalled; its task is to be [woken](Self::wake) then.
-    pub(super) fn give_up(&self) {
-        self.is_given_up.store(true, Ordering::SeqCst);
+    /// Takes the connection from a client that has stalled; its task is to be [woken](Self::wake) then. Returns false where
+    /// that stall is over by now, and the connection may have another client.
+    #[must_use]
+    pub(super) fn give_up(&self, stall: Stall) -> bool {
+        self.stalled.compare_exchange(stall.since, GIVEN_UP, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
     #[cfg(test)]
@@ -176,7 +189,7 @@ impl Usage {
             }
         }
         // After the waker is there: either this sees it, or the waker is called.
-        if self.is_given_up.load(Ordering::SeqCst) { Poll::Ready(()) } else { Poll::Pending }
+        if self.stalled.load(Ordering::SeqCst) == GIVEN_UP { Poll::Ready(()) } else { Poll::Pending }
     }
 }
 
@@ -194,4 +207,49 @@ impl Stallable for Usage {
 /// Milliseconds since `start`, from 1.
 pub(super) fn millis(start: Instant) -> u64 {
     start.elapsed().as_millis() as u64 + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::health::{Health, HealthPolicy};
+    use super::super::server::Address;
+    use super::*;
+
+    fn usage() -> Usage {
+        let start = Instant::now();
+        let health = Health::new(HealthPolicy::default(), start);
+        Usage::new(Arc::new(Server::new(Address::Loopback(1), None, health)), start, Client::default())
+    }
+
+    fn is_given_up(usage: &Usage) -> bool {
+        usage.poll_given_up(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+
+    #[test]
+    fn a_stall_that_has_ended_takes_nothing_from_the_next_client() {
+        let usage = usage();
+        usage.stalled_since(1);
+        let seen = usage.stalled().unwrap();
+        // Between the choice and the deed the client goes on, its answer ends, and the next request begins.
+        usage.moved();
+        assert!(!usage.give_up(seen));
+        usage.rest();
+        usage.begin(Client { address: 2, connection: 2 });
+        assert!(!usage.give_up(seen));
+        usage.stalled_since(5);
+        assert!(!usage.give_up(seen) && !is_given_up(&usage));
+    }
+
+    #[test]
+    fn what_was_given_up_ends_with_the_request() {
+        let usage = usage();
+        usage.stalled_since(1);
+        assert!(usage.give_up(usage.stalled().unwrap()) && is_given_up(&usage));
+        // What is taken is not taken twice, nor does waiting for longer change it.
+        usage.stall();
+        assert!(usage.stalled().is_none() && is_given_up(&usage));
+        usage.begin(Client::default());
+        usage.stall();
+        assert!(usage.stalled().is_some() && !is_given_up(&usage));
+    }
 }
