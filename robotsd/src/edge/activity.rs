@@ -52,6 +52,8 @@ pub(super) struct Activity {
     tunnel: Mutex<Option<Pending>>,
     /// What the answer being written holds behind the edge; of HTTP/1.1.
     transfer: Mutex<Option<Transfer>>,
+    /// How often the client's socket has taken something that had to wait for it.
+    taken: AtomicUsize,
 }
 
 /// How an idle connection that hyper has is brought to its end: its driver asks, its stream answers.
@@ -122,6 +124,7 @@ impl Activity {
             task: OnceLock::new(),
             tunnel: Mutex::new(None),
             transfer: Mutex::new(None),
+            taken: AtomicUsize::new(0),
         }
     }
 
@@ -329,6 +332,16 @@ impl Activity {
         *self.transfer.lock().unwrap_or_else(PoisonError::into_inner) = transfer;
     }
 
+    /// The client's socket has taken something that had to wait for it.
+    pub(super) fn note_taken(&self) {
+        self.taken.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Another number whenever the client's socket has taken something that had to wait for it.
+    pub(super) fn taken(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
+    }
+
     fn enter(&self, phase: u64) {
         self.phase.store(self.now() << 2 | phase, Ordering::Release);
     }
@@ -377,6 +390,10 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
+    pub(super) fn activity(&self) -> &Arc<Activity> {
+        &self.activity
+    }
+
     /// The answer holds a connection to an upstream.
     pub(super) fn carries(&mut self, transfer: Transfer) {
         self.has_transfer = true;

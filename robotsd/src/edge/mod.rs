@@ -192,6 +192,7 @@ impl Edge {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
+        transport::bound_unsent(&listener);
         let Shared { places, reporter, registry, .. } = &*self.shared;
         let terms = &self.terms;
         let shard = registry.shard();

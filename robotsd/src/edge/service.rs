@@ -209,7 +209,7 @@ where
         let mut exchange = this.exchange.take();
         if let (Some(transfer), Some(exchange)) = (response.extensions().get::<Transfer>(), &mut exchange) {
             match Consumer::current() {
-                Some(consumer) => consumer.carries(transfer.clone()),
+                Some(consumer) => consumer.carries(transfer.clone(), Arc::clone(exchange.activity())),
                 None => exchange.carries(transfer.clone()),
             }
         }

@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use hyper::rt::Executor;
 use pin_project_lite::pin_project;
+use tokio::time::Instant;
 
+use super::activity::Activity;
 use super::idle::Idle;
 use super::transfer::Transfer;
 
@@ -30,8 +32,8 @@ pub(super) struct Consumer(Arc<Taking>);
 struct Taking {
     /// Odd from when a frame is handed out until the next one is asked for; never twice the same value for two frames.
     turn: AtomicUsize,
-    /// What the stream holds behind the edge.
-    transfer: OnceLock<Transfer>,
+    /// What the stream holds behind the edge, and the connection it is a stream of.
+    holds: OnceLock<(Transfer, Arc<Activity>)>,
 }
 
 impl Consumer {
@@ -49,9 +51,9 @@ impl Consumer {
     }
 
     /// The answer holds a connection to an upstream.
-    pub(super) fn carries(&self, transfer: Transfer) {
+    pub(super) fn carries(&self, transfer: Transfer, connection: Arc<Activity>) {
         // A stream has one answer.
-        let _ = self.0.transfer.set(transfer);
+        let _ = self.0.holds.set((transfer, connection));
     }
 
     fn turn(&self) -> usize {
@@ -74,7 +76,8 @@ where
     fn execute(&self, stream: F) {
         let consumer = Consumer(Arc::default());
         let stream = CONSUMER.scope(consumer.clone(), stream);
-        tokio::spawn(Watched { stream, consumer, seen: 0, idle: Idle::new(self.idle) });
+        let turns = Turns::new(TURN, LOOK);
+        tokio::spawn(Watched { stream, consumer, seen: 0, idle: Idle::new(self.idle), turns });
     }
 }
 
@@ -85,6 +88,52 @@ pin_project! {
         consumer: Consumer,
         seen: usize,
         idle: Idle,
+        turns: Turns,
+    }
+}
+
+/// How often a stream that stands still finds out whether its connection moves.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// So long a stream may wait for its turn on a connection that moves: a hundred pieces at 50 KB a second. Not for longer,
+/// because a client may take one stream in small pieces and no other at all.
+const TURN: Duration = Duration::from_secs(30);
+
+/// Whether a stream stands still because others of its connection have their turn.
+///
+/// The streams of a slow client share its socket: a stream moves when a whole piece of it is through, which takes as long
+/// as a piece of every other one. Only what waits for the socket is such a client's; where a write need not wait, a stream
+/// that stands still has no window.
+struct Turns {
+    /// When the stream itself last moved.
+    last: Instant,
+    /// As the connection last said.
+    taken: usize,
+    longest: Duration,
+    look: Idle,
+}
+
+impl Turns {
+    /// For turns that come within `longest`, looked at so often.
+    fn new(longest: Duration, often: Duration) -> Self {
+        Self { last: Instant::now(), taken: 0, longest, look: Idle::new(often) }
+    }
+
+    fn moved(&mut self) {
+        self.last = Instant::now();
+    }
+
+    /// Whether the connection has moved for others since it was last asked.
+    fn have_passed(&mut self, connection: &Activity) -> bool {
+        let taken = connection.taken();
+        std::mem::replace(&mut self.taken, taken) != taken && self.last.elapsed() < self.longest
+    }
+
+    /// Has the task look again, while the stream stands still.
+    fn look_again(&mut self, cx: &mut Context<'_>) {
+        while self.look.poll_expired(cx).is_ready() {
+            self.look.moved();
+        }
     }
 }
 
@@ -100,21 +149,82 @@ impl<F: Future> Future for Watched<F> {
         if *this.seen != turn {
             *this.seen = turn;
             if this.idle.is_waiting()
-                && let Some(transfer) = this.consumer.0.transfer.get()
+                && let Some((transfer, _)) = this.consumer.0.holds.get()
             {
                 transfer.moved();
             }
             this.idle.moved();
+            this.turns.moved();
         }
         // Single octets of window do not count as moving: a whole piece has to fit through in time.
         if turn.is_multiple_of(2) {
             return Poll::Pending;
         }
-        if let Some(transfer) = this.consumer.0.transfer.get()
-            && transfer.poll_stalled(cx).is_ready()
-        {
-            return Poll::Ready(());
+        if let Some((transfer, connection)) = this.consumer.0.holds.get() {
+            if this.turns.have_passed(connection) && this.idle.is_waiting() {
+                transfer.moved();
+            }
+            if transfer.poll_stalled(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            this.turns.look_again(cx);
         }
         this.idle.poll_expired(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::limits::Limits;
+    use super::super::transfer::Stallable;
+    use super::*;
+    use crate::edge::raw::soon;
+
+    /// How often the transfer was reported to stand still, and to have moved.
+    #[derive(Debug, Default)]
+    struct Reports {
+        stalled: AtomicUsize,
+        moved: AtomicUsize,
+    }
+
+    impl Stallable for Reports {
+        fn poll_stalled(&self, _: &mut Context<'_>) -> Poll<()> {
+            self.stalled.fetch_add(1, Ordering::Relaxed);
+            Poll::Pending
+        }
+
+        fn moved(&self) {
+            self.moved.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a stream, which has been handed a piece that does not get through, counts as moving.
+    async fn moves(is_taking: bool, turn: Duration) -> bool {
+        let (connection, reports) = (Arc::new(Activity::new(&Limits::default())), Arc::new(Reports::default()));
+        let consumer = Consumer(Arc::default());
+        consumer.carries(Transfer::new(&reports), Arc::clone(&connection));
+        consumer.is_served();
+        let turns = Turns::new(turn, Duration::from_millis(1));
+        let idle = Idle::new(Duration::from_secs(600));
+        let stream = tokio::spawn(Watched { stream: std::future::pending::<()>(), consumer, seen: 0, idle, turns });
+        soon(async {
+            while reports.stalled.load(Ordering::Relaxed) < 20 {
+                if is_taking {
+                    connection.note_taken();
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        })
+        .await;
+        stream.abort();
+        reports.moved.load(Ordering::Relaxed) > 0
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_waits_for_its_turn_moves_with_its_connection() {
+        assert!(moves(true, Duration::from_secs(600)).await);
+        // Nothing has to wait for the socket, or the turn never comes.
+        assert!(!moves(false, Duration::from_secs(600)).await);
+        assert!(!moves(true, Duration::ZERO).await);
     }
 }

@@ -327,10 +327,11 @@ impl Session {
 
 /// The client has taken something.
 fn moved(idle: &mut Idle, activity: &Activity) {
-    if idle.is_waiting()
-        && let Some(transfer) = activity.transfer()
-    {
-        transfer.moved();
+    if idle.is_waiting() {
+        activity.note_taken();
+        if let Some(transfer) = activity.transfer() {
+            transfer.moved();
+        }
     }
     idle.moved();
 }

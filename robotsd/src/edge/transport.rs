@@ -6,8 +6,24 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::server::TlsStream;
+
+/// How much of what was written to a client may wait in the kernel for its first transmission.
+///
+/// By default a third of the send buffer, which grows to megabytes, has to come free before a socket can be written to
+/// again: a client that reads 50 KB a second would seem to stand still for many seconds. With this it is half of this.
+#[cfg(target_os = "linux")]
+const UNSENT: u32 = 64 * 1024;
+
+/// Has connections that a listener accepts say soon that their client reads on. The kernel copies the setting to each.
+pub(super) fn bound_unsent(listener: &TcpListener) {
+    // A kernel that does not know it notices the same later.
+    #[cfg(target_os = "linux")]
+    let _ = socket2::SockRef::from(listener).set_tcp_notsent_lowat(UNSENT);
+    #[cfg(not(target_os = "linux"))]
+    let _ = listener;
+}
 
 #[derive(Debug)]
 pub(super) enum Transport {
@@ -71,6 +87,34 @@ impl AsyncWrite for Transport {
                 Err(error) if matches!(error.kind(), BrokenPipe | ConnectionReset | NotConnected) => Ok(()),
                 shut => shut,
             }),
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+    use crate::edge::raw::soon;
+
+    #[tokio::test]
+    async fn a_client_that_reads_a_little_is_seen_to_read() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        bound_unsent(&listener);
+        let client = tokio::net::TcpSocket::new_v4().unwrap();
+        client.set_recv_buffer_size(32 * 1024).unwrap();
+        let connecting = client.connect(listener.local_addr().unwrap());
+        let (client, accepted) = tokio::join!(connecting, listener.accept());
+        let (mut client, (server, _)) = (client.unwrap(), accepted.unwrap());
+        let fill = || while server.try_write(&[b'x'; 16 * 1024]).is_ok() {};
+        soon(server.writable()).await.unwrap();
+        fill();
+        for _ in 0..4 {
+            // Much less than a third of what the kernel buffers by default.
+            soon(client.read_exact(&mut vec![0; 64 * 1024])).await.unwrap();
+            soon(server.writable()).await.unwrap();
+            fill();
         }
     }
 }

@@ -14,7 +14,8 @@
 //! 4. For [`STALLED`] after that, clients beyond their share get no further connection: else they would take up at once
 //!    what was freed for others.
 //!
-//! A transfer whose client moves is never given up, nor is a request that waits for its upstream.
+//! A transfer whose client is seen to move is not given up, nor is a request that waits for its upstream. Those who write to
+//! clients say what they see: see `edge::transport` and `edge::stall`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,8 +24,9 @@ use std::time::Duration;
 use super::server::Server;
 use super::usage::{Client, Stall, Usage, Use};
 
-/// After so long without taking anything a client beyond its share has stalled.
-pub(super) const STALLED: Duration = Duration::from_secs(1);
+/// After so long without taking anything a client beyond its share has stalled. One that reads 16 KB a second is seen to
+/// move within that: every 32 KiB, see `edge::transport`. Requests wait for three seconds by default.
+pub(super) const STALLED: Duration = Duration::from_secs(2);
 
 /// After so long, any client has.
 pub(super) const LONG: Duration = Duration::from_secs(5);
@@ -272,7 +274,7 @@ mod tests {
     fn who_is_beyond_by_address_and_by_connection_goes_first() {
         let mut site = Site::new();
         site.open((2, 2), Some(4));
-        let both = [site.open((1, 1), Some(2)), site.open((1, 1), Some(1))];
+        let both = [site.open((1, 1), Some(3)), site.open((1, 1), Some(2))];
         site.open((1, 3), Some(3));
         site.open((1, 4), Some(3));
         assert!(Arc::ptr_eq(&site.victim((2, 5)).unwrap(), &both[0]));
