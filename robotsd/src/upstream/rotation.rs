@@ -110,8 +110,7 @@ impl Rotation {
             0 | 1 => 0,
             count => self.turn.fetch_add(1, Ordering::Relaxed) % count,
         };
-        let is_scarce = self.demand.has_parked() || self.shared.places().are_short();
-        let held = seats.seats.get(first).filter(|_| !is_scarce).and_then(|seat| {
+        let held = seats.seats.get(first).filter(|_| !self.is_scarce()).and_then(|seat| {
             let ticket = seat.server.health().admit()?;
             Some(Held { link: seat.take(certainty)?, seat: Arc::clone(seat), ticket })
         });
@@ -155,13 +154,18 @@ impl Rotation {
         }
     }
 
+    /// Whether a request has to find out where it stands before it takes a connection, idle or not: others wait, here or on
+    /// another worker, or a transfer has just been given up for some that did.
+    fn is_scarce(&self) -> bool {
+        self.demand.has_parked() || self.shared.places().are_owed() || self.shared.places().are_short()
+    }
+
     async fn find(&self, First(first): First, pooled: Option<Certainty>, client: Client) -> Result<Held, Failure> {
         let deadline = Instant::now() + self.shared.limits.connect;
         let places = self.shared.places();
         let servers = || self.seats.load().seats.len();
         // Who comes later does not overtake, unless those who wait have more than their share.
-        let is_scarce = self.demand.has_parked() || places.are_owed() || places.are_short();
-        let mut waiting = is_scarce.then(|| self.demand.wait(client, servers()));
+        let mut waiting = self.is_scarce().then(|| self.demand.wait(client, servers()));
         let mut is_looking = waiting
             .as_ref()
             .is_none_or(|waiting| waiting.standing() == Standing::Within && !self.demand.has_parked_within());

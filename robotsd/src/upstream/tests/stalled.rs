@@ -394,6 +394,22 @@ async fn behind_a_trusted_proxy_the_address_it_forwards_counts() {
 }
 
 #[tokio::test]
+async fn an_idle_connection_is_not_taken_before_those_who_wait_on_another_worker() {
+    let scene = scene(4, |_| {}).await;
+    let one = NonZeroUsize::MIN;
+    let rotation = Rotation::new(Arc::clone(&scene.origins.0), one);
+    let Err(first) = rotation.ready(Certainty::EventLoop) else { panic!("nothing is connected yet") };
+    let held = soon(rotation.connection(first, Certainty::EventLoop, Client::default())).await.unwrap();
+    let (link, pool) = held.into_parts();
+    pool.put(link);
+    let other = places::Demand::new(Arc::clone(scene.origins.0.places()));
+    let waiting = other.wait(Client { address: 1, connection: 1 }, 1);
+    assert!(rotation.ready(Certainty::EventLoop).is_err());
+    drop(waiting);
+    assert!(rotation.ready(Certainty::EventLoop).is_ok());
+}
+
+#[tokio::test]
 async fn a_stream_is_passed_on_as_it_comes() {
     let more = Arc::new(Notify::new());
     let may_go_on = Arc::clone(&more);
