@@ -2,7 +2,7 @@
 //!
 //! Nothing here is looked at while there are connections enough. When there are not:
 //!
-//! 1. An equal share is the number of connections there may be, divided by the clients that use any or ask for one.
+//! 1. An equal share is the number of connections there may be, divided by the clients that use any and the one that asks.
 //!    Clients are counted twice: by connection, unless a trusted proxy sends requests of several clients over it, and by
 //!    address. A client has more than its share where either count says so.
 //! 2. A request of a client that, this one and those that wait included, stays within its share comes before all requests
