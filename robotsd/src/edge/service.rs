@@ -121,9 +121,10 @@ where
     S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone,
     B: Body<Data = Bytes>,
 {
-    /// Answers a request. Without `upgrade` it cannot become anything but an answer.
+    /// Answers a request. Without `upgrade` it cannot become anything but an answer, and it is written without hyper.
     pub(super) fn answer(&self, mut request: Request<RequestBody>, upgrade: Option<OnUpgrade>) -> Answer<S> {
         let version = request.version();
+        let is_plain = upgrade.is_none();
         // Before the fields that say it are removed.
         let told = self.entry.origin.listen(request.headers());
         let given = told.as_ref().and_then(|told| told.id);
@@ -144,7 +145,7 @@ where
             ),
             Err(refusal) => (State::Refused { refusal, version }, None),
         };
-        Answer { state, id, exchange: Some(exchange), upgrade }
+        Answer { state, id, exchange: Some(exchange), is_plain, upgrade }
     }
 }
 
@@ -158,6 +159,7 @@ pin_project! {
         state: State<S>,
         id: RequestId,
         exchange: Option<Exchange>,
+        is_plain: bool,
         upgrade: Option<(OnUpgrade, Arc<Activity>)>,
     }
 }
@@ -210,6 +212,8 @@ where
         if let (Some(transfer), Some(exchange)) = (response.extensions().get::<Transfer>(), &mut exchange) {
             match Consumer::current() {
                 Some(consumer) => consumer.carries(transfer.clone(), Arc::clone(exchange.activity())),
+                // What is written without hyper takes it from the response.
+                None if *this.is_plain => {}
                 None => exchange.carries(transfer.clone()),
             }
         }
