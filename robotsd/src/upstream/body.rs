@@ -15,6 +15,7 @@ use std::task::{Context, Poll, Waker, ready};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
+use tokio::time::Instant;
 
 use super::buffers::{Buffers, ReadAhead};
 use super::cause::Cause;
@@ -53,6 +54,8 @@ struct Flow {
     ahead: ReadAhead,
     has_ended: bool,
     failed: Option<ResponseBodyError>,
+    /// The upstream waits for the client to go on with its request, and nothing else moves: when it last took some of it.
+    awaits_upload: Option<Instant>,
 }
 
 /// What still comes.
@@ -122,6 +125,7 @@ impl ResponseBody {
                     ahead: ReadAhead::new(limits, buffers),
                     has_ended: false,
                     failed: None,
+                    awaits_upload: None,
                 };
                 Self(Content::Upstream(Arc::new(Coupling { flow: Mutex::new(flow), usage })))
             }
@@ -144,7 +148,7 @@ impl Body for ResponseBody {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ResponseBodyError>>> {
         match &mut self.get_mut().0 {
             Content::Own(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
-            Content::Upstream(coupling) => coupling.flow().poll_frame(cx),
+            Content::Upstream(coupling) => coupling.poll_frame(cx),
         }
     }
 
@@ -166,6 +170,28 @@ impl Body for ResponseBody {
 impl Coupling {
     fn flow(&self) -> MutexGuard<'_, Flow> {
         self.flow.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ResponseBodyError>>> {
+        let mut flow = self.flow();
+        let frame = flow.poll_frame(cx);
+        let uploading = flow.link.as_ref().map(|link| link.gauge()).filter(|gauge| gauge.awaits_client());
+        let sent = uploading.filter(|_| frame.is_pending()).map(|gauge| gauge.last_taken());
+        if flow.awaits_upload != sent {
+            // Something has been sent, or comes back.
+            flow.awaits_upload = sent;
+            // A connection that has gone back may be somebody else's by now.
+            if flow.link.is_some() {
+                self.usage.moved();
+            }
+        }
+        if sent.is_some() {
+            self.usage.stall();
+            if self.usage.poll_given_up(cx).is_ready() {
+                return flow.fail(ResponseBodyError::GivenUp, cx);
+            }
+        }
+        frame
     }
 }
 
@@ -324,6 +350,8 @@ impl Flow {
 pub(crate) enum ResponseBodyError {
     /// Nothing came for too long.
     Idle,
+    /// The client did not go on with its request, and the connection was needed for others.
+    GivenUp,
     /// The connection broke, or the framing is invalid.
     Broken(Cause),
 }
@@ -332,6 +360,7 @@ impl fmt::Display for ResponseBodyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Idle => "the upstream stopped sending its response body",
+            Self::GivenUp => "the client did not go on with its request, and the connection was needed for others",
             Self::Broken(_) => "the upstream's response body is broken",
         })
     }
@@ -340,7 +369,7 @@ impl fmt::Display for ResponseBodyError {
 impl Error for ResponseBodyError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Idle => None,
+            Self::Idle | Self::GivenUp => None,
             Self::Broken(error) => Some(error),
         }
     }

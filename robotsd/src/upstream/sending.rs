@@ -36,7 +36,7 @@ impl Body for Sending {
         let this = self.get_mut();
         let frame = Pin::new(&mut this.body).poll_frame(cx);
         this.gauge.note_awaits_client(frame.is_pending());
-        // Once there is an answer, it counts whether that is taken.
+        // Once there is an answer, its body knows whether anything moves.
         if this.gauge.awaits_head() {
             let usage = this.gauge.usage();
             if frame.is_pending() { usage.stall() } else { usage.moved() }

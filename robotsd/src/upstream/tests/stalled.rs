@@ -36,6 +36,12 @@ async fn origin() -> Origin {
                     }
                     peer.try_send(OK).await;
                 }
+                "/early" => {
+                    // Answers before the request has come, and never to its end.
+                    peer.try_send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n1").await;
+                    peer.rest().await;
+                    return;
+                }
                 _ => peer.try_send(OK).await,
             }
         }
@@ -357,6 +363,19 @@ async fn requests_whose_bodies_do_not_come_keep_nobody_out() {
         given_up += usize::from(client.message().await.status() == 408);
     }
     assert!(given_up > 0);
+}
+
+#[tokio::test]
+async fn requests_that_stop_coming_after_an_early_answer_keep_nobody_out() {
+    let scene = scene(8, |_| {}).await;
+    let mut clients = Vec::new();
+    for _ in 0..8 {
+        let mut client = Raw::connect(scene.address).await;
+        client.send("POST /early HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n1").await;
+        client.until(b"\r\n\r\n").await;
+        clients.push(client);
+    }
+    is_served(scene.address, 20).await;
 }
 
 #[tokio::test]
