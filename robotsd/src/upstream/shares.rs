@@ -24,8 +24,8 @@ use std::time::Duration;
 use super::server::Server;
 use super::usage::{Client, Stall, Usage, Use};
 
-/// After so long without taking anything a client beyond its share has stalled. One that reads 16 KB a second is seen to
-/// move within that: every 32 KiB, see `edge::transport`. Requests wait for three seconds by default.
+/// After so long without taking anything a client beyond its share has stalled. One that reads 32 KB a second is seen to
+/// move within that: every 64 KiB, see `edge::transport`. Requests wait for three seconds by default.
 pub(super) const STALLED: Duration = Duration::from_secs(2);
 
 /// After so long, any client has.
