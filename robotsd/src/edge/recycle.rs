@@ -95,6 +95,9 @@ const BATCH: usize = 64;
 /// After a pass with few results this many times its cost goes by before the next: a twentieth of a core at most.
 const PASS_SHARE: u32 = 20;
 
+/// But no more than this: a pass that seemed to cost more was only interrupted.
+const MOST_PAUSE: Duration = Duration::from_secs(1);
+
 impl Registry {
     /// Where the connections of this thread are.
     pub(super) fn shard(&self) -> Arc<Shard> {
@@ -224,7 +227,7 @@ impl Open {
         let most = BATCH.max(self.slots.len() / 16);
         keep_oldest(&mut self.idle, most);
         keep_oldest(&mut self.slow, most);
-        let pause = if few { now.elapsed() * PASS_SHARE } else { Duration::ZERO };
+        let pause = if few { (now.elapsed() * PASS_SHARE).min(MOST_PAUSE) } else { Duration::ZERO };
         // Never the same instant again, or the caller, who looks again after a pass, would find time for another.
         self.next_pass = Some(now + pause.max(Duration::from_micros(1)));
     }
