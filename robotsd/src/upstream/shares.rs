@@ -2,8 +2,9 @@
 //!
 //! Nothing here is looked at while there are connections enough. When there are not:
 //!
-//! 1. An equal share is the number of connections there may be, divided by the clients that use any and the one that asks.
-//!    Clients are counted twice: by connection, unless a trusted proxy sends requests of several clients over it, and by
+//! 1. An equal share is the number of connections there may be, divided by the clients that use any or wait for one within
+//!    their share, and the one that asks: were those that wait not counted, a client would take again at once what was
+//!    freed for them. Clients are counted twice: by connection, unless a trusted proxy sends requests of several clients over it, and by
 //!    address. A client has more than its share where either count says so.
 //! 2. A request of a client that, this one and those that wait included, stays within its share comes before all requests
 //!    that do not.
@@ -85,7 +86,7 @@ impl Shares {
         self.count(now);
         let is_beyond = |side| {
             let wanted = self.in_use.of(side, client) + self.waiting.of(side, client) + 1;
-            let clients = self.in_use.clients(side, client);
+            let clients = self.clients(side, client);
             // One is always within, and so is the only client.
             wanted > 1 && clients > 1 && wanted * clients > capacity
         };
@@ -125,7 +126,7 @@ impl Shares {
             let stalled = stall.lasts(now);
             let owner = usage.client();
             let [address, connection] =
-                Count::SIDES.map(|side| self.in_use.of(side, owner) * self.in_use.clients(side, client) > capacity);
+                Count::SIDES.map(|side| self.in_use.of(side, owner) * self.clients(side, client) > capacity);
             let excess = u8::from(address) + u8::from(connection);
             let is_tunnel = what == Use::Tunnel;
             let (due, excess) = match excess {
@@ -148,6 +149,15 @@ impl Shares {
         Some((Arc::clone(usage), stall))
     }
 
+    /// Among how many clients the connections are shared, the one that asks included.
+    fn clients(&self, side: Side, asking: Client) -> usize {
+        let in_use = self.in_use.keys(side);
+        let only_waiting = |key: &&u64| **key != side.key(asking) && !in_use.contains_key(*key);
+        let is_asking =
+            in_use.contains_key(&side.key(asking)) || side.key(asking) == SHARED && side == Side::Connection;
+        in_use.len() + self.waiting.keys(side).keys().filter(only_waiting).count() + usize::from(!is_asking)
+    }
+
     fn count(&mut self, now: u64) {
         if self.counted != 0 && now < self.counted + FRESH {
             return;
@@ -167,31 +177,36 @@ enum Side {
     Connection,
 }
 
+/// The number of a connection over which a trusted proxy sends requests of several clients: it counts for none of them.
+const SHARED: u64 = 0;
+
+impl Side {
+    const fn key(self, client: Client) -> u64 {
+        match self {
+            Self::Address => client.address,
+            Self::Connection => client.connection,
+        }
+    }
+}
+
 impl Count {
     const SIDES: [Side; 2] = [Side::Address, Side::Connection];
 
     fn of(&self, side: Side, client: Client) -> usize {
-        match side {
-            Side::Address => self.addresses.get(&client.address),
-            Side::Connection => self.connections.get(&client.connection),
-        }
-        .copied()
-        .unwrap_or(0)
+        self.keys(side).get(&side.key(client)).copied().unwrap_or(0)
     }
 
-    /// How many there are, this one included.
-    fn clients(&self, side: Side, client: Client) -> usize {
-        let (count, is_new) = match side {
-            Side::Address => (self.addresses.len(), !self.addresses.contains_key(&client.address)),
-            Side::Connection if client.connection == 0 => (self.connections.len(), false),
-            Side::Connection => (self.connections.len(), !self.connections.contains_key(&client.connection)),
-        };
-        count + usize::from(is_new)
+    /// How many each has, by what a side knows them by.
+    fn keys(&self, side: Side) -> &HashMap<u64, usize> {
+        match side {
+            Side::Address => &self.addresses,
+            Side::Connection => &self.connections,
+        }
     }
 
     fn add(&mut self, client: Client) {
         *self.addresses.entry(client.address).or_default() += 1;
-        if client.connection != 0 {
+        if client.connection != SHARED {
             *self.connections.entry(client.connection).or_default() += 1;
         }
     }
@@ -253,6 +268,19 @@ mod tests {
 
     fn by((address, connection): (u64, u64)) -> Client {
         Client { address, connection }
+    }
+
+    #[test]
+    fn who_waits_within_its_share_counts_among_the_clients() {
+        let mut site = Site::new();
+        let _open: Vec<_> = (1..16).map(|at| site.open((1, 1 + at % 4), None)).collect();
+        // Three connections are as many as a fifth of sixteen allows, four as a quarter.
+        assert_eq!(site.shares.standing(by((1, 1)), 16, NOW), Standing::Within);
+        site.shares.wait(by((1, 9)));
+        assert_eq!(site.shares.standing(by((1, 1)), 16, NOW), Standing::Beyond);
+        assert_eq!(site.shares.standing(by((1, 9)), 16, NOW), Standing::Within);
+        site.shares.stop_waiting(by((1, 9)));
+        assert_eq!(site.shares.standing(by((1, 1)), 16, NOW), Standing::Within);
     }
 
     #[test]

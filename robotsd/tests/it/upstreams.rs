@@ -121,8 +121,10 @@ fn connections_beyond_the_bound_are_told_to_come_back() {
 fn clients_that_do_not_read_take_the_upstream_from_nobody() {
     // Read ahead and out of the way, and too large for that.
     for size in [40 * 1024, 4 * 1024 * 1024] {
-        let (folder, running) =
-            proxy(&format!("\"http://{}\"", origin_of(size)), "[limits]\nupstream_connections = 16\n");
+        let (folder, running) = proxy(
+            &format!("\"http://{}\"", origin_of(size)),
+            "[limits]\nupstream_connections = 16\nconnect = \"15s\"\n",
+        );
         let greedy: Vec<_> = (0..4).map(|_| ask_and_do_not_read(running.address, 100)).collect();
         let serves = || assert_eq!(running.get("/small", FIREFOX).status, 200, "{size}");
         if size > 1024 * 1024 {
