@@ -171,7 +171,7 @@ fn are_equal(one: &[u8], other: &[u8]) -> bool {
 fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Vec<u8>)> {
     // Octets that mean the same are spelled the same from here on, so that what follows compares octets.
     let mut bases = vec![(PathForm::Standard, standard(path, Part::Query).into_owned())];
-    let mut grow = |kind: PathForm, change: fn(&[u8]) -> Option<Vec<u8>>| {
+    let mut grow = |kind: PathForm, change: &dyn Fn(&[u8]) -> Option<Vec<u8>>| {
         for at in 0..if forms.contains(kind) { bases.len() } else { 0 } {
             let (base, path) = &bases[at];
             if let Some(changed) = change(path)
@@ -181,17 +181,17 @@ fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Vec<u8>)> {
             }
         }
     };
-    grow(PathForm::Unicode, decode_unicode);
+    grow(PathForm::Unicode, &decode_unicode);
     // Parameters are cut before separators are decoded, by some, and after it by others.
-    grow(PathForm::Parameters, cut_parameters);
+    grow(PathForm::Parameters, &cut_parameters);
     // Dot segments are removed, by a proxy or `new URL`, before a server behind does the rest, and removes them again.
-    grow(PathForm::Resolved, |path| before_others(path, |path| path.resolve(PathForms::ALL)));
-    grow(PathForm::Merged, |path| before_others(path, |path| path.merge(PathForms::ALL).resolve(PathForms::ALL)));
+    grow(PathForm::Resolved, &|path| before_others(path, |path| path.resolve(forms)));
+    grow(PathForm::Merged, &|path| before_others(path, |path| path.merge(forms).resolve(forms)));
     // `%5C` is a separator on some systems and an octet like others elsewhere.
-    grow(PathForm::Decoded, |path| decode(path, b"/"));
-    grow(PathForm::Decoded, |path| decode(path, b"/\\"));
-    grow(PathForm::Parameters, cut_parameters);
-    grow(PathForm::Authority, behind_authority);
+    grow(PathForm::Decoded, &|path| decode(path, b"/"));
+    grow(PathForm::Decoded, &|path| decode(path, b"/\\"));
+    grow(PathForm::Parameters, &cut_parameters);
+    grow(PathForm::Authority, &behind_authority);
     bases
 }
 
@@ -237,11 +237,10 @@ fn cut_parameters(path: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Does something to the segments of a path in which another step finds something to do afterwards.
-fn before_others(path: &[u8], step: fn(Segments<'_>) -> Segments<'_>) -> Option<Vec<u8>> {
+fn before_others(path: &[u8], step: impl Fn(Segments<'_>) -> Segments<'_>) -> Option<Vec<u8>> {
     let changed = step(Segments { path: Cow::Borrowed(path), slash: Slash::Own }).path;
-    let finds =
-        |octets: &[u8]| cut_parameters(octets).or(behind_authority(octets)).or(decode(octets, b"/\\")).is_some();
-    (*changed != *path && finds(&changed)).then(|| changed.into_owned())
+    let finds = [cut_parameters, behind_authority, |path: &[u8]| decode(path, b"/\\")];
+    (*changed != *path && finds.iter().any(|find| find(&changed).is_some())).then(|| changed.into_owned())
 }
 
 /// Reads the escapes of these octets as `/`.
@@ -467,6 +466,8 @@ mod tests {
             assert!(forms_with(target, PathForms::ALL).iter().any(|(kind, _)| *kind == form), "{form}");
             assert!(without.iter().all(|(kind, _)| *kind != form), "{form}");
         }
+        let dots = forms_with("/x/..//y;a/%2F", PathForms::ALL.without(PathForm::Resolved));
+        assert!(!dots.is_empty() && dots.iter().all(|(_, path)| path.contains("/../")), "{dots:?}");
         let separators = PathForms::ALL.without(PathForm::Decoded);
         assert!(forms_with(target, separators).iter().all(|(_, path)| path.contains("%2F")));
         assert_eq!(forms_with(target, PathForms::NONE), []);
