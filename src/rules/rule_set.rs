@@ -210,12 +210,20 @@ impl<'r> Selection<'r> {
         if sent.access() == Access::Disallow || self.section.is_none() || path.is_canonical() {
             return sent;
         }
-        self.disallowing(path, work).next().unwrap_or(sent)
+        self.disallowed_of(path.forms().skip(1), work).next().unwrap_or(sent)
     }
 
     /// The verdicts on those forms of a path that are disallowed.
     pub(crate) fn disallowing(self, path: &RequestPath<'_>, work: &mut Work) -> impl Iterator<Item = Verdict<'r>> {
-        let verdicts = path.forms().map(move |(form, path)| self.judge(form, path, work));
+        self.disallowed_of(path.forms(), work)
+    }
+
+    fn disallowed_of<'p>(
+        self,
+        forms: impl Iterator<Item = (PathForm, &'p [u8])>,
+        work: &mut Work,
+    ) -> impl Iterator<Item = Verdict<'r>> {
+        let verdicts = forms.map(move |(form, path)| self.judge(form, path, work));
         verdicts.filter(|verdict| verdict.access() == Access::Disallow)
     }
 
