@@ -388,7 +388,7 @@ impl Default for Limits {
         fn unplaced<T>(value: T) -> Spanned<T> {
             Spanned::new(0..0, value)
         }
-        let edge = edge::Limits::default();
+        let edge = edge::EdgeLimits::default();
         let upstream = upstream::UpstreamLimits::default();
         Self {
             connections: None,

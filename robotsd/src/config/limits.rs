@@ -36,7 +36,7 @@ const BUFFER: RangeInclusive<Size> = Size(0)..=Size(16 * 1024 * 1024);
 const MOST_CONNECTIONS: usize = 10_000_000;
 
 /// What clients and upstreams are granted.
-pub(super) fn resolve(limits: &file::Limits) -> Result<(edge::Limits, upstream::UpstreamLimits), Fault> {
+pub(super) fn resolve(limits: &file::Limits) -> Result<(edge::EdgeLimits, upstream::UpstreamLimits), Fault> {
     let head_size = within("head_size", &limits.head_size, &HEAD)?;
     let target_size = within("target_size", &limits.target_size, &TARGET)?;
     if target_size > head_size {
@@ -46,9 +46,9 @@ pub(super) fn resolve(limits: &file::Limits) -> Result<(edge::Limits, upstream::
         return Err(Fault::new(span.unwrap_or(0..0), message));
     }
     let body_idle = some_time("body_idle", &limits.body_idle)?;
-    let edge = edge::Limits {
+    let edge = edge::EdgeLimits {
         callers: edge::Callers::Clients,
-        connections: connections(limits)?.unwrap_or(edge::Limits::default().connections),
+        connections: connections(limits)?.unwrap_or(edge::EdgeLimits::default().connections),
         handshakes: within("handshakes", &limits.handshakes, &HANDSHAKES)?.get(),
         tls_handshake: some_time("tls_handshake", &limits.tls_handshake)?,
         first_byte: some_time("first_byte", &limits.first_byte)?,

@@ -10,7 +10,7 @@ use tower_robots::policy::Network;
 
 use super::error::Fault;
 use super::{Listener, ListenerKind, OnError, file};
-use crate::edge::{Culprit, LiveCertificates, Pair, PairPaths, Trusted};
+use crate::edge::{CertificatePair, LiveCertificates, PairFile, PairPaths, Trusted};
 
 pub(super) fn resolve(listener: &file::Listener, folder: &Path) -> Result<Listener, Fault> {
     if let (ListenerKind::Proxy, Some(on_error)) = (listener.kind, &listener.on_error) {
@@ -50,10 +50,10 @@ fn certificates(files: &[file::Certificate], folder: &Path) -> Result<Option<Liv
     let mut pairs = Vec::new();
     for file in files {
         let paths = PairPaths { chain: folder.join(file.chain.get_ref()), key: folder.join(file.key.get_ref()) };
-        let pair = Pair::read(&paths).map_err(|unusable| {
+        let pair = CertificatePair::read(&paths).map_err(|unusable| {
             let span = match unusable.culprit {
-                Culprit::Chain => file.chain.span(),
-                Culprit::Key => file.key.span(),
+                PairFile::Chain => file.chain.span(),
+                PairFile::Key => file.key.span(),
             };
             Fault::new(span, unusable.to_string())
         })?;

@@ -51,7 +51,7 @@ pub(crate) struct Config {
     /// The connections that were asked for; none for as many as the process has descriptors for, up to the bound in
     /// `edge`.
     pub(crate) connections: Option<usize>,
-    pub(crate) edge: edge::Limits,
+    pub(crate) edge: edge::EdgeLimits,
     pub(crate) upstream: upstream::UpstreamLimits,
     pub(crate) log: LogSettings,
 }

@@ -102,7 +102,7 @@ fn every_bound_has_a_key() {
          buffer = \"32KiB\"\nbuffer_total = 0\nstreams = 8\nwindow = \"1MiB\"\nconnect = \"6s\"\nresponse = \"7s\"\ngreeting = \"8s\"\ndrain = \"0s\"\n"
     ));
     let seconds = Duration::from_secs;
-    let want = edge::Limits {
+    let want = edge::EdgeLimits {
         callers: edge::Callers::Clients,
         connections: 7,
         handshakes: 9,

@@ -37,7 +37,7 @@ use self::doubt::Doubt;
 use self::preset::Preset;
 use self::reply::Reply;
 use crate::config::OnError;
-use crate::edge::{Callers, Limits, Notes, Peer, RequestBody};
+use crate::edge::{AccessFields, Callers, EdgeLimits, Peer, RequestBody};
 
 /// Answers on one listener of one worker. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -68,9 +68,9 @@ pub(crate) struct Site {
 /// A target may be as long as a head, and fields are as many as proxies let through: what we would not serve a client is
 /// judged here all the same, because passing it would be a way round the rules, and refusing it would refuse people what
 /// their proxy serves.
-pub(crate) fn limits(clients: Limits) -> Limits {
+pub(crate) fn limits(clients: EdgeLimits) -> EdgeLimits {
     let fields = clients.fields.max(500);
-    Limits { callers: Callers::AskingProxies, target_bytes: clients.head_bytes, fields, ..clients }
+    EdgeLimits { callers: Callers::AskingProxies, target_bytes: clients.head_bytes, fields, ..clients }
 }
 
 const AUTH: &str = "/-/auth/";
@@ -152,7 +152,7 @@ impl Shared {
         }
         let sites = self.desk.load();
         let Some(site) = site(&sites, asked.host) else { return Ok(reply::pass()) };
-        if let Some(notes) = question.extensions().get::<Notes>() {
+        if let Some(notes) = question.extensions().get::<AccessFields>() {
             notes.add("site", &*site.name);
         }
         let original =

@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::limits::Limits;
+use super::limits::EdgeLimits;
 use super::transfer::Transfer;
 use super::tunnel::Pending;
-use super::visit::OpenVisit;
+use super::visit::PendingRecord;
 
 /// The state of one connection, shared by its stream, its service and its driver.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ const BETWEEN: u64 = 2;
 const NEVER: u64 = u64::MAX;
 
 impl Activity {
-    pub(super) fn new(limits: &Limits) -> Self {
+    pub(super) fn new(limits: &EdgeLimits) -> Self {
         Self {
             opened: Instant::now(),
             first_byte: limits.first_byte,
@@ -386,7 +386,7 @@ pub(super) struct Exchange {
     activity: Arc<Activity>,
     has_transfer: bool,
     /// The account of it, where one is kept.
-    pub(super) visit: Option<Box<OpenVisit>>,
+    pub(super) visit: Option<Box<PendingRecord>>,
 }
 
 impl Exchange {

@@ -10,7 +10,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 
 use super::fields::Sender;
-use super::limits::{Callers, Limits};
+use super::limits::{Callers, EdgeLimits};
 use super::reply::Refusal;
 use super::{fields, host};
 
@@ -24,7 +24,7 @@ pub(super) enum Asks {
 }
 
 /// Checks a request head and puts it into the form everything behind the edge relies on.
-pub(super) fn admit(head: &mut Parts, limits: &Limits, sender: Sender) -> Result<Asks, Refusal> {
+pub(super) fn admit(head: &mut Parts, limits: &EdgeLimits, sender: Sender) -> Result<Asks, Refusal> {
     let is_question = limits.callers == Callers::AskingProxies;
     if head.method == Method::CONNECT || head.method == Method::TRACE && !is_question {
         return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed"));
@@ -52,7 +52,7 @@ pub(super) fn admit(head: &mut Parts, limits: &Limits, sender: Sender) -> Result
     Ok(asks)
 }
 
-fn check_target(head: &Parts, limits: &Limits) -> Result<(), Refusal> {
+fn check_target(head: &Parts, limits: &EdgeLimits) -> Result<(), Refusal> {
     let Some(target) = head.uri.path_and_query() else {
         return Err(Refusal::bad_request("invalid target"));
     };
@@ -128,7 +128,7 @@ mod tests {
 
     fn admitted(request: http::request::Builder) -> Result<Asks, StatusCode> {
         let (mut head, ()) = request.header("host", "h.test").body(()).unwrap().into_parts();
-        admit(&mut head, &Limits::default(), Sender::Anyone).map_err(|refusal| refusal.status)
+        admit(&mut head, &EdgeLimits::default(), Sender::Anyone).map_err(|refusal| refusal.status)
     }
 
     #[test]
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_question_may_be_about_what_a_request_may_not_be() {
-        let limits = Limits { callers: Callers::AskingProxies, ..Limits::default() };
+        let limits = EdgeLimits { callers: Callers::AskingProxies, ..EdgeLimits::default() };
         for (method, target) in [("TRACE", "/"), ("GET", "/a\\b")] {
             let request = Request::builder().method(method).uri(target).header("host", "h.test");
             let (mut head, ()) = request.header("x-original-uri", "/x").body(()).unwrap().into_parts();

@@ -7,7 +7,7 @@ use std::task::Poll;
 ///
 /// A write wakes the reader at the other end if it sleeps, and that costs the writer more than anything else in it. When
 /// everybody who is ready reads and decides first and all write after that, one reader of many connections is woken once.
-pub(crate) async fn behind_others() {
+pub(crate) async fn yield_before_write() {
     let mut is_behind = false;
     poll_fn(|cx| {
         if std::mem::replace(&mut is_behind, true) {
@@ -32,7 +32,7 @@ mod tests {
             let said = Arc::clone(&said);
             tokio::spawn(async move {
                 said.lock().unwrap().push(reads);
-                behind_others().await;
+                yield_before_write().await;
                 said.lock().unwrap().push(writes);
             })
         });

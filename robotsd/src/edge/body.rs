@@ -15,7 +15,7 @@ use hyper::body::Incoming;
 use pin_project_lite::pin_project;
 
 use super::activity::Exchange;
-use super::idle::Idle;
+use super::idle::IdleTimeout;
 use super::stall::Consumer;
 
 /// The body of a request from a client.
@@ -29,7 +29,7 @@ pub(crate) struct RequestBody {
 #[derive(Debug)]
 struct Coming {
     incoming: Incoming,
-    idle: Idle,
+    idle: IdleTimeout,
 }
 
 impl RequestBody {
@@ -39,7 +39,7 @@ impl RequestBody {
     }
 
     pub(super) fn new(incoming: Incoming, idle: Duration) -> Self {
-        let coming = (!incoming.is_end_stream()).then(|| Box::new(Coming { incoming, idle: Idle::new(idle) }));
+        let coming = (!incoming.is_end_stream()).then(|| Box::new(Coming { incoming, idle: IdleTimeout::new(idle) }));
         Self { coming }
     }
 }

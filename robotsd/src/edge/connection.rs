@@ -20,30 +20,30 @@ use tower::Service;
 
 use super::activity::{Activity, Unsent};
 use super::body::RequestBody;
-use super::limits::Limits;
+use super::limits::EdgeLimits;
 use super::plain::{self, Clock, Left};
 use super::service::Gate;
 use super::stall::Streams;
 use super::stream::ClientStream;
 use super::transport::Transport;
-use super::trouble::TroubleKind;
-use super::visit::OnVisit;
+use super::trouble::ConnectionErrorKind;
+use super::visit::OnAccess;
 use crate::date;
 
 /// What holds for every connection of a listener.
 pub(super) struct Terms {
-    pub(super) limits: Limits,
+    pub(super) limits: EdgeLimits,
     protocol: Builder<Streams>,
-    pub(super) on_visit: Option<OnVisit>,
+    pub(super) on_visit: Option<OnAccess>,
 }
 
 impl Terms {
-    pub(super) fn new(limits: Limits, on_visit: Option<OnVisit>) -> Self {
+    pub(super) fn new(limits: EdgeLimits, on_visit: Option<OnAccess>) -> Self {
         Self { protocol: protocol(&limits), limits, on_visit }
     }
 
     /// The same with other limits.
-    pub(super) fn with(&self, limits: Limits) -> Self {
+    pub(super) fn with(&self, limits: EdgeLimits) -> Self {
         Self::new(limits, self.on_visit.clone())
     }
 }
@@ -52,7 +52,7 @@ impl Terms {
 const USUAL_FIELDS: usize = 100;
 
 /// hyper's side of the limits; the rest is ours.
-fn protocol(limits: &Limits) -> Builder<Streams> {
+fn protocol(limits: &EdgeLimits) -> Builder<Streams> {
     let mut protocol = Builder::new(Streams { idle: limits.body_idle });
     protocol
         .http1()
@@ -84,7 +84,7 @@ fn protocol(limits: &Limits) -> Builder<Streams> {
 }
 
 /// How a connection ended, where that is worth a word.
-pub(super) type Ended = Result<(), (TroubleKind, Box<dyn Error + Send + Sync>)>;
+pub(super) type Ended = Result<(), (ConnectionErrorKind, Box<dyn Error + Send + Sync>)>;
 
 /// Serves a connection until it ends, or until it has drained after `stop`.
 pub(super) async fn serve<S, B>(
@@ -188,7 +188,7 @@ where
             Event::Reclaimed => return Ok(()),
             // HTTP/2 can say goodbye first; HTTP/1.1 has no words for it.
             Event::Overdue if leaving || !activity.is_http2() => {
-                let slow = (TroubleKind::Slow, "no request in time".into());
+                let slow = (ConnectionErrorKind::Slow, "no request in time".into());
                 return if activity.has_served() { Ok(()) } else { Err(slow) };
             }
             Event::Leave | Event::Overdue => {
@@ -202,12 +202,12 @@ where
         Ok(()) => {}
         // A goodbye may cut off a connection on which nothing was going on.
         Err(_) if leaving && activity.is_idle() => return Ok(()),
-        Err(error) if activity.is_flooded() => return Err((TroubleKind::Flood, cause(error))),
+        Err(error) if activity.is_flooded() => return Err((ConnectionErrorKind::Flood, cause(error))),
         Err(error) => return Err((kind_of(&*error), error)),
     }
     if let Some(tunnel) = activity.take_tunnel() {
         let _busy = activity.begin(false);
-        return tunnel.run(limits.tunnel_idle).await.map_err(|error| (TroubleKind::Broken, error.into()));
+        return tunnel.run(limits.tunnel_idle).await.map_err(|error| (ConnectionErrorKind::Broken, error.into()));
     }
     Ok(())
 }
@@ -249,15 +249,15 @@ fn cause(error: Box<dyn Error + Send + Sync>) -> Box<dyn Error + Send + Sync> {
     cause.to_string().into()
 }
 
-fn kind_of(error: &(dyn Error + 'static)) -> TroubleKind {
+fn kind_of(error: &(dyn Error + 'static)) -> ConnectionErrorKind {
     let mut cause = Some(error);
     while let Some(error) = cause {
         let is_parse = |error: &hyper::Error| error.is_parse() || error.is_parse_too_large();
         let is_invalid = |error: &io::Error| error.kind() == io::ErrorKind::InvalidData;
         if error.downcast_ref().is_some_and(is_parse) || error.downcast_ref().is_some_and(is_invalid) {
-            return TroubleKind::Protocol;
+            return ConnectionErrorKind::Protocol;
         }
         cause = error.source();
     }
-    TroubleKind::Broken
+    ConnectionErrorKind::Broken
 }

@@ -12,13 +12,13 @@ use tokio::time::{Instant, Sleep};
 
 /// Expires when nothing moved for a given time.
 #[derive(Debug)]
-pub(crate) struct Idle {
+pub(crate) struct IdleTimeout {
     limit: Duration,
     timer: Option<Pin<Box<Sleep>>>,
     waiting: bool,
 }
 
-impl Idle {
+impl IdleTimeout {
     pub(crate) fn new(limit: Duration) -> Self {
         Self { limit, timer: None, waiting: false }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// What one listener grants its clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Limits {
+pub(crate) struct EdgeLimits {
     /// Who speaks to the listener, and so what its requests may say.
     pub(crate) callers: Callers,
     /// Connections open at once; at the limit the longest idle is closed for a new one, else it waits.
@@ -53,7 +53,7 @@ pub(crate) enum Callers {
     AskingProxies,
 }
 
-impl Default for Limits {
+impl Default for EdgeLimits {
     fn default() -> Self {
         Self {
             callers: Callers::Clients,

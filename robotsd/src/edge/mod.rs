@@ -70,19 +70,19 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tower::Service;
 
-pub(crate) use self::behind::behind_others;
+pub(crate) use self::behind::yield_before_write;
 pub(crate) use self::body::{RequestBody, RequestBodyError};
 pub(crate) use self::forwarded::{OriginalAgent, Peer};
-pub(crate) use self::idle::Idle;
-pub(crate) use self::limits::{Callers, Limits};
+pub(crate) use self::idle::IdleTimeout;
+pub(crate) use self::limits::{Callers, EdgeLimits};
 #[cfg(test)]
 pub(crate) use self::request_id::RequestId;
-pub(crate) use self::tls::{Culprit, LiveCertificates, News, Pair, PairPaths, Tls};
-pub(crate) use self::transfer::{Stallable, Transfer};
-pub(crate) use self::trouble::{Tally, Trouble, TroubleKind};
+pub(crate) use self::tls::{CertificateEvent, CertificatePair, LiveCertificates, PairFile, PairPaths, TlsAcceptor};
+pub(crate) use self::transfer::{StallObserver, Transfer};
+pub(crate) use self::trouble::{ConnectionError, ConnectionErrorKind, EventCounter};
 pub(crate) use self::trusted::{Trusted, X_REQUEST_ID};
 pub(crate) use self::tunnel::{Tunnel, WebSocket};
-pub(crate) use self::visit::{Note, Notes, OnVisit, Visit};
+pub(crate) use self::visit::{AccessFields, AccessRecord, AccessValue, OnAccess};
 
 use self::activity::Activity;
 use self::connection::Terms;
@@ -95,8 +95,8 @@ use self::trouble::Reporter;
 
 /// What sets a listener apart from others. By default it speaks no TLS and trusts nobody.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Entrance {
-    pub(crate) tls: Option<Tls>,
+pub(crate) struct ListenerSettings {
+    pub(crate) tls: Option<TlsAcceptor>,
     pub(crate) trusted: Arc<Trusted>,
 }
 
@@ -119,15 +119,15 @@ struct Shared {
     reporter: Reporter<Tell>,
 }
 
-type Tell = Box<dyn Fn(&Trouble) + Send + Sync>;
+type Tell = Box<dyn Fn(&ConnectionError) + Send + Sync>;
 
 impl Edge {
     /// `on_error` is told what goes wrong, each kind at most once a second; `on_visit` of every request. They must not
     /// block.
     pub(crate) fn new(
-        limits: Limits,
-        on_error: impl Fn(&Trouble) + Send + Sync + 'static,
-        on_visit: Option<OnVisit>,
+        limits: EdgeLimits,
+        on_error: impl Fn(&ConnectionError) + Send + Sync + 'static,
+        on_visit: Option<OnAccess>,
     ) -> Self {
         let shared = Shared {
             places: Arc::new(Semaphore::new(limits.connections)),
@@ -140,14 +140,14 @@ impl Edge {
     }
 
     /// The same with other limits for what a connection and a request may be; the places stay those there are.
-    pub(crate) fn with_limits(&self, change: impl FnOnce(Limits) -> Limits) -> Self {
+    pub(crate) fn with_limits(&self, change: impl FnOnce(EdgeLimits) -> EdgeLimits) -> Self {
         let terms = self.terms.load();
         let terms = ArcSwap::from_pointee(terms.with(change(terms.limits.clone())));
         Self { shared: Arc::clone(&self.shared), terms: Arc::new(terms) }
     }
 
     /// Grants other limits to connections that are yet to come; the places stay those there are.
-    pub(crate) fn set_limits(&self, limits: Limits) {
+    pub(crate) fn set_limits(&self, limits: EdgeLimits) {
         let terms = self.terms.load().with(limits);
         self.terms.store(Arc::new(terms));
     }
@@ -178,12 +178,12 @@ impl Edge {
     /// Serves a listener until `shutdown` completes and its connections have drained.
     ///
     /// At shutdown the listener closes after taking what waits in its backlog, idle connections close at once, those on
-    /// which nothing has come yet after [`Limits::greeting`], and requests in progress have [`Limits::drain`] to finish.
+    /// which nothing has come yet after [`EdgeLimits::greeting`], and requests in progress have [`EdgeLimits::drain`] to finish.
     /// Dropping the future ends everything at once.
     pub(crate) async fn serve<S, B>(
         &self,
         listener: TcpListener,
-        entrance: Entrance,
+        entrance: ListenerSettings,
         service: S,
         shutdown: impl Future<Output = ()>,
     ) where
@@ -212,7 +212,8 @@ impl Edge {
             let registered = register.add(&activity);
             async move {
                 activity.enter_task().await;
-                let full = || shared.reporter.report(TroubleKind::Full, Some(peer), &"no place for a TLS handshake");
+                let full =
+                    || shared.reporter.report(ConnectionErrorKind::Full, Some(peer), &"no place for a TLS handshake");
                 let served = match entrance.enter(socket, peer, &mut stopped, &activity, full).await {
                     Ok(Some((socket, entry))) => {
                         let gate = Gate::new(service, Arc::clone(&terms), activity, entry, number);
@@ -266,7 +267,7 @@ impl Edge {
                 // Most often the process is out of descriptors. Accepting again at once would only spin; connections
                 // that end meanwhile give some back.
                 Err(error) => {
-                    reporter.report(TroubleKind::Accept, None, &error);
+                    reporter.report(ConnectionErrorKind::Accept, None, &error);
                     pause = (pause * 2).clamp(Duration::from_millis(10), Duration::from_secs(1));
                     resume = Instant::now() + pause;
                 }
@@ -288,7 +289,7 @@ impl Edge {
         let drained = timeout(terms.load().limits.drain, async { while connections.join_next().await.is_some() {} });
         if drained.await.is_err() {
             let left = connections.len();
-            reporter.report(TroubleKind::Aborted, None, &format_args!("{left} connections cut off"));
+            reporter.report(ConnectionErrorKind::Aborted, None, &format_args!("{left} connections cut off"));
             connections.shutdown().await;
         }
     }
@@ -304,7 +305,7 @@ impl Shared {
             let is_full = !waiter.claim(|| {
                 let claim = self.registry.reclaim(shard)?;
                 self.reporter.report(
-                    TroubleKind::Recycled,
+                    ConnectionErrorKind::Recycled,
                     None,
                     &format_args!(
                         "as many connections are open as may be: the longest idle was closed for a new one, after {:.1?}",
@@ -315,7 +316,7 @@ impl Shared {
             });
             if is_full && is_first {
                 self.reporter.report(
-                    TroubleKind::Full,
+                    ConnectionErrorKind::Full,
                     None,
                     &"as many connections are open as may be and none is idle: new ones wait",
                 );
@@ -333,7 +334,7 @@ impl Shared {
 /// After how long to look whether what was claimed has come, has to be claimed elsewhere, or can be claimed at all.
 const CLAIM_AGAIN: Duration = Duration::from_millis(10);
 
-impl Entrance {
+impl ListenerSettings {
     /// Makes of a socket what requests come over; none where nobody is there any more.
     async fn enter(
         &self,
@@ -342,7 +343,7 @@ impl Entrance {
         stop: &mut watch::Receiver<bool>,
         activity: &Arc<Activity>,
         full: impl FnOnce(),
-    ) -> Result<Option<(Transport, Entry)>, (TroubleKind, Box<dyn Error + Send + Sync>)> {
+    ) -> Result<Option<(Transport, Entry)>, (ConnectionErrorKind, Box<dyn Error + Send + Sync>)> {
         let origin = |scheme| Origin::new(peer, scheme, Arc::clone(&self.trusted));
         let Some(tls) = &self.tls else {
             return Ok(Some((Transport::Plain(socket), Entry { origin: origin(Scheme::Http), secured: None })));

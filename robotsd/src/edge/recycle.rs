@@ -262,11 +262,11 @@ impl fmt::Debug for Shard {
 
 #[cfg(test)]
 mod tests {
-    use super::super::limits::Limits;
+    use super::super::limits::EdgeLimits;
     use super::*;
 
     fn connection() -> Arc<Activity> {
-        Arc::new(Activity::new(&Limits::default()))
+        Arc::new(Activity::new(&EdgeLimits::default()))
     }
 
     /// Makes what comes later be later by the clock of connections, which counts milliseconds.

@@ -32,7 +32,7 @@ use super::tls::{Agreed, Secured};
 use super::transfer::Transfer;
 use super::trusted::{Told, X_REQUEST_ID};
 use super::tunnel::{Pending, Tunnel, WebSocket};
-use super::visit::OpenVisit;
+use super::visit::PendingRecord;
 
 /// How a connection came in.
 #[derive(Clone, Debug)]
@@ -134,7 +134,7 @@ where
         if let Some(on_visit) = &self.terms.on_visit {
             let line = (request.method(), request.uri(), version);
             let asker = self.entry.origin.asker(told.as_ref());
-            let visit = OpenVisit::new(line, request.headers(), id, asker, Arc::clone(on_visit));
+            let visit = PendingRecord::new(line, request.headers(), id, asker, Arc::clone(on_visit));
             request.extensions_mut().insert(visit.notes());
             exchange.visit = Some(visit.into());
         }

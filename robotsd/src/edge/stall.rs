@@ -16,7 +16,7 @@ use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
 use super::activity::Activity;
-use super::idle::Idle;
+use super::idle::IdleTimeout;
 use super::transfer::Transfer;
 
 tokio::task_local! {
@@ -77,7 +77,7 @@ where
         let consumer = Consumer(Arc::default());
         let stream = CONSUMER.scope(consumer.clone(), stream);
         let turns = Turns::new(TURN, LOOK);
-        tokio::spawn(Watched { stream, consumer, seen: 0, idle: Idle::new(self.idle), turns });
+        tokio::spawn(Watched { stream, consumer, seen: 0, idle: IdleTimeout::new(self.idle), turns });
     }
 }
 
@@ -87,7 +87,7 @@ pin_project! {
         stream: F,
         consumer: Consumer,
         seen: usize,
-        idle: Idle,
+        idle: IdleTimeout,
         turns: Turns,
     }
 }
@@ -110,13 +110,13 @@ struct Turns {
     /// As the connection last said.
     taken: usize,
     longest: Duration,
-    look: Idle,
+    look: IdleTimeout,
 }
 
 impl Turns {
     /// For turns that come within `longest`, looked at so often.
     fn new(longest: Duration, often: Duration) -> Self {
-        Self { last: Instant::now(), taken: 0, longest, look: Idle::new(often) }
+        Self { last: Instant::now(), taken: 0, longest, look: IdleTimeout::new(often) }
     }
 
     fn moved(&mut self) {
@@ -175,8 +175,8 @@ impl<F: Future> Future for Watched<F> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::limits::Limits;
-    use super::super::transfer::Stallable;
+    use super::super::limits::EdgeLimits;
+    use super::super::transfer::StallObserver;
     use super::*;
     use crate::edge::raw::soon;
 
@@ -187,7 +187,7 @@ mod tests {
         moved: AtomicUsize,
     }
 
-    impl Stallable for Reports {
+    impl StallObserver for Reports {
         fn poll_stalled(&self, _: &mut Context<'_>) -> Poll<()> {
             self.stalled.fetch_add(1, Ordering::Relaxed);
             Poll::Pending
@@ -200,12 +200,12 @@ mod tests {
 
     /// Whether a stream, which has been handed a piece that does not get through, counts as moving.
     async fn moves(is_taking: bool, turn: Duration) -> bool {
-        let (connection, reports) = (Arc::new(Activity::new(&Limits::default())), Arc::new(Reports::default()));
+        let (connection, reports) = (Arc::new(Activity::new(&EdgeLimits::default())), Arc::new(Reports::default()));
         let consumer = Consumer(Arc::default());
         consumer.carries(Transfer::new(&reports), Arc::clone(&connection));
         consumer.is_served();
         let turns = Turns::new(turn, Duration::from_millis(1));
-        let idle = Idle::new(Duration::from_secs(600));
+        let idle = IdleTimeout::new(Duration::from_secs(600));
         let stream = tokio::spawn(Watched { stream: std::future::pending::<()>(), consumer, seen: 0, idle, turns });
         soon(async {
             while reports.stalled.load(Ordering::Relaxed) < 20 {

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use super::activity::{Activity, Unsent};
 use super::body::PIECE;
 use super::frames::{self, Budget, Frames};
-use super::idle::Idle;
+use super::idle::IdleTimeout;
 use super::tls::Agreed;
 
 #[derive(Debug)]
@@ -30,8 +30,8 @@ pub(super) struct ClientStream<T> {
     /// What has been read before.
     early: Bytes,
     activity: Arc<Activity>,
-    stalled: Idle,
-    flushing: Idle,
+    stalled: IdleTimeout,
+    flushing: IdleTimeout,
     protocol: Protocol,
     /// As last said to [`Activity`].
     unsent: Unsent,
@@ -125,8 +125,8 @@ impl<T> ClientStream<T> {
             socket,
             early,
             activity,
-            stalled: Idle::new(write_idle),
-            flushing: Idle::new(write_idle),
+            stalled: IdleTimeout::new(write_idle),
+            flushing: IdleTimeout::new(write_idle),
             protocol,
             unsent: Unsent::Nothing,
             partial: None,
@@ -326,7 +326,7 @@ impl Session {
 }
 
 /// The client has taken something.
-fn moved(idle: &mut Idle, activity: &Activity) {
+fn moved(idle: &mut IdleTimeout, activity: &Activity) {
     if idle.is_waiting() {
         activity.note_taken();
         if let Some(transfer) = activity.transfer() {
@@ -337,7 +337,7 @@ fn moved(idle: &mut Idle, activity: &Activity) {
 }
 
 /// Ready once the client has stood still for too long, or once what it holds is needed elsewhere.
-fn poll_stuck(idle: &mut Idle, activity: &Activity, cx: &mut Context<'_>) -> Poll<()> {
+fn poll_stuck(idle: &mut IdleTimeout, activity: &Activity, cx: &mut Context<'_>) -> Poll<()> {
     let given_up = activity.transfer().map_or(Poll::Pending, |transfer| transfer.poll_stalled(cx));
     if given_up.is_ready() { given_up } else { idle.poll_expired(cx) }
 }

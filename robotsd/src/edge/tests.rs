@@ -28,23 +28,23 @@ struct Edge {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     served: JoinHandle<()>,
-    troubles: Arc<Mutex<Vec<TroubleKind>>>,
+    troubles: Arc<Mutex<Vec<ConnectionErrorKind>>>,
     /// The same in words.
     told: Arc<Mutex<Vec<String>>>,
 }
 
 impl Edge {
-    async fn start<S, B>(limits: Limits, service: S) -> Self
+    async fn start<S, B>(limits: EdgeLimits, service: S) -> Self
     where
         S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
         S::Future: Send + 'static,
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        Self::start_behind(Entrance::default(), limits, service).await
+        Self::start_behind(ListenerSettings::default(), limits, service).await
     }
 
-    async fn start_behind<S, B>(entrance: Entrance, limits: Limits, service: S) -> Self
+    async fn start_behind<S, B>(entrance: ListenerSettings, limits: EdgeLimits, service: S) -> Self
     where
         S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
         S::Future: Send + 'static,
@@ -57,7 +57,7 @@ impl Edge {
         let troubles = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::<Mutex<Vec<_>>>::default();
         let (kinds, words) = (Arc::clone(&troubles), Arc::clone(&told));
-        let on_error = move |trouble: &Trouble| {
+        let on_error = move |trouble: &ConnectionError| {
             words.lock().unwrap().push(trouble.to_string());
             kinds.lock().unwrap().push(trouble.kind);
         };
@@ -82,11 +82,11 @@ impl Edge {
         self.stop.take().unwrap().send(()).unwrap();
     }
 
-    fn has_told(&self, kind: TroubleKind) -> bool {
+    fn has_told(&self, kind: ConnectionErrorKind) -> bool {
         self.troubles.lock().unwrap().contains(&kind)
     }
 
-    async fn tells(&self, kind: TroubleKind) {
+    async fn tells(&self, kind: ConnectionErrorKind) {
         soon(async {
             while !self.has_told(kind) {
                 tokio::task::yield_now().await;
@@ -96,8 +96,8 @@ impl Edge {
     }
 }
 
-fn brief(change: impl FnOnce(&mut Limits)) -> Limits {
-    let mut limits = Limits::default();
+fn brief(change: impl FnOnce(&mut EdgeLimits)) -> EdgeLimits {
+    let mut limits = EdgeLimits::default();
     change(&mut limits);
     limits
 }
@@ -132,7 +132,7 @@ const OURS: [&str; 5] = ["host", "x-forwarded-for", "x-forwarded-host", "x-forwa
 
 #[tokio::test]
 async fn what_arrives_is_end_to_end_and_ours() {
-    let edge = Edge::start(Limits::default(), service_fn(mirror)).await;
+    let edge = Edge::start(EdgeLimits::default(), service_fn(mirror)).await;
     let seen = edge
         .ask(
             "GET http://h.test/a%2Fb?c HTTP/1.1\r\nHost: other\r\nConnection: Robots-Verdict, X-Forwarded-For, X-Own\r\n\
@@ -164,8 +164,8 @@ async fn fields_that_name_the_client_or_a_proxy_come_from_trusted_peers_or_not_a
     for (trusted, kept, connection) in
         [(Arc::default(), &[][..], "own"), (trusted(), &["cf-connecting-ip", "true-client-ip"], "shared")]
     {
-        let entrance = Entrance { trusted, ..Entrance::default() };
-        let edge = Edge::start_behind(entrance, Limits::default(), service_fn(mirror)).await;
+        let entrance = ListenerSettings { trusted, ..ListenerSettings::default() };
+        let edge = Edge::start_behind(entrance, EdgeLimits::default(), service_fn(mirror)).await;
         let lines: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let mut seen = Vec::new();
         for more in ["", "TE: trailers\r\n"] {
@@ -187,7 +187,7 @@ async fn fields_that_name_the_client_or_a_proxy_come_from_trusted_peers_or_not_a
 
 #[tokio::test]
 async fn request_ids_are_new_and_told_to_both_sides() {
-    let edge = Edge::start(Limits::default(), service_fn(mirror)).await;
+    let edge = Edge::start(EdgeLimits::default(), service_fn(mirror)).await;
     let mut client = edge.client().await;
     let mut ids = Vec::new();
     for _ in 0..2 {
@@ -211,14 +211,14 @@ async fn responses_lose_what_is_not_the_clients() {
             .header("x-end", "1");
         Ok(response.body(Full::from("ok")).unwrap())
     });
-    let edge = Edge::start(Limits::default(), service).await;
+    let edge = Edge::start(EdgeLimits::default(), service).await;
     let answer = edge.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
     assert_eq!(names(&answer.head), ["content-length", "date", "x-end", "x-request-id"]);
 }
 
 #[tokio::test]
 async fn refusals_are_plain_never_stored_and_end_the_connection() {
-    let edge = Edge::start(Limits::default(), service_fn(mirror)).await;
+    let edge = Edge::start(EdgeLimits::default(), service_fn(mirror)).await;
     for (request, status) in [
         ("GET / HTTP/1.1\r\n\r\n", 400),
         ("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400),
@@ -240,7 +240,7 @@ async fn refusals_are_plain_never_stored_and_end_the_connection() {
 
 #[tokio::test]
 async fn http_1_0_needs_no_host() {
-    let edge = Edge::start(Limits::default(), service_fn(mirror)).await;
+    let edge = Edge::start(EdgeLimits::default(), service_fn(mirror)).await;
     let answer = edge.ask("GET / HTTP/1.0\r\n\r\n").await;
     assert_eq!(answer.status(), 200);
     assert_eq!(names(&answer.body), ["x-forwarded-for", "x-forwarded-proto", "x-request-id"]);
@@ -248,7 +248,7 @@ async fn http_1_0_needs_no_host() {
 
 #[tokio::test]
 async fn heads_are_bounded() {
-    let edge = Edge::start(Limits::default(), service_fn(mirror)).await;
+    let edge = Edge::start(EdgeLimits::default(), service_fn(mirror)).await;
     let fields = |count| (0..count).map(|n| format!("X-{n}: v\r\n")).collect::<String>();
     let big = |length| "b".repeat(length);
     for (request, status) in [
@@ -269,7 +269,7 @@ async fn a_silent_connection_is_closed() {
     let opened = Instant::now();
     assert_eq!(edge.client().await.rest().await, "");
     assert!(opened.elapsed() >= MOMENT);
-    edge.tells(TroubleKind::Slow).await;
+    edge.tells(ConnectionErrorKind::Slow).await;
 }
 
 #[tokio::test]
@@ -282,7 +282,7 @@ async fn a_head_that_does_not_end_is_closed() {
         client.send(begun).await;
         client.rest().await;
         assert!(opened.elapsed() >= MOMENT, "{begun:?}");
-        assert!(opened.elapsed() < Limits::default().first_byte, "{begun:?}");
+        assert!(opened.elapsed() < EdgeLimits::default().first_byte, "{begun:?}");
     }
 }
 
@@ -298,7 +298,7 @@ async fn an_idle_connection_has_a_longer_deadline_than_a_head() {
     let answered = Instant::now();
     assert_eq!(client.rest().await, "");
     assert!(answered.elapsed() >= MOMENT * 2, "{:?}", answered.elapsed());
-    assert!(!edge.has_told(TroubleKind::Slow));
+    assert!(!edge.has_told(ConnectionErrorKind::Slow));
 }
 
 #[tokio::test]
@@ -343,7 +343,7 @@ impl Drop for Endless {
 }
 
 /// An edge that answers `/endless` with one endless body and everything else with none, and the news of its end.
-async fn endless_once(limits: Limits) -> (Edge, oneshot::Receiver<()>) {
+async fn endless_once(limits: EdgeLimits) -> (Edge, oneshot::Receiver<()>) {
     let (endless, dropped) = Endless::new();
     let endless = Arc::new(Mutex::new(Some(endless)));
     let service = service_fn(move |request: Request<RequestBody>| {
@@ -362,7 +362,7 @@ async fn a_client_that_does_not_read_is_cut_off() {
     let mut client = edge.client().await;
     client.send("GET /endless HTTP/1.1\r\nHost: h\r\n\r\n").await;
     soon(dropped).await.unwrap();
-    edge.tells(TroubleKind::Broken).await;
+    edge.tells(ConnectionErrorKind::Broken).await;
 }
 
 type H2 = hyper::client::conn::http2::SendRequest<Empty<Bytes>>;
@@ -391,7 +391,7 @@ async fn an_http_2_stream_that_is_not_taken_ends_alone() {
 
 #[tokio::test]
 async fn http_2_requests_arrive_like_others() {
-    let edge = Edge::start(Limits::default(), service_fn(mirror)).await;
+    let edge = Edge::start(EdgeLimits::default(), service_fn(mirror)).await;
     let mut client = h2(&edge).await;
     let request =
         get("http://h.test/a?b").header("cookie", "a=b").header("cookie", "c=d").header("robots-verdict", "x");
@@ -435,13 +435,13 @@ async fn an_idle_http_2_connection_is_told_goodbye() {
     let answer = client.send_request(get("http://h.test/").body(Empty::new()).unwrap()).await.unwrap();
     soon(answer.into_body().collect()).await.unwrap();
     soon(connected).await.unwrap().unwrap();
-    assert!(!edge.has_told(TroubleKind::Slow));
+    assert!(!edge.has_told(ConnectionErrorKind::Slow));
 }
 
 #[tokio::test]
 async fn an_interim_response_nobody_asked_for_is_a_bad_gateway() {
     let service = service_fn(|_| async { Ok(Response::builder().status(101).body(Full::from("x")).unwrap()) });
-    let edge = Edge::start(Limits::default(), service).await;
+    let edge = Edge::start(EdgeLimits::default(), service).await;
     for fields in ["", "Connection: upgrade\r\nUpgrade: websocket\r\n"] {
         let answer = edge.ask(&format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}\r\n")).await;
         assert_eq!(answer.status(), 502);
@@ -462,7 +462,7 @@ async fn a_client_that_leaves_ends_its_request() {
             pending::<Result<Response<Empty<Bytes>>, Infallible>>().await
         }
     });
-    let edge = Edge::start(Limits::default(), service).await;
+    let edge = Edge::start(EdgeLimits::default(), service).await;
     let mut client = edge.client().await;
     client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
     soon(begun.notified()).await;
@@ -477,7 +477,7 @@ struct Held {
     release: Arc<Notify>,
 }
 
-async fn held(limits: Limits) -> Held {
+async fn held(limits: EdgeLimits) -> Held {
     let (begun, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let (begins, released) = (Arc::clone(&begun), Arc::clone(&release));
     let service = service_fn(move |_: Request<RequestBody>| {
@@ -504,9 +504,9 @@ async fn connections_beyond_the_limit_wait_for_a_place_while_all_are_busy() {
     }
     let mut waiting = edge.client().await;
     waiting.send(request).await;
-    edge.tells(TroubleKind::Full).await;
+    edge.tells(ConnectionErrorKind::Full).await;
     assert!(timeout(MOMENT, begun.notified()).await.is_err(), "served without a place");
-    assert!(!edge.has_told(TroubleKind::Recycled));
+    assert!(!edge.has_told(ConnectionErrorKind::Recycled));
     // The first to have been answered is idle, and gives way.
     release.notify_one();
     soon(begun.notified()).await;
@@ -515,12 +515,12 @@ async fn connections_beyond_the_limit_wait_for_a_place_while_all_are_busy() {
     for mut client in busy {
         assert_eq!(client.message().await.status(), 200);
     }
-    edge.tells(TroubleKind::Recycled).await;
+    edge.tells(ConnectionErrorKind::Recycled).await;
 }
 
 #[tokio::test]
 async fn shutdown_closes_idle_connections_and_finishes_requests() {
-    let Held { mut edge, begun, release } = held(Limits::default()).await;
+    let Held { mut edge, begun, release } = held(EdgeLimits::default()).await;
     let mut idle = edge.client().await;
     let mut kept = edge.client().await;
     kept.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
@@ -546,7 +546,7 @@ async fn shutdown_closes_idle_connections_and_finishes_requests() {
 
 #[tokio::test]
 async fn shutdown_waits_a_moment_for_first_requests() {
-    let limits = Limits { greeting: Duration::from_secs(60), ..Limits::default() };
+    let limits = EdgeLimits { greeting: Duration::from_secs(60), ..EdgeLimits::default() };
     let mut edge = Edge::start(limits, service_fn(mirror)).await;
     let mut first = edge.client().await;
     edge.begin_shutdown();
@@ -561,7 +561,7 @@ async fn more_fields_than_usual_pass_where_they_are_granted() {
     let fields: String = (0..150).map(|number| format!("X-{number}: 1\r\n")).collect();
     let request = format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
     for (granted, status) in [(100, 431), (140, 431), (200, 200)] {
-        let edge = Edge::start(Limits { fields: granted, ..Limits::default() }, service_fn(mirror)).await;
+        let edge = Edge::start(EdgeLimits { fields: granted, ..EdgeLimits::default() }, service_fn(mirror)).await;
         assert_eq!(edge.ask(&request).await.status(), status, "{granted}");
     }
 }
@@ -574,7 +574,7 @@ async fn shutdown_has_a_deadline() {
     soon(begun.notified()).await;
     edge.begin_shutdown();
     assert_eq!(busy.rest().await, "");
-    edge.tells(TroubleKind::Aborted).await;
+    edge.tells(ConnectionErrorKind::Aborted).await;
     soon(edge.served).await.unwrap();
 }
 
@@ -584,9 +584,9 @@ async fn shutdown_serves_who_was_let_in_already() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut waiting = Raw::connect(listener.local_addr().unwrap()).await;
     waiting.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
-    let edge = super::Edge::new(Limits::default(), |_| {}, None);
+    let edge = super::Edge::new(EdgeLimits::default(), |_| {}, None);
     let serving: Pin<Box<dyn Future<Output = ()> + Send + '_>> =
-        Box::pin(edge.serve(listener, Entrance::default(), service_fn(mirror), async {}));
+        Box::pin(edge.serve(listener, ListenerSettings::default(), service_fn(mirror), async {}));
     let (answer, ()) = tokio::join!(waiting.message(), soon(serving));
     assert_eq!(answer.status(), 200);
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
 /// What stands behind an answer that holds a connection.
-pub(crate) trait Stallable: Send + Sync {
+pub(crate) trait StallObserver: Send + Sync {
     /// The client does not take what it was handed. Ready once the answer is to be ended; else the task is woken for what
     /// is left to do.
     fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()>;
@@ -22,20 +22,20 @@ pub(crate) trait Stallable: Send + Sync {
 /// A response extension of answers that hold a connection.
 // Weak: the connection belongs to the body alone, and is closed when that is dropped.
 #[derive(Clone)]
-pub(crate) struct Transfer(Weak<dyn Stallable>);
+pub(crate) struct Transfer(Weak<dyn StallObserver>);
 
 impl Transfer {
-    pub(crate) fn new<S: Stallable + 'static>(behind: &Arc<S>) -> Self {
+    pub(crate) fn new<S: StallObserver + 'static>(behind: &Arc<S>) -> Self {
         let behind: Weak<S> = Arc::downgrade(behind);
         Self(behind)
     }
 
-    /// See [`Stallable::poll_stalled`].
+    /// See [`StallObserver::poll_stalled`].
     pub(super) fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.0.upgrade().map_or(Poll::Pending, |behind| behind.poll_stalled(cx))
     }
 
-    /// See [`Stallable::moved`].
+    /// See [`StallObserver::moved`].
     pub(super) fn moved(&self) {
         if let Some(behind) = self.0.upgrade() {
             behind.moved();

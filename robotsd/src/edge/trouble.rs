@@ -10,9 +10,9 @@ use std::time::Instant;
 
 /// An event on a listener or one of its connections.
 #[derive(Clone, Debug)]
-pub(crate) struct Trouble {
+pub(crate) struct ConnectionError {
     /// What happened.
-    pub(crate) kind: TroubleKind,
+    pub(crate) kind: ConnectionErrorKind,
     /// Whose connection it was; none while accepting.
     pub(crate) peer: Option<SocketAddr>,
     /// The error behind it, in its own words; empty where the kind says it all.
@@ -21,10 +21,10 @@ pub(crate) struct Trouble {
     pub(crate) count: u64,
 }
 
-/// The kinds of [`Trouble`].
+/// The kinds of [`ConnectionError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub(crate) enum TroubleKind {
+pub(crate) enum ConnectionErrorKind {
     /// A connection could not be accepted; often the process is out of file descriptors.
     Accept,
     /// All connections the process may have are open and busy, or all handshakes are under way: others wait.
@@ -45,7 +45,7 @@ pub(crate) enum TroubleKind {
     Aborted,
 }
 
-impl TroubleKind {
+impl ConnectionErrorKind {
     const COUNT: usize = 9;
 
     /// The kind's name in kebab-case.
@@ -64,7 +64,7 @@ impl TroubleKind {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for ConnectionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind.as_str())?;
         if let Some(peer) = self.peer {
@@ -85,31 +85,31 @@ impl fmt::Display for Trouble {
 pub(super) struct Reporter<F> {
     tell: F,
     start: Instant,
-    tallies: [Tally; TroubleKind::COUNT],
+    tallies: [EventCounter; ConnectionErrorKind::COUNT],
 }
 
 /// Counts one kind of event, and says when it is to be told: at most once a second.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct EventCounter {
     untold: AtomicU64,
     /// The second, counted from the start and from one, in which this kind was last told; zero for never.
     told: AtomicU64,
 }
 
-impl<F: Fn(&Trouble)> Reporter<F> {
+impl<F: Fn(&ConnectionError)> Reporter<F> {
     pub(super) fn new(tell: F) -> Self {
         Self { tell, start: Instant::now(), tallies: Default::default() }
     }
 
     /// Counts an event; the error is put into words only when it is told.
-    pub(super) fn report(&self, kind: TroubleKind, peer: Option<SocketAddr>, detail: &dyn fmt::Display) {
+    pub(super) fn report(&self, kind: ConnectionErrorKind, peer: Option<SocketAddr>, detail: &dyn fmt::Display) {
         if let Some(count) = self.tallies[kind as usize].count(self.start) {
-            (self.tell)(&Trouble { kind, peer, detail: detail.to_string(), count });
+            (self.tell)(&ConnectionError { kind, peer, detail: detail.to_string(), count });
         }
     }
 }
 
-impl Tally {
+impl EventCounter {
     /// Counts an event; the number of those to tell of, if it is time to.
     pub(crate) fn count(&self, start: Instant) -> Option<u64> {
         self.untold.fetch_add(1, Ordering::Relaxed);
@@ -131,22 +131,22 @@ mod tests {
     #[test]
     fn a_burst_is_told_once_and_counted() {
         let told = Mutex::new(Vec::new());
-        let reporter = Reporter::new(|trouble: &Trouble| told.lock().unwrap().push(trouble.clone()));
+        let reporter = Reporter::new(|trouble: &ConnectionError| told.lock().unwrap().push(trouble.clone()));
         // All but instantaneous; a burst that straddles a second is told once more.
         for _ in 0..1000 {
-            reporter.report(TroubleKind::Slow, None, &"");
+            reporter.report(ConnectionErrorKind::Slow, None, &"");
         }
-        reporter.report(TroubleKind::Full, None, &"");
+        reporter.report(ConnectionErrorKind::Full, None, &"");
         let told = told.lock().unwrap();
         assert!((2..=3).contains(&told.len()), "{told:?}");
         assert_eq!(told[0].count, 1);
-        assert_eq!(told.last().unwrap().kind, TroubleKind::Full);
+        assert_eq!(told.last().unwrap().kind, ConnectionErrorKind::Full);
     }
 
     #[test]
     fn an_event_stays_on_one_line() {
-        let trouble = Trouble {
-            kind: TroubleKind::Protocol,
+        let trouble = ConnectionError {
+            kind: ConnectionErrorKind::Protocol,
             peer: Some(([127, 0, 0, 1], 9).into()),
             detail: "bad\nline".into(),
             count: 3,

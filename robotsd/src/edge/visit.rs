@@ -15,7 +15,7 @@ use super::request_id::RequestId;
 
 /// A request and how it was answered.
 #[derive(Debug)]
-pub(crate) struct Visit {
+pub(crate) struct AccessRecord {
     /// When its head had come.
     pub(crate) at: SystemTime,
     pub(crate) peer: SocketAddr,
@@ -34,70 +34,70 @@ pub(crate) struct Visit {
     /// Whether that was all of it.
     pub(crate) is_whole: bool,
     pub(crate) took: Duration,
-    pub(crate) notes: Vec<(&'static str, Note)>,
+    pub(crate) notes: Vec<(&'static str, AccessValue)>,
 }
 
 /// Is told of every request that has ended. Must not block.
-pub(crate) type OnVisit = Arc<dyn Fn(Box<Visit>) + Send + Sync>;
+pub(crate) type OnAccess = Arc<dyn Fn(Box<AccessRecord>) + Send + Sync>;
 
 /// What those behind the edge note down about a request; a request extension where anyone listens.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Notes(Arc<Mutex<Vec<(&'static str, Note)>>>);
+pub(crate) struct AccessFields(Arc<Mutex<Vec<(&'static str, AccessValue)>>>);
 
 /// What a note says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Note {
+pub(crate) enum AccessValue {
     Text(String),
     Number(usize),
 }
 
 /// A visit that has not ended.
-pub(super) struct OpenVisit {
-    visit: Option<Box<Visit>>,
+pub(super) struct PendingRecord {
+    visit: Option<Box<AccessRecord>>,
     began: Instant,
-    notes: Notes,
-    told: OnVisit,
+    notes: AccessFields,
+    told: OnAccess,
 }
 
-impl Notes {
+impl AccessFields {
     /// Adds a note. Of several of one name, all are kept.
-    pub(crate) fn add(&self, name: &'static str, value: impl Into<Note>) {
+    pub(crate) fn add(&self, name: &'static str, value: impl Into<AccessValue>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push((name, value.into()));
     }
 
-    fn take(&self) -> Vec<(&'static str, Note)> {
+    fn take(&self) -> Vec<(&'static str, AccessValue)> {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl From<&str> for Note {
+impl From<&str> for AccessValue {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-impl From<String> for Note {
+impl From<String> for AccessValue {
     fn from(text: String) -> Self {
         Self::Text(text)
     }
 }
 
-impl From<usize> for Note {
+impl From<usize> for AccessValue {
     fn from(number: usize) -> Self {
         Self::Number(number)
     }
 }
 
-impl OpenVisit {
+impl PendingRecord {
     /// Begins the account of a request, as the client sent it.
     pub(super) fn new(
         (method, target, version): (&Method, &Uri, Version),
         headers: &HeaderMap,
         id: RequestId,
         Asker { peer, agent }: Asker,
-        told: OnVisit,
+        told: OnAccess,
     ) -> Self {
-        let visit = Visit {
+        let visit = AccessRecord {
             at: SystemTime::now(),
             peer: peer.address,
             id,
@@ -113,10 +113,10 @@ impl OpenVisit {
             took: Duration::ZERO,
             notes: Vec::new(),
         };
-        Self { visit: Some(visit.into()), began: Instant::now(), notes: Notes::default(), told }
+        Self { visit: Some(visit.into()), began: Instant::now(), notes: AccessFields::default(), told }
     }
 
-    pub(super) fn notes(&self) -> Notes {
+    pub(super) fn notes(&self) -> AccessFields {
         self.notes.clone()
     }
 
@@ -141,7 +141,7 @@ impl OpenVisit {
     }
 }
 
-impl Drop for OpenVisit {
+impl Drop for PendingRecord {
     fn drop(&mut self) {
         if let Some(mut visit) = self.visit.take() {
             visit.took = self.began.elapsed();
@@ -151,7 +151,7 @@ impl Drop for OpenVisit {
     }
 }
 
-impl std::fmt::Debug for OpenVisit {
+impl std::fmt::Debug for PendingRecord {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("OpenVisit").field("visit", &self.visit).finish_non_exhaustive()
     }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use super::{Log, Privacy};
 use crate::config::{AccessFormat, AccessSettings};
-use crate::edge::{OnVisit, Visit};
+use crate::edge::{AccessRecord, OnAccess};
 
 /// Requests that wait to be written.
 const QUEUE: usize = 16 * 1024;
@@ -33,7 +33,7 @@ pub(crate) struct AccessLog {
 }
 
 enum Message {
-    Visit(Box<Visit>),
+    Visit(Box<AccessRecord>),
     Reopen,
     Flush(SyncSender<()>),
 }
@@ -61,7 +61,7 @@ impl AccessLog {
     }
 
     /// What the edge tells requests to.
-    pub(crate) fn observer(&self) -> OnVisit {
+    pub(crate) fn observer(&self) -> OnAccess {
         let log = self.clone();
         Arc::new(move |visit| {
             if let Err(TrySendError::Full(_)) = log.queue.try_send(Message::Visit(visit)) {
@@ -215,7 +215,7 @@ impl std::fmt::Display for Sink {
 /// A client that left before it was answered, as nginx writes it: no answer of ours has this status.
 const CLIENT_LEFT: u16 = 499;
 
-fn status(visit: &Visit) -> u16 {
+fn status(visit: &AccessRecord) -> u16 {
     visit.status.map_or(CLIENT_LEFT, |status| status.as_u16())
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use crate::edge::{LiveCertificates, News};
+use crate::edge::{CertificateEvent, LiveCertificates};
 use crate::log::Log;
 
 /// Looking is reading a few small files; certificates are replaced every few weeks, and nobody waits for it.
@@ -33,7 +33,7 @@ impl Certificates {
         let is_new = |one: &&LiveCertificates| !before.iter().any(|other| one.is(other));
         let now = SystemTime::now();
         let news = all.iter().filter(is_new).flat_map(|certificates| certificates.introduce(now));
-        news.for_each(|News { event, message }| self.log.say(event, message));
+        news.for_each(|CertificateEvent { event, message }| self.log.say(event, message));
     }
 
     /// Reads them again because somebody asked for it, on a thread of its own.
@@ -64,9 +64,11 @@ impl Certificates {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, ask: impl Fn(&LiveCertificates, SystemTime) -> Vec<News>) {
+    fn tell(&self, ask: impl Fn(&LiveCertificates, SystemTime) -> Vec<CertificateEvent>) {
         let now = SystemTime::now();
-        for News { event, message } in self.all().clone().iter().flat_map(|certificates| ask(certificates, now)) {
+        for CertificateEvent { event, message } in
+            self.all().clone().iter().flat_map(|certificates| ask(certificates, now))
+        {
             self.log.say(event, message);
         }
     }

@@ -21,7 +21,7 @@ use tower_robots::source::HostMap;
 use super::SiteName;
 use super::backend::{Backend, Body};
 use super::sites::Sites;
-use crate::edge::{Notes, RequestBody};
+use crate::edge::{AccessFields, RequestBody};
 
 /// Hands each request to the site of its host. Cheap to clone; all clones serve the same sites, also once they are
 /// replaced.
@@ -96,7 +96,7 @@ impl Service<Request<RequestBody>> for Front {
         };
         match site {
             Some((name, site)) => {
-                if let Some(notes) = request.extensions().get::<Notes>() {
+                if let Some(notes) = request.extensions().get::<AccessFields>() {
                     notes.add("site", &**name);
                 }
                 FrontFuture::Site { future: site.clone().call(request) }

@@ -14,7 +14,7 @@ use super::workers::{ListenerId, Workers};
 use crate::admin::ListenerReport;
 use crate::config::{self, Config, ListenerKind};
 use crate::decision::{self, Doubts};
-use crate::edge::{Edge, Entrance, Limits, LiveCertificates, Tls};
+use crate::edge::{Edge, EdgeLimits, ListenerSettings, LiveCertificates, TlsAcceptor};
 use crate::log::Log;
 
 /// Every listener of the process, in the order of the config.
@@ -178,7 +178,7 @@ impl Listeners {
     }
 
     /// Grants other limits to connections that are yet to come, where a listener has its own.
-    pub(super) fn set_limits(&self, limits: &Limits) {
+    pub(super) fn set_limits(&self, limits: &EdgeLimits) {
         for edge in self.open.iter().filter_map(|opened| opened.edge.as_ref()) {
             edge.set_limits(decision::limits(limits.clone()));
         }
@@ -215,10 +215,10 @@ impl Settings {
             && handshakes(self) == handshakes(other)
     }
 
-    fn entrance(&self) -> Entrance {
-        let tls = |live| Tls::new(live, self.handshakes, self.tls_handshake);
+    fn entrance(&self) -> ListenerSettings {
+        let tls = |live| TlsAcceptor::new(live, self.handshakes, self.tls_handshake);
         let tls = self.listener.certificates.clone().map(tls);
-        Entrance { tls, trusted: Arc::clone(&self.listener.trusted) }
+        ListenerSettings { tls, trusted: Arc::clone(&self.listener.trusted) }
     }
 }
 

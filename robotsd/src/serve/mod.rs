@@ -47,7 +47,7 @@ use crate::admin::{self, Desk, ListenerReport, Listening, Phase, Serving};
 use crate::cli::{ServeArgs, fail};
 use crate::config::{self, Config};
 use crate::date;
-use crate::edge::{Edge, Limits};
+use crate::edge::{Edge, EdgeLimits};
 use crate::log::{AccessLog, Log};
 
 pub(crate) use self::operate::{Refusal, accept_at_rest, roll_back_at_rest, unknown};
@@ -147,7 +147,7 @@ async fn serve(
     };
     log.say(event, connections.reason);
     let edge = Edge::new(
-        Limits { connections: connections.connections, ..config.edge.clone() },
+        EdgeLimits { connections: connections.connections, ..config.edge.clone() },
         report::trouble(log.clone(), config.log.privacy),
         access.map(AccessLog::observer),
     );

@@ -23,7 +23,7 @@ use super::workers::Workers;
 use super::{places, serving};
 use crate::admin::{ConfigReload, Desk};
 use crate::config::Config;
-use crate::edge::{Edge, Limits};
+use crate::edge::{Edge, EdgeLimits};
 use crate::log::Log;
 
 /// Who asks may do so in the middle of writing: the file must have been left alone for so long.
@@ -211,7 +211,7 @@ impl Configuration {
         if connections != before {
             self.edge.set_places(before, connections);
         }
-        self.edge.set_limits(Limits { connections, ..config.edge.clone() });
+        self.edge.set_limits(EdgeLimits { connections, ..config.edge.clone() });
         let is_same = self.config.edge == config.edge && self.config.connections == config.connections;
         (!is_same || connections != before).then(|| "other limits for new connections".to_owned())
     }

@@ -7,7 +7,7 @@ use tower_robots::rules::PathForm;
 use tower_robots::source::{Outcome, RejectionKind, Reload, Snapshot};
 
 use super::SiteName;
-use crate::edge::{Notes, Peer, Trouble, X_REQUEST_ID};
+use crate::edge::{AccessFields, ConnectionError, Peer, X_REQUEST_ID};
 use crate::log::{Entry, Log, Privacy};
 use crate::upstream::UpstreamEvent;
 
@@ -22,7 +22,7 @@ pub(super) fn event(site: SiteName, log: Log, privacy: Privacy) -> impl Fn(&Even
             (Action::Pass, Reason::Observed | Reason::Grace) => "observed",
             _ => "passed",
         };
-        if let Some(notes) = event.extensions().get::<Notes>() {
+        if let Some(notes) = event.extensions().get::<AccessFields>() {
             note(notes, done, record);
         }
         log.write(&Entry {
@@ -51,7 +51,7 @@ pub(super) fn event(site: SiteName, log: Log, privacy: Privacy) -> impl Fn(&Even
 }
 
 /// What the log of requests says of a request that robots.txt disallows.
-fn note(notes: &Notes, done: &'static str, record: &Record) {
+fn note(notes: &AccessFields, done: &'static str, record: &Record) {
     notes.add("agent", record.agent());
     if let Some(category) = record.category() {
         notes.add("category", category.as_str());
@@ -110,7 +110,7 @@ pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + 
 }
 
 /// One line for trouble with connections, which the edge tells of at most once a second and kind.
-pub(super) fn trouble(log: Log, privacy: Privacy) -> impl Fn(&Trouble) + Send + Sync + 'static {
+pub(super) fn trouble(log: Log, privacy: Privacy) -> impl Fn(&ConnectionError) + Send + Sync + 'static {
     move |trouble| {
         // Errors may quote what a client sent; the log escapes it.
         let detail = &trouble.detail;

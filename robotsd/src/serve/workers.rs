@@ -31,7 +31,7 @@ use tower::Service;
 use super::front::Front;
 use super::sites::Sites;
 use crate::decision::{Decisions, Desk, Doubts};
-use crate::edge::{Edge, Entrance, RequestBody};
+use crate::edge::{Edge, ListenerSettings, RequestBody};
 
 /// Threads for blocking file reads, over all workers.
 const FILE_THREADS: usize = 256;
@@ -79,7 +79,7 @@ impl Workers {
         &mut self,
         sockets: Vec<TcpListener>,
         edge: &Edge,
-        entrance: &Entrance,
+        entrance: &ListenerSettings,
     ) -> io::Result<ListenerId> {
         self.open_with(sockets, edge, entrance, |worker| worker.front.clone())
     }
@@ -89,7 +89,7 @@ impl Workers {
         &mut self,
         sockets: Vec<TcpListener>,
         edge: &Edge,
-        entrance: &Entrance,
+        entrance: &ListenerSettings,
         doubts: &Arc<Doubts>,
     ) -> io::Result<ListenerId> {
         self.open_with(sockets, edge, entrance, |worker| Decisions::new(worker.desk.clone(), doubts.clone()))
@@ -99,7 +99,7 @@ impl Workers {
         &mut self,
         sockets: Vec<TcpListener>,
         edge: &Edge,
-        entrance: &Entrance,
+        entrance: &ListenerSettings,
         service: impl Fn(&Worker) -> S,
     ) -> io::Result<ListenerId>
     where
@@ -214,8 +214,8 @@ mod tests {
     fn open(workers: &mut Workers) -> (SocketAddr, ListenerId) {
         let sockets = sockets::bind(([127, 0, 0, 1], 0).into(), workers.count()).unwrap();
         let address = sockets[0].local_addr().unwrap();
-        let edge = Edge::new(crate::edge::Limits::default(), |_| {}, None);
-        (address, workers.open(sockets, &edge, &Entrance::default()).unwrap())
+        let edge = Edge::new(crate::edge::EdgeLimits::default(), |_| {}, None);
+        (address, workers.open(sockets, &edge, &ListenerSettings::default()).unwrap())
     }
 
     async fn robots_txt(client: &mut Raw) -> String {

@@ -24,7 +24,7 @@ use super::link::Link;
 use super::plain::Rest;
 use super::pool::Pool;
 use super::usage::Usage;
-use crate::edge::{Idle, Stallable, Transfer};
+use crate::edge::{IdleTimeout, StallObserver, Transfer};
 
 /// The body of an upstream's response, or a text in its place.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ struct Flow {
     /// None once the connection has ended or gone back to the pool.
     link: Option<Box<Link>>,
     pool: Arc<Pool>,
-    idle: Idle,
+    idle: IdleTimeout,
     buffer_bytes: usize,
     ahead: ReadAhead,
     has_ended: bool,
@@ -120,7 +120,7 @@ impl ResponseBody {
                     coming,
                     link: Some(link),
                     pool,
-                    idle: Idle::new(limits.body_idle),
+                    idle: IdleTimeout::new(limits.body_idle),
                     buffer_bytes: limits.buffer_bytes,
                     ahead: ReadAhead::new(limits, buffers),
                     has_ended: false,
@@ -195,7 +195,7 @@ impl Coupling {
     }
 }
 
-impl Stallable for Coupling {
+impl StallObserver for Coupling {
     fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut flow = self.flow();
         let waits_for = flow.read_ahead(cx);

@@ -72,7 +72,7 @@ use self::link::{Certainty, Failed, Link, Way};
 use self::origins::Shared;
 use self::rotation::{Held, Rotation};
 use self::usage::Client;
-use crate::edge::{Peer, RequestBody, Transfer, Tunnel, WebSocket, behind_others};
+use crate::edge::{Peer, RequestBody, Transfer, Tunnel, WebSocket, yield_before_write};
 
 /// One worker's way to the servers of a site.
 #[derive(Clone, Debug)]
@@ -141,7 +141,7 @@ impl Inner {
         let is_replayable = request.method().is_idempotent() && request.body().is_end_stream() && !wants_websocket;
 
         // Before a connection is taken, so that what has been found out about it is still true when it is written to.
-        behind_others().await;
+        yield_before_write().await;
         let certainty = if is_replayable { Certainty::EventLoop } else { Certainty::AskKernel };
         let mut held = match self.rotation.ready(certainty) {
             Ok(held) => held,

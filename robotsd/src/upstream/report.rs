@@ -8,7 +8,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use super::failure::{Failure, FailureKind};
-use crate::edge::Tally;
+use crate::edge::EventCounter;
 
 /// Something to know about a site's upstreams.
 #[derive(Clone, Debug)]
@@ -56,13 +56,18 @@ impl UpstreamEventKind {
 pub(super) struct Reporter {
     tell: Box<dyn Fn(&UpstreamEvent) + Send + Sync>,
     start: Instant,
-    failures: [Tally; FailureKind::COUNT],
-    given_up: Tally,
+    failures: [EventCounter; FailureKind::COUNT],
+    given_up: EventCounter,
 }
 
 impl Reporter {
     pub(super) fn new(tell: impl Fn(&UpstreamEvent) + Send + Sync + 'static) -> Self {
-        Self { tell: Box::new(tell), start: Instant::now(), failures: Default::default(), given_up: Tally::default() }
+        Self {
+            tell: Box::new(tell),
+            start: Instant::now(),
+            failures: Default::default(),
+            given_up: EventCounter::default(),
+        }
     }
 
     pub(super) fn tell(&self, kind: UpstreamEventKind, detail: String) {

@@ -195,8 +195,8 @@ async fn proxy(upstream: Upstream) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
-        edge::Edge::new(edge::Limits::default(), |_| {}, None)
-            .serve(listener, edge::Entrance::default(), upstream, std::future::pending())
+        edge::Edge::new(edge::EdgeLimits::default(), |_| {}, None)
+            .serve(listener, edge::ListenerSettings::default(), upstream, std::future::pending())
             .await;
     });
     address

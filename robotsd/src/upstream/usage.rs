@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use super::server::Server;
-use crate::edge::{Peer, Stallable};
+use crate::edge::{Peer, StallObserver};
 
 /// Who a request comes from, as far as connections are shared out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -194,7 +194,7 @@ impl Usage {
 }
 
 /// As a tunnel: what passes through it is noted where the connection is read and written.
-impl Stallable for Usage {
+impl StallObserver for Usage {
     fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_given_up(cx)
     }

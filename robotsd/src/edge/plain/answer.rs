@@ -13,7 +13,7 @@ use http::header::{CONNECTION, CONTENT_LENGTH, DATE, TRANSFER_ENCODING};
 use http::{HeaderValue, Response, StatusCode, response};
 use http_body::Body;
 
-use super::super::behind::behind_others;
+use super::super::behind::yield_before_write;
 use super::super::transfer::Transfer;
 use super::client::Client;
 use crate::date;
@@ -53,7 +53,7 @@ where
     let framing = Framing::new(&mut head, &body, is_head);
     let clock = Arc::clone(&client.clock);
     write_head(client.out(), &head, framing, is_last, &clock);
-    behind_others().await;
+    yield_before_write().await;
     let after = match write_body(&mut client, pin!(body), framing).await {
         After::Next if is_last => After::Close,
         after => after,

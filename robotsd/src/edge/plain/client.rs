@@ -12,7 +12,7 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 
-use super::super::idle::Idle;
+use super::super::idle::IdleTimeout;
 use super::super::transfer::Transfer;
 use super::super::transport::Transport;
 use super::answer::Clock;
@@ -28,7 +28,7 @@ pub(super) struct Client {
     /// What is to be written, and how much of it has been.
     out: Vec<u8>,
     sent: usize,
-    stalled: Idle,
+    stalled: IdleTimeout,
     /// What the answer being written holds behind the edge.
     transfer: Option<Transfer>,
     write_idle: Duration,
@@ -44,7 +44,7 @@ impl Client {
         clock: Arc<Clock>,
         stop: watch::Receiver<bool>,
     ) -> Self {
-        let stalled = Idle::new(write_idle);
+        let stalled = IdleTimeout::new(write_idle);
         let (early, out) = (Bytes::new(), Vec::new());
         Self { transport, early, out, sent: 0, stalled, transfer: None, write_idle, clock, stop }
     }
@@ -130,7 +130,7 @@ impl Client {
     /// Gives up everything but the socket.
     pub(super) fn park(&mut self) {
         self.out = Vec::new();
-        self.stalled = Idle::new(self.write_idle);
+        self.stalled = IdleTimeout::new(self.write_idle);
     }
 
     /// The client has taken something.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Uri};
 
-use super::super::limits::Limits;
+use super::super::limits::EdgeLimits;
 use super::escape::escaped;
 
 /// Fields of a head that is looked at; one with more is hyper's.
@@ -17,7 +17,7 @@ const ADDED: usize = 4;
 
 /// A request, if the octets are all of a plain one and nothing more; anything that is in any doubt is not. Else the octets,
 /// escaped where they have to be: hyper takes no more in a target than is taken here.
-pub(super) fn parse(octets: Bytes, limits: &Limits) -> Result<Request<()>, Bytes> {
+pub(super) fn parse(octets: Bytes, limits: &EdgeLimits) -> Result<Request<()>, Bytes> {
     let fits = octets.len() <= limits.head_bytes;
     let parse_octets = |octets: &Bytes| if fits { parse_octets(octets) } else { None };
     if let Some(request) = parse_octets(&octets) {
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     fn parsed(head: &str) -> Option<Request<()>> {
-        parse(Bytes::copy_from_slice(head.as_bytes()), &Limits::default()).ok()
+        parse(Bytes::copy_from_slice(head.as_bytes()), &EdgeLimits::default()).ok()
     }
 
     #[test]
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(values, [b"1", b"2"]);
         assert_eq!(parsed("HEAD / HTTP/1.1\r\nHost: h\r\n\r\n").unwrap().method(), Method::HEAD);
         let octets = Bytes::from_static(b"GET / HTTP/1.1\r\nHost: h\r\nX: \xC3\xA9\r\n\r\n");
-        assert!(parse(octets, &Limits::default()).is_ok());
+        assert!(parse(octets, &EdgeLimits::default()).is_ok());
     }
 
     #[test]
@@ -117,7 +117,7 @@ mod tests {
         ] {
             assert!(parsed(head).is_none(), "{head:?}");
         }
-        let limits = Limits { head_bytes: 20, ..Limits::default() };
+        let limits = EdgeLimits { head_bytes: 20, ..EdgeLimits::default() };
         assert!(parse(Bytes::from_static(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"), &limits).is_err());
     }
 }

@@ -43,7 +43,7 @@ use super::now;
 use super::service::Gate;
 use super::tls::Agreed;
 use super::transport::Transport;
-use super::trouble::TroubleKind;
+use super::trouble::ConnectionErrorKind;
 
 /// After so long without a request a connection gives up what it keeps for the next one.
 ///
@@ -88,9 +88,9 @@ where
             Next::Closed(Ok(())) => return Left::Ended(Ok(())),
             // Whoever has been answered and then resets an idle connection has only left.
             Next::Closed(Err(_)) if gate.has_served() => return Left::Ended(Ok(())),
-            Next::Closed(Err(error)) => return Left::Ended(Err((TroubleKind::Broken, error.into()))),
+            Next::Closed(Err(error)) => return Left::Ended(Err((ConnectionErrorKind::Broken, error.into()))),
             Next::Overdue if gate.has_served() => return Left::Ended(Ok(())),
-            Next::Overdue => return Left::Ended(Err((TroubleKind::Slow, "no request in time".into()))),
+            Next::Overdue => return Left::Ended(Err((ConnectionErrorKind::Slow, "no request in time".into()))),
             Next::Stop => {
                 client.close().await;
                 return Left::Ended(Ok(()));
@@ -130,7 +130,7 @@ where
                 return Left::Ended(Ok(()));
             }
             After::Gone => return Left::Ended(Ok(())),
-            After::Broken(error) => return Left::Ended(Err((TroubleKind::Broken, error))),
+            After::Broken(error) => return Left::Ended(Err((ConnectionErrorKind::Broken, error))),
         }
     }
 }

@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tower::service_fn;
 
 use super::super::raw::{Raw, as_escaped, soon};
-use super::super::{Edge, Entrance, Limits, RequestBody};
+use super::super::{Edge, EdgeLimits, ListenerSettings, RequestBody};
 
 /// A body in pieces of unknown length; `None` breaks it.
 struct Pieces(VecDeque<Option<&'static str>>);
@@ -73,8 +73,8 @@ async fn start() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
-        let edge = Edge::new(Limits::default(), |_| {}, None);
-        edge.serve(listener, Entrance::default(), service_fn(answer), std::future::pending()).await;
+        let edge = Edge::new(EdgeLimits::default(), |_| {}, None);
+        edge.serve(listener, ListenerSettings::default(), service_fn(answer), std::future::pending()).await;
     });
     address
 }
@@ -175,8 +175,8 @@ async fn mirroring() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
-        let edge = Edge::new(Limits::default(), |_| {}, None);
-        edge.serve(listener, Entrance::default(), service_fn(mirror), std::future::pending()).await;
+        let edge = Edge::new(EdgeLimits::default(), |_| {}, None);
+        edge.serve(listener, ListenerSettings::default(), service_fn(mirror), std::future::pending()).await;
     });
     address
 }

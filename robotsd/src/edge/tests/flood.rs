@@ -103,7 +103,7 @@ async fn a_flood_of_any_frame_is_closed() {
         ("unknown", vec![], frame(0x42, 0, 0, &[7; 100])),
     ];
     for (name, begin, frame) in floods {
-        let edge = Edge::start(Limits::default(), service_fn(after_the_body)).await;
+        let edge = Edge::start(EdgeLimits::default(), service_fn(after_the_body)).await;
         let mut client = Framed::connect(&edge).await;
         client.send(&begin).await;
         let flood = frame.repeat(4_000);
@@ -124,7 +124,7 @@ async fn a_flood_of_any_frame_is_closed() {
             "{name}: {:?}",
             &heard[heard.len().saturating_sub(34)..]
         );
-        edge.tells(TroubleKind::Flood).await;
+        edge.tells(ConnectionErrorKind::Flood).await;
         let told = edge.told.lock().unwrap().join("\n");
         assert!(told.starts_with("flood 127.0.0.1:"), "{told}");
         assert!(told.contains(&format!("too many {name} frames for what is asked for")), "{told}");
@@ -133,7 +133,7 @@ async fn a_flood_of_any_frame_is_closed() {
 
 #[tokio::test]
 async fn empty_data_frames_without_an_end_are_bounded() {
-    let edge = Edge::start(Limits::default(), service_fn(after_the_body)).await;
+    let edge = Edge::start(EdgeLimits::default(), service_fn(after_the_body)).await;
     let mut client = Framed::connect(&edge).await;
     client.send(&head(3, 0, 1)).await;
     let _ = client.socket.write_all(&frame(frames::DATA, 0, 1, &[]).repeat(4_000)).await;
@@ -143,7 +143,7 @@ async fn empty_data_frames_without_an_end_are_bounded() {
 #[tokio::test]
 async fn what_is_left_over_when_requests_are_given_up_is_bounded() {
     // Each opens a stream and resets it.
-    let edge = Edge::start(Limits::default(), service_fn(mirror)).await;
+    let edge = Edge::start(EdgeLimits::default(), service_fn(mirror)).await;
     let mut client = Framed::connect(&edge).await;
     let reset = |stream| [head(2, END_STREAM, stream), frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])].concat();
     let flood: Vec<u8> = (0..4_000).flat_map(|number| reset(2 * number + 1)).collect();
@@ -177,7 +177,7 @@ impl Body for Pieces {
 async fn a_client_that_gives_back_windows_in_small_pieces_gets_its_download() {
     for (count, length) in [(512, 16 * 1024), (4_000, 20)] {
         let service = service_fn(move |_| async move { Ok(Response::new(Pieces { left: count, length })) });
-        let edge = Edge::start(Limits::default(), service).await;
+        let edge = Edge::start(EdgeLimits::default(), service).await;
         let mut client = Framed::connect(&edge).await;
         client.send(&head(2, END_STREAM, 1)).await;
         let (mut octets, mut small) = (0, 0);
@@ -208,7 +208,7 @@ async fn a_client_that_gives_back_windows_in_small_pieces_gets_its_download() {
 
 #[tokio::test]
 async fn a_client_with_a_hundred_streams_at_a_time_is_not_taken_for_a_flood() {
-    let edge = Edge::start(Limits::default(), service_fn(mirror)).await;
+    let edge = Edge::start(EdgeLimits::default(), service_fn(mirror)).await;
     let mut client = Framed::connect(&edge).await;
     let mut stream = 1;
     for _ in 0..20 {

@@ -9,7 +9,7 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 const PLACES: usize = 8;
 
-fn few_places() -> Limits {
+fn few_places() -> EdgeLimits {
     brief(|limits| limits.connections = PLACES)
 }
 
@@ -75,7 +75,7 @@ async fn a_frame_has_the_time_of_a_head() {
         let edge = Edge::start(brief(|limits| limits.header_read = MOMENT), service_fn(mirror)).await;
         let asked = Instant::now();
         idle(&edge, idling).await.rest().await;
-        assert!(asked.elapsed() < Limits::default().keep_alive / 2, "{idling:?}: {:?}", asked.elapsed());
+        assert!(asked.elapsed() < EdgeLimits::default().keep_alive / 2, "{idling:?}: {:?}", asked.elapsed());
     }
 }
 
@@ -122,8 +122,8 @@ async fn idle_connections_of_every_kind_give_way() {
         let asked = Instant::now();
         let mut kept = edge.client().await;
         assert_eq!(kept.ask(REQUEST).await.status(), 200, "{idling:?}");
-        assert!(asked.elapsed() < Limits::default().first_byte / 2, "{idling:?}: {:?}", asked.elapsed());
-        edge.tells(TroubleKind::Recycled).await;
+        assert!(asked.elapsed() < EdgeLimits::default().first_byte / 2, "{idling:?}: {:?}", asked.elapsed());
+        edge.tells(ConnectionErrorKind::Recycled).await;
         // As many as needed went, and those who came last are still there.
         idle_ones[0].rest().await;
         for _ in 1..PLACES / 2 {
@@ -168,8 +168,8 @@ async fn an_idle_http_2_connection_is_told_goodbye_for_a_new_one() {
     assert_eq!(edge.ask(REQUEST).await.status(), 200);
     // A GOAWAY without an error is an orderly end.
     soon(connected).await.unwrap().unwrap();
-    edge.tells(TroubleKind::Recycled).await;
-    assert!(!edge.has_told(TroubleKind::Broken));
+    edge.tells(ConnectionErrorKind::Recycled).await;
+    assert!(!edge.has_told(ConnectionErrorKind::Broken));
 
     let mut raw = edge.client().await;
     raw.send(PREFACE).await;
@@ -201,7 +201,7 @@ async fn connections_with_requests_in_progress_are_never_closed_for_others() {
     let mut last = edge.client().await;
     last.send(REQUEST).await;
     soon(begun.notified()).await;
-    edge.tells(TroubleKind::Recycled).await;
+    edge.tells(ConnectionErrorKind::Recycled).await;
     release.notify_waiters();
     assert_eq!(last.message().await.status(), 200);
     for client in &mut busy {
@@ -236,7 +236,7 @@ async fn an_answer_that_waits_to_be_taken_is_a_request_in_progress() {
         assert_eq!(client.ask("GET /small HTTP/1.1\r\nHost: h\r\n\r\n").await.status(), 200);
         kept.push(client);
     }
-    edge.tells(TroubleKind::Recycled).await;
+    edge.tells(ConnectionErrorKind::Recycled).await;
     http2.send(b"\0\0\x04\x08\0\0\0\0\x01\0\x01\0\0").await;
     assert!(soon(http2.heard(&[b'x'; 16_000])).await);
     upload.exactly(LENGTH).await;
@@ -295,7 +295,7 @@ impl Worker {
                 let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
                 sender.send(listener.local_addr().unwrap()).unwrap();
                 let stopped = async { drop(stopped.await) };
-                edge.serve(listener, Entrance::default(), service, stopped).await;
+                edge.serve(listener, ListenerSettings::default(), service, stopped).await;
             });
         });
         Self { address: address.recv().unwrap(), stop, thread }
@@ -310,7 +310,7 @@ impl Worker {
 #[test]
 fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
     let (troubles, told) = std::sync::mpsc::channel();
-    let on_error = move |trouble: &Trouble| {
+    let on_error = move |trouble: &ConnectionError| {
         let _ = troubles.send(trouble.kind);
     };
     let edge = super::super::Edge::new(few_places(), on_error, None);
@@ -339,7 +339,7 @@ fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
         begun.recv_timeout(Duration::from_secs(20)).unwrap();
         let mut new = Raw::connect(other.address).await;
         new.send(REQUEST).await;
-        while told.recv_timeout(Duration::from_secs(20)).unwrap() != TroubleKind::Recycled {}
+        while told.recv_timeout(Duration::from_secs(20)).unwrap() != ConnectionErrorKind::Recycled {}
         // Long enough to claim many more.
         assert!(timeout(CLAIM_AGAIN * 20, new.some()).await.is_err());
         release.send(()).unwrap();
@@ -357,7 +357,7 @@ fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
 #[test]
 fn idle_connections_of_another_worker_give_way() {
     let (troubles, told) = std::sync::mpsc::channel();
-    let on_error = move |trouble: &Trouble| drop(troubles.send((trouble.kind, trouble.detail.clone())));
+    let on_error = move |trouble: &ConnectionError| drop(troubles.send((trouble.kind, trouble.detail.clone())));
     let edge = super::super::Edge::new(few_places(), on_error, None);
     let first = Worker::start(edge.clone(), service_fn(mirror));
     let second = Worker::start(edge.clone(), service_fn(mirror));
@@ -380,7 +380,7 @@ fn idle_connections_of_another_worker_give_way() {
         }
     });
     let (kind, detail) = told.recv().unwrap();
-    assert_eq!(kind, TroubleKind::Recycled);
+    assert_eq!(kind, ConnectionErrorKind::Recycled);
     assert!(
         detail.starts_with("as many connections are open as may be: the longest idle was closed for a new one, after "),
         "{detail}"

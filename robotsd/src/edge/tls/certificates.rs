@@ -8,11 +8,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::pair::Pair;
+use super::pair::CertificatePair;
 
 /// The certificates of a listener, by name; at least one.
 #[derive(Debug)]
-pub(super) struct Certificates<P = Arc<Pair>> {
+pub(super) struct Certificates<P = Arc<CertificatePair>> {
     certificates: Vec<P>,
     exact: HashMap<String, Vec<usize>>,
     /// By what follows `*.`.

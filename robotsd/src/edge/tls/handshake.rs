@@ -23,13 +23,13 @@ use tokio_rustls::rustls::server::{Accepted, Acceptor};
 use tokio_rustls::server::TlsStream;
 
 use super::client_hello::{self, Progress};
-use super::{Secured, Tls};
+use super::{Secured, TlsAcceptor};
 use crate::edge::activity::{Activity, Idleness};
-use crate::edge::trouble::TroubleKind;
+use crate::edge::trouble::ConnectionErrorKind;
 
-type Failure = (TroubleKind, Box<dyn Error + Send + Sync>);
+type Failure = (ConnectionErrorKind, Box<dyn Error + Send + Sync>);
 
-impl Tls {
+impl TlsAcceptor {
     /// Secures a connection; none where it ended before anything was said, or gave its place to another.
     ///
     /// `full` is called when all handshakes that may be under way are; the connection then waits for one to end.
@@ -49,7 +49,7 @@ impl Tls {
         };
         let shaken = timeout(self.deadline, shaking)
             .await
-            .unwrap_or_else(|_| Err((TroubleKind::Slow, "no TLS handshake in time".into())));
+            .unwrap_or_else(|_| Err((ConnectionErrorKind::Slow, "no TLS handshake in time".into())));
         activity.secured();
         shaken
     }
@@ -63,7 +63,7 @@ impl Tls {
     ) -> Result<Option<(TlsStream<TcpStream>, Secured)>, Failure> {
         let mut hello = Vec::new();
         let mut begin = Some(async || {
-            let place = self.place(full).await.map_err(|error| (TroubleKind::Handshake, error.into()))?;
+            let place = self.place(full).await.map_err(|error| (ConnectionErrorKind::Handshake, error.into()))?;
             Ok::<_, Failure>((place, self.under_way.begin(activity)))
         });
         let mut begun = None;
@@ -79,13 +79,13 @@ impl Tls {
             match read {
                 // Health checks connect and leave.
                 Ok(0) if hello.is_empty() => return Ok(None),
-                Ok(0) => return Err((TroubleKind::Handshake, "the client left within its ClientHello".into())),
-                Err(error) => return Err((TroubleKind::Broken, error.into())),
+                Ok(0) => return Err((ConnectionErrorKind::Handshake, "the client left within its ClientHello".into())),
+                Err(error) => return Err((ConnectionErrorKind::Broken, error.into())),
                 Ok(_) => {}
             }
             if hello.first().is_some_and(u8::is_ascii_uppercase) {
                 explain(socket).await;
-                return Err((TroubleKind::Handshake, "a request without TLS".into()));
+                return Err((ConnectionErrorKind::Handshake, "a request without TLS".into()));
             }
             match client_hello::progress(&hello) {
                 Progress::Whole => break,
@@ -97,14 +97,14 @@ impl Tls {
                 }
                 Progress::Partial => {
                     let message = format!("a ClientHello of more than {} octets", client_hello::MOST);
-                    return Err((TroubleKind::Handshake, message.into()));
+                    return Err((ConnectionErrorKind::Handshake, message.into()));
                 }
             }
         }
         if let Some(begin) = begin.take() {
             begun = Some(begin().await?);
         }
-        let failed = |error: io::Error| (TroubleKind::Handshake, error.into());
+        let failed = |error: io::Error| (ConnectionErrorKind::Handshake, error.into());
         let accepted = accept(&mut socket, hello).await.map_err(failed)?;
         let start = StartHandshake::from_parts(accepted, socket);
         let certificates = self.certificates.current();
@@ -113,7 +113,7 @@ impl Tls {
         let chosen =
             certificates.choose(hello.server_name(), |shown| shown.pair.key.key.choose_scheme(schemes).is_some());
         let Some((number, shown)) = chosen else {
-            return Err((TroubleKind::Handshake, "there is no certificate".into()));
+            return Err((ConnectionErrorKind::Handshake, "there is no certificate".into()));
         };
         let stream = start.into_stream(shown.config.clone()).await.map_err(failed)?;
         drop(begun);

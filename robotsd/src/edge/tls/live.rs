@@ -14,7 +14,7 @@ use tokio_rustls::rustls::sign::SingleCertAndKey;
 use tokio_rustls::rustls::{Error, ServerConfig};
 
 use super::certificates::Certificates;
-use super::pair::{Pair, PairPaths, Version, provider, version};
+use super::pair::{CertificatePair, PairPaths, Version, provider, version};
 
 /// The certificates of a listener, as they are now. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ struct Inner {
 /// A pair, and how handshakes with it go.
 #[derive(Debug)]
 pub(super) struct Shown {
-    pub(super) pair: Pair,
+    pub(super) pair: CertificatePair,
     pub(super) config: Arc<ServerConfig>,
 }
 
@@ -52,7 +52,7 @@ struct Told {
 
 /// Something the operator should hear about a pair.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct News {
+pub(crate) struct CertificateEvent {
     /// `certificate`, `certificate-rejected` or `certificate-warning`.
     pub(crate) event: &'static str,
     pub(crate) message: String,
@@ -60,7 +60,7 @@ pub(crate) struct News {
 
 impl LiveCertificates {
     /// The first pair is the default; fails where the system has no randomness to give.
-    pub(crate) fn new(pairs: Vec<(PairPaths, Pair)>) -> Result<Self, Error> {
+    pub(crate) fn new(pairs: Vec<(PairPaths, CertificatePair)>) -> Result<Self, Error> {
         let making = Making { provider: Arc::new(provider()), tickets: ring::Ticketer::new()? };
         let (paths, pairs): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
         let shown = pairs.into_iter().map(|pair| making.shown(pair)).collect::<Result<_, _>>()?;
@@ -80,11 +80,11 @@ impl LiveCertificates {
     }
 
     /// What there is, and what about it calls for somebody.
-    pub(crate) fn introduce(&self, now: SystemTime) -> Vec<News> {
+    pub(crate) fn introduce(&self, now: SystemTime) -> Vec<CertificateEvent> {
         let mut told = self.0.told.lock().unwrap_or_else(PoisonError::into_inner);
         let mut news = Vec::new();
         for ((paths, shown), told) in self.0.paths.iter().zip(self.current().iter()).zip(told.iter_mut()) {
-            news.push(News::new("certificate", paths, &format!("in force for {}", shown.pair)));
+            news.push(CertificateEvent::new("certificate", paths, &format!("in force for {}", shown.pair)));
             told.worry(paths, &shown.pair, now, &mut news);
         }
         news
@@ -92,7 +92,7 @@ impl LiveCertificates {
 
     /// Takes over what has changed and then stays the same for so long: two files are rarely replaced at once. Blocks,
     /// that long where something has changed.
-    pub(crate) fn look(&self, now: SystemTime, settling: Duration) -> Vec<News> {
+    pub(crate) fn look(&self, now: SystemTime, settling: Duration) -> Vec<CertificateEvent> {
         let mut told = self.0.told.lock().unwrap_or_else(PoisonError::into_inner);
         let seen: Vec<_> = self.0.paths.iter().map(version).collect();
         let is_current = self.current().iter().map(|shown| Some(shown.pair.version())).eq(seen.iter().copied());
@@ -103,7 +103,7 @@ impl LiveCertificates {
     }
 
     /// Takes over what is there now, asked to. Blocks.
-    pub(crate) fn reload(&self, now: SystemTime) -> Vec<News> {
+    pub(crate) fn reload(&self, now: SystemTime) -> Vec<CertificateEvent> {
         let mut told = self.0.told.lock().unwrap_or_else(PoisonError::into_inner);
         // Who asks is told, also what has been told before.
         told.fill(Told::default());
@@ -115,7 +115,12 @@ impl LiveCertificates {
         self.0.current.load_full()
     }
 
-    fn take(&self, told: &mut [Told], seen: impl Fn(usize) -> Option<Version>, now: SystemTime) -> Vec<News> {
+    fn take(
+        &self,
+        told: &mut [Told],
+        seen: impl Fn(usize) -> Option<Version>,
+        now: SystemTime,
+    ) -> Vec<CertificateEvent> {
         let mut news = Vec::new();
         let current = self.current();
         let mut next = Vec::with_capacity(self.0.paths.len());
@@ -124,10 +129,14 @@ impl LiveCertificates {
             let is_back = seen == Some(before.pair.version());
             let after = if is_back { None } else { self.read(paths, seen, told, &mut news) };
             if let Some(after) = &after {
-                news.push(News::new("certificate", paths, &format!("replaced, in force for {}", after.pair)));
+                news.push(CertificateEvent::new(
+                    "certificate",
+                    paths,
+                    &format!("replaced, in force for {}", after.pair),
+                ));
             }
             if is_back && told.rejection.is_some() {
-                news.push(News::new("certificate", paths, "is again what is in force"));
+                news.push(CertificateEvent::new("certificate", paths, "is again what is in force"));
             }
             if is_back || after.is_some() {
                 told.rejection = None;
@@ -148,9 +157,9 @@ impl LiveCertificates {
         paths: &PairPaths,
         seen: Option<Version>,
         told: &mut Told,
-        news: &mut Vec<News>,
+        news: &mut Vec<CertificateEvent>,
     ) -> Option<Arc<Shown>> {
-        let rejection = match Pair::read(paths) {
+        let rejection = match CertificatePair::read(paths) {
             // Still changing: the next look will tell.
             Ok(pair) if seen != Some(pair.version()) => return None,
             Err(_) if seen != version(paths) => return None,
@@ -162,7 +171,7 @@ impl LiveCertificates {
         };
         if told.rejection.as_ref() != Some(&rejection) {
             let message = format!("{rejection}; the certificate before stays in force");
-            news.push(News { event: "certificate-rejected", message });
+            news.push(CertificateEvent { event: "certificate-rejected", message });
             told.rejection = Some(rejection);
         }
         None
@@ -170,7 +179,7 @@ impl LiveCertificates {
 }
 
 impl Making {
-    fn shown(&self, pair: Pair) -> Result<Arc<Shown>, Error> {
+    fn shown(&self, pair: CertificatePair) -> Result<Arc<Shown>, Error> {
         let mut config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
@@ -184,16 +193,16 @@ impl Making {
 }
 
 impl Told {
-    fn worry(&mut self, paths: &PairPaths, pair: &Pair, now: SystemTime, news: &mut Vec<News>) {
+    fn worry(&mut self, paths: &PairPaths, pair: &CertificatePair, now: SystemTime, news: &mut Vec<CertificateEvent>) {
         let worry = pair.worry(now);
         if let Some(worry) = worry.as_ref().filter(|worry| self.worry.as_ref() != Some(worry)) {
-            news.push(News::new("certificate-warning", paths, worry));
+            news.push(CertificateEvent::new("certificate-warning", paths, worry));
         }
         self.worry = worry;
     }
 }
 
-impl News {
+impl CertificateEvent {
     fn new(event: &'static str, paths: &PairPaths, what: &str) -> Self {
         Self { event, message: format!("{}: {what}", paths.chain.display()) }
     }

@@ -16,8 +16,8 @@ mod secured;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::live::{LiveCertificates, News};
-pub(crate) use self::pair::{Culprit, Pair, PairPaths};
+pub(crate) use self::live::{CertificateEvent, LiveCertificates};
+pub(crate) use self::pair::{CertificatePair, PairFile, PairPaths};
 pub(super) use self::secured::{Agreed, Secured};
 
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use tokio::sync::Semaphore;
 
 /// What a listener needs to speak TLS. Cheap to clone, and shared by every thread that accepts for the listener.
 #[derive(Clone, Debug)]
-pub(crate) struct Tls {
+pub(crate) struct TlsAcceptor {
     certificates: LiveCertificates,
     /// Handshakes under way.
     places: Arc<Semaphore>,
@@ -37,7 +37,7 @@ pub(crate) struct Tls {
     deadline: Duration,
 }
 
-impl Tls {
+impl TlsAcceptor {
     /// At most so many `handshakes` are under way at once, from a whole ClientHello on; each has the `deadline`, the
     /// client's silence and its wait for a place included.
     pub(crate) fn new(certificates: LiveCertificates, handshakes: usize, deadline: Duration) -> Self {

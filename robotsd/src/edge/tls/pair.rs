@@ -28,7 +28,7 @@ pub(crate) struct PairPaths {
 }
 
 /// A certificate and its key, fit for handshakes.
-pub(crate) struct Pair {
+pub(crate) struct CertificatePair {
     pub(super) key: Arc<CertifiedKey>,
     /// The DNS names the certificate is for, in lower case; a wildcard begins with `*.`.
     names: Vec<String>,
@@ -45,13 +45,13 @@ pub(super) struct Version([u8; 32]);
 /// Why a pair cannot be used.
 #[derive(Debug)]
 pub(crate) struct Unusable {
-    pub(crate) culprit: Culprit,
+    pub(crate) culprit: PairFile,
     message: String,
 }
 
 /// Which of the two files is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Culprit {
+pub(crate) enum PairFile {
     Chain,
     Key,
 }
@@ -59,30 +59,30 @@ pub(crate) enum Culprit {
 /// No certificate with its issuers is larger; what is, was named by mistake.
 const MAX_FILE: u64 = 1 << 20;
 
-impl Pair {
+impl CertificatePair {
     /// Reads the files and checks that they make sense together.
     pub(crate) fn read(paths: &PairPaths) -> Result<Self, Unusable> {
         let unusable = |culprit, what: &str| {
-            let path = if culprit == Culprit::Chain { &paths.chain } else { &paths.key };
+            let path = if culprit == PairFile::Chain { &paths.chain } else { &paths.key };
             Unusable { culprit, message: format!("{}: {what}", path.display()) }
         };
-        let (chain, _) = read(&paths.chain).map_err(|error| unusable(Culprit::Chain, &error.to_string()))?;
-        let (key, exposed) = read(&paths.key).map_err(|error| unusable(Culprit::Key, &error.to_string()))?;
+        let (chain, _) = read(&paths.chain).map_err(|error| unusable(PairFile::Chain, &error.to_string()))?;
+        let (key, exposed) = read(&paths.key).map_err(|error| unusable(PairFile::Key, &error.to_string()))?;
         let version = Version::of(&chain, &key);
-        let chain = certificates(&chain).map_err(|what| unusable(Culprit::Chain, what))?;
-        let key = private_key(&key).map_err(|what| unusable(Culprit::Key, what))?;
+        let chain = certificates(&chain).map_err(|what| unusable(PairFile::Chain, what))?;
+        let key = private_key(&key).map_err(|what| unusable(PairFile::Key, what))?;
         let end_entity = EndEntityCert::try_from(&chain[0])
-            .map_err(|error| unusable(Culprit::Chain, &format!("the first certificate cannot be read: {error}")))?;
+            .map_err(|error| unusable(PairFile::Chain, &format!("the first certificate cannot be read: {error}")))?;
         let names = end_entity.valid_dns_names().map(|name| name.trim_end_matches('.').to_ascii_lowercase()).collect();
         let validity = Validity::of(&chain[0]);
         let key = CertifiedKey::from_der(chain, key, &provider()).map_err(|error| match error {
             Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => unusable(
-                Culprit::Key,
+                PairFile::Key,
                 "the key is not that of the first certificate of the chain, where a server's own has to stand",
             ),
-            Error::InvalidCertificate(error) => unusable(Culprit::Chain, &format!("no certificate to use: {error:?}")),
+            Error::InvalidCertificate(error) => unusable(PairFile::Chain, &format!("no certificate to use: {error:?}")),
             _ => unusable(
-                Culprit::Key,
+                PairFile::Key,
                 "no key that can be used: take ECDSA (P-256, P-384), Ed25519 or RSA of 2048 to 8192 bits",
             ),
         })?;
@@ -114,14 +114,17 @@ impl Pair {
     }
 }
 
-impl fmt::Debug for Pair {
+impl fmt::Debug for CertificatePair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pair").field("names", &self.names).field("validity", &self.validity).finish_non_exhaustive()
+        f.debug_struct("CertificatePair")
+            .field("names", &self.names)
+            .field("validity", &self.validity)
+            .finish_non_exhaustive()
     }
 }
 
 /// What the certificate is for and how long, in a few words.
-impl fmt::Display for Pair {
+impl fmt::Display for CertificatePair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 5;
         match &*self.names {

@@ -27,7 +27,9 @@ use super::*;
 use crate::edge::activity::Activity;
 use crate::edge::raw::{Message, Raw, soon};
 use crate::edge::transport::Transport;
-use crate::edge::{Edge, Entrance, Limits, RequestBody, Trouble, TroubleKind, Tunnel, WebSocket};
+use crate::edge::{
+    ConnectionError, ConnectionErrorKind, Edge, EdgeLimits, ListenerSettings, RequestBody, Tunnel, WebSocket,
+};
 
 const MOMENT: Duration = Duration::from_millis(150);
 const SETTLING: Duration = Duration::from_millis(1);
@@ -99,7 +101,7 @@ fn put(path: &Path, octets: &[u8]) {
 }
 
 fn live(pairs: &[&PairPaths]) -> LiveCertificates {
-    let read = |paths: &&PairPaths| ((*paths).clone(), Pair::read(paths).unwrap());
+    let read = |paths: &&PairPaths| ((*paths).clone(), CertificatePair::read(paths).unwrap());
     LiveCertificates::new(pairs.iter().map(read).collect()).unwrap()
 }
 
@@ -107,22 +109,23 @@ struct Secure {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     served: JoinHandle<()>,
-    troubles: Arc<Mutex<Vec<(TroubleKind, String)>>>,
+    troubles: Arc<Mutex<Vec<(ConnectionErrorKind, String)>>>,
 }
 
 impl Secure {
-    async fn start(certificates: LiveCertificates, limits: Limits) -> Self {
+    async fn start(certificates: LiveCertificates, limits: EdgeLimits) -> Self {
         Self::start_on(TcpListener::bind("127.0.0.1:0").await.unwrap(), certificates, limits)
     }
 
-    fn start_on(listener: TcpListener, certificates: LiveCertificates, limits: Limits) -> Self {
+    fn start_on(listener: TcpListener, certificates: LiveCertificates, limits: EdgeLimits) -> Self {
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
         let troubles = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::clone(&troubles);
-        let on_error = move |trouble: &Trouble| told.lock().unwrap().push((trouble.kind, trouble.detail.clone()));
-        let tls = Some(Tls::new(certificates, limits.handshakes, limits.tls_handshake));
-        let entrance = Entrance { tls, ..Entrance::default() };
+        let on_error =
+            move |trouble: &ConnectionError| told.lock().unwrap().push((trouble.kind, trouble.detail.clone()));
+        let tls = Some(TlsAcceptor::new(certificates, limits.handshakes, limits.tls_handshake));
+        let entrance = ListenerSettings { tls, ..ListenerSettings::default() };
         let served = tokio::spawn(async move {
             let stopped = async {
                 let _ = stopped.await;
@@ -147,7 +150,7 @@ impl Secure {
     }
 
     /// Waits for trouble and what is said about it.
-    async fn tells(&self, kind: TroubleKind) -> String {
+    async fn tells(&self, kind: ConnectionErrorKind) -> String {
         soon(async {
             loop {
                 let told = self.troubles.lock().unwrap().iter().find(|(told, _)| *told == kind).cloned();
@@ -197,7 +200,7 @@ fn leaf(stream: &TlsStream<TcpStream>) -> CertificateDer<'static> {
 #[tokio::test]
 async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
     let authority = Authority::new();
-    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), Limits::default()).await;
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), EdgeLimits::default()).await;
     for (alpn, agreed) in [
         (&[][..], None),
         (&[&b"http/1.1"[..]][..], Some(&b"http/1.1"[..])),
@@ -234,7 +237,7 @@ async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
         }
     }
     // No preface, part of one, and one that ends otherwise (RFC 9113, section 3.4).
-    let edge = Secure::start(live(&[&authority.write("b", &["a.test"])]), Limits::default()).await;
+    let edge = Secure::start(live(&[&authority.write("b", &["a.test"])]), EdgeLimits::default()).await;
     for octets in [
         &get("a.test")[..],
         "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 0\r\n\r\n",
@@ -252,17 +255,17 @@ async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
         let goaway = "\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x01";
         assert_eq!(answer, goaway, "{octets:?}");
     }
-    assert_eq!(edge.tells(TroubleKind::Protocol).await, "no preface of HTTP/2, which was agreed on");
+    assert_eq!(edge.tells(ConnectionErrorKind::Protocol).await, "no preface of HTTP/2, which was agreed on");
     let nothing_in_common = edge.connect(&authority.client(&[b"acme-tls/1"]), "a.test").await;
     assert!(nothing_in_common.is_err());
-    edge.tells(TroubleKind::Handshake).await;
+    edge.tells(ConnectionErrorKind::Handshake).await;
 }
 
 #[tokio::test]
 async fn each_name_is_shown_its_certificate_and_others_the_first() {
     let authority = Authority::new();
     let [a, b, c] = [("a", "a.test"), ("b", "*.b.test"), ("c", "x.b.test")].map(|(f, n)| authority.write(f, &[n]));
-    let edge = Secure::start(live(&[&a, &b, &c]), Limits::default()).await;
+    let edge = Secure::start(live(&[&a, &b, &c]), EdgeLimits::default()).await;
     let client = authority.client(&[]);
     for (name, paths) in [
         ("a.test", &a),
@@ -273,7 +276,7 @@ async fn each_name_is_shown_its_certificate_and_others_the_first() {
         ("127.0.0.1", &a),
     ] {
         let stream = edge.connect(&client, name).await.unwrap();
-        assert_eq!(leaf(&stream), Pair::read(paths).unwrap().key.cert[0], "{name}");
+        assert_eq!(leaf(&stream), CertificatePair::read(paths).unwrap().key.cert[0], "{name}");
     }
     // This client checks, and so finds out that there is none for it.
     let error = edge.connect(&client, "other.test").await.unwrap_err().to_string();
@@ -285,7 +288,7 @@ async fn of_two_keys_for_a_name_the_client_is_shown_the_first_it_understands() {
     let authority = Authority::new();
     let modern = authority.write_with("modern", &["a.test"], &KeyPair::generate_for(&PKCS_ED25519).unwrap(), |_| {});
     let common = authority.write("common", &["a.test"]);
-    let edge = Secure::start(live(&[&modern, &common]), Limits::default()).await;
+    let edge = Secure::start(live(&[&modern, &common]), EdgeLimits::default()).await;
     let mut provider = pair::provider();
     for (schemes, shown) in [(3, &modern), (2, &common)] {
         // ECDSA with two hashes comes first there, then Ed25519.
@@ -299,14 +302,14 @@ async fn of_two_keys_for_a_name_the_client_is_shown_the_first_it_understands() {
             .with_root_certificates(roots)
             .with_no_client_auth();
         let stream = edge.connect(&Arc::new(client), "a.test").await.unwrap();
-        assert_eq!(leaf(&stream), Pair::read(shown).unwrap().key.cert[0]);
+        assert_eq!(leaf(&stream), CertificatePair::read(shown).unwrap().key.cert[0]);
     }
 }
 
 #[tokio::test]
 async fn both_versions_resume_sessions_and_older_ones_are_not_spoken() {
     let authority = Authority::new();
-    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), Limits::default()).await;
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), EdgeLimits::default()).await;
     for protocol in [&version::TLS12, &version::TLS13] {
         let mut roots = RootCertStore::empty();
         roots.add(authority.certificate.clone()).unwrap();
@@ -329,7 +332,7 @@ async fn both_versions_resume_sessions_and_older_ones_are_not_spoken() {
     let hello = [&[3, 1][..], &[7; 32], &[0, 0, 2, 0, 0x2f, 1, 0]].concat();
     old.send([&[22, 3, 1, 0, 4 + hello.len() as u8, 1, 0, 0, hello.len() as u8], &hello[..]].concat()).await;
     assert!(!old.rest().await.contains("HTTP"));
-    edge.tells(TroubleKind::Handshake).await;
+    edge.tells(ConnectionErrorKind::Handshake).await;
 }
 
 #[tokio::test]
@@ -340,7 +343,7 @@ async fn a_request_for_a_host_of_another_certificate_is_misdirected() {
         authority.write("b", &["*.b.test"]),
         authority.write("c", &["c.b.test"]),
     ];
-    let edge = Secure::start(live(&[&a, &b, &c]), Limits::default()).await;
+    let edge = Secure::start(live(&[&a, &b, &c]), EdgeLimits::default()).await;
     let client = authority.client(&[]);
     for (name, host, status) in [
         ("a.test", "A.test:443", 200),
@@ -376,7 +379,7 @@ async fn a_request_for_a_host_of_another_certificate_is_misdirected() {
 #[tokio::test]
 async fn requests_in_the_clear_are_told_and_nothing_else_is_said_without_tls() {
     let authority = Authority::new();
-    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), Limits::default()).await;
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), EdgeLimits::default()).await;
     for request in [&get("a.test")[..], "POST /x HTTP/1.1\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
         let mut client = Raw::connect(edge.address).await;
         client.send(request).await;
@@ -385,7 +388,7 @@ async fn requests_in_the_clear_are_told_and_nothing_else_is_said_without_tls() {
         assert_eq!((answer.status(), &*answer.body), (400, "400 this port speaks TLS: use https://\n"), "{request}");
         assert_eq!(client.rest().await, "");
     }
-    assert_eq!(edge.tells(TroubleKind::Handshake).await, "a request without TLS");
+    assert_eq!(edge.tells(ConnectionErrorKind::Handshake).await, "a request without TLS");
     for garbage in
         [&b"\x16\x03\x01\xff\xff garbage"[..], b"\x00", b"\x80\x2e\x01\x00\x02", b"\r\nGET / HTTP/1.1\r\n\r\n"]
     {
@@ -400,16 +403,16 @@ async fn requests_in_the_clear_are_told_and_nothing_else_is_said_without_tls() {
 #[tokio::test]
 async fn a_handshake_has_a_deadline() {
     let authority = Authority::new();
-    let limits = Limits { tls_handshake: MOMENT, ..Limits::default() };
+    let limits = EdgeLimits { tls_handshake: MOMENT, ..EdgeLimits::default() };
     let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
     for begun in [&b""[..], b"\x16", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"] {
         let mut client = Raw::connect(edge.address).await;
         client.send(begun).await;
         let opened = Instant::now();
         client.rest().await;
-        assert!(opened.elapsed() < Limits::default().tls_handshake, "{begun:?}");
+        assert!(opened.elapsed() < EdgeLimits::default().tls_handshake, "{begun:?}");
     }
-    edge.tells(TroubleKind::Slow).await;
+    edge.tells(ConnectionErrorKind::Slow).await;
 }
 
 /// What a client says first.
@@ -424,7 +427,7 @@ fn client_hello(client: &Arc<ClientConfig>) -> Vec<u8> {
 #[tokio::test]
 async fn a_handshake_counts_once_its_hello_is_whole() {
     let authority = Authority::new();
-    let limits = Limits { handshakes: 1, ..Limits::default() };
+    let limits = EdgeLimits { handshakes: 1, ..EdgeLimits::default() };
     let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
     let client = authority.client(&[]);
     let hello = client_hello(&client);
@@ -443,18 +446,18 @@ async fn a_handshake_counts_once_its_hello_is_whole() {
 #[tokio::test]
 async fn a_hello_has_a_bound() {
     let authority = Authority::new();
-    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), Limits::default()).await;
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), EdgeLimits::default()).await;
     let mut client = Raw::connect(edge.address).await;
     client.send(b"\x16\x03\x01\x40\x00\x01\x00\xff\xff").await;
     client.try_send([0; 32 * 1024]).await;
     client.rest().await;
-    assert_eq!(edge.tells(TroubleKind::Handshake).await, "a ClientHello of more than 16384 octets");
+    assert_eq!(edge.tells(ConnectionErrorKind::Handshake).await, "a ClientHello of more than 16384 octets");
 }
 
 #[tokio::test]
 async fn handshakes_beyond_the_limit_wait_for_one_to_end() {
     let authority = Authority::new();
-    let limits = Limits { handshakes: 1, ..Limits::default() };
+    let limits = EdgeLimits { handshakes: 1, ..EdgeLimits::default() };
     let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
     let client = authority.client(&[]);
     let mut slow = Raw::connect(edge.address).await;
@@ -462,7 +465,7 @@ async fn handshakes_beyond_the_limit_wait_for_one_to_end() {
     slow.some().await;
     let waiting = edge.ask(&client, "a.test", "a.test");
     let ending = async {
-        edge.tells(TroubleKind::Full).await;
+        edge.tells(ConnectionErrorKind::Full).await;
         drop(slow);
     };
     let (answer, ()) = tokio::join!(waiting, ending);
@@ -472,7 +475,7 @@ async fn handshakes_beyond_the_limit_wait_for_one_to_end() {
 #[tokio::test]
 async fn a_handshake_that_its_client_abandons_is_given_up_for_others() {
     let authority = Authority::new();
-    let limits = Limits { handshakes: 2, ..Limits::default() };
+    let limits = EdgeLimits { handshakes: 2, ..EdgeLimits::default() };
     let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
     let client = authority.client(&[]);
     let mut abandoned = Vec::new();
@@ -483,14 +486,14 @@ async fn a_handshake_that_its_client_abandons_is_given_up_for_others() {
     }
     let asked = Instant::now();
     assert_eq!(edge.ask(&client, "a.test", "a.test").await.status(), 200);
-    assert!(asked.elapsed() < Limits::default().tls_handshake);
-    edge.tells(TroubleKind::Full).await;
+    assert!(asked.elapsed() < EdgeLimits::default().tls_handshake);
+    edge.tells(ConnectionErrorKind::Full).await;
 }
 
 #[tokio::test]
 async fn connections_within_their_hello_give_way_to_new_ones() {
     let authority = Authority::new();
-    let limits = Limits { connections: 4, ..Limits::default() };
+    let limits = EdgeLimits { connections: 4, ..EdgeLimits::default() };
     let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
     let client = authority.client(&[]);
     let mut slow = Vec::new();
@@ -503,7 +506,7 @@ async fn connections_within_their_hello_give_way_to_new_ones() {
     for _ in 0..8 {
         assert_eq!(kept.ask(&get("a.test")).await.status(), 200);
     }
-    edge.tells(TroubleKind::Recycled).await;
+    edge.tells(ConnectionErrorKind::Recycled).await;
     for client in &mut slow[..8] {
         client.rest().await;
     }
@@ -531,7 +534,7 @@ async fn an_answer_that_waits_within_tls_is_a_request_in_progress() {
         let listening = TcpSocket::new_v4().unwrap();
         listening.set_send_buffer_size(4096).unwrap();
         listening.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
-        let limits = Limits { connections: 2, ..Limits::default() };
+        let limits = EdgeLimits { connections: 2, ..EdgeLimits::default() };
         let certificates = live(&[&authority.write("a", &["a.test"])]);
         let edge = Secure::start_on(listening.listen(16).unwrap(), certificates, limits);
         let socket = TcpSocket::new_v4().unwrap();
@@ -549,7 +552,7 @@ async fn an_answer_that_waits_within_tls_is_a_request_in_progress() {
             assert_eq!(other.ask(&get("a.test")).await.status(), 200);
             others.push(other);
         }
-        edge.tells(TroubleKind::Recycled).await;
+        edge.tells(ConnectionErrorKind::Recycled).await;
         let mut taken = 0;
         let taking = async {
             while slow.heard(b"l").await {
@@ -567,7 +570,7 @@ async fn an_answer_that_waits_within_tls_is_a_request_in_progress() {
 #[tokio::test]
 async fn a_large_hello_counts_before_it_is_whole() {
     let authority = Authority::new();
-    let limits = Limits { handshakes: 1, ..Limits::default() };
+    let limits = EdgeLimits { handshakes: 1, ..EdgeLimits::default() };
     let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
     let client = authority.client(&[]);
     let mut large = Vec::new();
@@ -578,16 +581,16 @@ async fn a_large_hello_counts_before_it_is_whole() {
         large.push(client);
     }
     // More is read of the first alone; it gives its place up like any handshake that stands still.
-    edge.tells(TroubleKind::Full).await;
+    edge.tells(ConnectionErrorKind::Full).await;
     let asked = Instant::now();
     assert_eq!(edge.ask(&client, "a.test", "a.test").await.status(), 200);
-    assert!(asked.elapsed() < Limits::default().tls_handshake);
+    assert!(asked.elapsed() < EdgeLimits::default().tls_handshake);
 }
 
 #[tokio::test]
 async fn shutdown_closes_silent_connections_at_once_and_finishes_handshakes() {
     let authority = Authority::new();
-    let mut edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), Limits::default()).await;
+    let mut edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), EdgeLimits::default()).await;
     let client = authority.client(&[]);
     let mut idle = edge.raw(&client, "a.test").await;
     assert_eq!(idle.ask(&get("a.test")).await.status(), 200);
@@ -600,18 +603,18 @@ async fn shutdown_closes_silent_connections_at_once_and_finishes_handshakes() {
 #[tokio::test]
 async fn a_client_that_does_not_read_is_cut_off() {
     let authority = Authority::new();
-    let limits = Limits { body_idle: MOMENT, ..Limits::default() };
+    let limits = EdgeLimits { body_idle: MOMENT, ..EdgeLimits::default() };
     let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
     let mut client = edge.raw(&authority.client(&[]), "a.test").await;
     client.send("GET /large HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
-    let told = edge.tells(TroubleKind::Broken).await;
+    let told = edge.tells(ConnectionErrorKind::Broken).await;
     assert!(told.contains("connection"), "{told}");
 }
 
 #[tokio::test]
 async fn a_websocket_passes_through() {
     let authority = Authority::new();
-    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), Limits::default()).await;
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), EdgeLimits::default()).await;
     let mut client = edge.raw(&authority.client(&[]), "a.test").await;
     client.send("GET / HTTP/1.1\r\nHost: a.test\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n").await;
     assert!(client.until(b"\r\n\r\n").await.starts_with("HTTP/1.1 101 "));
@@ -627,7 +630,7 @@ async fn a_websocket_passes_through() {
 #[tokio::test]
 async fn leaving_without_a_word_is_no_trouble() {
     let authority = Authority::new();
-    let mut edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), Limits::default()).await;
+    let mut edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), EdgeLimits::default()).await;
     let mut client = edge.raw(&authority.client(&[]), "a.test").await;
     assert_eq!(client.ask(&get("a.test")).await.status(), 200);
     drop(client);
@@ -638,13 +641,13 @@ async fn leaving_without_a_word_is_no_trouble() {
     edge.stop.take().unwrap().send(()).unwrap();
     soon(edge.served).await.unwrap();
     let troubles = edge.troubles.lock().unwrap();
-    assert!(!troubles.iter().any(|(kind, _)| *kind == TroubleKind::Broken), "{troubles:?}");
+    assert!(!troubles.iter().any(|(kind, _)| *kind == ConnectionErrorKind::Broken), "{troubles:?}");
 }
 
 #[tokio::test]
 async fn a_goodbye_that_nobody_waits_for_is_no_failure() {
     let authority = Authority::new();
-    let tls = Tls::new(live(&[&authority.write("a", &["a.test"])]), 1, Duration::from_secs(20));
+    let tls = TlsAcceptor::new(live(&[&authority.write("a", &["a.test"])]), 1, Duration::from_secs(20));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (stop, mut stopped) = watch::channel(false);
     let connecting = async {
@@ -654,7 +657,7 @@ async fn a_goodbye_that_nobody_waits_for_is_no_failure() {
     };
     let accepting = async {
         let (socket, _) = listener.accept().await.unwrap();
-        let activity = Arc::new(Activity::new(&Limits::default()));
+        let activity = Arc::new(Activity::new(&EdgeLimits::default()));
         tls.secure(socket, &mut stopped, &activity, || {}).await.unwrap().unwrap()
     };
     let (client, (stream, _)) = soon(async { tokio::join!(connecting, accepting) }).await;
@@ -672,7 +675,7 @@ async fn certificates_are_replaced_under_running_connections() {
     let authority = Authority::new();
     let paths = authority.write("a", &["a.test"]);
     let certificates = live(&[&paths]);
-    let edge = Arc::new(Secure::start(certificates.clone(), Limits::default()).await);
+    let edge = Arc::new(Secure::start(certificates.clone(), EdgeLimits::default()).await);
     let mut first = edge.raw(&authority.client(&[]), "a.test").await;
     let (asked, running) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(1)));
     let mut clients = Vec::new();
@@ -711,7 +714,7 @@ async fn certificates_are_replaced_under_running_connections() {
     }
     assert_eq!(first.ask(&get("a.test")).await.body, "https");
     let shown = leaf(&edge.connect(&authority.client(&[]), "round-19.test").await.unwrap());
-    assert_eq!(shown, Pair::read(&paths).unwrap().key.cert[0]);
+    assert_eq!(shown, CertificatePair::read(&paths).unwrap().key.cert[0]);
 }
 
 #[test]

@@ -6,11 +6,11 @@
 
 use std::io::Write as _;
 
-use super::{Privacy, Visit, status};
+use super::{AccessRecord, Privacy, status};
 use crate::date;
-use crate::edge::Note;
+use crate::edge::AccessValue;
 
-pub(super) fn line(visit: &Visit, privacy: Privacy, out: &mut Vec<u8>) {
+pub(super) fn line(visit: &AccessRecord, privacy: Privacy, out: &mut Vec<u8>) {
     let address = privacy.network(visit.peer.ip()).map_or_else(|| "-".to_owned(), |address| address.to_string());
     let target = privacy.target(&visit.target);
     let _ = write!(out, "{address} - - [{}] \"{} ", time(visit), visit.method);
@@ -21,7 +21,7 @@ pub(super) fn line(visit: &Visit, privacy: Privacy, out: &mut Vec<u8>) {
     quote(visit.user_agent.as_ref().map(|value| value.as_bytes()), out);
     let note = |wanted: &str| {
         visit.notes.iter().find_map(|(name, value)| match value {
-            Note::Text(text) if *name == wanted => Some(text.as_bytes()),
+            AccessValue::Text(text) if *name == wanted => Some(text.as_bytes()),
             _ => None,
         })
     };
@@ -32,7 +32,7 @@ pub(super) fn line(visit: &Visit, privacy: Privacy, out: &mut Vec<u8>) {
 }
 
 /// `21/Nov/2026:06:25:38 +0000`
-fn time(visit: &Visit) -> String {
+fn time(visit: &AccessRecord) -> String {
     // `Sat, 21 Nov 2026 06:25:38 GMT`
     let date = date::http(visit.at);
     let mut words = date.split(' ').skip(1);

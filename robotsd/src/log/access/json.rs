@@ -4,18 +4,18 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::super::escaped;
-use super::{Privacy, Visit, status};
+use super::{AccessRecord, Privacy, status};
 use crate::date;
-use crate::edge::Note;
+use crate::edge::AccessValue;
 
-pub(super) fn line(visit: &Visit, privacy: Privacy, out: &mut Vec<u8>) {
+pub(super) fn line(visit: &AccessRecord, privacy: Privacy, out: &mut Vec<u8>) {
     let json = serde_json::to_string(&Line { visit, privacy }).unwrap_or_default();
     out.extend_from_slice(escaped(json).as_bytes());
     out.push(b'\n');
 }
 
 struct Line<'a> {
-    visit: &'a Visit,
+    visit: &'a AccessRecord,
     privacy: Privacy,
 }
 
@@ -29,8 +29,8 @@ impl Serialize for Line<'_> {
         line.serialize_entry("request_id", visit.id.as_str())?;
         for (name, value) in &visit.notes {
             match value {
-                Note::Text(text) => line.serialize_entry(name, text)?,
-                Note::Number(number) => line.serialize_entry(name, number)?,
+                AccessValue::Text(text) => line.serialize_entry(name, text)?,
+                AccessValue::Number(number) => line.serialize_entry(name, number)?,
             }
         }
         line.serialize_entry("method", visit.method.as_str())?;

@@ -4,10 +4,10 @@ use http::{HeaderValue, Method, StatusCode, Version};
 
 use super::*;
 use crate::config::{AddressLogging, QueryLogging};
-use crate::edge::{Note, RequestId};
+use crate::edge::{AccessValue, RequestId};
 
-fn visit() -> Visit {
-    Visit {
+fn visit() -> AccessRecord {
+    AccessRecord {
         at: SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000),
         peer: ([192, 0, 2, 77], 4711).into(),
         id: RequestId::new(1, 2),
@@ -21,11 +21,11 @@ fn visit() -> Visit {
         sent: 42,
         is_whole: true,
         took: Duration::from_micros(1500),
-        notes: vec![("site", "shop".into()), ("action", "refused".into()), ("line", Note::Number(7))],
+        notes: vec![("site", "shop".into()), ("action", "refused".into()), ("line", AccessValue::Number(7))],
     }
 }
 
-fn combined(visit: &Visit, privacy: Privacy) -> String {
+fn combined(visit: &AccessRecord, privacy: Privacy) -> String {
     let mut out = Vec::new();
     combined::line(visit, privacy, &mut out);
     String::from_utf8(out).expect("ASCII")
@@ -47,7 +47,7 @@ fn the_combined_format_is_what_analysers_read_and_keeps_no_secret() {
 
 #[test]
 fn what_is_not_there_is_a_dash_and_a_client_that_left_a_499() {
-    let nothing = Visit { referer: None, user_agent: None, notes: Vec::new(), status: None, sent: 0, ..visit() };
+    let nothing = AccessRecord { referer: None, user_agent: None, notes: Vec::new(), status: None, sent: 0, ..visit() };
     let line = combined(&nothing, Privacy { address: AddressLogging::Drop, ..Privacy::default() });
     assert!(line.starts_with("- - - ["), "{line}");
     assert!(line.contains("\" 499 0 \"-\" \"-\" \"-\" \"-\" \""), "{line}");

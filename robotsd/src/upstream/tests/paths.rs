@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use super::*;
 use crate::edge::raw::as_escaped;
-use crate::edge::{Edge, Entrance, Limits};
+use crate::edge::{Edge, EdgeLimits, ListenerSettings};
 
 /// What a connection is used for first, which settles who speaks on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,16 +86,16 @@ async fn front() -> SocketAddr {
     let upstream = upstream([mirror().await], UpstreamLimits::default());
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let limits = Limits {
+    let limits = EdgeLimits {
         first_byte: PATIENCE,
         header_read: PATIENCE,
         keep_alive: PATIENCE,
         body_idle: PATIENCE,
-        ..Limits::default()
+        ..EdgeLimits::default()
     };
     tokio::spawn(async move {
         let edge = Edge::new(limits, |_| {}, None);
-        edge.serve(listener, Entrance::default(), upstream, std::future::pending()).await;
+        edge.serve(listener, ListenerSettings::default(), upstream, std::future::pending()).await;
     });
     address
 }

@@ -388,8 +388,8 @@ async fn behind_a_trusted_proxy_the_address_it_forwards_counts() {
     let networks = vec!["127.0.0.0/8".parse().unwrap()];
     let trusted = Arc::new(edge::Trusted { networks, agent_header: None });
     tokio::spawn(async move {
-        edge::Edge::new(edge::Limits::default(), |_| {}, None)
-            .serve(listener, edge::Entrance { trusted, tls: None }, upstream, std::future::pending())
+        edge::Edge::new(edge::EdgeLimits::default(), |_| {}, None)
+            .serve(listener, edge::ListenerSettings { trusted, tls: None }, upstream, std::future::pending())
             .await;
     });
     let get =
