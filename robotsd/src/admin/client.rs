@@ -24,7 +24,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use super::door::ADMIN;
+use super::access::ADMIN;
 use crate::config::AdminSettings;
 
 /// For a connection; what is on this machine answers at once or not at all.

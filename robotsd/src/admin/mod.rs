@@ -6,23 +6,23 @@
 //! It runs on the control thread and shares nothing with the listeners that serve sites, so that it answers however busy
 //! those are. Connections, heads, bodies and waiting are bounded.
 
-mod desk;
-mod door;
+mod access;
+mod connections;
 mod listen;
-mod places;
 mod reply;
 mod report;
 mod routes;
 mod server;
+mod state;
 
 pub(crate) mod client;
 
-pub(crate) use self::desk::{Desk, Phase, Serving};
+pub(crate) use self::connections::CONNECTIONS;
 pub(crate) use self::listen::{Listening, Socket};
-pub(crate) use self::places::CONNECTIONS;
 pub(crate) use self::report::{
     ChangeReport, ConfigReload, FetchReport, Findings, HistoryReport, LastReload, ListenerReport, NextStep,
     OverrideReport, PendingReport, RecordedReload, RegistryReload, ReloadCount, ReloadReport, SiteReload, SiteReport,
     StatusReport,
 };
 pub(crate) use self::server::serve;
+pub(crate) use self::state::{Desk, Phase, Serving};

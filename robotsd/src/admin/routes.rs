@@ -12,10 +12,10 @@ use percent_encoding::percent_decode_str;
 use tokio::task::spawn_blocking;
 use tower_robots::source::{Enforcement, HashError, HashPrefix};
 
-use super::desk::{Desk, Phase, Serving};
-use super::places::Work;
+use super::connections::Work;
 use super::reply::Reply;
 use super::report::{ChangeReport, ReloadReport};
+use super::state::{Desk, Phase, Serving};
 use crate::serve::{Refusal, Sites, UnknownSite};
 
 /// Every path there is.

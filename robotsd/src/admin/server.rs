@@ -15,12 +15,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::{sleep, timeout};
 
-use super::desk::Desk;
-use super::door::Door;
+use super::access::Door;
+use super::connections::{Closing, NotNow, Peer, Place, Places};
 use super::listen::{Listening, Way};
-use super::places::{Closing, NotNow, Peer, Place, Places};
 use super::reply::Reply;
 use super::routes::{Asked, Kind, ROUTES};
+use super::state::Desk;
 use crate::date;
 
 /// For a head, and then for a body.

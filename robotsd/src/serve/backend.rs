@@ -11,7 +11,7 @@ use pin_project_lite::pin_project;
 use tower::Service;
 use tower_http::services::fs::ServeFileSystemResponseBody;
 
-use super::files::ServeFiles;
+use super::static_files::ServeFiles;
 use crate::edge::RequestBody;
 use crate::upstream::{ResponseBody, Upstream};
 

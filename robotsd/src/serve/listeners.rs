@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use super::passed::Passed;
+use super::socket_activation::Passed;
 use super::sockets;
 use super::workers::{ListenerId, Workers};
 use crate::admin::ListenerReport;

@@ -1,28 +1,28 @@
 //! `robotsd serve`: sites behind listeners, with the robots layer between edge and upstream.
 
 mod descriptors;
-mod passed;
 mod signals;
+mod socket_activation;
 mod supervisor;
 
-mod advice;
 mod backend;
-mod certificates;
-mod files;
-mod front;
+mod certificate_watch;
+mod dry_run;
 mod listeners;
+mod log_events;
+mod next_steps;
 mod operate;
 mod reconfigure;
-mod rehearsal;
 mod reload;
+mod reload_counts;
 mod renewal;
-mod report;
-mod robots;
+mod router;
+mod site_report;
+mod site_robots;
 mod sites;
 mod sockets;
-mod status;
-mod tally;
-mod watches;
+mod static_files;
+mod watched_files;
 mod workers;
 
 use std::future::pending;
@@ -34,14 +34,14 @@ use tokio::task::JoinSet;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tower_robots::source::StateDir;
 
-use self::certificates::Certificates;
+use self::certificate_watch::Certificates;
 use self::descriptors::{Descriptors, Places, Shortage};
 use self::listeners::{Listeners, Plan};
-use self::passed::Passed;
 use self::reconfigure::{Change, Configuration};
 use self::signals::{Signal, Signals};
+use self::socket_activation::Passed;
 use self::supervisor::Supervisor;
-use self::watches::Watches;
+use self::watched_files::Watches;
 use self::workers::Workers;
 use crate::admin::{self, Desk, ListenerReport, Listening, Phase, Serving};
 use crate::cli::{ServeArgs, fail};
@@ -50,9 +50,9 @@ use crate::date;
 use crate::edge::{Edge, EdgeLimits};
 use crate::log::{AccessLog, Log};
 
+pub(crate) use self::dry_run::rehearse;
 pub(crate) use self::operate::{Refusal, accept_at_rest, roll_back_at_rest, unknown};
 pub(crate) use self::reconfigure::Orders;
-pub(crate) use self::rehearsal::rehearse;
 pub(crate) use self::reload::UnknownSite;
 pub(crate) use self::sites::Sites;
 
@@ -148,7 +148,7 @@ async fn serve(
     log.say(event, connections.reason);
     let edge = Edge::new(
         EdgeLimits { connections: connections.connections, ..config.edge.clone() },
-        report::trouble(log.clone(), config.log.privacy),
+        log_events::trouble(log.clone(), config.log.privacy),
         access.map(AccessLog::observer),
     );
     let mut listeners = Listeners::default();

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use tower_robots::source::{Enforcement, HashPrefix, LiveRobots, Outcome, Status};
 
-use super::robots::Live;
+use super::site_robots::Live;
 use super::sites::Sites;
 use crate::admin::{ChangeReport, NextStep};
 use crate::config::{self, Config};
@@ -200,7 +200,8 @@ fn at_rest(config: &Config, name: &str) -> Result<Live, Refusal> {
     let has = |site: &&config::Site| name.strip_prefix(&*site.name).is_some_and(|rest| rest.starts_with('/'));
     let site = config.sites.iter().find(|site| site.name == name).or_else(|| config.sites.iter().find(has));
     let site = site.ok_or_else(|| Refusal::Unknown(unknown(name, config.sites.iter().map(|site| &*site.name))))?;
-    super::robots::at_rest(config, site, name).map_err(|message| Refusal::Conflict(format!("site {name:?}: {message}")))
+    super::site_robots::at_rest(config, site, name)
+        .map_err(|message| Refusal::Conflict(format!("site {name:?}: {message}")))
 }
 
 fn list<'a>(mut names: impl ExactSizeIterator<Item = &'a str>) -> String {

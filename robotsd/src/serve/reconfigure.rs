@@ -13,12 +13,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
-use super::certificates::Certificates;
+use super::certificate_watch::Certificates;
 use super::descriptors::Descriptors;
 use super::listeners::{Listeners, Plan};
 use super::renewal::Renewal;
 use super::sites::Sites;
-use super::watches::Watches;
+use super::watched_files::Watches;
 use super::workers::Workers;
 use super::{places, serving};
 use crate::admin::{ConfigReload, Desk};

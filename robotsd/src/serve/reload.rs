@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
-use super::robots::Live;
-use super::robots::registry;
+use super::site_robots::Live;
+use super::site_robots::registry;
 use super::sites::{Site, Sites};
 use crate::admin::{RegistryReload, ReloadReport, SiteReload};
 

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use tower_robots::source::{Gate, WhenMissing};
 
-use super::robots::{self, Demands, Robots, Shared, Terms};
+use super::site_robots::{self, Demands, Robots, Shared, Terms};
 use super::sites::{Opening, Site, Sites};
 use crate::config::{self, Config};
 use crate::upstream::Surroundings;
@@ -50,7 +50,7 @@ impl Sites {
             // Whether its rows are others is another question, and asked apart.
             held.registry.clone()
         } else {
-            robots::registry(config.registry_extra.as_deref())?
+            site_robots::registry(config.registry_extra.as_deref())?
         };
         let shared = held.with(registry, config.gate.clone());
         let before: HashMap<&str, &Site> = self.iter().map(|site| (&*site.name, site)).collect();

@@ -9,8 +9,8 @@ use tower_robots::layer::RobotsLayer;
 use tower_robots::source::{Enforcement, HostMap, StateDir, Watcher, WhenMissing};
 
 use super::backend::Backend;
-use super::robots::{Demands, Live, Memory, Robots, Shared};
-use super::{SiteName, files, report};
+use super::site_robots::{Demands, Live, Memory, Robots, Shared};
+use super::{SiteName, log_events, static_files};
 use crate::config::{self, Config};
 use crate::decision;
 use crate::edge::{OriginalAgent, Peer};
@@ -181,7 +181,7 @@ impl Opening<'_> {
             (Some(config::Backend::Files(files)), _) => Some(Behind::Files(files.clone())),
             (Some(config::Backend::Upstreams(_)), Some(same)) => Some(same),
             (Some(config::Backend::Upstreams(settings)), None) => {
-                let on_event = report::upstream(name.clone(), log.clone());
+                let on_event = log_events::upstream(name.clone(), log.clone());
                 let limits = self.config.upstream.clone();
                 let origins = Origins::new(settings, limits.clone(), &self.surroundings, on_event)
                     .map_err(|message| format!("site {name:?}: {message}"))?;
@@ -211,7 +211,7 @@ impl Site {
 
     /// A layer of one worker's own. All layers of a site read the same snapshots.
     pub(super) fn layer(&self) -> RobotsLayer {
-        self.quiet_layer().observe(report::event(self.name.clone(), self.log.clone(), self.privacy))
+        self.quiet_layer().observe(log_events::event(self.name.clone(), self.log.clone(), self.privacy))
     }
 
     /// One that tells the log nothing.
@@ -230,7 +230,7 @@ impl Site {
                 Backend::Upstream(upstream.clone())
             }
             (Behind::Upstreams(origins, _), _) => Backend::Upstream(Upstream::new(origins, workers)),
-            (Behind::Files(files), _) => Backend::Files(files::serve(files)),
+            (Behind::Files(files), _) => Backend::Files(static_files::serve(files)),
         })
     }
 

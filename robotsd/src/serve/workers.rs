@@ -28,7 +28,7 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinSet};
 use tower::Service;
 
-use super::front::Front;
+use super::router::Front;
 use super::sites::Sites;
 use crate::decision::{Decisions, Desk, Doubts};
 use crate::edge::{Edge, ListenerSettings, RequestBody};

@@ -16,8 +16,8 @@ use tower_robots::source::{
     StateError, Watcher, WhenMissing,
 };
 
-use super::tally::Tally;
-use super::{SiteName, report};
+use super::reload_counts::Tally;
+use super::{SiteName, log_events};
 use crate::config::{self, Config, Remote, Source};
 use crate::expect;
 use crate::log::Log;
@@ -132,7 +132,7 @@ impl Shared {
             let builder = self.finish(site, &terms, &site.name, builder);
             let builder = builder.when_missing(when_missing).shelf(&self.shelf).watcher(&self.watcher);
             let tally = Tally::default();
-            let builder = builder.on_reload(report::reload(name.clone(), log.clone())).on_reload(tally.listener());
+            let builder = builder.on_reload(log_events::reload(name.clone(), log.clone())).on_reload(tally.listener());
             let live = builder.open();
             live.map(|live| Robots::One(live, tally)).map_err(|rejection| rejection.to_string())
         };
@@ -175,7 +175,7 @@ impl Shared {
                 let builder = shared.finish(&site, &terms, &name, builder).when_missing(when_missing);
                 let tally =
                     tallies.lock().unwrap_or_else(PoisonError::into_inner).entry(host.to_owned()).or_default().clone();
-                builder.on_reload(report::reload(Arc::from(name), log.clone())).on_reload(tally.listener())
+                builder.on_reload(log_events::reload(Arc::from(name), log.clone())).on_reload(tally.listener())
             }
         };
         let tell = {

@@ -3,7 +3,7 @@
 use tower_robots::check::Severity;
 use tower_robots::source::{Outcome, WhenMissing};
 
-use super::robots::{Live, Shared};
+use super::site_robots::{Live, Shared};
 use crate::config::{self, Config, Source};
 use crate::log::Log;
 

@@ -7,9 +7,9 @@ use tower_robots::policy::Override;
 use tower_robots::source::HistoryEntry;
 use tower_robots::source::fetch::FetchStatus;
 
-use super::advice;
+use super::next_steps;
 use super::operate::Refusal;
-use super::robots::Live;
+use super::site_robots::Live;
 use super::sites::Sites;
 use crate::admin::{
     FetchReport, Findings, HistoryReport, LastReload, OverrideReport, PendingReport, RecordedReload, SiteReport,
@@ -88,7 +88,7 @@ impl Live {
             faults: status.faults(),
             callback_faults: status.callback_faults(),
             fetch: status.fetch().map(fetching),
-            next: advice::for_site(&self.name, &snapshot, &status),
+            next: next_steps::for_site(&self.name, &snapshot, &status),
             troubles: status.watch_trouble().into_iter().chain(status.state_troubles()).map(str::to_owned).collect(),
         }
     }
