@@ -6,8 +6,8 @@ use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use tower_robots::agent::{Recognizer, Registry};
+use tower_robots::live::LiveRobots;
 use tower_robots::rules::RobotsTxt;
-use tower_robots::source::LiveRobots;
 
 /// 111 octets, as most browsers send.
 const CHROME: &[u8] =

@@ -14,8 +14,8 @@ use http_body_util::{Empty, Full};
 use tower::layer::util::Identity;
 use tower::{Layer, Service};
 use tower_robots::layer::RobotsLayer;
+use tower_robots::live::LiveRobots;
 use tower_robots::policy::{Mode, Policy};
-use tower_robots::source::LiveRobots;
 
 const CHROME: &str =
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36";

@@ -17,7 +17,8 @@ use std::process::Command;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use tower_robots::source::{Directory, DirectoryError, Gate, Hash, HostMap, LiveRobots, Outcome, StateDir};
+use tower_robots::live::{Gate, Hash, LiveRobots, Outcome, StateDir};
+use tower_robots::source::{Directory, DirectoryError, HostMap};
 
 type Measured = Result<(), Box<dyn Error>>;
 

@@ -7,8 +7,8 @@ use axum::Router;
 use axum::extract::OriginalUri;
 use axum::routing::get;
 use tower_robots::layer::RobotsLayer;
+use tower_robots::live::{LiveRobots, Rejection};
 use tower_robots::policy::{Mode, Policy};
-use tower_robots::source::{LiveRobots, Rejection};
 
 fn app(robots: &str) -> Result<Router, Rejection> {
     let live = LiveRobots::file(robots).policy(Policy::builder().mode(Mode::Refuse).build()).open()?;

@@ -10,8 +10,8 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::get;
 use tower_robots::layer::{Original, RobotsLayer};
+use tower_robots::live::{LiveRobots, Rejection};
 use tower_robots::policy::{Mode, Policy};
-use tower_robots::source::{LiveRobots, Rejection};
 
 async fn robots(State(layer): State<RobotsLayer>, mut request: Request, next: Next) -> Response {
     // Whatever the app knows better is said here: who is signed in is no crawler.

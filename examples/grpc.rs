@@ -15,8 +15,8 @@ use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use tower::Service;
 use tower_robots::layer::RobotsLayer;
+use tower_robots::live::LiveRobots;
 use tower_robots::policy::{Mode, Policy};
-use tower_robots::source::LiveRobots;
 
 /// Answers every call with `UNIMPLEMENTED`.
 #[derive(Clone)]

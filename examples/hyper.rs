@@ -14,8 +14,8 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tower::{ServiceBuilder, service_fn};
 use tower_robots::layer::RobotsLayer;
+use tower_robots::live::LiveRobots;
 use tower_robots::policy::{Mode, Policy};
-use tower_robots::source::LiveRobots;
 
 async fn hello<B>(_: Request<B>) -> Result<Response<Full<Bytes>>, Infallible> {
     Ok(Response::new(Full::from("hello\n")))

@@ -7,8 +7,8 @@
 use axum::routing::get;
 use axum::{Extension, Router};
 use tower_robots::layer::{Record, RobotsLayer};
+use tower_robots::live::{LiveRobots, Rejection};
 use tower_robots::policy::{Mode, Policy};
-use tower_robots::source::{LiveRobots, Rejection};
 
 async fn page(record: Option<Extension<Record>>) -> String {
     match record {

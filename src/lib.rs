@@ -11,6 +11,8 @@ pub mod check;
 pub mod docs;
 #[cfg(feature = "layer")]
 pub mod layer;
+#[cfg(feature = "live")]
+pub mod live;
 pub mod policy;
 pub mod rules;
 #[cfg(feature = "live")]

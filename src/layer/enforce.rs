@@ -14,9 +14,9 @@ use super::record::Record;
 use super::refusal::Refusal;
 use super::robots_txt;
 use crate::agent::Agent;
+use crate::live::{Content, Enforcement, LiveRobots, Snapshot};
 use crate::policy::{Action, Decision, Evidence, Facts, Reason};
 use crate::rules::RequestPath;
-use crate::source::{Content, Enforcement, LiveRobots, Snapshot};
 
 impl Settings {
     /// Everything the layer does about a request.

@@ -38,7 +38,7 @@ pub(super) struct Settings {
 }
 
 impl RobotsLayer {
-    /// A layer for one site ([`LiveRobots`](crate::source::LiveRobots)) or for several by host ([`Sites`]).
+    /// A layer for one site ([`LiveRobots`](crate::live::LiveRobots)) or for several by host ([`Sites`]).
     #[must_use]
     pub fn new(sites: impl Into<Sites>) -> Self {
         let settings = Settings {
@@ -54,16 +54,16 @@ impl RobotsLayer {
 
     /// Where the target as the client sent it is found, if something outside has rewritten the request's own. Where the
     /// function answers `None`, and by default, it is [`Request::uri`](http::Request::uri). It belongs to judging: if it
-    /// panics, the request passes, and [`Status::faults`](crate::source::Status::faults) counts it.
+    /// panics, the request passes, and [`Status::faults`](crate::live::Status::faults) counts it.
     ///
     /// An axum router that is nested strips the prefix and keeps the whole in an extension:
     ///
     /// ```
     /// # use axum::extract::OriginalUri;
-    /// # use tower_robots::{layer::RobotsLayer, source::LiveRobots};
+    /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots};
     /// # let live = LiveRobots::inline("# nothing restricted\n").open()?;
     /// let layer = RobotsLayer::new(live).target_from(|extensions| extensions.get::<OriginalUri>().map(|uri| &uri.0));
-    /// # Ok::<(), tower_robots::source::Rejection>(())
+    /// # Ok::<(), tower_robots::live::Rejection>(())
     /// ```
     #[must_use]
     pub fn target_from(
@@ -75,7 +75,7 @@ impl RobotsLayer {
 
     /// Where the client's address is found, for the exempt networks of the policy. Only the server knows which of its
     /// proxies to trust, so there is no default: without it no network is exempt. It belongs to judging: if it panics, the
-    /// request passes, and [`Status::faults`](crate::source::Status::faults) counts it.
+    /// request passes, and [`Status::faults`](crate::live::Status::faults) counts it.
     #[must_use]
     pub fn address_from(self, address: impl Fn(&Extensions) -> Option<IpAddr> + Send + Sync + 'static) -> Self {
         self.with(|settings| settings.address_from = Some(Arc::new(address)))
@@ -84,7 +84,7 @@ impl RobotsLayer {
     /// Where the client's `User-Agent` is found, if a proxy in front puts a name of its own into that field and keeps the
     /// client's in another: every line of the other field. Where the function answers `None` or no line at all, and by
     /// default, it is the request's `User-Agent`. It belongs to judging: if it panics, the request passes, and
-    /// [`Status::faults`](crate::source::Status::faults) counts it.
+    /// [`Status::faults`](crate::live::Status::faults) counts it.
     ///
     /// Anybody can send such a field, so whoever puts it in the extensions has to know that the request came from a
     /// proxy that sets or removes it.
@@ -98,7 +98,7 @@ impl RobotsLayer {
 
     /// Calls back for every request that robots.txt disallows, whether it is refused, tagged or only observed. The
     /// callback runs before the request goes on and must not block. If it panics, the decision stands, the other observers
-    /// are called, and [`Status::callback_faults`](crate::source::Status::callback_faults) counts it.
+    /// are called, and [`Status::callback_faults`](crate::live::Status::callback_faults) counts it.
     #[must_use]
     pub fn observe(self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
         self.with(|settings| settings.observers.push(Arc::new(observer)))
@@ -108,7 +108,7 @@ impl RobotsLayer {
     ///
     /// Whatever the function answers, `Cache-Control` becomes `no-store`, `Vary` names `User-Agent`, a response to `HEAD`
     /// loses its body, and the [`Record`] is put in the response's extensions. If the function panics, the request is
-    /// refused with the default, and [`Status::callback_faults`](crate::source::Status::callback_faults) counts it.
+    /// refused with the default, and [`Status::callback_faults`](crate::live::Status::callback_faults) counts it.
     ///
     /// [`Record`]: super::Record
     #[must_use]
@@ -147,7 +147,7 @@ impl RobotsLayer {
     /// use http::{Method, Request, StatusCode};
     /// use tower_robots::layer::{Answer, Original, RobotsLayer};
     /// # use tower_robots::policy::{Mode, Policy};
-    /// # use tower_robots::source::LiveRobots;
+    /// # use tower_robots::live::LiveRobots;
     /// # let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /drafts/\n")
     /// #     .policy(Policy::builder().mode(Mode::Refuse).build())
     /// #     .open()?;

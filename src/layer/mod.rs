@@ -5,7 +5,7 @@
 //! 1. A host that belongs to none of the sites passes untouched.
 //! 2. `/robots.txt` (any query) is answered from the live snapshot: `GET` and `HEAD` with validators, other methods with
 //!    405. It is refused to no one. While nothing is known of the file it goes to the inner service or gets 503, as
-//!    [`WhenMissing`](crate::source::WhenMissing) says.
+//!    [`WhenMissing`](crate::live::WhenMissing) says.
 //! 3. Every line of the `User-Agent` field is recognised, and the [`Policy`](crate::policy::Policy) decides.
 //! 4. A refused request is answered with 403, quoting rule and line; a tagged one goes on with a [`Record`] in its
 //!    extensions and a `Robots-Verdict` field; anything else goes on as it came.
@@ -29,7 +29,7 @@
 //! use tower::{ServiceBuilder, ServiceExt, service_fn};
 //! use tower_robots::layer::RobotsLayer;
 //! use tower_robots::policy::{Mode, Policy};
-//! use tower_robots::source::LiveRobots;
+//! use tower_robots::live::LiveRobots;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,9 +1,9 @@
 //! What stays of a decision once the snapshot is let go.
 
 use crate::agent::{Agent, Category, Class};
+use crate::live::{Content, Hash};
 use crate::policy::{Action, Decision, Reason, Signs};
 use crate::rules::{Access, PathForm};
-use crate::source::{Content, Hash};
 
 /// Characters of a claimed name that are kept; the longest registered one has a third of that.
 const MAX_NAME: usize = 128;

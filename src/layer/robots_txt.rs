@@ -10,7 +10,7 @@ use http::header::{
 use http::{Method, Response, StatusCode};
 
 use super::original::Original;
-use crate::source::{Content, Snapshot, WhenMissing};
+use crate::live::{Content, Snapshot, WhenMissing};
 
 /// When to ask again for a robots.txt that is not known yet.
 const RETRY: HeaderValue = HeaderValue::from_static("30");

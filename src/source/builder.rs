@@ -1,26 +1,21 @@
 //! Putting a live robots.txt together.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
 
-use super::clock::Clock;
-use super::enforcement::KillSwitch;
-use super::gate::Gate;
-use super::live::{LiveRobots, Past, Shared, WhenMissing};
-use super::making::{Making, Settings, Source};
-use super::rejection::{Rejection, RejectionKind};
-use super::reload::{Cause, Outcome, Reload};
-use super::shelf::Shelf;
-use super::snapshot::Snapshot;
-use super::state::{Remembered, SiteState, StateDir};
 #[cfg(feature = "watch")]
 use super::watch::Watcher;
 use crate::agent::Registry;
 use crate::check;
+use crate::live::{
+    Cause, Clock, Gate, KillSwitch, LiveRobots, Making, Outcome, Past, Rejection, RejectionKind, Reload, Remembered,
+    Settings, Shared, Shelf, SiteState, Snapshot, Source, StateDir, WhenMissing,
+};
 use crate::policy::Policy;
 use crate::rules::Reading;
 
@@ -39,6 +34,19 @@ pub struct LiveBuilder {
     poll: Duration,
     #[cfg(feature = "watch")]
     watcher: Option<Watcher>,
+}
+
+impl LiveRobots {
+    /// A robots.txt kept in a file, reloaded when it changes (with the `watch` feature) and on
+    /// [`LiveRobots::reload`].
+    pub fn file(path: impl Into<PathBuf>) -> LiveBuilder {
+        LiveBuilder::new(Source::File(path.into()))
+    }
+
+    /// A robots.txt given as text.
+    pub fn inline(text: impl AsRef<[u8]>) -> LiveBuilder {
+        LiveBuilder::new(Source::Inline(text.as_ref().into()))
+    }
 }
 
 impl LiveBuilder {
@@ -106,7 +114,7 @@ impl LiveBuilder {
 
     /// Calls back after every reload that changed something or failed in a new way, and after the first one. The
     /// callback runs on the thread that reloads and holds up the next reload, so it must not wait for the state directory
-    /// ([`StateDir::flush`](super::StateDir::flush)); its panics are caught.
+    /// ([`StateDir::flush`](crate::live::StateDir::flush)); its panics are caught.
     pub fn on_reload(mut self, listener: impl Fn(&Reload, &Snapshot) + Send + Sync + 'static) -> Self {
         self.settings.listeners.push(Box::new(listener));
         self

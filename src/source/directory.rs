@@ -11,11 +11,10 @@ use std::time::Duration;
 use super::builder::LiveBuilder;
 use super::file;
 use super::hosts::HostMap;
-use super::live::LiveRobots;
-use super::shelf::Shelf;
 use super::site_map::{SiteMap, Sites};
 #[cfg(feature = "watch")]
 use super::watch::{Watched, Watcher};
+use crate::live::{LiveRobots, Shelf};
 
 /// What the name of every file ends in.
 const ENDING: &str = ".txt";
@@ -228,8 +227,8 @@ impl DirectoryBuilder {
     /// [`WhenMissing::Unavailable`]: one bad file must not keep the others out. Of many files several are opened at once.
     /// Default: the builder's own.
     ///
-    /// [`WhenMissing::Fail`]: super::WhenMissing::Fail
-    /// [`WhenMissing::Unavailable`]: super::WhenMissing::Unavailable
+    /// [`WhenMissing::Fail`]: crate::live::WhenMissing::Fail
+    /// [`WhenMissing::Unavailable`]: crate::live::WhenMissing::Unavailable
     pub fn each(mut self, settings: impl Fn(&str, LiveBuilder) -> LiveBuilder + Send + Sync + 'static) -> Self {
         self.settings = Box::new(settings);
         self

@@ -1,31 +1,27 @@
 //! Reading a file that an operator may be writing, or may have replaced with anything.
 
+use crate::live::{MAX_FILE, Rejection, RejectionKind};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::rejection::{Rejection, RejectionKind};
-
-/// The largest robots.txt that is read, in octets. Crawlers read 512,000.
-pub const MAX_FILE: u64 = 8 << 20;
-
 /// How long a file must be left alone after a modification that was not followed by a close.
-pub(super) const QUIET: Duration = Duration::from_millis(400);
+pub(crate) const QUIET: Duration = Duration::from_millis(400);
 
 /// How far the clock of a file server may be ahead of ours. What is dated later was given that date.
 const MOST_AHEAD: Duration = Duration::from_secs(2);
 
 /// The whole of a file, and when it was last changed.
 #[derive(Debug)]
-pub(super) struct Reading {
-    pub(super) bytes: Vec<u8>,
-    pub(super) modified: Option<SystemTime>,
+pub(crate) struct Reading {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) modified: Option<SystemTime>,
 }
 
 /// Reads a regular file whole, or says why not. Blocks for as long as the file system does, never for a writer.
-pub(super) fn read(path: &Path, origin: &Arc<str>) -> Result<Reading, Rejection> {
+pub(crate) fn read(path: &Path, origin: &Arc<str>) -> Result<Reading, Rejection> {
     let failed = |error| Rejection::io(error, origin);
     let mut file = open(path).map_err(failed)?;
     let before = file.metadata().map_err(failed)?;
@@ -46,7 +42,7 @@ pub(super) fn read(path: &Path, origin: &Arc<str>) -> Result<Reading, Rejection>
 }
 
 /// How long a file that was changed then has to be left alone still, for it may be half-written; `None` once it was.
-pub(super) fn unrest(modified: SystemTime) -> Option<Duration> {
+pub(crate) fn unrest(modified: SystemTime) -> Option<Duration> {
     match modified.elapsed() {
         Ok(age) => QUIET.checked_sub(age),
         Err(ahead) => Some(ahead.duration() + QUIET).filter(|_| ahead.duration() <= MOST_AHEAD),

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use super::hosts::HostMap;
-use super::live::LiveRobots;
 #[cfg(feature = "layer")]
 use super::origin::Scheme;
+use crate::live::LiveRobots;
 
 /// Sites by host: what a [`RobotsLayer`](crate::layer::RobotsLayer) takes. Cheap to clone.
 ///
@@ -30,7 +30,8 @@ enum Inner {
 /// Cheap to clone; clones share everything.
 ///
 /// ```
-/// use tower_robots::source::{HostMap, LiveRobots, SiteMap};
+/// use tower_robots::live::LiveRobots;
+/// use tower_robots::source::{HostMap, SiteMap};
 ///
 /// let sites = SiteMap::new(HostMap::new());
 /// let mut hosts = HostMap::new();

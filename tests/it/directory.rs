@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use tower_robots::source::{Directory, DirectoryBuilder, LiveRobots, RejectionKind, Watcher};
+use tower_robots::live::{LiveRobots, RejectionKind};
+use tower_robots::source::{Directory, DirectoryBuilder, Watcher};
 
 /// Far more than any of this takes; a machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -161,7 +162,7 @@ fn one_bad_file_harms_no_other() {
         let live = sites.get(host).unwrap();
         assert!(live.snapshot().content().is_none());
         match live.status().last_reload().outcome() {
-            tower_robots::source::Outcome::Kept { rejection, .. } => rejection.kind(),
+            tower_robots::live::Outcome::Kept { rejection, .. } => rejection.kind(),
             other => panic!("{host}: {other:?}"),
         }
     };

@@ -11,9 +11,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use tower_robots::source::{
-    Condition, Enforcement, Gate, Hash, LiveBuilder, LiveRobots, MAX_HISTORY, OutcomeKind, StateDir,
-};
+use tower_robots::live::{Condition, Enforcement, Gate, Hash, LiveRobots, MAX_HISTORY, OutcomeKind, StateDir};
+use tower_robots::source::LiveBuilder;
 
 use crate::small_disk::SmallDisk;
 

@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tower_robots::agent::Registry;
 use tower_robots::check::{Expectations, Guard, Severity};
-use tower_robots::rules::Access;
-use tower_robots::source::{
-    Cause, Condition, Gate, Hash, HashPrefix, LiveBuilder, LiveRobots, ObjectionKind, Outcome, OutcomeKind,
-    RejectionKind, StateDir, WhenMissing,
+use tower_robots::live::{
+    Cause, Condition, Gate, Hash, HashPrefix, LiveRobots, ObjectionKind, Outcome, OutcomeKind, RejectionKind, StateDir,
+    WhenMissing,
 };
+use tower_robots::rules::Access;
+use tower_robots::source::LiveBuilder;
 
 const OPEN: &str = "User-agent: *\nDisallow: /cart\n";
 const STAGING: &str = "User-agent: *\nDisallow: /\n";

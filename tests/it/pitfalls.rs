@@ -1,9 +1,9 @@
 //! Pitfalls that other tools fell into, both ways: what must not happen, and what must.
 
 use tower_robots::check::{Options, check};
+use tower_robots::live::LiveRobots;
 use tower_robots::policy::{Action, Facts, Mode, Policy};
 use tower_robots::rules::{RequestPath, RobotsTxt};
-use tower_robots::source::LiveRobots;
 
 const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
 const CHROME: &str =

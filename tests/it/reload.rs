@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use tower_robots::source::{LiveBuilder, LiveRobots, Outcome, Rejection, RejectionKind, WhenMissing};
+use tower_robots::live::{LiveRobots, Outcome, Rejection, RejectionKind, WhenMissing};
+use tower_robots::source::LiveBuilder;
 
 /// Far more than any of this takes; a machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(20);

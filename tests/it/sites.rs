@@ -1,7 +1,8 @@
 //! Which robots.txt a URL and a request belong to.
 
 use serde_json::Value;
-use tower_robots::source::{HostMap, LiveRobots, Origin, Shelf, SiteMap};
+use tower_robots::live::{LiveRobots, Shelf};
+use tower_robots::source::{HostMap, Origin, SiteMap};
 
 #[test]
 fn rfc_2_3_a_robots_txt_is_valid_for_its_scheme_host_and_port() {

@@ -7,11 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
+use tower_robots::live::{Cause, Condition, Enforcement, Gate, LiveRobots, MAX_HISTORY, OutcomeKind, StateDir};
 use tower_robots::policy::{Action, Facts, Mode, Policy, Reason};
 use tower_robots::rules::RequestPath;
-use tower_robots::source::{
-    Cause, Condition, Enforcement, Gate, LiveBuilder, LiveRobots, MAX_HISTORY, OutcomeKind, StateDir,
-};
+use tower_robots::source::LiveBuilder;
 
 const GPTBOT: &[u8] = b"Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)";
 const OPEN: &str = "User-agent: *\nDisallow: /cart\n";
@@ -210,7 +209,7 @@ fn damaged_state_is_told_of_and_ignored() {
 #[test]
 fn a_version_whose_bytes_are_damaged_is_not_passed_over_in_silence() {
     let newer = "User-agent: *\nDisallow: /cart\nDisallow: /account\n";
-    let hash = tower_robots::source::Hash::of(newer.as_bytes());
+    let hash = tower_robots::live::Hash::of(newer.as_bytes());
     for with_record in [true, false] {
         let site = Site::new();
         drop(site.open(OPEN));

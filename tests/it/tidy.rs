@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 
 /// Each room with the rooms it may use.
-const ROOMS: [(&str, &[&str]); 6] = [
+const ROOMS: [(&str, &[&str]); 7] = [
     ("rules", &[]),
     ("agent", &["rules"]),
     ("check", &["rules", "agent"]),
     ("policy", &["rules", "agent"]),
-    ("source", &["rules", "agent", "check", "policy"]),
-    ("layer", &["rules", "agent", "check", "policy", "source"]),
+    // The arrow from `live` to `source` goes once sources hand in their candidates.
+    ("live", &["rules", "agent", "check", "policy", "source"]),
+    ("source", &["rules", "agent", "check", "policy", "live"]),
+    ("layer", &["rules", "agent", "check", "policy", "live", "source"]),
 ];
 
 /// What rooms without I/O, clocks and HTTP types never name.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use http::{Method, StatusCode};
 use percent_encoding::percent_decode_str;
 use tokio::task::spawn_blocking;
-use tower_robots::source::{Enforcement, HashError, HashPrefix};
+use tower_robots::live::{Enforcement, HashError, HashPrefix};
 
 use super::connections::Work;
 use super::reply::Reply;

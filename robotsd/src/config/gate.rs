@@ -2,7 +2,7 @@
 
 use toml::Spanned;
 use tower_robots::check::Severity;
-use tower_robots::source::{Gate, GateBuilder, Hash};
+use tower_robots::live::{Gate, GateBuilder, Hash};
 
 use super::error::Fault;
 use super::file::{self, GateMode, RefuseFindings};

@@ -27,8 +27,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tower_robots::check::Options;
+use tower_robots::live::{GateBuilder, WhenMissing};
 use tower_robots::policy::Policy;
-use tower_robots::source::{GateBuilder, WhenMissing};
 
 use crate::log::Privacy;
 use crate::{edge, upstream};

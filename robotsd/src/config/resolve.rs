@@ -10,9 +10,10 @@ use toml::Spanned;
 use toml::value::{Datetime, Offset};
 use tower_robots::agent::{Crawler, Registry};
 use tower_robots::check::{self, Severity};
+use tower_robots::live::WhenMissing;
 use tower_robots::policy::{Mode, Network, Override, Policy, PolicyBuilder};
 use tower_robots::rules::PathForm;
-use tower_robots::source::{HostMap, WhenMissing};
+use tower_robots::source::HostMap;
 
 use super::error::Fault;
 use super::file::{self, AccessLogging, ConfigFile, Dotfiles, Family, ListenerKind, OnMissing};

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use toml::Spanned;
-use tower_robots::source::{LiveRobots, Origin};
+use tower_robots::live::LiveRobots;
+use tower_robots::source::Origin;
 
 use super::error::Fault;
 use super::file::{self, RobotsSource};

@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 
 use http::Method;
-use tower_robots::source::{Enforcement, HashError, HashPrefix, StateDir};
+use tower_robots::live::{Enforcement, HashError, HashPrefix, StateDir};
 
 use super::page::Page;
 use super::{Running, plain, query, say, say_json};

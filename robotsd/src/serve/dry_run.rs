@@ -1,7 +1,7 @@
 //! What serving a config would come to, for whoever wants to know before.
 
 use tower_robots::check::Severity;
-use tower_robots::source::{Outcome, WhenMissing};
+use tower_robots::live::{Outcome, WhenMissing};
 
 use super::site_robots::{Live, Shared};
 use crate::config::{self, Config, Source};

@@ -2,9 +2,9 @@
 
 use tower_robots::check::Severity;
 use tower_robots::layer::{Event, Record};
+use tower_robots::live::{Outcome, RejectionKind, Reload, Snapshot};
 use tower_robots::policy::{Action, Reason};
 use tower_robots::rules::PathForm;
-use tower_robots::source::{Outcome, RejectionKind, Reload, Snapshot};
 
 use super::SiteName;
 use crate::edge::{AccessFields, ConnectionError, Peer, X_REQUEST_ID};

@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::{Interval, MissedTickBehavior, interval};
-use tower_robots::source::StateDir;
+use tower_robots::live::StateDir;
 
 use self::certificate_watch::Certificates;
 use self::descriptors::{Descriptors, Places, Shortage};

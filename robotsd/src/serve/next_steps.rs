@@ -3,7 +3,7 @@
 use std::path::absolute;
 
 use tower_robots::check::Severity;
-use tower_robots::source::{Enforcement, ObjectionKind, Outcome, Snapshot, Status};
+use tower_robots::live::{Enforcement, ObjectionKind, Outcome, Snapshot, Status};
 
 use crate::admin::NextStep;
 

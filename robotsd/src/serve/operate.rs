@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use tower_robots::source::{Enforcement, HashPrefix, LiveRobots, Outcome, Status};
+use tower_robots::live::{Enforcement, HashPrefix, LiveRobots, Outcome, Status};
 
 use super::site_robots::Live;
 use super::sites::Sites;

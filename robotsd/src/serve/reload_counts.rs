@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tower_robots::source::{Reload, Snapshot};
+use tower_robots::live::{Reload, Snapshot};
 
 use crate::admin::ReloadCount;
 

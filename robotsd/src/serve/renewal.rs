@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use tower_robots::source::{Gate, WhenMissing};
+use tower_robots::live::{Gate, WhenMissing};
 
 use super::site_robots::{self, Demands, Robots, Shared, Terms};
 use super::sites::{Opening, Site, Sites};

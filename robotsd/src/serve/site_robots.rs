@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tower_robots::agent::Registry;
 use tower_robots::check;
 use tower_robots::layer::RobotsLayer;
+use tower_robots::live::{
+    Enforcement, Gate, GateBuilder, KillSwitch, LiveRobots, Shelf, StateDir, StateError, WhenMissing,
+};
 use tower_robots::policy::Policy;
 use tower_robots::source::fetch::{Fetcher, Schedule};
-use tower_robots::source::{
-    Directory, DirectoryEvent, Enforcement, Gate, GateBuilder, KillSwitch, LiveBuilder, LiveRobots, Shelf, StateDir,
-    StateError, Watcher, WhenMissing,
-};
+use tower_robots::source::{Directory, DirectoryEvent, LiveBuilder, Watcher};
 
 use super::reload_counts::Tally;
 use super::{SiteName, log_events};

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tower_robots::layer::RobotsLayer;
-use tower_robots::source::{Enforcement, HostMap, StateDir, Watcher, WhenMissing};
+use tower_robots::live::{Enforcement, StateDir, WhenMissing};
+use tower_robots::source::{HostMap, Watcher};
 
 use super::backend::Backend;
 use super::site_robots::{Demands, Live, Memory, Robots, Shared};

@@ -35,7 +35,7 @@ pub enum FetchErrorKind {
     /// A redirect leads to an address of a class that the server that sent it must not lead to: from a public one to the
     /// loopback, for example.
     RedirectAddress,
-    /// There is more than [`MAX_FILE`](crate::source::MAX_FILE).
+    /// There is more than [`MAX_FILE`](crate::live::MAX_FILE).
     TooLarge,
     /// Nobody fetches any more, or the fetch was cut short by a fault of ours.
     Stopped,

@@ -15,17 +15,13 @@ use super::fetcher::Fetcher;
 use super::live::{Fetched, Remote};
 use super::proxy::{Live, ProxyState, Settled, Step, Trouble};
 use super::status::FetchStatus;
-use crate::source::clock::Clock;
-use crate::source::live::Shared;
-use crate::source::making::Loaded;
-use crate::source::rejection::{Rejection, RejectionKind};
-use crate::source::reload::{Cause, Outcome, Reload, Reloading, Slot};
+use crate::live::{Cause, Clock, Loaded, Outcome, Rejection, RejectionKind, Reload, Reloading, Shared, Slot};
 
 /// Whatever is set, no site is left alone for longer.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// A site that is followed; stops when dropped.
-pub(in crate::source) struct Following {
+pub(crate) struct Following {
     asks: UnboundedSender<Ask>,
     status: Arc<Mutex<FetchStatus>>,
     task: AbortHandle,
@@ -56,7 +52,7 @@ struct Task {
 
 impl Following {
     /// Starts to fetch at once; the second part tells what comes of the first time.
-    pub(in crate::source) fn start(remote: &Remote, fetcher: Fetcher, shared: &Arc<Shared>) -> (Self, Reloading) {
+    pub(crate) fn start(remote: &Remote, fetcher: Fetcher, shared: &Arc<Shared>) -> (Self, Reloading) {
         let origin = &shared.origin;
         let (asks, inbox) = mpsc::unbounded_channel();
         let (first, slot) = Reloading::new();
@@ -81,12 +77,12 @@ impl Following {
     }
 
     /// Fetches now, and fills the slot with what comes of it.
-    pub(in crate::source) fn reload(&self, slot: Arc<Slot>) {
+    pub(crate) fn reload(&self, slot: Arc<Slot>) {
         // Where nobody hears it any more, it is answered as it is dropped.
         let _ = self.asks.send(Ask { slot: Some(slot), origin: self.origin.clone() });
     }
 
-    pub(in crate::source) fn status(&self) -> FetchStatus {
+    pub(crate) fn status(&self) -> FetchStatus {
         *self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

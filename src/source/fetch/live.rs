@@ -9,22 +9,19 @@ use super::following::Following;
 use super::peer::Peer;
 use super::schedule::Schedule;
 use super::url::UrlError;
-use crate::source::builder::LiveBuilder;
-use crate::source::live::{LiveRobots, Shared, WhenMissing};
-use crate::source::making::{Loaded, Source};
-use crate::source::rejection::{Rejection, RejectionKind};
-use crate::source::reload::Outcome;
+use crate::live::{LiveRobots, Loaded, Outcome, Rejection, RejectionKind, Shared, Source, WhenMissing};
+use crate::source::LiveBuilder;
 
 /// A robots.txt that is fetched, and how.
 #[derive(Clone, Debug)]
-pub(in crate::source) struct Remote {
+pub(crate) struct Remote {
     pub(super) place: Place,
     pub(super) schedule: Schedule,
     fetcher: Option<Fetcher>,
 }
 
 /// What came of a fetch.
-pub(in crate::source) enum Fetched {
+pub(crate) enum Fetched {
     /// What the source holds.
     File(Loaded),
     /// It holds none, says this status.
@@ -51,7 +48,8 @@ impl LiveRobots {
     /// # Examples
     ///
     /// ```
-    /// use tower_robots::source::{LiveRobots, fetch::Fetcher};
+    /// use tower_robots::live::LiveRobots;
+    /// use tower_robots::source::fetch::Fetcher;
     ///
     /// let fetcher = Fetcher::new()?; // one for all sites
     /// let live = LiveRobots::url("http://127.0.0.1:9/robots.txt")?.fetcher(&fetcher).open()?;
@@ -135,7 +133,7 @@ impl Remote {
     }
 
     /// Starts to fetch. Only where a start without a robots.txt is to fail it waits for the first answer.
-    pub(in crate::source) fn follow(&self, shared: &Arc<Shared>) -> Result<(), Rejection> {
+    pub(crate) fn follow(&self, shared: &Arc<Shared>) -> Result<(), Rejection> {
         let fetcher = match &self.fetcher {
             Some(fetcher) => fetcher.clone(),
             None => Fetcher::new().map_err(|error| Rejection::io(error, &shared.origin))?,

@@ -2,8 +2,8 @@
 //!
 //! What an answer means depends on who asks. A *crawler* asks whether it may fetch: a server in trouble means no, a
 //! missing file means yes; [`CrawlerCache`] is that reading, for whoever writes a crawler. A *site* asks what its own
-//! rules are: a server in trouble says nothing about them. So [`LiveRobots::upstream`](super::LiveRobots::upstream) and
-//! [`LiveRobots::url`](super::LiveRobots::url) keep the last good version through every failure, never invent a
+//! rules are: a server in trouble says nothing about them. So [`LiveRobots::upstream`](crate::live::LiveRobots::upstream) and
+//! [`LiveRobots::url`](crate::live::LiveRobots::url) keep the last good version through every failure, never invent a
 //! disallow, and believe that a file is gone only when it has been gone for a day.
 //!
 //! Fetching is done by a [`Fetcher`]: one thread for as many sites as share it, never the thread of a request.
@@ -43,5 +43,5 @@ pub use self::schedule::Schedule;
 pub use self::status::FetchStatus;
 pub use self::url::{FetchUrl, UrlError};
 
-pub(super) use self::following::Following;
-pub(super) use self::live::{Fetched, Remote};
+pub(crate) use self::following::Following;
+pub(crate) use self::live::{Fetched, Remote};

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use super::proxy::ProxyState;
 
-/// How it stands with fetching a site's robots.txt; part of [`Status`](crate::source::Status).
+/// How it stands with fetching a site's robots.txt; part of [`Status`](crate::live::Status).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FetchStatus {
     confirmed: Option<SystemTime>,

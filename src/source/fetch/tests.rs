@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use super::*;
-use crate::source::{LiveRobots, Outcome, RejectionKind, WhenMissing};
+use crate::live::{LiveRobots, Outcome, RejectionKind, WhenMissing};
 
 /// A server that answers with what the test has put there.
 fn server(answer: &Arc<Mutex<&'static str>>) -> String {

@@ -26,7 +26,7 @@ use super::error::{FetchError, FetchErrorKind};
 use super::interim::Interim;
 use super::network::Network;
 use super::url::FetchUrl;
-use crate::source::file::MAX_FILE;
+use crate::live::MAX_FILE;
 
 /// The largest head of an answer, in octets.
 const MAX_HEAD: usize = 64 << 10;

@@ -17,8 +17,7 @@ use std::time::{Duration, Instant};
 use super::folders::{Armed, Ask, Folders, Id, Listing, News};
 use super::slot::{Job, Slot, Urgency};
 use super::subject::{Stamp, Subject, sight};
-use crate::source::rejection::RejectionKind;
-use crate::source::reload::Cause;
+use crate::live::{Cause, RejectionKind};
 
 const MOST_WORKERS: usize = 4;
 

@@ -22,7 +22,7 @@ use std::time::Duration;
 use self::folders::{Ask, Id, Listing, recommended};
 use self::hub::Hub;
 use self::subject::{Other, Robots, Subject, contents, names};
-use super::live::Shared;
+use crate::live::Shared;
 
 /// How often things are looked at that tell of no events, where nobody says otherwise.
 pub(super) const POLL: Duration = Duration::from_secs(2);
@@ -36,7 +36,8 @@ pub(super) const POLL: Duration = Duration::from_secs(2);
 /// A file on a file system that hangs holds up no other, unless four do at once.
 ///
 /// ```
-/// use tower_robots::source::{LiveRobots, Watcher};
+/// use tower_robots::live::LiveRobots;
+/// use tower_robots::source::Watcher;
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("robots.txt");
 /// # let config = folder.path().join("config.toml");
@@ -79,7 +80,7 @@ impl Watcher {
     /// change: read it after this call.
     ///
     /// The callback runs on a thread of the watcher; what comes meanwhile calls it again. Nothing half-written is told
-    /// of: the rules are those for a robots.txt. Contents are compared up to [`MAX_FILE`](super::MAX_FILE).
+    /// of: the rules are those for a robots.txt. Contents are compared up to [`MAX_FILE`](crate::live::MAX_FILE).
     pub fn file(&self, path: impl Into<PathBuf>, changed: impl Fn() + Send + Sync + 'static) -> Watched {
         let path = path.into();
         let read = contents(path.clone());
@@ -175,7 +176,7 @@ mod tests {
 
     use super::folders::{Tell, Watches};
     use super::*;
-    use crate::source::{Cause, LiveRobots};
+    use crate::live::{Cause, LiveRobots};
 
     /// What a process gets that has every inotify watch it may have.
     struct Exhausted;

@@ -223,9 +223,9 @@ impl Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::hash::Hash;
-    use crate::source::making::Loaded;
-    use crate::source::rejection::RejectionKind;
+    use crate::live::Hash;
+    use crate::live::Loaded;
+    use crate::live::RejectionKind;
 
     const POLL: Duration = Duration::from_secs(2);
 

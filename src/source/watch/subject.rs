@@ -5,12 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
+use crate::live::{Cause, Hash, Loaded, Rejection, RejectionKind, Shared};
 use crate::source::file;
-use crate::source::hash::Hash;
-use crate::source::live::Shared;
-use crate::source::making::Loaded;
-use crate::source::rejection::{Rejection, RejectionKind};
-use crate::source::reload::Cause;
 
 /// What a look found.
 pub(in crate::source) type Held = Result<Loaded, Rejection>;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use tower_robots::source::MAX_FILE;
+use tower_robots::live::MAX_FILE;
 use tower_robots::source::fetch::{
     Answer, CrawlerCache, CrawlerReading, FetchErrorKind, FetchUrl, Fetcher, FetcherBuilder, Validators,
 };

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proptest::prelude::*;
+use tower_robots::live::{LiveRobots, MAX_FILE, Outcome, RejectionKind};
 use tower_robots::source::fetch::{Fetcher, Schedule};
-use tower_robots::source::{LiveRobots, MAX_FILE, Outcome, RejectionKind};
 
 use super::server::{PATIENCE, Server, robots};
 

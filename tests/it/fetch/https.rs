@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned, crypto::ring};
+use tower_robots::live::{LiveRobots, Outcome, WhenMissing};
 use tower_robots::source::fetch::{Fetcher, FetcherBuilder};
-use tower_robots::source::{LiveRobots, Outcome, WhenMissing};
 
 use super::server::{Server, response, robots};
 

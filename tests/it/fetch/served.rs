@@ -7,9 +7,10 @@ use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use tower::{ServiceBuilder, ServiceExt, service_fn};
 use tower_robots::layer::RobotsLayer;
+use tower_robots::live::{LiveRobots, Outcome};
 use tower_robots::policy::{Mode, Policy};
+use tower_robots::source::LiveBuilder;
 use tower_robots::source::fetch::Schedule;
-use tower_robots::source::{LiveBuilder, LiveRobots, Outcome};
 
 use super::server::{PATIENCE, Server, response, robots};
 

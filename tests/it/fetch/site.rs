@@ -3,10 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use tower_robots::live::{Cause, Gate, LiveRobots, Outcome, RejectionKind, Reload, StateDir, WhenMissing};
+use tower_robots::source::LiveBuilder;
 use tower_robots::source::fetch::{Fetcher, Schedule};
-use tower_robots::source::{
-    Cause, Gate, LiveBuilder, LiveRobots, Outcome, RejectionKind, Reload, StateDir, WhenMissing,
-};
 
 use super::server::{PATIENCE, Server, Stream, nowhere, response, robots, wait_for};
 

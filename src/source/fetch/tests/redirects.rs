@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use super::super::address_class::AddressClass;
 use super::super::network::{Network, Played};
 use super::super::{Answer, FetchErrorKind, Fetcher};
-use crate::source::{LiveRobots, Outcome, WhenMissing};
+use crate::live::{LiveRobots, Outcome, WhenMissing};
 
 /// An address of the loopback that plays a server on the internet.
 const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 71));

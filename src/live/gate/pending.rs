@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::objection::{Objection, ObjectionKind};
-use crate::source::hash::Hash;
+use crate::live::hash::Hash;
 
 /// A version that the gate refused, or that was rolled back, with the reasons. Cheap to clone.
 #[derive(Clone)]
@@ -23,7 +23,7 @@ struct Parts {
 }
 
 impl Pending {
-    pub(in crate::source) fn new(
+    pub(in crate::live) fn new(
         bytes: Arc<[u8]>,
         origin: Arc<str>,
         modified: Option<SystemTime>,
@@ -65,11 +65,11 @@ impl Pending {
     }
 
     /// When the file was last changed.
-    pub(in crate::source) fn modified(&self) -> Option<SystemTime> {
+    pub(in crate::live) fn modified(&self) -> Option<SystemTime> {
         self.parts.modified
     }
 
-    pub(in crate::source) fn is_rolled_back(&self) -> bool {
+    pub(in crate::live) fn is_rolled_back(&self) -> bool {
         self.objections().iter().any(|objection| objection.kind() == ObjectionKind::RolledBack)
     }
 }

@@ -17,7 +17,7 @@ const PLACES: usize = 64 << 10;
 
 /// Lets sites share what is made of equal files, and bounds what all of them remember of requests.
 ///
-/// Cheap to clone; clones share everything. Give one to every [`LiveBuilder`](super::LiveBuilder) of a process that has
+/// Cheap to clone; clones share everything. Give one to every [`LiveBuilder`](crate::source::LiveBuilder) of a process that has
 /// many sites; a builder that is given none has one of its own. It holds on to nothing that no site has.
 #[derive(Clone)]
 pub struct Shelf {

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::StateError;
-use crate::source::enforcement::Enforcement;
+use crate::live::enforcement::Enforcement;
+use crate::live::hash::Hash;
 use crate::source::file;
-use crate::source::hash::Hash;
 
 const SWITCH: &str = "enforcement";
 const PROBE: &str = ".probe";
@@ -21,7 +21,7 @@ const OURS: [&str; 5] = ["state.json", "history.jsonl", "live", SWITCH, PROBE];
 
 /// What a write must outlive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::source) enum Durability {
+pub(crate) enum Durability {
     /// The process: what a source holds can be read again, and ten thousand files that change at once must not wait for
     /// the disk.
     Process,

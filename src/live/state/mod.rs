@@ -35,7 +35,7 @@ use std::time::{Duration, SystemTime};
 
 pub(super) use self::disk::Durability;
 pub use self::event::StateEvent;
-pub(super) use self::site::{Remembered, SiteState, WasLive};
+pub(crate) use self::site::{Remembered, SiteState, WasLive};
 
 use self::event::Listeners;
 use self::site::Notes;
@@ -45,7 +45,7 @@ use super::enforcement::{Enforcement, KillSwitch};
 /// A folder in which sites remember what they accepted, what waits, what they tried, and the kill switch. Cheap to clone.
 ///
 /// ```no_run
-/// use tower_robots::source::{Enforcement, LiveRobots, StateDir};
+/// use tower_robots::live::{Enforcement, LiveRobots, StateDir};
 ///
 /// let state = StateDir::open("/var/lib/robotsd");
 /// let live = LiveRobots::file("/etc/robotsd/shop.txt").state(&state, "shop").open()?;
@@ -200,7 +200,7 @@ impl StateDir {
     }
 
     /// What is remembered of a site.
-    pub(super) fn site(&self, name: &str) -> SiteState {
+    pub(crate) fn site(&self, name: &str) -> SiteState {
         let Root { folder, writer, began, sites, .. } = &*self.root;
         let path = self.folder_of(name);
         let mut sites = sites.lock().unwrap_or_else(PoisonError::into_inner);
@@ -221,7 +221,7 @@ impl StateDir {
     }
 
     /// The one of all sites.
-    pub(super) fn switch(&self) -> &KillSwitch {
+    pub(crate) fn switch(&self) -> &KillSwitch {
         &self.root.switch
     }
 }

@@ -5,11 +5,11 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
-use crate::source::gate::{Objection, ObjectionKind, Pending};
-use crate::source::hash::Hash;
-use crate::source::history::HistoryEntry;
-use crate::source::reload::{Cause, OutcomeKind};
-use crate::source::versions::{Fate, Version, Versions};
+use crate::live::gate::{Objection, ObjectionKind, Pending};
+use crate::live::hash::Hash;
+use crate::live::history::HistoryEntry;
+use crate::live::reload::{Cause, OutcomeKind};
+use crate::live::versions::{Fate, Version, Versions};
 
 /// Raised when an older one could not make sense of it.
 const FORMAT: u64 = 1;

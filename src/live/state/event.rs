@@ -24,7 +24,7 @@ impl<'a> StateEvent<'a> {
         self.site
     }
 
-    /// What is wrong, in the words of [`Status`](crate::source::Status); `None` where it is over.
+    /// What is wrong, in the words of [`Status`](crate::live::Status); `None` where it is over.
     #[must_use]
     pub const fn trouble(&self) -> Option<&'a str> {
         match self.trouble {

@@ -29,7 +29,7 @@ use crate::rules::{Access, RobotsTxt};
 /// What a version must not do if it is to go live by itself. Build one with [`Gate::builder`].
 ///
 /// ```
-/// use tower_robots::source::{Gate, LiveRobots, WhenMissing};
+/// use tower_robots::live::{Gate, LiveRobots, WhenMissing};
 ///
 /// let live = LiveRobots::inline("User-agent: *\nDisallow: /\n")
 ///     .gate(Gate::builder().build())
@@ -40,7 +40,7 @@ use crate::rules::{Access, RobotsTxt};
 /// assert_eq!(pending.objections()[0].to_string(), "everyone is shut out: no crawler may fetch anything");
 /// assert!(live.accept(&pending.hash().into()).is_ok());
 /// assert_eq!(live.status().live(), Some(pending.hash()));
-/// # Ok::<(), tower_robots::source::Rejection>(())
+/// # Ok::<(), tower_robots::live::Rejection>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Gate {

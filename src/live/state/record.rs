@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use super::StateError;
 use super::disk::{self, Durability};
 use super::json::{millis, time};
-use crate::source::hash::Hash;
-use crate::source::versions::{Fate, Versions};
+use crate::live::hash::Hash;
+use crate::live::versions::{Fate, Versions};
 
 /// Octets of a slot: a hash that is live and as many that were rolled back as are ever kept.
 const SLOT: usize = 1024;

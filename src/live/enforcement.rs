@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::live::Shared;
+use super::handle::Shared;
 
 /// Whether anything is enforced.
 ///
@@ -22,7 +22,7 @@ pub enum Enforcement {
 /// Cheap to clone.
 ///
 /// ```
-/// use tower_robots::source::{Enforcement, KillSwitch, LiveRobots};
+/// use tower_robots::live::{Enforcement, KillSwitch, LiveRobots};
 ///
 /// let switch = KillSwitch::new();
 /// let live = LiveRobots::inline("User-agent: *\nDisallow: /\n").kill_switch(&switch).open()?;
@@ -41,9 +41,9 @@ struct Joined {
 
 /// The switch of one site and the one of all sites: off is whatever either turns off.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Switches {
-    pub(super) site: Enforcement,
-    pub(super) all: Enforcement,
+pub(crate) struct Switches {
+    pub(crate) site: Enforcement,
+    pub(crate) all: Enforcement,
 }
 
 impl Enforcement {
@@ -110,7 +110,7 @@ impl KillSwitch {
     }
 
     /// Tells a site how it stands, now and from now on.
-    pub(super) fn join(&self, site: &Arc<Shared>) {
+    pub(crate) fn join(&self, site: &Arc<Shared>) {
         let mut joined = self.joined();
         if joined.sites.len() == joined.sites.capacity() {
             // Before it grows: at every site, ten thousand would be looked through ten thousand times.

@@ -13,11 +13,11 @@ use super::rejection::{Rejection, RejectionKind};
 /// One attempt to bring a new version live: what set it off and what came of it.
 #[derive(Clone, Debug)]
 pub struct Reload {
-    pub(super) cause: Cause,
-    pub(super) origin: Arc<str>,
-    pub(super) outcome: Outcome,
+    pub(crate) cause: Cause,
+    pub(crate) origin: Arc<str>,
+    pub(crate) outcome: Outcome,
     /// What is known of the version that is live, where it was brought back at the start.
-    pub(super) restored: Option<Arc<str>>,
+    pub(crate) restored: Option<Arc<str>>,
 }
 
 /// What set a reload off.
@@ -141,7 +141,7 @@ impl OutcomeKind {
         }
     }
 
-    pub(super) fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         let reloads = [Self::Published, Self::Unchanged, Self::Absent, Self::Kept, Self::Gated];
         let all = reloads.into_iter().chain([Self::SwitchedOn, Self::SwitchedOff]);
         all.into_iter().find(|kind| kind.as_str() == name)
@@ -165,14 +165,14 @@ impl Cause {
 }
 
 impl Cause {
-    pub(super) fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         let all = [Self::Start, Self::Event, Self::Poll, Self::Request, Self::Accept, Self::Rollback, Self::Switch];
         all.into_iter().find(|cause| cause.as_str() == name)
     }
 }
 
 impl Reload {
-    pub(super) fn new(cause: Cause, origin: &Arc<str>, outcome: Outcome) -> Self {
+    pub(crate) fn new(cause: Cause, origin: &Arc<str>, outcome: Outcome) -> Self {
         Self { cause, origin: origin.clone(), outcome, restored: None }
     }
 
@@ -189,13 +189,13 @@ impl Reload {
     }
 
     /// One that a fault of ours cut short.
-    pub(super) fn interrupted(cause: Cause, origin: &Arc<str>, live: Option<Hash>) -> Self {
+    pub(crate) fn interrupted(cause: Cause, origin: &Arc<str>, live: Option<Hash>) -> Self {
         let rejection = Rejection::new(RejectionKind::Interrupted, origin);
         Self::new(cause, origin, Outcome::Kept { rejection, live })
     }
 
     /// Whether the source was caught changing.
-    pub(super) fn is_unstable(&self) -> bool {
+    pub(crate) fn is_unstable(&self) -> bool {
         matches!(&self.outcome, Outcome::Kept { rejection, .. } if rejection.kind() == RejectionKind::Unstable)
     }
 
@@ -242,7 +242,7 @@ pub struct Reloading {
 }
 
 #[derive(Default)]
-pub(super) struct Slot {
+pub(crate) struct Slot {
     state: Mutex<SlotState>,
     done: Condvar,
 }
@@ -254,7 +254,7 @@ struct SlotState {
 }
 
 impl Reloading {
-    pub(super) fn new() -> (Self, Arc<Slot>) {
+    pub(crate) fn new() -> (Self, Arc<Slot>) {
         let slot = Arc::new(Slot::default());
         (Self { slot: slot.clone() }, slot)
     }
@@ -273,7 +273,7 @@ impl Reloading {
 }
 
 impl Slot {
-    pub(super) fn fill(&self, reload: Reload) {
+    pub(crate) fn fill(&self, reload: Reload) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.result = Some(reload);
         self.done.notify_all();

@@ -56,17 +56,17 @@ kinds! {
 }
 
 impl ObjectionKind {
-    pub(in crate::source) fn from_name(name: &str) -> Option<Self> {
+    pub(in crate::live) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.as_str() == name)
     }
 }
 
 impl Objection {
-    pub(in crate::source) fn new(kind: ObjectionKind, text: String) -> Self {
+    pub(in crate::live) fn new(kind: ObjectionKind, text: String) -> Self {
         Self { kind, text }
     }
 
-    pub(in crate::source) fn rolled_back() -> Self {
+    pub(in crate::live) fn rolled_back() -> Self {
         Self::new(ObjectionKind::RolledBack, "it was rolled back".to_owned())
     }
 

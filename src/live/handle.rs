@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,13 +9,12 @@ use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 
-use super::builder::LiveBuilder;
 use super::clock::Clock;
 use super::enforcement::Enforcement;
 use super::gate::{Gate, Pending};
 use super::hash::{Hash, HashPrefix};
 use super::history::{History, HistoryEntry};
-use super::making::{AcceptError, Making, RollbackError, Settings, Source};
+use super::publish::{AcceptError, Making, RollbackError, Settings, Source};
 use super::reload::{Cause, Reload, Reloading};
 use super::snapshot::Snapshot;
 use super::state::{SiteState, StateError};
@@ -30,53 +28,53 @@ use crate::policy::Policy;
 /// Cheap to clone; clones share everything. Dropping the last one stops the watching.
 ///
 /// ```
-/// use tower_robots::source::LiveRobots;
+/// use tower_robots::live::LiveRobots;
 ///
 /// let live = LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open()?;
 /// let snapshot = live.snapshot();
 /// assert_eq!(snapshot.content().map(|content| content.robots().groups().len()), Some(1));
-/// # Ok::<(), tower_robots::source::Rejection>(())
+/// # Ok::<(), tower_robots::live::Rejection>(())
 /// ```
 #[derive(Clone)]
 pub struct LiveRobots {
     shared: Arc<Shared>,
 }
 
-pub(super) struct Shared {
-    pub(super) current: ArcSwap<Snapshot>,
-    pub(super) source: Source,
-    pub(super) origin: Arc<str>,
-    pub(super) settings: Settings,
+pub(crate) struct Shared {
+    pub(crate) current: ArcSwap<Snapshot>,
+    pub(crate) source: Source,
+    pub(crate) origin: Arc<str>,
+    pub(crate) settings: Settings,
     /// Held while a version is made and published, so that versions follow one another, and while listeners are told.
-    pub(super) making: Mutex<Making>,
+    pub(crate) making: Mutex<Making>,
     /// Held for a moment only: whoever asks for the status waits for no reload.
-    pub(super) past: Mutex<Past>,
-    pub(super) state: Option<SiteState>,
-    pub(super) clock: Clock,
-    pub(super) faults: AtomicU64,
-    pub(super) callback_faults: AtomicU64,
+    pub(crate) past: Mutex<Past>,
+    pub(crate) state: Option<SiteState>,
+    pub(crate) clock: Clock,
+    pub(crate) faults: AtomicU64,
+    pub(crate) callback_faults: AtomicU64,
     /// Held while the kill switch is turned, so that what is written last is what was set last.
-    pub(super) switch: Mutex<()>,
+    pub(crate) switch: Mutex<()>,
     #[cfg(feature = "watch")]
-    pub(super) watch: std::sync::OnceLock<super::watch::Watched>,
+    pub(crate) watch: std::sync::OnceLock<crate::source::Watched>,
     #[cfg(feature = "fetch")]
-    pub(super) following: std::sync::OnceLock<super::fetch::Following>,
+    pub(crate) following: std::sync::OnceLock<crate::source::Following>,
 }
 
 /// What came of what was tried.
-pub(super) struct Past {
-    pub(super) last: Reload,
-    pub(super) since: SystemTime,
-    pub(super) history: History,
-    pub(super) pending: Option<Pending>,
-    pub(super) before: Option<Hash>,
+pub(crate) struct Past {
+    pub(crate) last: Reload,
+    pub(crate) since: SystemTime,
+    pub(crate) history: History,
+    pub(crate) pending: Option<Pending>,
+    pub(crate) before: Option<Hash>,
 }
 
 /// What to do when there is no usable robots.txt at the start. Later on the last good version always stays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WhenMissing {
-    /// [`LiveBuilder::open`] returns the error. The default.
+    /// [`LiveBuilder::open`](crate::source::LiveBuilder::open) returns the error. The default.
     #[default]
     Fail,
     /// Start without one: nothing is enforced, and `/robots.txt` is answered with 503 until there is one.
@@ -86,17 +84,6 @@ pub enum WhenMissing {
 }
 
 impl LiveRobots {
-    /// A robots.txt kept in a file, reloaded when it changes (with the `watch` feature) and on
-    /// [`LiveRobots::reload`].
-    pub fn file(path: impl Into<PathBuf>) -> LiveBuilder {
-        LiveBuilder::new(Source::File(path.into()))
-    }
-
-    /// A robots.txt given as text.
-    pub fn inline(text: impl AsRef<[u8]>) -> LiveBuilder {
-        LiveBuilder::new(Source::Inline(text.as_ref().into()))
-    }
-
     /// What is live now. It stays as it is however long it is held.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
@@ -217,7 +204,7 @@ impl LiveRobots {
         self.shared.callback_faults.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn from_shared(shared: Arc<Shared>) -> Self {
+    pub(crate) fn from_shared(shared: Arc<Shared>) -> Self {
         Self { shared }
     }
 }
@@ -236,26 +223,26 @@ impl Shared {
             .unwrap_or_else(|_| Reload::interrupted(Cause::Request, &self.origin, self.live()))
     }
 
-    pub(super) fn live(&self) -> Option<Hash> {
+    pub(crate) fn live(&self) -> Option<Hash> {
         self.current.load().content().map(|content| content.hash())
     }
 
     /// The switch of all sites was turned.
-    pub(super) fn set_switch_of_all(&self, enforcement: Enforcement) {
+    pub(crate) fn set_switch_of_all(&self, enforcement: Enforcement) {
         self.change(|current| current.with_switches(|switches| switches.all = enforcement));
     }
 
     /// Replaces the snapshot by one made from it; made again if another change was quicker.
-    pub(super) fn change(&self, next: impl Fn(&Snapshot) -> Snapshot) {
+    pub(crate) fn change(&self, next: impl Fn(&Snapshot) -> Snapshot) {
         self.current.rcu(|current| next(current));
     }
 
-    pub(super) fn making(&self) -> MutexGuard<'_, Making> {
+    pub(crate) fn making(&self) -> MutexGuard<'_, Making> {
         // Only whole values are put in, whatever panicked meanwhile.
         self.making.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn past(&self) -> MutexGuard<'_, Past> {
+    pub(crate) fn past(&self) -> MutexGuard<'_, Past> {
         // A panic while it was held left it as it was before: it is only written with whole values.
         self.past.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -277,13 +264,13 @@ impl Shared {
             state_troubles: self.state.as_ref().map(SiteState::troubles).unwrap_or_default(),
             watch_trouble: self.watch_trouble(),
             #[cfg(feature = "fetch")]
-            fetch: self.following.get().map(super::fetch::Following::status),
+            fetch: self.following.get().map(crate::source::Following::status),
         }
     }
 
     fn watch_trouble(&self) -> Option<String> {
         #[cfg(feature = "watch")]
-        return self.watch.get().and_then(super::watch::Watched::trouble);
+        return self.watch.get().and_then(crate::source::Watched::trouble);
         #[cfg(not(feature = "watch"))]
         None
     }

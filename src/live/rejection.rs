@@ -7,10 +7,12 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::date;
-use super::file::MAX_FILE;
 use super::gate::Pending;
 use crate::check::content::{NO_RESTRICTIONS, NO_ROBOTS_TXT, is_robots_txt};
 use crate::rules::RobotsTxt;
+
+/// The largest robots.txt that is read, in octets. Crawlers read 512,000.
+pub const MAX_FILE: u64 = 8 << 20;
 
 /// A replacement that was not taken, and why.
 #[derive(Clone, Debug)]
@@ -82,11 +84,11 @@ impl RejectionKind {
 }
 
 impl Rejection {
-    pub(super) fn new(kind: RejectionKind, origin: &Arc<str>) -> Self {
+    pub(crate) fn new(kind: RejectionKind, origin: &Arc<str>) -> Self {
         Self { kind, origin: origin.clone(), cause: None, pending: None, why: None, until: None }
     }
 
-    pub(super) fn io(cause: io::Error, origin: &Arc<str>) -> Self {
+    pub(crate) fn io(cause: io::Error, origin: &Arc<str>) -> Self {
         let kind = match cause.kind() {
             io::ErrorKind::NotFound => RejectionKind::Missing,
             _ => RejectionKind::Unreadable,
@@ -94,7 +96,7 @@ impl Rejection {
         Self { cause: Some(Arc::new(cause)), ..Self::new(kind, origin) }
     }
 
-    pub(super) fn gated(pending: Pending, origin: &Arc<str>) -> Self {
+    pub(crate) fn gated(pending: Pending, origin: &Arc<str>) -> Self {
         Self { pending: Some(pending), ..Self::new(RejectionKind::Gated, origin) }
     }
 
@@ -105,12 +107,12 @@ impl Rejection {
     }
 
     #[cfg(feature = "fetch")]
-    pub(super) fn unreachable(why: String, origin: &Arc<str>) -> Self {
+    pub(crate) fn unreachable(why: String, origin: &Arc<str>) -> Self {
         Self { why: Some(why.into()), ..Self::new(RejectionKind::Unreachable, origin) }
     }
 
     #[cfg(feature = "fetch")]
-    pub(super) fn held(status: String, until: SystemTime, origin: &Arc<str>) -> Self {
+    pub(crate) fn held(status: String, until: SystemTime, origin: &Arc<str>) -> Self {
         Self { why: Some(status.into()), until: Some(until), ..Self::new(RejectionKind::Held, origin) }
     }
 
@@ -133,7 +135,7 @@ impl Rejection {
     }
 
     /// Looks at a document before it is compiled. What crawlers could make no sense of is not published.
-    pub(super) fn of(robots: &RobotsTxt, origin: &Arc<str>) -> Option<Self> {
+    pub(crate) fn of(robots: &RobotsTxt, origin: &Arc<str>) -> Option<Self> {
         let bytes = robots.bytes();
         let kind = if bytes.trim_ascii().is_empty() {
             RejectionKind::Empty

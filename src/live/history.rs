@@ -17,19 +17,19 @@ const MAX_TEXT: usize = 300;
 /// One attempt to bring a version live that came to something new, or one turn of the kill switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryEntry {
-    pub(super) when: SystemTime,
-    pub(super) cause: Cause,
-    pub(super) outcome: OutcomeKind,
-    pub(super) origin: Arc<str>,
-    pub(super) hash: Option<Hash>,
-    pub(super) findings: [usize; 3],
-    pub(super) effect: Option<String>,
-    pub(super) detail: String,
+    pub(crate) when: SystemTime,
+    pub(crate) cause: Cause,
+    pub(crate) outcome: OutcomeKind,
+    pub(crate) origin: Arc<str>,
+    pub(crate) hash: Option<Hash>,
+    pub(crate) findings: [usize; 3],
+    pub(crate) effect: Option<String>,
+    pub(crate) detail: String,
 }
 
 /// At most [`MAX_HISTORY`] entries, the newest last.
 #[derive(Clone, Debug, Default)]
-pub(super) struct History(VecDeque<HistoryEntry>);
+pub(crate) struct History(VecDeque<HistoryEntry>);
 
 impl HistoryEntry {
     /// When.
@@ -84,20 +84,20 @@ impl HistoryEntry {
 }
 
 impl History {
-    pub(super) fn push(&mut self, entry: HistoryEntry) {
+    pub(crate) fn push(&mut self, entry: HistoryEntry) {
         if self.0.len() >= MAX_HISTORY {
             self.0.pop_front();
         }
         self.0.push_back(entry);
     }
 
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &HistoryEntry> {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &HistoryEntry> {
         self.0.iter()
     }
 }
 
 /// A text of bounded length.
-pub(super) fn bounded(text: &impl ToString) -> String {
+pub(crate) fn bounded(text: &impl ToString) -> String {
     let mut text = text.to_string();
     if let Some((at, _)) = text.char_indices().nth(MAX_TEXT) {
         text.truncate(at);

@@ -3,9 +3,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::enforcement::Enforcement;
+use super::handle::Shared;
 use super::history::{HistoryEntry, bounded};
-use super::live::Shared;
-use super::making::{Making, Settings};
+use super::publish::{Making, Settings};
 use super::reload::{Cause, Outcome, OutcomeKind, Reload};
 use super::snapshot::Snapshot;
 use crate::check::{self, DiffOptions, Severity, diff};

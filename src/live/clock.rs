@@ -6,18 +6,18 @@ use std::time::SystemTime;
 
 /// Tells the time. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Clock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
+pub(crate) struct Clock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
 
 impl Clock {
-    pub(super) fn new(tell: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(tell: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         Self(Arc::new(tell))
     }
 
-    pub(super) fn now(&self) -> SystemTime {
+    pub(crate) fn now(&self) -> SystemTime {
         (self.0)()
     }
 
-    pub(super) fn as_fn(&self) -> &(dyn Fn() -> SystemTime + Send + Sync) {
+    pub(crate) fn as_fn(&self) -> &(dyn Fn() -> SystemTime + Send + Sync) {
         &*self.0
     }
 }

@@ -8,26 +8,26 @@ use super::super::disk::{self, Durability};
 use super::super::json;
 use super::super::record::{self, Record};
 use super::{HISTORY, Notes, RECORD, STATE, State, Written};
-use crate::source::enforcement::Enforcement;
-use crate::source::gate::Pending;
-use crate::source::hash::Hash;
-use crate::source::history::History;
-use crate::source::versions::{Fate, Version, Versions};
+use crate::live::enforcement::Enforcement;
+use crate::live::gate::Pending;
+use crate::live::hash::Hash;
+use crate::live::history::History;
+use crate::live::versions::{Fate, Version, Versions};
 
 /// What a site knows again.
 #[derive(Default)]
-pub(in crate::source) struct Remembered {
-    pub(in crate::source) versions: Versions,
-    pub(in crate::source) pending: Option<Pending>,
-    pub(in crate::source) history: History,
-    pub(in crate::source) enforcement: Enforcement,
+pub(crate) struct Remembered {
+    pub(crate) versions: Versions,
+    pub(crate) pending: Option<Pending>,
+    pub(crate) history: History,
+    pub(crate) enforcement: Enforcement,
     /// What was live last, as far as that is known.
-    pub(in crate::source) was_live: WasLive,
+    pub(crate) was_live: WasLive,
 }
 
 /// What was live when the process before ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::source) enum WasLive {
+pub(crate) enum WasLive {
     /// The current one of the versions that are remembered.
     Current,
     /// Nothing says what.

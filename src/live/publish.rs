@@ -6,14 +6,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use super::compile_cache::Shelf;
 use super::date;
-use super::file;
 use super::gate::{Gate, Objection, Pending};
+use super::handle::{Shared, WhenMissing};
 use super::hash::{Hash, HashPrefix};
-use super::live::{Shared, WhenMissing};
 use super::rejection::{Rejection, RejectionKind};
 use super::reload::{Cause, Outcome, Reload};
-use super::shelf::Shelf;
 use super::snapshot::{Content, Snapshot};
 use super::state::{Durability, WasLive};
 use super::versions::{Fate, Version, Versions};
@@ -27,42 +26,42 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Where the bytes come from.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(crate) enum Source {
     Inline(Arc<[u8]>),
     File(PathBuf),
     #[cfg(feature = "fetch")]
-    Remote(super::fetch::Remote),
+    Remote(crate::source::Remote),
 }
 
 /// What a source holds.
 #[derive(Clone, Debug)]
-pub(super) struct Loaded {
-    pub(super) bytes: Arc<[u8]>,
-    pub(super) modified: Option<SystemTime>,
+pub(crate) struct Loaded {
+    pub(crate) bytes: Arc<[u8]>,
+    pub(crate) modified: Option<SystemTime>,
 }
 
-pub(super) type Listener = Box<dyn Fn(&Reload, &Snapshot) + Send + Sync>;
+pub(crate) type Listener = Box<dyn Fn(&Reload, &Snapshot) + Send + Sync>;
 
-pub(super) struct Settings {
-    pub(super) reading: Reading,
-    pub(super) max_age: Duration,
-    pub(super) grace: Duration,
-    pub(super) when_missing: WhenMissing,
-    pub(super) listeners: Vec<Listener>,
-    pub(super) shelf: Shelf,
+pub(crate) struct Settings {
+    pub(crate) reading: Reading,
+    pub(crate) max_age: Duration,
+    pub(crate) grace: Duration,
+    pub(crate) when_missing: WhenMissing,
+    pub(crate) listeners: Vec<Listener>,
+    pub(crate) shelf: Shelf,
 }
 
 /// What a version is made with, and what was made before it.
-pub(super) struct Making {
-    pub(super) registry: Arc<Registry>,
-    pub(super) check: check::Options,
+pub(crate) struct Making {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) check: check::Options,
     gate: Gate,
-    pub(super) versions: Versions,
-    pub(super) pending: Option<Pending>,
+    pub(crate) versions: Versions,
+    pub(crate) pending: Option<Pending>,
     was_live: WasLive,
     examined: Examined,
     /// What has changed since it was written down: going live waits for no disk.
-    pub(super) unsaved: Option<Durability>,
+    pub(crate) unsaved: Option<Durability>,
 }
 
 /// Whether what waits was examined by the gate there is.
@@ -85,7 +84,7 @@ pub struct AcceptError {
 pub struct RollbackError;
 
 impl Source {
-    pub(super) fn origin(&self) -> Arc<str> {
+    pub(crate) fn origin(&self) -> Arc<str> {
         match self {
             Self::Inline(_) => "inline".into(),
             Self::File(path) => path.to_string_lossy().into(),
@@ -97,9 +96,8 @@ impl Source {
     fn load(&self, origin: &Arc<str>) -> Result<Loaded, Rejection> {
         match self {
             Self::Inline(text) => Ok(Loaded { bytes: text.clone(), modified: None }),
-            Self::File(path) => {
-                file::read(path, origin).map(|read| Loaded { bytes: read.bytes.into(), modified: read.modified })
-            }
+            Self::File(path) => crate::source::file::read(path, origin)
+                .map(|read| Loaded { bytes: read.bytes.into(), modified: read.modified }),
             // What is fetched is brought by whoever fetches it.
             #[cfg(feature = "fetch")]
             Self::Remote(_) => Err(Rejection::new(RejectionKind::NotFetched, origin)),
@@ -115,7 +113,7 @@ impl Settings {
 }
 
 impl Making {
-    pub(super) fn new(
+    pub(crate) fn new(
         registry: Arc<Registry>,
         check: check::Options,
         gate: Gate,
@@ -130,7 +128,7 @@ impl Making {
 impl Shared {
     /// Brings the first version live: what the source holds, or else what was accepted last. The error is what to tell
     /// where there is neither and there has to be one.
-    pub(super) fn start(&self) -> Result<(), Rejection> {
+    pub(crate) fn start(&self) -> Result<(), Rejection> {
         let mut making = self.making();
         // Before it is looked at: a version that is not wanted costs no compiling where the next takes its place.
         let last = making.versions.current().cloned();
@@ -191,12 +189,12 @@ impl Shared {
 
     /// For whoever may ask in the middle of writing: what was changed a moment ago is taken once it is the same after that
     /// moment. The watcher may take it meanwhile.
-    pub(super) fn reload_once_quiet(&self, cause: Cause) -> Reload {
+    pub(crate) fn reload_once_quiet(&self, cause: Cause) -> Reload {
         let first = self.source.load(&self.origin).ok();
         if let Some(first) = &first {
             let hash = Some(Hash::of(&first.bytes));
             // The clock of files says how long; how long that is, one that nobody sets.
-            let rest = first.modified.and_then(file::unrest).unwrap_or_default();
+            let rest = first.modified.and_then(crate::source::file::unrest).unwrap_or_default();
             let quiet = Instant::now() + rest;
             while self.live() != hash {
                 let rest = quiet.saturating_duration_since(Instant::now());
@@ -211,7 +209,7 @@ impl Shared {
 
     /// Publishes what the source holds only if it was `settled` after it was read; else it is
     /// [`RejectionKind::Unstable`], which is told only to whoever asked: the watcher looks again by itself.
-    pub(super) fn reload_if(&self, cause: Cause, settled: impl FnOnce(&Loaded) -> bool) -> Reload {
+    pub(crate) fn reload_if(&self, cause: Cause, settled: impl FnOnce(&Loaded) -> bool) -> Reload {
         let mut making = self.making();
         let before = self.robots();
         let outcome = self.consider(&mut making, self.source.load(&self.origin), settled);
@@ -224,13 +222,13 @@ impl Shared {
 
     /// Takes what was fetched, as if it had been read.
     #[cfg(feature = "fetch")]
-    pub(super) fn offer(&self, cause: Cause, fetched: super::fetch::Fetched) -> Reload {
+    pub(crate) fn offer(&self, cause: Cause, fetched: crate::source::Fetched) -> Reload {
         let mut making = self.making();
         let before = self.robots();
         let outcome = match fetched {
-            super::fetch::Fetched::File(loaded) => self.consider(&mut making, Ok(loaded), |_| true),
-            super::fetch::Fetched::Nothing(rejection) => self.consider(&mut making, Err(rejection), |_| true),
-            super::fetch::Fetched::Absent { status } => {
+            crate::source::Fetched::File(loaded) => self.consider(&mut making, Ok(loaded), |_| true),
+            crate::source::Fetched::Nothing(rejection) => self.consider(&mut making, Err(rejection), |_| true),
+            crate::source::Fetched::Absent { status } => {
                 self.change(Snapshot::without_content);
                 Outcome::Absent { status }
             }
@@ -240,7 +238,7 @@ impl Shared {
         reload
     }
 
-    pub(super) fn accept(&self, hash: &HashPrefix) -> Result<Reload, AcceptError> {
+    pub(crate) fn accept(&self, hash: &HashPrefix) -> Result<Reload, AcceptError> {
         let mut making = self.making();
         let Some(pending) = making.pending.clone().filter(|pending| hash.matches(&pending.hash())) else {
             let pending = making.pending.as_ref().map(Pending::hash);
@@ -257,7 +255,7 @@ impl Shared {
         Ok(reload)
     }
 
-    pub(super) fn rollback(&self) -> Result<Reload, RollbackError> {
+    pub(crate) fn rollback(&self) -> Result<Reload, RollbackError> {
         let mut making = self.making();
         let before = self.robots();
         let left = making.versions.roll_back().ok_or(RollbackError)?;
@@ -273,13 +271,13 @@ impl Shared {
         Ok(reload)
     }
 
-    pub(super) fn set_gate(&self, gate: Gate) {
+    pub(crate) fn set_gate(&self, gate: Gate) {
         let mut making = self.making();
         making.gate = gate;
         making.examined = Examined::No;
     }
 
-    pub(super) fn set_registry(&self, registry: Arc<Registry>) {
+    pub(crate) fn set_registry(&self, registry: Arc<Registry>) {
         let mut making = self.making();
         if !Arc::ptr_eq(&making.registry, &registry) {
             making.registry = registry;
@@ -287,7 +285,7 @@ impl Shared {
         }
     }
 
-    pub(super) fn set_check(&self, options: check::Options) {
+    pub(crate) fn set_check(&self, options: check::Options) {
         let mut making = self.making();
         if making.check != options {
             making.check = options;
@@ -305,13 +303,13 @@ impl Shared {
 
     /// What the source holds now, without publishing it.
     #[cfg(feature = "watch")]
-    pub(super) fn load(&self) -> Result<Loaded, Rejection> {
+    pub(crate) fn load(&self) -> Result<Loaded, Rejection> {
         self.source.load(&self.origin)
     }
 
     /// Publishes what [`Shared::load`] gave, if it is to be, or keeps what is live and says why.
     #[cfg(feature = "watch")]
-    pub(super) fn take(&self, cause: Cause, loaded: Result<Loaded, Rejection>) -> Reload {
+    pub(crate) fn take(&self, cause: Cause, loaded: Result<Loaded, Rejection>) -> Reload {
         let mut making = self.making();
         let before = self.robots();
         let outcome = self.consider(&mut making, loaded, |_| true);

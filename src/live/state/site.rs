@@ -8,18 +8,18 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-pub(in crate::source) use self::loading::{Remembered, WasLive};
+pub(crate) use self::loading::{Remembered, WasLive};
 
 use super::disk::{self, Durability};
 use super::event::{Listeners, StateEvent};
 use super::record::{self, Record};
 use super::writer::{Job, Place, Writer};
 use super::{StateError, StateTroubles, json};
-use crate::source::enforcement::Enforcement;
-use crate::source::gate::Pending;
-use crate::source::hash::Hash;
-use crate::source::history::{HistoryEntry, MAX_HISTORY};
-use crate::source::versions::Versions;
+use crate::live::enforcement::Enforcement;
+use crate::live::gate::Pending;
+use crate::live::hash::Hash;
+use crate::live::history::{HistoryEntry, MAX_HISTORY};
+use crate::live::versions::Versions;
 
 const STATE: &str = "state.json";
 const HISTORY: &str = "history.jsonl";
@@ -30,7 +30,7 @@ const MAX_HISTORY_OCTETS: u64 = 128 << 10;
 
 /// Reads what one site remembers, and sees to it that it is written down: by a thread that does so for all sites, or at
 /// the latest when this is dropped.
-pub(in crate::source) struct SiteState {
+pub(crate) struct SiteState {
     notes: Arc<Notes>,
     writer: Arc<Writer>,
 }
@@ -98,14 +98,14 @@ impl SiteState {
     }
 
     /// Everything that is there and whole.
-    pub(in crate::source) fn load(&self, now: SystemTime) -> Remembered {
+    pub(crate) fn load(&self, now: SystemTime) -> Remembered {
         let remembered = self.notes.load(now);
         self.retry();
         remembered
     }
 
     /// Sees to it that it is written down which versions there are.
-    pub(in crate::source) fn save(&self, versions: Versions, pending: Option<Pending>, durability: Durability) {
+    pub(crate) fn save(&self, versions: Versions, pending: Option<Pending>, durability: Durability) {
         let before = {
             let mut unwritten = self.notes.unwritten();
             // What was not written yet has to outlive what it had to.
@@ -118,7 +118,7 @@ impl SiteState {
     }
 
     /// Sees to it that an entry is added to the history on disk.
-    pub(in crate::source) fn append(&self, entry: HistoryEntry) {
+    pub(crate) fn append(&self, entry: HistoryEntry) {
         {
             let mut unwritten = self.notes.unwritten();
             unwritten.entries.push_back(entry);
@@ -128,21 +128,21 @@ impl SiteState {
     }
 
     /// Writes down now what has not been.
-    pub(in crate::source) fn write(&self) {
+    pub(crate) fn write(&self) {
         if !self.notes.write() {
             self.writer.call_later(self.notes.clone());
         }
     }
 
     /// Has what could not be written tried again now.
-    pub(in crate::source) fn retry(&self) {
+    pub(crate) fn retry(&self) {
         if !self.notes.unwritten().is_empty() {
             self.writer.call(self.notes.clone());
         }
     }
 
     /// Writes the kill switch down, now or as soon as that can be done.
-    pub(in crate::source) fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
+    pub(crate) fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
         let written = self.notes.set_switch(enforcement);
         if written.is_err() {
             self.writer.call_later(self.notes.clone());
@@ -151,12 +151,12 @@ impl SiteState {
     }
 
     /// Says that what is served is older than what was live, or that it is no longer.
-    pub(in crate::source) fn is_behind(&self, trouble: Option<String>) {
+    pub(crate) fn is_behind(&self, trouble: Option<String>) {
         self.notes.tell(|troubles| &mut troubles.behind, trouble, "what is served is no older than what was live");
     }
 
     /// What is wrong, if anything is.
-    pub(in crate::source) fn troubles(&self) -> StateTroubles {
+    pub(in crate::live) fn troubles(&self) -> StateTroubles {
         let troubles = self.notes.troubles();
         let Troubles { damaged, behind, save, append, switch } = &*troubles;
         StateTroubles {

@@ -7,26 +7,26 @@ use std::time::{Duration, SystemTime};
 use super::hash::Hash;
 
 /// Versions that are kept of one site.
-pub(super) const MOST: usize = 8;
+pub(crate) const MOST: usize = 8;
 
 /// Octets that the versions before the last two may have together.
 const MOST_OCTETS: usize = 4 << 20;
 
 /// A version that was accepted once.
 #[derive(Clone, Debug)]
-pub(super) struct Version {
-    pub(super) hash: Hash,
-    pub(super) bytes: Arc<[u8]>,
-    pub(super) origin: Arc<str>,
-    pub(super) modified: Option<SystemTime>,
+pub(crate) struct Version {
+    pub(crate) hash: Hash,
+    pub(crate) bytes: Arc<[u8]>,
+    pub(crate) origin: Arc<str>,
+    pub(crate) modified: Option<SystemTime>,
     /// When it was first accepted.
-    pub(super) since: SystemTime,
-    pub(super) fate: Fate,
+    pub(crate) since: SystemTime,
+    pub(crate) fate: Fate,
 }
 
 /// What became of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(crate) enum Fate {
     /// Nothing: it is live, or another followed it.
     Accepted,
     /// It was rolled back, and does not come back by itself.
@@ -37,34 +37,34 @@ pub(super) enum Fate {
 
 /// At most [`MOST`] of them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Versions(Vec<Version>);
+pub(crate) struct Versions(Vec<Version>);
 
 impl Versions {
-    pub(super) fn from_list(list: Vec<Version>) -> Self {
+    pub(crate) fn from_list(list: Vec<Version>) -> Self {
         Self(list)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Version> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Version> {
         self.0.iter()
     }
 
     /// The version that was accepted last.
-    pub(super) fn current(&self) -> Option<&Version> {
+    pub(crate) fn current(&self) -> Option<&Version> {
         self.accepted().next()
     }
 
     /// The one accepted before it.
-    pub(super) fn before(&self) -> Option<&Version> {
+    pub(crate) fn before(&self) -> Option<&Version> {
         self.accepted().nth(1)
     }
 
     /// Whether this version was rolled back from, and the source has held nothing else since.
-    pub(super) fn holds(&self, hash: Hash) -> bool {
+    pub(crate) fn holds(&self, hash: Hash) -> bool {
         self.0.iter().any(|version| version.hash == hash && version.fate == Fate::Held)
     }
 
     /// Adds a version, or brings one back, which keeps the date at which it was first accepted.
-    pub(super) fn accept(&mut self, mut version: Version, grace: Duration, now: SystemTime) {
+    pub(crate) fn accept(&mut self, mut version: Version, grace: Duration, now: SystemTime) {
         if let Some(at) = self.0.iter().position(|known| known.hash == version.hash) {
             version.since = self.0.remove(at).since.min(version.since);
         }
@@ -74,7 +74,7 @@ impl Versions {
     }
 
     /// Takes the current version back, which the one before then is.
-    pub(super) fn roll_back(&mut self) -> Option<Version> {
+    pub(crate) fn roll_back(&mut self) -> Option<Version> {
         self.before()?;
         let current = self.0.iter_mut().rfind(|version| version.fate == Fate::Accepted)?;
         current.fate = Fate::Held;
@@ -82,13 +82,13 @@ impl Versions {
     }
 
     /// The source holds something else: what was rolled back may come again.
-    pub(super) fn let_go(&mut self) {
+    pub(crate) fn let_go(&mut self) {
         let held = self.0.iter_mut().filter(|version| version.fate == Fate::Held);
         held.for_each(|version| version.fate = Fate::Left);
     }
 
     /// Has just these be the ones that were rolled back from.
-    pub(super) fn hold(&mut self, hashes: &[Hash]) {
+    pub(crate) fn hold(&mut self, hashes: &[Hash]) {
         for version in &mut self.0 {
             match (hashes.contains(&version.hash), version.fate) {
                 (true, _) => version.fate = Fate::Held,
@@ -99,7 +99,7 @@ impl Versions {
     }
 
     /// Has a version that is known be the current one; whether it is known.
-    pub(super) fn bring_back(&mut self, hash: Hash) -> bool {
+    pub(crate) fn bring_back(&mut self, hash: Hash) -> bool {
         let Some(at) = self.0.iter().position(|version| version.hash == hash) else { return false };
         if self.current().is_none_or(|current| current.hash != hash) {
             let version = self.0.remove(at);

@@ -24,7 +24,7 @@ pub struct Status {
     pub(super) state_troubles: StateTroubles,
     pub(super) watch_trouble: Option<String>,
     #[cfg(feature = "fetch")]
-    pub(super) fetch: Option<super::fetch::FetchStatus>,
+    pub(super) fetch: Option<crate::source::fetch::FetchStatus>,
 }
 
 /// How a site is, in one word.
@@ -180,7 +180,7 @@ impl Status {
     #[cfg(feature = "fetch")]
     #[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
     #[must_use]
-    pub const fn fetch(&self) -> Option<&super::fetch::FetchStatus> {
+    pub const fn fetch(&self) -> Option<&crate::source::fetch::FetchStatus> {
         self.fetch.as_ref()
     }
 }

@@ -9,8 +9,8 @@ use super::agent_cache::{AgentCache, Budget};
 use super::clock::Clock;
 use super::date;
 use super::enforcement::{Enforcement, Switches};
+use super::handle::WhenMissing;
 use super::hash::Hash;
-use super::live::WhenMissing;
 use crate::agent::{Agent, Recognizer, Registry};
 use crate::check::{self, Report};
 use crate::policy::{Decision, Facts, Grace, Policy, Reason};
@@ -42,7 +42,7 @@ pub struct Content {
 
 /// What the bytes of a version amount to, wherever they lie and whenever they were put there.
 #[derive(Debug)]
-pub(super) struct Compiled {
+pub(crate) struct Compiled {
     robots: RobotsTxt,
     rules: RuleSet,
     recognizer: Recognizer,
@@ -56,33 +56,33 @@ pub(super) struct Compiled {
 }
 
 impl Snapshot {
-    pub(super) fn empty(policy: Arc<Policy>, clock: Clock, max_age: Duration, when_missing: WhenMissing) -> Self {
+    pub(crate) fn empty(policy: Arc<Policy>, clock: Clock, max_age: Duration, when_missing: WhenMissing) -> Self {
         let switches = Switches::default();
         let cache_control = format!("public, max-age={}", max_age.as_secs()).into();
         Self { content: None, policy, grace: None, switches, clock, cache_control, max_age, when_missing }
     }
 
-    pub(super) fn with_content(&self, content: Arc<Content>, grace: Option<Arc<Grace>>) -> Self {
+    pub(crate) fn with_content(&self, content: Arc<Content>, grace: Option<Arc<Grace>>) -> Self {
         Self { content: Some(content), grace, ..self.clone() }
     }
 
     /// There is no robots.txt: whoever asks hears so from the application behind.
     #[cfg(feature = "fetch")]
-    pub(super) fn without_content(&self) -> Self {
+    pub(crate) fn without_content(&self) -> Self {
         Self { content: None, grace: None, when_missing: WhenMissing::Relay, ..self.clone() }
     }
 
-    pub(super) fn with_policy(&self, policy: Arc<Policy>) -> Self {
+    pub(crate) fn with_policy(&self, policy: Arc<Policy>) -> Self {
         Self { policy, ..self.clone() }
     }
 
-    pub(super) fn with_switches(&self, change: impl FnOnce(&mut Switches)) -> Self {
+    pub(crate) fn with_switches(&self, change: impl FnOnce(&mut Switches)) -> Self {
         let mut next = self.clone();
         change(&mut next.switches);
         next
     }
 
-    pub(super) const fn switches(&self) -> Switches {
+    pub(crate) const fn switches(&self) -> Switches {
         self.switches
     }
 
@@ -167,7 +167,7 @@ impl Compiled {
 }
 
 impl Content {
-    pub(super) fn new(compiled: Arc<Compiled>, modified: Option<SystemTime>) -> Self {
+    pub(crate) fn new(compiled: Arc<Compiled>, modified: Option<SystemTime>) -> Self {
         // A date in the future would make caches hold on to the file (RFC 9110, section 8.8.2.1).
         let modified = modified.map(|modified| modified.min(SystemTime::now()));
         // A date that HTTP cannot write is left out, as if the file had none.
