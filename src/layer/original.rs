@@ -3,6 +3,7 @@
 use http::header::HOST;
 use http::{Extensions, HeaderMap, Method, Request, Uri};
 
+use crate::rules::Authority;
 use crate::source::Scheme;
 
 /// What is judged: method, target, host and fields of the client's request.
@@ -98,7 +99,9 @@ impl<'a> Original<'a> {
             (HostIs::Given(host), _) => host,
             // An absolute target and HTTP/2's `:authority` say which host is meant; else the `Host` field does (RFC 9112,
             // 3.2.2). Who asks is no part of where: `http://user@host/`.
-            (HostIs::InRequest, Some(authority)) => authority.as_str().rsplit('@').next().map(str::as_bytes),
+            (HostIs::InRequest, Some(authority)) => {
+                Some(Authority::split(authority.as_str().as_bytes()).host_and_port())
+            }
             (HostIs::InRequest, None) => self.headers.get(HOST).map(|host| host.as_bytes()),
         }
     }

@@ -4,6 +4,8 @@
 //! `User-Agent`: a session cookie, fetch metadata as browsers send it. By default it changes nothing but the record, so
 //! that an operator can see how many people a rule would have met.
 
+use crate::rules::Authority;
+
 /// What else a request says about who sends it, as octets. Only gathered once a request is disallowed.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence<'a> {
@@ -70,9 +72,10 @@ impl<'a> Evidence<'a> {
     /// send one.
     #[must_use]
     pub fn referer(mut self, referer: &[u8], host: &[u8]) -> Self {
-        let after_scheme = memchr::memmem::find(referer, b"://").map(|at| &referer[at + 3..]);
-        let authority = after_scheme.and_then(|rest| rest.split(|byte| matches!(byte, b'/' | b'?' | b'#')).next());
-        self.comes_from_here = authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host));
+        let authority = Authority::of_url(referer).map(|(_, authority, _)| authority);
+        self.comes_from_here = authority.is_some_and(|authority| {
+            authority.userinfo().is_none() && authority.host_and_port().eq_ignore_ascii_case(host)
+        });
         self
     }
 

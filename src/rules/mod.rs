@@ -19,6 +19,7 @@
 //! assert_eq!(verdict.line(), Some(2));
 //! ```
 
+mod authority;
 mod costly;
 mod document;
 mod extension;
@@ -38,6 +39,7 @@ mod trace;
 mod value;
 mod write;
 
+pub use self::authority::{Authority, Port};
 pub use self::costly::{Costly, CostlyKind, MANY_TOGETHER, MANY_WILDCARDS};
 pub use self::document::{Group, Name, RobotsTxt, Rule, Sitemap};
 pub use self::extension::{Extension, Meaning};

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::authority::{Authority, Port};
 use super::line::is_space;
 
 /// The value of a host line: one host name, perhaps with scheme and port.
@@ -42,17 +43,13 @@ impl<'r> Host<'r> {
             (None, Some(rest)) => (false, rest),
             (None, None) => (false, value),
         };
-        let (name, port) = match rest.split_once(':') {
-            Some((name, port)) => (name, Some(port)),
-            None => (rest, None),
+        let authority = Authority::of_host_field(rest.as_bytes());
+        let port = match authority.port() {
+            Port::Absent => None,
+            Port::Number(port) if port > 0 => Some(port),
+            Port::Empty | Port::Number(_) | Port::Malformed => return None,
         };
-        let port = match port {
-            Some(port) if port.bytes().all(|digit| digit.is_ascii_digit()) => {
-                Some(port.parse().ok().filter(|port| *port > 0)?)
-            }
-            Some(_) => return None,
-            None => None,
-        };
+        let name = std::str::from_utf8(authority.host()).ok()?;
         is_host_name(name).then_some(Self { is_https, name, port })
     }
 

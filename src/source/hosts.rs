@@ -5,7 +5,8 @@ use std::error::Error;
 use std::fmt;
 use std::net::Ipv6Addr;
 
-use super::origin::{Port, Scheme, canonical, host_and_port, unicode};
+use super::origin::{Scheme, canonical, unicode};
+use crate::rules::{Authority, Port};
 
 /// The longest host name there is, in octets (RFC 1035, section 2.3.4), in its own script too.
 const MAX_NAME: usize = 253 * 2;
@@ -94,9 +95,10 @@ impl<T> HostMap<T> {
             Some(below) => (below, true),
             None => (pattern, false),
         };
-        let (host, port) = host_and_port(pattern.as_bytes());
-        // What `split_at` an ASCII colon left is text still.
-        let host = std::str::from_utf8(host).unwrap_or_default();
+        let authority = Authority::of_host_field(pattern.as_bytes());
+        let port = authority.port();
+        // Text that is split at an ASCII octet stays text.
+        let host = std::str::from_utf8(authority.host()).unwrap_or_default();
         if host == "*" && port == Port::Absent && !wildcard {
             return match self.any {
                 None => {
@@ -110,7 +112,7 @@ impl<T> HostMap<T> {
         let name = canonical(host).ok_or_else(|| error(Fault::Malformed))?;
         let port = match port {
             Port::Number(port) if port != 0 => Some(port),
-            Port::Absent if !pattern.ends_with(':') => None,
+            Port::Absent => None,
             _ => return Err(error(Fault::Malformed)),
         };
         let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')?.parse().ok());
@@ -182,13 +184,14 @@ impl<T> HostMap<T> {
     }
 
     fn place(&self, host: &[u8], scheme: Option<Scheme>) -> Option<usize> {
-        let (name, port) = host_and_port(host);
-        let port = match port {
-            Port::Absent => scheme.map(Scheme::port),
+        let authority = Authority::of_host_field(host);
+        let port = match authority.port() {
+            Port::Absent | Port::Empty => scheme.map(Scheme::port),
             Port::Number(port) => Some(port),
             // No host has such a port, so it belongs to no site.
             Port::Malformed => return None,
         };
+        let name = authority.host();
         if let [b'[', address @ .., b']'] = name {
             // Parsing takes no more than 45 octets of it.
             let address = std::str::from_utf8(address).ok()?.parse().ok()?;

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::net::Ipv6Addr;
 
+use crate::rules::{Authority, Port};
+
 /// How a request is made, as far as it decides which port is meant where none is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -103,48 +105,15 @@ impl Origin {
     }
 
     fn split(url: &str) -> Option<(Self, &str)> {
-        let (scheme, rest) = url.split_once("://")?;
-        let scheme = Scheme::from_name(scheme)?;
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let (authority, rest) = rest.split_at(end);
-        let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-        let (host, port) = host_and_port(authority.as_bytes());
-        let port = match port {
-            Port::Absent => scheme.port(),
+        let (scheme, authority, rest) = Authority::of_url(url.as_bytes())?;
+        let scheme = Scheme::from_name(std::str::from_utf8(scheme).ok()?)?;
+        let port = match authority.port() {
+            Port::Absent | Port::Empty => scheme.port(),
             Port::Number(port) => port,
             Port::Malformed => return None,
         };
-        let host = canonical(std::str::from_utf8(host).ok()?)?;
-        Some((Self { scheme, host, port }, rest))
-    }
-}
-
-/// The port of an authority.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Port {
-    /// Not written, or nothing behind the colon (RFC 3986, section 3.2.3).
-    Absent,
-    Number(u16),
-    Malformed,
-}
-
-/// Parts an authority without user information.
-pub(super) fn host_and_port(authority: &[u8]) -> (&[u8], Port) {
-    // The colons inside `[::1]` part no port.
-    let end = match authority {
-        [b'[', ..] => memchr::memchr(b']', authority).map(|end| end + 1),
-        _ => memchr::memchr(b':', authority),
-    };
-    let (host, port) = authority.split_at(end.unwrap_or(authority.len()));
-    match port {
-        [] | [b':'] => (host, Port::Absent),
-        [b':', digits @ ..] if digits.iter().all(u8::is_ascii_digit) => {
-            let number = digits
-                .iter()
-                .try_fold(0_u16, |number, digit| number.checked_mul(10)?.checked_add(u16::from(digit - b'0')));
-            (host, number.map_or(Port::Malformed, Port::Number))
-        }
-        _ => (host, Port::Malformed),
+        let host = canonical(std::str::from_utf8(authority.host()).ok()?)?;
+        Some((Self { scheme, host, port }, std::str::from_utf8(rest).ok()?))
     }
 }
 

@@ -8,6 +8,7 @@ use std::net::IpAddr;
 
 use http::Method;
 use http::header::{HOST, HeaderMap, HeaderName, HeaderValue};
+use tower_robots::rules::Authority;
 
 use super::doubt::{Doubt, Fault};
 
@@ -113,7 +114,7 @@ impl Preset {
             }
         };
         let host = match places.host {
-            None => authority(target),
+            None => host_of_url(target),
             Some(name) if fields.contains_key(&name) => self.host(fields, &name)?,
             Some(_) => None,
         };
@@ -197,20 +198,19 @@ fn label(name: &HeaderName) -> &'static str {
     LABELS.iter().find(|(known, _)| known == name).map_or("a field", |(_, label)| label)
 }
 
-fn after_scheme(url: &[u8]) -> Option<&[u8]> {
-    let colon = memchr::memmem::find(url, b"://")?;
-    let is_http = url[..colon].eq_ignore_ascii_case(b"http") || url[..colon].eq_ignore_ascii_case(b"https");
-    is_http.then_some(&url[colon + 3..])
+/// The authority of an `http` or `https` URL.
+fn authority(url: &[u8]) -> Option<Authority<'_>> {
+    let (scheme, authority, _) = Authority::of_url(url)?;
+    (scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https")).then_some(authority)
 }
 
 fn is_http_url(url: &[u8]) -> bool {
-    after_scheme(url).is_some()
+    authority(url).is_some()
 }
 
-/// The host and port of a URL. What stands before an `@` is no part of it.
-fn authority(url: &[u8]) -> Option<&[u8]> {
-    let authority = after_scheme(url)?.split(|byte| matches!(byte, b'/' | b'?' | b'#')).next()?;
-    authority.rsplit(|byte| *byte == b'@').next().filter(|host| !host.is_empty())
+/// The host and port of a URL.
+fn host_of_url(url: &[u8]) -> Option<&[u8]> {
+    authority(url).map(|authority| authority.host_and_port()).filter(|host| !host.is_empty())
 }
 
 #[cfg(test)]

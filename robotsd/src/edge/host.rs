@@ -7,6 +7,7 @@ use http::header::HOST;
 use http::request::Parts;
 use http::uri::{PathAndQuery, Uri};
 use http::{HeaderValue, Version};
+use tower_robots::rules::{Authority, Port};
 
 use super::reply::Refusal;
 
@@ -54,10 +55,7 @@ pub(super) fn settle(head: &mut Parts) -> Result<(), Refusal> {
 
 /// The name or address in a valid host, without its port and its brackets.
 pub(super) fn without_port(host: &str) -> &str {
-    match host.strip_prefix('[') {
-        Some(rest) => rest.split_once(']').map_or(rest, |(address, _)| address),
-        None => host.split_once(':').map_or(host, |(name, _)| name),
-    }
+    std::str::from_utf8(Authority::of_host_field(host.as_bytes()).bare_host()).unwrap_or(host)
 }
 
 fn origin_form(uri: &Uri) -> Result<Uri, Refusal> {
@@ -73,25 +71,17 @@ fn origin_form(uri: &Uri) -> Result<Uri, Refusal> {
 ///
 /// Stricter than the grammar, which allows commas, quotes and escapes in a name that no resolver knows.
 pub(super) fn is_valid(host: &[u8]) -> bool {
-    let (name, port) = match host.iter().rposition(|byte| *byte == b':') {
-        Some(colon) if !host.ends_with(b"]") => (&host[..colon], Some(&host[colon + 1..])),
-        _ => (host, None),
-    };
-    let name_is_valid = match name {
+    let authority = Authority::of_host_field(host);
+    let name_is_valid = match authority.host() {
         [b'[', inner @ .., b']'] => {
             std::str::from_utf8(inner).is_ok_and(|inner| inner.parse::<std::net::Ipv6Addr>().is_ok())
         }
-        _ => {
+        name => {
             (1..=255).contains(&name.len())
                 && name.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'))
         }
     };
-    name_is_valid && port.is_none_or(port_is_valid)
-}
-
-fn port_is_valid(port: &[u8]) -> bool {
-    port.iter().all(u8::is_ascii_digit)
-        && (port.is_empty() || std::str::from_utf8(port).is_ok_and(|port| port.parse::<u16>().is_ok()))
+    name_is_valid && authority.port() != Port::Malformed
 }
 
 #[cfg(test)]

@@ -8,6 +8,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
+use tower_robots::rules::Authority;
+
 use super::format::Entry;
 
 /// Visitors that one worker remembers.
@@ -130,11 +132,9 @@ fn kind(target: &[u8]) -> u8 {
 
 /// The host of a URL, without a port.
 fn authority(url: &[u8]) -> Option<&[u8]> {
-    let rest = url.strip_prefix(b"https://").or_else(|| url.strip_prefix(b"http://"))?;
-    let end = rest.iter().position(|octet| matches!(octet, b'/' | b'?' | b'#')).unwrap_or(rest.len());
-    let host = &rest[..end];
-    let host = &host[..memchr::memrchr(b':', host).filter(|at| !host[*at..].contains(&b']')).unwrap_or(end)];
-    (!host.is_empty()).then_some(host)
+    let (scheme, authority, _) = Authority::of_url(url)?;
+    let is_http = matches!(scheme, b"http" | b"https");
+    Some(authority.host()).filter(|host| is_http && !host.is_empty())
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use http::Uri;
+use tower_robots::rules::{Authority, Port};
 
 /// One upstream of a site: `http://host:port`, `https://host:port` or `unix:/path`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,18 +60,20 @@ impl Endpoint {
         if uri.path_and_query().is_some_and(|path| path.as_str() != "/") {
             return wrong("the target is forwarded as it comes, so there is no path");
         }
-        if authority.as_str().contains('@') {
+        let host = authority.host();
+        let authority = Authority::split(authority.as_str().as_bytes());
+        if authority.userinfo().is_some() {
             return wrong("a user cannot be given");
         }
-        let host = authority.host();
-        let port = authority.as_str().strip_prefix(host).and_then(|rest| rest.strip_prefix(':'));
-        let Some(port) = port.map_or(Ok(usual_port), str::parse::<u16>).ok().filter(|port| *port != 0) else {
-            return wrong("the port is a number from 1 to 65535");
+        let port = match authority.port() {
+            Port::Absent => usual_port,
+            Port::Number(port) if port != 0 => port,
+            _ => return wrong("the port is a number from 1 to 65535"),
         };
         if host.is_empty() {
             return wrong("it has no host");
         }
-        let literal = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let literal = std::str::from_utf8(authority.bare_host()).unwrap_or(host);
         let place = match literal.parse::<IpAddr>() {
             Ok(address) => Place::Address(SocketAddr::new(address, port)),
             Err(_) if host.starts_with('[') => return wrong("what stands in brackets is no IPv6 address"),

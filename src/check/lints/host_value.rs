@@ -5,7 +5,7 @@ use crate::check::lint::{Example, Lint, Pass, Subject};
 use crate::check::lints::url_as_path::is_url;
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
-use crate::rules::{Directive, Field};
+use crate::rules::{Authority, Directive, Field, Port};
 
 pub(super) const LINT: Lint = Lint {
     code: "host-value",
@@ -31,9 +31,8 @@ fn run(subject: &Subject<'_>, field: &Field<'_>, sink: &mut Sink) {
         return;
     }
     let served_over_tls = |sitemap: &[u8]| {
-        sitemap.strip_prefix(b"https://").is_some_and(|rest| {
-            let end = memchr::memchr2(b'/', b'?', rest).unwrap_or(rest.len());
-            rest[..end].eq_ignore_ascii_case(value)
+        Authority::of_url(sitemap).is_some_and(|(scheme, authority, _)| {
+            scheme == b"https" && authority.host_and_port().eq_ignore_ascii_case(value)
         })
     };
     if !is_url(value) && subject.robots.sitemaps().any(|sitemap| served_over_tls(sitemap.value())) {
@@ -49,15 +48,12 @@ fn run(subject: &Subject<'_>, field: &Field<'_>, sink: &mut Sink) {
 fn is_host(value: &[u8]) -> bool {
     let name = if is_url(value) { &value[memchr::memmem::find(value, b"//").map_or(0, |at| at + 2)..] } else { value };
     let name = name.strip_suffix(b"/").unwrap_or(name);
-    let (name, port) = match memchr::memrchr(b':', name) {
-        Some(at) => (&name[..at], Some(&name[at + 1..])),
-        None => (name, None),
-    };
+    let authority = Authority::of_host_field(name);
     let label = |label: &[u8]| {
         !label.is_empty() && label.iter().all(|octet| octet.is_ascii_alphanumeric() || *octet == b'-' || *octet >= 0x80)
     };
-    name.split(|octet| *octet == b'.').all(label)
-        && port.is_none_or(|port| !port.is_empty() && port.len() <= 5 && port.iter().all(u8::is_ascii_digit))
+    authority.host().split(|octet| *octet == b'.').all(label)
+        && matches!(authority.port(), Port::Absent | Port::Number(_))
 }
 
 #[cfg(test)]
@@ -70,7 +66,7 @@ mod tests {
         for host in ["example.com", "https://example.com", "http://example.com:8080/", "b\u{fc}cher.example", "a"] {
             assert!(is_host(host.as_bytes()), "{host}");
         }
-        for host in ["", "example.com/x", "exa mple", "https://", "a:b", "a..b", "ftp://x"] {
+        for host in ["", "example.com/x", "exa mple", "https://", "a:b", "a:", "a:99999", "u@a", "a..b", "ftp://x"] {
             assert!(!is_host(host.as_bytes()), "{host}");
         }
     }

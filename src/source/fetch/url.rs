@@ -7,6 +7,8 @@ use std::str::FromStr;
 
 use http::uri::PathAndQuery;
 
+use crate::rules::{Authority, Port};
+
 /// An `http` or `https` URL that can be fetched.
 ///
 /// Shown without its query, which may hold a secret: `https://bucket.example/robots.txt?…`.
@@ -139,32 +141,37 @@ impl FromStr for FetchUrl {
 
     fn from_str(url: &str) -> Result<Self, UrlError> {
         let error = |fault| UrlError::new(url, fault);
-        let (scheme, rest) = url.split_once("://").ok_or_else(|| error(Fault::NoScheme))?;
-        let scheme = match scheme.to_ascii_lowercase().as_str() {
-            "http" => Scheme::Http,
-            "https" => Scheme::Https,
-            "ftp" | "ftps" | "sftp" => return Err(error(Fault::Ftp)),
+        let (scheme, authority, target) = Authority::of_url(url.as_bytes()).ok_or_else(|| error(Fault::NoScheme))?;
+        let scheme = match scheme.to_ascii_lowercase().as_slice() {
+            b"http" => Scheme::Http,
+            b"https" => Scheme::Https,
+            b"ftp" | b"ftps" | b"sftp" => return Err(error(Fault::Ftp)),
             _ => return Err(error(Fault::Scheme)),
         };
         if cfg!(not(feature = "tls")) && scheme == Scheme::Https {
             return Err(error(Fault::NoTls));
         }
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let (authority, target) = rest.split_at(end);
-        if authority.contains('@') {
+        if authority.userinfo().is_some() {
             return Err(error(Fault::Userinfo));
         }
-        let (host, port) = split_port(authority).ok_or_else(|| error(Fault::Port))?;
+        let port = match authority.port() {
+            Port::Number(port) if port != 0 => port,
+            // `example.com:` is `example.com` (RFC 3986, section 6.2.3).
+            Port::Absent | Port::Empty => scheme.port(),
+            Port::Number(_) | Port::Malformed => return Err(error(Fault::Port)),
+        };
+        let host = std::str::from_utf8(authority.host()).unwrap_or_default();
         if !host.is_ascii() {
             return Err(error(Fault::NonAsciiHost));
         }
         if !is_host(host) {
             return Err(error(Fault::Host));
         }
-        let target = escaped(target.split('#').next().unwrap_or_default().as_bytes());
+        let end = memchr::memchr(b'#', target).unwrap_or(target.len());
+        let target = escaped(&target[..end]);
         let target = if target.starts_with('/') { target } else { format!("/{target}") };
         let target = PathAndQuery::try_from(target).map_err(|_| error(Fault::Target))?;
-        Ok(Self { scheme, host: host.to_ascii_lowercase(), port: port.unwrap_or(scheme.port()), target })
+        Ok(Self { scheme, host: host.to_ascii_lowercase(), port, target })
     }
 }
 
@@ -232,24 +239,6 @@ fn has_scheme(reference: &str) -> bool {
     let Some((scheme, _)) = reference.split_once(':') else { return false };
     scheme.starts_with(|char: char| char.is_ascii_alphabetic())
         && scheme.chars().all(|char| char.is_ascii_alphanumeric() || matches!(char, '+' | '-' | '.'))
-}
-
-/// The host and the port behind it; `None` where the port is none.
-fn split_port(authority: &str) -> Option<(&str, Option<u16>)> {
-    let after_brackets = authority.rfind(']').map_or(0, |at| at + 1);
-    match authority[after_brackets..].find(':') {
-        None => Some((authority, None)),
-        Some(at) => {
-            let (host, port) = authority.split_at(after_brackets + at);
-            let port = &port[1..];
-            // `example.com:` is `example.com` (RFC 3986, section 6.2.3).
-            if port.is_empty() {
-                return Some((host, None));
-            }
-            let number = port.bytes().all(|octet| octet.is_ascii_digit()).then(|| port.parse().ok()).flatten();
-            number.filter(|number| *number != 0).map(|number| (host, Some(number)))
-        }
-    }
 }
 
 fn is_host(host: &str) -> bool {

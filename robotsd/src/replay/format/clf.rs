@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use tower_robots::rules::{Authority, Port};
+
 use super::Entry;
 use super::time;
 
@@ -46,8 +48,9 @@ pub(super) fn read(line: &[u8], host: Host, quotes: Quotes) -> Option<Entry<'_>>
 }
 
 pub(super) fn without_port(host: &[u8]) -> &[u8] {
-    match memchr::memrchr(b':', host) {
-        Some(at) if !host[at + 1..].is_empty() && host[at + 1..].iter().all(u8::is_ascii_digit) => &host[..at],
+    let authority = Authority::of_host_field(host);
+    match authority.port() {
+        Port::Number(_) => authority.host(),
         _ => host,
     }
 }

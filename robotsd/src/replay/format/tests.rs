@@ -84,3 +84,16 @@ fn the_format_is_told_by_most_lines() {
     assert_eq!(LogFormat::Auto.detect(mixed.as_bytes()), LogFormat::Combined);
     assert_eq!(LogFormat::Json.detect(mixed.as_bytes()), LogFormat::Json);
 }
+
+#[test]
+fn the_host_of_a_line_is_split_from_its_port_only() {
+    for (host, name) in [
+        ("a.test:8080", "a.test"),
+        ("a.test", "a.test"),
+        ("[::1]:443", "[::1]"),
+        ("2001:db8::1", "2001:db8::1"),
+        ("a.test:", "a.test:"),
+    ] {
+        assert_eq!(clf::without_port(host.as_bytes()), name.as_bytes(), "{host}");
+    }
+}
