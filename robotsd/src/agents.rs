@@ -10,7 +10,7 @@ use tower_robots::agent::{Agent, Category, Class, Crawler, Obeys, Recognizer, Re
 use tower_robots::policy::Policy;
 use tower_robots::rules::RobotsTxt;
 
-use crate::cli::fail;
+use crate::exit;
 use crate::input;
 use crate::render::printable;
 
@@ -80,14 +80,10 @@ pub(crate) struct SaidAgent<'a> {
 }
 
 pub(crate) fn run(args: &AgentsArgs) -> ExitCode {
-    match answer(args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => fail(&error),
-    }
+    exit::written(list_or_identify(args).map(|()| ExitCode::SUCCESS))
 }
 
-fn answer(args: &AgentsArgs) -> io::Result<()> {
+fn list_or_identify(args: &AgentsArgs) -> io::Result<()> {
     let registry = match &args.registry {
         None => Registry::builtin().clone(),
         Some(path) => {

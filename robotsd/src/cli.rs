@@ -1,7 +1,5 @@
 //! The command line.
 
-use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -14,10 +12,8 @@ use crate::diff::DiffArgs;
 use crate::expect::TestArgs;
 use crate::explain::ExplainArgs;
 use crate::replay::ReplayArgs;
+use crate::serve::ServeArgs;
 use crate::{agents, check, config, control, diff, expect, explain, replay, serve};
-
-/// What the program could not even try: bad arguments, a bad config, a port that is taken.
-pub(crate) const COULD_NOT_TELL: u8 = 2;
 
 #[derive(Debug, Parser)]
 #[command(name = "robotsd", version, about, max_term_width = 100)]
@@ -58,17 +54,6 @@ enum Command {
     Agents(AgentsArgs),
 }
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct ServeArgs {
-    /// The config file
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) config: PathBuf,
-
-    /// Refuse to start where a robots.txt is missing or unusable
-    #[arg(long)]
-    pub(crate) strict: bool,
-}
-
 pub(crate) fn run() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
@@ -86,11 +71,4 @@ pub(crate) fn run() -> ExitCode {
         Command::Config(args) => config::run(&args),
         Command::Agents(args) => agents::run(&args),
     }
-}
-
-/// Says on standard error why the program cannot go on.
-pub(crate) fn fail(message: &dyn std::fmt::Display) -> ExitCode {
-    // Where standard error is closed there is no one to tell.
-    let _ = writeln!(std::io::stderr().lock(), "robotsd: {message}");
-    ExitCode::from(COULD_NOT_TELL)
 }

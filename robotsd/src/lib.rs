@@ -20,6 +20,7 @@ mod date;
 mod decision;
 mod diff;
 mod edge;
+mod exit;
 mod expect;
 mod explain;
 mod input;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use tower_robots::check::{Example, Lint, lint, lints};
 
-use crate::cli::fail;
+use crate::exit::fail;
 
 /// Columns that text is wrapped to.
 const WIDTH: usize = 80;

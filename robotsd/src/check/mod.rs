@@ -15,6 +15,7 @@ use clap::{Args, ValueEnum};
 use tower_robots::check::{Options, Severity, check};
 use tower_robots::rules::RobotsTxt;
 
+use crate::exit::{FAILED, NEGATIVE, complain};
 use crate::input::Source;
 use crate::render::{self, Checked, Colour, Form, printable};
 
@@ -78,9 +79,9 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
         Err(error) => {
             // A closed pipe is a reader that has seen enough.
             if error.kind() != io::ErrorKind::BrokenPipe {
-                complain("standard output", &error);
+                complain(&format_args!("standard output: {error}"));
             }
-            ExitCode::from(2)
+            ExitCode::from(FAILED)
         }
     }
 }
@@ -142,15 +143,15 @@ impl Deny {
 impl Tally {
     fn unread(&mut self, name: &str, error: &io::Error) {
         self.unread += 1;
-        complain(name, error);
+        complain(&format_args!("{}: {error}", printable(name.as_bytes())));
     }
 
     fn exit_code(&self, threshold: Severity) -> ExitCode {
         let failed = self.found.iter().zip(Severity::ALL).any(|(count, severity)| *count > 0 && severity >= threshold);
         match (self.unread, failed) {
             (0, false) => ExitCode::SUCCESS,
-            (0, true) => ExitCode::from(1),
-            _ => ExitCode::from(2),
+            (0, true) => ExitCode::from(NEGATIVE),
+            _ => ExitCode::from(FAILED),
         }
     }
 
@@ -226,10 +227,4 @@ impl Listing {
             }
         }
     }
-}
-
-/// Says on standard error why something could not be read or written.
-fn complain(name: &str, error: &io::Error) {
-    // Nobody is left to tell where standard error itself is closed.
-    let _ = writeln!(io::stderr().lock(), "robotsd: {}: {error}", printable(name.as_bytes()));
 }

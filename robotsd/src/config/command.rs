@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::Config;
-use crate::cli::fail;
+use crate::exit::fail;
 use crate::serve;
 
 /// Check a config file, or show it with its defaults

@@ -16,8 +16,8 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 
 use crate::admin::client::{Place, ask};
-use crate::cli::fail;
 use crate::config::AdminSettings;
+use crate::exit::fail;
 use crate::render::printable;
 
 pub(crate) use self::history::{HistoryArgs, run as run_history};

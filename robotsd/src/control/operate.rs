@@ -12,8 +12,8 @@ use super::page::Page;
 use super::{Running, plain, query, say, say_json};
 use crate::admin::ChangeReport;
 use crate::admin::client::{AskError, ask};
-use crate::cli::fail;
 use crate::config::{Config, StatePlace};
+use crate::exit::fail;
 use crate::serve::{Refusal, accept_at_rest, roll_back_at_rest, unknown};
 
 #[derive(Debug, clap::Args)]

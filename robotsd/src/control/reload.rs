@@ -9,7 +9,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use super::{Running, plain, say, say_json};
 use crate::admin::ReloadReport;
 use crate::admin::client::ask;
-use crate::cli::fail;
+use crate::exit::fail;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReloadArgs {

@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use tower_robots::check::{DiffOptions, Guard, diff};
 use tower_robots::rules::RobotsTxt;
 
-use crate::cli::fail;
+use crate::exit;
 use crate::input;
 
 /// Say what changes for crawlers from one robots.txt to another
@@ -50,12 +50,7 @@ fn guard(text: &str) -> Result<Guard, String> {
 }
 
 pub(crate) fn run(args: &DiffArgs) -> ExitCode {
-    match compare(args) {
-        Ok(code) => code,
-        // Whoever read our output has enough of it.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => fail(&error),
-    }
+    exit::written(compare(args))
 }
 
 fn compare(args: &DiffArgs) -> io::Result<ExitCode> {
@@ -74,5 +69,5 @@ fn compare(args: &DiffArgs) -> io::Result<ExitCode> {
         }
     }
     out.flush()?;
-    Ok(if diff.breaches().is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(exit::answer(diff.breaches().is_empty()))
 }

@@ -17,7 +17,7 @@ use tower_robots::check::{Expectations, Outcome, Unmet};
 use tower_robots::rules::{Access, RobotsTxt};
 
 use self::file::File;
-use crate::cli::fail;
+use crate::exit;
 use crate::input;
 use crate::render::printable;
 
@@ -55,12 +55,7 @@ struct Record<'a> {
 }
 
 pub(crate) fn run(args: &TestArgs) -> ExitCode {
-    match test(args) {
-        Ok(code) => code,
-        // Whoever read our output has enough of it.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => fail(&error),
-    }
+    exit::written(test(args))
 }
 
 fn test(args: &TestArgs) -> io::Result<ExitCode> {
@@ -87,7 +82,7 @@ fn test(args: &TestArgs) -> io::Result<ExitCode> {
         summarize(&mut out, &outcome)?;
     }
     out.flush()?;
-    Ok(if outcome.is_met() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(exit::answer(outcome.is_met()))
 }
 
 /// Whether a robots.txt is as a file expects it; writes what is not.

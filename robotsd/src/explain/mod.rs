@@ -13,8 +13,8 @@ use tower_robots::policy::Policy;
 use tower_robots::rules::Reading;
 
 use self::book::{Book, Who};
-use crate::cli::fail;
 use crate::config::{Config, Site, Source};
+use crate::exit;
 use crate::input;
 
 #[derive(Debug, clap::Args)]
@@ -83,12 +83,7 @@ impl From<ReadingArg> for Reading {
 pub(crate) fn run(args: &ExplainArgs) -> ExitCode {
     let out = io::BufWriter::new(io::stdout().lock());
     let result = if args.batch { batch::run(io::stdin().lock(), out) } else { explain(args, out) };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        // Whoever read our output has enough of it.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => fail(&error),
-    }
+    exit::written(result.map(|()| ExitCode::SUCCESS))
 }
 
 fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<()> {

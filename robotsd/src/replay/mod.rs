@@ -37,8 +37,8 @@ use self::progress::Progress;
 use self::report::{Form, Names, Report};
 use self::source::Meter;
 use self::tally::{Plan, Tally};
-use crate::cli::{COULD_NOT_TELL, fail};
 use crate::config::Config;
+use crate::exit::{self, fail};
 use crate::{expect, input};
 
 /// Say what a robots.txt would have done to the traffic of a log
@@ -94,12 +94,7 @@ pub(crate) struct ReplayArgs {
 }
 
 pub(crate) fn run(args: &ReplayArgs) -> ExitCode {
-    match replay(args) {
-        Ok(code) => code,
-        // Whoever read our output has enough of it.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(error) => fail(&error),
-    }
+    exit::written(replay(args))
 }
 
 fn replay(args: &ReplayArgs) -> io::Result<ExitCode> {
@@ -126,11 +121,10 @@ fn replay(args: &ReplayArgs) -> io::Result<ExitCode> {
         return Ok(fail(&error));
     }
     if report.requests == 0 && report.unread_lines > 0 {
-        let _ = fail(&"no line of the logs could be read: name their format with --log-format");
-        return Ok(ExitCode::from(COULD_NOT_TELL));
+        return Ok(fail(&"no line of the logs could be read: name their format with --log-format"));
     }
     let met = args.expectations()?;
-    Ok(if met && report.suspect_human_count == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    Ok(exit::answer(met && report.suspect_human_count == 0))
 }
 
 fn emit(report: &Report, form: Form, out: impl Write) -> io::Result<()> {

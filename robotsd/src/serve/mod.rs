@@ -26,6 +26,7 @@ mod watched_files;
 mod workers;
 
 use std::future::pending;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -44,10 +45,10 @@ use self::supervisor::Supervisor;
 use self::watched_files::Watches;
 use self::workers::Workers;
 use crate::admin::{self, Desk, ListenerReport, Listening, Phase, Serving};
-use crate::cli::{ServeArgs, fail};
 use crate::config::{self, Config};
 use crate::date;
 use crate::edge::{Edge, EdgeLimits};
+use crate::exit::fail;
 use crate::log::{AccessLog, Log};
 
 pub(crate) use self::dry_run::rehearse;
@@ -62,6 +63,18 @@ const CLOCK: &str = "the clock is before 1970 or after 9999: responses bear a wr
 
 /// How long the end waits for the state directory: a file system may hang.
 const FLUSH: Duration = Duration::from_secs(5);
+
+/// Serve and enforce robots.txt in front of sites
+#[derive(Debug, clap::Args)]
+pub(crate) struct ServeArgs {
+    /// The config file
+    #[arg(long, short, value_name = "FILE")]
+    config: PathBuf,
+
+    /// Refuse to start where a robots.txt is missing or unusable
+    #[arg(long)]
+    strict: bool,
+}
 
 pub(crate) fn run(args: &ServeArgs) -> ExitCode {
     // Before there are threads.

@@ -1,0 +1,37 @@
+//! How the program ends: exit codes that every command shares, and what is written on standard error where it fails.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// The command ran, and its answer is no: findings, unmet expectations, a reload that was not taken.
+pub(crate) const NEGATIVE: u8 = 1;
+
+/// The command could not run: bad arguments, a bad config, a file that cannot be read, a port that is taken.
+pub(crate) const FAILED: u8 = 2;
+
+/// Writes the reason to standard error, and ends with [`FAILED`].
+pub(crate) fn fail(reason: &dyn Display) -> ExitCode {
+    complain(reason);
+    ExitCode::from(FAILED)
+}
+
+/// Writes a line to standard error.
+pub(crate) fn complain(reason: &dyn Display) {
+    // Where standard error is closed, the exit code still says it.
+    let _ = writeln!(io::stderr().lock(), "robotsd: {reason}");
+}
+
+/// 0, or [`NEGATIVE`] where the answer is no.
+pub(crate) fn answer(is_positive: bool) -> ExitCode {
+    ExitCode::from(if is_positive { 0 } else { NEGATIVE })
+}
+
+/// Ends a command that writes to standard output. A closed pipe is a reader that has seen enough.
+pub(crate) fn written(result: io::Result<ExitCode>) -> ExitCode {
+    match result {
+        Ok(code) => code,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
+    }
+}
