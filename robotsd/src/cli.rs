@@ -4,16 +4,18 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::agents::AgentsArgs;
-use crate::check::CheckArgs;
-use crate::config::ConfigArgs;
-use crate::control::{AcceptArgs, EnforceArgs, HistoryArgs, ReloadArgs, RollbackArgs, StatusArgs};
-use crate::diff::DiffArgs;
-use crate::expect::TestArgs;
-use crate::explain::ExplainArgs;
-use crate::replay::ReplayArgs;
-use crate::serve::ServeArgs;
-use crate::{agents, check, config, control, diff, expect, explain, replay, serve};
+use crate::commands::agents::{self, AgentsArgs};
+use crate::commands::check::{self, CheckArgs};
+use crate::commands::config::{self, ConfigArgs};
+use crate::commands::diff::{self, DiffArgs};
+use crate::commands::explain::{self, ExplainArgs};
+use crate::commands::history::{self, HistoryArgs};
+use crate::commands::operate::{self, AcceptArgs, EnforceArgs, RollbackArgs};
+use crate::commands::reload::{self, ReloadArgs};
+use crate::commands::replay::{self, ReplayArgs};
+use crate::commands::status::{self, StatusArgs};
+use crate::commands::test::{self, TestArgs};
+use crate::serve::{self, ServeArgs};
 
 #[derive(Debug, Parser)]
 #[command(name = "robotsd", version, about, max_term_width = 100)]
@@ -57,16 +59,16 @@ enum Command {
 pub(crate) fn run() -> ExitCode {
     match Cli::parse().command {
         Command::Serve(args) => serve::run(&args),
-        Command::Status(args) => control::run_status(&args),
-        Command::Reload(args) => control::run_reload(&args),
-        Command::Accept(args) => control::accept(&args),
-        Command::Rollback(args) => control::roll_back(&args),
-        Command::Enforce(args) => control::enforce(&args),
-        Command::History(args) => control::run_history(&args),
+        Command::Status(args) => status::run(&args),
+        Command::Reload(args) => reload::run(&args),
+        Command::Accept(args) => operate::accept(&args),
+        Command::Rollback(args) => operate::roll_back(&args),
+        Command::Enforce(args) => operate::enforce(&args),
+        Command::History(args) => history::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Diff(args) => diff::run(&args),
-        Command::Test(args) => expect::run(&args),
+        Command::Test(args) => test::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Agents(args) => agents::run(&args),

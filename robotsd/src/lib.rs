@@ -11,22 +11,17 @@
 pub mod docs;
 
 mod admin;
-mod agents;
-mod check;
 mod cli;
+mod commands;
 mod config;
-mod control;
 mod date;
 mod decision;
-mod diff;
 mod edge;
 mod exit;
-mod expect;
-mod explain;
+mod expectations;
 mod input;
 mod log;
 mod render;
-mod replay;
 mod serve;
 mod upstream;
 

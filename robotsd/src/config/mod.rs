@@ -4,7 +4,6 @@
 //! to make sense. Errors say where: `robotsd.toml:12:8: …`.
 
 mod admin;
-mod command;
 mod error;
 mod file;
 mod gate;
@@ -16,7 +15,6 @@ mod upstreams;
 mod values;
 
 pub(crate) use self::admin::{AdminSettings, StatePlace};
-pub(crate) use self::command::{ConfigArgs, run};
 pub(crate) use self::error::ConfigError;
 pub(crate) use self::file::{AddressLogging, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging};
 

@@ -19,7 +19,7 @@ use tower_robots::source::{Directory, DirectoryEvent, LiveBuilder, Watcher};
 use super::reload_counts::Tally;
 use super::{SiteName, log_events};
 use crate::config::{self, Config, Remote, Source};
-use crate::expect;
+use crate::expectations::ExpectationsFile;
 use crate::log::Log;
 
 /// What every site's robots.txt is opened with: there is one of each in the process.
@@ -255,7 +255,7 @@ impl Demands {
     pub(super) fn gate(&self, registry: &Arc<Registry>) -> Result<Gate, String> {
         let gate = match (&self.gate, &self.expectations) {
             (None, _) => Gate::open(),
-            (Some(gate), Some(path)) => gate.clone().expectations(expect::expectations(path, registry)?).build(),
+            (Some(gate), Some(path)) => gate.clone().expectations(expectations(path, registry)?).build(),
             (Some(gate), None) => gate.clone().build(),
         };
         self.keep(&gate);
@@ -378,6 +378,11 @@ pub(super) fn registry(extra: Option<&Path>) -> Result<Arc<Registry>, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let registry = Registry::builtin().extended(&text).map_err(|error| format!("{}:{error}", path.display()))?;
     Ok(Arc::new(registry))
+}
+
+/// What a file expects of a robots.txt.
+fn expectations(path: &Path, registry: &Arc<Registry>) -> Result<check::Expectations, String> {
+    ExpectationsFile::read(path, registry).map(|file| file.expectations).map_err(|error| error.to_string())
 }
 
 /// What a host of a site with a folder is called.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use http::Method;
 
-use super::page::Page;
-use super::{Running, asked, say, say_json};
+use super::running::{Running, asked, say, say_json};
+use super::wrap::Page;
 use crate::admin::{FetchReport, ListenerReport as Listener, NextStep, SiteReport, StatusReport};
 
 #[derive(Debug, clap::Args)]

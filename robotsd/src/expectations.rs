@@ -12,6 +12,7 @@
 //! paths  = ["/drafts/"]
 //! ```
 
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use tower_robots::agent::Registry;
 use tower_robots::check::Expectations;
 use tower_robots::rules::Access;
 
-use crate::input::place;
+use crate::input::{self, place};
 use crate::render::printable;
 
 #[derive(Debug, Deserialize)]
@@ -44,17 +45,24 @@ struct Table {
 
 /// A file of expectations that makes sense.
 #[derive(Debug)]
-pub(super) struct File {
+pub(crate) struct ExpectationsFile {
     /// As written, relative to the file.
-    pub(super) robots: Option<PathBuf>,
-    pub(super) expectations: Expectations,
+    pub(crate) robots: Option<PathBuf>,
+    pub(crate) expectations: Expectations,
     /// The line of each expectation.
-    pub(super) lines: Vec<usize>,
+    pub(crate) lines: Vec<usize>,
 }
 
-impl File {
+impl ExpectationsFile {
+    /// Reads a file. Errors name it, with line and column where they can.
+    pub(crate) fn read(path: &Path, registry: &Arc<Registry>) -> io::Result<Self> {
+        let text = String::from_utf8(input::read(path)?)
+            .map_err(|_| io::Error::other(format!("{}: not UTF-8", path.display())))?;
+        Self::parse(path, &text, registry).map_err(io::Error::other)
+    }
+
     /// Reads the text of a file; `name` is what errors call it.
-    pub(super) fn read(name: &Path, text: &str, registry: &Arc<Registry>) -> Result<Self, String> {
+    fn parse(name: &Path, text: &str, registry: &Arc<Registry>) -> Result<Self, String> {
         let at = |span: Range<usize>, message: &str| {
             let (line, column) = place(text, span.start);
             format!("{}:{line}:{column}: {message}", printable(name.as_os_str().as_encoded_bytes()))
@@ -96,7 +104,7 @@ mod tests {
     use super::*;
 
     fn error(text: &str) -> String {
-        File::read(Path::new("e.toml"), text, Registry::builtin()).expect_err("an error")
+        ExpectationsFile::parse(Path::new("e.toml"), text, Registry::builtin()).expect_err("an error")
     }
 
     #[test]
@@ -125,7 +133,7 @@ mod tests {
     #[test]
     fn each_expectation_keeps_its_line() {
         let text = "robots = \"r.txt\"\n[[disallow]]\nagents = [\"a\"]\npaths = [\"/\"]\n\n[[allow]]\nagents = [\"a\"]\npaths = [\"/\"]\n";
-        let file = File::read(Path::new("e.toml"), text, Registry::builtin()).expect("a file");
+        let file = ExpectationsFile::parse(Path::new("e.toml"), text, Registry::builtin()).expect("a file");
         assert_eq!((file.lines, file.robots), (vec![6, 2], Some(PathBuf::from("r.txt"))));
     }
 }

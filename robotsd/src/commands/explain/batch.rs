@@ -10,7 +10,7 @@ use serde_json::Value;
 use tower_robots::rules::{Access, PathForm, Reading, Rule};
 
 use super::book::{Answer, Book, Recognised, Who};
-use crate::agents::SaidAgent;
+use crate::commands::agents::SaidAgent;
 use crate::input::Source;
 
 /// Octets of robots.txt files that are kept compiled; beyond it all are let go and read again when asked for.

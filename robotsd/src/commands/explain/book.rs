@@ -6,7 +6,7 @@ use tower_robots::rules::{
     Access, Fallback, PathForm, ProductToken, Reading, RequestPath, RobotsTxt, RuleSet, Selection, Trace, Verdict,
 };
 
-use crate::agents::SaidAgent;
+use crate::commands::agents::SaidAgent;
 
 /// A compiled robots.txt with the recogniser that goes with it.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Lines for a terminal: labels on the left, text folded at 80 columns, commands whole, nothing that commands a terminal.
 
-use super::plain;
+use super::running::plain;
 
 /// Columns of a line, for what can be folded.
 const WIDTH: usize = 80;

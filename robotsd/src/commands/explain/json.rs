@@ -8,7 +8,7 @@ use tower_robots::rules::{Access, FormTrace, Group, Name, PathForm, Rule};
 
 use super::Asked;
 use super::book::{Book, Recognised};
-use crate::agents::SaidAgent;
+use crate::commands::agents::SaidAgent;
 
 #[derive(Serialize)]
 struct Explained<'a> {

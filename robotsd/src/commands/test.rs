@@ -3,21 +3,18 @@
 //! Exit status: 0 where everything is as expected, 1 where something is not, 2 where a file could not be read or makes
 //! no sense.
 
-mod file;
-
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use tower_robots::agent::Registry;
-use tower_robots::check::{Expectations, Outcome, Unmet};
+use tower_robots::check::{Outcome, Unmet};
 use tower_robots::rules::{Access, RobotsTxt};
 
-use self::file::File;
 use crate::exit;
+use crate::expectations::ExpectationsFile;
 use crate::input;
 use crate::render::printable;
 
@@ -59,7 +56,7 @@ pub(crate) fn run(args: &TestArgs) -> ExitCode {
 }
 
 fn test(args: &TestArgs) -> io::Result<ExitCode> {
-    let file = read(&args.file)?;
+    let file = ExpectationsFile::read(&args.file, Registry::builtin())?;
     let beside = |path: &PathBuf| args.file.parent().unwrap_or(Path::new("")).join(path);
     let Some(path) = args.robots.clone().or_else(|| file.robots.as_ref().map(beside)) else {
         let message = format!("{}: no robots.txt: write robots = \"…\", or give --robots", args.file.display());
@@ -87,28 +84,13 @@ fn test(args: &TestArgs) -> io::Result<ExitCode> {
 
 /// Whether a robots.txt is as a file expects it; writes what is not.
 pub(crate) fn is_met(file: &Path, robots: &Path, mut out: impl Write) -> io::Result<bool> {
-    let expected = read(file)?;
+    let expected = ExpectationsFile::read(file, Registry::builtin())?;
     let outcome = expected.expectations.evaluate(&RobotsTxt::parse(input::read(robots)?));
     for unmet in outcome.unmet() {
         let line = expected.lines.get(unmet.expectation()).copied().unwrap_or(1);
         write_text(&mut out, &file.to_string_lossy(), line, &robots.to_string_lossy(), unmet)?;
     }
     Ok(outcome.is_met())
-}
-
-/// What a file expects of a robots.txt.
-pub(crate) fn expectations(path: &Path, registry: &Arc<Registry>) -> Result<Expectations, String> {
-    read_with(path, registry).map(|file| file.expectations).map_err(|error| error.to_string())
-}
-
-fn read(path: &Path) -> io::Result<File> {
-    read_with(path, Registry::builtin())
-}
-
-fn read_with(path: &Path, registry: &Arc<Registry>) -> io::Result<File> {
-    let text = String::from_utf8(input::read(path)?)
-        .map_err(|_| io::Error::other(format!("{}: not UTF-8", path.display())))?;
-    File::read(path, &text, registry).map_err(io::Error::other)
 }
 
 fn write_text(out: &mut impl Write, file: &str, line: usize, robots: &str, unmet: &Unmet) -> io::Result<()> {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::{Running, plain, say, say_json};
+use super::running::{Running, plain, say, say_json};
 use crate::admin::ReloadReport;
 use crate::admin::client::ask;
 use crate::exit::fail;

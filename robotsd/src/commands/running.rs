@@ -1,11 +1,4 @@
-//! The commands for a robotsd that runs: `status`, `history`, `reload`, and what an operator decides: `accept`, `rollback`,
-//! `enforce`.
-
-mod history;
-mod operate;
-mod page;
-mod reload;
-mod status;
+//! Which running robotsd a command asks, and how its answer is written.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -20,17 +13,12 @@ use crate::config::AdminSettings;
 use crate::exit::fail;
 use crate::render::printable;
 
-pub(crate) use self::history::{HistoryArgs, run as run_history};
-pub(crate) use self::operate::{AcceptArgs, EnforceArgs, RollbackArgs, accept, enforce, roll_back};
-pub(crate) use self::reload::{ReloadArgs, run as run_reload};
-pub(crate) use self::status::{StatusArgs, run as run_status};
-
 /// Which robotsd is meant.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Running {
+pub(super) struct Running {
     /// The config file it runs with; its `[admin]` says where to ask
     #[arg(long, short, value_name = "FILE", conflicts_with = "admin")]
-    config: Option<PathBuf>,
+    pub(super) config: Option<PathBuf>,
 
     /// Where to ask: an address or the path of a socket [default: 127.0.0.1:9145]
     #[arg(long, value_name = "PLACE")]
@@ -38,11 +26,11 @@ pub(crate) struct Running {
 
     /// As JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 impl Running {
-    fn place(&self) -> Result<Place, String> {
+    pub(super) fn place(&self) -> Result<Place, String> {
         if let Some(place) = &self.admin {
             return Ok(place.clone());
         }
@@ -57,7 +45,10 @@ impl Running {
     }
 
     /// A command for the same robotsd, as it would be typed where this one was.
-    fn command<'a>(&self, words: impl IntoIterator<Item = &'a (impl AsRef<str> + ?Sized + 'a)>) -> Vec<String> {
+    pub(super) fn command<'a>(
+        &self,
+        words: impl IntoIterator<Item = &'a (impl AsRef<str> + ?Sized + 'a)>,
+    ) -> Vec<String> {
         let mut command: Vec<String> = words.into_iter().map(|word| word.as_ref().to_owned()).collect();
         if let Some(config) = &self.config {
             command.extend(["--config".to_owned(), config.display().to_string()]);
@@ -70,24 +61,24 @@ impl Running {
 }
 
 /// Asks the robotsd that is meant; where it cannot be asked, that has been said.
-fn asked<T: DeserializeOwned>(running: &Running, method: &Method, target: &str) -> Result<T, ExitCode> {
+pub(super) fn asked<T: DeserializeOwned>(running: &Running, method: &Method, target: &str) -> Result<T, ExitCode> {
     let place = running.place().map_err(|message| fail(&plain(&message)))?;
     ask(&place, method, target).map_err(|error| fail(&plain(&error.to_string())))
 }
 
 /// A path with a query.
-fn query(path: &str, pairs: &[(&str, &str)]) -> String {
+pub(super) fn query(path: &str, pairs: &[(&str, &str)]) -> String {
     let pair = |(name, value): &(&str, &str)| format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC));
     format!("{path}?{}", pairs.iter().map(pair).collect::<Vec<_>>().join("&"))
 }
 
 /// Writes an answer to standard output; a reader that has gone is told nothing more.
-fn say(text: &str) {
+pub(super) fn say(text: &str) {
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
 }
 
 /// Writes an answer as JSON.
-fn say_json(value: &impl serde::Serialize) -> Option<ExitCode> {
+pub(super) fn say_json(value: &impl serde::Serialize) -> Option<ExitCode> {
     match serde_json::to_string_pretty(value) {
         Ok(text) => {
             say(&(text + "\n"));
@@ -98,6 +89,6 @@ fn say_json(value: &impl serde::Serialize) -> Option<ExitCode> {
 }
 
 /// What was answered may hold anything: names come from a config, messages quote files.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     printable(text.as_bytes())
 }

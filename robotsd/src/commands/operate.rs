@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use http::Method;
 use tower_robots::live::{Enforcement, HashError, HashPrefix, StateDir};
 
-use super::page::Page;
-use super::{Running, plain, query, say, say_json};
+use super::running::{Running, plain, query, say, say_json};
+use super::wrap::Page;
 use crate::admin::ChangeReport;
 use crate::admin::client::{AskError, ask};
 use crate::config::{Config, StatePlace};

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use http::Method;
 
-use super::page::Page;
-use super::{Running, asked, query, say, say_json};
+use super::running::{Running, asked, query, say, say_json};
+use super::wrap::Page;
 use crate::admin::{HistoryReport, RecordedReload};
 
 #[derive(Debug, clap::Args)]

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use super::Config;
+use crate::config::Config;
 use crate::exit::fail;
 use crate::serve;
 

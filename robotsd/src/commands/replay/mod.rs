@@ -37,9 +37,10 @@ use self::progress::Progress;
 use self::report::{Form, Names, Report};
 use self::source::Meter;
 use self::tally::{Plan, Tally};
+use crate::commands::test;
 use crate::config::Config;
 use crate::exit::{self, fail};
-use crate::{expect, input};
+use crate::input;
 
 /// Say what a robots.txt would have done to the traffic of a log
 #[derive(Args, Debug)]
@@ -171,7 +172,7 @@ impl ReplayArgs {
     fn expectations(&self) -> io::Result<bool> {
         match &self.expect {
             None => Ok(true),
-            Some(file) => expect::is_met(file, self.against.as_ref().unwrap_or(&self.robots), io::stderr().lock()),
+            Some(file) => test::is_met(file, self.against.as_ref().unwrap_or(&self.robots), io::stderr().lock()),
         }
     }
 }

@@ -1,0 +1,21 @@
+//! The commands, one file or folder each.
+//!
+//! `check`, `diff`, `test`, `explain`, `replay`, `agents` and `config` read files and need no server. `status`, `history`,
+//! `reload` and `operate` (`accept`, `rollback`, `enforce`) ask a robotsd that runs, which [`running`] finds. `serve` is a
+//! room of its own.
+
+pub(crate) mod agents;
+pub(crate) mod check;
+pub(crate) mod config;
+pub(crate) mod diff;
+pub(crate) mod explain;
+pub(crate) mod replay;
+pub(crate) mod test;
+
+pub(crate) mod history;
+pub(crate) mod operate;
+pub(crate) mod reload;
+pub(crate) mod status;
+
+mod running;
+mod wrap;
