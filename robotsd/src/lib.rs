@@ -4,9 +4,8 @@
 //! What an application uses is [`tower_robots`]; what an operator reads is in [`docs`].
 //!
 //! Uses the public API of `tower_robots` only. `edge` and `upstream` speak HTTP and know nothing of robots.txt; `serve` puts
-//! the layer between them; `admin` is where an operator asks and tells a running one, and `control` the commands that do;
-//! `decision` answers other proxies; `check`, `explain`, `diff`, `expect` (the command `test`) and `replay` are for whoever
-//! edits the file.
+//! the layer between them; `decision` answers other proxies; `admin` answers an operator about a server that runs. `commands`
+//! holds the rest of the command line: what checks and explains files, and what asks a running server.
 
 pub mod docs;
 

@@ -4,7 +4,7 @@
 
 use std::fmt::{self, Write};
 
-use super::html::Escaped;
+use super::escaped::Escaped;
 use super::{CrawlerRow, grouped, moment, percent};
 
 /// Columns of the chart over time, at most.

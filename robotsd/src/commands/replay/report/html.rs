@@ -2,9 +2,9 @@
 //!
 //! What stands in a log was written by strangers; all of it goes through [`Escaped`].
 
-use std::fmt;
 use std::io::{self, Write};
 
+use super::escaped::Escaped;
 use super::{CrawlerRow, Report, chart, counted, grouped, moment, percent};
 
 /// Crawlers in the chart, and those with a section of their own.
@@ -14,27 +14,6 @@ const DETAILED: usize = 12;
 const LISTED: usize = 200;
 
 const STYLE: &str = include_str!("style.css");
-
-/// Text that cannot leave its place in the page: markup is escaped, and so is what does not print.
-pub(super) struct Escaped<'a>(pub(super) &'a str);
-
-impl fmt::Display for Escaped<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for char in self.0.chars() {
-            match char {
-                '&' => f.write_str("&amp;")?,
-                '<' => f.write_str("&lt;")?,
-                '>' => f.write_str("&gt;")?,
-                '"' => f.write_str("&quot;")?,
-                '\'' => f.write_str("&#39;")?,
-                '\\' => f.write_str("\\")?,
-                // Marks that turn text about would let a path look like another.
-                _ => write!(f, "{}", char.escape_debug())?,
-            }
-        }
-        Ok(())
-    }
-}
 
 pub(super) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let title = match &report.against {
@@ -225,16 +204,4 @@ fn foot(out: &mut impl Write, report: &Report) -> io::Result<()> {
         b"<p>Crawlers are known by who they claim to be. Counts of paths are exact where a crawler asked for few of them, \
           and never too high.</p>\n</footer>\n",
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_leaves_its_place_in_the_page() {
-        let hostile = "<script>alert('1')</script>\"&\u{202e}\u{1b}\\";
-        let want = "&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&quot;&amp;\\u{202e}\\u{1b}\\";
-        assert_eq!(Escaped(hostile).to_string(), want);
-    }
 }

@@ -1,6 +1,7 @@
 //! What came of a replay, as it may be shown: counted, sorted, redacted.
 
 mod chart;
+mod escaped;
 mod html;
 mod json;
 mod text;
