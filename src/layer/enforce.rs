@@ -1,14 +1,16 @@
 //! The hot path: site, snapshot, agent, verdict, decision; one load of the snapshot and no allocation for a request
 //! that passes.
 
+use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
+use bytes::Bytes;
 use http::header::{COOKIE, REFERER, USER_AGENT};
-use http::{HeaderName, HeaderValue};
+use http::{Extensions, HeaderName, HeaderValue, Response, Uri};
 
 use super::answer::Answer;
 use super::event::Event;
-use super::layer::Settings;
 use super::original::Original;
 use super::record::Record;
 use super::refusal::Refusal;
@@ -17,8 +19,26 @@ use crate::agent::Agent;
 use crate::live::{Content, Enforcement, LiveRobots, Snapshot};
 use crate::policy::{Action, Decision, Evidence, Facts, Reason};
 use crate::rules::RequestPath;
+use crate::source::Sites;
 
-impl Settings {
+pub(super) type TargetFrom = Arc<dyn for<'e> Fn(&'e Extensions) -> Option<&'e Uri> + Send + Sync>;
+pub(super) type AddressFrom = Arc<dyn Fn(&Extensions) -> Option<IpAddr> + Send + Sync>;
+pub(super) type AgentFrom = Arc<dyn for<'e> Fn(&'e Extensions) -> Option<&'e [HeaderValue]> + Send + Sync>;
+pub(super) type Observer = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
+pub(super) type RefuseWith = Arc<dyn Fn(&Refusal<'_>) -> Response<Bytes> + Send + Sync>;
+
+/// The sites and the callbacks of a layer, which it shares with its services.
+#[derive(Clone)]
+pub(super) struct Enforcer {
+    pub(super) sites: Sites,
+    pub(super) target_from: Option<TargetFrom>,
+    pub(super) address_from: Option<AddressFrom>,
+    pub(super) agent_from: Option<AgentFrom>,
+    pub(super) observers: Vec<Observer>,
+    pub(super) refuse_with: Option<RefuseWith>,
+}
+
+impl Enforcer {
     /// Everything the layer does about a request.
     pub(super) fn answer(&self, request: Original<'_>) -> Answer {
         self.with_path(request, |live, snapshot, request, path| {

@@ -1,4 +1,4 @@
-//! The layer and its settings.
+//! The layer, and how it is built.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,6 +9,7 @@ use http::{Extensions, HeaderValue, Response, Uri};
 use tower_layer::Layer;
 
 use super::answer::Answer;
+use super::enforce::Enforcer;
 use super::event::Event;
 use super::original::Original;
 use super::refusal::Refusal;
@@ -18,30 +19,14 @@ use crate::source::Sites;
 /// Serves `/robots.txt` and holds crawlers to it; makes [`Robots`]. Cheap to clone.
 #[derive(Clone)]
 pub struct RobotsLayer {
-    pub(super) settings: Arc<Settings>,
-}
-
-type TargetFrom = Arc<dyn for<'e> Fn(&'e Extensions) -> Option<&'e Uri> + Send + Sync>;
-type AddressFrom = Arc<dyn Fn(&Extensions) -> Option<IpAddr> + Send + Sync>;
-type AgentFrom = Arc<dyn for<'e> Fn(&'e Extensions) -> Option<&'e [HeaderValue]> + Send + Sync>;
-type Observer = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
-type RefuseWith = dyn Fn(&Refusal<'_>) -> Response<Bytes> + Send + Sync;
-
-#[derive(Clone)]
-pub(super) struct Settings {
-    pub(super) sites: Sites,
-    pub(super) target_from: Option<TargetFrom>,
-    pub(super) address_from: Option<AddressFrom>,
-    pub(super) agent_from: Option<AgentFrom>,
-    pub(super) observers: Vec<Observer>,
-    pub(super) refuse_with: Option<Arc<RefuseWith>>,
+    pub(super) enforcer: Arc<Enforcer>,
 }
 
 impl RobotsLayer {
     /// A layer for one site ([`LiveRobots`](crate::live::LiveRobots)) or for several by host ([`Sites`]).
     #[must_use]
     pub fn new(sites: impl Into<Sites>) -> Self {
-        let settings = Settings {
+        let enforcer = Enforcer {
             sites: sites.into(),
             target_from: None,
             address_from: None,
@@ -49,7 +34,7 @@ impl RobotsLayer {
             observers: Vec::new(),
             refuse_with: None,
         };
-        Self { settings: Arc::new(settings) }
+        Self { enforcer: Arc::new(enforcer) }
     }
 
     /// Where the target as the client sent it is found, if something outside has rewritten the request's own. Where the
@@ -70,7 +55,7 @@ impl RobotsLayer {
         self,
         target: impl for<'e> Fn(&'e Extensions) -> Option<&'e Uri> + Send + Sync + 'static,
     ) -> Self {
-        self.with(|settings| settings.target_from = Some(Arc::new(target)))
+        self.with(|enforcer| enforcer.target_from = Some(Arc::new(target)))
     }
 
     /// Where the client's address is found, for the exempt networks of the policy. Only the server knows which of its
@@ -78,7 +63,7 @@ impl RobotsLayer {
     /// request passes, and [`Status::faults`](crate::live::Status::faults) counts it.
     #[must_use]
     pub fn address_from(self, address: impl Fn(&Extensions) -> Option<IpAddr> + Send + Sync + 'static) -> Self {
-        self.with(|settings| settings.address_from = Some(Arc::new(address)))
+        self.with(|enforcer| enforcer.address_from = Some(Arc::new(address)))
     }
 
     /// Where the client's `User-Agent` is found, if a proxy in front puts a name of its own into that field and keeps the
@@ -93,7 +78,7 @@ impl RobotsLayer {
         self,
         agent: impl for<'e> Fn(&'e Extensions) -> Option<&'e [HeaderValue]> + Send + Sync + 'static,
     ) -> Self {
-        self.with(|settings| settings.agent_from = Some(Arc::new(agent)))
+        self.with(|enforcer| enforcer.agent_from = Some(Arc::new(agent)))
     }
 
     /// Calls back for every request that robots.txt disallows, whether it is refused, tagged or only observed. The
@@ -101,7 +86,7 @@ impl RobotsLayer {
     /// are called, and [`Status::callback_faults`](crate::live::Status::callback_faults) counts it.
     #[must_use]
     pub fn observe(self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
-        self.with(|settings| settings.observers.push(Arc::new(observer)))
+        self.with(|enforcer| enforcer.observers.push(Arc::new(observer)))
     }
 
     /// Makes the response to a refused request, in place of the default: 403 with text or problem details (RFC 9457).
@@ -113,7 +98,7 @@ impl RobotsLayer {
     /// [`Record`]: super::Record
     #[must_use]
     pub fn refuse_with(self, refuse: impl Fn(&Refusal<'_>) -> Response<Bytes> + Send + Sync + 'static) -> Self {
-        self.with(|settings| settings.refuse_with = Some(Arc::new(refuse)))
+        self.with(|enforcer| enforcer.refuse_with = Some(Arc::new(refuse)))
     }
 
     /// What becomes of a request, for those who call no Tower service: everything the service does, as a function.
@@ -136,7 +121,7 @@ impl RobotsLayer {
     /// ```
     #[must_use]
     pub fn answer(&self, request: &Original<'_>) -> Answer {
-        self.settings.answer(*request)
+        self.enforcer.answer(*request)
     }
 
     /// What the rules and the policy say about a request; `/robots.txt` passes like anything else that is exempt.
@@ -163,11 +148,11 @@ impl RobotsLayer {
     /// ```
     #[must_use]
     pub fn decide(&self, request: &Original<'_>) -> Answer {
-        self.settings.decide(*request)
+        self.enforcer.decide(*request)
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Settings)) -> Self {
-        change(Arc::make_mut(&mut self.settings));
+    fn with(mut self, change: impl FnOnce(&mut Enforcer)) -> Self {
+        change(Arc::make_mut(&mut self.enforcer));
         self
     }
 }
@@ -176,12 +161,12 @@ impl<S> Layer<S> for RobotsLayer {
     type Service = Robots<S>;
 
     fn layer(&self, inner: S) -> Robots<S> {
-        Robots { settings: self.settings.clone(), inner }
+        Robots { enforcer: self.enforcer.clone(), inner }
     }
 }
 
 impl fmt::Debug for RobotsLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RobotsLayer").field("sites", &self.settings.sites).finish_non_exhaustive()
+        f.debug_struct("RobotsLayer").field("sites", &self.enforcer.sites).finish_non_exhaustive()
     }
 }

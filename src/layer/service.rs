@@ -10,21 +10,31 @@ use http_body::Body;
 use tower_service::Service;
 
 use super::body::ResponseBody;
+use super::enforce::Enforcer;
 use super::future::ResponseFuture;
-use super::layer::Settings;
 use super::original::Original;
 
 /// Serves `/robots.txt` and holds crawlers to it, in front of `S`. Made by [`RobotsLayer`](super::RobotsLayer).
 #[derive(Clone)]
 pub struct Robots<S> {
-    pub(super) settings: Arc<Settings>,
+    pub(super) enforcer: Arc<Enforcer>,
     pub(super) inner: S,
 }
 
 impl<S> Robots<S> {
-    /// The service behind.
+    /// The inner service.
     pub const fn get_ref(&self) -> &S {
         &self.inner
+    }
+
+    /// The inner service, to be changed.
+    pub const fn get_mut(&mut self) -> &mut S {
+        &mut self.inner
+    }
+
+    /// The inner service alone.
+    pub fn into_inner(self) -> S {
+        self.inner
     }
 }
 
@@ -42,7 +52,7 @@ where
     }
 
     fn call(&mut self, mut request: Request<A>) -> Self::Future {
-        match self.settings.answer(Original::of(&request)).carry_out(&mut request) {
+        match self.enforcer.answer(Original::of(&request)).carry_out(&mut request) {
             None => ResponseFuture::pass(self.inner.call(request)),
             Some(response) => ResponseFuture::ready(response),
         }
