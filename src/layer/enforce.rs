@@ -13,7 +13,7 @@ use super::answer::Answer;
 use super::event::Event;
 use super::original::Original;
 use super::record::Record;
-use super::refusal::Refusal;
+use super::refusal;
 use super::robots_txt;
 use crate::agent::Agent;
 use crate::live::{Content, Enforcement, LiveRobots, Snapshot};
@@ -25,7 +25,7 @@ pub(super) type TargetFrom = Arc<dyn for<'e> Fn(&'e Extensions) -> Option<&'e Ur
 pub(super) type AddressFrom = Arc<dyn Fn(&Extensions) -> Option<IpAddr> + Send + Sync>;
 pub(super) type AgentFrom = Arc<dyn for<'e> Fn(&'e Extensions) -> Option<&'e [HeaderValue]> + Send + Sync>;
 pub(super) type Observer = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
-pub(super) type RefuseWith = Arc<dyn Fn(&Refusal<'_>) -> Response<Bytes> + Send + Sync>;
+pub(super) type RefuseWith = Arc<dyn Fn(&Event<'_>) -> Response<Bytes> + Send + Sync>;
 
 /// The sites and the callbacks of a layer, which it shares with its services.
 #[derive(Clone)]
@@ -147,9 +147,10 @@ impl Enforcer {
                 Answer::Tag(record.into())
             }
             Action::Refuse => {
-                let refusal = Refusal::new(&record, request);
-                let custom = self.refuse_with.as_deref().and_then(|custom| guarded(live, || custom(&refusal)));
-                let mut response = refusal.respond(custom);
+                let event = Event::new(&record, *request, None);
+                let custom = self.refuse_with.as_deref().and_then(|custom| guarded(live, || custom(&event)));
+                let mut response = custom.unwrap_or_else(|| event.refusal());
+                refusal::complete(&mut response, event.method());
                 self.tell(live, &record, request, Some(response.status()));
                 response.extensions_mut().insert(record);
                 Answer::Respond(response.into())

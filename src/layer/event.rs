@@ -1,11 +1,14 @@
-//! What an observer is told.
+//! The argument of the callbacks that run once a request is decided: observers, and the application's own refusal.
 
 use http::{Extensions, HeaderMap, Method, StatusCode};
 
 use super::original::Original;
 use super::record::Record;
 
-/// A request that robots.txt disallows, and what was done about it.
+/// A request that robots.txt disallows, for [`RobotsLayer::observe`](super::RobotsLayer::observe) and
+/// [`RobotsLayer::refuse_with`](super::RobotsLayer::refuse_with).
+///
+/// The [`Record`] is owned, because it stays in the extensions; the request is borrowed.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
     record: &'a Record,
@@ -18,7 +21,7 @@ impl<'a> Event<'a> {
         Self { record, request, status }
     }
 
-    /// Who asked, what decided and what was done.
+    /// The agent, the rule that decided, and the action taken.
     #[must_use]
     pub const fn record(&self) -> &'a Record {
         self.record
@@ -54,7 +57,7 @@ impl<'a> Event<'a> {
         self.request.extensions()
     }
 
-    /// The status of the refusal, where the request was refused.
+    /// The status of the refusal, for an observer of a refused request.
     #[must_use]
     pub const fn status(&self) -> Option<StatusCode> {
         self.status

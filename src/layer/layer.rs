@@ -12,7 +12,6 @@ use super::answer::Answer;
 use super::enforce::Enforcer;
 use super::event::Event;
 use super::original::Original;
-use super::refusal::Refusal;
 use super::service::Robots;
 use crate::source::Sites;
 
@@ -97,7 +96,7 @@ impl RobotsLayer {
     ///
     /// [`Record`]: super::Record
     #[must_use]
-    pub fn refuse_with(self, refuse: impl Fn(&Refusal<'_>) -> Response<Bytes> + Send + Sync + 'static) -> Self {
+    pub fn refuse_with(self, refuse: impl Fn(&Event<'_>) -> Response<Bytes> + Send + Sync + 'static) -> Self {
         self.with(|enforcer| enforcer.refuse_with = Some(Arc::new(refuse)))
     }
 

@@ -67,7 +67,6 @@ pub use self::future::ResponseFuture;
 pub use self::layer::RobotsLayer;
 pub use self::original::Original;
 pub use self::record::Record;
-pub use self::refusal::Refusal;
 pub use self::service::Robots;
 pub use self::tag::ROBOTS_VERDICT;
 

@@ -1,15 +1,16 @@
-//! An honest refusal: it says which rule of the site's own robots.txt the request meets.
+//! The response to a refused request: it quotes the rule of the site's own robots.txt.
 
 use std::fmt::Write as _;
 
 use bytes::Bytes;
 use http::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, VARY, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, VARY,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use http::{Method, Response, StatusCode};
+use serde_json::json;
 
-use super::original::Original;
-use super::record::Record;
+use super::event::Event;
 use crate::rules::PathForm;
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -20,49 +21,18 @@ const FIELDS: usize = 6;
 /// Octets of nearly every refusal as text.
 const TEXT: usize = 384;
 
-/// A request about to be refused, for [`RobotsLayer::refuse_with`](super::RobotsLayer::refuse_with).
-#[derive(Clone, Copy, Debug)]
-pub struct Refusal<'a> {
-    record: &'a Record,
-    method: &'a Method,
-    host: Option<&'a str>,
-    headers: &'a HeaderMap,
-}
-
-impl<'a> Refusal<'a> {
-    pub(super) fn new(record: &'a Record, request: &Original<'a>) -> Self {
-        Self { record, method: request.method(), host: request.host(), headers: request.headers() }
-    }
-
-    /// Who asked and what decided.
-    #[must_use]
-    pub const fn record(&self) -> &'a Record {
-        self.record
-    }
-
-    /// The request's method.
-    #[must_use]
-    pub const fn method(&self) -> &'a Method {
-        self.method
-    }
-
-    /// The request's fields.
-    #[must_use]
-    pub const fn headers(&self) -> &'a HeaderMap {
-        self.headers
-    }
-
+impl<'a> Event<'a> {
     /// The request's `X-Request-Id`, where it is a plain word of at most 128 characters.
     #[must_use]
     pub fn request_id(&self) -> Option<&'a str> {
-        let id = self.headers.get(X_REQUEST_ID)?.to_str().ok()?;
+        let id = self.headers().get(X_REQUEST_ID)?.to_str().ok()?;
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
         (!id.is_empty() && id.len() <= 128 && id.bytes().all(plain)).then_some(id)
     }
 
-    /// The default refusal: 403 with problem details where the client asks for JSON, else with text.
+    /// The default refusal: 403 with problem details (RFC 9457) where the client accepts JSON by name, else with text.
     #[must_use]
-    pub fn response(&self) -> Response<Bytes> {
+    pub fn refusal(&self) -> Response<Bytes> {
         let (kind, body) = if self.wants_json() {
             ("application/problem+json", self.problem())
         } else {
@@ -77,38 +47,17 @@ impl<'a> Refusal<'a> {
         response
     }
 
-    /// The response, made ready: `custom`, or else the default one.
-    pub(super) fn respond(&self, custom: Option<Response<Bytes>>) -> Response<Bytes> {
-        let mut response = custom.unwrap_or_else(|| self.response());
-        // Whoever made it: a cache that shows a refusal to somebody else would shut people out.
-        let headers = response.headers_mut();
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        let varies = |value: &HeaderValue| {
-            let mut names = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-            names.any(|name| name == b"*" || name.eq_ignore_ascii_case(b"user-agent"))
-        };
-        if !headers.get_all(VARY).into_iter().any(varies) {
-            headers.append(VARY, HeaderValue::from_static("User-Agent"));
-        }
-        if *self.method == Method::HEAD {
-            let length = response.body().len();
-            response.headers_mut().insert(http::header::CONTENT_LENGTH, length.into());
-            *response.body_mut() = Bytes::new();
-        }
-        response
-    }
-
-    /// Only an explicit wish counts: `*/*` is what every crawler sends.
+    /// `*/*` does not count: every crawler sends it.
     fn wants_json(&self) -> bool {
         let types =
-            self.headers.get_all(ACCEPT).into_iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+            self.headers().get_all(ACCEPT).into_iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
         types.filter_map(|range| range.split(|byte| *byte == b';').next()).map(<[u8]>::trim_ascii).any(|range| {
             [&b"application/problem+json"[..], b"application/json"].iter().any(|json| range.eq_ignore_ascii_case(json))
         })
     }
 
     fn text(&self) -> String {
-        let record = self.record;
+        let record = self.record();
         let mut out = String::with_capacity(TEXT);
         out.push_str("403 Forbidden\n\n");
         self.push_detail(&mut out);
@@ -137,38 +86,36 @@ impl<'a> Refusal<'a> {
     }
 
     fn problem(&self) -> String {
-        let record = self.record;
-        let mut out = String::from("{\"type\":\"about:blank\",\"title\":\"Forbidden\",\"status\":403,\"detail\":");
-        push_json(&mut out, &self.detail());
-        out.push_str(",\"agent\":");
-        push_json(&mut out, record.agent());
-        out.push_str(",\"identity\":\"claimed\",\"group\":");
-        push_json(&mut out, record.group());
-        out.push_str(",\"rule\":");
-        push_json(&mut out, record.rule());
-        let _ = write!(out, ",\"line\":{},\"form\":\"{}\"", record.line(), record.form());
-        out.push_str(",\"robots\":\"/robots.txt\"");
+        let record = self.record();
+        let mut detail = String::new();
+        self.push_detail(&mut detail);
+        let mut problem = json!({
+            "type": "about:blank",
+            "title": "Forbidden",
+            "status": 403,
+            "detail": detail,
+            "agent": record.agent(),
+            "identity": "claimed",
+            "group": record.group(),
+            "rule": record.rule(),
+            "line": record.line(),
+            "form": record.form().as_str(),
+            "robots": "/robots.txt",
+        });
         if let Some(id) = self.request_id() {
-            let _ = write!(out, ",\"request_id\":\"{id}\"");
+            problem["request_id"] = id.into();
         }
-        out.push_str("}\n");
-        out
-    }
-
-    fn detail(&self) -> String {
-        let mut out = String::new();
-        self.push_detail(&mut out);
-        out
+        format!("{problem}\n")
     }
 
     fn push_detail(&self, out: &mut String) {
         out.push_str("The robots.txt");
-        if let Some(host) = self.host {
+        if let Some(host) = self.host() {
             out.push_str(" of ");
             push_printable(out, host);
         }
         out.push_str(" does not let ");
-        match self.record.name() {
+        match self.record().name() {
             Some(name) => push_printable(out, name),
             None => out.push_str("this client"),
         }
@@ -176,27 +123,30 @@ impl<'a> Refusal<'a> {
     }
 }
 
-/// Controls would let a name forge lines of the page, or speak to a terminal.
+/// Completes the response to a refused request, the default one or the application's own.
+pub(super) fn complete(response: &mut Response<Bytes>, method: &Method) {
+    // A cache that serves a refusal to another client would shut people out.
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    let varies = |value: &HeaderValue| {
+        let mut names = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        names.any(|name| name == b"*" || name.eq_ignore_ascii_case(b"user-agent"))
+    };
+    if !headers.get_all(VARY).into_iter().any(varies) {
+        headers.append(VARY, HeaderValue::from_static("User-Agent"));
+    }
+    if *method == Method::HEAD {
+        let length = response.body().len();
+        response.headers_mut().insert(CONTENT_LENGTH, length.into());
+        *response.body_mut() = Bytes::new();
+    }
+}
+
+/// Control characters would let a name forge lines of the text, or send commands to a terminal.
 fn push_printable(out: &mut String, text: &str) {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         out.push_str(text);
     } else {
         out.extend(text.chars().map(|char| if char.is_control() { char::REPLACEMENT_CHARACTER } else { char }));
     }
-}
-
-fn push_json(out: &mut String, text: &str) {
-    out.push('"');
-    for char in text.chars() {
-        match char {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            // Angle brackets and the ampersand are escaped for pages that embed the text.
-            '\0'..='\x1F' | '\x7F' | '<' | '>' | '&' => {
-                let _ = write!(out, "\\u{:04x}", u32::from(char));
-            }
-            _ => out.push(char),
-        }
-    }
-    out.push('"');
 }

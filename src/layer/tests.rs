@@ -91,6 +91,19 @@ async fn a_refusal_is_problem_details_where_json_is_asked_for() {
 }
 
 #[tokio::test]
+async fn problem_details_quote_any_rule_and_host() {
+    let file = "User-agent: GPTBot\nDisallow: /\"a\\b</script>\u{e9}\n";
+    let live = LiveRobots::inline(file).policy(Policy::builder().mode(Mode::Refuse).build()).open().expect("open");
+    let mut request = get("/\"a\\b%3C/script%3E%C3%A9/x", GPTBOT);
+    request.headers_mut().insert("accept", "application/json".parse().expect("a value"));
+    request.headers_mut().insert("host", "a\"b".parse().expect("a value"));
+    let problem: serde_json::Value =
+        serde_json::from_str(&text(ask(RobotsLayer::new(live), request).await).await).expect("JSON");
+    assert_eq!(problem["rule"], "/\"a\\b</script>\u{e9}");
+    assert_eq!(problem["detail"], "The robots.txt of a\"b does not let GPTBot fetch this path.");
+}
+
+#[tokio::test]
 async fn a_refused_head_has_the_fields_and_no_body() {
     let mut request = get("/drafts/x", GPTBOT);
     *request.method_mut() = Method::HEAD;
@@ -352,8 +365,8 @@ async fn observers_hear_of_every_disallowed_request_and_of_no_other() {
 
 #[tokio::test]
 async fn a_custom_refusal_keeps_what_must_be_kept() {
-    let layer = RobotsLayer::new(live(Mode::Refuse)).refuse_with(|refusal| {
-        let mut response = Response::new(Bytes::from(format!("no, {}", refusal.record().agent())));
+    let layer = RobotsLayer::new(live(Mode::Refuse)).refuse_with(|event| {
+        let mut response = Response::new(Bytes::from(format!("no, {}", event.record().agent())));
         response.headers_mut().insert("cache-control", http::HeaderValue::from_static("public, max-age=600"));
         response.headers_mut().insert("vary", http::HeaderValue::from_static("Accept-Encoding"));
         *response.status_mut() = StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS;
@@ -413,7 +426,7 @@ async fn a_panic_of_an_observer_changes_no_decision_and_is_counted() {
 async fn a_panic_of_a_custom_refusal_leaves_the_default_one() {
     let live = live(Mode::Refuse);
     let plain = RobotsLayer::new(live.clone());
-    let layer = plain.clone().refuse_with(|refusal| panic!("{} is too much", refusal.record().agent()));
+    let layer = plain.clone().refuse_with(|event| panic!("{} is too much", event.record().agent()));
     let want = ask(plain, get("/drafts/x", GPTBOT)).await;
     let response = ask(layer, get("/drafts/x", GPTBOT)).await;
     assert_eq!((response.status(), response.headers()), (want.status(), want.headers()));
