@@ -8,6 +8,7 @@ use super::tag;
 
 /// What becomes of a request. The rare cases are boxed to keep the common one small.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Answer {
     /// It goes on unchanged.
     Pass,

@@ -25,6 +25,7 @@ pub struct Signs {
 /// What is done where a person may be behind a disallowed request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
+#[non_exhaustive]
 pub enum SuspectHuman {
     /// It is recorded. The default.
     #[default]

@@ -5,6 +5,7 @@ use std::fmt;
 /// What is done about a request that robots.txt disallows; the later, the stricter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
+#[non_exhaustive]
 pub enum Mode {
     /// Nothing, and nothing is recorded.
     Off,

@@ -8,6 +8,7 @@ use crate::agent::{Agent, Category, Class, Obeys};
 /// at agents that are registered as crawlers or declare themselves to be one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
 pub enum StarScope {
     /// No one: only groups that name an agent count.
     Nobody,
@@ -41,6 +42,7 @@ impl StarScope {
 /// Whether `*` is for crawlers whose operators document that they ignore it (AdsBot-Google, for one).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
+#[non_exhaustive]
 pub enum StarExceptions {
     /// It is not: only groups that name them count. The default.
     #[default]
@@ -52,6 +54,7 @@ pub enum StarExceptions {
 /// Whether `*` is for requests without a `User-Agent`, or with a blank one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
 pub enum EmptyAgent {
     /// As the [`StarScope`] says: from [`StarScope::NonBrowser`] on. The default.
     #[default]

@@ -158,13 +158,14 @@ impl Shared {
         let original =
             Original::of(question).with_method(&asked.method).with_target(asked.target).with_host(asked.host);
         Ok(match layer(site).decide(&original) {
-            Answer::Pass => reply::pass(),
             Answer::Tag(record) => {
                 let mut response = reply::pass();
                 response.headers_mut().insert(ROBOTS_VERDICT, record.to_field());
                 response
             }
             Answer::Respond(response) => *response,
+            // Answer::Pass, and what a later version of the library may add: only a refusal stops a request.
+            _ => reply::pass(),
         })
     }
 
