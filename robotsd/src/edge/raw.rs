@@ -50,15 +50,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
     }
 
     /// Sends a request and reads its response.
-    pub(crate) async fn ask(&mut self, request: &str) -> Message {
+    pub(crate) async fn ask(&mut self, request: &str) -> RawMessage {
         self.send(request).await;
         self.message().await
     }
 
     /// Reads one whole message: a head, and the body it announces.
-    pub(crate) async fn message(&mut self) -> Message {
+    pub(crate) async fn message(&mut self) -> RawMessage {
         let head = self.until(b"\r\n\r\n").await;
-        let mut message = Message { head, body: String::new() };
+        let mut message = RawMessage { head, body: String::new() };
         if message.field("transfer-encoding").is_some() {
             loop {
                 let size = self.until(b"\r\n").await;
@@ -169,13 +169,13 @@ pub(crate) fn as_escaped(target: &[u8]) -> Vec<u8> {
 
 /// A request or a response as it was on the wire.
 #[derive(Debug)]
-pub(crate) struct Message {
+pub(crate) struct RawMessage {
     /// Start line and fields, with all line ends.
     pub(crate) head: String,
     pub(crate) body: String,
 }
 
-impl Message {
+impl RawMessage {
     pub(crate) fn status(&self) -> u16 {
         self.head[9..12].parse().expect("a status")
     }

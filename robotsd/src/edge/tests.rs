@@ -4,6 +4,7 @@ mod flood;
 mod recycling;
 
 use std::convert::Infallible;
+use std::error::Error;
 use std::future::{Future, pending};
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -19,10 +20,12 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tower::{Service, service_fn};
 
-use super::raw::{Raw, soon};
 use super::*;
+use crate::edge::connection_error::ConnectionErrorKind;
+use crate::edge::raw::{Raw, soon};
 
 struct Edge {
     address: SocketAddr,
@@ -65,7 +68,7 @@ impl Edge {
             let stopped = async {
                 let _ = stopped.await;
             };
-            super::Edge::new(limits, on_error, None).serve(listener, entrance, service, stopped).await;
+            crate::edge::Edge::new(limits, on_error, None).serve(listener, entrance, service, stopped).await;
         };
         Self { address, stop: Some(stop), served: tokio::spawn(serving), troubles, told }
     }
@@ -74,7 +77,7 @@ impl Edge {
         Raw::connect(self.address).await
     }
 
-    async fn ask(&self, request: &str) -> raw::Message {
+    async fn ask(&self, request: &str) -> raw::RawMessage {
         self.client().await.ask(request).await
     }
 
@@ -584,7 +587,7 @@ async fn shutdown_serves_who_was_let_in_already() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut waiting = Raw::connect(listener.local_addr().unwrap()).await;
     waiting.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
-    let edge = super::Edge::new(EdgeLimits::default(), |_| {}, None);
+    let edge = crate::edge::Edge::new(EdgeLimits::default(), |_| {}, None);
     let serving: Pin<Box<dyn Future<Output = ()> + Send + '_>> =
         Box::pin(edge.serve(listener, ListenerSettings::default(), service_fn(mirror), async {}));
     let (answer, ()) = tokio::join!(waiting.message(), soon(serving));

@@ -31,12 +31,12 @@ impl Transfer {
     }
 
     /// See [`StallObserver::poll_stalled`].
-    pub(super) fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.0.upgrade().map_or(Poll::Pending, |behind| behind.poll_stalled(cx))
     }
 
     /// See [`StallObserver::moved`].
-    pub(super) fn moved(&self) {
+    pub(crate) fn moved(&self) {
         if let Some(behind) = self.0.upgrade() {
             behind.moved();
         }

@@ -16,7 +16,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
-use super::transfer::Transfer;
+use crate::edge::transfer::Transfer;
 
 /// Marks a request that asks for a WebSocket; a request extension.
 ///
@@ -27,22 +27,22 @@ pub(crate) struct WebSocket;
 /// The upstream's end of a tunnel; a response extension.
 // Extensions must be `Clone`; the one end there is goes to who takes it first.
 #[derive(Clone)]
-pub(crate) struct Tunnel(Arc<Mutex<Option<End>>>);
+pub(crate) struct Tunnel(Arc<Mutex<Option<TunnelEnd>>>);
 
-struct End {
-    io: Box<dyn Transport>,
+struct TunnelEnd {
+    io: Box<dyn TunnelIo>,
     early: Bytes,
     transfer: Option<Transfer>,
 }
 
-trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}
+trait TunnelIo: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> TunnelIo for T {}
 
 impl Tunnel {
     /// The connection, and what has already been read from it.
     #[cfg(test)]
     pub(crate) fn new(io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, early: Bytes) -> Self {
-        Self(Arc::new(Mutex::new(Some(End { io: Box::new(io), early, transfer: None }))))
+        Self(Arc::new(Mutex::new(Some(TunnelEnd { io: Box::new(io), early, transfer: None }))))
     }
 
     /// The same, where the connection may be needed elsewhere.
@@ -51,10 +51,10 @@ impl Tunnel {
         early: Bytes,
         transfer: Transfer,
     ) -> Self {
-        Self(Arc::new(Mutex::new(Some(End { io: Box::new(io), early, transfer: Some(transfer) }))))
+        Self(Arc::new(Mutex::new(Some(TunnelEnd { io: Box::new(io), early, transfer: Some(transfer) }))))
     }
 
-    fn take(&self) -> Option<End> {
+    fn take(&self) -> Option<TunnelEnd> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
@@ -67,16 +67,16 @@ impl std::fmt::Debug for Tunnel {
 
 /// A tunnel whose client end is still to come.
 #[derive(Debug)]
-pub(super) struct Pending {
-    pub(super) client: OnUpgrade,
-    pub(super) upstream: Tunnel,
+pub(crate) struct PendingTunnel {
+    pub(crate) client: OnUpgrade,
+    pub(crate) upstream: Tunnel,
 }
 
-impl Pending {
+impl PendingTunnel {
     /// Passes octets both ways until one side has closed and the other is done, nothing moved for too long, or the
     /// connection to the upstream is needed elsewhere.
-    pub(super) async fn run(self, idle: Duration) -> io::Result<()> {
-        let Some(End { io: upstream, early, transfer }) = self.upstream.take() else { return Ok(()) };
+    pub(crate) async fn run(self, idle: Duration) -> io::Result<()> {
+        let Some(TunnelEnd { io: upstream, early, transfer }) = self.upstream.take() else { return Ok(()) };
         let passing = async {
             let client = self.client.await.map_err(io::Error::other)?;
             pass(TokioIo::new(client), upstream, &early, idle).await

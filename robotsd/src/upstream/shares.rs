@@ -16,7 +16,7 @@
 //!    what was freed for others.
 //!
 //! A transfer whose client is seen to move is not given up, nor is a request that waits for its upstream. Those who write to
-//! clients say what they see: see `edge::transport` and `edge::stall`.
+//! clients say what they see: see `edge::client_socket` and `edge::write_timeout`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use super::server::Server;
 use super::usage::{Client, Stall, Usage, Use};
 
 /// After so long without taking anything a client beyond its share has stalled. One that reads 32 KB a second is seen to
-/// move within that: every 64 KiB, see `edge::transport`. Requests wait for three seconds by default.
+/// move within that: every 64 KiB, see `edge::client_socket`. Requests wait for three seconds by default.
 pub(super) const STALLED: Duration = Duration::from_secs(2);
 
 /// After so long, any client has.

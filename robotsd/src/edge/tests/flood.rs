@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::super::frames::{self, END_STREAM, Frame, Frames, RST_STREAM};
 use super::*;
+use crate::edge::http2::frames::{self, END_STREAM, Frame, Frames, RST_STREAM};
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const ACK: u8 = 1;

@@ -1,7 +1,7 @@
 //! Idle connections make room for new ones, whatever they are idle with.
 
-use super::super::CLAIM_AGAIN;
 use super::*;
+use crate::edge::listener::CLAIM_AGAIN;
 
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
 const UPLOAD: &str = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab";
@@ -280,7 +280,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn start<S, B>(edge: super::super::Edge, service: S) -> Self
+    fn start<S, B>(edge: crate::edge::Edge, service: S) -> Self
     where
         S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
         S::Future: Send + 'static,
@@ -313,7 +313,7 @@ fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
     let on_error = move |trouble: &ConnectionError| {
         let _ = troubles.send(trouble.kind);
     };
-    let edge = super::super::Edge::new(few_places(), on_error, None);
+    let edge = crate::edge::Edge::new(few_places(), on_error, None);
     let (release, released) = std::sync::mpsc::channel::<()>();
     let released = Arc::new(Mutex::new(released));
     let (begins, begun) = std::sync::mpsc::channel::<()>();
@@ -358,7 +358,7 @@ fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
 fn idle_connections_of_another_worker_give_way() {
     let (troubles, told) = std::sync::mpsc::channel();
     let on_error = move |trouble: &ConnectionError| drop(troubles.send((trouble.kind, trouble.detail.clone())));
-    let edge = super::super::Edge::new(few_places(), on_error, None);
+    let edge = crate::edge::Edge::new(few_places(), on_error, None);
     let first = Worker::start(edge.clone(), service_fn(mirror));
     let second = Worker::start(edge.clone(), service_fn(mirror));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

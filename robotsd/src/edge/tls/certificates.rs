@@ -12,14 +12,14 @@ use super::pair::CertificatePair;
 
 /// The certificates of a listener, by name; at least one.
 #[derive(Debug)]
-pub(super) struct Certificates<P = Arc<CertificatePair>> {
+pub(super) struct CertificatesByName<P = Arc<CertificatePair>> {
     certificates: Vec<P>,
     exact: HashMap<String, Vec<usize>>,
     /// By what follows `*.`.
     wildcard: HashMap<String, Vec<usize>>,
 }
 
-impl<P> Certificates<P> {
+impl<P> CertificatesByName<P> {
     /// The first is the default.
     pub(super) fn new(certificates: Vec<P>, names: impl Fn(&P) -> &[String]) -> Self {
         let mut exact: HashMap<String, Vec<usize>> = HashMap::new();
@@ -75,12 +75,12 @@ mod tests {
     /// A certificate, and whether the client understands its signatures.
     type Made = (Vec<String>, bool);
 
-    fn certificates(of: &[(&[&str], bool)]) -> Certificates<Made> {
+    fn certificates(of: &[(&[&str], bool)]) -> CertificatesByName<Made> {
         let made = |(names, suits): &(&[&str], bool)| (names.iter().map(ToString::to_string).collect(), *suits);
-        Certificates::new(of.iter().map(made).collect(), |made: &Made| &made.0)
+        CertificatesByName::new(of.iter().map(made).collect(), |made: &Made| &made.0)
     }
 
-    fn chosen(certificates: &Certificates<Made>, name: Option<&str>) -> usize {
+    fn chosen(certificates: &CertificatesByName<Made>, name: Option<&str>) -> usize {
         certificates.choose(name, |made| made.1).unwrap().0
     }
 

@@ -10,7 +10,7 @@ pub(super) const MOST: usize = 16 * 1024;
 pub(super) const USUAL: usize = 4 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum HelloProgress {
     Partial,
     /// All of it is there; or it is none, and nothing that may follow changes that.
     Whole,
@@ -26,21 +26,21 @@ const MESSAGE_HEAD: usize = 4;
 const MOST_FRAGMENT: usize = 1 << 14;
 
 /// Looks at all octets since the first one of the connection.
-pub(super) fn progress(octets: &[u8]) -> Progress {
+pub(super) fn progress(octets: &[u8]) -> HelloProgress {
     let mut records = octets;
     let mut head = [0; MESSAGE_HEAD];
     // Of the message, which may be spread over several records.
     let mut gathered = 0;
     loop {
         let (kind, length) = match *records {
-            [] => return Progress::Partial,
-            [kind, ..] if kind != HANDSHAKE => return Progress::Whole,
+            [] => return HelloProgress::Partial,
+            [kind, ..] if kind != HANDSHAKE => return HelloProgress::Whole,
             [kind, _, _, high, low, ..] => (kind, usize::from(u16::from_be_bytes([high, low]))),
-            _ => return Progress::Partial,
+            _ => return HelloProgress::Partial,
         };
         debug_assert_eq!(kind, HANDSHAKE);
         if length == 0 || length > MOST_FRAGMENT {
-            return Progress::Whole;
+            return HelloProgress::Whole;
         }
         let payload = &records[5..];
         let fragment = &payload[..length.min(payload.len())];
@@ -52,11 +52,11 @@ pub(super) fn progress(octets: &[u8]) -> Progress {
             let [_, high, middle, low] = head;
             let message = u32::from_be_bytes([0, high, middle, low]) as usize;
             if gathered >= MESSAGE_HEAD + message {
-                return Progress::Whole;
+                return HelloProgress::Whole;
             }
         }
         if payload.len() < length {
-            return Progress::Partial;
+            return HelloProgress::Partial;
         }
         records = &payload[length..];
     }
@@ -83,10 +83,10 @@ mod tests {
         for (length, fragment) in [(200, 1000), (200, 64), (200, 1), (2000, 512), (0, 4)] {
             let hello = hello(length, fragment);
             for end in 0..hello.len() {
-                assert_eq!(progress(&hello[..end]), Progress::Partial, "{length} {fragment} {end}");
+                assert_eq!(progress(&hello[..end]), HelloProgress::Partial, "{length} {fragment} {end}");
             }
-            assert_eq!(progress(&hello), Progress::Whole, "{length} {fragment}");
-            assert_eq!(progress(&[&hello[..], b"more"].concat()), Progress::Whole, "{length} {fragment}");
+            assert_eq!(progress(&hello), HelloProgress::Whole, "{length} {fragment}");
+            assert_eq!(progress(&[&hello[..], b"more"].concat()), HelloProgress::Whole, "{length} {fragment}");
         }
     }
 
@@ -94,7 +94,7 @@ mod tests {
     fn what_is_no_hello_is_not_waited_for() {
         for octets in [&b"\x15\x03\x01"[..], b"\x80\x2e\x01\x00\x02", b"\x16\x03\x01\xff\xff", b"\x16\x03\x01\x00\x00"]
         {
-            assert_eq!(progress(octets), Progress::Whole, "{octets:?}");
+            assert_eq!(progress(octets), HelloProgress::Whole, "{octets:?}");
         }
     }
 }

@@ -22,24 +22,24 @@ use tokio_rustls::StartHandshake;
 use tokio_rustls::rustls::server::{Accepted, Acceptor};
 use tokio_rustls::server::TlsStream;
 
-use super::client_hello::{self, Progress};
+use super::client_hello::{self, HelloProgress};
 use super::{Secured, TlsAcceptor};
-use crate::edge::activity::{Activity, Idleness};
-use crate::edge::trouble::ConnectionErrorKind;
+use crate::edge::connection_error::ConnectionErrorKind;
+use crate::edge::connection_state::state::{ConnectionState, Idleness};
 
-type Failure = (ConnectionErrorKind, Box<dyn Error + Send + Sync>);
+type HandshakeFailure = (ConnectionErrorKind, Box<dyn Error + Send + Sync>);
 
 impl TlsAcceptor {
     /// Secures a connection; none where it ended before anything was said, or gave its place to another.
     ///
     /// `full` is called when all handshakes that may be under way are; the connection then waits for one to end.
-    pub(in crate::edge) async fn secure(
+    pub(crate) async fn secure(
         &self,
         socket: TcpStream,
         stop: &mut watch::Receiver<bool>,
-        activity: &Arc<Activity>,
+        activity: &Arc<ConnectionState>,
         full: impl FnOnce(),
-    ) -> Result<Option<(TlsStream<TcpStream>, Secured)>, Failure> {
+    ) -> Result<Option<(TlsStream<TcpStream>, Secured)>, HandshakeFailure> {
         let shaking = async {
             tokio::select! {
                 biased;
@@ -58,13 +58,13 @@ impl TlsAcceptor {
         &self,
         mut socket: TcpStream,
         stop: &mut watch::Receiver<bool>,
-        activity: &Arc<Activity>,
+        activity: &Arc<ConnectionState>,
         full: impl FnOnce(),
-    ) -> Result<Option<(TlsStream<TcpStream>, Secured)>, Failure> {
+    ) -> Result<Option<(TlsStream<TcpStream>, Secured)>, HandshakeFailure> {
         let mut hello = Vec::new();
         let mut begin = Some(async || {
             let place = self.place(full).await.map_err(|error| (ConnectionErrorKind::Handshake, error.into()))?;
-            Ok::<_, Failure>((place, self.under_way.begin(activity)))
+            Ok::<_, HandshakeFailure>((place, self.under_way.begin(activity)))
         });
         let mut begun = None;
         loop {
@@ -88,14 +88,14 @@ impl TlsAcceptor {
                 return Err((ConnectionErrorKind::Handshake, "a request without TLS".into()));
             }
             match client_hello::progress(&hello) {
-                Progress::Whole => break,
-                Progress::Partial if hello.len() < most => {}
-                Progress::Partial if begun.is_none() => {
+                HelloProgress::Whole => break,
+                HelloProgress::Partial if hello.len() < most => {}
+                HelloProgress::Partial if begun.is_none() => {
                     if let Some(begin) = begin.take() {
                         begun = Some(begin().await?);
                     }
                 }
-                Progress::Partial => {
+                HelloProgress::Partial => {
                     let message = format!("a ClientHello of more than {} octets", client_hello::MOST);
                     return Err((ConnectionErrorKind::Handshake, message.into()));
                 }
@@ -150,10 +150,10 @@ pub(super) struct UnderWay(Mutex<VecDeque<(Instant, Weak<Handshake>)>>);
 
 /// Held by a handshake while it is under way.
 #[derive(Debug)]
-struct Handshake(Arc<Activity>);
+struct Handshake(Arc<ConnectionState>);
 
 impl UnderWay {
-    fn begin(&self, activity: &Arc<Activity>) -> Arc<Handshake> {
+    fn begin(&self, activity: &Arc<ConnectionState>) -> Arc<Handshake> {
         let handshake = Arc::new(Handshake(Arc::clone(activity)));
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         while all.front().is_some_and(|(_, first)| first.strong_count() == 0) {

@@ -13,31 +13,31 @@ use tokio_rustls::rustls::server::{NoServerSessionStorage, ProducesTickets};
 use tokio_rustls::rustls::sign::SingleCertAndKey;
 use tokio_rustls::rustls::{Error, ServerConfig};
 
-use super::certificates::Certificates;
-use super::pair::{CertificatePair, PairPaths, Version, provider, version};
+use super::certificates::CertificatesByName;
+use super::pair::{CertificatePair, PairPaths, PairVersion, provider, version};
 
 /// The certificates of a listener, as they are now. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct LiveCertificates(Arc<Inner>);
+pub(crate) struct LiveCertificates(Arc<CertificateState>);
 
 #[derive(Debug)]
-struct Inner {
+struct CertificateState {
     paths: Vec<PairPaths>,
-    current: ArcSwap<Certificates<Arc<Shown>>>,
-    making: Making,
+    current: ArcSwap<CertificatesByName<Arc<ServedCertificate>>>,
+    making: HandshakeConfig,
     told: Mutex<Vec<Told>>,
 }
 
 /// A pair, and how handshakes with it go.
 #[derive(Debug)]
-pub(super) struct Shown {
+pub(super) struct ServedCertificate {
     pub(super) pair: CertificatePair,
     pub(super) config: Arc<ServerConfig>,
 }
 
 /// What all handshakes of a listener have in common.
 #[derive(Debug)]
-struct Making {
+struct HandshakeConfig {
     provider: Arc<CryptoProvider>,
     /// Tickets outlive a reload: resuming needs no certificate. Their keys are replaced every six hours.
     tickets: Arc<dyn ProducesTickets>,
@@ -61,12 +61,12 @@ pub(crate) struct CertificateEvent {
 impl LiveCertificates {
     /// The first pair is the default; fails where the system has no randomness to give.
     pub(crate) fn new(pairs: Vec<(PairPaths, CertificatePair)>) -> Result<Self, Error> {
-        let making = Making { provider: Arc::new(provider()), tickets: ring::Ticketer::new()? };
+        let making = HandshakeConfig { provider: Arc::new(provider()), tickets: ring::Ticketer::new()? };
         let (paths, pairs): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
         let shown = pairs.into_iter().map(|pair| making.shown(pair)).collect::<Result<_, _>>()?;
         let told = Mutex::new(vec![Told::default(); paths.len()]);
         let current = ArcSwap::from_pointee(by_name(shown));
-        Ok(Self(Arc::new(Inner { paths, current, making, told })))
+        Ok(Self(Arc::new(CertificateState { paths, current, making, told })))
     }
 
     /// Whether they are the same, not only alike.
@@ -111,14 +111,14 @@ impl LiveCertificates {
     }
 
     /// As they are now.
-    pub(super) fn current(&self) -> Arc<Certificates<Arc<Shown>>> {
+    pub(super) fn current(&self) -> Arc<CertificatesByName<Arc<ServedCertificate>>> {
         self.0.current.load_full()
     }
 
     fn take(
         &self,
         told: &mut [Told],
-        seen: impl Fn(usize) -> Option<Version>,
+        seen: impl Fn(usize) -> Option<PairVersion>,
         now: SystemTime,
     ) -> Vec<CertificateEvent> {
         let mut news = Vec::new();
@@ -155,10 +155,10 @@ impl LiveCertificates {
     fn read(
         &self,
         paths: &PairPaths,
-        seen: Option<Version>,
+        seen: Option<PairVersion>,
         told: &mut Told,
         news: &mut Vec<CertificateEvent>,
-    ) -> Option<Arc<Shown>> {
+    ) -> Option<Arc<ServedCertificate>> {
         let rejection = match CertificatePair::read(paths) {
             // Still changing: the next look will tell.
             Ok(pair) if seen != Some(pair.version()) => return None,
@@ -178,8 +178,8 @@ impl LiveCertificates {
     }
 }
 
-impl Making {
-    fn shown(&self, pair: CertificatePair) -> Result<Arc<Shown>, Error> {
+impl HandshakeConfig {
+    fn shown(&self, pair: CertificatePair) -> Result<Arc<ServedCertificate>, Error> {
         let mut config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
@@ -188,7 +188,7 @@ impl Making {
         config.ticketer = Arc::clone(&self.tickets);
         // Tickets keep sessions where they cost us nothing: at the client.
         config.session_storage = Arc::new(NoServerSessionStorage {});
-        Ok(Arc::new(Shown { pair, config: Arc::new(config) }))
+        Ok(Arc::new(ServedCertificate { pair, config: Arc::new(config) }))
     }
 }
 
@@ -211,6 +211,6 @@ impl CertificateEvent {
 pub(super) const HTTP_2: &[u8] = b"h2";
 const HTTP_1: &[u8] = b"http/1.1";
 
-fn by_name(shown: Vec<Arc<Shown>>) -> Certificates<Arc<Shown>> {
-    Certificates::new(shown, |shown| shown.pair.names())
+fn by_name(shown: Vec<Arc<ServedCertificate>>) -> CertificatesByName<Arc<ServedCertificate>> {
+    CertificatesByName::new(shown, |shown| shown.pair.names())
 }

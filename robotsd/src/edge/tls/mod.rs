@@ -18,7 +18,7 @@ mod tests;
 
 pub(crate) use self::live::{CertificateEvent, LiveCertificates};
 pub(crate) use self::pair::{CertificatePair, PairFile, PairPaths};
-pub(super) use self::secured::{Agreed, Secured};
+pub(super) use self::secured::{AlpnProtocol, Secured};
 
 use std::sync::Arc;
 use std::time::Duration;

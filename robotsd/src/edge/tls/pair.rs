@@ -33,14 +33,14 @@ pub(crate) struct CertificatePair {
     /// The DNS names the certificate is for, in lower case; a wildcard begins with `*.`.
     names: Vec<String>,
     validity: Option<Validity>,
-    version: Version,
+    version: PairVersion,
     /// Whether others than owner and group may read the key, or the group may change it.
     exposed: bool,
 }
 
 /// What tells two contents of the files of a pair apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Version([u8; 32]);
+pub(super) struct PairVersion([u8; 32]);
 
 /// Why a pair cannot be used.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl CertificatePair {
         };
         let (chain, _) = read(&paths.chain).map_err(|error| unusable(PairFile::Chain, &error.to_string()))?;
         let (key, exposed) = read(&paths.key).map_err(|error| unusable(PairFile::Key, &error.to_string()))?;
-        let version = Version::of(&chain, &key);
+        let version = PairVersion::of(&chain, &key);
         let chain = certificates(&chain).map_err(|what| unusable(PairFile::Chain, what))?;
         let key = private_key(&key).map_err(|what| unusable(PairFile::Key, what))?;
         let end_entity = EndEntityCert::try_from(&chain[0])
@@ -94,7 +94,7 @@ impl CertificatePair {
         &self.names
     }
 
-    pub(super) fn version(&self) -> Version {
+    pub(super) fn version(&self) -> PairVersion {
         self.version
     }
 
@@ -138,7 +138,7 @@ impl fmt::Display for CertificatePair {
     }
 }
 
-impl Version {
+impl PairVersion {
     fn of(chain: &[u8], key: &[u8]) -> Self {
         let length = (chain.len() as u64).to_be_bytes();
         Self(Sha256::new().chain_update(length).chain_update(chain).chain_update(key).finalize().into())
@@ -157,10 +157,10 @@ pub(super) fn provider() -> CryptoProvider {
 }
 
 /// What the files of a pair hold now; none while one of them cannot be read.
-pub(super) fn version(paths: &PairPaths) -> Option<Version> {
+pub(super) fn version(paths: &PairPaths) -> Option<PairVersion> {
     let (chain, _) = read(&paths.chain).ok()?;
     let (key, _) = read(&paths.key).ok()?;
-    Some(Version::of(&chain, &key))
+    Some(PairVersion::of(&chain, &key))
 }
 
 /// The octets of a regular file, and whether its permissions are too wide for a key.

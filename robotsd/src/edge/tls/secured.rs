@@ -8,24 +8,24 @@ use http::{StatusCode, Version};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
-use super::live::{HTTP_2, LiveCertificates, Shown};
-use crate::edge::host;
-use crate::edge::reply::Refusal;
+use super::live::{HTTP_2, LiveCertificates, ServedCertificate};
+use crate::edge::request::host;
+use crate::edge::request::refusal::RequestRefusal;
 
 /// A connection's side of the handshake.
 #[derive(Clone, Debug)]
-pub(in crate::edge) struct Secured {
+pub(crate) struct Secured {
     certificates: LiveCertificates,
-    shown: Arc<Shown>,
+    shown: Arc<ServedCertificate>,
     place: usize,
     /// What the client asked for, in lower case.
     name: Option<Box<str>>,
-    agreed: Agreed,
+    agreed: AlpnProtocol,
 }
 
 /// The protocol that client and listener have settled on; HTTP/1.1 where the client names none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::edge) enum Agreed {
+pub(crate) enum AlpnProtocol {
     Http1,
     Http2,
 }
@@ -33,7 +33,7 @@ pub(in crate::edge) enum Agreed {
 impl Secured {
     pub(super) fn new(
         certificates: LiveCertificates,
-        shown: Arc<Shown>,
+        shown: Arc<ServedCertificate>,
         place: usize,
         stream: &TlsStream<TcpStream>,
     ) -> Self {
@@ -43,11 +43,11 @@ impl Secured {
             shown,
             place,
             name: session.server_name().map(Box::from),
-            agreed: if session.alpn_protocol() == Some(HTTP_2) { Agreed::Http2 } else { Agreed::Http1 },
+            agreed: if session.alpn_protocol() == Some(HTTP_2) { AlpnProtocol::Http2 } else { AlpnProtocol::Http1 },
         }
     }
 
-    pub(in crate::edge) fn agreed(&self) -> Agreed {
+    pub(crate) fn agreed(&self) -> AlpnProtocol {
         self.agreed
     }
 
@@ -57,9 +57,9 @@ impl Secured {
     /// connection vouches for, or could be shown for: a client that named one site and asks for another, whose
     /// certificate it has not seen, has to make a connection for it (RFC 9110, section 15.5.20). Where it named none,
     /// `Host` is all there is to go by.
-    pub(in crate::edge) fn admit(&self, head: &Parts) -> Result<(), Refusal> {
-        if (head.version == Version::HTTP_2) != (self.agreed == Agreed::Http2) {
-            return Err(Refusal::bad_request("not the protocol that was agreed on"));
+    pub(crate) fn admit(&self, head: &Parts) -> Result<(), RequestRefusal> {
+        if (head.version == Version::HTTP_2) != (self.agreed == AlpnProtocol::Http2) {
+            return Err(RequestRefusal::bad_request("not the protocol that was agreed on"));
         }
         let host = head.headers.get(HOST).and_then(|host| host.to_str().ok());
         let (Some(name), Some(host)) = (&self.name, host) else { return Ok(()) };
@@ -70,6 +70,6 @@ impl Secured {
         {
             return Ok(());
         }
-        Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, "this connection was made for another host"))
+        Err(RequestRefusal::new(StatusCode::MISDIRECTED_REQUEST, "this connection was made for another host"))
     }
 }

@@ -24,12 +24,11 @@ use tokio_rustls::rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCe
 use tower::service_fn;
 
 use super::*;
-use crate::edge::activity::Activity;
-use crate::edge::raw::{Message, Raw, soon};
-use crate::edge::transport::Transport;
-use crate::edge::{
-    ConnectionError, ConnectionErrorKind, Edge, EdgeLimits, ListenerSettings, RequestBody, Tunnel, WebSocket,
-};
+use crate::edge::connection::client_socket::ClientSocket;
+use crate::edge::connection_error::ConnectionErrorKind;
+use crate::edge::connection_state::state::ConnectionState;
+use crate::edge::raw::{Raw, RawMessage, soon};
+use crate::edge::{ConnectionError, Edge, EdgeLimits, ListenerSettings, RequestBody, Tunnel, WebSocket};
 
 const MOMENT: Duration = Duration::from_millis(150);
 const SETTLING: Duration = Duration::from_millis(1);
@@ -145,7 +144,7 @@ impl Secure {
         Raw::new(self.connect(client, name).await.unwrap())
     }
 
-    async fn ask(&self, client: &Arc<ClientConfig>, name: &str, host: &str) -> Message {
+    async fn ask(&self, client: &Arc<ClientConfig>, name: &str, host: &str) -> RawMessage {
         self.raw(client, name).await.ask(&get(host)).await
     }
 
@@ -657,14 +656,14 @@ async fn a_goodbye_that_nobody_waits_for_is_no_failure() {
     };
     let accepting = async {
         let (socket, _) = listener.accept().await.unwrap();
-        let activity = Arc::new(Activity::new(&EdgeLimits::default()));
+        let activity = Arc::new(ConnectionState::new(&EdgeLimits::default()));
         tls.secure(socket, &mut stopped, &activity, || {}).await.unwrap().unwrap()
     };
     let (client, (stream, _)) = soon(async { tokio::join!(connecting, accepting) }).await;
     // Without the usual ceremony: the next octet from here is answered with a reset.
     socket2::SockRef::from(client.get_ref().0).set_linger(Some(Duration::ZERO)).unwrap();
     drop(client);
-    let mut transport = Transport::Tls(Box::new(stream));
+    let mut transport = ClientSocket::Tls(Box::new(stream));
     let _ = soon(transport.read(&mut [0])).await;
     soon(transport.shutdown()).await.unwrap();
     drop(stop);

@@ -3,20 +3,20 @@
 //! Everything hyper leaves open about a request head is decided here, in one synchronous function: methods, bounds,
 //! target, host, codings, expectations. What passes is in origin-form, has one `Host`, and holds no field that is not
 //! end-to-end. The octets of path and query are not changed here; those that no parser takes were
-//! [escaped](super::plain) before.
+//! [escaped](crate::edge::http1_fast) before.
 
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING, UPGRADE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 
-use super::fields::Sender;
-use super::limits::{Callers, EdgeLimits};
-use super::reply::Refusal;
-use super::{fields, host};
+use crate::edge::limits::{Callers, EdgeLimits};
+use crate::edge::request::fields::Sender;
+use crate::edge::request::refusal::RequestRefusal;
+use crate::edge::request::{fields, host};
 
 /// What a client may ask a connection to become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asks {
+pub(crate) enum RequestedProtocol {
     /// An answer.
     Response,
     /// A WebSocket.
@@ -24,19 +24,23 @@ pub(super) enum Asks {
 }
 
 /// Checks a request head and puts it into the form everything behind the edge relies on.
-pub(super) fn admit(head: &mut Parts, limits: &EdgeLimits, sender: Sender) -> Result<Asks, Refusal> {
+pub(crate) fn admit(
+    head: &mut Parts,
+    limits: &EdgeLimits,
+    sender: Sender,
+) -> Result<RequestedProtocol, RequestRefusal> {
     let is_question = limits.callers == Callers::AskingProxies;
     if head.method == Method::CONNECT || head.method == Method::TRACE && !is_question {
-        return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed"));
+        return Err(RequestRefusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed"));
     }
     if head.headers.len() > limits.fields {
-        return Err(Refusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "too many header fields"));
+        return Err(RequestRefusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "too many header fields"));
     }
     check_target(head, limits)?;
     host::settle(head)?;
     // One look at each name: most requests have none of these.
     let is_simple = |name: &HeaderName| !matches!(*name, TRANSFER_ENCODING | CONTENT_LENGTH | EXPECT | UPGRADE);
-    let mut asks = Asks::Response;
+    let mut asks = RequestedProtocol::Response;
     if !head.headers.keys().all(is_simple) {
         check_codings(&head.headers)?;
         check_expectation(head)?;
@@ -52,56 +56,56 @@ pub(super) fn admit(head: &mut Parts, limits: &EdgeLimits, sender: Sender) -> Re
     Ok(asks)
 }
 
-fn check_target(head: &Parts, limits: &EdgeLimits) -> Result<(), Refusal> {
+fn check_target(head: &Parts, limits: &EdgeLimits) -> Result<(), RequestRefusal> {
     let Some(target) = head.uri.path_and_query() else {
-        return Err(Refusal::bad_request("invalid target"));
+        return Err(RequestRefusal::bad_request("invalid target"));
     };
     if target.as_str().len() > limits.target_bytes {
-        return Err(Refusal::new(StatusCode::URI_TOO_LONG, "target too long"));
+        return Err(RequestRefusal::new(StatusCode::URI_TOO_LONG, "target too long"));
     }
     let path = target.path();
     let is_asterisk = path == "*" && head.method == Method::OPTIONS;
     if !path.starts_with('/') && !is_asterisk {
-        return Err(Refusal::bad_request("invalid target"));
+        return Err(RequestRefusal::bad_request("invalid target"));
     }
     // hyper has refused most of these; DEL and the backslash, which some upstreams read as a slash, pass it.
     let is_bad = |byte: u8| byte.is_ascii_control() || byte == b'\\';
     if limits.callers == Callers::Clients && path.bytes().any(is_bad) {
-        return Err(Refusal::bad_request("invalid octet in the path"));
+        return Err(RequestRefusal::bad_request("invalid octet in the path"));
     }
     Ok(())
 }
 
 /// `chunked`, once, is the only transfer coding we undo; forwarding any other under the wrong framing is how requests
 /// are smuggled.
-fn check_codings(headers: &HeaderMap) -> Result<(), Refusal> {
+fn check_codings(headers: &HeaderMap) -> Result<(), RequestRefusal> {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     let Some(coding) = codings.next() else { return Ok(()) };
     if codings.next().is_some() || !coding.as_bytes().eq_ignore_ascii_case(b"chunked") {
-        return Err(Refusal::bad_request("unsupported transfer coding"));
+        return Err(RequestRefusal::bad_request("unsupported transfer coding"));
     }
     // hyper settles this by dropping the length, and closes the connection afterwards; should it ever not.
     if headers.contains_key(CONTENT_LENGTH) {
-        return Err(Refusal::bad_request("two framings"));
+        return Err(RequestRefusal::bad_request("two framings"));
     }
     Ok(())
 }
 
 /// The expectation is met here: hyper sends the 100 as soon as the body is asked for.
-fn check_expectation(head: &mut Parts) -> Result<(), Refusal> {
+fn check_expectation(head: &mut Parts) -> Result<(), RequestRefusal> {
     if head.version == Version::HTTP_10 {
         head.headers.remove(EXPECT);
         return Ok(());
     }
     match head.headers.remove(EXPECT) {
         Some(expected) if !expected.as_bytes().eq_ignore_ascii_case(b"100-continue") => {
-            Err(Refusal::new(StatusCode::EXPECTATION_FAILED, "unknown expectation"))
+            Err(RequestRefusal::new(StatusCode::EXPECTATION_FAILED, "unknown expectation"))
         }
         _ => Ok(()),
     }
 }
 
-fn asked(head: &Parts) -> Asks {
+fn asked(head: &Parts) -> RequestedProtocol {
     let mentions = |name, token: &[u8]| {
         let mut values = head.headers.get_all(name).iter().map(HeaderValue::as_bytes);
         values.any(|value| value.split(|byte| *byte == b',').any(|item| item.trim_ascii().eq_ignore_ascii_case(token)))
@@ -114,9 +118,9 @@ fn asked(head: &Parts) -> Asks {
         && mentions(UPGRADE, b"websocket")
         && mentions(CONNECTION, b"upgrade")
     {
-        Asks::WebSocket
+        RequestedProtocol::WebSocket
     } else {
-        Asks::Response
+        RequestedProtocol::Response
     }
 }
 
@@ -126,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    fn admitted(request: http::request::Builder) -> Result<Asks, StatusCode> {
+    fn admitted(request: http::request::Builder) -> Result<RequestedProtocol, StatusCode> {
         let (mut head, ()) = request.header("host", "h.test").body(()).unwrap().into_parts();
         admit(&mut head, &EdgeLimits::default(), Sender::Anyone).map_err(|refusal| refusal.status)
     }
@@ -179,12 +183,12 @@ mod tests {
     #[test]
     fn only_a_proper_handshake_asks_for_a_websocket() {
         let handshake = || Request::builder().uri("/").header(UPGRADE, "WebSocket");
-        assert_eq!(admitted(handshake().header(CONNECTION, "keep-alive, Upgrade")), Ok(Asks::WebSocket));
-        assert_eq!(admitted(handshake()), Ok(Asks::Response));
-        assert_eq!(admitted(handshake().header(CONNECTION, "upgrade").method("POST")), Ok(Asks::Response));
+        assert_eq!(admitted(handshake().header(CONNECTION, "keep-alive, Upgrade")), Ok(RequestedProtocol::WebSocket));
+        assert_eq!(admitted(handshake()), Ok(RequestedProtocol::Response));
+        assert_eq!(admitted(handshake().header(CONNECTION, "upgrade").method("POST")), Ok(RequestedProtocol::Response));
         assert_eq!(
             admitted(Request::builder().uri("/").header(UPGRADE, "h2c").header(CONNECTION, "upgrade")),
-            Ok(Asks::Response)
+            Ok(RequestedProtocol::Response)
         );
     }
 

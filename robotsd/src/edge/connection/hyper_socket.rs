@@ -2,7 +2,7 @@
 //!
 //! hyper has no deadline for writing. A client that asks for a large file and never reads would otherwise hold its
 //! connection, and the upstream's, for ever. Reading has its deadlines elsewhere: heads in the driver, bodies in
-//! [`RequestBody`](super::RequestBody).
+//! [`RequestBody`](crate::edge::RequestBody).
 //!
 //! On HTTP/2 it also counts frames in both directions (see [`frames`]), and has the last word where hyper has none: a
 //! GOAWAY to a client that floods the connection, to one that has agreed on HTTP/2 and speaks something else, and to one
@@ -18,22 +18,22 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
-use super::activity::{Activity, Unsent};
-use super::body::PIECE;
-use super::frames::{self, Budget, Frames};
-use super::idle::IdleTimeout;
-use super::tls::Agreed;
+use crate::edge::connection_state::state::{ConnectionState, Unsent};
+use crate::edge::http2::frames::{self, Budget, Frames};
+use crate::edge::idle_timeout::IdleTimeout;
+use crate::edge::request::body::PIECE;
+use crate::edge::tls::AlpnProtocol;
 
 #[derive(Debug)]
-pub(super) struct ClientStream<T> {
+pub(crate) struct ClientStream<T> {
     socket: T,
     /// What has been read before.
     early: Bytes,
-    activity: Arc<Activity>,
+    activity: Arc<ConnectionState>,
     stalled: IdleTimeout,
     flushing: IdleTimeout,
     protocol: Protocol,
-    /// As last said to [`Activity`].
+    /// As last said to [`ConnectionState`].
     unsent: Unsent,
     /// Likewise; by its number.
     partial: Option<u32>,
@@ -60,7 +60,7 @@ struct Session {
     budget: Budget,
     /// The highest stream the client has opened.
     last: u32,
-    open: Open,
+    open: OpenStreams,
     /// A field section has begun whose last frame has not.
     in_fields: bool,
     /// The stream whose field section is whole with the frame that is coming.
@@ -71,17 +71,17 @@ struct Session {
 
 /// Streams whose answer has not been sent to its end.
 #[derive(Debug, Default)]
-struct Open {
+struct OpenStreams {
     /// In order.
     streams: Vec<u32>,
     /// Changes when the first of them has moved by a whole piece, or ended. Single octets do not count, as in
-    /// [`stall`](super::stall).
+    /// [`stall`](crate::edge::http2::stream_timeout).
     turn: u32,
     /// Octets of that piece that have been sent.
     moved: usize,
 }
 
-impl Open {
+impl OpenStreams {
     fn sent(&mut self, stream: u32, octets: usize) {
         if self.streams.first() == Some(&stream) {
             self.moved += octets;
@@ -110,15 +110,15 @@ const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 impl<T> ClientStream<T> {
     /// The protocol is the one `agreed` on, or else what the client begins with.
-    pub(super) fn new(
+    pub(crate) fn new(
         socket: T,
         early: Bytes,
-        agreed: Option<Agreed>,
-        activity: Arc<Activity>,
+        agreed: Option<AlpnProtocol>,
+        activity: Arc<ConnectionState>,
         write_idle: Duration,
     ) -> Self {
         let protocol = match agreed {
-            Some(Agreed::Http1) => Protocol::Http1,
+            Some(AlpnProtocol::Http1) => Protocol::Http1,
             agreed => Protocol::Preface { octets: 0, is_agreed: agreed.is_some() },
         };
         Self {
@@ -166,7 +166,7 @@ impl<T> ClientStream<T> {
     }
 
     /// Looks at octets from the client, none at its end, before hyper gets them.
-    fn received(&mut self, mut octets: &[u8]) -> Result<(), Broken> {
+    fn received(&mut self, mut octets: &[u8]) -> Result<(), ProtocolViolation> {
         if let Protocol::Preface { octets: matched, is_agreed } = &mut self.protocol {
             let is_end = octets.is_empty();
             let expected = &PREFACE[*matched..];
@@ -177,7 +177,7 @@ impl<T> ClientStream<T> {
                 self.activity.preface_read();
                 self.protocol = Protocol::Http2(Session::new());
             } else if *is_agreed && (is_end || !octets.is_empty()) {
-                return Err(Broken::Preface);
+                return Err(ProtocolViolation::Preface);
             } else if !octets.is_empty() {
                 self.protocol = Protocol::Http1;
             }
@@ -200,7 +200,7 @@ impl<T> ClientStream<T> {
 
 impl<T: AsyncWrite + Unpin> ClientStream<T> {
     /// Ends the connection for what a client has sent.
-    fn end(&mut self, cx: &mut Context<'_>, broken: Broken) -> io::Error {
+    fn end(&mut self, cx: &mut Context<'_>, broken: ProtocolViolation) -> io::Error {
         match &self.protocol {
             Protocol::Http2(session) if session.sent.is_between() => {
                 let goaway = frames::goaway(session.last, frames::ENHANCE_YOUR_CALM);
@@ -214,8 +214,10 @@ impl<T: AsyncWrite + Unpin> ClientStream<T> {
             _ => {}
         }
         match broken {
-            Broken::Preface => io::Error::new(io::ErrorKind::InvalidData, "no preface of HTTP/2, which was agreed on"),
-            Broken::Flood(kind) => {
+            ProtocolViolation::Preface => {
+                io::Error::new(io::ErrorKind::InvalidData, "no preface of HTTP/2, which was agreed on")
+            }
+            ProtocolViolation::Flood(kind) => {
                 self.activity.flooded();
                 let name = frames::name(kind);
                 io::Error::new(io::ErrorKind::InvalidData, format!("too many {name} frames for what is asked for"))
@@ -249,7 +251,7 @@ impl<T: AsyncWrite + Unpin> ClientStream<T> {
 }
 
 /// What ends a connection here.
-enum Broken {
+enum ProtocolViolation {
     Preface,
     /// Too many frames, the last one of this type.
     Flood(u8),
@@ -262,18 +264,18 @@ impl Session {
             sent: Frames::default(),
             budget: Budget::new(Instant::now()),
             last: 0,
-            open: Open::default(),
+            open: OpenStreams::default(),
             in_fields: false,
             coming: None,
             begun: 0,
         }
     }
 
-    fn received(&mut self, octets: &[u8]) -> Result<(), Broken> {
+    fn received(&mut self, octets: &[u8]) -> Result<(), ProtocolViolation> {
         let Self { received, budget, last, open, in_fields, coming, begun, .. } = self;
         let mut flood = None;
         // A request is one once its field section is whole: what comes of it before keeps no connection open.
-        let mut arrived = |open: &mut Open, stream: Option<u32>| {
+        let mut arrived = |open: &mut OpenStreams, stream: Option<u32>| {
             if let Some(stream) = stream.filter(|stream| stream > last) {
                 *last = stream;
                 open.streams.push(stream);
@@ -299,7 +301,7 @@ impl Session {
         if received.is_between() {
             arrived(open, coming.take());
         }
-        flood.map_or(Ok(()), |kind| Err(Broken::Flood(kind)))
+        flood.map_or(Ok(()), |kind| Err(ProtocolViolation::Flood(kind)))
     }
 
     /// The frame, or the field section of several, that has come in part.
@@ -326,7 +328,7 @@ impl Session {
 }
 
 /// The client has taken something.
-fn moved(idle: &mut IdleTimeout, activity: &Activity) {
+fn moved(idle: &mut IdleTimeout, activity: &ConnectionState) {
     if idle.is_waiting() {
         activity.note_taken();
         if let Some(transfer) = activity.transfer() {
@@ -337,7 +339,7 @@ fn moved(idle: &mut IdleTimeout, activity: &Activity) {
 }
 
 /// Ready once the client has stood still for too long, or once what it holds is needed elsewhere.
-fn poll_stuck(idle: &mut IdleTimeout, activity: &Activity, cx: &mut Context<'_>) -> Poll<()> {
+fn poll_stuck(idle: &mut IdleTimeout, activity: &ConnectionState, cx: &mut Context<'_>) -> Poll<()> {
     let given_up = activity.transfer().map_or(Poll::Pending, |transfer| transfer.poll_stalled(cx));
     if given_up.is_ready() { given_up } else { idle.poll_expired(cx) }
 }

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant, SystemTime};
 use http::header::{REFERER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
 
-use super::forwarded::Asker;
-use super::request_id::RequestId;
+use crate::edge::request::forwarded::ClientInfo;
+use crate::edge::request::request_id::RequestId;
 
 /// A request and how it was answered.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub(crate) enum AccessValue {
 }
 
 /// A visit that has not ended.
-pub(super) struct PendingRecord {
+pub(crate) struct PendingRecord {
     visit: Option<Box<AccessRecord>>,
     began: Instant,
     notes: AccessFields,
@@ -90,11 +90,11 @@ impl From<usize> for AccessValue {
 
 impl PendingRecord {
     /// Begins the account of a request, as the client sent it.
-    pub(super) fn new(
+    pub(crate) fn new(
         (method, target, version): (&Method, &Uri, Version),
         headers: &HeaderMap,
         id: RequestId,
-        Asker { peer, agent }: Asker,
+        ClientInfo { peer, agent }: ClientInfo,
         told: OnAccess,
     ) -> Self {
         let visit = AccessRecord {
@@ -116,25 +116,25 @@ impl PendingRecord {
         Self { visit: Some(visit.into()), began: Instant::now(), notes: AccessFields::default(), told }
     }
 
-    pub(super) fn notes(&self) -> AccessFields {
+    pub(crate) fn notes(&self) -> AccessFields {
         self.notes.clone()
     }
 
-    pub(super) fn answered(&mut self, status: StatusCode) {
+    pub(crate) fn answered(&mut self, status: StatusCode) {
         if let Some(visit) = &mut self.visit {
             visit.status = Some(status);
             visit.is_whole |= visit.method == Method::HEAD;
         }
     }
 
-    pub(super) fn sent(&mut self, octets: usize) {
+    pub(crate) fn sent(&mut self, octets: usize) {
         if let Some(visit) = &mut self.visit {
             visit.sent += octets as u64;
         }
     }
 
     /// The answer has no further content.
-    pub(super) fn whole(&mut self) {
+    pub(crate) fn whole(&mut self) {
         if let Some(visit) = &mut self.visit {
             visit.is_whole = true;
         }

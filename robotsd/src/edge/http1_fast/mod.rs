@@ -9,10 +9,12 @@
 //! While nothing is asked a connection is parked: it keeps its socket, and no buffer at all. What is read goes through the
 //! stack.
 
-mod answer;
+mod request;
+mod target_escape;
+
 mod client;
-mod escape;
-mod head;
+mod date_clock;
+mod response;
 
 #[cfg(test)]
 mod tests;
@@ -33,17 +35,16 @@ use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tower::Service;
 
-pub(super) use self::answer::Clock;
-use self::answer::{After, answer};
-use self::client::Client;
-use super::activity::Activity;
-use super::body::RequestBody;
-use super::connection::{Ended, Terms};
-use super::now;
-use super::service::Gate;
-use super::tls::Agreed;
-use super::transport::Transport;
-use super::trouble::ConnectionErrorKind;
+use self::client::FastClient;
+pub(crate) use self::date_clock::DateClock;
+use self::response::{AfterResponse, answer};
+use crate::edge::connection::client_socket::ClientSocket;
+use crate::edge::connection::hyper_driver::{ConnectionSettings, Ended};
+use crate::edge::connection_error::ConnectionErrorKind;
+use crate::edge::connection_state::state::ConnectionState;
+use crate::edge::request::body::RequestBody;
+use crate::edge::request::service::RequestService;
+use crate::edge::tls::AlpnProtocol;
 
 /// After so long without a request a connection gives up what it keeps for the next one.
 ///
@@ -52,20 +53,20 @@ const PARK: Duration = if cfg!(test) { Duration::from_millis(5) } else { Duratio
 
 /// What becomes of a connection whose next request is not plain, or that is over.
 #[expect(clippy::large_enum_variant, reason = "made once a connection, and taken apart at once")]
-pub(super) enum Left<S> {
+pub(crate) enum FastPathEnd<S> {
     /// For hyper: the socket, what has been read, and what answers.
-    Handover(Transport, Bytes, Gate<S>),
+    Handover(ClientSocket, Bytes, RequestService<S>),
     Ended(Ended),
 }
 
 /// Answers plain requests until something else comes.
-pub(super) async fn serve<S, B>(
-    transport: Transport,
-    gate: Gate<S>,
-    terms: &Terms,
-    clock: Arc<Clock>,
+pub(crate) async fn serve<S, B>(
+    transport: ClientSocket,
+    gate: RequestService<S>,
+    terms: &ConnectionSettings,
+    clock: Arc<DateClock>,
     stop: &watch::Receiver<bool>,
-) -> Left<S>
+) -> FastPathEnd<S>
 where
     S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
@@ -74,42 +75,42 @@ where
 {
     let limits = &terms.limits;
     // Boxed, because it goes into every answer and comes back.
-    let mut client = Box::new(Client::new(transport, limits.body_idle, clock, stop.clone()));
+    let mut client = Box::new(FastClient::new(transport, limits.body_idle, clock, stop.clone()));
     let mut wait = pin!(Wait::new(limits.first_byte));
     let mut stopped = Stopped::new(stop.clone(), limits.greeting);
     // Where requests are answered: as large as an answer can become, and kept while they come.
     let mut desk = None;
     loop {
         let octets = match wait.as_mut().next(&mut client, &mut stopped, gate.activity(), &mut desk).await {
-            Next::Octets(octets) if gate.agreed() == Some(Agreed::Http2) => {
-                return Left::Handover(client.into_transport(), octets, gate);
+            Next::Octets(octets) if gate.agreed() == Some(AlpnProtocol::Http2) => {
+                return FastPathEnd::Handover(client.into_transport(), octets, gate);
             }
             Next::Octets(octets) => octets,
-            Next::Closed(Ok(())) => return Left::Ended(Ok(())),
+            Next::Closed(Ok(())) => return FastPathEnd::Ended(Ok(())),
             // Whoever has been answered and then resets an idle connection has only left.
-            Next::Closed(Err(_)) if gate.has_served() => return Left::Ended(Ok(())),
-            Next::Closed(Err(error)) => return Left::Ended(Err((ConnectionErrorKind::Broken, error.into()))),
-            Next::Overdue if gate.has_served() => return Left::Ended(Ok(())),
-            Next::Overdue => return Left::Ended(Err((ConnectionErrorKind::Slow, "no request in time".into()))),
+            Next::Closed(Err(_)) if gate.has_served() => return FastPathEnd::Ended(Ok(())),
+            Next::Closed(Err(error)) => return FastPathEnd::Ended(Err((ConnectionErrorKind::Broken, error.into()))),
+            Next::Overdue if gate.has_served() => return FastPathEnd::Ended(Ok(())),
+            Next::Overdue => return FastPathEnd::Ended(Err((ConnectionErrorKind::Slow, "no request in time".into()))),
             Next::Stop => {
                 client.close().await;
-                return Left::Ended(Ok(()));
+                return FastPathEnd::Ended(Ok(()));
             }
             Next::Reclaimed => {
                 // A new connection waits for this one's place.
-                let _ = now(client.close()).await;
-                return Left::Ended(Ok(()));
+                client.close_now();
+                return FastPathEnd::Ended(Ok(()));
             }
         };
-        let request = match head::parse(octets, limits) {
+        let request = match request::parse(octets, limits) {
             Ok(request) => request,
             Err(octets) => {
                 // The preface of HTTP/2 comes first or not at all (RFC 9113, section 3.4), and hyper believes that this is
                 // the first it hears. An empty line, which HTTP/1.1 skips (RFC 9112, section 2.2), says otherwise. Neither
                 // does it come where the handshake has settled on HTTP/1.1.
-                let is_http_1 = gate.has_served() || gate.agreed() == Some(Agreed::Http1);
+                let is_http_1 = gate.has_served() || gate.agreed() == Some(AlpnProtocol::Http1);
                 let octets = if is_http_1 { [b"\r\n", &*octets].concat().into() } else { octets };
-                return Left::Handover(client.into_transport(), octets, gate);
+                return FastPathEnd::Handover(client.into_transport(), octets, gate);
             }
         };
         let is_head = request.method() == Method::HEAD;
@@ -124,13 +125,13 @@ where
         desk.set(None);
         client = back;
         match after {
-            After::Next => wait.as_mut().again(limits.keep_alive),
-            After::Close => {
+            AfterResponse::Next => wait.as_mut().again(limits.keep_alive),
+            AfterResponse::Close => {
                 client.close().await;
-                return Left::Ended(Ok(()));
+                return FastPathEnd::Ended(Ok(()));
             }
-            After::Gone => return Left::Ended(Ok(())),
-            After::Broken(error) => return Left::Ended(Err((ConnectionErrorKind::Broken, error))),
+            AfterResponse::Gone => return FastPathEnd::Ended(Ok(())),
+            AfterResponse::Broken(error) => return FastPathEnd::Ended(Err((ConnectionErrorKind::Broken, error))),
         }
     }
 }
@@ -182,9 +183,9 @@ impl Wait {
 
     async fn next<D>(
         mut self: Pin<&mut Self>,
-        client: &mut Client,
+        client: &mut FastClient,
         stopped: &mut Stopped,
-        activity: &Activity,
+        activity: &ConnectionState,
         desk: &mut Option<D>,
     ) -> Next {
         poll_fn(|cx| {

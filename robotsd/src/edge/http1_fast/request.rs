@@ -6,8 +6,8 @@ use bytes::Bytes;
 use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Uri};
 
-use super::super::limits::EdgeLimits;
-use super::escape::escaped;
+use crate::edge::http1_fast::target_escape::escaped;
+use crate::edge::limits::EdgeLimits;
 
 /// Fields of a head that is looked at; one with more is hyper's.
 const FIELDS: usize = 64;
@@ -17,7 +17,7 @@ const ADDED: usize = 4;
 
 /// A request, if the octets are all of a plain one and nothing more; anything that is in any doubt is not. Else the octets,
 /// escaped where they have to be: hyper takes no more in a target than is taken here.
-pub(super) fn parse(octets: Bytes, limits: &EdgeLimits) -> Result<Request<()>, Bytes> {
+pub(crate) fn parse(octets: Bytes, limits: &EdgeLimits) -> Result<Request<()>, Bytes> {
     let fits = octets.len() <= limits.head_bytes;
     let parse_octets = |octets: &Bytes| if fits { parse_octets(octets) } else { None };
     if let Some(request) = parse_octets(&octets) {

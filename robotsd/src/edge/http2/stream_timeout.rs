@@ -15,43 +15,43 @@ use hyper::rt::Executor;
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
-use super::activity::Activity;
-use super::idle::IdleTimeout;
-use super::transfer::Transfer;
+use crate::edge::connection_state::state::ConnectionState;
+use crate::edge::idle_timeout::IdleTimeout;
+use crate::edge::transfer::Transfer;
 
 tokio::task_local! {
-    static CONSUMER: Consumer;
+    static CONSUMER: StreamConsumer;
 }
 
 /// Whoever takes frames of a response body; found through the task, because hyper builds the stream around the
 /// service's answer and offers no other way from one to the other.
 #[derive(Clone, Debug)]
-pub(super) struct Consumer(Arc<Taking>);
+pub(crate) struct StreamConsumer(Arc<StreamDelivery>);
 
 #[derive(Debug, Default)]
-struct Taking {
+struct StreamDelivery {
     /// Odd from when a frame is handed out until the next one is asked for; never twice the same value for two frames.
     turn: AtomicUsize,
     /// What the stream holds behind the edge, and the connection it is a stream of.
-    holds: OnceLock<(Transfer, Arc<Activity>)>,
+    holds: OnceLock<(Transfer, Arc<ConnectionState>)>,
 }
 
-impl Consumer {
+impl StreamConsumer {
     /// The consumer of this task's stream; none outside HTTP/2.
-    pub(super) fn current() -> Option<Self> {
+    pub(crate) fn current() -> Option<Self> {
         CONSUMER.try_with(Clone::clone).ok()
     }
 
-    pub(super) fn asks(&self) {
+    pub(crate) fn asks(&self) {
         self.0.turn.store(self.turn().next_multiple_of(2), Ordering::Relaxed);
     }
 
-    pub(super) fn is_served(&self) {
+    pub(crate) fn is_served(&self) {
         self.0.turn.store(self.turn() | 1, Ordering::Relaxed);
     }
 
     /// The answer holds a connection to an upstream.
-    pub(super) fn carries(&self, transfer: Transfer, connection: Arc<Activity>) {
+    pub(crate) fn carries(&self, transfer: Transfer, connection: Arc<ConnectionState>) {
         // A stream has one answer.
         let _ = self.0.holds.set((transfer, connection));
     }
@@ -64,17 +64,17 @@ impl Consumer {
 
 /// Spawns hyper's HTTP/2 streams with a deadline for standing still.
 #[derive(Clone, Debug)]
-pub(super) struct Streams {
-    pub(super) idle: Duration,
+pub(crate) struct StreamExecutor {
+    pub(crate) idle: Duration,
 }
 
-impl<F> Executor<F> for Streams
+impl<F> Executor<F> for StreamExecutor
 where
     F: Future + Send + 'static,
     F::Output: Send,
 {
     fn execute(&self, stream: F) {
-        let consumer = Consumer(Arc::default());
+        let consumer = StreamConsumer(Arc::default());
         let stream = CONSUMER.scope(consumer.clone(), stream);
         let turns = Turns::new(TURN, LOOK);
         tokio::spawn(Watched { stream, consumer, seen: 0, idle: IdleTimeout::new(self.idle), turns });
@@ -85,7 +85,7 @@ pin_project! {
     struct Watched<F> {
         #[pin]
         stream: F,
-        consumer: Consumer,
+        consumer: StreamConsumer,
         seen: usize,
         idle: IdleTimeout,
         turns: Turns,
@@ -124,7 +124,7 @@ impl Turns {
     }
 
     /// Whether the connection has moved for others since it was last asked.
-    fn have_passed(&mut self, connection: &Activity) -> bool {
+    fn have_passed(&mut self, connection: &ConnectionState) -> bool {
         let taken = connection.taken();
         std::mem::replace(&mut self.taken, taken) != taken && self.last.elapsed() < self.longest
     }
@@ -175,10 +175,10 @@ impl<F: Future> Future for Watched<F> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::limits::EdgeLimits;
-    use super::super::transfer::StallObserver;
     use super::*;
+    use crate::edge::limits::EdgeLimits;
     use crate::edge::raw::soon;
+    use crate::edge::transfer::StallObserver;
 
     /// How often the transfer was reported to stand still, and to have moved.
     #[derive(Debug, Default)]
@@ -200,8 +200,9 @@ mod tests {
 
     /// Whether a stream, which has been handed a piece that does not get through, counts as moving.
     async fn moves(is_taking: bool, turn: Duration) -> bool {
-        let (connection, reports) = (Arc::new(Activity::new(&EdgeLimits::default())), Arc::new(Reports::default()));
-        let consumer = Consumer(Arc::default());
+        let (connection, reports) =
+            (Arc::new(ConnectionState::new(&EdgeLimits::default())), Arc::new(Reports::default()));
+        let consumer = StreamConsumer(Arc::default());
         consumer.carries(Transfer::new(&reports), Arc::clone(&connection));
         consumer.is_served();
         let turns = Turns::new(turn, Duration::from_millis(1));

@@ -5,24 +5,24 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 
-use super::super::idle::IdleTimeout;
-use super::super::transfer::Transfer;
-use super::super::transport::Transport;
-use super::answer::Clock;
+use crate::edge::connection::client_socket::ClientSocket;
+use crate::edge::http1_fast::date_clock::DateClock;
+use crate::edge::idle_timeout::IdleTimeout;
+use crate::edge::transfer::Transfer;
 
 /// Octets read at once, through the stack; a request head that is longer is hyper's.
-pub(super) const READ: usize = 8 * 1024;
+pub(crate) const READ: usize = 8 * 1024;
 
 #[derive(Debug)]
-pub(super) struct Client {
-    transport: Transport,
+pub(crate) struct FastClient {
+    transport: ClientSocket,
     /// Read while something else was awaited.
     early: Bytes,
     /// What is to be written, and how much of it has been.
@@ -32,16 +32,16 @@ pub(super) struct Client {
     /// What the answer being written holds behind the edge.
     transfer: Option<Transfer>,
     write_idle: Duration,
-    pub(super) clock: Arc<Clock>,
+    pub(crate) clock: Arc<DateClock>,
     /// Changes when the listener stops.
-    pub(super) stop: watch::Receiver<bool>,
+    pub(crate) stop: watch::Receiver<bool>,
 }
 
-impl Client {
-    pub(super) fn new(
-        transport: Transport,
+impl FastClient {
+    pub(crate) fn new(
+        transport: ClientSocket,
         write_idle: Duration,
-        clock: Arc<Clock>,
+        clock: Arc<DateClock>,
         stop: watch::Receiver<bool>,
     ) -> Self {
         let stalled = IdleTimeout::new(write_idle);
@@ -49,22 +49,22 @@ impl Client {
         Self { transport, early, out, sent: 0, stalled, transfer: None, write_idle, clock, stop }
     }
 
-    pub(super) fn into_transport(self) -> Transport {
+    pub(crate) fn into_transport(self) -> ClientSocket {
         self.transport
     }
 
     /// Where the head of a response is written to.
-    pub(super) fn out(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn out(&mut self) -> &mut Vec<u8> {
         &mut self.out
     }
 
     /// The answer that is written from now on holds this behind the edge.
-    pub(super) fn carry(&mut self, transfer: Option<Transfer>) {
+    pub(crate) fn carry(&mut self, transfer: Option<Transfer>) {
         self.transfer = transfer;
     }
 
     /// Octets from the client; none once it has closed its side.
-    pub(super) fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
+    pub(crate) fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
         if !self.early.is_empty() {
             return Poll::Ready(Ok(Some(std::mem::take(&mut self.early))));
         }
@@ -72,7 +72,7 @@ impl Client {
     }
 
     /// Ready when the client has left. What it sends meanwhile, up to a [`READ`], is kept for later.
-    pub(super) fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.early.is_empty() {
             match ready!(self.poll_read(cx)) {
                 Ok(Some(octets)) => self.early = octets,
@@ -83,11 +83,11 @@ impl Client {
     }
 
     /// Writes everything in [`out`](Self::out), and `data` after it.
-    pub(super) async fn send(&mut self, mut data: Bytes) -> io::Result<()> {
+    pub(crate) async fn send(&mut self, mut data: Bytes) -> io::Result<()> {
         poll_fn(|cx| self.poll_send(cx, &mut data)).await
     }
 
-    pub(super) fn poll_send(&mut self, cx: &mut Context<'_>, data: &mut Bytes) -> Poll<io::Result<()>> {
+    pub(crate) fn poll_send(&mut self, cx: &mut Context<'_>, data: &mut Bytes) -> Poll<io::Result<()>> {
         loop {
             let out = &self.out[self.sent..];
             let transport = Pin::new(&mut self.transport);
@@ -110,7 +110,7 @@ impl Client {
         }
         self.out.clear();
         self.sent = 0;
-        if let Transport::Tls(stream) = &mut self.transport {
+        if let ClientSocket::Tls(stream) = &mut self.transport {
             match Pin::new(stream).poll_flush(cx) {
                 Poll::Ready(flushed) => flushed?,
                 Poll::Pending => return self.poll_stuck(cx),
@@ -121,14 +121,19 @@ impl Client {
     }
 
     /// Says that nothing more will come, to a client that listens.
-    pub(super) async fn close(&mut self) {
+    pub(crate) async fn close(&mut self) {
         let closing = poll_fn(|cx| Pin::new(&mut self.transport).poll_shutdown(cx));
         // One that does not is not waited for.
         let _ = tokio::time::timeout(self.write_idle, closing).await;
     }
 
+    /// The same without waiting.
+    pub(crate) fn close_now(&mut self) {
+        let _ = Pin::new(&mut self.transport).poll_shutdown(&mut Context::from_waker(Waker::noop()));
+    }
+
     /// Gives up everything but the socket.
-    pub(super) fn park(&mut self) {
+    pub(crate) fn park(&mut self) {
         self.out = Vec::new();
         self.stalled = IdleTimeout::new(self.write_idle);
     }

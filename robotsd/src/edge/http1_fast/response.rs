@@ -4,25 +4,24 @@ use std::error::Error;
 use std::future::{Future, poll_fn};
 use std::io::Write as _;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, DATE, TRANSFER_ENCODING};
 use http::{HeaderValue, Response, StatusCode, response};
 use http_body::Body;
 
-use super::super::behind::yield_before_write;
-use super::super::transfer::Transfer;
-use super::client::Client;
-use crate::date;
+use crate::edge::http1_fast::client::FastClient;
+use crate::edge::http1_fast::date_clock::DateClock;
+use crate::edge::transfer::Transfer;
+use crate::edge::write_batching::yield_before_write;
 
 /// A body up to this size is copied behind its head and written with it, which costs less than writing from two places.
 const SMALL: usize = 4 * 1024;
 
 /// What becomes of the connection.
-pub(super) enum After {
+pub(crate) enum AfterResponse {
     /// It may take another request.
     Next,
     /// It is to be closed in order.
@@ -34,7 +33,11 @@ pub(super) enum After {
 }
 
 /// Waits for a response and writes it.
-pub(super) async fn answer<A, B, E>(mut client: Box<Client>, answering: A, is_head: bool) -> (Box<Client>, After)
+pub(crate) async fn answer<A, B, E>(
+    mut client: Box<FastClient>,
+    answering: A,
+    is_head: bool,
+) -> (Box<FastClient>, AfterResponse)
 where
     A: Future<Output = Result<Response<B>, E>>,
     B: Body<Data = Bytes>,
@@ -45,7 +48,7 @@ where
         Poll::Ready(answered) => Poll::Ready(answered.ok()),
         Poll::Pending => client.poll_left(cx).map(|()| None),
     });
-    let Some(response) = answered.await else { return (client, After::Gone) };
+    let Some(response) = answered.await else { return (client, AfterResponse::Gone) };
     let (mut head, body) = response.into_parts();
     client.carry(head.extensions.remove::<Transfer>());
     let is_last = head.headers.remove(CONNECTION).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"close"))
@@ -55,7 +58,7 @@ where
     write_head(client.out(), &head, framing, is_last, &clock);
     yield_before_write().await;
     let after = match write_body(&mut client, pin!(body), framing).await {
-        After::Next if is_last => After::Close,
+        AfterResponse::Next if is_last => AfterResponse::Close,
         after => after,
     };
     client.carry(None);
@@ -105,7 +108,7 @@ fn length(value: &HeaderValue) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-fn write_head(out: &mut Vec<u8>, head: &response::Parts, framing: Framing, is_last: bool, clock: &Clock) {
+fn write_head(out: &mut Vec<u8>, head: &response::Parts, framing: Framing, is_last: bool, clock: &DateClock) {
     out.clear();
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(head.status.as_str().as_bytes());
@@ -140,54 +143,57 @@ fn write_head(out: &mut Vec<u8>, head: &response::Parts, framing: Framing, is_la
 }
 
 /// Writes what waits to be written, and a body behind it.
-async fn write_body<B>(client: &mut Client, mut body: Pin<&mut B>, framing: Framing) -> After
+async fn write_body<B>(client: &mut FastClient, mut body: Pin<&mut B>, framing: Framing) -> AfterResponse
 where
     B: Body<Data = Bytes>,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let mut left = match framing {
         Framing::Absent | Framing::Length { octets: 0, .. } => {
-            return client.send(Bytes::new()).await.map_or_else(|error| After::Broken(error.into()), |()| After::Next);
+            return client
+                .send(Bytes::new())
+                .await
+                .map_or_else(|error| AfterResponse::Broken(error.into()), |()| AfterResponse::Next);
         }
         Framing::Length { octets, .. } => Some(octets),
         Framing::Chunked => None,
     };
     loop {
         let step = poll_fn(|cx| match body.as_mut().poll_frame(cx) {
-            Poll::Ready(None) => Poll::Ready(Step::End),
-            Poll::Ready(Some(Err(error))) => Poll::Ready(Step::Failed(error.into())),
-            Poll::Ready(Some(Ok(frame))) => Poll::Ready(Step::Data(frame.into_data().unwrap_or_default())),
+            Poll::Ready(None) => Poll::Ready(BodyStep::End),
+            Poll::Ready(Some(Err(error))) => Poll::Ready(BodyStep::Failed(error.into())),
+            Poll::Ready(Some(Ok(frame))) => Poll::Ready(BodyStep::Data(frame.into_data().unwrap_or_default())),
             // What there is goes out before more is waited for, and a client that has left is not worth the wait.
             Poll::Pending => match client.poll_send(cx, &mut Bytes::new()) {
-                Poll::Ready(Err(error)) => Poll::Ready(Step::Failed(error.into())),
-                _ => client.poll_left(cx).map(|()| Step::Left),
+                Poll::Ready(Err(error)) => Poll::Ready(BodyStep::Failed(error.into())),
+                _ => client.poll_left(cx).map(|()| BodyStep::Left),
             },
         })
         .await;
         let sent = match (step, &mut left) {
-            (Step::Left, _) => return After::Gone,
-            (Step::Failed(error), _) => {
+            (BodyStep::Left, _) => return AfterResponse::Gone,
+            (BodyStep::Failed(error), _) => {
                 // The client gets as far as the upstream did.
                 let _ = client.send(Bytes::new()).await;
-                return After::Broken(error);
+                return AfterResponse::Broken(error);
             }
-            (Step::Data(data), _) if data.is_empty() => continue,
-            (Step::End, None) => {
+            (BodyStep::Data(data), _) if data.is_empty() => continue,
+            (BodyStep::End, None) => {
                 client.out().extend_from_slice(b"0\r\n\r\n");
                 client.send(Bytes::new()).await.map(|()| true)
             }
-            (Step::End, Some(_)) => {
+            (BodyStep::End, Some(_)) => {
                 let _ = client.send(Bytes::new()).await;
-                return After::Broken("the body is shorter than its length".into());
+                return AfterResponse::Broken("the body is shorter than its length".into());
             }
-            (Step::Data(data), Some(left)) => {
+            (BodyStep::Data(data), Some(left)) => {
                 let Some(rest) = left.checked_sub(data.len() as u64) else {
-                    return After::Broken("the body is longer than its length".into());
+                    return AfterResponse::Broken("the body is longer than its length".into());
                 };
                 *left = rest;
                 send(client, data).await.map(|()| rest == 0)
             }
-            (Step::Data(data), None) => {
+            (BodyStep::Data(data), None) => {
                 let _ = write!(client.out(), "{:X}\r\n", data.len());
                 let sent = send(client, data).await;
                 // Goes out with what comes next.
@@ -196,42 +202,24 @@ where
             }
         };
         match sent {
-            Ok(true) => return After::Next,
+            Ok(true) => return AfterResponse::Next,
             Ok(false) => {}
-            Err(error) => return After::Broken(error.into()),
+            Err(error) => return AfterResponse::Broken(error.into()),
         }
     }
 }
 
-enum Step {
+enum BodyStep {
     Data(Bytes),
     End,
     Failed(Box<dyn Error + Send + Sync>),
     Left,
 }
 
-async fn send(client: &mut Client, data: Bytes) -> std::io::Result<()> {
+async fn send(client: &mut FastClient, data: Bytes) -> std::io::Result<()> {
     if data.len() > SMALL {
         return client.send(data).await;
     }
     client.out().extend_from_slice(&data);
     client.send(Bytes::new()).await
-}
-
-/// The `Date` of responses, put into words once a second.
-#[derive(Debug, Default)]
-pub(in super::super) struct Clock(Mutex<(u64, String)>);
-
-impl Clock {
-    fn write(&self, out: &mut Vec<u8>) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
-        // Only connections of one worker share a clock, so nobody ever waits.
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (second, text) = &mut *kept;
-        if *second != now || text.is_empty() {
-            *second = now;
-            *text = date::http(UNIX_EPOCH + Duration::from_secs(now));
-        }
-        out.extend_from_slice(text.as_bytes());
-    }
 }

@@ -10,17 +10,17 @@ use http::header::{FORWARDED, HeaderMap, HeaderName, HeaderValue};
 
 /// One step of the way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Hop {
+pub(crate) struct Hop {
     /// From where; port 0 where that is not said.
-    pub(super) address: SocketAddr,
+    pub(crate) address: SocketAddr,
     /// By which scheme, as it is written.
-    pub(super) scheme: Option<Vec<u8>>,
+    pub(crate) scheme: Option<Vec<u8>>,
     /// For which host, as it is written.
-    pub(super) host: Option<Vec<u8>>,
+    pub(crate) host: Option<Vec<u8>>,
 }
 
 /// The hops in `X-Forwarded-For`, none for an entry that is no address.
-pub(super) fn x_forwarded_for(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
+pub(crate) fn x_forwarded_for(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
     let lines = fields.get_all(X_FORWARDED_FOR).iter().rev().map(HeaderValue::as_bytes);
     let entries = lines.flat_map(|line| line.rsplit(|octet| *octet == b',')).map(<[u8]>::trim_ascii);
     // RFC 9110, section 5.6.1: empty elements of a list do not count.
@@ -29,7 +29,7 @@ pub(super) fn x_forwarded_for(fields: &HeaderMap) -> impl Iterator<Item = Option
 }
 
 /// The hops in `Forwarded`, none for an element that is malformed or says nothing of an address.
-pub(super) fn forwarded(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
+pub(crate) fn forwarded(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
     let lines = fields.get_all(FORWARDED).iter().rev().map(HeaderValue::as_bytes);
     let elements = lines.flat_map(|line| {
         let mut rest = Some(line);
@@ -42,7 +42,7 @@ pub(super) fn forwarded(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>>
     elements.filter(|element| !element.is_empty()).map(hop)
 }
 
-pub(super) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+pub(crate) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// RFC 7239, section 4: pairs with a semicolon between them, no name twice.
 fn hop(element: &[u8]) -> Option<Hop> {

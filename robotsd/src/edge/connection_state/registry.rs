@@ -5,7 +5,7 @@
 //! connection with a request in progress is never closed for a new one.
 //!
 //! Nothing here is touched by a request. A connection enters when it is accepted and leaves when it ends; what it does
-//! in between stands in its [`Activity`], which is only read when the limit is reached. One pass over all connections of
+//! in between stands in its [`ConnectionState`], which is only read when the limit is reached. One pass over all connections of
 //! a worker then yields a sixteenth of them, in the order in which they are to go, and each is looked at again before it
 //! is asked to leave: so the cost of a pass is shared by as many new connections. The order stays exact meanwhile,
 //! because a connection that becomes idle later has been idle for less time than any of these.
@@ -17,19 +17,19 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::activity::{Activity, Idleness};
+use crate::edge::connection_state::state::{ConnectionState, Idleness};
 
 /// The connections of the process, by worker.
 #[derive(Debug, Default)]
-pub(super) struct Registry(Mutex<Vec<(ThreadId, Arc<Shard>)>>);
+pub(crate) struct ConnectionRegistry(Mutex<Vec<(ThreadId, Arc<WorkerConnections>)>>);
 
 /// The connections of one worker.
 #[derive(Default)]
-pub(super) struct Shard(Mutex<Open>);
+pub(crate) struct WorkerConnections(Mutex<OpenConnections>);
 
 #[derive(Default)]
-struct Open {
-    slots: Vec<Option<Arc<Activity>>>,
+struct OpenConnections {
+    slots: Vec<Option<Arc<ConnectionState>>>,
     free: Vec<usize>,
     /// Idle connections in the last pass, those that have been idle for longest at the end.
     idle: Vec<Candidate>,
@@ -47,11 +47,11 @@ struct Candidate {
 
 /// A connection that has been asked to leave.
 #[derive(Debug)]
-pub(super) struct Claim {
-    activity: Arc<Activity>,
+pub(crate) struct Claim {
+    activity: Arc<ConnectionState>,
     made: Instant,
     /// How long it had been idle.
-    pub(super) idle: Duration,
+    pub(crate) idle: Duration,
 }
 
 /// Claims whose places have not come yet, of all that wait for a place.
@@ -60,7 +60,7 @@ pub(super) struct Claim {
 /// connections that nobody needs; so there are as many as places are waited for. Only where connections decline, which
 /// have something to do after all, are more asked at once.
 #[derive(Debug, Default)]
-pub(super) struct Claims(Mutex<Outstanding>);
+pub(crate) struct Claims(Mutex<Outstanding>);
 
 #[derive(Debug, Default)]
 struct Outstanding {
@@ -71,7 +71,7 @@ struct Outstanding {
 }
 
 /// Somebody who waits for a place, until dropped.
-pub(super) struct Waiter<'c>(&'c Claims);
+pub(crate) struct Waiter<'c>(&'c Claims);
 
 /// How many connections are asked to leave for the sake of one place where others have declined.
 const MOST_CLAIMS: usize = 32;
@@ -80,8 +80,8 @@ const MOST_CLAIMS: usize = 32;
 const CLAIM_LASTS: Duration = Duration::from_secs(1);
 
 /// A connection that is open; it leaves its shard when this is dropped.
-pub(super) struct Registered {
-    shard: Arc<Shard>,
+pub(crate) struct RegisteredConnection {
+    shard: Arc<WorkerConnections>,
     slot: usize,
 }
 
@@ -98,22 +98,22 @@ const PASS_SHARE: u32 = 20;
 /// But no more than this: a pass that seemed to cost more was only interrupted.
 const MOST_PAUSE: Duration = Duration::from_secs(1);
 
-impl Registry {
+impl ConnectionRegistry {
     /// Where the connections of this thread are.
-    pub(super) fn shard(&self) -> Arc<Shard> {
+    pub(crate) fn shard(&self) -> Arc<WorkerConnections> {
         let thread = std::thread::current().id();
         let mut shards = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, shard)) = shards.iter().find(|(of, _)| *of == thread) {
             return Arc::clone(shard);
         }
-        let shard = Arc::<Shard>::default();
+        let shard = Arc::<WorkerConnections>::default();
         shards.push((thread, Arc::clone(&shard)));
         shard
     }
 
     /// Asks the connection that has been idle for longest to leave: one of `own`, else of another worker. Returns nothing
     /// if all connections are busy.
-    pub(super) fn reclaim(&self, own: &Arc<Shard>) -> Option<Claim> {
+    pub(crate) fn reclaim(&self, own: &Arc<WorkerConnections>) -> Option<Claim> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let others = || all.iter().map(|(_, shard)| shard).filter(|shard| !Arc::ptr_eq(shard, own));
         let reclaim = |idleness| std::iter::once(own).chain(others()).find_map(|shard| shard.reclaim(idleness));
@@ -122,7 +122,7 @@ impl Registry {
 }
 
 impl Claims {
-    pub(super) fn wait(&self) -> Waiter<'_> {
+    pub(crate) fn wait(&self) -> Waiter<'_> {
         self.outstanding().waiters += 1;
         Waiter(self)
     }
@@ -134,7 +134,7 @@ impl Claims {
 
 impl Waiter<'_> {
     /// Makes as many claims as are due with `reclaim`. Returns whether all of them could be made.
-    pub(super) fn claim(&self, mut reclaim: impl FnMut() -> Option<Claim>) -> bool {
+    pub(crate) fn claim(&self, mut reclaim: impl FnMut() -> Option<Claim>) -> bool {
         let mut outstanding = self.0.outstanding();
         let Outstanding { waiters, claims, at_once } = &mut *outstanding;
         let (mut came, mut declined) = (false, false);
@@ -166,16 +166,16 @@ impl Drop for Waiter<'_> {
     }
 }
 
-impl Shard {
+impl WorkerConnections {
     /// Enters a connection.
-    pub(super) fn add(self: &Arc<Self>, activity: &Arc<Activity>) -> Registered {
+    pub(crate) fn add(self: &Arc<Self>, activity: &Arc<ConnectionState>) -> RegisteredConnection {
         let mut open = self.open();
         let slot = open.free.pop().unwrap_or_else(|| {
             open.slots.push(None);
             open.slots.len() - 1
         });
         open.slots[slot] = Some(Arc::clone(activity));
-        Registered { shard: Arc::clone(self), slot }
+        RegisteredConnection { shard: Arc::clone(self), slot }
     }
 
     fn reclaim(&self, idleness: Idleness) -> Option<Claim> {
@@ -197,12 +197,12 @@ impl Shard {
         }
     }
 
-    fn open(&self) -> MutexGuard<'_, Open> {
+    fn open(&self) -> MutexGuard<'_, OpenConnections> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Open {
+impl OpenConnections {
     fn candidates(&mut self, idleness: Idleness) -> &mut Vec<Candidate> {
         match idleness {
             Idleness::Idle => &mut self.idle,
@@ -243,7 +243,7 @@ fn keep_oldest(candidates: &mut Vec<Candidate>, most: usize) {
     candidates.sort_unstable_by_key(|candidate| std::cmp::Reverse(candidate.since));
 }
 
-impl Drop for Registered {
+impl Drop for RegisteredConnection {
     fn drop(&mut self) {
         let mut open = self.shard.open();
         if let Some(activity) = open.slots[self.slot].take() {
@@ -253,7 +253,7 @@ impl Drop for Registered {
     }
 }
 
-impl fmt::Debug for Shard {
+impl fmt::Debug for WorkerConnections {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let open = self.open();
         f.debug_struct("Shard").field("connections", &(open.slots.len() - open.free.len())).finish_non_exhaustive()
@@ -262,11 +262,11 @@ impl fmt::Debug for Shard {
 
 #[cfg(test)]
 mod tests {
-    use super::super::limits::EdgeLimits;
     use super::*;
+    use crate::edge::limits::EdgeLimits;
 
-    fn connection() -> Arc<Activity> {
-        Arc::new(Activity::new(&EdgeLimits::default()))
+    fn connection() -> Arc<ConnectionState> {
+        Arc::new(ConnectionState::new(&EdgeLimits::default()))
     }
 
     /// Makes what comes later be later by the clock of connections, which counts milliseconds.
@@ -275,7 +275,10 @@ mod tests {
     }
 
     /// Connections whose idle times differ: the first has been idle for longest.
-    fn connections(shard: &Arc<Shard>, count: usize) -> (Vec<Arc<Activity>>, Vec<Registered>) {
+    fn connections(
+        shard: &Arc<WorkerConnections>,
+        count: usize,
+    ) -> (Vec<Arc<ConnectionState>>, Vec<RegisteredConnection>) {
         let open = |_| {
             later();
             let activity = connection();
@@ -285,13 +288,13 @@ mod tests {
         (0..count).map(open).unzip()
     }
 
-    fn left(all: &[Arc<Activity>]) -> Vec<usize> {
+    fn left(all: &[Arc<ConnectionState>]) -> Vec<usize> {
         all.iter().enumerate().filter(|(_, activity)| activity.is_reclaimed()).map(|(number, _)| number).collect()
     }
 
     #[test]
     fn the_longest_idle_goes_first() {
-        let registry = Registry::default();
+        let registry = ConnectionRegistry::default();
         let shard = registry.shard();
         let (all, mut registered) = connections(&shard, 2 * BATCH);
         for expected in 1..=BATCH {
@@ -317,7 +320,7 @@ mod tests {
 
     #[test]
     fn busy_connections_stay_and_those_that_were_busy_go_last() {
-        let registry = Registry::default();
+        let registry = ConnectionRegistry::default();
         let shard = registry.shard();
         let (all, _registered) = connections(&shard, 4);
         let busy = all[0].begin(false);
@@ -337,7 +340,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_is_used_again_is_not_closed() {
-        let registry = Registry::default();
+        let registry = ConnectionRegistry::default();
         let shard = registry.shard();
         let (all, _registered) = connections(&shard, 1);
         assert!(registry.reclaim(&shard).is_some());
@@ -351,7 +354,7 @@ mod tests {
 
     #[test]
     fn slow_heads_go_when_nothing_is_idle() {
-        let registry = Registry::default();
+        let registry = ConnectionRegistry::default();
         let shard = registry.shard();
         let (all, _registered) = connections(&shard, 2);
         all[0].bytes_read();
@@ -367,7 +370,7 @@ mod tests {
 
     #[test]
     fn another_worker_gives_way_where_the_own_has_nothing_idle() {
-        let registry = Registry::default();
+        let registry = ConnectionRegistry::default();
         let own = registry.shard();
         let other = std::thread::scope(|scope| scope.spawn(|| registry.shard()).join().unwrap());
         assert!(!Arc::ptr_eq(&own, &other));

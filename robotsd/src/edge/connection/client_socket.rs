@@ -18,7 +18,7 @@ use tokio_rustls::server::TlsStream;
 const UNSENT: u32 = 128 * 1024;
 
 /// Has connections that a listener accepts say soon that their client reads on. The kernel copies the setting to each.
-pub(super) fn bound_unsent(listener: &TcpListener) {
+pub(crate) fn bound_unsent(listener: &TcpListener) {
     // A kernel that does not know it notices the same later.
     #[cfg(target_os = "linux")]
     let _ = socket2::SockRef::from(listener).set_tcp_notsent_lowat(UNSENT);
@@ -27,13 +27,13 @@ pub(super) fn bound_unsent(listener: &TcpListener) {
 }
 
 #[derive(Debug)]
-pub(super) enum Transport {
+pub(crate) enum ClientSocket {
     Plain(TcpStream),
     /// Boxed: a session is a kilobyte, and connections without one should not carry it.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-impl AsyncRead for Transport {
+impl AsyncRead for ClientSocket {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(socket) => Pin::new(socket).poll_read(cx, buffer),
@@ -47,7 +47,7 @@ impl AsyncRead for Transport {
     }
 }
 
-impl AsyncWrite for Transport {
+impl AsyncWrite for ClientSocket {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(socket) => Pin::new(socket).poll_write(cx, bytes),

@@ -33,7 +33,7 @@ impl RequestId {
     }
 
     /// An id that somebody else chose, if it can stand in a log, a page and a header as it is.
-    pub(super) fn given(id: &[u8]) -> Option<Self> {
+    pub(crate) fn given(id: &[u8]) -> Option<Self> {
         let is_plain = |octet: &u8| octet.is_ascii_alphanumeric() || b"-_.:+/=@~".contains(octet);
         if id.is_empty() || !id.iter().all(is_plain) {
             return None;
@@ -52,7 +52,7 @@ impl RequestId {
         std::str::from_utf8(self.octets()).unwrap_or_default()
     }
 
-    pub(super) fn to_value(self) -> HeaderValue {
+    pub(crate) fn to_value(self) -> HeaderValue {
         HeaderValue::from_bytes(self.octets()).unwrap_or_else(|_| HeaderValue::from_static("-"))
     }
 }

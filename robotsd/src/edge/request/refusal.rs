@@ -4,25 +4,25 @@ use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode, Version};
 
-use super::body::ResponseBody;
+use crate::edge::request::body::ResponseBody;
 
 /// Why a request goes no further than the edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
-    pub(super) status: StatusCode,
+pub(crate) struct RequestRefusal {
+    pub(crate) status: StatusCode,
     reason: &'static str,
 }
 
-impl Refusal {
-    pub(super) const fn new(status: StatusCode, reason: &'static str) -> Self {
+impl RequestRefusal {
+    pub(crate) const fn new(status: StatusCode, reason: &'static str) -> Self {
         Self { status, reason }
     }
 
-    pub(super) const fn bad_request(reason: &'static str) -> Self {
+    pub(crate) const fn bad_request(reason: &'static str) -> Self {
         Self::new(StatusCode::BAD_REQUEST, reason)
     }
 
-    pub(super) fn into_response<B>(self, version: Version) -> Response<ResponseBody<B>> {
+    pub(crate) fn into_response<B>(self, version: Version) -> Response<ResponseBody<B>> {
         let text = format!("{} {}\n", self.status.as_u16(), self.reason);
         let mut response = Response::new(ResponseBody::own(Bytes::from(text)));
         *response.status_mut() = self.status;

@@ -18,32 +18,32 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 use tower::Service;
 
-use super::activity::{Activity, Unsent};
-use super::body::RequestBody;
-use super::limits::EdgeLimits;
-use super::plain::{self, Clock, Left};
-use super::service::Gate;
-use super::stall::Streams;
-use super::stream::ClientStream;
-use super::transport::Transport;
-use super::trouble::ConnectionErrorKind;
-use super::visit::OnAccess;
 use crate::date;
+use crate::edge::connection::client_socket::ClientSocket;
+use crate::edge::connection::hyper_socket::ClientStream;
+use crate::edge::connection_error::ConnectionErrorKind;
+use crate::edge::connection_state::state::{ConnectionState, Unsent};
+use crate::edge::http1_fast::{self, DateClock, FastPathEnd};
+use crate::edge::http2::stream_timeout::StreamExecutor;
+use crate::edge::limits::EdgeLimits;
+use crate::edge::request::access_record::OnAccess;
+use crate::edge::request::body::RequestBody;
+use crate::edge::request::service::RequestService;
 
 /// What holds for every connection of a listener.
-pub(super) struct Terms {
-    pub(super) limits: EdgeLimits,
-    protocol: Builder<Streams>,
-    pub(super) on_visit: Option<OnAccess>,
+pub(crate) struct ConnectionSettings {
+    pub(crate) limits: EdgeLimits,
+    protocol: Builder<StreamExecutor>,
+    pub(crate) on_visit: Option<OnAccess>,
 }
 
-impl Terms {
-    pub(super) fn new(limits: EdgeLimits, on_visit: Option<OnAccess>) -> Self {
+impl ConnectionSettings {
+    pub(crate) fn new(limits: EdgeLimits, on_visit: Option<OnAccess>) -> Self {
         Self { protocol: protocol(&limits), limits, on_visit }
     }
 
     /// The same with other limits.
-    pub(super) fn with(&self, limits: EdgeLimits) -> Self {
+    pub(crate) fn with(&self, limits: EdgeLimits) -> Self {
         Self::new(limits, self.on_visit.clone())
     }
 }
@@ -52,8 +52,8 @@ impl Terms {
 const USUAL_FIELDS: usize = 100;
 
 /// hyper's side of the limits; the rest is ours.
-fn protocol(limits: &EdgeLimits) -> Builder<Streams> {
-    let mut protocol = Builder::new(Streams { idle: limits.body_idle });
+fn protocol(limits: &EdgeLimits) -> Builder<StreamExecutor> {
+    let mut protocol = Builder::new(StreamExecutor { idle: limits.body_idle });
     protocol
         .http1()
         .timer(TokioTimer::new())
@@ -84,14 +84,14 @@ fn protocol(limits: &EdgeLimits) -> Builder<Streams> {
 }
 
 /// How a connection ended, where that is worth a word.
-pub(super) type Ended = Result<(), (ConnectionErrorKind, Box<dyn Error + Send + Sync>)>;
+pub(crate) type Ended = Result<(), (ConnectionErrorKind, Box<dyn Error + Send + Sync>)>;
 
 /// Serves a connection until it ends, or until it has drained after `stop`.
-pub(super) async fn serve<S, B>(
-    socket: Transport,
-    gate: Gate<S>,
-    terms: Arc<Terms>,
-    clock: Arc<Clock>,
+pub(crate) async fn serve<S, B>(
+    socket: ClientSocket,
+    gate: RequestService<S>,
+    terms: Arc<ConnectionSettings>,
+    clock: Arc<DateClock>,
     stop: watch::Receiver<bool>,
 ) -> Ended
 where
@@ -101,9 +101,9 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let activity = Arc::clone(gate.activity());
-    let (socket, early, gate) = match plain::serve(socket, gate, &terms, clock, &stop).await {
-        Left::Handover(socket, early, gate) => (socket, early, gate),
-        Left::Ended(ended) => return ended,
+    let (socket, early, gate) = match http1_fast::serve(socket, gate, &terms, clock, &stop).await {
+        FastPathEnd::Handover(socket, early, gate) => (socket, early, gate),
+        FastPathEnd::Ended(ended) => return ended,
     };
     let socket = ClientStream::new(socket, early, gate.agreed(), Arc::clone(&activity), terms.limits.body_idle);
     // Boxed, because most connections come to their end without it.
@@ -112,10 +112,10 @@ where
 
 /// Leaves the rest of a connection to hyper.
 async fn converse<S, B>(
-    socket: ClientStream<Transport>,
-    gate: Gate<S>,
-    activity: Arc<Activity>,
-    terms: Arc<Terms>,
+    socket: ClientStream<ClientSocket>,
+    gate: RequestService<S>,
+    activity: Arc<ConnectionState>,
+    terms: Arc<ConnectionSettings>,
     mut stop: watch::Receiver<bool>,
 ) -> Ended
 where
@@ -213,12 +213,12 @@ where
 }
 
 /// Since when the first HTTP/2 stream with something to send has not moved although hyper has all of its answer. No task
-/// is left then that could be ended as in [`stall`](super::stall), so the connection is. A request that comes meanwhile
+/// is left then that could be ended as in [`stall`](crate::edge::http2::stream_timeout), so the connection is. A request that comes meanwhile
 /// postpones that while it is in progress, and no further.
 struct Untaken(Option<(u32, Instant)>);
 
 impl Untaken {
-    fn deadline(&mut self, activity: &Activity, body_idle: Duration, now: Instant) -> Option<Instant> {
+    fn deadline(&mut self, activity: &ConnectionState, body_idle: Duration, now: Instant) -> Option<Instant> {
         let Unsent::Streams(turn) = activity.unsent() else {
             self.0 = None;
             return None;

@@ -16,8 +16,8 @@ use proptest::test_runner::{Config, TestRunner};
 use tokio::net::TcpListener;
 use tower::service_fn;
 
-use super::super::raw::{Raw, as_escaped, soon};
-use super::super::{Edge, EdgeLimits, ListenerSettings, RequestBody};
+use crate::edge::raw::{Raw, as_escaped, soon};
+use crate::edge::{Edge, EdgeLimits, ListenerSettings, RequestBody};
 
 /// A body in pieces of unknown length; `None` breaks it.
 struct Pieces(VecDeque<Option<&'static str>>);

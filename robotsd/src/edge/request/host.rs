@@ -9,44 +9,44 @@ use http::uri::{PathAndQuery, Uri};
 use http::{HeaderValue, Version};
 use tower_robots::rules::{Authority, Port};
 
-use super::reply::Refusal;
+use crate::edge::request::refusal::RequestRefusal;
 
 /// Settles the host of a request and puts its target into origin-form.
-pub(super) fn settle(head: &mut Parts) -> Result<(), Refusal> {
+pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
     let mut named = head.headers.get_all(HOST).iter();
     let host = named.next();
     if named.next().is_some() {
-        return Err(Refusal::bad_request("more than one Host"));
+        return Err(RequestRefusal::bad_request("more than one Host"));
     }
     if host.is_some_and(|host| !is_valid(host.as_bytes())) {
-        return Err(Refusal::bad_request("invalid Host"));
+        return Err(RequestRefusal::bad_request("invalid Host"));
     }
     if host.is_none() && head.version == Version::HTTP_11 {
-        return Err(Refusal::bad_request("no Host"));
+        return Err(RequestRefusal::bad_request("no Host"));
     }
     let Some(authority) = head.uri.authority() else {
         // On HTTP/2 Host may stand in for `:authority`, but one of them there must be.
         return if host.is_none() && head.version == Version::HTTP_2 {
-            Err(Refusal::bad_request("no :authority"))
+            Err(RequestRefusal::bad_request("no :authority"))
         } else {
             Ok(())
         };
     };
     if !head.uri.scheme_str().is_some_and(|scheme| matches!(scheme, "http" | "https")) {
-        return Err(Refusal::bad_request("the target is no http URL"));
+        return Err(RequestRefusal::bad_request("the target is no http URL"));
     }
     let authority = authority.as_str();
     if !is_valid(authority.as_bytes()) {
-        return Err(Refusal::bad_request("invalid authority"));
+        return Err(RequestRefusal::bad_request("invalid authority"));
     }
     // On HTTP/1.1 the target wins silently, as its specification demands; on HTTP/2 two hosts are somebody's attempt to
     // have two readers disagree.
     let differs = host.is_some_and(|host| !host.as_bytes().eq_ignore_ascii_case(authority.as_bytes()));
     if differs && head.version == Version::HTTP_2 {
-        return Err(Refusal::bad_request("Host differs from :authority"));
+        return Err(RequestRefusal::bad_request("Host differs from :authority"));
     }
     let Ok(host) = HeaderValue::from_str(authority) else {
-        return Err(Refusal::bad_request("invalid authority"));
+        return Err(RequestRefusal::bad_request("invalid authority"));
     };
     head.headers.insert(HOST, host);
     head.uri = origin_form(&head.uri)?;
@@ -54,23 +54,23 @@ pub(super) fn settle(head: &mut Parts) -> Result<(), Refusal> {
 }
 
 /// The name or address in a valid host, without its port and its brackets.
-pub(super) fn without_port(host: &str) -> &str {
+pub(crate) fn without_port(host: &str) -> &str {
     std::str::from_utf8(Authority::of_host_field(host.as_bytes()).bare_host()).unwrap_or(host)
 }
 
-fn origin_form(uri: &Uri) -> Result<Uri, Refusal> {
+fn origin_form(uri: &Uri) -> Result<Uri, RequestRefusal> {
     let target = uri.path_and_query().map_or("/", PathAndQuery::as_str);
     match target.as_bytes() {
         [b'/', ..] | b"*" => Ok(uri.path_and_query().cloned().unwrap_or(PathAndQuery::from_static("/")).into()),
         // `http://host?query`: the path is there, only not written.
-        _ => format!("/{target}").parse().map_err(|_| Refusal::bad_request("invalid target")),
+        _ => format!("/{target}").parse().map_err(|_| RequestRefusal::bad_request("invalid target")),
     }
 }
 
 /// Whether octets are a host with an optional port.
 ///
 /// Stricter than the grammar, which allows commas, quotes and escapes in a name that no resolver knows.
-pub(super) fn is_valid(host: &[u8]) -> bool {
+pub(crate) fn is_valid(host: &[u8]) -> bool {
     let authority = Authority::of_host_field(host);
     let name_is_valid = match authority.host() {
         [b'[', inner @ .., b']'] => {
@@ -90,7 +90,7 @@ mod tests {
 
     use super::*;
 
-    fn settled(version: Version, target: &str, hosts: &[&str]) -> Result<(Option<String>, String), Refusal> {
+    fn settled(version: Version, target: &str, hosts: &[&str]) -> Result<(Option<String>, String), RequestRefusal> {
         let mut request = Request::builder().version(version).uri(target);
         for host in hosts {
             request = request.header(HOST, *host);

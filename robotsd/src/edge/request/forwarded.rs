@@ -1,6 +1,6 @@
 //! The fields that tell an upstream who asked, and how.
 //!
-//! Always ours: what came in under these names has been removed. From a [trusted](super::trusted) peer they have been
+//! Always ours: what came in under these names has been removed. From a [trusted](crate::edge::request::trusted) peer they have been
 //! read before, and what it said is in ours. There is no `Forwarded` among them: two ways to say one thing are two
 //! readers that can disagree, and more applications read these.
 
@@ -11,9 +11,9 @@ use std::sync::Arc;
 use http::HeaderValue;
 use http::header::{HOST, HeaderMap};
 
-use super::fields::{self, Sender};
-use super::hops::X_FORWARDED_FOR;
-use super::trusted::{Told, Trusted, X_FORWARDED_HOST, X_FORWARDED_PROTO};
+use crate::edge::request::fields::{self, Sender};
+use crate::edge::request::hops::X_FORWARDED_FOR;
+use crate::edge::request::trusted::{ForwardedInfo, Trusted, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 
 /// The address a request came from; a request extension.
 ///
@@ -37,7 +37,7 @@ impl Peer {
 pub(crate) struct OriginalAgent(Arc<[HeaderValue]>);
 
 impl OriginalAgent {
-    pub(super) fn new<'a>(lines: impl IntoIterator<Item = &'a HeaderValue>) -> Option<Self> {
+    pub(crate) fn new<'a>(lines: impl IntoIterator<Item = &'a HeaderValue>) -> Option<Self> {
         let lines: Arc<[HeaderValue]> = lines.into_iter().cloned().collect();
         if lines.is_empty() { None } else { Some(Self(lines)) }
     }
@@ -50,7 +50,7 @@ impl OriginalAgent {
 
 /// What is told about every request of a connection, in the form it is told.
 #[derive(Clone, Debug)]
-pub(super) struct Origin {
+pub(crate) struct ForwardedFields {
     peer: Peer,
     address: HeaderValue,
     scheme: Scheme,
@@ -60,20 +60,20 @@ pub(super) struct Origin {
 
 /// How a connection reached us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scheme {
+pub(crate) enum Scheme {
     Http,
     Https,
 }
 
 /// Who asks, once that is settled.
 #[derive(Debug)]
-pub(super) struct Asker {
-    pub(super) peer: Peer,
-    pub(super) agent: Option<OriginalAgent>,
+pub(crate) struct ClientInfo {
+    pub(crate) peer: Peer,
+    pub(crate) agent: Option<OriginalAgent>,
 }
 
-impl Origin {
-    pub(super) fn new(peer: SocketAddr, scheme: Scheme, trusted: Arc<Trusted>) -> Self {
+impl ForwardedFields {
+    pub(crate) fn new(peer: SocketAddr, scheme: Scheme, trusted: Arc<Trusted>) -> Self {
         // An IPv4 client on a dual-stack socket is known by its IPv4 address everywhere else.
         let address = peer.ip().to_canonical().to_string();
         let address = HeaderValue::from_str(&address).unwrap_or_else(|_| HeaderValue::from_static("unknown"));
@@ -82,25 +82,25 @@ impl Origin {
     }
 
     /// Who sends the requests of the connection.
-    pub(super) const fn sender(&self) -> Sender {
+    pub(crate) const fn sender(&self) -> Sender {
         if self.is_trusted { Sender::TrustedProxy } else { Sender::Anyone }
     }
 
     /// What the peer says about a request, if its word counts. To be asked before the fields are removed.
-    pub(super) fn listen(&self, fields: &HeaderMap) -> Option<Told> {
+    pub(crate) fn listen(&self, fields: &HeaderMap) -> Option<ForwardedInfo> {
         self.is_trusted.then(|| self.trusted.read(fields, self.peer.address))
     }
 
     /// Who asks, as far as that is known.
-    pub(super) fn asker(&self, told: Option<&Told>) -> Asker {
+    pub(crate) fn asker(&self, told: Option<&ForwardedInfo>) -> ClientInfo {
         match told {
-            None => Asker { peer: self.peer, agent: None },
-            Some(told) => Asker { peer: Peer::at(told.client), agent: told.agent.clone() },
+            None => ClientInfo { peer: self.peer, agent: None },
+            Some(told) => ClientInfo { peer: Peer::at(told.client), agent: told.agent.clone() },
         }
     }
 
     /// Adds the fields to a request whose own have been removed, and says who asks.
-    pub(super) fn announce(&self, fields: &mut HeaderMap, told: Option<Told>) -> Asker {
+    pub(crate) fn announce(&self, fields: &mut HeaderMap, told: Option<ForwardedInfo>) -> ClientInfo {
         if let Some(name) = &self.trusted.agent_header {
             fields::remove_spellings(fields, name);
         }
@@ -114,7 +114,8 @@ impl Origin {
                 fields.append(name, line.clone());
             }
         }
-        let (way, scheme, host) = told.map_or((None, None, None), |Told { way, scheme, host, .. }| (way, scheme, host));
+        let (way, scheme, host) =
+            told.map_or((None, None, None), |ForwardedInfo { way, scheme, host, .. }| (way, scheme, host));
         fields.insert(X_FORWARDED_FOR, way.unwrap_or_else(|| self.address.clone()));
         fields.insert(X_FORWARDED_PROTO, HeaderValue::from_static(scheme.unwrap_or(own_scheme)));
         if let Some(host) = host.or_else(|| fields.get(HOST).cloned()) {

@@ -18,56 +18,62 @@ use pin_project_lite::pin_project;
 use tower::util::Oneshot;
 use tower::{Service, ServiceExt};
 
-use super::activity::{Activity, Exchange};
-use super::admission::{Asks, admit};
-use super::body::{RequestBody, ResponseBody};
-use super::connection::Terms;
-use super::fields;
-use super::forwarded::{Asker, Origin};
-use super::limits::Callers;
-use super::reply::Refusal;
-use super::request_id::RequestId;
-use super::stall::Consumer;
-use super::tls::{Agreed, Secured};
-use super::transfer::Transfer;
-use super::trusted::{Told, X_REQUEST_ID};
-use super::tunnel::{Pending, Tunnel, WebSocket};
-use super::visit::PendingRecord;
+use crate::edge::connection::hyper_driver::ConnectionSettings;
+use crate::edge::connection_state::state::{ConnectionState, Exchange};
+use crate::edge::http2::stream_timeout::StreamConsumer;
+use crate::edge::limits::Callers;
+use crate::edge::request::access_record::PendingRecord;
+use crate::edge::request::admission::{RequestedProtocol, admit};
+use crate::edge::request::body::{RequestBody, ResponseBody};
+use crate::edge::request::fields;
+use crate::edge::request::forwarded::{ClientInfo, ForwardedFields};
+use crate::edge::request::refusal::RequestRefusal;
+use crate::edge::request::request_id::RequestId;
+use crate::edge::request::trusted::{ForwardedInfo, X_REQUEST_ID};
+use crate::edge::tls::{AlpnProtocol, Secured};
+use crate::edge::transfer::Transfer;
+use crate::edge::tunnel::{PendingTunnel, Tunnel, WebSocket};
 
 /// How a connection came in.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) origin: Origin,
+pub(crate) struct ConnectionInfo {
+    pub(crate) origin: ForwardedFields,
     /// None on a listener without TLS.
-    pub(super) secured: Option<Secured>,
+    pub(crate) secured: Option<Secured>,
 }
 
 /// What hyper calls for every request of a connection.
-pub(super) struct Gate<S> {
+pub(crate) struct RequestService<S> {
     inner: S,
-    terms: Arc<Terms>,
-    activity: Arc<Activity>,
-    entry: Entry,
+    terms: Arc<ConnectionSettings>,
+    activity: Arc<ConnectionState>,
+    entry: ConnectionInfo,
     connection: u64,
     requests: AtomicU64,
 }
 
-impl<S> Gate<S> {
-    pub(super) fn new(inner: S, terms: Arc<Terms>, activity: Arc<Activity>, entry: Entry, connection: u64) -> Self {
+impl<S> RequestService<S> {
+    pub(crate) fn new(
+        inner: S,
+        terms: Arc<ConnectionSettings>,
+        activity: Arc<ConnectionState>,
+        entry: ConnectionInfo,
+        connection: u64,
+    ) -> Self {
         Self { inner, terms, activity, entry, connection, requests: AtomicU64::new(0) }
     }
 
     /// Whether the connection waits for another request, having answered at least one.
-    pub(super) fn has_served(&self) -> bool {
+    pub(crate) fn has_served(&self) -> bool {
         self.activity.has_served()
     }
 
-    pub(super) fn activity(&self) -> &Arc<Activity> {
+    pub(crate) fn activity(&self) -> &Arc<ConnectionState> {
         &self.activity
     }
 
     /// The protocol that the handshake has settled on; none in the clear, where the preface decides.
-    pub(super) fn agreed(&self) -> Option<Agreed> {
+    pub(crate) fn agreed(&self) -> Option<AlpnProtocol> {
         self.entry.secured.as_ref().map(Secured::agreed)
     }
 
@@ -76,15 +82,15 @@ impl<S> Gate<S> {
         &self,
         request: Request<RequestBody>,
         id: RequestId,
-        told: Option<Told>,
-    ) -> Result<(Request<RequestBody>, Asks), Refusal> {
+        told: Option<ForwardedInfo>,
+    ) -> Result<(Request<RequestBody>, RequestedProtocol), RequestRefusal> {
         let (mut head, body) = request.into_parts();
         let asks = admit(&mut head, &self.terms.limits, self.entry.origin.sender())?;
         if let Some(secured) = &self.entry.secured {
             secured.admit(&head)?;
         }
         let is_shared = told.is_some();
-        let Asker { mut peer, agent } = match self.terms.limits.callers {
+        let ClientInfo { mut peer, agent } = match self.terms.limits.callers {
             Callers::Clients => self.entry.origin.announce(&mut head.headers, told),
             Callers::AskingProxies => self.entry.origin.asker(told.as_ref()),
         };
@@ -94,35 +100,35 @@ impl<S> Gate<S> {
         if let Some(agent) = agent {
             head.extensions.insert(agent);
         }
-        if asks == Asks::WebSocket {
+        if asks == RequestedProtocol::WebSocket {
             head.extensions.insert(WebSocket);
         }
         Ok((Request::from_parts(head, body), asks))
     }
 }
 
-impl<S, B> hyper::service::Service<Request<Incoming>> for Gate<S>
+impl<S, B> hyper::service::Service<Request<Incoming>> for RequestService<S>
 where
     S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone,
     B: Body<Data = Bytes>,
 {
     type Response = Response<ResponseBody<B>>;
     type Error = Infallible;
-    type Future = Answer<S>;
+    type Future = PendingResponse<S>;
 
-    fn call(&self, mut request: Request<Incoming>) -> Answer<S> {
+    fn call(&self, mut request: Request<Incoming>) -> PendingResponse<S> {
         let upgrade = hyper::upgrade::on(&mut request);
         self.answer(request.map(|body| RequestBody::new(body, self.terms.limits.body_idle)), Some(upgrade))
     }
 }
 
-impl<S, B> Gate<S>
+impl<S, B> RequestService<S>
 where
     S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone,
     B: Body<Data = Bytes>,
 {
     /// Answers a request. Without `upgrade` it cannot become anything but an answer, and it is written without hyper.
-    pub(super) fn answer(&self, mut request: Request<RequestBody>, upgrade: Option<OnUpgrade>) -> Answer<S> {
+    pub(crate) fn answer(&self, mut request: Request<RequestBody>, upgrade: Option<OnUpgrade>) -> PendingResponse<S> {
         let version = request.version();
         let is_plain = upgrade.is_none();
         // Before the fields that say it are removed.
@@ -141,17 +147,19 @@ where
         let (state, upgrade) = match self.prepare(request, id, told) {
             Ok((request, asks)) => (
                 State::new(self.inner.clone(), request),
-                upgrade.filter(|_| asks == Asks::WebSocket).map(|upgrade| (upgrade, Arc::clone(&self.activity))),
+                upgrade
+                    .filter(|_| asks == RequestedProtocol::WebSocket)
+                    .map(|upgrade| (upgrade, Arc::clone(&self.activity))),
             ),
             Err(refusal) => (State::Refused { refusal, version }, None),
         };
-        Answer { state, id, exchange: Some(exchange), is_plain, upgrade }
+        PendingResponse { state, id, exchange: Some(exchange), is_plain, upgrade }
     }
 }
 
 pin_project! {
     /// The answer to one request.
-    pub(super) struct Answer<S>
+    pub(crate) struct PendingResponse<S>
     where
         S: Service<Request<RequestBody>>,
     {
@@ -160,7 +168,7 @@ pin_project! {
         id: RequestId,
         exchange: Option<Exchange>,
         is_plain: bool,
-        upgrade: Option<(OnUpgrade, Arc<Activity>)>,
+        upgrade: Option<(OnUpgrade, Arc<ConnectionState>)>,
     }
 }
 
@@ -172,7 +180,7 @@ pin_project! {
     {
         Called { #[pin] answer: S::Future },
         Awaited { #[pin] answer: Pin<Box<Oneshot<S, Request<RequestBody>>>> },
-        Refused { refusal: Refusal, version: Version },
+        Refused { refusal: RequestRefusal, version: Version },
     }
 }
 
@@ -187,7 +195,7 @@ impl<S: Service<Request<RequestBody>>> State<S> {
     }
 }
 
-impl<S, B> Future for Answer<S>
+impl<S, B> Future for PendingResponse<S>
 where
     S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible>,
     B: Body<Data = Bytes>,
@@ -210,7 +218,7 @@ where
         response.headers_mut().insert(X_REQUEST_ID, this.id.to_value());
         let mut exchange = this.exchange.take();
         if let (Some(transfer), Some(exchange)) = (response.extensions().get::<Transfer>(), &mut exchange) {
-            match Consumer::current() {
+            match StreamConsumer::current() {
                 Some(consumer) => consumer.carries(transfer.clone(), Arc::clone(exchange.activity())),
                 // What is written without hyper takes it from the response.
                 None if *this.is_plain => {}
@@ -228,7 +236,10 @@ where
 }
 
 /// Takes from a response what is not the client's, and lets a connection switch that both sides asked to.
-fn finish<B>(mut response: Response<B>, upgrade: Option<(OnUpgrade, Arc<Activity>)>) -> Response<ResponseBody<B>> {
+fn finish<B>(
+    mut response: Response<B>,
+    upgrade: Option<(OnUpgrade, Arc<ConnectionState>)>,
+) -> Response<ResponseBody<B>> {
     fields::remove_hop_by_hop(response.headers_mut());
     *response.version_mut() = Version::HTTP_11;
     if !response.status().is_informational() {
@@ -237,13 +248,15 @@ fn finish<B>(mut response: Response<B>, upgrade: Option<(OnUpgrade, Arc<Activity
     let upstream = response.extensions_mut().remove::<Tunnel>();
     match (upgrade, upstream) {
         (Some((client, activity)), Some(upstream)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
-            activity.leave_tunnel(Pending { client, upstream });
+            activity.leave_tunnel(PendingTunnel { client, upstream });
             let fields = response.headers_mut();
             fields.insert(CONNECTION, HeaderValue::from_static("upgrade"));
             fields.insert(UPGRADE, HeaderValue::from_static("websocket"));
             response.map(|_| ResponseBody::own(Bytes::new()))
         }
         // Nobody asked for this: passed on, it would let the upstream's next octets pose as another response.
-        _ => Refusal::new(StatusCode::BAD_GATEWAY, "unexpected interim response").into_response(Version::HTTP_11),
+        _ => {
+            RequestRefusal::new(StatusCode::BAD_GATEWAY, "unexpected interim response").into_response(Version::HTTP_11)
+        }
     }
 }

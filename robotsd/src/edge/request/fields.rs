@@ -2,20 +2,20 @@
 //!
 //! Hop-by-hop fields end here in both directions, before anything behind the edge adds fields of its own: stripped
 //! later, a client's `Connection: Robots-Verdict` would take our tag with it. Fields by which a proxy vouches for
-//! something come from proxies, so a client's are removed. What replaces them is in [`forwarded`](super::forwarded).
+//! something come from proxies, so a client's are removed. What replaces them is in [`forwarded`](crate::edge::request::forwarded).
 
 use http::header::{CONNECTION, COOKIE, HeaderMap, HeaderName, HeaderValue};
 
 /// Who sent a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sender {
+pub(crate) enum Sender {
     Anyone,
     /// A proxy that is configured as trusted.
     TrustedProxy,
 }
 
 /// Removes from a request what was meant for us, and what its sender must not say.
-pub(super) fn clean_request(fields: &mut HeaderMap, sender: Sender) {
+pub(crate) fn clean_request(fields: &mut HeaderMap, sender: Sender) {
     let named = named_in_connection(fields);
     remove(fields, |name| {
         let name_text = name.as_str();
@@ -27,19 +27,19 @@ pub(super) fn clean_request(fields: &mut HeaderMap, sender: Sender) {
 ///
 /// Also where `Connection` names it: a question goes no further, and a proxy that passes on its client's `Connection`
 /// must not let that client decide what the question says.
-pub(super) fn clean_question(fields: &mut HeaderMap) {
+pub(crate) fn clean_question(fields: &mut HeaderMap) {
     remove(fields, |name| is_hop_by_hop(name.as_str()));
     fields.remove("robots-verdict");
 }
 
 /// Removes what belongs to one connection only (RFC 9110, section 7.6.1).
-pub(super) fn remove_hop_by_hop(fields: &mut HeaderMap) {
+pub(crate) fn remove_hop_by_hop(fields: &mut HeaderMap) {
     let named = named_in_connection(fields);
     remove(fields, |name| is_hop_by_hop(name.as_str()) || named.contains(name));
 }
 
 /// Removes a field in every spelling that becomes the same variable.
-pub(super) fn remove_spellings(fields: &mut HeaderMap, known: &HeaderName) {
+pub(crate) fn remove_spellings(fields: &mut HeaderMap, known: &HeaderName) {
     remove(fields, |name| is_spelling_of(name.as_str(), known.as_str()));
 }
 
@@ -62,7 +62,7 @@ fn remove(fields: &mut HeaderMap, is_removed: impl Fn(&HeaderName) -> bool) {
 }
 
 /// Puts the cookies of HTTP/2, which may come in pieces, into the one field HTTP/1.1 has (RFC 9113, section 8.2.3).
-pub(super) fn join_cookies(fields: &mut HeaderMap) {
+pub(crate) fn join_cookies(fields: &mut HeaderMap) {
     if fields.get_all(COOKIE).iter().nth(1).is_none() {
         return;
     }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 /// Where in the frames one direction of a connection is.
 #[derive(Debug, Default)]
-pub(super) struct Frames {
+pub(crate) struct Frames {
     head: [u8; HEAD],
     /// Octets of the head that have passed.
     filled: usize,
@@ -20,29 +20,29 @@ pub(super) struct Frames {
 
 /// A frame whose head has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Frame {
-    pub(super) kind: u8,
-    pub(super) flags: u8,
-    pub(super) stream: u32,
-    pub(super) length: usize,
+pub(crate) struct Frame {
+    pub(crate) kind: u8,
+    pub(crate) flags: u8,
+    pub(crate) stream: u32,
+    pub(crate) length: usize,
 }
 
 const HEAD: usize = 9;
 
-pub(super) const DATA: u8 = 0;
-pub(super) const HEADERS: u8 = 1;
-pub(super) const RST_STREAM: u8 = 3;
-pub(super) const SETTINGS: u8 = 4;
-pub(super) const GOAWAY: u8 = 7;
-pub(super) const CONTINUATION: u8 = 9;
+pub(crate) const DATA: u8 = 0;
+pub(crate) const HEADERS: u8 = 1;
+pub(crate) const RST_STREAM: u8 = 3;
+pub(crate) const SETTINGS: u8 = 4;
+pub(crate) const GOAWAY: u8 = 7;
+pub(crate) const CONTINUATION: u8 = 9;
 
-pub(super) const END_STREAM: u8 = 0x1;
-pub(super) const PADDED: u8 = 0x8;
-pub(super) const END_HEADERS: u8 = 0x4;
+pub(crate) const END_STREAM: u8 = 0x1;
+pub(crate) const PADDED: u8 = 0x8;
+pub(crate) const END_HEADERS: u8 = 0x4;
 
 impl Frames {
     /// Walks over octets that pass, and names each frame that begins among them.
-    pub(super) fn pass(&mut self, mut octets: &[u8], mut each: impl FnMut(Frame)) {
+    pub(crate) fn pass(&mut self, mut octets: &[u8], mut each: impl FnMut(Frame)) {
         while !octets.is_empty() {
             if self.payload > 0 {
                 let skipped = self.payload.min(octets.len());
@@ -65,7 +65,7 @@ impl Frames {
     }
 
     /// Whether no frame has passed in part.
-    pub(super) fn is_between(&self) -> bool {
+    pub(crate) fn is_between(&self) -> bool {
         self.filled == 0 && self.payload == 0
     }
 }
@@ -80,7 +80,7 @@ const MOST_STREAM: u32 = u32::MAX >> 1;
 /// reads, gRPC measures the way with a PING for each burst of DATA that it gets, and requests are reset. The numbers
 /// leave room for several times as much.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(crate) struct Budget {
     left: u32,
     refilled: Instant,
 }
@@ -107,13 +107,13 @@ const SETTINGS_COST: u32 = 10;
 const ALL_PADDING: usize = 256;
 
 impl Budget {
-    pub(super) fn new(now: Instant) -> Self {
+    pub(crate) fn new(now: Instant) -> Self {
         Self { left: BASE, refilled: now }
     }
 
     /// Accounts for a frame from the client. Returns false where it is one too many. The time is only asked for when
     /// there is need.
-    pub(super) fn received(&mut self, frame: Frame, now: impl FnOnce() -> Instant) -> bool {
+    pub(crate) fn received(&mut self, frame: Frame, now: impl FnOnce() -> Instant) -> bool {
         match frame.kind {
             HEADERS => self.earn(PER_FRAME),
             DATA if frame.length > ALL_PADDING || frame.length > 0 && frame.flags & PADDED == 0 => self.earn(1),
@@ -125,7 +125,7 @@ impl Budget {
     }
 
     /// Accounts for a frame to the client.
-    pub(super) fn sent(&mut self, frame: Frame) {
+    pub(crate) fn sent(&mut self, frame: Frame) {
         match frame.kind {
             HEADERS => self.earn(PER_FRAME),
             DATA => self.earn(PER_FRAME + u32::try_from(frame.length).unwrap_or(0) / OCTETS),
@@ -155,21 +155,21 @@ impl Budget {
 }
 
 /// A frame that ends a connection (RFC 9113, section 6.8); `last` is the last stream that was or will be answered.
-pub(super) fn goaway(last: u32, code: u32) -> [u8; 17] {
+pub(crate) fn goaway(last: u32, code: u32) -> [u8; 17] {
     let [a, b, c, d] = last.to_be_bytes();
     let [e, f, g, h] = code.to_be_bytes();
     [0, 0, 8, GOAWAY, 0, 0, 0, 0, 0, a, b, c, d, e, f, g, h]
 }
 
 /// A SETTINGS frame that sets nothing: the least that a server says first (RFC 9113, section 3.4).
-pub(super) const NO_SETTINGS: [u8; 9] = [0, 0, 0, SETTINGS, 0, 0, 0, 0, 0];
+pub(crate) const NO_SETTINGS: [u8; 9] = [0, 0, 0, SETTINGS, 0, 0, 0, 0, 0];
 
-pub(super) const NO_ERROR: u32 = 0;
-pub(super) const PROTOCOL_ERROR: u32 = 1;
-pub(super) const ENHANCE_YOUR_CALM: u32 = 11;
+pub(crate) const NO_ERROR: u32 = 0;
+pub(crate) const PROTOCOL_ERROR: u32 = 1;
+pub(crate) const ENHANCE_YOUR_CALM: u32 = 11;
 
 /// The name of a type of frames.
-pub(super) const fn name(kind: u8) -> &'static str {
+pub(crate) const fn name(kind: u8) -> &'static str {
     match kind {
         DATA => "DATA",
         HEADERS => "HEADERS",

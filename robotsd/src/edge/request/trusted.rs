@@ -5,10 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 use http::header::{FORWARDED, HeaderMap, HeaderName, HeaderValue};
 use tower_robots::policy::Network;
 
-use super::forwarded::OriginalAgent;
-use super::hops::{self, Hop, X_FORWARDED_FOR};
-use super::host;
-use super::request_id::RequestId;
+use crate::edge::request::forwarded::OriginalAgent;
+use crate::edge::request::hops::{self, Hop, X_FORWARDED_FOR};
+use crate::edge::request::host;
+use crate::edge::request::request_id::RequestId;
 
 /// The proxies in front of a listener. By default there are none, and nobody's word counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,17 +21,17 @@ pub(crate) struct Trusted {
 
 /// What trusted proxies say about a request.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(crate) struct ForwardedInfo {
     /// The first on the way back that is not trusted, else the one furthest away.
-    pub(super) client: SocketAddr,
+    pub(crate) client: SocketAddr,
     /// The way from there to us, our peer included, as `X-Forwarded-For` has it.
-    pub(super) way: Option<HeaderValue>,
-    pub(super) scheme: Option<&'static str>,
-    pub(super) host: Option<HeaderValue>,
+    pub(crate) way: Option<HeaderValue>,
+    pub(crate) scheme: Option<&'static str>,
+    pub(crate) host: Option<HeaderValue>,
     /// The name the request was given.
-    pub(super) id: Option<RequestId>,
+    pub(crate) id: Option<RequestId>,
     /// The client's `User-Agent`, if it is told.
-    pub(super) agent: Option<OriginalAgent>,
+    pub(crate) agent: Option<OriginalAgent>,
 }
 
 /// No real request has passed more proxies of one operator.
@@ -39,7 +39,7 @@ const MAX_HOPS: usize = 32;
 
 impl Trusted {
     /// Whether the word of whoever is at an address counts.
-    pub(super) fn trusts(&self, address: IpAddr) -> bool {
+    pub(crate) fn trusts(&self, address: IpAddr) -> bool {
         self.networks.iter().any(|network| network.contains(address))
     }
 
@@ -48,7 +48,7 @@ impl Trusted {
     /// Of the two ways to say it, `X-Forwarded-*` counts where there is an `X-Forwarded-For`, else `Forwarded`: proxies
     /// write the former unless they are told otherwise, and one that does leaves a client's `Forwarded` as it was. The
     /// two are never mixed.
-    pub(super) fn read(&self, fields: &HeaderMap, peer: SocketAddr) -> Told {
+    pub(crate) fn read(&self, fields: &HeaderMap, peer: SocketAddr) -> ForwardedInfo {
         let by_forwarded = !fields.contains_key(X_FORWARDED_FOR) && fields.contains_key(FORWARDED);
         let (mut way, last) = if by_forwarded {
             self.way_back(peer, hops::forwarded(fields))
@@ -63,7 +63,7 @@ impl Trusted {
             _ if by_forwarded => (None, None),
             _ => (last_of(fields, &X_FORWARDED_PROTO), last_of(fields, &X_FORWARDED_HOST)),
         };
-        Told {
+        ForwardedInfo {
             client,
             way: HeaderValue::from_str(&way).ok(),
             scheme: said_scheme.and_then(|said| scheme(&said)),
@@ -99,8 +99,8 @@ fn request_id(fields: &HeaderMap) -> Option<RequestId> {
     }
 }
 
-pub(super) const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-pub(super) const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+pub(crate) const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+pub(crate) const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 /// The name of a request, ours or that of a trusted proxy; nobody else's gets past the edge.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -121,7 +121,7 @@ mod tests {
 
     const PEER: &str = "10.0.0.1:5000";
 
-    fn told(lines: &[(&'static str, &str)]) -> Told {
+    fn told(lines: &[(&'static str, &str)]) -> ForwardedInfo {
         let trusted = Trusted {
             networks: ["10.0.0.0/8", "2001:db8:1::/48"].map(|network| network.parse().unwrap()).into(),
             agent_header: Some(HeaderName::from_static("x-original-agent")),
@@ -131,11 +131,11 @@ mod tests {
         trusted.read(&fields, PEER.parse().unwrap())
     }
 
-    fn client(told: &Told) -> String {
+    fn client(told: &ForwardedInfo) -> String {
         told.client.ip().to_string()
     }
 
-    fn way(told: &Told) -> &str {
+    fn way(told: &ForwardedInfo) -> &str {
         told.way.as_ref().unwrap().to_str().unwrap()
     }
 

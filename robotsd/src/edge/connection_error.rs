@@ -82,7 +82,7 @@ impl fmt::Display for ConnectionError {
 }
 
 /// Counts trouble and passes some of it on.
-pub(super) struct Reporter<F> {
+pub(crate) struct ConnectionErrorReporter<F> {
     tell: F,
     start: Instant,
     tallies: [EventCounter; ConnectionErrorKind::COUNT],
@@ -96,13 +96,13 @@ pub(crate) struct EventCounter {
     told: AtomicU64,
 }
 
-impl<F: Fn(&ConnectionError)> Reporter<F> {
-    pub(super) fn new(tell: F) -> Self {
+impl<F: Fn(&ConnectionError)> ConnectionErrorReporter<F> {
+    pub(crate) fn new(tell: F) -> Self {
         Self { tell, start: Instant::now(), tallies: Default::default() }
     }
 
     /// Counts an event; the error is put into words only when it is told.
-    pub(super) fn report(&self, kind: ConnectionErrorKind, peer: Option<SocketAddr>, detail: &dyn fmt::Display) {
+    pub(crate) fn report(&self, kind: ConnectionErrorKind, peer: Option<SocketAddr>, detail: &dyn fmt::Display) {
         if let Some(count) = self.tallies[kind as usize].count(self.start) {
             (self.tell)(&ConnectionError { kind, peer, detail: detail.to_string(), count });
         }
@@ -131,7 +131,8 @@ mod tests {
     #[test]
     fn a_burst_is_told_once_and_counted() {
         let told = Mutex::new(Vec::new());
-        let reporter = Reporter::new(|trouble: &ConnectionError| told.lock().unwrap().push(trouble.clone()));
+        let reporter =
+            ConnectionErrorReporter::new(|trouble: &ConnectionError| told.lock().unwrap().push(trouble.clone()));
         // All but instantaneous; a burst that straddles a second is told once more.
         for _ in 0..1000 {
             reporter.report(ConnectionErrorKind::Slow, None, &"");

@@ -14,20 +14,20 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use pin_project_lite::pin_project;
 
-use super::activity::Exchange;
-use super::idle::IdleTimeout;
-use super::stall::Consumer;
+use crate::edge::connection_state::state::Exchange;
+use crate::edge::http2::stream_timeout::StreamConsumer;
+use crate::edge::idle_timeout::IdleTimeout;
 
 /// The body of a request from a client.
 #[derive(Debug)]
 pub(crate) struct RequestBody {
     /// None once the end, or an error, has been passed on; and for a request without a body, which is why it is boxed:
     /// most have none, and a request is moved often.
-    coming: Option<Box<Coming>>,
+    coming: Option<Box<IncomingBody>>,
 }
 
 #[derive(Debug)]
-struct Coming {
+struct IncomingBody {
     incoming: Incoming,
     idle: IdleTimeout,
 }
@@ -38,8 +38,9 @@ impl RequestBody {
         Self { coming: None }
     }
 
-    pub(super) fn new(incoming: Incoming, idle: Duration) -> Self {
-        let coming = (!incoming.is_end_stream()).then(|| Box::new(Coming { incoming, idle: IdleTimeout::new(idle) }));
+    pub(crate) fn new(incoming: Incoming, idle: Duration) -> Self {
+        let coming =
+            (!incoming.is_end_stream()).then(|| Box::new(IncomingBody { incoming, idle: IdleTimeout::new(idle) }));
         Self { coming }
     }
 }
@@ -51,7 +52,7 @@ impl Body for RequestBody {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
         let this = self.get_mut();
         loop {
-            let Some(Coming { incoming, idle }) = this.coming.as_deref_mut() else { return Poll::Ready(None) };
+            let Some(IncomingBody { incoming, idle }) = this.coming.as_deref_mut() else { return Poll::Ready(None) };
             let end = match Pin::new(incoming).poll_frame(cx) {
                 Poll::Ready(Some(Ok(frame))) if frame.is_data() => {
                     idle.moved();
@@ -115,7 +116,7 @@ pin_project! {
         #[pin]
         content: Content<B>,
         // Boxed: most bodies go out over HTTP/1.1, and a response is moved often.
-        stream: Option<Box<Stream>>,
+        stream: Option<Box<Http2Pieces>>,
         // Held for its drop: the exchange ends with the body.
         exchange: Option<Exchange>,
     }
@@ -123,17 +124,17 @@ pin_project! {
 
 /// A body on its way to a stream of HTTP/2.
 #[derive(Debug)]
-struct Stream {
-    consumer: Consumer,
+struct Http2Pieces {
+    consumer: StreamConsumer,
     /// What is left of a frame that is handed out in pieces.
     queued: Bytes,
 }
 
 /// The size of a frame of HTTP/2 (RFC 9113, section 4.2). That a piece was taken is the only sign that a client moves;
 /// larger ones would make slow clients look like those that have stopped.
-pub(super) const PIECE: usize = 16 * 1024;
+pub(crate) const PIECE: usize = 16 * 1024;
 
-impl Stream {
+impl Http2Pieces {
     /// The next piece of the last frame.
     fn next_piece(&mut self) -> Option<Bytes> {
         if self.queued.is_empty() {
@@ -165,7 +166,7 @@ pin_project! {
 
 impl<B> ResponseBody<B> {
     /// A text of the edge's own.
-    pub(super) fn own(text: Bytes) -> Self {
+    pub(crate) fn own(text: Bytes) -> Self {
         Self {
             content: Content::Own { text: Some(text).filter(|text| !text.is_empty()) },
             stream: None,
@@ -173,8 +174,8 @@ impl<B> ResponseBody<B> {
         }
     }
 
-    pub(super) fn inner(body: B) -> Self {
-        let stream = Consumer::current().map(|consumer| Box::new(Stream { consumer, queued: Bytes::new() }));
+    pub(crate) fn inner(body: B) -> Self {
+        let stream = StreamConsumer::current().map(|consumer| Box::new(Http2Pieces { consumer, queued: Bytes::new() }));
         Self { content: Content::Inner { body }, stream, exchange: None }
     }
 
@@ -183,7 +184,7 @@ impl<B> ResponseBody<B> {
         self.stream.as_ref().map_or(0, |stream| stream.queued.len() as u64)
     }
 
-    pub(super) fn ending(mut self, exchange: Option<Exchange>) -> Self {
+    pub(crate) fn ending(mut self, exchange: Option<Exchange>) -> Self {
         self.exchange = exchange;
         self
     }

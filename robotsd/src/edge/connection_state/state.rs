@@ -12,14 +12,14 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::limits::EdgeLimits;
-use super::transfer::Transfer;
-use super::tunnel::Pending;
-use super::visit::PendingRecord;
+use crate::edge::limits::EdgeLimits;
+use crate::edge::request::access_record::PendingRecord;
+use crate::edge::transfer::Transfer;
+use crate::edge::tunnel::PendingTunnel;
 
 /// The state of one connection, shared by its stream, its service and its driver.
 #[derive(Debug)]
-pub(super) struct Activity {
+pub(crate) struct ConnectionState {
     opened: Instant,
     first_byte: Duration,
     header_read: Duration,
@@ -49,7 +49,7 @@ pub(super) struct Activity {
     flood: AtomicBool,
     /// Wakes the connection's task, from any thread.
     task: OnceLock<Waker>,
-    tunnel: Mutex<Option<Pending>>,
+    tunnel: Mutex<Option<PendingTunnel>>,
     /// What the answer being written holds behind the edge; of HTTP/1.1.
     transfer: Mutex<Option<Transfer>>,
     /// How often the client's socket has taken something that had to wait for it.
@@ -58,14 +58,14 @@ pub(super) struct Activity {
 
 /// How an idle connection that hyper has is brought to its end: its driver asks, its stream answers.
 #[derive(Debug, Default)]
-pub(super) struct Goodbye {
+pub(crate) struct Goodbye {
     wanted: AtomicBool,
     said: AtomicBool,
 }
 
 /// What a connection without a request in progress waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Idleness {
+pub(crate) enum Idleness {
     /// A request, or the handshake before it.
     Idle,
     /// The rest of a request's head, or of a frame of HTTP/2.
@@ -74,7 +74,7 @@ pub(super) enum Idleness {
 
 /// What of an answer is still to be sent while no request is in progress any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unsent {
+pub(crate) enum Unsent {
     Nothing,
     /// The client's socket takes nothing, which has a deadline of its own.
     Socket,
@@ -101,8 +101,8 @@ const BETWEEN: u64 = 2;
 /// No phase.
 const NEVER: u64 = u64::MAX;
 
-impl Activity {
-    pub(super) fn new(limits: &EdgeLimits) -> Self {
+impl ConnectionState {
+    pub(crate) fn new(limits: &EdgeLimits) -> Self {
         Self {
             opened: Instant::now(),
             first_byte: limits.first_byte,
@@ -129,7 +129,7 @@ impl Activity {
     }
 
     /// Bytes came from the client.
-    pub(super) fn bytes_read(&self) {
+    pub(crate) fn bytes_read(&self) {
         if !self.is_idle() {
             return;
         }
@@ -142,7 +142,7 @@ impl Activity {
     }
 
     /// A request is complete as far as its head goes; the returned guard ends it.
-    pub(super) fn begin(self: &Arc<Self>, http2: bool) -> Exchange {
+    pub(crate) fn begin(self: &Arc<Self>, http2: bool) -> Exchange {
         if http2 {
             self.http2.store(true, Ordering::Relaxed);
         }
@@ -150,13 +150,13 @@ impl Activity {
         Exchange { activity: Arc::clone(self), has_transfer: false, visit: None }
     }
 
-    pub(super) fn is_http2(&self) -> bool {
+    pub(crate) fn is_http2(&self) -> bool {
         self.http2.load(Ordering::Relaxed)
     }
 
     /// When the connection is overdue, should nothing change until then; none while requests are answered, whose
     /// bodies have deadlines of their own.
-    pub(super) fn deadline(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         if !self.is_idle() {
             return None;
         }
@@ -174,23 +174,23 @@ impl Activity {
     }
 
     /// Whether no request is being answered.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.in_flight.load(Ordering::Acquire) == 0
     }
 
     /// Whether nothing has come from the client yet.
-    pub(super) fn is_silent(&self) -> bool {
+    pub(crate) fn is_silent(&self) -> bool {
         self.phase.load(Ordering::Relaxed) & 3 == SILENT
     }
 
     /// Whether the connection waits for another request, having answered at least one.
-    pub(super) fn has_served(&self) -> bool {
+    pub(crate) fn has_served(&self) -> bool {
         self.phase.load(Ordering::Relaxed) & 3 == BETWEEN
     }
 
     /// Notes which task the connection is, to be called first of all by that task. A task has one waker for all its life,
     /// so this is done once a connection and not at each wait.
-    pub(super) async fn enter_task(&self) {
+    pub(crate) async fn enter_task(&self) {
         poll_fn(|cx| {
             let _ = self.task.set(cx.waker().clone());
             Poll::Ready(())
@@ -199,17 +199,17 @@ impl Activity {
     }
 
     /// The connection has been secured: only now is its request waited for.
-    pub(super) fn secured(&self) {
+    pub(crate) fn secured(&self) {
         self.enter(SILENT);
     }
 
     /// The client has sent the preface of HTTP/2.
-    pub(super) fn preface_read(&self) {
+    pub(crate) fn preface_read(&self) {
         self.preface.store(true, Ordering::Relaxed);
     }
 
     /// Whether a frame of HTTP/2, or a field section of several, has come in part. Called when that changes.
-    pub(super) fn set_partial(&self, is_partial: bool) {
+    pub(crate) fn set_partial(&self, is_partial: bool) {
         if !is_partial {
             self.partial.store(NEVER, Ordering::Relaxed);
             return;
@@ -224,7 +224,7 @@ impl Activity {
 
     /// What the connection waits for and since when; nothing while requests are answered, or once its place has been
     /// claimed.
-    pub(super) fn idle(&self) -> Option<(Idleness, Instant)> {
+    pub(crate) fn idle(&self) -> Option<(Idleness, Instant)> {
         let state = self.phase.load(Ordering::Acquire);
         if !self.is_idle() || self.is_unsent() || state == self.reclaimed.load(Ordering::Relaxed) {
             return None;
@@ -241,7 +241,7 @@ impl Activity {
 
     /// Claims the place of the connection, from any thread: it ends unless something happens on it first. Returns false
     /// if that is the case already.
-    pub(super) fn reclaim(&self, idleness: Idleness) -> bool {
+    pub(crate) fn reclaim(&self, idleness: Idleness) -> bool {
         let state = self.phase.load(Ordering::Acquire);
         if !self.is_idle() || self.is_unsent() {
             return false;
@@ -255,45 +255,45 @@ impl Activity {
     }
 
     /// Whether the place has been claimed, and nothing has happened since.
-    pub(super) fn is_reclaimed(&self) -> bool {
+    pub(crate) fn is_reclaimed(&self) -> bool {
         self.reclaimed.load(Ordering::Acquire) == self.phase.load(Ordering::Relaxed) && self.is_idle()
     }
 
     /// The connection has ended.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }
 
     /// Whether the place was claimed although something has come in part.
-    pub(super) fn is_reclaimed_as_slow(&self) -> bool {
+    pub(crate) fn is_reclaimed_as_slow(&self) -> bool {
         self.reclaimed_slow.load(Ordering::Relaxed)
     }
 
     /// The connection cannot end now: the claim lapses, and others go before the connection is claimed again.
-    pub(super) fn decline(&self) {
+    pub(crate) fn decline(&self) {
         self.declined.store(self.now(), Ordering::Relaxed);
         self.reclaimed.store(NEVER, Ordering::Release);
     }
 
     /// Completes when the place has been claimed.
-    pub(super) async fn reclaimed(&self) {
+    pub(crate) async fn reclaimed(&self) {
         poll_fn(|_| if self.is_reclaimed() { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 
-    pub(super) fn goodbye(&self) -> &Goodbye {
+    pub(crate) fn goodbye(&self) -> &Goodbye {
         &self.goodbye
     }
 
     /// Notes what of an answer is still to be sent.
-    pub(super) fn set_unsent(&self, unsent: Unsent) {
+    pub(crate) fn set_unsent(&self, unsent: Unsent) {
         self.unsent.store(unsent.number(), Ordering::Relaxed);
     }
 
-    pub(super) fn unsent(&self) -> Unsent {
+    pub(crate) fn unsent(&self) -> Unsent {
         match self.unsent.load(Ordering::Relaxed) {
             0 => Unsent::Nothing,
             1 => Unsent::Socket,
@@ -306,25 +306,25 @@ impl Activity {
     }
 
     /// The client floods the connection with frames, which is closed for it.
-    pub(super) fn flooded(&self) {
+    pub(crate) fn flooded(&self) {
         self.flood.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn is_flooded(&self) -> bool {
+    pub(crate) fn is_flooded(&self) -> bool {
         self.flood.load(Ordering::Relaxed)
     }
 
     /// Leaves a tunnel for the driver to run once the connection has switched.
-    pub(super) fn leave_tunnel(&self, tunnel: Pending) {
+    pub(crate) fn leave_tunnel(&self, tunnel: PendingTunnel) {
         *self.tunnel.lock().unwrap_or_else(PoisonError::into_inner) = Some(tunnel);
     }
 
-    pub(super) fn take_tunnel(&self) -> Option<Pending> {
+    pub(crate) fn take_tunnel(&self) -> Option<PendingTunnel> {
         self.tunnel.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// What the answer being written holds behind the edge.
-    pub(super) fn transfer(&self) -> Option<Transfer> {
+    pub(crate) fn transfer(&self) -> Option<Transfer> {
         self.transfer.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -333,12 +333,12 @@ impl Activity {
     }
 
     /// The client's socket has taken something that had to wait for it.
-    pub(super) fn note_taken(&self) {
+    pub(crate) fn note_taken(&self) {
         self.taken.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Another number whenever the client's socket has taken something that had to wait for it.
-    pub(super) fn taken(&self) -> usize {
+    pub(crate) fn taken(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
     }
 
@@ -358,44 +358,44 @@ impl Activity {
 
 impl Goodbye {
     /// The next read that finds nothing ends the connection.
-    pub(super) fn ask(&self) {
+    pub(crate) fn ask(&self) {
         self.wanted.store(true, Ordering::Relaxed);
     }
 
     /// Something has been read instead.
-    pub(super) fn withdraw(&self) {
+    pub(crate) fn withdraw(&self) {
         self.wanted.store(false, Ordering::Relaxed);
     }
 
-    pub(super) fn is_wanted(&self) -> bool {
+    pub(crate) fn is_wanted(&self) -> bool {
         self.wanted.load(Ordering::Relaxed)
     }
 
-    pub(super) fn say(&self) {
+    pub(crate) fn say(&self) {
         self.said.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn is_said(&self) -> bool {
+    pub(crate) fn is_said(&self) -> bool {
         self.said.load(Ordering::Relaxed)
     }
 }
 
 /// One request being answered. Ends when dropped: with the last byte of the response body, or when the client leaves.
 #[derive(Debug)]
-pub(super) struct Exchange {
-    activity: Arc<Activity>,
+pub(crate) struct Exchange {
+    activity: Arc<ConnectionState>,
     has_transfer: bool,
     /// The account of it, where one is kept.
-    pub(super) visit: Option<Box<PendingRecord>>,
+    pub(crate) visit: Option<Box<PendingRecord>>,
 }
 
 impl Exchange {
-    pub(super) fn activity(&self) -> &Arc<Activity> {
+    pub(crate) fn activity(&self) -> &Arc<ConnectionState> {
         &self.activity
     }
 
     /// The answer holds a connection to an upstream.
-    pub(super) fn carries(&mut self, transfer: Transfer) {
+    pub(crate) fn carries(&mut self, transfer: Transfer) {
         self.has_transfer = true;
         self.activity.set_transfer(Some(transfer));
     }
