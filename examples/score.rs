@@ -7,9 +7,8 @@
 //! `labelled`: one object a line with `ua`, `bot`, `kind` and, where known, `tokens` in obeyed order. `robots_names`:
 //! one object a line with `file` and `names`, the user-agent names of a robots.txt. Either may be gzipped. Three tables
 //! are printed: recognised as automated; held to `*` under the default rule; which named group, over every pair of a
-//! header and a file, where gold is the first of the header's tokens that the file names. `--registry FILE` scores
-//! with another registry than the built-in one; with an empty one, what the rules alone are worth. `--list` prints
-//! class, category and held for every header instead.
+//! header and a file, where gold is the first of the header's tokens that the file names. `--list` prints class,
+//! category and held for every header instead.
 #![allow(clippy::print_stdout, reason = "a program that prints tables")]
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -29,21 +28,15 @@ struct Labelled {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut registry = Registry::builtin().clone();
+    let registry = Registry::builtin().clone();
     let (mut paths, mut list) = (Vec::new(), false);
-    let mut arguments = std::env::args().skip(1);
-    while let Some(argument) = arguments.next() {
+    for argument in std::env::args().skip(1) {
         match argument.as_str() {
-            "--registry" => {
-                let path = arguments.next().ok_or("--registry needs a file")?;
-                registry = Arc::new(Registry::parse(&std::fs::read_to_string(path)?)?);
-            }
             "--list" => list = true,
             _ => paths.push(argument),
         }
     }
-    let labelled =
-        paths.first().ok_or("usage: score [--registry FILE] labelled.jsonl[.gz] [robots_names.jsonl[.gz]]")?;
+    let labelled = paths.first().ok_or("usage: score labelled.jsonl[.gz] [robots_names.jsonl[.gz]]")?;
     let labelled: Vec<Labelled> = objects(labelled)?.iter().map(Labelled::from).collect();
 
     let nobody = Recognizer::new(registry.clone(), &RobotsTxt::parse(&b""[..]));

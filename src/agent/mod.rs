@@ -20,19 +20,22 @@
 //!
 //! What this cannot do is tell whether a header speaks the truth.
 
+mod builtin;
 mod claim;
+mod crawler;
 mod header;
 mod index;
 mod kind;
 mod names;
 mod recognizer;
 mod registry;
+mod registry_error;
 mod row;
-mod toml;
 mod words;
 
+pub use self::crawler::Crawler;
 pub use self::kind::{Category, Class, Obeys};
 pub use self::recognizer::{Agent, Recognizer};
 pub use self::registry::Registry;
-pub use self::row::Crawler;
-pub use self::toml::{RegistryError, RegistryErrorKind};
+pub use self::registry_error::{RegistryError, RegistryErrorKind};
+pub use self::row::{CrawlerRow, RegistryRow};

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::claim::Testimony;
+use super::crawler::Crawler;
 use super::header::Header;
 use super::kind::{Category, Class, Obeys};
 use super::names::{self, FileNames};
 use super::registry::Registry;
-use super::row::Crawler;
 use crate::rules::{ProductToken, RobotsTxt};
 
 /// Who a request says it is. Cheap to clone.

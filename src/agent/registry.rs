@@ -4,11 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::iter;
 use std::sync::{Arc, LazyLock};
 
+use super::builtin;
+use super::crawler::Crawler;
 use super::header::{Header, Word};
 use super::index::{Index, Named, WordHash};
 use super::names;
-use super::row::{Crawler, Row};
-use super::toml::{self, RegistryError, RegistryErrorKind};
+use super::registry_error::{RegistryError, RegistryErrorKind};
+use super::row::{RegistryRow, RowChange, WrongField};
 use crate::rules::ProductToken;
 
 /// The crawlers that are known: their names in headers and in robots.txt, and what they obey.
@@ -27,60 +29,65 @@ impl Registry {
     #[must_use]
     pub fn builtin() -> &'static Arc<Self> {
         static BUILTIN: LazyLock<Arc<Registry>> = LazyLock::new(|| {
-            #[expect(clippy::expect_used, reason = "a test reads the same file, so it reads here too")]
-            Arc::new(Registry::parse(include_str!("crawlers.toml")).expect("the file that the tests read"))
+            let registry = builtin::rows()
+                .and_then(|rows| Registry::default().extended_with(rows).map_err(|error| error.to_string()));
+            #[expect(clippy::expect_used, reason = "a test reads the same file, so it is read here too")]
+            Arc::new(registry.expect("the file that the tests read"))
         });
         &BUILTIN
     }
 
-    /// Reads a registry file.
+    /// This registry with further rows: a new name adds a crawler, a known one replaces it, and
+    /// [`RegistryRow::remove`] removes one.
     ///
     /// # Errors
     ///
-    /// With the line, what is wrong and what would be right: not the TOML this file uses, an unknown key, a wrong
-    /// value, two crawlers of one name or with one header name.
-    pub fn parse(text: &str) -> Result<Self, RegistryError> {
-        Self::default().extended(text)
-    }
-
-    /// This registry with the rows of an override file: a new name adds a crawler, a known one replaces it, and
-    /// `remove = true` beside a known name removes it.
-    ///
-    /// # Errors
-    ///
-    /// As [`Registry::parse`], and where a crawler to remove does not exist. The registry itself is untouched.
+    /// With the row, its field, what is wrong and what would be right: a value that no crawler can have, two rows of
+    /// one name, two crawlers with one header name, a crawler to remove that does not exist. The registry itself is
+    /// untouched.
     ///
     /// ```
-    /// use tower_robots::agent::Registry;
+    /// use tower_robots::agent::{Category, CrawlerRow, Registry, RegistryRow};
     ///
-    /// let mine = "[[crawler]]\nname = \"OurBot\"\ncategory = \"search\"\nstar = \"yes\"\n";
-    /// let registry = Registry::builtin().extended(mine)?;
-    /// assert!(registry.crawler("OurBot").is_some());
+    /// let rows: [RegistryRow; 2] = [CrawlerRow::new("OurBot", Category::Search).into(), RegistryRow::remove("GPTBot")];
+    /// let registry = Registry::builtin().extended_with(rows)?;
+    /// assert!(registry.crawler("ourbot").is_some() && registry.crawler("gptbot").is_none());
     /// # Ok::<(), tower_robots::agent::RegistryError>(())
     /// ```
-    pub fn extended(&self, text: &str) -> Result<Self, RegistryError> {
+    pub fn extended_with<R: Into<RegistryRow>>(
+        &self,
+        rows: impl IntoIterator<Item = R>,
+    ) -> Result<Self, RegistryError> {
         let mut crawlers = self.crawlers.clone();
-        let mut lines: HashMap<String, usize> = HashMap::new();
-        for table in toml::read(text, "crawler")? {
-            let line = table.line;
-            let row = Row::read(table)?;
-            let name = row.name().to_ascii_lowercase();
-            if let Some(first) = lines.insert(name.clone(), line) {
-                let message = format!("\"{}\" is in line {first} already: join the two", row.name());
-                return Err(RegistryError::new(line, RegistryErrorKind::Clash, message));
+        // The names of the rows in lower case, with their positions.
+        let mut named: HashMap<String, usize> = HashMap::new();
+        for (at, row) in rows.into_iter().enumerate() {
+            let change = row.into().into_change();
+            let name = change.name();
+            let known = crawlers.iter().position(|crawler| crawler.name().eq_ignore_ascii_case(name));
+            if named.insert(name.to_ascii_lowercase(), at).is_some() {
+                let message = format!("two rows have the name \"{name}\": join the two");
+                return Err(RegistryError::new(at, "name", RegistryErrorKind::RepeatedName, message));
             }
-            let known = crawlers.iter().position(|crawler| crawler.name().eq_ignore_ascii_case(&name));
-            match (row, known) {
-                (Row::Crawler(crawler), Some(at)) => crawlers[at] = Arc::new(*crawler),
-                (Row::Crawler(crawler), None) => crawlers.push(Arc::new(*crawler)),
-                (Row::Remove(_), Some(at)) => drop(crawlers.remove(at)),
-                (Row::Remove(name), None) => {
-                    let message = format!("there is no crawler \"{name}\" to remove");
-                    return Err(RegistryError::new(line, RegistryErrorKind::NotFound, message));
+            match (change, known) {
+                (RowChange::Put(row), known) => {
+                    let wrong = |wrong: WrongField| {
+                        RegistryError::new(at, wrong.field, RegistryErrorKind::WrongValue, wrong.message)
+                    };
+                    let crawler = Arc::new(row.build().map_err(wrong)?);
+                    match known {
+                        Some(known) => crawlers[known] = crawler,
+                        None => crawlers.push(crawler),
+                    }
+                }
+                (RowChange::Remove(_), Some(known)) => drop(crawlers.remove(known)),
+                (RowChange::Remove(name), None) => {
+                    let message = format!("there is no crawler \"{name}\" to remove: write a name of the registry");
+                    return Err(RegistryError::new(at, "name", RegistryErrorKind::NotFound, message));
                 }
             }
         }
-        refuse_shared_header_names(&crawlers, &lines)?;
+        refuse_shared_header_names(&crawlers, &named)?;
         Ok(Self::with(crawlers))
     }
 
@@ -93,7 +100,7 @@ impl Registry {
         Self { index, tokens, crawlers }
     }
 
-    /// Every crawler, in the order of the files.
+    /// Every crawler, in the order of the rows.
     pub fn crawlers(&self) -> impl ExactSizeIterator<Item = &Crawler> {
         self.crawlers.iter().map(AsRef::as_ref)
     }
@@ -177,13 +184,13 @@ impl Registry {
 }
 
 impl Default for Registry {
-    /// A registry of nobody.
+    /// A registry without crawlers.
     fn default() -> Self {
         Self::with(Vec::new())
     }
 }
 
-fn refuse_shared_header_names(crawlers: &[Arc<Crawler>], lines: &HashMap<String, usize>) -> Result<(), RegistryError> {
+fn refuse_shared_header_names(crawlers: &[Arc<Crawler>], rows: &HashMap<String, usize>) -> Result<(), RegistryError> {
     let mut owners: HashMap<String, &str> = HashMap::new();
     for crawler in crawlers {
         for name in crawler.header_names() {
@@ -191,13 +198,14 @@ fn refuse_shared_header_names(crawlers: &[Arc<Crawler>], lines: &HashMap<String,
             if other == crawler.name() {
                 continue;
             }
-            // At least one of the two is of this text: the others were checked before.
-            let line = [crawler.name(), other].iter().filter_map(|name| lines.get(&name.to_ascii_lowercase())).max();
+            // At least one of the two is of these rows: the others were checked before.
+            let row = [crawler.name(), other].iter().filter_map(|name| rows.get(&name.to_ascii_lowercase())).max();
             let message = format!(
                 "the header name \"{name}\" belongs to \"{other}\" and to \"{}\": leave it to one of them",
                 crawler.name()
             );
-            return Err(RegistryError::new(line.copied().unwrap_or(0), RegistryErrorKind::Clash, message));
+            let row = row.copied().unwrap_or(0);
+            return Err(RegistryError::new(row, "header", RegistryErrorKind::SharedHeaderName, message));
         }
     }
     Ok(())
@@ -206,29 +214,24 @@ fn refuse_shared_header_names(crawlers: &[Arc<Crawler>], lines: &HashMap<String,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::{Category, Obeys};
+    use crate::agent::{Category, CrawlerRow, Obeys};
 
-    const TWO: &str = r#"
-[[crawler]]
-name = "OneBot"
-header = ["OneBot", "One Bot"]
-tokens = ["OneBot", "One"]
-category = "search"
-star = "yes"
-robots = "yes"
-
-[[crawler]]
-name = "OneBot-Image"
-category = "ads"
-"#;
+    fn two() -> Registry {
+        let one = CrawlerRow::new("OneBot", Category::Search)
+            .header_names(["OneBot", "One Bot"])
+            .tokens(["OneBot", "One"])
+            .obeys_star(Obeys::Yes)
+            .obeys_robots(Obeys::Yes);
+        Registry::default().extended_with([one, CrawlerRow::new("OneBot-Image", Category::Ads)]).unwrap()
+    }
 
     fn found<'r>(registry: &'r Registry, header: &str) -> Option<&'r str> {
         registry.find(&Header::read(header.as_bytes())).map(|crawler| crawler.name())
     }
 
     #[test]
-    fn the_built_in_file_reads() {
-        let registry = Registry::parse(include_str!("crawlers.toml")).unwrap();
+    fn the_built_in_rows_make_a_registry() {
+        let registry = Registry::builtin();
         assert!(registry.crawlers().len() > 500);
         let googlebot = registry.crawler("googlebot-image").unwrap();
         assert_eq!(googlebot.tokens(), [ProductToken::new("Googlebot-Image"), ProductToken::new("Googlebot")]);
@@ -260,7 +263,7 @@ category = "ads"
 
     #[test]
     fn the_first_product_and_its_longest_name_win() {
-        let registry = Registry::parse(TWO).unwrap();
+        let registry = two();
         for (header, name) in [
             ("onebot-image/1.0 OneBot/2.0", Some("OneBot-Image")),
             ("One Bot (OneBot-Image)", Some("OneBot")),
@@ -276,10 +279,14 @@ category = "ads"
 
     #[test]
     fn an_override_adds_replaces_and_removes() {
-        let registry = Registry::parse(TWO).unwrap();
-        let text = "[[crawler]]\nname = \"onebot\"\ncategory = \"seo\"\n[[crawler]]\nname = \"OneBot-Image\"\nremove = true\n\
-                    [[crawler]]\nname = \"Two\"\ncategory = \"feed\"\n";
-        let changed = registry.extended(text).unwrap();
+        let registry = two();
+        let changed = registry
+            .extended_with([
+                CrawlerRow::new("onebot", Category::Seo).into(),
+                RegistryRow::remove("OneBot-Image"),
+                CrawlerRow::new("Two", Category::Feed).into(),
+            ])
+            .unwrap();
         let rows: Vec<_> = changed.crawlers().map(|row| (row.name(), row.category())).collect();
         assert_eq!(rows, [("onebot", Category::Seo), ("Two", Category::Feed)]);
         assert!(!changed.knows(&ProductToken::new("one")));
@@ -287,19 +294,25 @@ category = "ads"
     }
 
     #[test]
-    fn a_clash_is_told_with_its_line() {
-        let registry = Registry::parse(TWO).unwrap();
-        for (text, line, kind) in [
-            ("[[crawler]]\nname = \"Nobody\"\nremove = true\n", 1, RegistryErrorKind::NotFound),
-            ("[[crawler]]\nname = \"A\"\nheader = [\"One Bot\"]\ncategory = \"seo\"\n", 1, RegistryErrorKind::Clash),
+    fn rows_that_clash_are_refused_with_row_and_field() {
+        let row = |name: &str| CrawlerRow::new(name, Category::Seo);
+        for (rows, at, field, kind) in [
+            (vec![RegistryRow::remove("Two")], 0, "name", RegistryErrorKind::NotFound),
+            (vec![row("A").header_names(["One Bot"]).into()], 0, "header", RegistryErrorKind::SharedHeaderName),
             (
-                "[[crawler]]\nname = \"A\"\ncategory = \"seo\"\n\n[[crawler]]\nname = \"a\"\ncategory = \"seo\"\n",
-                5,
-                RegistryErrorKind::Clash,
+                vec![row("A").into(), row("B").header_names(["b", "a"]).into()],
+                1,
+                "header",
+                RegistryErrorKind::SharedHeaderName,
             ),
+            (vec![row("A").into(), row("B").into(), row("a").into()], 2, "name", RegistryErrorKind::RepeatedName),
+            (vec![row("A").into(), row("B").header_names(["!"]).into()], 1, "header", RegistryErrorKind::WrongValue),
         ] {
-            let error = registry.extended(text).unwrap_err();
-            assert_eq!((error.line(), error.kind()), (line, kind), "{error}");
+            let error = two().extended_with(rows).unwrap_err();
+            assert_eq!((error.row(), error.field(), error.kind()), (at, field, kind), "{error}");
         }
+        // What one row gives up, another may take.
+        let taken = [row("OneBot"), row("A").header_names(["One Bot"])];
+        assert_eq!(found(&two().extended_with(taken).unwrap(), "One Bot/1"), Some("A"));
     }
 }

@@ -1,151 +1,43 @@
-//! A crawler as a registry file describes it.
+//! Rows that change a registry: a crawler to add or replace, or the name of one to remove.
 
+use super::crawler::Crawler;
 use super::kind::{Category, Obeys};
-use super::toml::{Entry, RegistryError, RegistryErrorKind, Table, Value};
 use crate::rules::ProductToken;
 
-/// A crawler that exists, and what is known of it.
+/// A change of a [`Registry`](super::Registry): a [`CrawlerRow`], or a removal.
 #[derive(Clone, Debug)]
-pub struct Crawler {
-    name: Box<str>,
-    header: Vec<Box<str>>,
-    tokens: Box<[ProductToken]>,
-    operator: Box<str>,
-    category: Category,
-    robots: Obeys,
-    star: Obeys,
-    control: bool,
-    requires: Vec<Box<str>>,
-    ranges: Vec<Box<str>>,
-    rdns: Vec<Box<str>>,
-    signature: Option<Box<str>>,
-    source: Option<Box<str>>,
-    checked: bool,
-    examples: Vec<Box<str>>,
-}
+#[must_use]
+pub struct RegistryRow(RowChange);
 
-/// One table of a registry file: a crawler, or the name of one to remove.
-#[derive(Debug)]
-pub(super) enum Row {
-    Crawler(Box<Crawler>),
+#[derive(Clone, Debug)]
+pub(super) enum RowChange {
+    Put(Box<CrawlerRow>),
     Remove(String),
 }
 
-impl Crawler {
-    /// The name it is listed under.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The names found in its `User-Agent` headers; none for a control token.
-    pub fn header_names(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.header.iter().map(AsRef::as_ref)
-    }
-
-    /// The product tokens it obeys, the first that a file names first; never empty.
-    #[must_use]
-    pub fn tokens(&self) -> &[ProductToken] {
-        &self.tokens
-    }
-
-    /// Who runs it.
-    #[must_use]
-    pub fn operator(&self) -> &str {
-        &self.operator
-    }
-
-    /// What it fetches pages for.
-    #[must_use]
-    pub const fn category(&self) -> Category {
-        self.category
-    }
-
-    /// Whether it obeys groups that name it.
-    #[must_use]
-    pub const fn obeys_robots(&self) -> Obeys {
-        self.robots
-    }
-
-    /// Whether it obeys the groups of `*`.
-    #[must_use]
-    pub const fn obeys_star(&self) -> Obeys {
-        self.star
-    }
-
-    /// Whether its token appears in robots.txt only, never in a request: it cannot be enforced.
-    #[must_use]
-    pub const fn is_control(&self) -> bool {
-        self.control
-    }
-
-    /// Texts of which a header must hold one besides the name, because the name is also a word.
-    pub fn requires(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.requires.iter().map(AsRef::as_ref)
-    }
-
-    /// Where its operator publishes the address ranges it uses.
-    pub fn ranges(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.ranges.iter().map(AsRef::as_ref)
-    }
-
-    /// What the reverse DNS names of its addresses end with or, where they hold a `*`, look like.
-    pub fn reverse_dns(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.rdns.iter().map(AsRef::as_ref)
-    }
-
-    /// Where the keys of its HTTP message signatures are.
-    #[must_use]
-    pub fn signature(&self) -> Option<&str> {
-        self.signature.as_deref()
-    }
-
-    /// The documentation these facts come from.
-    #[must_use]
-    pub fn source(&self) -> Option<&str> {
-        self.source.as_deref()
-    }
-
-    /// Whether the operator's documentation was read for these facts. Otherwise they are general knowledge, and flags
-    /// that could refuse what should pass are [`Obeys::Unknown`].
-    #[must_use]
-    pub const fn is_checked(&self) -> bool {
-        self.checked
-    }
-
-    /// Headers it sends.
-    pub fn examples(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.examples.iter().map(AsRef::as_ref)
-    }
-}
-
-impl Row {
-    pub(super) fn read(table: Table) -> Result<Self, RegistryError> {
-        let mut draft = Draft { line: table.line, ..Draft::default() };
-        for entry in table.entries {
-            draft.set(entry)?;
-        }
-        draft.finish()
-    }
-
-    pub(super) fn name(&self) -> &str {
-        match self {
-            Self::Crawler(crawler) => crawler.name(),
-            Self::Remove(name) => name,
-        }
-    }
-}
-
-#[derive(Default)]
-struct Draft {
-    line: usize,
-    name: Option<String>,
+/// A crawler to add to a [`Registry`](super::Registry), or to put in the place of the one with the same name.
+///
+/// What a row leaves out: its header name and its product token are its name, it obeys groups [`Obeys::Unknown`], and
+/// everything else is empty. [`Registry::extended_with`](super::Registry::extended_with) checks the values.
+///
+/// ```
+/// use tower_robots::agent::{Category, CrawlerRow, Obeys, Registry};
+///
+/// let row = CrawlerRow::new("OurBot", Category::Search).obeys_star(Obeys::Yes);
+/// let registry = Registry::builtin().extended_with([row])?;
+/// assert!(registry.crawler("OurBot").is_some());
+/// # Ok::<(), tower_robots::agent::RegistryError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct CrawlerRow {
+    name: String,
+    category: Category,
     header: Option<Vec<String>>,
-    tokens: Vec<String>,
-    operator: Option<String>,
-    category: Option<Category>,
-    robots: Option<Obeys>,
-    star: Option<Obeys>,
+    tokens: Option<Vec<String>>,
+    operator: String,
+    robots: Obeys,
+    star: Obeys,
     control: bool,
     requires: Vec<String>,
     ranges: Vec<String>,
@@ -154,72 +46,164 @@ struct Draft {
     source: Option<String>,
     checked: bool,
     examples: Vec<String>,
-    remove: bool,
 }
 
-const KEYS: &str = "name, header, tokens, operator, category, robots, star, control, requires, ranges, rdns, signature, \
-                    source, checked, examples, remove";
+/// A value that no crawler can have.
+#[derive(Debug)]
+pub(super) struct WrongField {
+    pub(super) field: &'static str,
+    pub(super) message: String,
+}
 
-impl Draft {
-    fn set(&mut self, entry: Entry) -> Result<(), RegistryError> {
-        match entry.key.as_str() {
-            "name" => self.name = Some(text(entry)?),
-            "header" => self.header = Some(list(entry)?),
-            "tokens" => self.tokens = list(entry)?,
-            "operator" => self.operator = Some(text(entry)?),
-            "category" => self.category = Some(word(entry, Category::parse, Category::ALL)?),
-            "robots" => self.robots = Some(word(entry, Obeys::parse, Obeys::ALL)?),
-            "star" => self.star = Some(word(entry, Obeys::parse, Obeys::ALL)?),
-            "control" => self.control = switch(entry)?,
-            "requires" => self.requires = list(entry)?,
-            "ranges" => self.ranges = list(entry)?,
-            "rdns" => self.rdns = list(entry)?,
-            "signature" => self.signature = Some(text(entry)?),
-            "source" => self.source = Some(text(entry)?),
-            "checked" => self.checked = switch(entry)?,
-            "examples" => self.examples = list(entry)?,
-            "remove" => self.remove = switch(entry)?,
-            key => {
-                let message = format!("\"{key}\" is not a key of a crawler: those are {KEYS}");
-                return Err(RegistryError::new(entry.line, RegistryErrorKind::UnknownKey, message));
-            }
-        }
-        Ok(())
+impl RegistryRow {
+    /// Removes the crawler with this name, whatever the case.
+    pub fn remove(name: impl Into<String>) -> Self {
+        Self(RowChange::Remove(name.into()))
     }
 
-    fn finish(self) -> Result<Row, RegistryError> {
-        let missing = |key: &str| {
-            let message = format!("this crawler has no {key}: add {key} = …");
-            RegistryError::new(self.line, RegistryErrorKind::MissingKey, message)
-        };
-        let wrong = |message: &str| RegistryError::new(self.line, RegistryErrorKind::WrongValue, message);
-        let Some(name) = self.name.filter(|name| !name.trim().is_empty()) else {
-            return Err(missing("name"));
-        };
-        if self.remove {
-            return Ok(Row::Remove(name));
+    pub(super) fn into_change(self) -> RowChange {
+        self.0
+    }
+}
+
+impl RowChange {
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Self::Put(row) => &row.name,
+            Self::Remove(name) => name,
+        }
+    }
+}
+
+impl From<CrawlerRow> for RegistryRow {
+    fn from(row: CrawlerRow) -> Self {
+        Self(RowChange::Put(Box::new(row)))
+    }
+}
+
+impl CrawlerRow {
+    /// A crawler with this name, listed under this category.
+    pub fn new(name: impl Into<String>, category: Category) -> Self {
+        Self {
+            name: name.into(),
+            category,
+            header: None,
+            tokens: None,
+            operator: String::new(),
+            robots: Obeys::Unknown,
+            star: Obeys::Unknown,
+            control: false,
+            requires: Vec::new(),
+            ranges: Vec::new(),
+            rdns: Vec::new(),
+            signature: None,
+            source: None,
+            checked: false,
+            examples: Vec::new(),
+        }
+    }
+
+    /// The names found in its `User-Agent` headers, between boundaries. Default: its name.
+    pub fn header_names<T: Into<String>>(self, names: impl IntoIterator<Item = T>) -> Self {
+        Self { header: Some(strings(names)), ..self }
+    }
+
+    /// The product tokens it obeys, the first that a file names first. Default: its name.
+    pub fn tokens<T: Into<String>>(self, tokens: impl IntoIterator<Item = T>) -> Self {
+        Self { tokens: Some(strings(tokens)), ..self }
+    }
+
+    /// Who runs it. Default: empty.
+    pub fn operator(self, operator: impl Into<String>) -> Self {
+        Self { operator: operator.into(), ..self }
+    }
+
+    /// Whether it obeys groups that name it. Default: [`Obeys::Unknown`].
+    pub fn obeys_robots(self, robots: Obeys) -> Self {
+        Self { robots, ..self }
+    }
+
+    /// Whether it obeys the groups of `*`. Default: [`Obeys::Unknown`], which is held to `*`.
+    pub fn obeys_star(self, star: Obeys) -> Self {
+        Self { star, ..self }
+    }
+
+    /// Its token appears in robots.txt only, never in a request. Such a row has no header names.
+    pub fn control_token(self) -> Self {
+        Self { control: true, ..self }
+    }
+
+    /// The name is also a word: a header must hold one of these texts too. Default: none.
+    pub fn requires<T: Into<String>>(self, texts: impl IntoIterator<Item = T>) -> Self {
+        Self { requires: strings(texts), ..self }
+    }
+
+    /// Where its operator publishes the address ranges it uses. Default: nowhere.
+    pub fn ranges<T: Into<String>>(self, addresses: impl IntoIterator<Item = T>) -> Self {
+        Self { ranges: strings(addresses), ..self }
+    }
+
+    /// Suffixes of the reverse DNS names of its addresses, or patterns where they hold a `*`. Default: none.
+    pub fn reverse_dns<T: Into<String>>(self, names: impl IntoIterator<Item = T>) -> Self {
+        Self { rdns: strings(names), ..self }
+    }
+
+    /// Where the keys of its HTTP message signatures are. Default: nowhere.
+    pub fn signature(self, address: impl Into<String>) -> Self {
+        Self { signature: Some(address.into()), ..self }
+    }
+
+    /// The documentation these facts come from. Default: none.
+    pub fn source(self, address: impl Into<String>) -> Self {
+        Self { source: Some(address.into()), ..self }
+    }
+
+    /// The operator's documentation was read for these facts.
+    pub fn checked(self) -> Self {
+        Self { checked: true, ..self }
+    }
+
+    /// Headers it sends. Default: none.
+    pub fn examples<T: Into<String>>(self, headers: impl IntoIterator<Item = T>) -> Self {
+        Self { examples: strings(headers), ..self }
+    }
+
+    /// The crawler this row describes.
+    pub(super) fn build(self) -> Result<Crawler, WrongField> {
+        if self.name.trim().is_empty() {
+            return Err(WrongField::new("name", "a crawler has a name: add one"));
         }
         let header = match (self.header, self.control) {
             (Some(header), true) if !header.is_empty() => {
-                return Err(wrong("a control token is never sent in a header: drop control or header"));
+                return Err(WrongField::new(
+                    "header",
+                    "a control token is never sent in a header: drop control or header",
+                ));
             }
             (_, true) => Vec::new(),
             (Some(header), false) => header,
-            (None, false) => vec![name.clone()],
+            (None, false) => vec![self.name.clone()],
         };
-        if header.iter().any(|name| !name.bytes().any(|byte| byte.is_ascii_alphanumeric())) {
-            return Err(wrong("a name in header holds neither letter nor digit: nothing could find it"));
+        if let Some(name) = header.iter().find(|name| !name.bytes().any(|byte| byte.is_ascii_alphanumeric())) {
+            let message = format!(
+                "\"{name}\" holds neither letter nor digit, so no header can be found by it: write a name that does"
+            );
+            return Err(WrongField::new("header", message));
         }
-        let tokens = if self.tokens.is_empty() { vec![name.clone()] } else { self.tokens };
-        let category = self.category.ok_or_else(|| missing("category"))?;
-        Ok(Row::Crawler(Box::new(Crawler {
-            name: name.into(),
+        let tokens = self.tokens.filter(|tokens| !tokens.is_empty()).unwrap_or_else(|| vec![self.name.clone()]);
+        if let Some(token) = tokens.iter().find(|token| token.trim().is_empty()) {
+            let message =
+                format!("\"{token}\" is not a product token: write the name that a group has for this crawler");
+            return Err(WrongField::new("tokens", message));
+        }
+        Ok(Crawler {
+            name: self.name.into(),
             header: boxed(header),
             tokens: tokens.iter().map(ProductToken::new).collect(),
-            operator: self.operator.unwrap_or_default().into(),
-            category,
-            robots: self.robots.unwrap_or(Obeys::Unknown),
-            star: self.star.unwrap_or(Obeys::Unknown),
+            operator: self.operator.into(),
+            category: self.category,
+            robots: self.robots,
+            star: self.star,
             control: self.control,
             requires: boxed(self.requires),
             ranges: boxed(self.ranges),
@@ -228,67 +212,54 @@ impl Draft {
             source: self.source.map(Into::into),
             checked: self.checked,
             examples: boxed(self.examples),
-        })))
+        })
     }
+}
+
+/// A row that makes this very crawler: a start for changing one of its values.
+impl From<&Crawler> for CrawlerRow {
+    fn from(crawler: &Crawler) -> Self {
+        Self {
+            name: crawler.name().to_owned(),
+            category: crawler.category(),
+            header: Some(strings(crawler.header_names())),
+            tokens: Some(crawler.tokens().iter().map(ToString::to_string).collect()),
+            operator: crawler.operator().to_owned(),
+            robots: crawler.obeys_robots(),
+            star: crawler.obeys_star(),
+            control: crawler.is_control(),
+            requires: strings(crawler.requires()),
+            ranges: strings(crawler.ranges()),
+            rdns: strings(crawler.reverse_dns()),
+            signature: crawler.signature().map(str::to_owned),
+            source: crawler.source().map(str::to_owned),
+            checked: crawler.is_checked(),
+            examples: strings(crawler.examples()),
+        }
+    }
+}
+
+impl WrongField {
+    fn new(field: &'static str, message: impl Into<String>) -> Self {
+        Self { field, message: message.into() }
+    }
+}
+
+fn strings<T: Into<String>>(list: impl IntoIterator<Item = T>) -> Vec<String> {
+    list.into_iter().map(Into::into).collect()
 }
 
 fn boxed(list: Vec<String>) -> Vec<Box<str>> {
     list.into_iter().map(Into::into).collect()
 }
 
-fn text(entry: Entry) -> Result<String, RegistryError> {
-    match entry.value {
-        Value::Text(text) => Ok(text),
-        _ => Err(wrong_type(&entry, "\"text\"")),
-    }
-}
-
-fn list(entry: Entry) -> Result<Vec<String>, RegistryError> {
-    match entry.value {
-        Value::List(list) => Ok(list),
-        _ => Err(wrong_type(&entry, "[\"text\", …]")),
-    }
-}
-
-fn switch(entry: Entry) -> Result<bool, RegistryError> {
-    match entry.value {
-        Value::Bool(value) => Ok(value),
-        _ => Err(wrong_type(&entry, "true or false")),
-    }
-}
-
-fn word<T: Copy + std::fmt::Display>(
-    entry: Entry,
-    parse: fn(&str) -> Option<T>,
-    all: &[T],
-) -> Result<T, RegistryError> {
-    let (line, key) = (entry.line, entry.key.clone());
-    let text = text(entry)?;
-    parse(&text).ok_or_else(|| {
-        let all: Vec<_> = all.iter().map(ToString::to_string).collect();
-        let message = format!("\"{text}\" is not a value of {key}: write one of {}", all.join(", "));
-        RegistryError::new(line, RegistryErrorKind::WrongValue, message)
-    })
-}
-
-fn wrong_type(entry: &Entry, right: &str) -> RegistryError {
-    let message = format!("the value of {} has the wrong type: write {} = {right}", entry.key, entry.key);
-    RegistryError::new(entry.line, RegistryErrorKind::WrongValue, message)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::Registry;
-
-    fn error(line: &str) -> RegistryError {
-        Registry::parse(&format!("[[crawler]]\nname = \"A\"\ncategory = \"seo\"\n{line}\n")).unwrap_err()
-    }
 
     #[test]
     fn defaults_follow_from_the_name() {
-        let registry = Registry::parse("[[crawler]]\nname = \"A Bot\"\ncategory = \"seo\"\n").unwrap();
-        let crawler = registry.crawler("a bot").unwrap();
+        let crawler = CrawlerRow::new("A Bot", Category::Seo).build().unwrap();
         assert_eq!(crawler.header_names().collect::<Vec<_>>(), ["A Bot"]);
         assert_eq!(crawler.tokens(), [ProductToken::new("a bot")]);
         assert_eq!((crawler.obeys_robots(), crawler.obeys_star()), (Obeys::Unknown, Obeys::Unknown));
@@ -296,21 +267,39 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_what_would_be_right() {
-        for (line, kind, right) in [
-            ("colour = \"red\"", RegistryErrorKind::UnknownKey, "those are name, header"),
-            ("star = \"maybe\"", RegistryErrorKind::WrongValue, "yes, no, partial, unknown"),
-            ("star = true", RegistryErrorKind::WrongValue, "star = \"text\""),
-            ("tokens = \"A\"", RegistryErrorKind::WrongValue, "tokens = [\"text\", …]"),
-            ("control = \"yes\"", RegistryErrorKind::WrongValue, "true or false"),
-            ("header = [\"!\"]", RegistryErrorKind::WrongValue, "nothing could find it"),
+    fn a_wrong_value_is_refused_with_its_field_and_what_would_be_right() {
+        let row = || CrawlerRow::new("A", Category::Seo);
+        for (row, field, right) in [
+            (CrawlerRow::new(" ", Category::Seo), "name", "add one"),
+            (row().header_names(["A", "!"]), "header", "write a name that does"),
+            (row().header_names(["A"]).control_token(), "header", "drop control or header"),
+            (row().tokens(["A", ""]), "tokens", "write the name"),
         ] {
-            let error = error(line);
-            assert_eq!(error.kind(), kind, "{line}");
-            assert!(error.to_string().contains(right), "{line}: {error}");
+            let error = row.build().unwrap_err();
+            assert_eq!(error.field, field);
+            assert!(error.message.contains(right), "{}", error.message);
         }
-        assert_eq!(error("control = true\nheader = [\"A\"]").kind(), RegistryErrorKind::WrongValue);
-        let error = Registry::parse("\n[[crawler]]\nname = \"A\"\n").unwrap_err();
-        assert_eq!((error.line(), error.kind()), (2, RegistryErrorKind::MissingKey));
+        assert!(row().control_token().header_names([""; 0]).build().is_ok());
+    }
+
+    #[test]
+    fn a_row_made_from_a_crawler_makes_the_same_crawler() {
+        let row = CrawlerRow::new("A", Category::Ads)
+            .header_names(["A", "A Bot"])
+            .tokens(["a", "b"])
+            .operator("O")
+            .obeys_robots(Obeys::Yes)
+            .obeys_star(Obeys::No)
+            .requires(["r"])
+            .ranges(["https://a.test/ranges"])
+            .reverse_dns([".a.test"])
+            .signature("https://a.test/keys")
+            .source("https://a.test")
+            .checked()
+            .examples(["A/1"]);
+        let crawler = row.build().unwrap();
+        let again = CrawlerRow::from(&crawler).build().unwrap();
+        assert_eq!(format!("{again:?}"), format!("{crawler:?}"));
+        assert!(crawler.is_checked() && crawler.signature() == Some("https://a.test/keys"));
     }
 }

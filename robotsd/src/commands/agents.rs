@@ -10,6 +10,7 @@ use tower_robots::agent::{Agent, Category, Class, Crawler, Obeys, Recognizer, Re
 use tower_robots::policy::Policy;
 use tower_robots::rules::RobotsTxt;
 
+use crate::config::load_registry;
 use crate::exit;
 use crate::input;
 use crate::render::printable;
@@ -84,14 +85,7 @@ pub(crate) fn run(args: &AgentsArgs) -> ExitCode {
 }
 
 fn list_or_identify(args: &AgentsArgs) -> io::Result<()> {
-    let registry = match &args.registry {
-        None => Registry::builtin().clone(),
-        Some(path) => {
-            let text = input::read(path)?;
-            let named = |error| io::Error::other(format!("{}:{error}", path.display()));
-            Registry::builtin().extended(&String::from_utf8_lossy(&text)).map_err(named)?.into()
-        }
-    };
+    let registry = load_registry(args.registry.as_deref()).map_err(|error| io::Error::other(error.to_string()))?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     if args.identify.is_empty() {
         list(&mut out, &registry, &args.words, args.format)?;

@@ -23,6 +23,11 @@ impl ConfigError {
         Self(format!("{}: the config file cannot be read: {error}", path.display()))
     }
 
+    /// The message of the error names the file.
+    pub(super) fn unread(error: &io::Error) -> Self {
+        Self(error.to_string())
+    }
+
     pub(super) fn syntax(path: &Path, text: &str, error: &toml::de::Error) -> Self {
         let place = error.span().map_or((1, 1), |span| place(text, span.start));
         // The message of a failed choice or of two keys that clash runs over several lines.

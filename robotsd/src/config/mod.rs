@@ -9,6 +9,7 @@ mod file;
 mod gate;
 mod limits;
 mod listener;
+mod registry;
 mod resolve;
 mod source;
 mod upstreams;
@@ -17,6 +18,7 @@ mod values;
 pub(crate) use self::admin::{AdminSettings, StatePlace};
 pub(crate) use self::error::ConfigError;
 pub(crate) use self::file::{AddressLogging, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging};
+pub(crate) use self::registry::load_registry;
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;

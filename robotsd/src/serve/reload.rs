@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
 use super::site_robots::Live;
-use super::site_robots::registry;
 use super::sites::{Site, Sites};
 use crate::admin::{RegistryReload, ReloadReport, SiteReload};
+use crate::config::load_registry;
 
 /// Files read at once: each has a thread, and there may be thousands.
 const AT_ONCE: usize = 16;
@@ -83,7 +83,7 @@ impl Sites {
 
     fn reload_registry(&self) -> Option<RegistryReload> {
         let path = self.registry_extra.as_ref()?;
-        let (event, outcome, message) = match registry(Some(path)) {
+        let (event, outcome, message) = match load_registry(Some(path)) {
             Ok(registry) => {
                 let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
                 self.iter().for_each(|site| site.robots.set_registry(&registry));

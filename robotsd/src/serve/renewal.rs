@@ -9,9 +9,9 @@ use std::sync::Mutex;
 
 use tower_robots::live::{Gate, WhenMissing};
 
-use super::site_robots::{self, Demands, Robots, Shared, Terms};
+use super::site_robots::{Demands, Robots, Shared, Terms};
 use super::sites::{Opening, Site, Sites};
-use crate::config::{self, Config};
+use crate::config::{self, Config, load_registry};
 use crate::upstream::Surroundings;
 
 /// Sources opened at once: those that are fetched take as long as their servers do.
@@ -50,7 +50,7 @@ impl Sites {
             // Whether its rows are others is another question, and asked apart.
             held.registry.clone()
         } else {
-            site_robots::registry(config.registry_extra.as_deref())?
+            load_registry(config.registry_extra.as_deref()).map_err(|error| error.to_string())?
         };
         let shared = held.with(registry, config.gate.clone());
         let before: HashMap<&str, &Site> = self.iter().map(|site| (&*site.name, site)).collect();

@@ -18,7 +18,7 @@ use tower_robots::source::{Directory, DirectoryEvent, LiveBuilder, Watcher};
 
 use super::reload_counts::Tally;
 use super::{SiteName, log_events};
-use crate::config::{self, Config, Remote, Source};
+use crate::config::{self, Config, Remote, Source, load_registry};
 use crate::expectations::ExpectationsFile;
 use crate::log::Log;
 
@@ -91,7 +91,7 @@ pub(crate) struct Live {
 impl Shared {
     pub(super) fn new(config: &Config) -> Result<Self, String> {
         Ok(Self {
-            registry: registry(config.registry_extra.as_deref())?,
+            registry: load_registry(config.registry_extra.as_deref()).map_err(|error| error.to_string())?,
             memory: Memory { state: config.state_dir.as_ref().map(StateDir::open), switch: KillSwitch::new() },
             watcher: Watcher::new(),
             gate: config.gate.clone(),
@@ -370,14 +370,6 @@ impl fmt::Debug for Robots {
             Self::Directory(folder) => f.debug_tuple("Directory").field(&folder.directory).finish(),
         }
     }
-}
-
-/// The built-in registry, with a file's rows added, changed and removed where there is one.
-pub(super) fn registry(extra: Option<&Path>) -> Result<Arc<Registry>, String> {
-    let Some(path) = extra else { return Ok(Registry::builtin().clone()) };
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let registry = Registry::builtin().extended(&text).map_err(|error| format!("{}:{error}", path.display()))?;
-    Ok(Arc::new(registry))
 }
 
 /// What a file expects of a robots.txt.

@@ -62,7 +62,7 @@ fn a_registry_of_ones_own_is_read_at_start_and_on_a_hangup() {
     let output = run(robotsd().args(["serve", "--config"]).arg(&path));
     assert_eq!(output.status.code(), Some(2));
     let error = String::from_utf8(output.stderr).unwrap();
-    assert!(error.contains("crawlers.toml:4: ") && error.contains("colour"), "{error}");
+    assert!(error.contains("crawlers.toml:4:1: ") && error.contains("colour"), "{error}");
     std::fs::write(folder.path().join("crawlers.toml"), "# none yet\n").unwrap();
     let running = Running::start(folder.path());
     let status = || running.get("/private/x", "HouseBot/1.0 (+https://house.test/bot)").status;
@@ -75,6 +75,6 @@ fn a_registry_of_ones_own_is_read_at_start_and_on_a_hangup() {
     running.signal("HUP");
     let rejected = running.wait_for_event("registry-rejected", |_| true);
     let message = rejected["message"].as_str().unwrap();
-    assert!(message.contains("crawlers.toml:1: ") && message.ends_with("the one before stays in force"), "{message}");
+    assert!(message.contains("crawlers.toml:1:1: ") && message.ends_with("the one before stays in force"), "{message}");
     assert_eq!(status(), 404);
 }

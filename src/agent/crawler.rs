@@ -1,0 +1,112 @@
+//! A crawler of the registry.
+
+use super::kind::{Category, Obeys};
+use crate::rules::ProductToken;
+
+/// A crawler that exists, and what is known of it.
+#[derive(Clone, Debug)]
+pub struct Crawler {
+    pub(super) name: Box<str>,
+    pub(super) header: Vec<Box<str>>,
+    pub(super) tokens: Box<[ProductToken]>,
+    pub(super) operator: Box<str>,
+    pub(super) category: Category,
+    pub(super) robots: Obeys,
+    pub(super) star: Obeys,
+    pub(super) control: bool,
+    pub(super) requires: Vec<Box<str>>,
+    pub(super) ranges: Vec<Box<str>>,
+    pub(super) rdns: Vec<Box<str>>,
+    pub(super) signature: Option<Box<str>>,
+    pub(super) source: Option<Box<str>>,
+    pub(super) checked: bool,
+    pub(super) examples: Vec<Box<str>>,
+}
+
+impl Crawler {
+    /// The name it is listed under.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The names found in its `User-Agent` headers; none for a control token.
+    pub fn header_names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.header.iter().map(AsRef::as_ref)
+    }
+
+    /// The product tokens it obeys, the first that a file names first; never empty.
+    #[must_use]
+    pub fn tokens(&self) -> &[ProductToken] {
+        &self.tokens
+    }
+
+    /// Who runs it.
+    #[must_use]
+    pub fn operator(&self) -> &str {
+        &self.operator
+    }
+
+    /// What it fetches pages for.
+    #[must_use]
+    pub const fn category(&self) -> Category {
+        self.category
+    }
+
+    /// Whether it obeys groups that name it.
+    #[must_use]
+    pub const fn obeys_robots(&self) -> Obeys {
+        self.robots
+    }
+
+    /// Whether it obeys the groups of `*`.
+    #[must_use]
+    pub const fn obeys_star(&self) -> Obeys {
+        self.star
+    }
+
+    /// Whether its token appears in robots.txt only, never in a request: it cannot be enforced.
+    #[must_use]
+    pub const fn is_control(&self) -> bool {
+        self.control
+    }
+
+    /// Texts of which a header must hold one besides the name, because the name is also a word.
+    pub fn requires(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.requires.iter().map(AsRef::as_ref)
+    }
+
+    /// Where its operator publishes the address ranges it uses.
+    pub fn ranges(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.ranges.iter().map(AsRef::as_ref)
+    }
+
+    /// What the reverse DNS names of its addresses end with or, where they hold a `*`, look like.
+    pub fn reverse_dns(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.rdns.iter().map(AsRef::as_ref)
+    }
+
+    /// Where the keys of its HTTP message signatures are.
+    #[must_use]
+    pub fn signature(&self) -> Option<&str> {
+        self.signature.as_deref()
+    }
+
+    /// The documentation these facts come from.
+    #[must_use]
+    pub fn source(&self) -> Option<&str> {
+        self.source.as_deref()
+    }
+
+    /// Whether the operator's documentation was read for these facts. Otherwise they are general knowledge, and flags
+    /// that could refuse what should pass are [`Obeys::Unknown`].
+    #[must_use]
+    pub const fn is_checked(&self) -> bool {
+        self.checked
+    }
+
+    /// Headers it sends.
+    pub fn examples(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.examples.iter().map(AsRef::as_ref)
+    }
+}
