@@ -17,7 +17,7 @@ use std::process::Command;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use tower_robots::live::{Gate, Hash, LiveRobots, Outcome, StateDir};
+use tower_robots::live::{Gate, LiveRobots, ReloadOutcome, StateDir, VersionHash};
 use tower_robots::source::{Directory, DirectoryError, HostMap};
 
 type Measured = Result<(), Box<dyn Error>>;
@@ -204,10 +204,10 @@ fn reload(folder: &Path) -> Measured {
     })
 }
 
-fn open(path: &Path) -> Result<(LiveRobots, Receiver<Hash>), Box<dyn Error>> {
+fn open(path: &Path) -> Result<(LiveRobots, Receiver<VersionHash>), Box<dyn Error>> {
     let (tell, published) = channel();
     let live = LiveRobots::file(path).on_reload(move |reload, _| {
-        if let Outcome::Published { hash, .. } = reload.outcome() {
+        if let ReloadOutcome::Published { hash, .. } = reload.outcome() {
             let _ = tell.send(*hash);
         }
     });
@@ -215,11 +215,15 @@ fn open(path: &Path) -> Result<(LiveRobots, Receiver<Hash>), Box<dyn Error>> {
 }
 
 /// How long it takes from when a file is whole until it is live.
-fn replaced(what: &str, published: &Receiver<Hash>, mut replace: impl FnMut(&str) -> std::io::Result<()>) -> Measured {
+fn replaced(
+    what: &str,
+    published: &Receiver<VersionHash>,
+    mut replace: impl FnMut(&str) -> std::io::Result<()>,
+) -> Measured {
     let mut took = Vec::new();
     for number in 1..=REPLACED {
         let text = file(number);
-        let hash = Hash::of(text.as_bytes());
+        let hash = VersionHash::of(text.as_bytes());
         let start = Instant::now();
         replace(&text)?;
         loop {

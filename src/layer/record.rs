@@ -1,7 +1,7 @@
 //! What stays of a decision once the snapshot is let go.
 
 use crate::agent::{Agent, Category, Class};
-use crate::live::{Content, Hash};
+use crate::live::{Content, VersionHash};
 use crate::policy::{Action, Decision, Reason, Signs};
 use crate::rules::{Access, PathForm};
 
@@ -26,7 +26,7 @@ pub struct Record {
     #[cfg_attr(feature = "serde", serde(skip))]
     signs: Signs,
     #[cfg_attr(feature = "serde", serde(skip))]
-    hash: Hash,
+    hash: VersionHash,
 }
 
 impl Record {
@@ -138,7 +138,7 @@ impl Record {
 
     /// The version of the robots.txt.
     #[must_use]
-    pub const fn hash(&self) -> Hash {
+    pub const fn hash(&self) -> VersionHash {
         self.hash
     }
 }

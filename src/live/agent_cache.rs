@@ -6,7 +6,7 @@
 //! its bound.
 //!
 //! Of thousands of sites most see few headers, so a cache starts small and grows while headers push each other out, as
-//! far as the places go round that all caches of a [`Shelf`](super::Shelf) have together.
+//! far as the places go round that all caches of a [`CompileCache`](super::CompileCache) have together.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};

@@ -5,13 +5,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::agent_cache::Budget;
-use super::hash::Hash;
 use super::snapshot::Compiled;
+use super::version_hash::VersionHash;
 use crate::agent::Registry;
 use crate::check;
 use crate::rules::{Reading, RobotsTxt};
 
-/// The places that the agent caches of a shelf may have together past the eight each begins with. With 10,000 sites all
+/// The places that the agent caches of a [`CompileCache`] may have together past the eight each begins with. With 10,000 sites all
 /// places together took 26 MiB, filled with headers of 90 octets (`benches/sites.rs`).
 const PLACES: usize = 64 << 10;
 
@@ -20,13 +20,13 @@ const PLACES: usize = 64 << 10;
 /// Cheap to clone; clones share everything. Give one to every [`LiveBuilder`](crate::source::LiveBuilder) of a process that has
 /// many sites; a builder that is given none has one of its own. It holds on to nothing that no site has.
 #[derive(Clone)]
-pub struct Shelf {
+pub struct CompileCache {
     shared: Arc<Shared>,
 }
 
 struct Shared {
     /// By what each is made of; several only where the settings of sites differ.
-    versions: Mutex<HashMap<Hash, Vec<Kept>>>,
+    versions: Mutex<HashMap<VersionHash, Vec<Kept>>>,
     budget: Arc<Budget>,
 }
 
@@ -37,8 +37,8 @@ struct Kept {
     compiled: Weak<Compiled>,
 }
 
-impl Shelf {
-    /// An empty shelf.
+impl CompileCache {
+    /// An empty cache.
     #[must_use]
     pub fn new() -> Self {
         Self { shared: Arc::new(Shared { versions: Mutex::default(), budget: Budget::new(PLACES) }) }
@@ -52,15 +52,16 @@ impl Shelf {
         registry: &Arc<Registry>,
         options: check::Options,
     ) -> Arc<Compiled> {
-        let hash = Hash::of(robots.bytes());
+        let hash = VersionHash::of(robots.bytes());
         let found = |kept: &Kept| {
             let same = kept.reading == reading
                 && std::ptr::eq(kept.registry.as_ptr(), Arc::as_ptr(registry))
                 && kept.options == options;
             same.then(|| kept.compiled.upgrade()).flatten()
         };
-        let find =
-            |versions: &HashMap<Hash, Vec<Kept>>| versions.get(&hash).and_then(|kept| kept.iter().find_map(found));
+        let find = |versions: &HashMap<VersionHash, Vec<Kept>>| {
+            versions.get(&hash).and_then(|kept| kept.iter().find_map(found))
+        };
         if let Some(compiled) = find(&self.versions()) {
             return compiled;
         }
@@ -86,20 +87,20 @@ impl Shelf {
         compiled
     }
 
-    fn versions(&self) -> std::sync::MutexGuard<'_, HashMap<Hash, Vec<Kept>>> {
+    fn versions(&self) -> std::sync::MutexGuard<'_, HashMap<VersionHash, Vec<Kept>>> {
         // Only whole entries are put in.
         self.shared.versions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Default for Shelf {
+impl Default for CompileCache {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Debug for Shelf {
+impl fmt::Debug for CompileCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shelf").field("versions", &self.versions().len()).finish()
+        f.debug_struct("CompileCache").field("versions", &self.versions().len()).finish()
     }
 }

@@ -12,13 +12,13 @@ use arc_swap::ArcSwap;
 use super::clock::Clock;
 use super::enforcement::Enforcement;
 use super::gate::{Gate, Pending};
-use super::hash::{Hash, HashPrefix};
 use super::history::{History, HistoryEntry};
 use super::publish::{AcceptError, Making, RollbackError, Settings, Source};
 use super::reload::{Cause, Reload, Reloading};
 use super::snapshot::Snapshot;
 use super::state::{SiteState, StateError};
 use super::status::Status;
+use super::version_hash::{VersionHash, VersionHashPrefix};
 use crate::agent::Registry;
 use crate::check;
 use crate::policy::Policy;
@@ -67,7 +67,7 @@ pub(crate) struct Past {
     pub(crate) since: SystemTime,
     pub(crate) history: History,
     pub(crate) pending: Option<Pending>,
-    pub(crate) before: Option<Hash>,
+    pub(crate) before: Option<VersionHash>,
 }
 
 /// What to do when there is no usable robots.txt at the start. Later on the last good version always stays.
@@ -146,7 +146,7 @@ impl LiveRobots {
     /// # Errors
     ///
     /// If nothing waits, or another version does; nothing changes then.
-    pub fn accept(&self, hash: &HashPrefix) -> Result<Reload, AcceptError> {
+    pub fn accept(&self, hash: &VersionHashPrefix) -> Result<Reload, AcceptError> {
         self.shared.accept(hash)
     }
 
@@ -223,7 +223,7 @@ impl Shared {
             .unwrap_or_else(|_| Reload::interrupted(Cause::Request, &self.origin, self.live()))
     }
 
-    pub(crate) fn live(&self) -> Option<Hash> {
+    pub(crate) fn live(&self) -> Option<VersionHash> {
         self.current.load().content().map(|content| content.hash())
     }
 

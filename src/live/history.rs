@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::hash::Hash;
-use super::reload::{Cause, OutcomeKind};
+use super::reload::{Cause, ReloadOutcomeKind};
+use super::version_hash::VersionHash;
 use crate::check::Severity;
 
 /// Entries that are kept of one site.
@@ -19,9 +19,9 @@ const MAX_TEXT: usize = 300;
 pub struct HistoryEntry {
     pub(crate) when: SystemTime,
     pub(crate) cause: Cause,
-    pub(crate) outcome: OutcomeKind,
+    pub(crate) outcome: ReloadOutcomeKind,
     pub(crate) origin: Arc<str>,
-    pub(crate) hash: Option<Hash>,
+    pub(crate) hash: Option<VersionHash>,
     pub(crate) findings: [usize; 3],
     pub(crate) effect: Option<String>,
     pub(crate) detail: String,
@@ -46,7 +46,7 @@ impl HistoryEntry {
 
     /// What came of it.
     #[must_use]
-    pub const fn outcome(&self) -> OutcomeKind {
+    pub const fn outcome(&self) -> ReloadOutcomeKind {
         self.outcome
     }
 
@@ -59,7 +59,7 @@ impl HistoryEntry {
     /// The version it is about: the one that went live, was live already or waits; `None` where there were no bytes that
     /// could be one.
     #[must_use]
-    pub const fn hash(&self) -> Option<Hash> {
+    pub const fn hash(&self) -> Option<VersionHash> {
         self.hash
     }
 

@@ -14,7 +14,7 @@ mod date;
 mod enforcement;
 mod gate;
 mod handle;
-mod hash;
+
 mod history;
 mod publish;
 mod rejection;
@@ -23,23 +23,24 @@ mod reload_record;
 mod snapshot;
 mod state;
 mod status;
+mod version_hash;
 mod versions;
 
-pub use self::compile_cache::Shelf;
+pub use self::compile_cache::CompileCache;
 pub use self::enforcement::{Enforcement, KillSwitch};
 pub use self::gate::{Gate, GateBuilder, Objection, ObjectionKind, Pending};
 pub use self::handle::{LiveRobots, WhenMissing};
-pub use self::hash::{Hash, HashError, HashPrefix};
 pub use self::history::{HistoryEntry, MAX_HISTORY};
 pub use self::publish::{AcceptError, RollbackError};
 pub use self::rejection::{MAX_FILE, Rejection, RejectionKind};
-pub use self::reload::{Cause, Outcome, OutcomeKind, Reload, Reloading};
+pub use self::reload::{Cause, Reload, ReloadOutcome, ReloadOutcomeKind, Reloading};
 pub use self::snapshot::{Content, Snapshot};
 pub use self::state::{StateDir, StateError, StateEvent};
 pub use self::status::{Condition, Status};
+pub use self::version_hash::{VersionHash, VersionHashError, VersionHashPrefix};
 
 pub(crate) use self::clock::Clock;
 pub(crate) use self::handle::{Past, Shared};
 pub(crate) use self::publish::{Loaded, Making, Settings, Source};
-pub(crate) use self::reload::Slot;
+pub(crate) use self::reload::Completion;
 pub(crate) use self::state::{Remembered, SiteState};

@@ -6,15 +6,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::compile_cache::Shelf;
+use super::compile_cache::CompileCache;
 use super::date;
 use super::gate::{Gate, Objection, Pending};
 use super::handle::{Shared, WhenMissing};
-use super::hash::{Hash, HashPrefix};
 use super::rejection::{Rejection, RejectionKind};
-use super::reload::{Cause, Outcome, Reload};
+use super::reload::{Cause, Reload, ReloadOutcome};
 use super::snapshot::{Content, Snapshot};
 use super::state::{Durability, WasLive};
+use super::version_hash::{VersionHash, VersionHashPrefix};
 use super::versions::{Fate, Version, Versions};
 use crate::agent::Registry;
 use crate::check;
@@ -48,7 +48,7 @@ pub(crate) struct Settings {
     pub(crate) grace: Duration,
     pub(crate) when_missing: WhenMissing,
     pub(crate) listeners: Vec<Listener>,
-    pub(crate) shelf: Shelf,
+    pub(crate) compile_cache: CompileCache,
 }
 
 /// What a version is made with, and what was made before it.
@@ -74,8 +74,8 @@ enum Examined {
 /// Why a version was not accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcceptError {
-    asked: HashPrefix,
-    pending: Option<Hash>,
+    asked: VersionHashPrefix,
+    pending: Option<VersionHash>,
 }
 
 /// There is no version to go back to.
@@ -108,7 +108,7 @@ impl Source {
 impl Settings {
     fn content(&self, robots: RobotsTxt, modified: Option<SystemTime>, making: &Making) -> Content {
         let options = making.check.clone().with_registry(making.registry.clone());
-        Content::new(self.shelf.compile(robots, self.reading, &making.registry, options), modified)
+        Content::new(self.compile_cache.compile(robots, self.reading, &making.registry, options), modified)
     }
 }
 
@@ -134,15 +134,16 @@ impl Shared {
         let last = making.versions.current().cloned();
         let mut outcome = self.consider(&mut making, self.source.load(&self.origin), |_| true);
         let mut restored = None;
-        if let (Some(last), Outcome::Kept { live, .. } | Outcome::Gated { live, .. }) = (last, &mut outcome) {
+        if let (Some(last), ReloadOutcome::Kept { live, .. } | ReloadOutcome::Gated { live, .. }) = (last, &mut outcome)
+        {
             self.restore(&making, &last);
             *live = Some(last.hash);
             restored = Some(self.restored(&making, &last));
         }
         let refusal = match &outcome {
-            Outcome::Kept { rejection, .. } => Some(rejection.clone()),
-            Outcome::Gated { pending, .. } => Some(Rejection::gated(pending.clone(), &self.origin)),
-            Outcome::Published { .. } | Outcome::Unchanged { .. } | Outcome::Absent { .. } => None,
+            ReloadOutcome::Kept { rejection, .. } => Some(rejection.clone()),
+            ReloadOutcome::Gated { pending, .. } => Some(Rejection::gated(pending.clone(), &self.origin)),
+            ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. } | ReloadOutcome::Absent { .. } => None,
         };
         let reload = Reload { restored, ..Reload::new(Cause::Start, &self.origin, outcome) };
         if refusal.as_ref().is_some_and(|refusal| refusal.kind() == RejectionKind::NotFetched) {
@@ -192,7 +193,7 @@ impl Shared {
     pub(crate) fn reload_once_quiet(&self, cause: Cause) -> Reload {
         let first = self.source.load(&self.origin).ok();
         if let Some(first) = &first {
-            let hash = Some(Hash::of(&first.bytes));
+            let hash = Some(VersionHash::of(&first.bytes));
             // The clock of files says how long; how long that is, one that nobody sets.
             let rest = first.modified.and_then(crate::source::file::unrest).unwrap_or_default();
             let quiet = Instant::now() + rest;
@@ -230,7 +231,7 @@ impl Shared {
             crate::source::Fetched::Nothing(rejection) => self.consider(&mut making, Err(rejection), |_| true),
             crate::source::Fetched::Absent { status } => {
                 self.change(Snapshot::without_content);
-                Outcome::Absent { status }
+                ReloadOutcome::Absent { status }
             }
         };
         let reload = Reload::new(cause, &self.origin, outcome);
@@ -238,7 +239,7 @@ impl Shared {
         reload
     }
 
-    pub(crate) fn accept(&self, hash: &HashPrefix) -> Result<Reload, AcceptError> {
+    pub(crate) fn accept(&self, hash: &VersionHashPrefix) -> Result<Reload, AcceptError> {
         let mut making = self.making();
         let Some(pending) = making.pending.clone().filter(|pending| hash.matches(&pending.hash())) else {
             let pending = making.pending.as_ref().map(Pending::hash);
@@ -324,27 +325,27 @@ impl Shared {
         making: &mut Making,
         loaded: Result<Loaded, Rejection>,
         settled: impl FnOnce(&Loaded) -> bool,
-    ) -> Outcome {
+    ) -> ReloadOutcome {
         let live = self.live();
-        let kept = |rejection| Outcome::Kept { rejection, live };
+        let kept = |rejection| ReloadOutcome::Kept { rejection, live };
         let loaded = match loaded {
             Ok(loaded) => loaded,
             Err(rejection) => return kept(rejection),
         };
-        let hash = Hash::of(&loaded.bytes);
+        let hash = VersionHash::of(&loaded.bytes);
         if live == Some(hash) {
             if making.pending.take().is_some() {
                 making.versions.let_go();
                 making.unsaved = Some(Durability::Machine);
             }
-            return Outcome::Unchanged { hash };
+            return ReloadOutcome::Unchanged { hash };
         }
         if !settled(&loaded) {
             return kept(Rejection::new(RejectionKind::Unstable, &self.origin));
         }
         let is_examined = |pending: &&Pending| making.examined == Examined::Yes || pending.is_rolled_back();
         if let Some(pending) = making.pending.as_ref().filter(|pending| pending.hash() == hash).filter(is_examined) {
-            return Outcome::Gated { pending: pending.clone(), live };
+            return ReloadOutcome::Gated { pending: pending.clone(), live };
         }
         let robots = RobotsTxt::parse(loaded.bytes.clone());
         if let Some(rejection) = Rejection::of(&robots, &self.origin) {
@@ -360,7 +361,7 @@ impl Shared {
         making.pending = Some(pending.clone());
         making.examined = Examined::Yes;
         making.unsaved = Some(Durability::Machine);
-        Outcome::Gated { pending, live }
+        ReloadOutcome::Gated { pending, live }
     }
 
     fn objections(&self, making: &Making, content: &Content) -> Vec<Objection> {
@@ -377,7 +378,7 @@ impl Shared {
     }
 
     /// Accepts a version and shows it.
-    fn publish(&self, making: &mut Making, content: Content, origin: Arc<str>) -> Outcome {
+    fn publish(&self, making: &mut Making, content: Content, origin: Arc<str>) -> ReloadOutcome {
         let now = self.clock.now();
         let hash = content.hash();
         let is_known = making.versions.current().is_some_and(|last| last.hash == hash) && making.pending.is_none();
@@ -392,15 +393,15 @@ impl Shared {
             // The source can be read again; ten thousand files that are changed at once must not wait for the disk.
             making.unsaved = Some(Durability::Process);
         }
-        Outcome::Published { hash }
+        ReloadOutcome::Published { hash }
     }
 
     /// Shows a version that was accepted before.
-    fn restore(&self, making: &Making, version: &Version) -> Outcome {
+    fn restore(&self, making: &Making, version: &Version) -> ReloadOutcome {
         let robots = RobotsTxt::parse(version.bytes.clone());
         let modified = self.dated(making, version.hash, version.modified);
         self.show(making, self.settings.content(robots, modified, making));
-        Outcome::Published { hash: version.hash }
+        ReloadOutcome::Published { hash: version.hash }
     }
 
     /// Replaces what is live, with one store.
@@ -427,7 +428,7 @@ impl Shared {
 
     /// A version that replaces another is never dated before it, or whoever asks by date would keep the other: an older
     /// file put back keeps its old date.
-    fn dated(&self, making: &Making, hash: Hash, modified: Option<SystemTime>) -> Option<SystemTime> {
+    fn dated(&self, making: &Making, hash: VersionHash, modified: Option<SystemTime>) -> Option<SystemTime> {
         let current = self.current.load();
         let before = match current.content() {
             Some(content) => content.modified().map(|(modified, _)| modified),
@@ -448,7 +449,7 @@ impl Shared {
 impl AcceptError {
     /// The version that waits, if one does.
     #[must_use]
-    pub const fn pending(&self) -> Option<Hash> {
+    pub const fn pending(&self) -> Option<VersionHash> {
         self.pending
     }
 }

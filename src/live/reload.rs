@@ -7,15 +7,15 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use super::gate::Pending;
-use super::hash::Hash;
 use super::rejection::{Rejection, RejectionKind};
+use super::version_hash::VersionHash;
 
 /// One attempt to bring a new version live: what set it off and what came of it.
 #[derive(Clone, Debug)]
 pub struct Reload {
     pub(crate) cause: Cause,
     pub(crate) origin: Arc<str>,
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: ReloadOutcome,
     /// What is known of the version that is live, where it was brought back at the start.
     pub(crate) restored: Option<Arc<str>>,
 }
@@ -44,18 +44,18 @@ pub enum Cause {
 /// What came of a reload.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Outcome {
+pub enum ReloadOutcome {
     /// A new version is live.
     #[non_exhaustive]
     Published {
         /// Its hash.
-        hash: Hash,
+        hash: VersionHash,
     },
     /// The version that was live still is what the source holds.
     #[non_exhaustive]
     Unchanged {
         /// Its hash.
-        hash: Hash,
+        hash: VersionHash,
     },
     /// There is no robots.txt at its source: nothing is enforced, and the application behind answers for it.
     #[non_exhaustive]
@@ -69,7 +69,7 @@ pub enum Outcome {
         /// Why.
         rejection: Rejection,
         /// The version that stays live, if there is one.
-        live: Option<Hash>,
+        live: Option<VersionHash>,
     },
     /// What the source holds waits to be accepted.
     #[non_exhaustive]
@@ -77,7 +77,7 @@ pub enum Outcome {
         /// It, and why.
         pending: Pending,
         /// The version that stays live, if there is one.
-        live: Option<Hash>,
+        live: Option<VersionHash>,
     },
 }
 
@@ -85,16 +85,16 @@ pub enum Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
-pub enum OutcomeKind {
-    /// [`Outcome::Published`].
+pub enum ReloadOutcomeKind {
+    /// [`ReloadOutcome::Published`].
     Published,
-    /// [`Outcome::Unchanged`].
+    /// [`ReloadOutcome::Unchanged`].
     Unchanged,
-    /// [`Outcome::Absent`].
+    /// [`ReloadOutcome::Absent`].
     Absent,
-    /// [`Outcome::Kept`].
+    /// [`ReloadOutcome::Kept`].
     Kept,
-    /// [`Outcome::Gated`].
+    /// [`ReloadOutcome::Gated`].
     Gated,
     /// Enforcement was turned on; an outcome of entries of the history alone.
     SwitchedOn,
@@ -102,22 +102,22 @@ pub enum OutcomeKind {
     SwitchedOff,
 }
 
-impl Outcome {
+impl ReloadOutcome {
     /// What came of it, in one word.
     #[must_use]
-    pub const fn kind(&self) -> OutcomeKind {
+    pub const fn kind(&self) -> ReloadOutcomeKind {
         match self {
-            Self::Published { .. } => OutcomeKind::Published,
-            Self::Unchanged { .. } => OutcomeKind::Unchanged,
-            Self::Absent { .. } => OutcomeKind::Absent,
-            Self::Kept { .. } => OutcomeKind::Kept,
-            Self::Gated { .. } => OutcomeKind::Gated,
+            Self::Published { .. } => ReloadOutcomeKind::Published,
+            Self::Unchanged { .. } => ReloadOutcomeKind::Unchanged,
+            Self::Absent { .. } => ReloadOutcomeKind::Absent,
+            Self::Kept { .. } => ReloadOutcomeKind::Kept,
+            Self::Gated { .. } => ReloadOutcomeKind::Gated,
         }
     }
 
     /// The version it is about: live now, or waiting.
     #[must_use]
-    pub fn hash(&self) -> Option<Hash> {
+    pub fn hash(&self) -> Option<VersionHash> {
         match self {
             Self::Published { hash } | Self::Unchanged { hash } => Some(*hash),
             Self::Absent { .. } | Self::Kept { .. } => None,
@@ -126,7 +126,7 @@ impl Outcome {
     }
 }
 
-impl OutcomeKind {
+impl ReloadOutcomeKind {
     /// The outcome's name in kebab-case.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -172,7 +172,7 @@ impl Cause {
 }
 
 impl Reload {
-    pub(crate) fn new(cause: Cause, origin: &Arc<str>, outcome: Outcome) -> Self {
+    pub(crate) fn new(cause: Cause, origin: &Arc<str>, outcome: ReloadOutcome) -> Self {
         Self { cause, origin: origin.clone(), outcome, restored: None }
     }
 
@@ -189,19 +189,19 @@ impl Reload {
     }
 
     /// One that a fault of ours cut short.
-    pub(crate) fn interrupted(cause: Cause, origin: &Arc<str>, live: Option<Hash>) -> Self {
+    pub(crate) fn interrupted(cause: Cause, origin: &Arc<str>, live: Option<VersionHash>) -> Self {
         let rejection = Rejection::new(RejectionKind::Interrupted, origin);
-        Self::new(cause, origin, Outcome::Kept { rejection, live })
+        Self::new(cause, origin, ReloadOutcome::Kept { rejection, live })
     }
 
     /// Whether the source was caught changing.
     pub(crate) fn is_unstable(&self) -> bool {
-        matches!(&self.outcome, Outcome::Kept { rejection, .. } if rejection.kind() == RejectionKind::Unstable)
+        matches!(&self.outcome, ReloadOutcome::Kept { rejection, .. } if rejection.kind() == RejectionKind::Unstable)
     }
 
     /// What came of it.
     #[must_use]
-    pub const fn outcome(&self) -> &Outcome {
+    pub const fn outcome(&self) -> &ReloadOutcome {
         &self.outcome
     }
 }
@@ -209,18 +209,18 @@ impl Reload {
 impl fmt::Display for Reload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.outcome {
-            Outcome::Published { hash } => write!(f, "{}: version {} is live", self.origin, hash.short()),
-            Outcome::Unchanged { hash } => write!(f, "{}: version {} is live already", self.origin, hash.short()),
-            Outcome::Absent { status } => {
+            ReloadOutcome::Published { hash } => write!(f, "{}: version {} is live", self.origin, hash.short()),
+            ReloadOutcome::Unchanged { hash } => write!(f, "{}: version {} is live already", self.origin, hash.short()),
+            ReloadOutcome::Absent { status } => {
                 write!(f, "{}: the answer is {status}: there is no robots.txt, so nothing is enforced", self.origin)
             }
-            Outcome::Kept { rejection, live: Some(hash) } => {
+            ReloadOutcome::Kept { rejection, live: Some(hash) } => {
                 write!(f, "{rejection}; version {} stays live", hash.short())
             }
-            Outcome::Kept { rejection, live: None } => {
+            ReloadOutcome::Kept { rejection, live: None } => {
                 write!(f, "{rejection}; nothing is live, so nothing is enforced")
             }
-            Outcome::Gated { pending, live } => {
+            ReloadOutcome::Gated { pending, live } => {
                 write!(f, "{}: version {} waits to be accepted: {pending}; ", self.origin, pending.hash())?;
                 match live {
                     Some(hash) => write!(f, "version {} stays live", hash.short()),
@@ -238,24 +238,24 @@ impl fmt::Display for Reload {
 /// A reload under way: a future, or [`Reloading::wait`] where there is no runtime.
 #[must_use = "the reload goes on without it, but only this tells what came of it"]
 pub struct Reloading {
-    slot: Arc<Slot>,
+    slot: Arc<Completion>,
 }
 
 #[derive(Default)]
-pub(crate) struct Slot {
-    state: Mutex<SlotState>,
+pub(crate) struct Completion {
+    state: Mutex<CompletionState>,
     done: Condvar,
 }
 
 #[derive(Default)]
-struct SlotState {
+struct CompletionState {
     result: Option<Reload>,
     waker: Option<Waker>,
 }
 
 impl Reloading {
-    pub(crate) fn new() -> (Self, Arc<Slot>) {
-        let slot = Arc::new(Slot::default());
+    pub(crate) fn new() -> (Self, Arc<Completion>) {
+        let slot = Arc::new(Completion::default());
         (Self { slot: slot.clone() }, slot)
     }
 
@@ -272,7 +272,7 @@ impl Reloading {
     }
 }
 
-impl Slot {
+impl Completion {
     pub(crate) fn fill(&self, reload: Reload) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.result = Some(reload);

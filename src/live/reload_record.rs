@@ -6,7 +6,7 @@ use super::enforcement::Enforcement;
 use super::handle::Shared;
 use super::history::{HistoryEntry, bounded};
 use super::publish::{Making, Settings};
-use super::reload::{Cause, Outcome, OutcomeKind, Reload};
+use super::reload::{Cause, Reload, ReloadOutcome, ReloadOutcomeKind};
 use super::snapshot::Snapshot;
 use crate::check::{self, DiffOptions, Severity, diff};
 use crate::rules::RobotsTxt;
@@ -19,10 +19,10 @@ impl Settings {
     pub(super) fn tell(&self, reload: &Reload, snapshot: &Snapshot) {
         #[cfg(feature = "tracing")]
         match &reload.outcome {
-            Outcome::Kept { .. } | Outcome::Gated { .. } => {
+            ReloadOutcome::Kept { .. } | ReloadOutcome::Gated { .. } => {
                 tracing::warn!(cause = reload.cause.as_str(), "{reload}")
             }
-            Outcome::Published { .. } | Outcome::Unchanged { .. } | Outcome::Absent { .. } => {
+            ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. } | ReloadOutcome::Absent { .. } => {
                 tracing::info!(cause = reload.cause.as_str(), "{reload}")
             }
         }
@@ -65,8 +65,8 @@ impl Shared {
     /// Keeps in the history that a switch was turned. It waits for no reload, and for the disk only once that is done.
     pub(super) fn remember_switch(&self, enforcement: Enforcement, of: &str) {
         let outcome = match enforcement {
-            Enforcement::On => OutcomeKind::SwitchedOn,
-            Enforcement::Off => OutcomeKind::SwitchedOff,
+            Enforcement::On => ReloadOutcomeKind::SwitchedOn,
+            Enforcement::Off => ReloadOutcomeKind::SwitchedOff,
         };
         let entry = HistoryEntry {
             when: self.clock.now(),
@@ -94,14 +94,16 @@ impl Shared {
     /// Brings what [`Status`](super::Status) says up to date.
     pub(super) fn note(&self, making: &Making, reload: &Reload) {
         let mut past = self.past();
-        let is_absent = |outcome: &Outcome| matches!(outcome, Outcome::Absent { .. });
+        let is_absent = |outcome: &ReloadOutcome| matches!(outcome, ReloadOutcome::Absent { .. });
         let is_newly_absent = is_absent(&reload.outcome) && !is_absent(&past.last.outcome);
-        if is_newly_absent || matches!(reload.outcome, Outcome::Published { .. }) {
+        if is_newly_absent || matches!(reload.outcome, ReloadOutcome::Published { .. }) {
             past.since = self.clock.now();
         }
         past.last = reload.clone();
-        if let (Some(state), Outcome::Published { .. } | Outcome::Unchanged { .. } | Outcome::Absent { .. }) =
-            (&self.state, &reload.outcome)
+        if let (
+            Some(state),
+            ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. } | ReloadOutcome::Absent { .. },
+        ) = (&self.state, &reload.outcome)
         {
             state.is_behind(None);
         }
@@ -112,14 +114,14 @@ impl Shared {
     fn entry(&self, making: &Making, reload: &Reload, before: Option<RobotsTxt>) -> HistoryEntry {
         let snapshot = self.current.load_full();
         let (robots, report) = match &reload.outcome {
-            Outcome::Gated { pending, .. } => {
+            ReloadOutcome::Gated { pending, .. } => {
                 let robots = RobotsTxt::parse(pending.bytes().clone());
                 let options = making.check.clone().with_registry(making.registry.clone());
                 let report = check::check(&robots, &options);
                 (Some(robots), Some(report))
             }
-            Outcome::Kept { .. } | Outcome::Absent { .. } => (None, None),
-            Outcome::Published { .. } | Outcome::Unchanged { .. } => {
+            ReloadOutcome::Kept { .. } | ReloadOutcome::Absent { .. } => (None, None),
+            ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. } => {
                 let content = snapshot.content();
                 (content.map(|content| content.robots().clone()), content.map(|content| content.report().clone()))
             }
@@ -148,19 +150,22 @@ impl Shared {
 }
 
 /// A failure is told once, not at every look at the same broken file.
-fn is_news(last: &Outcome, reload: &Reload) -> bool {
+fn is_news(last: &ReloadOutcome, reload: &Reload) -> bool {
     match (&reload.outcome, last) {
-        (Outcome::Published { .. }, _) => true,
-        (Outcome::Unchanged { .. }, last) => {
-            reload.cause == Cause::Request || !matches!(last, Outcome::Published { .. } | Outcome::Unchanged { .. })
+        (ReloadOutcome::Published { .. }, _) => true,
+        (ReloadOutcome::Unchanged { .. }, last) => {
+            reload.cause == Cause::Request
+                || !matches!(last, ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. })
         }
-        (Outcome::Absent { .. }, last) => reload.cause == Cause::Request || !matches!(last, Outcome::Absent { .. }),
-        (Outcome::Kept { rejection: now, .. }, Outcome::Kept { rejection: before, .. }) => {
+        (ReloadOutcome::Absent { .. }, last) => {
+            reload.cause == Cause::Request || !matches!(last, ReloadOutcome::Absent { .. })
+        }
+        (ReloadOutcome::Kept { rejection: now, .. }, ReloadOutcome::Kept { rejection: before, .. }) => {
             reload.cause == Cause::Request || now.kind() != before.kind()
         }
-        (Outcome::Gated { pending: now, .. }, Outcome::Gated { pending: before, .. }) => {
+        (ReloadOutcome::Gated { pending: now, .. }, ReloadOutcome::Gated { pending: before, .. }) => {
             reload.cause == Cause::Request || now.hash() != before.hash() || now.objections() != before.objections()
         }
-        (Outcome::Kept { .. } | Outcome::Gated { .. }, _) => true,
+        (ReloadOutcome::Kept { .. } | ReloadOutcome::Gated { .. }, _) => true,
     }
 }

@@ -10,7 +10,7 @@ use super::clock::Clock;
 use super::date;
 use super::enforcement::{Enforcement, Switches};
 use super::handle::WhenMissing;
-use super::hash::Hash;
+use super::version_hash::VersionHash;
 use crate::agent::{Agent, Recognizer, Registry};
 use crate::check::{self, Report};
 use crate::policy::{Decision, Facts, Grace, Policy, Reason};
@@ -48,7 +48,7 @@ pub(crate) struct Compiled {
     recognizer: Recognizer,
     agents: AgentCache,
     report: Report,
-    hash: Hash,
+    hash: VersionHash,
     etag: Bytes,
     #[cfg_attr(not(feature = "layer"), expect(dead_code, reason = "only the layer answers"))]
     length: Bytes,
@@ -145,7 +145,7 @@ impl Snapshot {
 impl Compiled {
     pub(super) fn new(
         robots: RobotsTxt,
-        hash: Hash,
+        hash: VersionHash,
         reading: Reading,
         registry: &Arc<Registry>,
         options: &check::Options,
@@ -206,7 +206,7 @@ impl Content {
 
     /// The name of this version.
     #[must_use]
-    pub fn hash(&self) -> Hash {
+    pub fn hash(&self) -> VersionHash {
         self.compiled.hash
     }
 

@@ -4,18 +4,18 @@ use std::time::SystemTime;
 
 use super::enforcement::Enforcement;
 use super::gate::Pending;
-use super::hash::Hash;
-use super::reload::{Outcome, Reload};
+use super::reload::{Reload, ReloadOutcome};
 use super::state::StateTroubles;
+use super::version_hash::VersionHash;
 
 /// What is live and how it came to be.
 #[derive(Clone, Debug)]
 pub struct Status {
-    pub(super) live: Option<Hash>,
+    pub(super) live: Option<VersionHash>,
     pub(super) last: Reload,
     pub(super) since: SystemTime,
     pub(super) pending: Option<Pending>,
-    pub(super) before: Option<Hash>,
+    pub(super) before: Option<VersionHash>,
     pub(super) enforcement: Enforcement,
     pub(super) switch: Enforcement,
     pub(super) grace_end: Option<SystemTime>,
@@ -61,7 +61,7 @@ impl Status {
     pub const fn condition(&self) -> Condition {
         match (&self.live, &self.pending, &self.last.outcome) {
             (None, _, _) => Condition::None,
-            (Some(_), _, Outcome::Kept { .. }) => Condition::LastGood,
+            (Some(_), _, ReloadOutcome::Kept { .. }) => Condition::LastGood,
             (Some(_), Some(_), _) => Condition::Gated,
             (Some(_), None, _) => Condition::Live,
         }
@@ -69,7 +69,7 @@ impl Status {
 
     /// The version that is live, if any is.
     #[must_use]
-    pub const fn live(&self) -> Option<Hash> {
+    pub const fn live(&self) -> Option<VersionHash> {
         self.live
     }
 
@@ -93,7 +93,7 @@ impl Status {
 
     /// The version that [`LiveRobots::rollback`](super::LiveRobots::rollback) would go back to, if there is one.
     #[must_use]
-    pub const fn before(&self) -> Option<Hash> {
+    pub const fn before(&self) -> Option<VersionHash> {
         self.before
     }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::hash::Hash;
+use super::version_hash::VersionHash;
 
 /// Versions that are kept of one site.
 pub(crate) const MOST: usize = 8;
@@ -15,7 +15,7 @@ const MOST_OCTETS: usize = 4 << 20;
 /// A version that was accepted once.
 #[derive(Clone, Debug)]
 pub(crate) struct Version {
-    pub(crate) hash: Hash,
+    pub(crate) hash: VersionHash,
     pub(crate) bytes: Arc<[u8]>,
     pub(crate) origin: Arc<str>,
     pub(crate) modified: Option<SystemTime>,
@@ -59,7 +59,7 @@ impl Versions {
     }
 
     /// Whether this version was rolled back from, and the source has held nothing else since.
-    pub(crate) fn holds(&self, hash: Hash) -> bool {
+    pub(crate) fn holds(&self, hash: VersionHash) -> bool {
         self.0.iter().any(|version| version.hash == hash && version.fate == Fate::Held)
     }
 
@@ -88,7 +88,7 @@ impl Versions {
     }
 
     /// Has just these be the ones that were rolled back from.
-    pub(crate) fn hold(&mut self, hashes: &[Hash]) {
+    pub(crate) fn hold(&mut self, hashes: &[VersionHash]) {
         for version in &mut self.0 {
             match (hashes.contains(&version.hash), version.fate) {
                 (true, _) => version.fate = Fate::Held,
@@ -99,7 +99,7 @@ impl Versions {
     }
 
     /// Has a version that is known be the current one; whether it is known.
-    pub(crate) fn bring_back(&mut self, hash: Hash) -> bool {
+    pub(crate) fn bring_back(&mut self, hash: VersionHash) -> bool {
         let Some(at) = self.0.iter().position(|version| version.hash == hash) else { return false };
         if self.current().is_none_or(|current| current.hash != hash) {
             let version = self.0.remove(at);
@@ -117,7 +117,7 @@ impl Versions {
     /// Never the last two that were accepted, nor what is held.
     fn thin(&mut self, grace: Duration, now: SystemTime) {
         loop {
-            let kept: Vec<Hash> = self.accepted().take(2).map(|version| version.hash).collect();
+            let kept: Vec<VersionHash> = self.accepted().take(2).map(|version| version.hash).collect();
             let is_kept = |version: &Version| version.fate == Fate::Held || kept.contains(&version.hash);
             let octets: usize =
                 self.0.iter().filter(|version| !is_kept(version)).map(|version| version.bytes.len()).sum();
@@ -152,7 +152,7 @@ mod tests {
     fn version(number: u32) -> Version {
         let text = format!("# {number}\n");
         Version {
-            hash: Hash::of(text.as_bytes()),
+            hash: VersionHash::of(text.as_bytes()),
             bytes: text.into_bytes().into(),
             origin: "it".into(),
             modified: None,

@@ -13,8 +13,8 @@ use super::watch::Watcher;
 use crate::agent::Registry;
 use crate::check;
 use crate::live::{
-    Cause, Clock, Gate, KillSwitch, LiveRobots, Making, Outcome, Past, Rejection, RejectionKind, Reload, Remembered,
-    Settings, Shared, Shelf, SiteState, Snapshot, Source, StateDir, WhenMissing,
+    Cause, Clock, CompileCache, Gate, KillSwitch, LiveRobots, Making, Past, Rejection, RejectionKind, Reload,
+    ReloadOutcome, Remembered, Settings, Shared, SiteState, Snapshot, Source, StateDir, WhenMissing,
 };
 use crate::policy::Policy;
 use crate::rules::Reading;
@@ -57,7 +57,7 @@ impl LiveBuilder {
             grace: Duration::ZERO,
             when_missing: WhenMissing::default(),
             listeners: Vec::new(),
-            shelf: Shelf::new(),
+            compile_cache: CompileCache::new(),
         };
         let registry = Registry::builtin().clone();
         Self {
@@ -162,8 +162,8 @@ impl LiveBuilder {
     }
 
     /// Shares what is made of equal files with other sites. Default: nothing is shared.
-    pub fn shelf(mut self, shelf: &Shelf) -> Self {
-        self.settings.shelf = shelf.clone();
+    pub fn compile_cache(mut self, compile_cache: &CompileCache) -> Self {
+        self.settings.compile_cache = compile_cache.clone();
         self
     }
 
@@ -203,7 +203,7 @@ impl LiveBuilder {
         let snapshot = snapshot.with_switches(|switches| switches.site = enforcement);
         // Stands for "nothing yet" until `start` says what came of it.
         let nothing = Rejection::new(RejectionKind::Missing, &origin);
-        let outcome = Outcome::Kept { rejection: nothing, live: None };
+        let outcome = ReloadOutcome::Kept { rejection: nothing, live: None };
         let last = Reload::new(Cause::Start, &origin, outcome);
         let shared = Arc::new(Shared {
             current: ArcSwap::from_pointee(snapshot),

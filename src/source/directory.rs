@@ -14,7 +14,7 @@ use super::hosts::HostMap;
 use super::site_map::{SiteMap, Sites};
 #[cfg(feature = "watch")]
 use super::watch::{Watched, Watcher};
-use crate::live::{LiveRobots, Shelf};
+use crate::live::{CompileCache, LiveRobots};
 
 /// What the name of every file ends in.
 const ENDING: &str = ".txt";
@@ -65,7 +65,7 @@ pub struct DirectoryBuilder {
     fallback: String,
     settings: Settings,
     listeners: Vec<Listener>,
-    shelf: Shelf,
+    compile_cache: CompileCache,
     poll: Duration,
     #[cfg(feature = "watch")]
     watcher: Watcher,
@@ -120,7 +120,7 @@ struct Shared {
     fallback: String,
     settings: Settings,
     listeners: Vec<Listener>,
-    shelf: Shelf,
+    compile_cache: CompileCache,
     poll: Duration,
     sites: SiteMap,
     /// Held while the folder is read and files are opened.
@@ -169,7 +169,7 @@ impl Directory {
             fallback: "default.txt".into(),
             settings: Box::new(|_, builder| builder),
             listeners: Vec::new(),
-            shelf: Shelf::new(),
+            compile_cache: CompileCache::new(),
             poll: Duration::from_secs(2),
             #[cfg(feature = "watch")]
             watcher: Watcher::new(),
@@ -222,7 +222,7 @@ impl DirectoryBuilder {
         self
     }
 
-    /// The settings of each site, by its host: policy, registry, check, gate and so on. What is set here of shelf,
+    /// The settings of each site, by its host: policy, registry, check, gate and so on. What is set here of compile cache,
     /// watcher and polling is replaced by the directory's, and [`WhenMissing::Fail`] is read as
     /// [`WhenMissing::Unavailable`]: one bad file must not keep the others out. Of many files several are opened at once.
     /// Default: the builder's own.
@@ -242,8 +242,8 @@ impl DirectoryBuilder {
     }
 
     /// Shares what is made of equal files with other sites, too. Default: with those of the folder.
-    pub fn shelf(mut self, shelf: &Shelf) -> Self {
-        self.shelf = shelf.clone();
+    pub fn compile_cache(mut self, compile_cache: &CompileCache) -> Self {
+        self.compile_cache = compile_cache.clone();
         self
     }
 
@@ -272,7 +272,7 @@ impl DirectoryBuilder {
             fallback: self.fallback,
             settings: self.settings,
             listeners: self.listeners,
-            shelf: self.shelf,
+            compile_cache: self.compile_cache,
             poll: self.poll,
             sites: SiteMap::new(HostMap::new()),
             known: Mutex::default(),
@@ -378,7 +378,7 @@ impl Shared {
 
     fn open_one(&self, host: &str, name: &str) -> Option<Site> {
         let file = LiveRobots::file(self.path.join(name));
-        let builder = (self.settings)(host, file).shelf(&self.shelf).poll_every(self.poll);
+        let builder = (self.settings)(host, file).compile_cache(&self.compile_cache).poll_every(self.poll);
         #[cfg(feature = "watch")]
         let builder = builder.watcher(&self.watcher);
         // It cannot fail: what cannot be used is a site without rules.

@@ -162,7 +162,7 @@ fn one_bad_file_harms_no_other() {
         let live = sites.get(host).unwrap();
         assert!(live.snapshot().content().is_none());
         match live.status().last_reload().outcome() {
-            tower_robots::live::Outcome::Kept { rejection, .. } => rejection.kind(),
+            tower_robots::live::ReloadOutcome::Kept { rejection, .. } => rejection.kind(),
             other => panic!("{host}: {other:?}"),
         }
     };

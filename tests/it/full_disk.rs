@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use tower_robots::live::{Condition, Enforcement, Gate, Hash, LiveRobots, MAX_HISTORY, OutcomeKind, StateDir};
+use tower_robots::live::{
+    Condition, Enforcement, Gate, LiveRobots, MAX_HISTORY, ReloadOutcomeKind, StateDir, VersionHash,
+};
 use tower_robots::source::LiveBuilder;
 
 use crate::small_disk::SmallDisk;
@@ -71,7 +73,7 @@ impl<'d> Site<'d> {
     }
 
     /// Has the site reload another version, and says what came of it.
-    fn replace(&self, live: &LiveRobots, text: &str) -> OutcomeKind {
+    fn replace(&self, live: &LiveRobots, text: &str) -> ReloadOutcomeKind {
         self.write(text);
         live.reload().wait().outcome().kind()
     }
@@ -113,7 +115,7 @@ fn wait_for(what: &str, condition: impl Fn() -> bool) {
 }
 
 fn short(text: &str) -> String {
-    Hash::of(text.as_bytes()).short().to_string()
+    VersionHash::of(text.as_bytes()).short().to_string()
 }
 
 #[test]
@@ -124,13 +126,13 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         let live = site.open(&state);
         assert!(state.flush());
         disk.fill();
-        assert_eq!(site.replace(&live, SECOND), OutcomeKind::Published);
+        assert_eq!(site.replace(&live, SECOND), ReloadOutcomeKind::Published);
         assert!(!state.flush());
         let status = live.status();
         // The last block of the history has room for a line, which ends nothing else's trouble.
         assert!(status.save_trouble().is_some() && status.history_trouble().is_none(), "{status:?}");
         site.fill_history();
-        assert_eq!(site.replace(&live, THIRD), OutcomeKind::Published);
+        assert_eq!(site.replace(&live, THIRD), ReloadOutcomeKind::Published);
         assert_eq!(body(&live), THIRD, "it is live all the same");
         assert!(!state.flush());
         let status = live.status();
@@ -145,7 +147,7 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         assert!(site.heard(&format!("shop: {save}")), "in the same words: {:?}", site.heard);
         assert!(site.heard(&format!("shop: {history}")), "in the same words: {:?}", site.heard);
         let written = fs::read_to_string(site.own().join("state.json")).unwrap();
-        assert!(!written.contains(&Hash::of(THIRD.as_bytes()).to_string()));
+        assert!(!written.contains(&VersionHash::of(THIRD.as_bytes()).to_string()));
 
         disk.free();
         wait_for("written without another edit", || live.status().state_troubles().next().is_none());
@@ -164,9 +166,9 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
             "{said}"
         );
         let outcomes: Vec<_> = again.history().iter().map(|entry| entry.outcome()).collect();
-        let published = OutcomeKind::Published;
-        assert_eq!(outcomes, [published, published, published, OutcomeKind::Kept]);
-        assert_eq!(again.status().before(), Some(Hash::of(SECOND.as_bytes())));
+        let published = ReloadOutcomeKind::Published;
+        assert_eq!(outcomes, [published, published, published, ReloadOutcomeKind::Kept]);
+        assert_eq!(again.status().before(), Some(VersionHash::of(SECOND.as_bytes())));
     });
 }
 
@@ -180,7 +182,7 @@ fn a_reload_a_flush_and_the_end_write_what_waits() {
             let live = site.open(&state);
             assert!(state.flush());
             disk.fill();
-            assert_eq!(site.replace(&live, SECOND), OutcomeKind::Published);
+            assert_eq!(site.replace(&live, SECOND), ReloadOutcomeKind::Published);
             assert!(!state.flush(), "{way}");
             disk.free();
             match way {
@@ -206,8 +208,8 @@ fn a_restart_that_goes_behind_what_was_live_says_so() {
         assert!(state.flush());
         disk.fill();
         // Accepted by hand, which a restart must not forget either.
-        assert_eq!(site.replace(&live, STAGING), OutcomeKind::Gated);
-        live.accept(&Hash::of(STAGING.as_bytes()).into()).unwrap();
+        assert_eq!(site.replace(&live, STAGING), ReloadOutcomeKind::Gated);
+        live.accept(&VersionHash::of(STAGING.as_bytes()).into()).unwrap();
         assert_eq!(body(&live), STAGING);
         assert!(live.status().save_trouble().is_some(), "it was tried before the answer");
         // Nothing more can be written at the end than after a kill.
@@ -229,7 +231,7 @@ fn a_restart_that_goes_behind_what_was_live_says_so() {
         }
         // The very version that was live needs no second acceptance.
         let live = site.open(&site.state());
-        assert_eq!(site.replace(&live, STAGING), OutcomeKind::Published);
+        assert_eq!(site.replace(&live, STAGING), ReloadOutcomeKind::Published);
         assert_eq!(live.status().behind_trouble(), None);
     });
 }
@@ -240,7 +242,7 @@ fn a_rollback_on_a_full_disk_is_not_undone_by_a_restart() {
         let site = Site::new(disk, FIRST);
         let state = site.state();
         let live = site.open(&state);
-        assert_eq!(site.replace(&live, SECOND), OutcomeKind::Published);
+        assert_eq!(site.replace(&live, SECOND), ReloadOutcomeKind::Published);
         assert!(state.flush());
         disk.fill();
         live.rollback().unwrap();
@@ -264,7 +266,7 @@ fn a_site_that_is_opened_anew_finds_what_could_not_be_written() {
         let live = site.open(&state);
         assert!(state.flush());
         disk.fill();
-        assert_eq!(site.replace(&live, SECOND), OutcomeKind::Published);
+        assert_eq!(site.replace(&live, SECOND), ReloadOutcomeKind::Published);
         state.set_enforcement(Enforcement::Off).unwrap_err();
         live.set_enforcement(Enforcement::Off).unwrap_err();
         assert!(state.trouble().unwrap().contains("so a restart forgets the kill switch: No space left on device"));
@@ -274,7 +276,7 @@ fn a_site_that_is_opened_anew_finds_what_could_not_be_written() {
         let live = site.open(&state);
         assert_eq!((body(&live).as_str(), live.status().behind_trouble()), (SECOND, None));
         assert_eq!(live.status().switch(), Enforcement::Off);
-        assert_eq!(live.history().iter().filter(|entry| entry.outcome() == OutcomeKind::Published).count(), 2);
+        assert_eq!(live.history().iter().filter(|entry| entry.outcome() == ReloadOutcomeKind::Published).count(), 2);
         disk.free();
         wait_for("the switches", || {
             let switches = [disk.path().join("state/enforcement"), site.own().join("enforcement")];
@@ -333,14 +335,14 @@ fn a_version_that_was_accepted_on_a_full_disk_does_not_wait_after_a_restart() {
             let state = site.state();
             let live = site.open(&state);
             if is_rolled_back {
-                assert_eq!(site.replace(&live, text), OutcomeKind::Published);
+                assert_eq!(site.replace(&live, text), ReloadOutcomeKind::Published);
                 live.rollback().unwrap();
             } else {
-                assert_eq!(site.replace(&live, text), OutcomeKind::Gated);
+                assert_eq!(site.replace(&live, text), ReloadOutcomeKind::Gated);
             }
             assert!(state.flush());
             disk.fill();
-            live.accept(&Hash::of(text.as_bytes()).into()).unwrap();
+            live.accept(&VersionHash::of(text.as_bytes()).into()).unwrap();
             assert!(live.status().save_trouble().is_some());
             drop((live, state));
 
@@ -373,7 +375,7 @@ fn a_restart_after_a_disk_that_took_nothing_at_all_claims_no_more_than_is_writte
             let live = site.open(&state);
             assert!(state.flush());
             remount(disk.path(), "ro");
-            assert_eq!(site.replace(&live, SECOND), OutcomeKind::Published);
+            assert_eq!(site.replace(&live, SECOND), ReloadOutcomeKind::Published);
             assert!(!state.flush());
             let trouble = live.status().save_trouble().unwrap().to_owned();
             assert!(trouble.contains("so a restart forgets what is live: Read-only file system"), "{trouble}");
@@ -398,11 +400,11 @@ fn a_site_that_is_opened_anew_leaves_what_is_published_meanwhile() {
         let live = site.open(&state);
         assert!(state.flush());
         let before = fs::read(path(&site, "state.json")).unwrap();
-        assert_eq!(site.replace(&live, SECOND), OutcomeKind::Published);
+        assert_eq!(site.replace(&live, SECOND), ReloadOutcomeKind::Published);
         assert!(state.flush());
         // As if the second version had been recorded and not saved, and the bytes of the first were lost.
         fs::write(path(&site, "state.json"), before).unwrap();
-        let hash = Hash::of(FIRST.as_bytes()).to_string();
+        let hash = VersionHash::of(FIRST.as_bytes()).to_string();
         fs::remove_file(path(&site, &format!("{}.txt", hash.trim_start_matches("sha256:")))).unwrap();
         // While it is read, the site that is open already publishes another, which cannot be written; its source breaks
         // afterwards.
@@ -425,6 +427,6 @@ fn a_site_that_is_opened_anew_leaves_what_is_published_meanwhile() {
         remount(disk.path(), "rw");
         assert!(state.flush());
         let written = fs::read_to_string(path(&site, "state.json")).unwrap();
-        assert!(written.contains(&Hash::of(THIRD.as_bytes()).to_string()), "{written}");
+        assert!(written.contains(&VersionHash::of(THIRD.as_bytes()).to_string()), "{written}");
     });
 }

@@ -9,8 +9,8 @@ use tempfile::TempDir;
 use tower_robots::agent::Registry;
 use tower_robots::check::{Expectations, Guard, Severity};
 use tower_robots::live::{
-    Cause, Condition, Gate, Hash, HashPrefix, LiveRobots, ObjectionKind, Outcome, OutcomeKind, RejectionKind, StateDir,
-    WhenMissing,
+    Cause, Condition, Gate, LiveRobots, ObjectionKind, RejectionKind, ReloadOutcome, ReloadOutcomeKind, StateDir,
+    VersionHash, VersionHashPrefix, WhenMissing,
 };
 use tower_robots::rules::Access;
 use tower_robots::source::LiveBuilder;
@@ -86,7 +86,7 @@ fn replaced(gate: Gate, old: &str, new: &str) -> Vec<ObjectionKind> {
     site.write(new);
     let reload = live.reload().wait();
     let kinds = objections(&live);
-    let is_gated = matches!(reload.outcome(), Outcome::Gated { .. });
+    let is_gated = matches!(reload.outcome(), ReloadOutcome::Gated { .. });
     assert_eq!(is_gated, !kinds.is_empty(), "{reload}");
     assert_eq!(body(&live).as_deref(), Some(if is_gated { old } else { new }));
     kinds
@@ -104,19 +104,19 @@ fn a_staging_file_shipped_by_a_restart_keeps_the_old_bytes_and_is_accepted_by_it
         let status = live.status();
         assert_eq!(status.condition(), Condition::Gated);
         let pending = status.pending().unwrap();
-        assert_eq!(pending.hash(), Hash::of(STAGING.as_bytes()));
+        assert_eq!(pending.hash(), VersionHash::of(STAGING.as_bytes()));
         assert_eq!(pending.objections()[0].to_string(), "everyone is shut out: no crawler may fetch anything");
         assert!(status.last_reload().to_string().contains(&pending.hash().to_string()));
     }
     let live = site.start();
-    let error = live.accept(&Hash::of(b"another").into()).unwrap_err();
-    assert_eq!(error.pending(), Some(Hash::of(STAGING.as_bytes())));
-    assert!(error.to_string().contains(&Hash::of(STAGING.as_bytes()).to_string()), "{error}");
-    let prefix: HashPrefix = Hash::of(STAGING.as_bytes()).short().parse().unwrap();
+    let error = live.accept(&VersionHash::of(b"another").into()).unwrap_err();
+    assert_eq!(error.pending(), Some(VersionHash::of(STAGING.as_bytes())));
+    assert!(error.to_string().contains(&VersionHash::of(STAGING.as_bytes()).to_string()), "{error}");
+    let prefix: VersionHashPrefix = VersionHash::of(STAGING.as_bytes()).short().parse().unwrap();
     let start = Instant::now();
     let reload = live.accept(&prefix).unwrap();
     assert!(start.elapsed() < Duration::from_secs(1));
-    assert_eq!((reload.cause(), reload.outcome().kind()), (Cause::Accept, OutcomeKind::Published));
+    assert_eq!((reload.cause(), reload.outcome().kind()), (Cause::Accept, ReloadOutcomeKind::Published));
     assert_eq!(body(&live).as_deref(), Some(STAGING));
     assert_eq!(live.status().condition(), Condition::Live);
     assert!(live.accept(&prefix).unwrap_err().to_string().ends_with("none does"));
@@ -142,11 +142,11 @@ fn a_first_start_with_a_total_shut_out_is_refused() {
     let site = Site::new(STAGING);
     let rejection = site.builder().open().unwrap_err();
     assert_eq!(rejection.kind(), RejectionKind::Gated);
-    assert_eq!(rejection.pending().map(|pending| pending.hash()), Some(Hash::of(STAGING.as_bytes())));
+    assert_eq!(rejection.pending().map(|pending| pending.hash()), Some(VersionHash::of(STAGING.as_bytes())));
     assert!(rejection.to_string().contains("waits to be accepted: everyone is shut out"), "{rejection}");
     let live = site.builder().when_missing(WhenMissing::Unavailable).open().unwrap();
     assert_eq!((body(&live), live.status().condition()), (None, Condition::None));
-    live.accept(&Hash::of(STAGING.as_bytes()).into()).unwrap();
+    live.accept(&VersionHash::of(STAGING.as_bytes()).into()).unwrap();
     assert_eq!(body(&live).as_deref(), Some(STAGING));
     let live = site.builder().gate(Gate::open()).open().unwrap();
     assert_eq!(body(&live).as_deref(), Some(STAGING), "a gate is asked for");
@@ -154,7 +154,7 @@ fn a_first_start_with_a_total_shut_out_is_refused() {
 
 #[test]
 fn a_version_accepted_in_the_config_passes_and_the_next_one_does_not() {
-    let accepting = || Gate::builder().accept([Hash::of(STAGING.as_bytes())]).build();
+    let accepting = || Gate::builder().accept([VersionHash::of(STAGING.as_bytes())]).build();
     assert_eq!(replaced(accepting(), OPEN, STAGING), []);
     assert_eq!(replaced(accepting(), OPEN, &format!("{STAGING}# later\n")), [ObjectionKind::ShutOut]);
     let site = Site::new(STAGING);
@@ -167,7 +167,7 @@ fn a_version_accepted_in_the_config_passes_and_the_next_one_does_not() {
     live.set_gate(accepting());
     let reload = live.reload().wait();
     // Unchanged, if the watcher was still looking at the file and came first.
-    assert!(matches!(reload.outcome().kind(), OutcomeKind::Published | OutcomeKind::Unchanged), "{reload}");
+    assert!(matches!(reload.outcome().kind(), ReloadOutcomeKind::Published | ReloadOutcomeKind::Unchanged), "{reload}");
     assert_eq!(body(&live).as_deref(), Some(STAGING), "what waits is examined again");
 }
 
@@ -235,21 +235,21 @@ fn a_rollback_stays_until_the_file_holds_something_else() {
         site.write(version);
         wait_for(&live, |live| body(live).as_ref() == Some(version));
     }
-    wait_for(&live, |live| live.status().before() == Some(Hash::of(second.as_bytes())));
+    wait_for(&live, |live| live.status().before() == Some(VersionHash::of(second.as_bytes())));
     let reload = live.rollback().unwrap();
-    assert_eq!((reload.cause(), reload.outcome().hash()), (Cause::Rollback, Some(Hash::of(second.as_bytes()))));
+    assert_eq!((reload.cause(), reload.outcome().hash()), (Cause::Rollback, Some(VersionHash::of(second.as_bytes()))));
     assert_eq!(body(&live).as_ref(), Some(&second));
     assert_eq!(objections(&live), [ObjectionKind::RolledBack]);
-    assert_eq!(live.reload().wait().outcome().kind(), OutcomeKind::Gated, "nobody accepted it");
-    assert_eq!(live.rollback().unwrap().outcome().hash(), Some(Hash::of(OPEN.as_bytes())));
+    assert_eq!(live.reload().wait().outcome().kind(), ReloadOutcomeKind::Gated, "nobody accepted it");
+    assert_eq!(live.rollback().unwrap().outcome().hash(), Some(VersionHash::of(OPEN.as_bytes())));
     // The file still holds the third version, which is not the one that was rolled back last.
-    assert_eq!(live.reload().wait().outcome().kind(), OutcomeKind::Gated);
+    assert_eq!(live.reload().wait().outcome().kind(), ReloadOutcomeKind::Gated);
     drop(live);
 
     let live = site.start();
     assert_eq!((body(&live).as_deref(), live.status().condition()), (Some(OPEN), Condition::Gated));
     assert_eq!(objections(&live), [ObjectionKind::RolledBack]);
-    live.accept(&Hash::of(third.as_bytes()).into()).unwrap();
+    live.accept(&VersionHash::of(third.as_bytes()).into()).unwrap();
     assert_eq!(body(&live).as_ref(), Some(&third));
     live.rollback().unwrap();
     assert_eq!(body(&live).as_deref(), Some(OPEN));
@@ -272,13 +272,13 @@ fn the_history_says_what_was_tried_and_what_it_changes() {
     }
     let history = live.history();
     let last: Vec<_> = history.iter().map(|entry| (entry.outcome(), entry.effect().unwrap_or_default())).collect();
-    assert_eq!(last[0], (OutcomeKind::Published, ""));
+    assert_eq!(last[0], (ReloadOutcomeKind::Published, ""));
     assert!(last[1].1.starts_with("\"/checkout\" is disallowed for \"Googlebot\", \"bingbot\" and "), "{last:?}");
-    assert_eq!(last[2].0, OutcomeKind::Gated);
+    assert_eq!(last[2].0, ReloadOutcomeKind::Gated);
     assert!(last[2].1.starts_with("\"/\" is disallowed for \"Googlebot\""), "{last:?}");
-    assert_eq!(history[2].hash(), Some(Hash::of(STAGING.as_bytes())));
+    assert_eq!(history[2].hash(), Some(VersionHash::of(STAGING.as_bytes())));
     assert_eq!(history[2].findings(Severity::Warning), 1, "the whole site is disallowed");
-    assert_eq!((last[3].0, history[3].hash()), (OutcomeKind::Kept, None));
+    assert_eq!((last[3].0, history[3].hash()), (ReloadOutcomeKind::Kept, None));
     assert!(history[3].detail().contains("HTML"), "{history:?}");
 }
 
@@ -302,7 +302,7 @@ const OTHER_TEXTS: [&str; 12] = [
 #[test]
 fn another_text_in_place_of_a_robots_txt_is_never_taken() {
     let kept = |live: &LiveRobots| match live.status().last_reload().outcome() {
-        Outcome::Kept { rejection, .. } => rejection.kind(),
+        ReloadOutcome::Kept { rejection, .. } => rejection.kind(),
         other => panic!("{other:?}"),
     };
     for text in OTHER_TEXTS {
@@ -371,7 +371,7 @@ fn a_version_without_any_group_waits_where_there_were_groups() {
         drop(live);
         let live = site.start();
         assert_eq!((live.status().condition(), body(&live).as_deref()), (Condition::Gated, Some(OPEN)));
-        live.accept(&Hash::of(text.as_bytes()).into()).unwrap();
+        live.accept(&VersionHash::of(text.as_bytes()).into()).unwrap();
         assert_eq!(body(&live).as_deref(), Some(text));
         drop(live);
         assert_eq!(body(&site.start()).as_deref(), Some(text));

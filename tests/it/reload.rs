@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use tower_robots::live::{LiveRobots, Outcome, Rejection, RejectionKind, WhenMissing};
+use tower_robots::live::{LiveRobots, Rejection, RejectionKind, ReloadOutcome, WhenMissing};
 use tower_robots::source::LiveBuilder;
 
 /// Far more than any of this takes; a machine may be busy.
@@ -87,7 +87,7 @@ impl Site {
 
     fn wait_for_rejection(&self, kind: RejectionKind) {
         self.wait_for(kind.as_str(), |site| {
-            matches!(site.live.status().last_reload().outcome(), Outcome::Kept { rejection, live: Some(_), .. } if rejection.kind() == kind)
+            matches!(site.live.status().last_reload().outcome(), ReloadOutcome::Kept { rejection, live: Some(_), .. } if rejection.kind() == kind)
         });
         assert_eq!(self.body(), version("old"), "the last good version stays");
         // Those who listen hear of it a moment after it is so.
@@ -284,15 +284,15 @@ fn a_storm_of_renames_ends_with_the_last_version() {
 #[test]
 fn reload_tells_what_came_of_it() {
     let site = Site::new();
-    assert!(matches!(site.live.reload().wait().outcome(), Outcome::Unchanged { .. }));
+    assert!(matches!(site.live.reload().wait().outcome(), ReloadOutcome::Unchanged { .. }));
     let good = site.live.status().live();
     replace(&site.path(), &version("new"));
     // The watcher may have been quicker.
-    assert!(!matches!(site.live.reload().wait().outcome(), Outcome::Kept { .. }));
+    assert!(!matches!(site.live.reload().wait().outcome(), ReloadOutcome::Kept { .. }));
     assert_ne!(site.live.status().live(), good);
     fs::remove_file(site.path()).unwrap();
     let reload = site.live.reload().wait();
-    let Outcome::Kept { rejection, live: Some(_), .. } = reload.outcome() else { panic!("{reload}") };
+    let ReloadOutcome::Kept { rejection, live: Some(_), .. } = reload.outcome() else { panic!("{reload}") };
     assert_eq!(rejection.kind(), RejectionKind::Missing);
     assert!(reload.to_string().contains("there is no such file; version "), "{reload}");
 }
@@ -311,7 +311,7 @@ fn half_a_file_is_not_taken_for_the_asking() {
             site.wait_for("still whole", |_| true);
             file.write_all(b"#").unwrap();
         }
-        assert!(matches!(asked.join().unwrap().outcome(), Outcome::Kept { .. }));
+        assert!(matches!(asked.join().unwrap().outcome(), ReloadOutcome::Kept { .. }));
     });
     // Closing it would say that it is finished, so it is replaced first.
     replace(&site.path(), &version("two"));
@@ -379,7 +379,7 @@ fn an_older_file_put_back_is_newer_than_what_it_replaces() {
 #[test]
 fn a_listener_that_panics_stops_nothing() {
     let site = Site::with(|builder| builder.on_reload(|_, _| panic!("the listener's own fault")));
-    assert!(matches!(site.live.reload().wait().outcome(), Outcome::Unchanged { .. }));
+    assert!(matches!(site.live.reload().wait().outcome(), ReloadOutcome::Unchanged { .. }));
     for name in ["new", "two"] {
         replace(&site.path(), &version(name));
         site.wait_for_version(name);
@@ -389,7 +389,7 @@ fn a_listener_that_panics_stops_nothing() {
 #[tokio::test]
 async fn reload_is_a_future_too() {
     let live = LiveRobots::inline("# x\n").open().unwrap();
-    assert!(matches!(live.reload().await.outcome(), Outcome::Unchanged { .. }));
+    assert!(matches!(live.reload().await.outcome(), ReloadOutcome::Unchanged { .. }));
 }
 
 #[test]

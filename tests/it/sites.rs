@@ -1,7 +1,7 @@
 //! Which robots.txt a URL and a request belong to.
 
 use serde_json::Value;
-use tower_robots::live::{LiveRobots, Shelf};
+use tower_robots::live::{CompileCache, LiveRobots};
 use tower_robots::source::{HostMap, Origin, SiteMap};
 
 #[test]
@@ -60,23 +60,23 @@ fn live(text: &str) -> LiveRobots {
 
 #[test]
 fn equal_files_share_what_is_made_of_them() {
-    let shelf = Shelf::new();
-    let open = |text: &str| LiveRobots::inline(text).shelf(&shelf).open().unwrap();
+    let compile_cache = CompileCache::new();
+    let open = |text: &str| LiveRobots::inline(text).compile_cache(&compile_cache).open().unwrap();
     let rules = |live: &LiveRobots| std::ptr::from_ref(live.snapshot().content().unwrap().rules()) as usize;
     let (one, same, other) = (open("# a\n"), open("# a\n"), open("# b\n"));
     assert_eq!(rules(&one), rules(&same));
     assert_ne!(rules(&one), rules(&other));
     let strict = tower_robots::check::Options::default().exempt_paths(["/x/"]);
-    let apart = LiveRobots::inline("# a\n").shelf(&shelf).check(strict).open().unwrap();
+    let apart = LiveRobots::inline("# a\n").compile_cache(&compile_cache).check(strict).open().unwrap();
     assert_ne!(rules(&one), rules(&apart), "another check has other findings");
-    assert_ne!(rules(&one), rules(&live("# a\n")), "another shelf");
-    let before = format!("{shelf:?}");
+    assert_ne!(rules(&one), rules(&live("# a\n")), "another cache");
+    let before = format!("{compile_cache:?}");
     for number in 0..2_000 {
         drop(open(&format!("# {number}\n")));
     }
-    assert_ne!(before, format!("{shelf:?}"));
+    assert_ne!(before, format!("{compile_cache:?}"));
     let versions: usize =
-        format!("{shelf:?}").chars().filter(char::is_ascii_digit).collect::<String>().parse().unwrap();
+        format!("{compile_cache:?}").chars().filter(char::is_ascii_digit).collect::<String>().parse().unwrap();
     assert!(versions < 500, "it holds on to nothing: {versions}");
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
-use tower_robots::live::{Cause, Condition, Enforcement, Gate, LiveRobots, MAX_HISTORY, OutcomeKind, StateDir};
+use tower_robots::live::{Cause, Condition, Enforcement, Gate, LiveRobots, MAX_HISTORY, ReloadOutcomeKind, StateDir};
 use tower_robots::policy::{Action, Facts, Mode, Policy, Reason};
 use tower_robots::rules::RequestPath;
 use tower_robots::source::LiveBuilder;
@@ -127,7 +127,7 @@ fn the_kill_switch_waits_for_no_reload() {
     let live = LiveRobots::inline(OPEN)
         .policy(Policy::builder().mode(Mode::Refuse).build())
         .on_reload(move |reload, _| {
-            if reload.outcome().kind() == OutcomeKind::Unchanged {
+            if reload.outcome().kind() == ReloadOutcomeKind::Unchanged {
                 started.send(()).unwrap();
                 let _ = may_finish.lock().unwrap().recv();
             }
@@ -209,7 +209,7 @@ fn damaged_state_is_told_of_and_ignored() {
 #[test]
 fn a_version_whose_bytes_are_damaged_is_not_passed_over_in_silence() {
     let newer = "User-agent: *\nDisallow: /cart\nDisallow: /account\n";
-    let hash = tower_robots::live::Hash::of(newer.as_bytes());
+    let hash = tower_robots::live::VersionHash::of(newer.as_bytes());
     for with_record in [true, false] {
         let site = Site::new();
         drop(site.open(OPEN));
@@ -366,10 +366,10 @@ fn turns_of_the_kill_switch_stand_in_the_history_and_the_status_says_whose_it_is
     assert_eq!(
         turns,
         [
-            (OutcomeKind::SwitchedOff, true, format!("{own} off")),
-            (OutcomeKind::SwitchedOff, true, format!("{all} off")),
-            (OutcomeKind::SwitchedOn, true, format!("{own} on")),
-            (OutcomeKind::SwitchedOn, true, format!("{all} on")),
+            (ReloadOutcomeKind::SwitchedOff, true, format!("{own} off")),
+            (ReloadOutcomeKind::SwitchedOff, true, format!("{all} off")),
+            (ReloadOutcomeKind::SwitchedOn, true, format!("{own} on")),
+            (ReloadOutcomeKind::SwitchedOn, true, format!("{all} on")),
         ]
     );
 }
@@ -471,7 +471,7 @@ fn a_record_that_cannot_be_written_alone_is_said_and_the_state_is_not_written_ag
     fs::remove_file(&record).unwrap();
     fs::create_dir(&record).unwrap();
     write("User-agent: *\nDisallow: /account\n");
-    assert_eq!(live.reload().wait().outcome().kind(), OutcomeKind::Published);
+    assert_eq!(live.reload().wait().outcome().kind(), ReloadOutcomeKind::Published);
     assert!(!state.flush());
     let trouble = live.status().save_trouble().unwrap().to_owned();
     let want = format!("{}: cannot be written, so a restart does not know what goes live while", record.display());

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use http::{Method, StatusCode};
 use percent_encoding::percent_decode_str;
 use tokio::task::spawn_blocking;
-use tower_robots::live::{Enforcement, HashError, HashPrefix};
+use tower_robots::live::{Enforcement, VersionHashError, VersionHashPrefix};
 
 use super::connections::Work;
 use super::reply::Reply;
@@ -204,8 +204,9 @@ fn history(desk: &Desk, asked: &Asked) -> Reply {
 async fn accept(desk: &Desk, asked: &Asked) -> Reply {
     let wanted = asked.only(&["site", "hash"]).and_then(|()| {
         let (site, hash) = (asked.needed("site", "NAME")?, asked.needed("hash", "HASH")?);
-        let hash: HashPrefix =
-            hash.parse().map_err(|error: HashError| Reply::error(StatusCode::BAD_REQUEST, &error.to_string()))?;
+        let hash: VersionHashPrefix = hash
+            .parse()
+            .map_err(|error: VersionHashError| Reply::error(StatusCode::BAD_REQUEST, &error.to_string()))?;
         Ok((site, hash))
     });
     change(desk, wanted, |sites, (site, hash)| sites.accept(&site, &hash)).await

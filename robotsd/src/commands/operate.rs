@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 
 use http::Method;
-use tower_robots::live::{Enforcement, HashError, HashPrefix, StateDir};
+use tower_robots::live::{Enforcement, StateDir, VersionHashError, VersionHashPrefix};
 
 use super::running::{Running, plain, query, say, say_json};
 use super::wrap::Page;
@@ -61,9 +61,9 @@ enum To {
 /// Each of these ends with 0 when it is done, with 1 when it is done and will be forgotten although it should not, with 2
 /// when it could not be done.
 pub(crate) fn accept(args: &AcceptArgs) -> ExitCode {
-    let hash: HashPrefix = match args.hash.parse() {
+    let hash: VersionHashPrefix = match args.hash.parse() {
         Ok(hash) => hash,
-        Err(error) => return fail(&plain(&HashError::to_string(&error))),
+        Err(error) => return fail(&plain(&VersionHashError::to_string(&error))),
     };
     let target = query("/accept", &[("site", &args.site), ("hash", &hash.to_string())]);
     decide(&args.running, &target, &|config| accept_at_rest(config, &args.site, &hash))

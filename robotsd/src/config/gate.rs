@@ -2,7 +2,7 @@
 
 use toml::Spanned;
 use tower_robots::check::Severity;
-use tower_robots::live::{Gate, GateBuilder, Hash};
+use tower_robots::live::{Gate, GateBuilder, VersionHash};
 
 use super::error::Fault;
 use super::file::{self, GateMode, RefuseFindings};
@@ -10,7 +10,7 @@ use super::file::{self, GateMode, RefuseFindings};
 /// None where the gate is off.
 pub(super) fn resolve(file: &file::Gate) -> Result<Option<GateBuilder>, Fault> {
     let hash = |text: &Spanned<String>| {
-        text.get_ref().parse::<Hash>().map_err(|error| Fault::new(text.span(), error.to_string()))
+        text.get_ref().parse::<VersionHash>().map_err(|error| Fault::new(text.span(), error.to_string()))
     };
     let mut gate = Gate::builder().accept(file.accept.iter().map(hash).collect::<Result<Vec<_>, _>>()?);
     gate = match file.refuse_findings {

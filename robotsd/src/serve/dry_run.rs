@@ -1,7 +1,7 @@
 //! What serving a config would come to, for whoever wants to know before.
 
 use tower_robots::check::Severity;
-use tower_robots::live::{Outcome, WhenMissing};
+use tower_robots::live::{ReloadOutcome, WhenMissing};
 
 use super::site_robots::{Live, Shared};
 use crate::config::{self, Config, Source};
@@ -41,7 +41,7 @@ fn problems_of(live: &Live) -> Vec<(String, String)> {
     let snapshot = live.robots.snapshot();
     let Some(content) = snapshot.content() else {
         return vec![told(match status.last_reload().outcome() {
-            Outcome::Kept { rejection, .. } => rejection.to_string(),
+            ReloadOutcome::Kept { rejection, .. } => rejection.to_string(),
             _ => status.last_reload().to_string(),
         })];
     };

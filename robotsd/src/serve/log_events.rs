@@ -2,7 +2,7 @@
 
 use tower_robots::check::Severity;
 use tower_robots::layer::{Event, Record};
-use tower_robots::live::{Outcome, RejectionKind, Reload, Snapshot};
+use tower_robots::live::{RejectionKind, Reload, ReloadOutcome, Snapshot};
 use tower_robots::policy::{Action, Reason};
 use tower_robots::rules::PathForm;
 
@@ -73,10 +73,10 @@ fn note(notes: &AccessFields, done: &'static str, record: &Record) {
 pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + Send + Sync + 'static {
     move |reload, snapshot| {
         let (event, hash) = match reload.outcome() {
-            Outcome::Published { hash, .. } => ("published", Some(hash.short())),
-            Outcome::Unchanged { hash, .. } => ("unchanged", Some(hash.short())),
-            Outcome::Absent { .. } => ("absent", None),
-            Outcome::Kept { rejection, live, .. } => {
+            ReloadOutcome::Published { hash, .. } => ("published", Some(hash.short())),
+            ReloadOutcome::Unchanged { hash, .. } => ("unchanged", Some(hash.short())),
+            ReloadOutcome::Absent { .. } => ("absent", None),
+            ReloadOutcome::Kept { rejection, live, .. } => {
                 let event = match rejection.kind() {
                     RejectionKind::Held => "held",
                     RejectionKind::Unreachable => "unreachable",
@@ -84,7 +84,7 @@ pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + 
                 };
                 (event, live.map(|hash| hash.short()))
             }
-            Outcome::Gated { pending, .. } => ("gated", Some(pending.hash().short())),
+            ReloadOutcome::Gated { pending, .. } => ("gated", Some(pending.hash().short())),
             _ => ("reloaded", None),
         };
         log.write(&Entry {
@@ -95,7 +95,7 @@ pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + 
             message: Some(reload.to_string()),
             ..Entry::now()
         });
-        let (Outcome::Published { .. }, Some(content)) = (reload.outcome(), snapshot.content()) else { return };
+        let (ReloadOutcome::Published { .. }, Some(content)) = (reload.outcome(), snapshot.content()) else { return };
         for finding in content.report().findings().iter().filter(|finding| finding.severity() >= Severity::Warning) {
             log.write(&Entry {
                 event: "finding",

@@ -3,7 +3,7 @@
 use std::path::absolute;
 
 use tower_robots::check::Severity;
-use tower_robots::live::{Enforcement, ObjectionKind, Outcome, Snapshot, Status};
+use tower_robots::live::{Enforcement, ObjectionKind, ReloadOutcome, Snapshot, Status};
 
 use crate::admin::NextStep;
 
@@ -15,7 +15,7 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status) -> Vec<
     if status.switch() == Enforcement::Off {
         steps.push(NextStep::command("to enforce again", ["robotsd", "enforce", "on", "--site", name]));
     }
-    if let Outcome::Kept { rejection, .. } = reload.outcome() {
+    if let ReloadOutcome::Kept { rejection, .. } = reload.outcome() {
         steps.push(NextStep::say(format!(
             "correct what is wrong with its source ({rejection}); it is then taken by itself"
         )));

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use tower_robots::live::{Enforcement, HashPrefix, LiveRobots, Outcome, Status};
+use tower_robots::live::{Enforcement, LiveRobots, ReloadOutcome, Status, VersionHashPrefix};
 
 use super::site_robots::Live;
 use super::sites::Sites;
@@ -27,7 +27,7 @@ pub(crate) enum Refusal {
 
 impl Sites {
     /// Brings the version of a site live that waits.
-    pub(crate) fn accept(&self, site: &str, hash: &HashPrefix) -> Result<ChangeReport, Refusal> {
+    pub(crate) fn accept(&self, site: &str, hash: &VersionHashPrefix) -> Result<ChangeReport, Refusal> {
         let live = self.named(site)?;
         let report = accept(&live.name, &live.robots, hash)?;
         self.note("accept", Some(&live), &report);
@@ -136,7 +136,7 @@ impl Sites {
 }
 
 /// Accepts a version of a site that no process serves, in the state directory of the config.
-pub(crate) fn accept_at_rest(config: &Config, site: &str, hash: &HashPrefix) -> Result<ChangeReport, Refusal> {
+pub(crate) fn accept_at_rest(config: &Config, site: &str, hash: &VersionHashPrefix) -> Result<ChangeReport, Refusal> {
     let report = accept(site, &at_rest(config, site)?.robots, hash)?;
     Ok(ChangeReport { kept: report.trouble.is_none(), ..report })
 }
@@ -152,7 +152,7 @@ pub(crate) fn unknown<'a>(name: &str, known: impl ExactSizeIterator<Item = &'a s
     format!("there is no site {name:?}; there is {}", list(known))
 }
 
-fn accept(name: &str, live: &LiveRobots, hash: &HashPrefix) -> Result<ChangeReport, Refusal> {
+fn accept(name: &str, live: &LiveRobots, hash: &VersionHashPrefix) -> Result<ChangeReport, Refusal> {
     let before = live.status();
     let reload = live.accept(hash).map_err(|error| Refusal::Conflict(refused(name, &error, &before)))?;
     let why = before.pending().map(|pending| format!("; it waited because: {pending}")).unwrap_or_default();
@@ -163,7 +163,7 @@ fn accept(name: &str, live: &LiveRobots, hash: &HashPrefix) -> Result<ChangeRepo
 fn roll_back(name: &str, live: &LiveRobots) -> Result<ChangeReport, Refusal> {
     let before = live.status();
     let reload = live.rollback().map_err(|error| Refusal::Conflict(format!("site {name:?}: {error}")))?;
-    let Outcome::Published { hash, .. } = reload.outcome() else {
+    let ReloadOutcome::Published { hash, .. } = reload.outcome() else {
         return Err(Refusal::Conflict(format!("site {name:?}: {reload}")));
     };
     let mut message = format!("site {name:?}: version sha256:{} is live again", hash.short());

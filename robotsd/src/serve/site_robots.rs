@@ -10,7 +10,7 @@ use tower_robots::agent::Registry;
 use tower_robots::check;
 use tower_robots::layer::RobotsLayer;
 use tower_robots::live::{
-    Enforcement, Gate, GateBuilder, KillSwitch, LiveRobots, Shelf, StateDir, StateError, WhenMissing,
+    CompileCache, Enforcement, Gate, GateBuilder, KillSwitch, LiveRobots, StateDir, StateError, WhenMissing,
 };
 use tower_robots::policy::Policy;
 use tower_robots::source::fetch::{Fetcher, Schedule};
@@ -29,7 +29,7 @@ pub(super) struct Shared {
     pub(super) memory: Memory,
     pub(super) watcher: Watcher,
     gate: Option<GateBuilder>,
-    shelf: Shelf,
+    compile_cache: CompileCache,
     fetcher: Arc<Mutex<Option<Fetcher>>>,
 }
 
@@ -95,7 +95,7 @@ impl Shared {
             memory: Memory { state: config.state_dir.as_ref().map(StateDir::open), switch: KillSwitch::new() },
             watcher: Watcher::new(),
             gate: config.gate.clone(),
-            shelf: Shelf::new(),
+            compile_cache: CompileCache::new(),
             fetcher: Arc::default(),
         })
     }
@@ -130,7 +130,7 @@ impl Shared {
         let name: SiteName = Arc::from(&*site.name);
         let finished = |builder: LiveBuilder| {
             let builder = self.finish(site, &terms, &site.name, builder);
-            let builder = builder.when_missing(when_missing).shelf(&self.shelf).watcher(&self.watcher);
+            let builder = builder.when_missing(when_missing).compile_cache(&self.compile_cache).watcher(&self.watcher);
             let tally = Tally::default();
             let builder = builder.on_reload(log_events::reload(name.clone(), log.clone())).on_reload(tally.listener());
             let live = builder.open();
@@ -190,7 +190,7 @@ impl Shared {
             .fallback(fallback)
             .each(each)
             .on_event(tell)
-            .shelf(&self.shelf)
+            .compile_cache(&self.compile_cache)
             .watcher(&self.watcher)
             .open()
             .map_err(|error| chain(&error))?;

@@ -50,7 +50,7 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
         let site = folder(&[("robotsd.toml", &config), ("robots.txt", FIRST)]);
         let own = state.join("sites/shop");
         let is_saved = |text: &str| {
-            let hash = tower_robots::live::Hash::of(text.as_bytes()).to_string();
+            let hash = tower_robots::live::VersionHash::of(text.as_bytes()).to_string();
             fs::read_to_string(own.join("state.json")).is_ok_and(|state| state.contains(&hash))
         };
         let mut running = Running::start(site.path());
@@ -134,7 +134,7 @@ fn what_waits_is_written_when_robotsd_is_stopped() {
             let has_said = || running.has_event("state", |line| line["message"] == forgets);
             if is_freed {
                 assert!(!has_said());
-                let hash = tower_robots::live::Hash::of(SECOND.as_bytes()).to_string();
+                let hash = tower_robots::live::VersionHash::of(SECOND.as_bytes()).to_string();
                 assert!(fs::read_to_string(own.join("state.json")).unwrap().contains(&hash));
             } else {
                 wait_for("a last word", || has_said().then_some(()));

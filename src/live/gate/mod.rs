@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub use self::objection::{Objection, ObjectionKind};
 pub use self::pending::Pending;
 
-use super::hash::Hash;
+use super::version_hash::VersionHash;
 use crate::agent::Registry;
 use crate::check::{DiffOptions, Expectations, Guard, Report, Severity, diff, upheavals};
 use crate::rules::{Access, RobotsTxt};
@@ -49,7 +49,7 @@ pub struct Gate {
     must_allow: Vec<MustAllow>,
     expectations: Option<Expectations>,
     guards: Vec<Guard>,
-    accepted: HashSet<Hash>,
+    accepted: HashSet<VersionHash>,
 }
 
 /// Builds a [`Gate`].
@@ -100,7 +100,7 @@ impl Gate {
         accepted: Option<&RobotsTxt>,
         registry: &Arc<Registry>,
     ) -> Vec<Objection> {
-        if self.accepted.contains(&Hash::of(robots.bytes())) {
+        if self.accepted.contains(&VersionHash::of(robots.bytes())) {
             return Vec::new();
         }
         let mut objections = Vec::new();
@@ -167,7 +167,7 @@ impl GateBuilder {
     }
 
     /// Lets these versions pass, whatever they do. Default: none.
-    pub fn accept(mut self, hashes: impl IntoIterator<Item = Hash>) -> Self {
+    pub fn accept(mut self, hashes: impl IntoIterator<Item = VersionHash>) -> Self {
         self.gate.accepted.extend(hashes);
         self
     }

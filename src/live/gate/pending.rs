@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::objection::{Objection, ObjectionKind};
-use crate::live::hash::Hash;
+use crate::live::version_hash::VersionHash;
 
 /// A version that the gate refused, or that was rolled back, with the reasons. Cheap to clone.
 #[derive(Clone)]
@@ -14,7 +14,7 @@ pub struct Pending {
 }
 
 struct Parts {
-    hash: Hash,
+    hash: VersionHash,
     bytes: Arc<[u8]>,
     origin: Arc<str>,
     modified: Option<SystemTime>,
@@ -30,13 +30,13 @@ impl Pending {
         since: SystemTime,
         objections: Vec<Objection>,
     ) -> Self {
-        let hash = Hash::of(&bytes);
+        let hash = VersionHash::of(&bytes);
         Self { parts: Arc::new(Parts { hash, bytes, origin, modified, since, objections }) }
     }
 
     /// Its hash, by which it is accepted.
     #[must_use]
-    pub fn hash(&self) -> Hash {
+    pub fn hash(&self) -> VersionHash {
         self.parts.hash
     }
 

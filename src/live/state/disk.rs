@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use super::StateError;
 use crate::live::enforcement::Enforcement;
-use crate::live::hash::Hash;
+use crate::live::version_hash::VersionHash;
 use crate::source::file;
 
 const SWITCH: &str = "enforcement";
@@ -219,7 +219,7 @@ pub(super) fn folder_name(site: &str) -> String {
     match name.len() {
         0 => "%".to_owned(),
         1..=120 => name,
-        _ => format!("{}%{}", &name[..60], Hash::of(site.as_bytes()).short()),
+        _ => format!("{}%{}", &name[..60], VersionHash::of(site.as_bytes()).short()),
     }
 }
 

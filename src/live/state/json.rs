@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 
 use crate::live::gate::{Objection, ObjectionKind, Pending};
-use crate::live::hash::Hash;
 use crate::live::history::HistoryEntry;
-use crate::live::reload::{Cause, OutcomeKind};
+use crate::live::reload::{Cause, ReloadOutcomeKind};
+use crate::live::version_hash::VersionHash;
 use crate::live::versions::{Fate, Version, Versions};
 
 /// Raised when an older one could not make sense of it.
@@ -23,7 +23,7 @@ pub(super) struct Listed {
 }
 
 pub(super) struct ListedVersion {
-    pub(super) hash: Hash,
+    pub(super) hash: VersionHash,
     origin: Arc<str>,
     modified: Option<SystemTime>,
     pub(super) since: SystemTime,
@@ -31,7 +31,7 @@ pub(super) struct ListedVersion {
 }
 
 pub(super) struct ListedPending {
-    pub(super) hash: Hash,
+    pub(super) hash: VersionHash,
     origin: Arc<str>,
     modified: Option<SystemTime>,
     since: SystemTime,
@@ -145,7 +145,7 @@ pub(super) fn read_entry(line: &[u8], now: SystemTime) -> Option<HistoryEntry> {
     Some(HistoryEntry {
         when: time(&value["when"], now)?,
         cause: Cause::from_name(value["cause"].as_str()?)?,
-        outcome: OutcomeKind::from_name(value["outcome"].as_str()?)?,
+        outcome: ReloadOutcomeKind::from_name(value["outcome"].as_str()?)?,
         origin: value["origin"].as_str()?.into(),
         hash: hash(&value["hash"]),
         findings: [findings(0)?, findings(1)?, findings(2)?],
@@ -154,7 +154,7 @@ pub(super) fn read_entry(line: &[u8], now: SystemTime) -> Option<HistoryEntry> {
     })
 }
 
-fn hash(value: &Value) -> Option<Hash> {
+fn hash(value: &Value) -> Option<VersionHash> {
     value.as_str()?.parse().ok()
 }
 

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::StateError;
 use super::disk::{self, Durability};
 use super::json::{millis, time};
-use crate::live::hash::Hash;
+use crate::live::version_hash::VersionHash;
 use crate::live::versions::{Fate, Versions};
 
 /// Octets of a slot: a hash that is live and as many that were rolled back as are ever kept.
@@ -30,10 +30,10 @@ const DIGEST: usize = 16;
 /// What is live, and what was rolled back from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
-    pub(super) live: Option<Hash>,
+    pub(super) live: Option<VersionHash>,
     /// When it was first accepted.
     pub(super) since: SystemTime,
-    pub(super) held: Vec<Hash>,
+    pub(super) held: Vec<VersionHash>,
 }
 
 impl Record {
@@ -133,7 +133,7 @@ fn parse(slot: &[u8], now: SystemTime) -> Option<(u64, Record)> {
 }
 
 fn digest(text: &[u8]) -> String {
-    let mut digits = Hash::of(text).hex();
+    let mut digits = VersionHash::of(text).hex();
     digits.truncate(DIGEST);
     digits
 }
@@ -147,7 +147,7 @@ mod tests {
 
     fn record(text: &str) -> Record {
         let since = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000);
-        Record { live: Some(Hash::of(text.as_bytes())), since, held: vec![Hash::of(b"held"); 7] }
+        Record { live: Some(VersionHash::of(text.as_bytes())), since, held: vec![VersionHash::of(b"held"); 7] }
     }
 
     #[test]

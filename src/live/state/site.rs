@@ -17,8 +17,8 @@ use super::writer::{Job, Place, Writer};
 use super::{StateError, StateTroubles, json};
 use crate::live::enforcement::Enforcement;
 use crate::live::gate::Pending;
-use crate::live::hash::Hash;
 use crate::live::history::{HistoryEntry, MAX_HISTORY};
+use crate::live::version_hash::VersionHash;
 use crate::live::versions::Versions;
 
 const STATE: &str = "state.json";
@@ -66,7 +66,7 @@ struct Troubles {
 #[derive(Default)]
 struct Written {
     /// The bytes that stand in the folder and what they outlive, so that none is written twice.
-    bytes: HashMap<Hash, Durability>,
+    bytes: HashMap<VersionHash, Durability>,
     record: Option<Record>,
     stamp: u64,
 }
@@ -278,7 +278,7 @@ impl Notes {
             disk::write(&self.folder.join(STATE), &json::write(stamp, versions, pending.as_ref()), *durability)
         })();
         if saved.is_ok() {
-            let kept: HashSet<Hash> = kept.iter().map(|(hash, _)| *hash).collect();
+            let kept: HashSet<VersionHash> = kept.iter().map(|(hash, _)| *hash).collect();
             written.bytes.retain(|hash, _| {
                 let stays = kept.contains(hash);
                 if !stays {
@@ -394,7 +394,7 @@ impl Notes {
         result
     }
 
-    fn path_of(&self, hash: Hash) -> PathBuf {
+    fn path_of(&self, hash: VersionHash) -> PathBuf {
         self.folder.join(format!("{}.txt", hash.hex()))
     }
 

@@ -15,7 +15,9 @@ use super::fetcher::Fetcher;
 use super::live::{Fetched, Remote};
 use super::proxy::{Live, ProxyState, Settled, Step, Trouble};
 use super::status::FetchStatus;
-use crate::live::{Cause, Clock, Loaded, Outcome, Rejection, RejectionKind, Reload, Reloading, Shared, Slot};
+use crate::live::{
+    Cause, Clock, Completion, Loaded, Rejection, RejectionKind, Reload, ReloadOutcome, Reloading, Shared,
+};
 
 /// Whatever is set, no site is left alone for longer.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -32,7 +34,7 @@ pub(crate) struct Following {
 
 /// Someone who waits for a fetch. They hear of it even if there is none.
 struct Ask {
-    slot: Option<Arc<Slot>>,
+    slot: Option<Arc<Completion>>,
     origin: Arc<str>,
 }
 
@@ -77,7 +79,7 @@ impl Following {
     }
 
     /// Fetches now, and fills the slot with what comes of it.
-    pub(crate) fn reload(&self, slot: Arc<Slot>) {
+    pub(crate) fn reload(&self, slot: Arc<Completion>) {
         // Where nobody hears it any more, it is answered as it is dropped.
         let _ = self.asks.send(Ask { slot: Some(slot), origin: self.origin.clone() });
     }
@@ -170,7 +172,7 @@ impl Task {
         let reload = self.offer(cause, fetched).await?;
         if let Some((loaded, validators, interval)) = found {
             let settled = match reload.outcome() {
-                Outcome::Published { .. } | Outcome::Unchanged { .. } => Settled::Taken,
+                ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. } => Settled::Taken,
                 _ => Settled::Refused,
             };
             self.last = Some(loaded);

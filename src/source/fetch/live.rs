@@ -9,7 +9,7 @@ use super::following::Following;
 use super::peer::Peer;
 use super::schedule::Schedule;
 use super::url::UrlError;
-use crate::live::{LiveRobots, Loaded, Outcome, Rejection, RejectionKind, Shared, Source, WhenMissing};
+use crate::live::{LiveRobots, Loaded, Rejection, RejectionKind, ReloadOutcome, Shared, Source, WhenMissing};
 use crate::source::LiveBuilder;
 
 /// A robots.txt that is fetched, and how.
@@ -145,10 +145,10 @@ impl Remote {
             return Ok(());
         }
         match first.wait().outcome {
-            Outcome::Kept { rejection, .. } => Err(rejection),
-            Outcome::Gated { pending, .. } => Err(Rejection::gated(pending, &shared.origin)),
-            Outcome::Absent { .. } => Err(Rejection::new(RejectionKind::Missing, &shared.origin)),
-            Outcome::Published { .. } | Outcome::Unchanged { .. } => Ok(()),
+            ReloadOutcome::Kept { rejection, .. } => Err(rejection),
+            ReloadOutcome::Gated { pending, .. } => Err(Rejection::gated(pending, &shared.origin)),
+            ReloadOutcome::Absent { .. } => Err(Rejection::new(RejectionKind::Missing, &shared.origin)),
+            ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. } => Ok(()),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use super::*;
-use crate::live::{LiveRobots, Outcome, RejectionKind, WhenMissing};
+use crate::live::{LiveRobots, RejectionKind, ReloadOutcome, WhenMissing};
 
 /// A server that answers with what the test has put there.
 fn server(answer: &Arc<Mutex<&'static str>>) -> String {
@@ -55,7 +55,7 @@ fn a_year_of_trouble_and_a_day_of_absence() {
     says(TROUBLE);
     for _ in 0..365 {
         pass(24);
-        assert!(matches!(reload().outcome(), Outcome::Kept { .. }));
+        assert!(matches!(reload().outcome(), ReloadOutcome::Kept { .. }));
         assert!(is_good());
     }
     says(GONE);
@@ -63,7 +63,7 @@ fn a_year_of_trouble_and_a_day_of_absence() {
     for _ in 0..24 {
         let told = reload();
         assert!(
-            matches!(told.outcome(), Outcome::Kept { rejection, .. } if rejection.kind() == RejectionKind::Held
+            matches!(told.outcome(), ReloadOutcome::Kept { rejection, .. } if rejection.kind() == RejectionKind::Held
                 && rejection.until() == Some(missed + Duration::from_secs(24 * 3600))),
             "{told}"
         );
@@ -71,10 +71,10 @@ fn a_year_of_trouble_and_a_day_of_absence() {
         pass(1);
     }
     let told = reload();
-    assert!(matches!(told.outcome(), Outcome::Absent { status: 410 }), "{told}");
+    assert!(matches!(told.outcome(), ReloadOutcome::Absent { status: 410 }), "{told}");
     assert!(live.snapshot().content().is_none());
     says(GOOD);
-    assert!(matches!(reload().outcome(), Outcome::Published { .. }));
+    assert!(matches!(reload().outcome(), ReloadOutcome::Published { .. }));
     assert!(is_good());
 }
 
@@ -86,7 +86,10 @@ fn the_thread_of_a_fetcher_ends_with_its_last_user() {
     let handle = fetcher.handle().clone();
     let live = LiveRobots::url(&server(&answer)).expect("a URL").fetcher(&fetcher).open().expect("open");
     drop(fetcher);
-    assert!(matches!(live.reload().wait().outcome(), Outcome::Published { .. } | Outcome::Unchanged { .. }));
+    assert!(matches!(
+        live.reload().wait().outcome(),
+        ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. }
+    ));
     drop(live);
     let start = std::time::Instant::now();
     while client.strong_count() > 0 {

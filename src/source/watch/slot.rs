@@ -223,9 +223,9 @@ impl Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::Hash;
     use crate::live::Loaded;
     use crate::live::RejectionKind;
+    use crate::live::VersionHash;
 
     const POLL: Duration = Duration::from_secs(2);
 
@@ -240,7 +240,7 @@ mod tests {
     }
 
     fn sight(text: &str) -> Sight {
-        Ok(Hash::of(text.as_bytes()))
+        Ok(VersionHash::of(text.as_bytes()))
     }
 
     #[test]

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
-use crate::live::{Cause, Hash, Loaded, Rejection, RejectionKind, Shared};
+use crate::live::{Cause, Loaded, Rejection, RejectionKind, Shared, VersionHash};
 use crate::source::file;
 
 /// What a look found.
 pub(in crate::source) type Held = Result<Loaded, Rejection>;
 
 /// What a look found, to be compared: equal sights call for nothing.
-pub(super) type Sight = Result<Hash, RejectionKind>;
+pub(super) type Sight = Result<VersionHash, RejectionKind>;
 
 /// How coarse the clock of a file system may be: what was changed within it may be changed again without a trace.
 const COARSEST_CLOCK: Duration = Duration::from_secs(3);
@@ -30,7 +30,7 @@ pub(in crate::source) trait Subject: Send + Sync {
 }
 
 pub(super) fn sight(held: &Held) -> Sight {
-    held.as_ref().map(|loaded| Hash::of(&loaded.bytes)).map_err(Rejection::kind)
+    held.as_ref().map(|loaded| VersionHash::of(&loaded.bytes)).map_err(Rejection::kind)
 }
 
 /// What the file system says of a file without its being read: equal stamps mean equal contents, nearly always.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use tower_robots::live::{LiveRobots, MAX_FILE, Outcome, RejectionKind};
+use tower_robots::live::{LiveRobots, MAX_FILE, RejectionKind, ReloadOutcome};
 use tower_robots::source::fetch::{Fetcher, Schedule};
 
 use super::server::{PATIENCE, Server, robots};
@@ -61,7 +61,10 @@ fn whatever_a_server_sends_harms_nothing() {
     let fetcher = Fetcher::builder().fetch_within(Duration::from_secs(5)).start().unwrap();
     let live = LiveRobots::url(&server.url("/robots.txt")).unwrap();
     let live = live.fetcher(&fetcher).schedule(Schedule::new().retry(PATIENCE * 10, PATIENCE * 10)).open().unwrap();
-    assert!(matches!(live.reload().wait().outcome(), Outcome::Published { .. } | Outcome::Unchanged { .. }));
+    assert!(matches!(
+        live.reload().wait().outcome(),
+        ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. }
+    ));
     proptest!(ProptestConfig::with_cases(500), |(answer in answers())| {
         octets.lock().unwrap().clone_from(&answer);
         let told = live.reload().wait();
@@ -69,12 +72,12 @@ fn whatever_a_server_sends_harms_nothing() {
         let snapshot = live.snapshot();
         let body = snapshot.content().unwrap().body().clone();
         match told.outcome() {
-            Outcome::Kept { rejection, .. } => prop_assert_ne!(rejection.kind(), RejectionKind::Interrupted),
-            Outcome::Published { .. } => prop_assert!(body.len() as u64 <= MAX_FILE && body.len() <= answer.len()),
+            ReloadOutcome::Kept { rejection, .. } => prop_assert_ne!(rejection.kind(), RejectionKind::Interrupted),
+            ReloadOutcome::Published { .. } => prop_assert!(body.len() as u64 <= MAX_FILE && body.len() <= answer.len()),
             _ => {}
         }
     });
     *octets.lock().unwrap() = robots("# good again").into_bytes();
-    assert!(matches!(live.reload().wait().outcome(), Outcome::Published { .. }));
+    assert!(matches!(live.reload().wait().outcome(), ReloadOutcome::Published { .. }));
     assert_eq!(&live.snapshot().content().unwrap().body()[..], b"# good again");
 }

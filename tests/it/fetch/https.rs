@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned, crypto::ring};
-use tower_robots::live::{LiveRobots, Outcome, WhenMissing};
+use tower_robots::live::{LiveRobots, ReloadOutcome, WhenMissing};
 use tower_robots::source::fetch::{Fetcher, FetcherBuilder};
 
 use super::server::{Server, response, robots};
@@ -147,7 +147,10 @@ fn an_upstream_is_trusted_by_its_own_name_and_asked_for_the_sites() {
     let fetcher = trusting(&authority).start().unwrap();
     let upstream = format!("https://{}", server.address);
     let live = LiveRobots::upstream([upstream], "shop.example").unwrap().fetcher(&fetcher).open().unwrap();
-    assert!(matches!(live.reload().wait().outcome(), Outcome::Published { .. } | Outcome::Unchanged { .. }));
+    assert!(matches!(
+        live.reload().wait().outcome(),
+        ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. }
+    ));
     assert!(server.last_head().to_lowercase().contains("\r\nhost: shop.example\r\n"));
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tower_robots::live::{Cause, Gate, LiveRobots, Outcome, RejectionKind, Reload, StateDir, WhenMissing};
+use tower_robots::live::{Cause, Gate, LiveRobots, RejectionKind, Reload, ReloadOutcome, StateDir, WhenMissing};
 use tower_robots::source::LiveBuilder;
 use tower_robots::source::fetch::{Fetcher, Schedule};
 
@@ -35,7 +35,7 @@ fn reload(live: &LiveRobots) -> Reload {
 /// Why what was fetched was not taken.
 fn kept(reload: &Reload) -> RejectionKind {
     match reload.outcome() {
-        Outcome::Kept { rejection, .. } => rejection.kind(),
+        ReloadOutcome::Kept { rejection, .. } => rejection.kind(),
         other => panic!("{other:?}"),
     }
 }
@@ -55,9 +55,9 @@ fn what_is_fetched_is_live_and_so_is_the_next_version() {
     server.now_says(robots("# next"));
     let told = reload(&live);
     assert_eq!(told.cause(), Cause::Request);
-    assert!(matches!(told.outcome(), Outcome::Published { .. }), "{told}");
+    assert!(matches!(told.outcome(), ReloadOutcome::Published { .. }), "{told}");
     assert_eq!(body(&live).as_deref(), Some("# next"));
-    assert!(matches!(reload(&live).outcome(), Outcome::Unchanged { .. }));
+    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Unchanged { .. }));
     assert_eq!(live.status().fetch().unwrap().failures(), 0);
     assert!(live.status().fetch().unwrap().confirmed().is_some());
 }
@@ -152,7 +152,7 @@ fn every_failure_keeps_the_last_good_version() {
     }
     assert!(live.status().fetch().unwrap().failures() >= 18);
     server.now_says(robots("# back"));
-    assert!(matches!(reload(&live).outcome(), Outcome::Published { .. }));
+    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Published { .. }));
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn a_missing_file_is_held_and_reported() {
         server.now_says(response(status, "", ""));
         let told = reload(&live);
         assert_eq!(kept(&told), RejectionKind::Held);
-        let Outcome::Kept { rejection, .. } = told.outcome() else { panic!("{told}") };
+        let ReloadOutcome::Kept { rejection, .. } = told.outcome() else { panic!("{told}") };
         let until = rejection.until().unwrap();
         let hours = until.duration_since(std::time::SystemTime::now()).unwrap().as_secs_f64() / 3600.0;
         assert!((23.0..24.1).contains(&hours), "{hours}");
@@ -170,7 +170,7 @@ fn a_missing_file_is_held_and_reported() {
         assert!(told.to_string().contains(&format!("the answer is {status}, which is believed from ")), "{told}");
         assert_eq!(body(&live).as_deref(), Some("# good"));
         server.now_says(robots("# good"));
-        assert!(matches!(reload(&live).outcome(), Outcome::Unchanged { .. }));
+        assert!(matches!(reload(&live).outcome(), ReloadOutcome::Unchanged { .. }));
         assert_eq!(live.status().fetch().unwrap().held_until(), None);
     }
 }
@@ -186,7 +186,9 @@ fn a_file_that_was_held_long_enough_is_gone_and_may_come_back() {
     server.now_says(response("404 N", "", ""));
     wait_for("its end", || body(&live).is_none());
     assert_eq!(live.snapshot().when_missing(), WhenMissing::Relay, "the application behind says so itself");
-    wait_for("the report", || matches!(live.status().last_reload().outcome(), Outcome::Absent { status: 404, .. }));
+    wait_for("the report", || {
+        matches!(live.status().last_reload().outcome(), ReloadOutcome::Absent { status: 404, .. })
+    });
     server.now_says(robots("# good"));
     wait_for("its return", || body(&live).as_deref() == Some("# good"));
 }
@@ -196,7 +198,7 @@ fn a_file_that_never_was_means_no_rules_at_once() {
     let server = Server::saying(response("404 N", "", ""));
     let live = url(&server).open().unwrap();
     let told = reload(&live);
-    assert!(matches!(told.outcome(), Outcome::Absent { status: 404, .. }), "{told}");
+    assert!(matches!(told.outcome(), ReloadOutcome::Absent { status: 404, .. }), "{told}");
     assert!(told.to_string().ends_with("the answer is 404: there is no robots.txt, so nothing is enforced"), "{told}");
     assert_eq!(live.snapshot().when_missing(), WhenMissing::Relay);
 }
@@ -227,7 +229,7 @@ fn after_a_restart_with_the_origin_down_the_last_good_version_is_live() {
     assert_eq!(kept(&reload(&live)), RejectionKind::Held);
     assert_eq!(body(&live).as_deref(), Some("# kept"));
     server.now_says(robots("# new"));
-    assert!(matches!(reload(&live).outcome(), Outcome::Published { .. }));
+    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Published { .. }));
 }
 
 #[test]
@@ -238,22 +240,22 @@ fn what_is_fetched_passes_the_gate_and_can_be_taken_back() {
     let live = url(&server).gate(gate).when_missing(WhenMissing::Fail).open().unwrap();
     *served.lock().unwrap() = ("2", "User-agent: *\nDisallow: /\n");
     let told = reload(&live);
-    let Outcome::Gated { pending, .. } = told.outcome() else { panic!("{told}") };
+    let ReloadOutcome::Gated { pending, .. } = told.outcome() else { panic!("{told}") };
     let hash = pending.hash();
-    assert!(matches!(reload(&live).outcome(), Outcome::Gated { .. }), "it waits on");
+    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Gated { .. }), "it waits on");
     *served.lock().unwrap() = ("3", "User-agent: *\nDisallow: /b\n");
-    assert!(matches!(reload(&live).outcome(), Outcome::Published { .. }));
-    assert!(matches!(reload(&live).outcome(), Outcome::Unchanged { .. }));
+    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Published { .. }));
+    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Unchanged { .. }));
     live.rollback().unwrap();
     // 304 does not bring it back.
-    assert!(matches!(reload(&live).outcome(), Outcome::Gated { .. }));
-    assert!(matches!(reload(&live).outcome(), Outcome::Gated { .. }));
+    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Gated { .. }));
+    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Gated { .. }));
     assert!(body(&live).unwrap().ends_with("/a\n"));
     *served.lock().unwrap() = ("2", "User-agent: *\nDisallow: /\n");
-    assert!(matches!(reload(&live).outcome(), Outcome::Gated { .. }));
+    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Gated { .. }));
     live.accept(&hash.to_string().parse().unwrap()).unwrap();
     assert!(body(&live).unwrap().ends_with("/\n"));
-    assert!(matches!(reload(&live).outcome(), Outcome::Unchanged { .. }));
+    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Unchanged { .. }));
 }
 
 /// Serves an entity tag and a body, and 304 to whoever knows the tag.
@@ -277,16 +279,16 @@ fn what_has_not_changed_is_not_sent_again_but_what_was_refused_is() {
     let server = tagged(&served);
     let live = url(&server).open().unwrap();
     reload(&live);
-    assert!(matches!(reload(&live).outcome(), Outcome::Unchanged { .. }));
+    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Unchanged { .. }));
     assert!(server.last_head().to_lowercase().contains("if-none-match: \"1\""));
     *served.lock().unwrap() = ("2", "# two");
-    assert!(matches!(reload(&live).outcome(), Outcome::Published { .. }));
+    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Published { .. }));
     *served.lock().unwrap() = ("3", "<html>");
     assert_eq!(kept(&reload(&live)), RejectionKind::Html);
     assert_eq!(kept(&reload(&live)), RejectionKind::Html, "a 304 would have confirmed what is not live");
     assert!(!server.last_head().to_lowercase().contains("if-none-match"));
     *served.lock().unwrap() = ("2", "# two");
-    assert!(matches!(reload(&live).outcome(), Outcome::Unchanged { .. }));
+    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Unchanged { .. }));
 }
 
 #[test]

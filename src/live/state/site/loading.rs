@@ -10,8 +10,8 @@ use super::super::record::{self, Record};
 use super::{HISTORY, Notes, RECORD, STATE, State, Written};
 use crate::live::enforcement::Enforcement;
 use crate::live::gate::Pending;
-use crate::live::hash::Hash;
 use crate::live::history::History;
+use crate::live::version_hash::VersionHash;
 use crate::live::versions::{Fate, Version, Versions};
 
 /// What a site knows again.
@@ -34,7 +34,7 @@ pub(crate) enum WasLive {
     #[default]
     Unknown,
     /// Another one, accepted then, whose bytes are not there.
-    Other(Hash, SystemTime),
+    Other(VersionHash, SystemTime),
 }
 
 impl Remembered {
@@ -157,10 +157,10 @@ impl Notes {
     }
 
     /// A version whose bytes were written and whose place in the state was not.
-    fn recovered(&self, written: &mut Written, hash: Hash, since: SystemTime) -> Option<Version> {
+    fn recovered(&self, written: &mut Written, hash: VersionHash, since: SystemTime) -> Option<Version> {
         let path = self.path_of(hash);
         let bytes = disk::read(&path).ok()??;
-        if Hash::of(&bytes) != hash {
+        if VersionHash::of(&bytes) != hash {
             return None;
         }
         written.bytes.insert(hash, Durability::Process);
@@ -183,10 +183,10 @@ impl Notes {
     }
 
     /// The bytes of a version, if they are what their name says.
-    fn bytes(&self, written: &mut Written, hash: Hash) -> Option<Arc<[u8]>> {
+    fn bytes(&self, written: &mut Written, hash: VersionHash) -> Option<Arc<[u8]>> {
         let path = self.path_of(hash);
         match disk::read(&path) {
-            Ok(Some(bytes)) if Hash::of(&bytes) == hash => {
+            Ok(Some(bytes)) if VersionHash::of(&bytes) == hash => {
                 written.bytes.insert(hash, Durability::Process);
                 return Some(bytes.into());
             }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use super::super::address_class::AddressClass;
 use super::super::network::{Network, Played};
 use super::super::{Answer, FetchErrorKind, Fetcher};
-use crate::live::{LiveRobots, Outcome, WhenMissing};
+use crate::live::{LiveRobots, ReloadOutcome, WhenMissing};
 
 /// An address of the loopback that plays a server on the internet.
 const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 71));
@@ -226,7 +226,7 @@ fn a_site_keeps_its_version_and_the_message_says_what_would_be_right() {
     let hash = live.snapshot().content().map(|content| content.hash());
     let here = here.redirects_to(&format!("http://{}/status", admin.address));
     let reload = live.reload().wait();
-    assert!(matches!(reload.outcome(), Outcome::Kept { .. }), "{reload}");
+    assert!(matches!(reload.outcome(), ReloadOutcome::Kept { .. }), "{reload}");
     let expected = format!(
         "the redirect leads to an address that it must not lead to: http://{}/status is at 127.0.0.1, a loopback \
          address, and was named by a server with a public address: if the file is kept there, configure that URL itself",

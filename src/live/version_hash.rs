@@ -8,20 +8,20 @@ use sha2::{Digest, Sha256};
 
 /// The SHA-256 of a robots.txt; equal bytes have equal hashes on every replica.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Hash([u8; 32]);
+pub struct VersionHash([u8; 32]);
 
-/// A [`struct@Hash`] by its first hex digits, at least [`HashPrefix::SHORTEST`]: what a person copies from a log.
+/// A [`VersionHash`] by its first hex digits, at least [`VersionHashPrefix::SHORTEST`]: what a person copies from a log.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct HashPrefix(String);
+pub struct VersionHashPrefix(String);
 
 /// A text that is no hash, or too little of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HashError {
+pub struct VersionHashError {
     text: String,
     least: usize,
 }
 
-impl Hash {
+impl VersionHash {
     /// Hashes bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
@@ -51,29 +51,29 @@ fn hex(octets: &[u8]) -> String {
     text
 }
 
-impl HashPrefix {
+impl VersionHashPrefix {
     /// Fewest hex digits that name a version: 48 bits, so that no two versions of a site share them by chance.
     pub const SHORTEST: usize = 12;
 
     /// Whether it is how this hash begins.
     #[must_use]
-    pub fn matches(&self, hash: &Hash) -> bool {
+    pub fn matches(&self, hash: &VersionHash) -> bool {
         hash.hex().starts_with(&self.0)
     }
 }
 
-impl From<Hash> for HashPrefix {
-    fn from(hash: Hash) -> Self {
+impl From<VersionHash> for VersionHashPrefix {
+    fn from(hash: VersionHash) -> Self {
         Self(hash.hex())
     }
 }
 
 /// Reads 64 hex digits, with or without `sha256:` before them.
-impl FromStr for Hash {
-    type Err = HashError;
+impl FromStr for VersionHash {
+    type Err = VersionHashError;
 
-    fn from_str(text: &str) -> Result<Self, HashError> {
-        let error = || HashError { text: text.to_owned(), least: 64 };
+    fn from_str(text: &str) -> Result<Self, VersionHashError> {
+        let error = || VersionHashError { text: text.to_owned(), least: 64 };
         let digits = digits(text).filter(|digits| digits.len() == 64).ok_or_else(error)?;
         let mut octets = [0; 32];
         for (octet, pair) in octets.iter_mut().zip(digits.as_bytes().chunks(2)) {
@@ -85,12 +85,12 @@ impl FromStr for Hash {
 }
 
 /// Reads 12 to 64 hex digits, with or without `sha256:` before them.
-impl FromStr for HashPrefix {
-    type Err = HashError;
+impl FromStr for VersionHashPrefix {
+    type Err = VersionHashError;
 
-    fn from_str(text: &str) -> Result<Self, HashError> {
+    fn from_str(text: &str) -> Result<Self, VersionHashError> {
         let digits = digits(text).filter(|digits| (Self::SHORTEST..=64).contains(&digits.len()));
-        digits.map(Self).ok_or_else(|| HashError { text: text.to_owned(), least: Self::SHORTEST })
+        digits.map(Self).ok_or_else(|| VersionHashError { text: text.to_owned(), least: Self::SHORTEST })
     }
 }
 
@@ -99,13 +99,13 @@ fn digits(text: &str) -> Option<String> {
     digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| digits.to_ascii_lowercase())
 }
 
-impl fmt::Display for HashPrefix {
+impl fmt::Display for VersionHashPrefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "sha256:{}", self.0)
     }
 }
 
-impl fmt::Display for HashError {
+impl fmt::Display for VersionHashError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { text, least } = self;
         match least {
@@ -115,18 +115,18 @@ impl fmt::Display for HashError {
     }
 }
 
-impl Error for HashError {}
+impl Error for VersionHashError {}
 
 /// `sha256:` and 64 hex digits.
-impl fmt::Display for Hash {
+impl fmt::Display for VersionHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "sha256:{}", self.hex())
     }
 }
 
-impl fmt::Debug for Hash {
+impl fmt::Debug for VersionHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Hash({self})")
+        write!(f, "VersionHash({self})")
     }
 }
 
@@ -136,21 +136,21 @@ mod tests {
 
     #[test]
     fn a_hash_is_read_as_it_is_written_and_by_enough_of_its_digits() {
-        let hash = Hash::of(b"User-agent: *\n");
+        let hash = VersionHash::of(b"User-agent: *\n");
         assert_eq!(hash.to_string().parse(), Ok(hash));
         assert_eq!(hash.hex().to_uppercase().parse(), Ok(hash));
         for digits in [12, 16, 64] {
-            let prefix: HashPrefix = hash.hex()[..digits].parse().expect("a prefix");
-            assert!(prefix.matches(&hash) && !prefix.matches(&Hash::of(b"other")));
+            let prefix: VersionHashPrefix = hash.hex()[..digits].parse().expect("a prefix");
+            assert!(prefix.matches(&hash) && !prefix.matches(&VersionHash::of(b"other")));
         }
         for text in ["", "sha256:", "0123456789a", "0123456789ag", &hash.hex()[1..], &format!("{}0", hash.hex())] {
-            assert!(text.parse::<Hash>().is_err(), "{text}");
+            assert!(text.parse::<VersionHash>().is_err(), "{text}");
         }
-        let error = "0123456789a".parse::<HashPrefix>().expect_err("too short");
+        let error = "0123456789a".parse::<VersionHashPrefix>().expect_err("too short");
         assert_eq!(
             error.to_string(),
             "\"0123456789a\" is not the hash of a version: write its hex digits, at least the first 12"
         );
-        assert!(format!("{}0", hash.hex()).parse::<HashPrefix>().is_err());
+        assert!(format!("{}0", hash.hex()).parse::<VersionHashPrefix>().is_err());
     }
 }
