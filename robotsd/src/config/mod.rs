@@ -30,7 +30,7 @@ use tower_robots::check::Options;
 use tower_robots::live::{GateBuilder, WhenMissing};
 use tower_robots::policy::Policy;
 
-use crate::log::Privacy;
+use crate::log::LogPrivacy;
 use crate::{edge, upstream};
 
 /// A config that makes sense.
@@ -60,7 +60,7 @@ pub(crate) struct Config {
 #[derive(Debug, PartialEq)]
 pub(crate) struct LogSettings {
     pub(crate) format: LogFormat,
-    pub(crate) privacy: Privacy,
+    pub(crate) privacy: LogPrivacy,
     /// None where only events are logged.
     pub(crate) access: Option<AccessSettings>,
 }

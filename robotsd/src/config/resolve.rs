@@ -19,7 +19,7 @@ use super::error::Fault;
 use super::file::{self, AccessLogging, ConfigFile, Dotfiles, Family, ListenerKind, OnMissing};
 use super::{AccessFormat, AccessSettings, Backend, Config, LogSettings, Site, StaticFiles};
 use super::{admin, gate, limits, listener, source, upstreams};
-use crate::log::Privacy;
+use crate::log::LogPrivacy;
 
 /// RFC 9309, section 2.4.
 const MAX_AGE: Duration = DAY;
@@ -94,7 +94,7 @@ fn resolve_log(log: &file::LogSettings, folder: &Path) -> Result<LogSettings, Fa
     let path = log.access_path.as_ref().map(|path| folder.join(path.get_ref()));
     Ok(LogSettings {
         format: log.format,
-        privacy: Privacy { query: log.query, address: log.address },
+        privacy: LogPrivacy { query: log.query, address: log.address },
         access: format.map(|format| AccessSettings { format, path }),
     })
 }

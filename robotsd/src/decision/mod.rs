@@ -8,12 +8,12 @@
 //! | `/-/health` | 200, for the health checks of proxies |
 //!
 //! Which field says what the original request was is the preset's business ([`preset`]) and never guessed. What cannot
-//! be told is passed or refused as the config says, counted and logged ([`doubt`]); a path is never made up. The verdicts
+//! be told is passed or refused as the config says, counted and logged ([`error`]); a path is never made up. The verdicts
 //! are the layer's, so a refusal is the same here and there.
 
-mod doubt;
 mod preset;
-mod reply;
+mod question_error;
+mod response;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -31,30 +31,30 @@ use tower_robots::layer::{Answer, Original, ROBOTS_VERDICT, RobotsLayer};
 use tower_robots::rules::RequestPath;
 use tower_robots::source::HostMap;
 
-pub(crate) use self::doubt::Doubts;
+pub(crate) use self::question_error::QuestionErrors;
 
-use self::doubt::Doubt;
 use self::preset::Preset;
-use self::reply::Reply;
+use self::question_error::QuestionError;
+use self::response::DecisionFuture;
 use crate::config::OnError;
 use crate::edge::{AccessFields, Callers, EdgeLimits, Peer, RequestBody};
 
 /// Answers on one listener of one worker. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Decisions(Arc<Shared>);
+pub(crate) struct Decisions(Arc<DecisionState>);
 
 #[derive(Debug)]
-struct Shared {
-    desk: Desk,
-    doubts: Arc<Doubts>,
+struct DecisionState {
+    sites: SiteTable,
+    errors: Arc<QuestionErrors>,
 }
 
 /// What decides for every host on one worker; all its listeners follow when it is replaced.
-pub(crate) type Desk = Arc<ArcSwap<HostMap<Site>>>;
+pub(crate) type SiteTable = Arc<ArcSwap<HostMap<DecisionSite>>>;
 
 /// What decides for a site.
 #[derive(Clone, Debug)]
-pub(crate) struct Site {
+pub(crate) struct DecisionSite {
     /// For the log of requests.
     pub(crate) name: Arc<str>,
     /// Tells the log.
@@ -77,39 +77,39 @@ const AUTH: &str = "/-/auth/";
 const REFUSAL: &str = "/-/refusal/";
 
 impl Decisions {
-    pub(crate) fn new(desk: Desk, doubts: Arc<Doubts>) -> Self {
-        Self(Arc::new(Shared { desk, doubts }))
+    pub(crate) fn new(sites: SiteTable, errors: Arc<QuestionErrors>) -> Self {
+        Self(Arc::new(DecisionState { sites, errors }))
     }
 }
 
 impl Service<Request<RequestBody>> for Decisions {
     type Response = Response<Full<Bytes>>;
     type Error = Infallible;
-    type Future = Reply;
+    type Future = DecisionFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, mut request: Request<RequestBody>) -> Reply {
+    fn call(&mut self, mut request: Request<RequestBody>) -> DecisionFuture {
         let mut response = self.0.answer(&mut request);
         if request.method() != Method::HEAD && response.body().is_empty() {
             // A refusal of a HEAD says how long its body would be; this question may be a GET about one.
             response.headers_mut().remove(CONTENT_LENGTH);
         }
-        Reply::new(response, request.into_body())
+        DecisionFuture::new(response, request.into_body())
     }
 }
 
-impl Shared {
+impl DecisionState {
     fn answer<B>(&self, request: &mut Request<B>) -> Response<Bytes> {
         let target = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
         if let Some(name) = target.strip_prefix(AUTH) {
             let decided = match Preset::named(name) {
                 Some((preset, at)) => self.decide(preset, AUTH.len() + at, request, |site| &site.layer),
-                None => Err(Doubt::unknown_preset()),
+                None => Err(QuestionError::unknown_preset()),
             };
-            return decided.unwrap_or_else(|doubt| self.give_up(doubt));
+            return decided.unwrap_or_else(|error| self.give_up(error));
         }
         if let Some(name) = target.strip_prefix(REFUSAL) {
             let decided = match Preset::named(name) {
@@ -118,17 +118,17 @@ impl Shared {
             };
             // Whoever asks has been told 403 already; where there is no reason any more, it stays one.
             let refusal = decided.filter(|response| !response.status().is_success());
-            return refusal.unwrap_or_else(|| reply::forbidden("the request was refused"));
+            return refusal.unwrap_or_else(|| response::forbidden("the request was refused"));
         }
         if RequestPath::new(target.as_bytes()).is_robots_txt() {
             let host = request.headers().get(HOST).map(HeaderValue::as_bytes);
-            return match site(&self.desk.load(), host).map(|site| site.layer.answer(&Original::of(request))) {
+            return match site(&self.sites.load(), host).map(|site| site.layer.answer(&Original::of(request))) {
                 Some(Answer::Respond(response)) => *response,
                 // The proxy's own site may have one to show; that of another site would be worse than none.
-                _ => reply::elsewhere(),
+                _ => response::elsewhere(),
             };
         }
-        if target == "/-/health" { reply::pass() } else { reply::not_found() }
+        if target == "/-/health" { response::pass() } else { response::not_found() }
     }
 
     /// Decides about the request that a question is about; `below` is where the target goes on after the preset.
@@ -137,8 +137,8 @@ impl Shared {
         preset: Preset,
         below: usize,
         question: &mut Request<B>,
-        layer: impl FnOnce(&Site) -> &RobotsLayer,
-    ) -> Result<Response<Bytes>, Doubt> {
+        layer: impl FnOnce(&DecisionSite) -> &RobotsLayer,
+    ) -> Result<Response<Bytes>, QuestionError> {
         // The peer is the proxy; who matters is whom it speaks for, and where that is not known it is nobody exempt.
         match preset.address(question.headers()) {
             Some(address) => question.extensions_mut().insert(Peer::at(SocketAddr::new(address, 0))),
@@ -148,10 +148,10 @@ impl Shared {
         let target = question.uri().path_and_query().map_or("/", PathAndQuery::as_str);
         let asked = preset.read(question.method(), &target[below..], question.headers())?;
         if !question.headers().contains_key(USER_AGENT) {
-            self.doubts.no_agent(preset);
+            self.errors.no_agent(preset);
         }
-        let sites = self.desk.load();
-        let Some(site) = site(&sites, asked.host) else { return Ok(reply::pass()) };
+        let sites = self.sites.load();
+        let Some(site) = site(&sites, asked.host) else { return Ok(response::pass()) };
         if let Some(notes) = question.extensions().get::<AccessFields>() {
             notes.add("site", &*site.name);
         }
@@ -159,26 +159,26 @@ impl Shared {
             Original::of(question).with_method(&asked.method).with_target(asked.target).with_host(asked.host);
         Ok(match layer(site).decide(&original) {
             Answer::Tag(record) => {
-                let mut response = reply::pass();
+                let mut response = response::pass();
                 response.headers_mut().insert(ROBOTS_VERDICT, record.to_field());
                 response
             }
             Answer::Respond(response) => *response,
             // Answer::Pass, and what a later version of the library may add: only a refusal stops a request.
-            _ => reply::pass(),
+            _ => response::pass(),
         })
     }
 
-    fn give_up(&self, doubt: Doubt) -> Response<Bytes> {
-        self.doubts.tell(doubt);
-        match self.doubts.on_error() {
-            OnError::Pass => reply::pass(),
-            OnError::Refuse => reply::forbidden("the proxy does not say which request it asks about"),
+    fn give_up(&self, error: QuestionError) -> Response<Bytes> {
+        self.errors.tell(error);
+        match self.errors.on_error() {
+            OnError::Pass => response::pass(),
+            OnError::Refuse => response::forbidden("the proxy does not say which request it asks about"),
         }
     }
 }
 
-fn site<'s>(sites: &'s HostMap<Site>, host: Option<&[u8]>) -> Option<&'s Site> {
+fn site<'s>(sites: &'s HostMap<DecisionSite>, host: Option<&[u8]>) -> Option<&'s DecisionSite> {
     match host {
         Some(host) => sites.get(host),
         None => sites.any(),

@@ -10,7 +10,7 @@ use http::Method;
 use http::header::{HOST, HeaderMap, HeaderName, HeaderValue};
 use tower_robots::rules::Authority;
 
-use super::doubt::{Doubt, Fault};
+use super::question_error::{QuestionError, QuestionFault};
 
 /// A proxy whose way of asking is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,29 +25,29 @@ pub(super) enum Preset {
 
 /// What a question is about.
 #[derive(Debug)]
-pub(super) struct Asked<'a> {
+pub(super) struct OriginalRequest<'a> {
     pub(super) method: Method,
     pub(super) target: &'a [u8],
     pub(super) host: Option<&'a [u8]>,
 }
 
 /// Where a preset looks.
-struct Places {
-    target: Target,
+struct PresetFields {
+    target: TargetField,
     /// None: the question has the original's method.
     method: Option<HeaderName>,
     /// None: in the target, where it is a whole URL.
     host: Option<HeaderName>,
-    address: Address,
+    address: AddressField,
 }
 
-enum Target {
+enum TargetField {
     /// What follows the preset in the question's own target.
     Below,
     Field(HeaderName),
 }
 
-enum Address {
+enum AddressField {
     /// The field is the address.
     Whole(HeaderName),
     /// The last address of a list is the proxy's own knowledge; those before are its clients' word.
@@ -89,36 +89,42 @@ impl Preset {
     }
 
     /// Reads what a question is about from its method, the part of its target below the preset, and its fields.
-    pub(super) fn read<'a>(self, method: &Method, below: &'a str, fields: &'a HeaderMap) -> Result<Asked<'a>, Doubt> {
-        let places = self.places();
-        let target = match places.target {
-            Target::Below => match below.as_bytes() {
+    pub(super) fn read<'a>(
+        self,
+        method: &Method,
+        below: &'a str,
+        fields: &'a HeaderMap,
+    ) -> Result<OriginalRequest<'a>, QuestionError> {
+        let fields_read = self.fields_read();
+        let target = match fields_read.target {
+            TargetField::Below => match below.as_bytes() {
                 [b'/', ..] => below.as_bytes(),
-                _ => return Err(Doubt::new(self, Fault::Missing, "the path below the preset")),
+                _ => return Err(QuestionError::new(self, QuestionFault::Missing, "the path below the preset")),
             },
-            Target::Field(name) => {
+            TargetField::Field(name) => {
                 let target = self.only(fields, &name, label(&name))?.as_bytes();
                 let is_target = matches!(target, [b'/', ..] | b"*") || is_http_url(target);
                 // A control is nobody's honest target, and this one did not get past an HTTP parser as one.
                 if !is_target || target.iter().any(u8::is_ascii_control) {
-                    return Err(Doubt::new(self, Fault::Unreadable, label(&name)));
+                    return Err(QuestionError::new(self, QuestionFault::Unreadable, label(&name)));
                 }
                 target
             }
         };
-        let method = match places.method {
+        let method = match fields_read.method {
             None => method.clone(),
             Some(name) => {
                 let named = self.only(fields, &name, label(&name))?;
-                Method::from_bytes(named.as_bytes()).map_err(|_| Doubt::new(self, Fault::Unreadable, label(&name)))?
+                Method::from_bytes(named.as_bytes())
+                    .map_err(|_| QuestionError::new(self, QuestionFault::Unreadable, label(&name)))?
             }
         };
-        let host = match places.host {
+        let host = match fields_read.host {
             None => host_of_url(target),
             Some(name) if fields.contains_key(&name) => self.host(fields, &name)?,
             Some(_) => None,
         };
-        Ok(Asked { method, target, host })
+        Ok(OriginalRequest { method, target, host })
     }
 
     /// The client's address as the proxy saw it, where the question has exactly one.
@@ -127,58 +133,63 @@ impl Preset {
             let mut values = fields.get_all(name).iter();
             values.next().filter(|_| values.next().is_none()).map(HeaderValue::as_bytes)
         };
-        let address = match self.places().address {
-            Address::Whole(name) => only(name)?,
-            Address::Last(name) => only(name)?.rsplit(|byte| *byte == b',').next()?.trim_ascii(),
+        let address = match self.fields_read().address {
+            AddressField::Whole(name) => only(name)?,
+            AddressField::Last(name) => only(name)?.rsplit(|byte| *byte == b',').next()?.trim_ascii(),
         };
         std::str::from_utf8(address).ok()?.parse().ok()
     }
 
-    const fn places(self) -> Places {
+    const fn fields_read(self) -> PresetFields {
         match self {
-            Self::Nginx | Self::Haproxy => Places {
-                target: Target::Field(X_ORIGINAL_URI),
+            Self::Nginx | Self::Haproxy => PresetFields {
+                target: TargetField::Field(X_ORIGINAL_URI),
                 method: Some(X_ORIGINAL_METHOD),
                 host: Some(HOST),
-                address: Address::Whole(X_REAL_IP),
+                address: AddressField::Whole(X_REAL_IP),
             },
-            Self::IngressNginx => Places {
-                target: Target::Field(X_ORIGINAL_URL),
+            Self::IngressNginx => PresetFields {
+                target: TargetField::Field(X_ORIGINAL_URL),
                 method: Some(X_ORIGINAL_METHOD),
                 host: None,
-                address: Address::Whole(X_REAL_IP),
+                address: AddressField::Whole(X_REAL_IP),
             },
-            Self::Caddy | Self::Traefik => Places {
-                target: Target::Field(X_FORWARDED_URI),
+            Self::Caddy | Self::Traefik => PresetFields {
+                target: TargetField::Field(X_FORWARDED_URI),
                 method: Some(X_FORWARDED_METHOD),
                 host: Some(X_FORWARDED_HOST),
-                address: Address::Last(X_FORWARDED_FOR),
+                address: AddressField::Last(X_FORWARDED_FOR),
             },
-            Self::Envoy => Places {
-                target: Target::Below,
+            Self::Envoy => PresetFields {
+                target: TargetField::Below,
                 method: None,
                 host: Some(HOST),
-                address: Address::Last(X_FORWARDED_FOR),
+                address: AddressField::Last(X_FORWARDED_FOR),
             },
         }
     }
 
     /// The one value of a field: two could be read either way, so they say nothing.
-    fn only<'a>(self, fields: &'a HeaderMap, name: &HeaderName, label: &'static str) -> Result<&'a HeaderValue, Doubt> {
+    fn only<'a>(
+        self,
+        fields: &'a HeaderMap,
+        name: &HeaderName,
+        label: &'static str,
+    ) -> Result<&'a HeaderValue, QuestionError> {
         let mut values = fields.get_all(name).iter();
         match (values.next(), values.next()) {
             (Some(value), None) if !value.is_empty() => Ok(value),
-            (Some(_), Some(_)) => Err(Doubt::new(self, Fault::Repeated, label)),
-            _ => Err(Doubt::new(self, Fault::Missing, label)),
+            (Some(_), Some(_)) => Err(QuestionError::new(self, QuestionFault::Repeated, label)),
+            _ => Err(QuestionError::new(self, QuestionFault::Missing, label)),
         }
     }
 
     /// The host a field names. A client may leave it out (HTTP/1.0) or write nonsense, which must not be a way round the
     /// rules: then the request is for the site of every other host. A proxy does not say it twice.
-    fn host<'a>(self, fields: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a [u8]>, Doubt> {
+    fn host<'a>(self, fields: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a [u8]>, QuestionError> {
         let mut values = fields.get_all(name).iter();
         match (values.next(), values.next()) {
-            (_, Some(_)) => Err(Doubt::new(self, Fault::Repeated, label(name))),
+            (_, Some(_)) => Err(QuestionError::new(self, QuestionFault::Repeated, label(name))),
             (host, None) => Ok(host.map(HeaderValue::as_bytes).filter(|host| !host.is_empty())),
         }
     }
@@ -226,8 +237,8 @@ mod tests {
     }
 
     /// Method, target and host, or the fault.
-    fn read(preset: Preset, below: &str, map: &HeaderMap) -> Result<(String, Vec<u8>, Option<String>), Fault> {
-        let asked = preset.read(&Method::GET, below, map).map_err(|doubt| doubt.fault())?;
+    fn read(preset: Preset, below: &str, map: &HeaderMap) -> Result<(String, Vec<u8>, Option<String>), QuestionFault> {
+        let asked = preset.read(&Method::GET, below, map).map_err(|error| error.fault())?;
         Ok((asked.method.to_string(), asked.target.to_vec(), asked.host.map(|host| host.escape_ascii().to_string())))
     }
 
@@ -261,22 +272,22 @@ mod tests {
             assert_eq!(read(preset, "/below?q", &map), Ok(want), "{preset:?}");
             assert_eq!(preset.address(&map), Some(address), "{preset:?}");
             // Without the fields of the preset there is nothing to go by, whatever else there is.
-            let places = preset.places();
-            let own = [match places.target {
-                Target::Field(name) => Some(name),
-                Target::Below => None,
+            let fields_read = preset.fields_read();
+            let own = [match fields_read.target {
+                TargetField::Field(name) => Some(name),
+                TargetField::Below => None,
             }];
-            for name in own.into_iter().chain([places.method]).flatten() {
+            for name in own.into_iter().chain([fields_read.method]).flatten() {
                 let mut rest = map.clone();
                 let value = rest.remove(&name).unwrap();
-                assert_eq!(read(preset, "/below", &rest), Err(Fault::Missing), "{preset:?} {name}");
+                assert_eq!(read(preset, "/below", &rest), Err(QuestionFault::Missing), "{preset:?} {name}");
                 rest.append(&name, value.clone());
                 rest.append(&name, value);
-                assert_eq!(read(preset, "/below", &rest), Err(Fault::Repeated), "{preset:?} {name}");
+                assert_eq!(read(preset, "/below", &rest), Err(QuestionFault::Repeated), "{preset:?} {name}");
             }
         }
-        assert_eq!(read(Preset::Envoy, "", &map), Err(Fault::Missing));
-        assert_eq!(read(Preset::Envoy, "?x", &map), Err(Fault::Missing));
+        assert_eq!(read(Preset::Envoy, "", &map), Err(QuestionFault::Missing));
+        assert_eq!(read(Preset::Envoy, "?x", &map), Err(QuestionFault::Missing));
     }
 
     #[test]
@@ -288,16 +299,16 @@ mod tests {
         assert_eq!(nginx(b"/", b"GET", b""), Ok(asked("GET", b"/", None)));
         assert_eq!(nginx(b"*", b"OPTIONS", b"h"), Ok(asked("OPTIONS", b"*", Some("h"))));
         for uri in [&b"private/"[..], b"ftp://h/private/", b"/a\tb", b" /a", b"//a\t"] {
-            assert_eq!(nginx(uri, b"GET", b"h"), Err(Fault::Unreadable), "{}", uri.escape_ascii());
+            assert_eq!(nginx(uri, b"GET", b"h"), Err(QuestionFault::Unreadable), "{}", uri.escape_ascii());
         }
-        assert_eq!(nginx(b"", b"GET", b"h"), Err(Fault::Missing));
-        assert_eq!(nginx(b"/", b"GE T", b"h"), Err(Fault::Unreadable));
+        assert_eq!(nginx(b"", b"GET", b"h"), Err(QuestionFault::Missing));
+        assert_eq!(nginx(b"/", b"GE T", b"h"), Err(QuestionFault::Unreadable));
         let ingress = |url: &[u8]| {
             read(Preset::IngressNginx, "", &fields(&[("x-original-url", url), ("x-original-method", b"GET")]))
         };
         assert_eq!(ingress(b"http://u@h.test?q").unwrap().2.as_deref(), Some("h.test"));
         assert_eq!(ingress(b"http:///private/"), Ok(asked("GET", b"http:///private/", None)));
-        assert_eq!(ingress(b"h.test/private/"), Err(Fault::Unreadable));
+        assert_eq!(ingress(b"h.test/private/"), Err(QuestionFault::Unreadable));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::time::Duration;
 
-use super::{Log, Privacy};
+use super::{Log, LogPrivacy};
 use crate::config::{AccessFormat, AccessSettings};
 use crate::edge::{AccessRecord, OnAccess};
 
@@ -28,19 +28,19 @@ const BLOCK: usize = 64 * 1024;
 /// Writes a line for every request. Cheap to clone; the thread ends with the last clone.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessLog {
-    queue: SyncSender<Message>,
+    queue: SyncSender<WriterMessage>,
     dropped: Arc<AtomicU64>,
 }
 
-enum Message {
-    Visit(Box<AccessRecord>),
+enum WriterMessage {
+    Record(Box<AccessRecord>),
     Reopen,
     Flush(SyncSender<()>),
 }
 
 impl AccessLog {
     /// Opens the log and starts to write it; what goes wrong later is told to `log`.
-    pub(crate) fn start(settings: &AccessSettings, privacy: Privacy, log: Log) -> Result<Self, String> {
+    pub(crate) fn start(settings: &AccessSettings, privacy: LogPrivacy, log: Log) -> Result<Self, String> {
         let sink = Sink::open(settings.path.clone())?;
         let (queue, messages) = sync_channel(QUEUE);
         let dropped = Arc::new(AtomicU64::new(0));
@@ -63,8 +63,8 @@ impl AccessLog {
     /// What the edge tells requests to.
     pub(crate) fn observer(&self) -> OnAccess {
         let log = self.clone();
-        Arc::new(move |visit| {
-            if let Err(TrySendError::Full(_)) = log.queue.try_send(Message::Visit(visit)) {
+        Arc::new(move |record| {
+            if let Err(TrySendError::Full(_)) = log.queue.try_send(WriterMessage::Record(record)) {
                 log.dropped.fetch_add(1, Ordering::Relaxed);
             }
         })
@@ -73,13 +73,13 @@ impl AccessLog {
     /// Opens the file anew, because the old one may have been moved away.
     pub(crate) fn reopen(&self) {
         // Where the queue is full, a file that is written this busily is asked for again soon enough.
-        let _ = self.queue.try_send(Message::Reopen);
+        let _ = self.queue.try_send(WriterMessage::Reopen);
     }
 
     /// Waits until everything handed over so far is written, for a second at most.
     pub(crate) fn flush(&self) {
         let (done, wait) = sync_channel(1);
-        if self.queue.try_send(Message::Flush(done)).is_ok() {
+        if self.queue.try_send(WriterMessage::Flush(done)).is_ok() {
             let _ = wait.recv_timeout(Duration::from_secs(1));
         }
     }
@@ -87,7 +87,7 @@ impl AccessLog {
 
 struct Writer {
     format: AccessFormat,
-    privacy: Privacy,
+    privacy: LogPrivacy,
     sink: Sink,
     log: Log,
     dropped: Arc<AtomicU64>,
@@ -98,7 +98,7 @@ struct Writer {
 }
 
 impl Writer {
-    fn run(mut self, messages: &Receiver<Message>) {
+    fn run(mut self, messages: &Receiver<WriterMessage>) {
         loop {
             let message = match messages.try_recv() {
                 Ok(message) => message,
@@ -114,22 +114,22 @@ impl Writer {
                 }
             };
             match message {
-                Message::Visit(visit) => {
+                WriterMessage::Record(record) => {
                     match self.format {
-                        AccessFormat::Combined => combined::line(&visit, self.privacy, &mut self.lines),
-                        AccessFormat::Json => json::line(&visit, self.privacy, &mut self.lines),
+                        AccessFormat::Combined => combined::line(&record, self.privacy, &mut self.lines),
+                        AccessFormat::Json => json::line(&record, self.privacy, &mut self.lines),
                     }
                     if self.lines.len() >= BLOCK {
                         self.write();
                     }
                 }
-                Message::Reopen => {
+                WriterMessage::Reopen => {
                     self.write();
                     if let Err(message) = self.sink.reopen() {
                         self.log.say("access-log", format!("{message}; the file opened before is written on"));
                     }
                 }
-                Message::Flush(done) => {
+                WriterMessage::Flush(done) => {
                     self.write();
                     let _ = done.send(());
                 }
@@ -215,8 +215,8 @@ impl std::fmt::Display for Sink {
 /// A client that left before it was answered, as nginx writes it: no answer of ours has this status.
 const CLIENT_LEFT: u16 = 499;
 
-fn status(visit: &AccessRecord) -> u16 {
-    visit.status.map_or(CLIENT_LEFT, |status| status.as_u16())
+fn status(record: &AccessRecord) -> u16 {
+    record.status.map_or(CLIENT_LEFT, |status| status.as_u16())
 }
 
 #[cfg(test)]

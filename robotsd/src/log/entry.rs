@@ -10,7 +10,7 @@ const LINE: usize = 640;
 
 /// One event. Fields without a value are left out.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct LogEntry<'a> {
     /// When, counted from 1970.
     pub(crate) at: Duration,
     pub(crate) event: &'a str,
@@ -35,7 +35,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) message: Option<String>,
 }
 
-impl Entry<'_> {
+impl LogEntry<'_> {
     pub(crate) fn now() -> Self {
         Self { at: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(), ..Self::default() }
     }
@@ -201,12 +201,12 @@ mod tests {
 
     #[test]
     fn one_event_is_one_line_whatever_a_client_sends() {
-        let entry = Entry {
+        let entry = LogEntry {
             event: "refused",
             agent: Some("Evil\nBot \x1b[31m\""),
             path: Some("/a\r\nb\u{9b}31m\u{202e}".to_owned()),
             message: Some("x\ny".to_owned()),
-            ..Entry::now()
+            ..LogEntry::now()
         };
         for format in [LogFormat::Json, LogFormat::Text] {
             let line = entry.to_line(format);
@@ -218,13 +218,13 @@ mod tests {
     #[test]
     fn json_says_what_it_was_told() {
         let every: String = ('\0'..='\u{300}').chain('\u{2000}'..='\u{2100}').chain(['\u{1f916}']).collect();
-        let entry = Entry {
+        let entry = LogEntry {
             event: "refused",
             site: Some(&every),
             status: Some(403),
             line: Some(7),
             path: Some("/plain".to_owned()),
-            ..Entry::now()
+            ..LogEntry::now()
         };
         let line = entry.to_line(LogFormat::Json);
         let read: serde_json::Value = serde_json::from_str(&line).expect("JSON");

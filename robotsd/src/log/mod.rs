@@ -8,8 +8,8 @@ mod privacy;
 mod queue;
 
 pub(crate) use self::access::AccessLog;
-pub(crate) use self::entry::Entry;
-pub(crate) use self::privacy::Privacy;
+pub(crate) use self::entry::LogEntry;
+pub(crate) use self::privacy::LogPrivacy;
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -24,32 +24,32 @@ use crate::config::LogFormat;
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     format: LogFormat,
-    queue: Arc<Open>,
+    queue: Arc<OpenQueue>,
 }
 
 /// A queue that somebody may still add to.
 #[derive(Debug)]
-struct Open(Arc<Queue>);
+struct OpenQueue(Arc<Queue>);
 
 impl Log {
     pub(crate) fn start(format: LogFormat) -> Self {
         let queue = Arc::new(Queue::default());
         let taken_from = Arc::clone(&queue);
         std::thread::spawn(move || write_all(format, &taken_from));
-        Self { format, queue: Arc::new(Open(queue)) }
+        Self { format, queue: Arc::new(OpenQueue(queue)) }
     }
 
     /// One whose lines nobody gets: its queue fills, and what comes then is dropped.
     pub(crate) fn nowhere() -> Self {
-        Self { format: LogFormat::default(), queue: Arc::new(Open(Arc::default())) }
+        Self { format: LogFormat::default(), queue: Arc::new(OpenQueue(Arc::default())) }
     }
 
-    pub(crate) fn write(&self, entry: &Entry<'_>) {
+    pub(crate) fn write(&self, entry: &LogEntry<'_>) {
         self.queue.0.push(&entry.to_line(self.format));
     }
 
     pub(crate) fn say(&self, event: &str, message: impl Into<String>) {
-        self.write(&Entry { event, message: Some(message.into()), ..Entry::now() });
+        self.write(&LogEntry { event, message: Some(message.into()), ..LogEntry::now() });
     }
 
     /// Waits until everything written so far is out, but not for a reader that has stopped reading.
@@ -60,7 +60,7 @@ impl Log {
     }
 }
 
-impl Drop for Open {
+impl Drop for OpenQueue {
     fn drop(&mut self) {
         self.0.close();
     }
@@ -71,10 +71,10 @@ fn write_all(format: LogFormat, queue: &Queue) {
     let mut block = String::new();
     while let Some(Taken { lost, flushes }) = queue.take(&mut block) {
         if lost > 0 {
-            let entry = Entry {
+            let entry = LogEntry {
                 event: "log-overflow",
                 message: Some(format!("{lost} lines were not written: the log is slower than the events")),
-                ..Entry::now()
+                ..LogEntry::now()
             };
             block.push_str(&entry.to_line(format));
         }

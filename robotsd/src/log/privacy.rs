@@ -6,12 +6,12 @@ use crate::config::{AddressLogging, QueryLogging};
 
 /// How much of a request's query and of its client's address is logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Privacy {
+pub(crate) struct LogPrivacy {
     pub(crate) query: QueryLogging,
     pub(crate) address: AddressLogging,
 }
 
-impl Privacy {
+impl LogPrivacy {
     /// A target, or a whole URL, as it may be logged.
     pub(crate) fn target(self, target: &str) -> String {
         let Some((path, query)) = target.split_once('?') else { return target.to_owned() };
@@ -77,21 +77,21 @@ mod tests {
             (QueryLogging::Redact, "/x?q=…&…&…"),
             (QueryLogging::Drop, "/x"),
         ] {
-            assert_eq!(Privacy { query, ..Privacy::default() }.target("/x?q=secret&word&b="), want);
+            assert_eq!(LogPrivacy { query, ..LogPrivacy::default() }.target("/x?q=secret&word&b="), want);
         }
-        assert_eq!(Privacy::default().target("/x"), "/x");
+        assert_eq!(LogPrivacy::default().target("/x"), "/x");
     }
 
     #[test]
     fn addresses_are_truncated_unless_asked_for() {
-        let with = |address| Privacy { address, ..Privacy::default() };
+        let with = |address| LogPrivacy { address, ..LogPrivacy::default() };
         for (address, want) in [
             ("192.0.2.77", "192.0.2.0/24"),
             ("2001:db8:1:2::9", "2001:db8:1::/48"),
             ("::ffff:192.0.2.77", "192.0.2.0/24"),
         ] {
             let address: IpAddr = address.parse().expect("an address");
-            assert_eq!(Privacy::default().address(address).as_deref(), Some(want));
+            assert_eq!(LogPrivacy::default().address(address).as_deref(), Some(want));
             assert_eq!(with(AddressLogging::Drop).address(address), None);
             assert_eq!(with(AddressLogging::Keep).address(address), Some(address.to_string()));
         }

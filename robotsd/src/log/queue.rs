@@ -20,12 +20,12 @@ const KEPT: usize = 512 * 1024;
 
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<PendingLines>,
     news: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct PendingLines {
     lines: String,
     count: usize,
     /// Lines that were dropped.
@@ -93,16 +93,16 @@ impl Queue {
 
     /// Waits for lines to gather, unless somebody waits for them.
     pub(super) fn pause(&self) {
-        let is_quiet = |waiting: &mut Waiting| waiting.flushes.is_empty() && !waiting.is_closed;
+        let is_quiet = |waiting: &mut PendingLines| waiting.flushes.is_empty() && !waiting.is_closed;
         drop(self.news.wait_timeout_while(self.waiting(), PAUSE, is_quiet));
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, PendingLines> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Waiting {
+impl PendingLines {
     fn is_empty(&self) -> bool {
         self.count == 0 && self.lost == 0 && self.flushes.is_empty()
     }

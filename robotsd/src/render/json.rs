@@ -8,7 +8,7 @@ use tower_robots::check::Finding;
 use super::Checked;
 
 #[derive(Serialize)]
-struct Record<'a> {
+struct FindingRecord<'a> {
     file: &'a str,
     #[serde(flatten)]
     finding: &'a Finding,
@@ -23,7 +23,7 @@ struct Omitted<'a> {
 
 pub(super) fn write(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()> {
     for finding in checked.report {
-        line(out, &Record { file: checked.name, finding })?;
+        line(out, &FindingRecord { file: checked.name, finding })?;
     }
     match checked.report.omitted() {
         0 => Ok(()),

@@ -26,7 +26,7 @@ pub(crate) struct Checked<'a> {
 
 /// How findings are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum FindingFormat {
     /// A snippet of the file for each finding.
     Text(Colour),
     /// A JSON object a line for each finding.
@@ -43,10 +43,10 @@ pub(crate) enum Colour {
 }
 
 /// Writes every finding about a file.
-pub(crate) fn findings(out: &mut impl Write, form: Form, checked: Checked<'_>) -> io::Result<()> {
+pub(crate) fn findings(out: &mut impl Write, form: FindingFormat, checked: Checked<'_>) -> io::Result<()> {
     match form {
-        Form::Text(colour) => text::write(out, colour, checked),
-        Form::Json => json::write(out, checked),
-        Form::Github => github::write(out, checked),
+        FindingFormat::Text(colour) => text::write(out, colour, checked),
+        FindingFormat::Json => json::write(out, checked),
+        FindingFormat::Github => github::write(out, checked),
     }
 }

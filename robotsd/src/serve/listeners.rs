@@ -13,7 +13,7 @@ use super::sockets;
 use super::workers::{ListenerId, Workers};
 use crate::admin::ListenerReport;
 use crate::config::{self, Config, ListenerKind};
-use crate::decision::{self, Doubts};
+use crate::decision::{self, QuestionErrors};
 use crate::edge::{Edge, EdgeLimits, ListenerSettings, LiveCertificates, TlsAcceptor};
 use crate::log::Log;
 
@@ -243,7 +243,7 @@ impl Bound {
         let cannot = |error| cannot_listen(local, &error);
         let mut opened = Opened { settings, local, sockets: Vec::new(), ids: Vec::new(), report, edge: None };
         let entrance = opened.settings.entrance();
-        let doubts = Arc::new(Doubts::new(log.clone(), opened.settings.listener.on_error));
+        let doubts = Arc::new(QuestionErrors::new(log.clone(), opened.settings.listener.on_error));
         for sockets in sockets {
             opened.sockets.push(duplicates(&sockets).map_err(cannot)?);
             let id = match opened.settings.listener.kind {

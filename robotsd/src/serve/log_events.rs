@@ -8,11 +8,11 @@ use tower_robots::rules::PathForm;
 
 use super::SiteName;
 use crate::edge::{AccessFields, ConnectionError, Peer, X_REQUEST_ID};
-use crate::log::{Entry, Log, Privacy};
+use crate::log::{Log, LogEntry, LogPrivacy};
 use crate::upstream::UpstreamEvent;
 
 /// One line for every request that robots.txt disallows.
-pub(super) fn event(site: SiteName, log: Log, privacy: Privacy) -> impl Fn(&Event<'_>) + Send + Sync + 'static {
+pub(super) fn event(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(&Event<'_>) + Send + Sync + 'static {
     move |event| {
         let record = event.record();
         let hash = record.hash().short();
@@ -25,7 +25,7 @@ pub(super) fn event(site: SiteName, log: Log, privacy: Privacy) -> impl Fn(&Even
         if let Some(notes) = event.extensions().get::<AccessFields>() {
             note(notes, done, record);
         }
-        log.write(&Entry {
+        log.write(&LogEntry {
             event: done,
             suspect_human: Some(record.signs().names().collect::<Vec<_>>().join(", "))
                 .filter(|signs| !signs.is_empty()),
@@ -45,7 +45,7 @@ pub(super) fn event(site: SiteName, log: Log, privacy: Privacy) -> impl Fn(&Even
             method: Some(event.method().as_str()),
             path: Some(privacy.target(&String::from_utf8_lossy(event.target()))),
             address: event.extensions().get::<Peer>().and_then(|peer| privacy.address(peer.address.ip())),
-            ..Entry::now()
+            ..LogEntry::now()
         });
     }
 }
@@ -87,34 +87,34 @@ pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + 
             ReloadOutcome::Gated { pending, .. } => ("gated", Some(pending.hash().short())),
             _ => ("reloaded", None),
         };
-        log.write(&Entry {
+        log.write(&LogEntry {
             event,
             site: Some(&site),
             reason: Some(reload.cause().as_str()),
             robots_hash: hash,
             message: Some(reload.to_string()),
-            ..Entry::now()
+            ..LogEntry::now()
         });
         let (ReloadOutcome::Published { .. }, Some(content)) = (reload.outcome(), snapshot.content()) else { return };
         for finding in content.report().findings().iter().filter(|finding| finding.severity() >= Severity::Warning) {
-            log.write(&Entry {
+            log.write(&LogEntry {
                 event: "finding",
                 site: Some(&site),
                 reason: Some(finding.code()),
                 line: Some(finding.line()),
                 message: Some(format!("{}:{finding}", reload.origin())),
-                ..Entry::now()
+                ..LogEntry::now()
             });
         }
     }
 }
 
 /// One line for trouble with connections, which the edge tells of at most once a second and kind.
-pub(super) fn trouble(log: Log, privacy: Privacy) -> impl Fn(&ConnectionError) + Send + Sync + 'static {
+pub(super) fn trouble(log: Log, privacy: LogPrivacy) -> impl Fn(&ConnectionError) + Send + Sync + 'static {
     move |trouble| {
         // Errors may quote what a client sent; the log escapes it.
         let detail = &trouble.detail;
-        log.write(&Entry {
+        log.write(&LogEntry {
             event: "trouble",
             reason: Some(trouble.kind.as_str()),
             address: trouble.peer.and_then(|peer| privacy.address(peer.ip())),
@@ -122,7 +122,7 @@ pub(super) fn trouble(log: Log, privacy: Privacy) -> impl Fn(&ConnectionError) +
                 1 => detail.clone(),
                 count => format!("{detail} ({count} times)"),
             }),
-            ..Entry::now()
+            ..LogEntry::now()
         });
     }
 }
@@ -131,7 +131,7 @@ pub(super) fn trouble(log: Log, privacy: Privacy) -> impl Fn(&ConnectionError) +
 pub(super) fn upstream(site: SiteName, log: Log) -> impl Fn(&UpstreamEvent) + Send + Sync + 'static {
     move |event| {
         let detail = &event.detail;
-        log.write(&Entry {
+        log.write(&LogEntry {
             event: "upstream",
             site: Some(&site),
             reason: Some(event.kind.as_str()),
@@ -139,7 +139,7 @@ pub(super) fn upstream(site: SiteName, log: Log) -> impl Fn(&UpstreamEvent) + Se
                 1 => detail.clone(),
                 count => format!("{detail} ({count} times)"),
             }),
-            ..Entry::now()
+            ..LogEntry::now()
         });
     }
 }

@@ -11,7 +11,7 @@ use super::site_robots::Live;
 use super::sites::Sites;
 use crate::admin::{ChangeReport, NextStep};
 use crate::config::{self, Config};
-use crate::log::Entry;
+use crate::log::LogEntry;
 
 /// Names of sites that a message lists; there may be thousands.
 const NAMED: usize = 8;
@@ -121,12 +121,12 @@ impl Sites {
 
     fn note(&self, event: &str, site: Option<&Live>, report: &ChangeReport) {
         let trouble = report.trouble.as_ref().map(|trouble| format!("; {trouble}")).unwrap_or_default();
-        self.log.write(&Entry {
+        self.log.write(&LogEntry {
             event,
             site: site.map(|site| &*site.name),
             robots_hash: site.and_then(|site| site.robots.status().live()).map(|hash| hash.short()),
             message: Some(format!("{}{trouble}", report.message)),
-            ..Entry::now()
+            ..LogEntry::now()
         });
     }
 

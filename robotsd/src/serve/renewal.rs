@@ -12,7 +12,7 @@ use tower_robots::live::{Gate, WhenMissing};
 use super::site_robots::{Demands, Robots, Shared, Terms};
 use super::sites::{Opening, Site, Sites};
 use crate::config::{self, Config, load_registry};
-use crate::upstream::Surroundings;
+use crate::upstream::SharedResources;
 
 /// Sources opened at once: those that are fetched take as long as their servers do.
 const AT_ONCE: usize = 16;
@@ -77,7 +77,7 @@ impl Sites {
         }
 
         let (log, privacy) = (&self.log, self.privacy);
-        let opening = Opening { config, surroundings: Surroundings::system(), privacy, log };
+        let opening = Opening { config, surroundings: SharedResources::system(), privacy, log };
         let mut renewal = Renewal {
             sites: Self {
                 sites: Vec::new(),

@@ -15,8 +15,8 @@ use super::{SiteName, log_events, static_files};
 use crate::config::{self, Config};
 use crate::decision;
 use crate::edge::{OriginalAgent, Peer};
-use crate::log::{Log, Privacy};
-use crate::upstream::{Origins, Surroundings, Upstream, UpstreamLimits};
+use crate::log::{Log, LogPrivacy};
+use crate::upstream::{Origins, SharedResources, Upstream, UpstreamLimits};
 
 /// Every site of the config.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct Sites {
     pub(super) memory: Memory,
     pub(super) shared: Mutex<Shared>,
     pub(super) log: Log,
-    pub(super) privacy: Privacy,
+    pub(super) privacy: LogPrivacy,
 }
 
 /// One site: its robots.txt, live, and what stands behind it.
@@ -42,7 +42,7 @@ pub(super) struct Site {
     /// None where no listener forwards anything.
     behind: Option<Behind>,
     log: Log,
-    privacy: Privacy,
+    privacy: LogPrivacy,
 }
 
 /// What the backends of a site's workers are made from.
@@ -66,7 +66,7 @@ impl Sites {
         if shared.memory.switch() == Enforcement::Off {
             log.say("enforcement", "OFF for every site: `robotsd enforce on` turns it on");
         }
-        let opening = Opening { config, surroundings: Surroundings::system(), privacy: config.log.privacy, log };
+        let opening = Opening { config, surroundings: SharedResources::system(), privacy: config.log.privacy, log };
         let sites = config.sites.iter().map(|site| opening.site(site, &shared, strict)).collect::<Result<_, _>>()?;
         Ok(Self {
             sites,
@@ -83,10 +83,11 @@ impl Sites {
     }
 
     /// What decides for each host on one worker.
-    pub(super) fn desk(&self) -> HostMap<decision::Site> {
+    pub(super) fn desk(&self) -> HostMap<decision::DecisionSite> {
         let mut map = HostMap::new();
         for site in &self.sites {
-            let decides = decision::Site { name: site.name.clone(), layer: site.layer(), quiet: site.quiet_layer() };
+            let decides =
+                decision::DecisionSite { name: site.name.clone(), layer: site.layer(), quiet: site.quiet_layer() };
             let every = [String::from("*")];
             let hosts = if site.hosts.is_empty() { &every[..] } else { &site.hosts };
             for host in hosts {
@@ -137,8 +138,8 @@ impl Sites {
 /// What a site is opened with.
 pub(super) struct Opening<'a> {
     pub(super) config: &'a Config,
-    pub(super) surroundings: Surroundings,
-    pub(super) privacy: Privacy,
+    pub(super) surroundings: SharedResources,
+    pub(super) privacy: LogPrivacy,
     pub(super) log: &'a Log,
 }
 

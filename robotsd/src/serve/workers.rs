@@ -30,7 +30,7 @@ use tower::Service;
 
 use super::router::Front;
 use super::sites::Sites;
-use crate::decision::{Decisions, Desk, Doubts};
+use crate::decision::{Decisions, QuestionErrors, SiteTable};
 use crate::edge::{Edge, ListenerSettings, RequestBody};
 
 /// Threads for blocking file reads, over all workers.
@@ -54,7 +54,7 @@ pub(super) struct ListenerId(u64);
 struct Worker {
     runtime: Handle,
     front: Front,
-    desk: Desk,
+    desk: SiteTable,
     // Held for its drop, which ends the thread.
     _alive: oneshot::Sender<Infallible>,
 }
@@ -90,7 +90,7 @@ impl Workers {
         sockets: Vec<TcpListener>,
         edge: &Edge,
         entrance: &ListenerSettings,
-        doubts: &Arc<Doubts>,
+        doubts: &Arc<QuestionErrors>,
     ) -> io::Result<ListenerId> {
         self.open_with(sockets, edge, entrance, |worker| Decisions::new(worker.desk.clone(), doubts.clone()))
     }

@@ -10,14 +10,14 @@ use tower_robots::rules::{Authority, Port};
 /// One upstream of a site: `http://host:port`, `https://host:port` or `unix:/path`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
-    pub(super) place: Place,
-    pub(super) transport: Transport,
+    pub(super) address: EndpointAddress,
+    pub(super) scheme: EndpointScheme,
 }
 
 /// Where an endpoint is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    Address(SocketAddr),
+pub(super) enum EndpointAddress {
+    Ip(SocketAddr),
     /// `localhost`, which is no matter for a resolver (RFC 6761, section 6.3).
     Loopback(u16),
     /// Everything a name resolves to.
@@ -27,7 +27,7 @@ pub(super) enum Place {
 
 /// What HTTP is spoken over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Transport {
+pub(super) enum EndpointScheme {
     Plain,
     Tls,
 }
@@ -47,12 +47,12 @@ impl Endpoint {
             if cfg!(not(unix)) {
                 return wrong("this system has no Unix sockets");
             }
-            return Ok(Self { place: Place::Unix(folder.join(path)), transport: Transport::Plain });
+            return Ok(Self { address: EndpointAddress::Unix(folder.join(path)), scheme: EndpointScheme::Plain });
         }
         let Ok(uri) = url.parse::<Uri>() else { return wrong("it is not a URL") };
-        let (transport, usual_port) = match uri.scheme_str() {
-            Some("http") => (Transport::Plain, 80),
-            Some("https") => (Transport::Tls, 443),
+        let (scheme, usual_port) = match uri.scheme_str() {
+            Some("http") => (EndpointScheme::Plain, 80),
+            Some("https") => (EndpointScheme::Tls, 443),
             Some(_) => return wrong("upstreams speak HTTP/1.1, so the scheme is http, https or unix"),
             None => return wrong("it has no scheme"),
         };
@@ -74,34 +74,34 @@ impl Endpoint {
             return wrong("it has no host");
         }
         let literal = std::str::from_utf8(authority.bare_host()).unwrap_or(host);
-        let place = match literal.parse::<IpAddr>() {
-            Ok(address) => Place::Address(SocketAddr::new(address, port)),
+        let address = match literal.parse::<IpAddr>() {
+            Ok(address) => EndpointAddress::Ip(SocketAddr::new(address, port)),
             Err(_) if host.starts_with('[') => return wrong("what stands in brackets is no IPv6 address"),
-            Err(_) if host.eq_ignore_ascii_case("localhost") => Place::Loopback(port),
-            Err(_) => Place::Name(host.to_owned(), port),
+            Err(_) if host.eq_ignore_ascii_case("localhost") => EndpointAddress::Loopback(port),
+            Err(_) => EndpointAddress::Name(host.to_owned(), port),
         };
-        Ok(Self { place, transport })
+        Ok(Self { address, scheme })
     }
 
     /// Whether the connection is encrypted.
     pub(crate) fn is_tls(&self) -> bool {
-        self.transport == Transport::Tls
+        self.scheme == EndpointScheme::Tls
     }
 
     /// What stands in `Host` where a client named none.
     pub(super) fn authority(&self) -> String {
-        match &self.place {
-            Place::Unix(_) => "localhost".to_owned(),
-            place => place.to_string(),
+        match &self.address {
+            EndpointAddress::Unix(_) => "localhost".to_owned(),
+            address => address.to_string(),
         }
     }
 
     /// Whom a certificate has to be for.
     pub(super) fn host(&self) -> String {
-        match &self.place {
-            Place::Address(address) => address.ip().to_string(),
-            Place::Name(host, _) => host.clone(),
-            Place::Loopback(_) | Place::Unix(_) => "localhost".to_owned(),
+        match &self.address {
+            EndpointAddress::Ip(address) => address.ip().to_string(),
+            EndpointAddress::Name(host, _) => host.clone(),
+            EndpointAddress::Loopback(_) | EndpointAddress::Unix(_) => "localhost".to_owned(),
         }
     }
 }
@@ -109,18 +109,18 @@ impl Endpoint {
 /// As an operator writes it.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (&self.place, self.transport) {
-            (Place::Unix(_), _) => write!(f, "{}", self.place),
-            (place, Transport::Plain) => write!(f, "http://{place}"),
-            (place, Transport::Tls) => write!(f, "https://{place}"),
+        match (&self.address, self.scheme) {
+            (EndpointAddress::Unix(_), _) => write!(f, "{}", self.address),
+            (address, EndpointScheme::Plain) => write!(f, "http://{address}"),
+            (address, EndpointScheme::Tls) => write!(f, "https://{address}"),
         }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for EndpointAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Address(address) => write!(f, "{address}"),
+            Self::Ip(address) => write!(f, "{address}"),
             Self::Loopback(port) => write!(f, "localhost:{port}"),
             Self::Name(host, port) => write!(f, "{host}:{port}"),
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn an_endpoint_is_a_url_or_a_socket() {
-        for (url, place, is_tls) in [
+        for (url, address, is_tls) in [
             ("http://127.0.0.1:3000", "127.0.0.1:3000", false),
             ("http://127.0.0.1", "127.0.0.1:80", false),
             ("https://[::1]:8443/", "[::1]:8443", true),
@@ -144,7 +144,7 @@ mod tests {
             ("unix:app.sock", "unix:/etc/robotsd/app.sock", false),
         ] {
             let endpoint = Endpoint::parse(url, Path::new("/etc/robotsd")).unwrap();
-            assert_eq!((endpoint.place.to_string().as_str(), endpoint.is_tls()), (place, is_tls), "{url}");
+            assert_eq!((endpoint.address.to_string().as_str(), endpoint.is_tls()), (address, is_tls), "{url}");
         }
         for (url, why) in [
             ("127.0.0.1:3000", "scheme"),

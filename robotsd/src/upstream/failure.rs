@@ -6,18 +6,18 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 
-use super::body::ResponseBody;
+use super::response_body::ResponseBody;
 
 /// A request that got no answer from its upstream; left in the response's extensions for logs.
 #[derive(Clone, Debug)]
-pub(crate) struct Failure {
+pub(crate) struct UpstreamFailure {
     /// What went wrong.
     pub(crate) kind: FailureKind,
     /// The error behind it, in its own words. Not for clients: it may name addresses.
     pub(crate) detail: String,
 }
 
-/// The kinds of [`Failure`].
+/// The kinds of [`UpstreamFailure`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) enum FailureKind {
@@ -84,7 +84,7 @@ impl FailureKind {
     }
 }
 
-impl Failure {
+impl UpstreamFailure {
     pub(super) fn new(kind: FailureKind, detail: impl fmt::Display) -> Self {
         Self { kind, detail: detail.to_string() }
     }
@@ -103,7 +103,7 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for UpstreamFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The detail may quote what an upstream sent: one event stays one line.
         write!(f, "{:?}: {}", self.kind, self.detail.escape_debug())

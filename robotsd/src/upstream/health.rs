@@ -49,11 +49,11 @@ pub(super) struct Health {
     ejections: AtomicU32,
     /// Whether anything stands in the record that a success has to remove.
     is_marked: AtomicBool,
-    record: Mutex<Record>,
+    record: Mutex<FailureRecord>,
 }
 
 #[derive(Debug, Default)]
-struct Record {
+struct FailureRecord {
     fails: u32,
     first: Option<Instant>,
     /// How long it was, or is, out; zero for never or long ago.
@@ -65,11 +65,11 @@ struct Record {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ticket {
     ejections: u32,
-    standing: Standing,
+    kind: TicketKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+enum TicketKind {
     InService,
     /// The one request that tries a server which was out.
     Trial,
@@ -79,7 +79,7 @@ enum Standing {
 
 /// A change of a server's standing, to be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum HealthChange {
     /// Put out of service, for so long.
     Ejected(Duration),
     /// Back in service.
@@ -109,7 +109,7 @@ impl Health {
 
     /// A ticket, if the server is in service.
     pub(super) fn admit(&self) -> Option<Ticket> {
-        self.is_in_service().then(|| self.ticket(Standing::InService))
+        self.is_in_service().then(|| self.ticket(TicketKind::InService))
     }
 
     /// The ticket of a trial, if one is due and nobody else has it.
@@ -121,16 +121,16 @@ impl Health {
         // Should nothing be heard of this trial, the next one is due then.
         let next = self.millis(now + self.policy.eject);
         self.until.compare_exchange(until, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
-        Some(self.ticket(Standing::Trial))
+        Some(self.ticket(TicketKind::Trial))
     }
 
     /// A ticket in any case.
     pub(super) fn admit_anyway(&self) -> Ticket {
-        self.ticket(Standing::Anyway)
+        self.ticket(TicketKind::Anyway)
     }
 
     /// The server has answered.
-    pub(super) fn succeeded(&self, ticket: Ticket, now: impl FnOnce() -> Instant) -> Option<Change> {
+    pub(super) fn succeeded(&self, ticket: Ticket, now: impl FnOnce() -> Instant) -> Option<HealthChange> {
         // For nearly every request this is all; not even the clock is read.
         if !self.is_marked.load(Ordering::Relaxed) {
             return None;
@@ -139,7 +139,7 @@ impl Health {
     }
 
     /// The server could not be reached, or broke off before it answered.
-    pub(super) fn failed(&self, ticket: Ticket, now: Instant) -> Option<Change> {
+    pub(super) fn failed(&self, ticket: Ticket, now: Instant) -> Option<HealthChange> {
         if self.policy.max_fails == 0 {
             return None;
         }
@@ -148,13 +148,13 @@ impl Health {
         if ticket.ejections != self.ejections() {
             return None;
         }
-        match ticket.standing {
-            Standing::Anyway => None,
-            Standing::Trial => {
+        match ticket.kind {
+            TicketKind::Anyway => None,
+            TicketKind::Trial => {
                 self.eject(&mut record, now);
                 None
             }
-            Standing::InService => {
+            TicketKind::InService => {
                 self.is_marked.store(true, Ordering::Relaxed);
                 let first = *record.first.get_or_insert(now);
                 if now.saturating_duration_since(first) > self.policy.fail_window {
@@ -169,16 +169,16 @@ impl Health {
                     record.span = Duration::ZERO;
                 }
                 self.eject(&mut record, now);
-                Some(Change::Ejected(record.span))
+                Some(HealthChange::Ejected(record.span))
             }
         }
     }
 
-    fn ticket(&self, standing: Standing) -> Ticket {
-        Ticket { ejections: self.ejections(), standing }
+    fn ticket(&self, kind: TicketKind) -> Ticket {
+        Ticket { ejections: self.ejections(), kind }
     }
 
-    fn eject(&self, record: &mut Record, now: Instant) {
+    fn eject(&self, record: &mut FailureRecord, now: Instant) {
         let longest = self.policy.eject_max.max(self.policy.eject);
         record.span = if record.span.is_zero() { self.policy.eject } else { (record.span * 2).min(longest) };
         // Or every proxy in front of a server would try it in the same moment.
@@ -188,7 +188,7 @@ impl Health {
     }
 
     #[cold]
-    fn clear(&self, ticket: Ticket, now: Instant) -> Option<Change> {
+    fn clear(&self, ticket: Ticket, now: Instant) -> Option<HealthChange> {
         let mut record = self.record();
         if ticket.ejections != self.ejections() {
             return None;
@@ -199,7 +199,7 @@ impl Health {
             return None;
         }
         record.returned = Some(now);
-        Some(Change::Returned)
+        Some(HealthChange::Returned)
     }
 
     /// Never zero, which stands for a server in service.
@@ -207,7 +207,7 @@ impl Health {
         at.saturating_duration_since(self.start).as_millis() as u64 + 1
     }
 
-    fn record(&self) -> MutexGuard<'_, Record> {
+    fn record(&self) -> MutexGuard<'_, FailureRecord> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -223,7 +223,7 @@ mod tests {
         (Health::new(HealthPolicy::default(), now), now)
     }
 
-    fn fail(health: &Health, now: Instant, times: usize) -> Vec<Change> {
+    fn fail(health: &Health, now: Instant, times: usize) -> Vec<HealthChange> {
         (0..times).filter_map(|_| health.failed(health.admit().unwrap(), now)).collect()
     }
 
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(fail(&health, now, 2), []);
         health.succeeded(health.admit().unwrap(), || now);
         assert_eq!(fail(&health, now, 2), []);
-        assert_eq!(fail(&health, now, 1), [Change::Ejected(SECOND)]);
+        assert_eq!(fail(&health, now, 1), [HealthChange::Ejected(SECOND)]);
         assert!(!health.is_in_service() && health.admit().is_none());
     }
 
@@ -253,7 +253,7 @@ mod tests {
         let later = now + SECOND * 3 / 2;
         let trial = health.admit_trial(later).unwrap();
         assert!(health.admit_trial(later).is_none());
-        assert_eq!(health.succeeded(trial, || later), Some(Change::Returned));
+        assert_eq!(health.succeeded(trial, || later), Some(HealthChange::Returned));
         assert!(health.is_in_service());
     }
 
@@ -285,11 +285,11 @@ mod tests {
         let back = now + 2 * SECOND;
         let trial = health.admit_trial(back).unwrap();
         health.succeeded(trial, || back);
-        assert_eq!(fail(&health, back, 3), [Change::Ejected(2 * SECOND)]);
+        assert_eq!(fail(&health, back, 3), [HealthChange::Ejected(2 * SECOND)]);
         let back = back + 5 * SECOND;
         let trial = health.admit_trial(back).unwrap();
         health.succeeded(trial, || back);
-        assert_eq!(fail(&health, back + 10 * SECOND, 3), [Change::Ejected(SECOND)]);
+        assert_eq!(fail(&health, back + 10 * SECOND, 3), [HealthChange::Ejected(SECOND)]);
     }
 
     #[test]
@@ -303,7 +303,7 @@ mod tests {
         // But what was sent in spite of it does.
         let anyway = health.admit_anyway();
         assert_eq!(health.failed(anyway, now), None);
-        assert_eq!(health.succeeded(anyway, || now), Some(Change::Returned));
+        assert_eq!(health.succeeded(anyway, || now), Some(HealthChange::Returned));
     }
 
     #[test]

@@ -2,10 +2,10 @@
 //!
 //! [`Origins`] are the servers behind a site, as the whole process knows them; an [`Upstream`] is one worker's way to
 //! them, with connections of its own. It takes a request the edge has cleaned, sends it with the target's octets as they
-//! came, and answers with what a server says or with a [`Failure`]; it never fails itself. It chooses no site and judges
+//! came, and answers with what a server says or with a [`UpstreamFailure`]; it never fails itself. It chooses no site and judges
 //! nothing.
 //!
-//! Most exchanges are made by [`mod@plain`], all others by hyper.
+//! Most exchanges are made by [`mod@http1_fast`], all others by hyper.
 //!
 //! A request is sent a second time only where that cannot do harm: its method is idempotent, it has no body, it was
 //! sent on a connection that had been idle, and not an octet has come back. A request that never left is sent again
@@ -16,27 +16,28 @@ mod failure;
 mod limits;
 mod report;
 
+mod connection_limit;
 mod health;
-mod names;
 mod origins;
-mod places;
+mod resolver;
 mod server;
 mod shares;
 mod usage;
 
+mod balancer;
 mod pool;
-mod rotation;
 
-mod body;
-mod buffers;
 mod cause;
-mod gauge;
-mod link;
-mod plain;
-mod sending;
+mod connection;
+mod exchange_progress;
+mod http1_fast;
+mod incoming_body;
+mod read_ahead;
+mod request_body;
+mod response_body;
 mod socket;
 mod tls;
-mod wire;
+mod tracked_io;
 
 #[cfg(test)]
 mod tests;
@@ -56,32 +57,32 @@ use http_body::Body;
 use hyper::ext::ReasonPhrase;
 use tower::Service;
 
-pub(crate) use self::body::ResponseBody;
 pub(crate) use self::endpoint::Endpoint;
-pub(crate) use self::failure::{Failure, FailureKind};
+pub(crate) use self::failure::{FailureKind, UpstreamFailure};
 pub(crate) use self::health::HealthPolicy;
 pub(crate) use self::limits::UpstreamLimits;
-pub(crate) use self::origins::{Origins, OriginsSettings, Surroundings};
+pub(crate) use self::origins::{Origins, OriginsSettings, SharedResources};
 pub(crate) use self::report::UpstreamEvent;
+pub(crate) use self::response_body::ResponseBody;
 pub(crate) use self::tls::{TlsSettings, Trust, check_server_name};
 
-use self::body::Coming;
+use self::balancer::{Balancer, Lease};
 use self::cause::Cause;
-use self::gauge::BodyFailure;
-use self::link::{Certainty, Failed, Link, Way};
-use self::origins::Shared;
-use self::rotation::{Held, Rotation};
-use self::usage::Client;
+use self::connection::{Certainty, ExchangeError, HttpEngine, UpstreamConnection};
+use self::exchange_progress::BodyFailure;
+use self::incoming_body::IncomingBody;
+use self::origins::OriginsState;
+use self::usage::ClientKey;
 use crate::edge::{Peer, RequestBody, Transfer, Tunnel, WebSocket, yield_before_write};
 
 /// One worker's way to the servers of a site.
 #[derive(Clone, Debug)]
-pub(crate) struct Upstream(Arc<Inner>);
+pub(crate) struct Upstream(Arc<UpstreamState>);
 
 #[derive(Debug)]
-struct Inner {
-    shared: Arc<Shared>,
-    rotation: Rotation,
+struct UpstreamState {
+    shared: Arc<OriginsState>,
+    balancer: Balancer,
     is_swept: AtomicBool,
 }
 
@@ -89,8 +90,8 @@ impl Upstream {
     /// The way of one of so many workers. Nothing is connected yet.
     pub(crate) fn new(origins: &Origins, workers: NonZeroUsize) -> Self {
         let shared = Arc::clone(&origins.0);
-        Self(Arc::new(Inner {
-            rotation: Rotation::new(Arc::clone(&shared), workers),
+        Self(Arc::new(UpstreamState {
+            balancer: Balancer::new(Arc::clone(&shared), workers),
             shared,
             is_swept: AtomicBool::new(false),
         }))
@@ -101,7 +102,7 @@ impl Upstream {
         Arc::ptr_eq(&self.0.shared, &origins.0)
     }
 
-    /// Forwards a request. The answer is always a response; a [`Failure`] is in its extensions where it is our own.
+    /// Forwards a request. The answer is always a response; a [`UpstreamFailure`] is in its extensions where it is our own.
     async fn forward(&self, request: Box<Request<RequestBody>>) -> Response<ResponseBody> {
         match self.0.forward(request).await {
             Ok(response) => response,
@@ -130,66 +131,74 @@ impl Service<Request<RequestBody>> for Upstream {
     }
 }
 
-impl Inner {
+impl UpstreamState {
     async fn forward(
         self: &Arc<Self>,
         mut request: Box<Request<RequestBody>>,
-    ) -> Result<Response<ResponseBody>, Failure> {
+    ) -> Result<Response<ResponseBody>, UpstreamFailure> {
         let wants_websocket = request.extensions().get::<WebSocket>().is_some();
-        let client = request.extensions().get::<Peer>().map(Client::new).unwrap_or_default();
+        let client = request.extensions().get::<Peer>().map(ClientKey::new).unwrap_or_default();
         self.prepare(&mut request, wants_websocket);
         let is_replayable = request.method().is_idempotent() && request.body().is_end_stream() && !wants_websocket;
 
         // Before a connection is taken, so that what has been found out about it is still true when it is written to.
         yield_before_write().await;
         let certainty = if is_replayable { Certainty::EventLoop } else { Certainty::AskKernel };
-        let mut held = match self.rotation.ready(certainty) {
-            Ok(held) => held,
+        let mut lease = match self.balancer.ready(certainty) {
+            Ok(lease) => lease,
             Err(first) => {
                 self.start_sweeping();
                 // Boxed, because few requests connect and the rest need not carry the room for it.
-                Box::pin(self.rotation.connection(first, certainty, client)).await?
+                Box::pin(self.balancer.connection(first, certainty, client)).await?
             }
         };
         let mut is_second = false;
         loop {
-            let link = &mut held.link;
-            let way = link.way(&request);
-            let copy = (is_replayable && link.has_served() && way == Way::ByHyper).then(|| copy(&request));
-            let failed = match link.exchange(request, way, client, &self.shared.limits).await {
+            let connection = &mut lease.connection;
+            let engine = connection.engine(&request);
+            let copy =
+                (is_replayable && connection.has_served() && engine == HttpEngine::Hyper).then(|| copy(&request));
+            let failed = match connection.exchange(request, engine, client, &self.shared.limits).await {
                 Ok(response) => {
-                    self.rotation.succeeded(&held);
-                    return self.receive(response, held, wants_websocket).await;
+                    self.balancer.succeeded(&lease);
+                    return self.receive(response, lease, wants_websocket).await;
                 }
                 Err(failed) => failed,
             };
-            if !link.is_reused()
-                && link.gauge().nothing_received()
-                && link.gauge().body_failure().is_none()
-                && let Failed::Unsent(_, error) | Failed::Unanswered(_, error) | Failed::Broken(error) = &failed
+            if !connection.is_reused()
+                && connection.progress().nothing_received()
+                && connection.progress().body_failure().is_none()
+                && let ExchangeError::Unsent(_, error)
+                | ExchangeError::Unanswered(_, error)
+                | ExchangeError::Broken(error) = &failed
             {
-                self.rotation.failed(&held, error);
+                self.balancer.failed(&lease, error);
             }
             request = match (failed, copy) {
-                (Failed::Unsent(request, _), _) if !is_second => request,
-                (Failed::Unanswered(request, _), _) if is_replayable && held.link.is_reused() => request,
-                (Failed::Broken(_), Some(copy)) if held.link.gauge().nothing_received() => copy,
-                (Failed::Timeout, _) => {
-                    let detail = format_args!("{held}: no response in time");
-                    return Err(Failure::new(FailureKind::ResponseTimeout, detail));
+                (ExchangeError::Unsent(request, _), _) if !is_second => request,
+                (ExchangeError::Unanswered(request, _), _) if is_replayable && lease.connection.is_reused() => request,
+                (ExchangeError::Broken(_), Some(copy)) if lease.connection.progress().nothing_received() => copy,
+                (ExchangeError::Timeout, _) => {
+                    let detail = format_args!("{lease}: no response in time");
+                    return Err(UpstreamFailure::new(FailureKind::ResponseTimeout, detail));
                 }
-                (Failed::GivenUp, _) => {
+                (ExchangeError::GivenUp, _) => {
                     let detail = "the client did not go on with its request, and the connection was needed for others";
-                    return Err(Failure::new(FailureKind::RequestTimeout, format_args!("{held}: {detail}")));
+                    return Err(UpstreamFailure::new(FailureKind::RequestTimeout, format_args!("{lease}: {detail}")));
                 }
-                (Failed::Unsent(_, error) | Failed::Unanswered(_, error) | Failed::Broken(error), _) => {
-                    return Err(failure(&held, &error));
+                (
+                    ExchangeError::Unsent(_, error)
+                    | ExchangeError::Unanswered(_, error)
+                    | ExchangeError::Broken(error),
+                    _,
+                ) => {
+                    return Err(failure(&lease, &error));
                 }
             };
             // On a connection of its own, so that there is no third time.
             is_second = true;
-            let failed = held.close();
-            held = Box::pin(self.rotation.another(&failed, client)).await?;
+            let failed = lease.close();
+            lease = Box::pin(self.balancer.another(&failed, client)).await?;
         }
     }
 
@@ -223,21 +232,21 @@ impl Inner {
 
     async fn receive(
         &self,
-        mut response: Response<Coming>,
-        held: Held,
+        mut response: Response<IncomingBody>,
+        lease: Lease,
         wants_websocket: bool,
-    ) -> Result<Response<ResponseBody>, Failure> {
+    ) -> Result<Response<ResponseBody>, UpstreamFailure> {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            return Box::pin(switch(response, held, wants_websocket)).await;
+            return Box::pin(switch(response, lease, wants_websocket)).await;
         }
-        if matches!(response.body(), Coming::Hyper(_)) {
-            unify_framing(response.headers_mut(), &held)?;
+        if matches!(response.body(), IncomingBody::Hyper(_)) {
+            unify_framing(response.headers_mut(), &lease)?;
             // Ours for all, not the upstream's for those that hyper has read.
             response.extensions_mut().remove::<ReasonPhrase>();
         }
         let (mut head, coming) = response.into_parts();
-        let (link, pool) = held.into_parts();
-        let body = ResponseBody::new(coming, link, pool, &self.shared.limits, &self.shared.buffers);
+        let (connection, pool) = lease.into_parts();
+        let body = ResponseBody::new(coming, connection, pool, &self.shared.limits, &self.shared.buffers);
         if let Some(transfer) = body.transfer() {
             head.extensions.insert(transfer);
         }
@@ -250,16 +259,16 @@ impl Inner {
             return;
         }
         let this = Arc::downgrade(self);
-        let places = Arc::clone(self.shared.places());
+        let connection_limit = Arc::clone(self.shared.connection_limit());
         let pause = self.shared.limits.idle_timeout.max(Duration::from_millis(100)) / 2;
         tokio::spawn(async move {
             loop {
                 let is_wanted = tokio::select! {
                     () = tokio::time::sleep(pause) => false,
-                    () = places.wanted() => true,
+                    () = connection_limit.wanted() => true,
                 };
                 let Some(this) = this.upgrade() else { return };
-                if is_wanted { this.rotation.give_up() } else { this.rotation.sweep() }
+                if is_wanted { this.balancer.give_up() } else { this.balancer.sweep() }
             }
         });
     }
@@ -275,8 +284,8 @@ fn copy(request: &Request<RequestBody>) -> Box<Request<RequestBody>> {
 }
 
 /// Leaves a response one framing, the one hyper has read it by.
-fn unify_framing(headers: &mut HeaderMap, held: &Held) -> Result<(), Failure> {
-    let invalid = |detail: &str| Err(Failure::new(FailureKind::Invalid, format_args!("{held}: {detail}")));
+fn unify_framing(headers: &mut HeaderMap, lease: &Lease) -> Result<(), UpstreamFailure> {
+    let invalid = |detail: &str| Err(UpstreamFailure::new(FailureKind::Invalid, format_args!("{lease}: {detail}")));
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     if let Some(coding) = codings.next() {
         // hyper undoes `chunked` only; the rest would reach the client as if it were the content.
@@ -291,7 +300,7 @@ fn unify_framing(headers: &mut HeaderMap, held: &Held) -> Result<(), Failure> {
     let lines = headers.get_all(CONTENT_LENGTH).iter().map(HeaderValue::as_bytes);
     let mut said = lines.flat_map(|line| line.split(|octet| *octet == b',')).map(<[u8]>::trim_ascii);
     let Some(first) = said.next() else { return Ok(()) };
-    match plain::number(first) {
+    match http1_fast::number(first) {
         Some(length) if said.all(|other| other == first) => {
             headers.insert(CONTENT_LENGTH, length.into());
             Ok(())
@@ -302,18 +311,20 @@ fn unify_framing(headers: &mut HeaderMap, held: &Held) -> Result<(), Failure> {
 
 /// Makes a tunnel of a 101, if it was asked for.
 async fn switch(
-    response: Response<Coming>,
-    held: Held,
+    response: Response<IncomingBody>,
+    lease: Lease,
     wants_websocket: bool,
-) -> Result<Response<ResponseBody>, Failure> {
+) -> Result<Response<ResponseBody>, UpstreamFailure> {
     let is_websocket = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"websocket");
     if !wants_websocket || !response.headers().get(UPGRADE).is_some_and(is_websocket) {
-        return Err(Failure::new(FailureKind::Invalid, format_args!("{held}: switched protocols unasked")));
+        return Err(UpstreamFailure::new(FailureKind::Invalid, format_args!("{lease}: switched protocols unasked")));
     }
     let (head, _) = response.into_parts();
-    let broken =
-        Failure::new(FailureKind::Broken, format_args!("{held}: the connection ended while it switched protocols"));
-    let Some((socket, early)) = held.into_parts().0.into_socket().await else {
+    let broken = UpstreamFailure::new(
+        FailureKind::Broken,
+        format_args!("{lease}: the connection ended while it switched protocols"),
+    );
+    let Some((socket, early)) = lease.into_parts().0.into_socket().await else {
         return Err(broken);
     };
     let mut response = Response::from_parts(head, ResponseBody::empty());
@@ -323,13 +334,13 @@ async fn switch(
 }
 
 /// Whose fault a broken exchange is.
-fn failure(held: &Held, error: &Cause) -> Failure {
-    let link: &Link = &held.link;
-    let kind = match link.gauge().body_failure() {
+fn failure(lease: &Lease, error: &Cause) -> UpstreamFailure {
+    let connection: &UpstreamConnection = &lease.connection;
+    let kind = match connection.progress().body_failure() {
         Some(BodyFailure::Idle) => FailureKind::RequestTimeout,
         Some(BodyFailure::Broken) => FailureKind::RequestBody,
-        None if error.is_parse() || link.gauge().is_flooded() => FailureKind::Invalid,
+        None if error.is_parse() || connection.progress().is_flooded() => FailureKind::Invalid,
         None => FailureKind::Broken,
     };
-    Failure::new(kind, format_args!("{held}: {error}"))
+    UpstreamFailure::new(kind, format_args!("{lease}: {error}"))
 }

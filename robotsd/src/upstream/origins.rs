@@ -13,24 +13,24 @@ use http::HeaderValue;
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use super::buffers::Buffers;
-use super::endpoint::{self, Endpoint};
-use super::failure::Failure;
-use super::health::{Change, Health, HealthPolicy, Ticket};
+use super::connection_limit::ConnectionLimit;
+use super::endpoint::{Endpoint, EndpointAddress};
+use super::failure::UpstreamFailure;
+use super::health::{Health, HealthChange, HealthPolicy, Ticket};
 use super::limits::UpstreamLimits;
-use super::names::{Resolver, Schedule, Turn};
-use super::places::Places;
-use super::report::{Reporter, UpstreamEvent, UpstreamEventKind};
-use super::server::{Address, Server};
-use super::tls::{SystemTrust, Tls, TlsSettings};
+use super::read_ahead::BufferBudget;
+use super::report::{UpstreamEvent, UpstreamEventKind, UpstreamReporter};
+use super::resolver::{LookupPermit, LookupSchedule, Resolver};
+use super::server::{Server, ServerAddress};
+use super::tls::{SystemTrust, TlsClient, TlsSettings};
 
 /// What the upstreams of every site of the process have in common: the resolver, whom the system trusts, and the bound on
 /// what is buffered.
 #[derive(Clone, Debug)]
-pub(crate) struct Surroundings {
+pub(crate) struct SharedResources {
     resolver: Resolver,
     trust: Arc<SystemTrust>,
-    buffers: Arc<Buffers>,
+    buffers: Arc<BufferBudget>,
 }
 
 /// What an operator says about the upstreams of a site.
@@ -43,52 +43,52 @@ pub(crate) struct OriginsSettings {
 
 /// The servers behind a site. Cheap to clone; all clones are the same servers.
 #[derive(Clone, Debug)]
-pub(crate) struct Origins(pub(super) Arc<Shared>);
+pub(crate) struct Origins(pub(super) Arc<OriginsState>);
 
 #[derive(Debug)]
-pub(super) struct Shared {
-    entries: Vec<Entry>,
+pub(super) struct OriginsState {
+    entries: Vec<OriginEntry>,
     has_names: bool,
     servers: ArcSwap<Vec<Arc<Server>>>,
     health: HealthPolicy,
-    places: Arc<Places>,
+    connection_limit: Arc<ConnectionLimit>,
     resolver: Resolver,
     /// Told when a name has been looked up, whatever came of it.
     answered: Notify,
-    reporter: Reporter,
+    reporter: UpstreamReporter,
     start: Instant,
     pub(super) authority: HeaderValue,
     pub(super) limits: UpstreamLimits,
-    pub(super) buffers: Arc<Buffers>,
+    pub(super) buffers: Arc<BufferBudget>,
 }
 
 #[derive(Debug)]
-enum Entry {
+enum OriginEntry {
     Fixed(Arc<Server>),
-    Named(Named),
+    Named(NamedOrigin),
 }
 
 /// A name, and the servers it stands for.
 #[derive(Debug)]
-struct Named {
+struct NamedOrigin {
     host: String,
     port: u16,
-    tls: Option<Tls>,
-    schedule: Arc<Schedule>,
-    known: Mutex<Known>,
+    tls: Option<TlsClient>,
+    schedule: Arc<LookupSchedule>,
+    known: Mutex<ResolvedServers>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct ResolvedServers {
     servers: Vec<Arc<Server>>,
     /// Whether the last lookup failed; a failure is told once.
     has_failed: bool,
 }
 
-impl Surroundings {
+impl SharedResources {
     /// The system's.
     pub(crate) fn system() -> Self {
-        Self { buffers: Buffers::of_process(), ..Self::with(Resolver::system()) }
+        Self { buffers: BufferBudget::of_process(), ..Self::with(Resolver::system()) }
     }
 
     /// With a resolver, and a bound of its own on what is buffered.
@@ -107,41 +107,41 @@ impl Origins {
     pub(crate) fn new(
         settings: &OriginsSettings,
         limits: UpstreamLimits,
-        surroundings: &Surroundings,
+        surroundings: &SharedResources,
         on_event: impl Fn(&UpstreamEvent) + Send + Sync + 'static,
     ) -> Result<Self, String> {
         let start = Instant::now();
         let entry = |endpoint: &Endpoint| {
             let tls = if endpoint.is_tls() {
                 let name = settings.tls.server_name.clone().unwrap_or_else(|| endpoint.host());
-                Some(Tls::new(settings.tls.client(&surroundings.trust)?, &name)?)
+                Some(TlsClient::new(settings.tls.client(&surroundings.trust)?, &name)?)
             } else {
                 None
             };
-            let address = match &endpoint.place {
-                endpoint::Place::Address(address) => Address::Tcp(*address),
-                endpoint::Place::Loopback(port) => Address::Loopback(*port),
-                endpoint::Place::Unix(path) => Address::Unix(path.clone()),
-                endpoint::Place::Name(host, port) => {
-                    let schedule = Arc::new(Schedule::new(start));
+            let address = match &endpoint.address {
+                EndpointAddress::Ip(address) => ServerAddress::Tcp(*address),
+                EndpointAddress::Loopback(port) => ServerAddress::Loopback(*port),
+                EndpointAddress::Unix(path) => ServerAddress::Unix(path.clone()),
+                EndpointAddress::Name(host, port) => {
+                    let schedule = Arc::new(LookupSchedule::new(start));
                     let (host, port, known) = (host.clone(), *port, Mutex::default());
-                    return Ok(Entry::Named(Named { host, port, tls, schedule, known }));
+                    return Ok(OriginEntry::Named(NamedOrigin { host, port, tls, schedule, known }));
                 }
             };
-            Ok(Entry::Fixed(Arc::new(Server::new(address, tls, Health::new(settings.health.clone(), start)))))
+            Ok(OriginEntry::Fixed(Arc::new(Server::new(address, tls, Health::new(settings.health.clone(), start)))))
         };
         let entries = settings.endpoints.iter().map(entry).collect::<Result<Vec<_>, String>>()?;
         let authority = settings.endpoints.first().map(Endpoint::authority);
         let authority = authority.and_then(|authority| HeaderValue::try_from(authority).ok());
-        let shared = Shared {
-            has_names: entries.iter().any(|entry| matches!(entry, Entry::Named(_))),
+        let shared = OriginsState {
+            has_names: entries.iter().any(|entry| matches!(entry, OriginEntry::Named(_))),
             entries,
             servers: ArcSwap::default(),
             health: settings.health.clone(),
-            places: Arc::new(Places::new(limits.connections, limits.address_connections)),
+            connection_limit: Arc::new(ConnectionLimit::new(limits.connections, limits.address_connections)),
             resolver: surroundings.resolver.clone(),
             answered: Notify::new(),
-            reporter: Reporter::new(on_event),
+            reporter: UpstreamReporter::new(on_event),
             start,
             authority: authority.unwrap_or(HeaderValue::from_static("localhost")),
             limits,
@@ -162,7 +162,7 @@ impl Origins {
     }
 }
 
-impl Shared {
+impl OriginsState {
     /// The servers there are now; none where no name could be resolved.
     pub(super) fn servers(&self) -> &ArcSwap<Vec<Arc<Server>>> {
         &self.servers
@@ -172,8 +172,8 @@ impl Shared {
         self.has_names
     }
 
-    pub(super) fn places(&self) -> &Arc<Places> {
-        &self.places
+    pub(super) fn connection_limit(&self) -> &Arc<ConnectionLimit> {
+        &self.connection_limit
     }
 
     /// Has names looked up whose answer is old. Returns at once.
@@ -183,12 +183,12 @@ impl Shared {
         }
         let now = Instant::now();
         for (at, entry) in self.entries.iter().enumerate() {
-            let Entry::Named(named) = entry else { continue };
-            let Some(mut turn) = named.schedule.begin(now) else { continue };
+            let OriginEntry::Named(named) = entry else { continue };
+            let Some(mut permit) = named.schedule.begin(now) else { continue };
             let shared = Arc::clone(self);
             tokio::spawn(async move {
-                shared.look_up(at, &mut turn).await;
-                drop(turn);
+                shared.look_up(at, &mut permit).await;
+                drop(permit);
                 shared.answered.notify_waiters();
             });
         }
@@ -196,7 +196,8 @@ impl Shared {
 
     /// Whether an answer is still to come.
     pub(super) fn is_looking_up(&self) -> bool {
-        let is_under_way = |entry: &Entry| matches!(entry, Entry::Named(named) if named.schedule.is_under_way());
+        let is_under_way =
+            |entry: &OriginEntry| matches!(entry, OriginEntry::Named(named) if named.schedule.is_under_way());
         self.entries.iter().any(is_under_way)
     }
 
@@ -207,14 +208,14 @@ impl Shared {
 
     /// A request on a server was answered.
     pub(super) fn succeeded(&self, server: &Server, ticket: Ticket) {
-        if let Some(Change::Returned) = server.health().succeeded(ticket, Instant::now) {
+        if let Some(HealthChange::Returned) = server.health().succeeded(ticket, Instant::now) {
             self.reporter.tell(UpstreamEventKind::Returned, format!("{server}: answers again"));
         }
     }
 
     /// A server could not be reached, or broke off before an answer.
     pub(super) fn failed(&self, server: &Server, ticket: Ticket, error: &dyn fmt::Display) {
-        let Some(Change::Ejected(span)) = server.health().failed(ticket, Instant::now()) else { return };
+        let Some(HealthChange::Ejected(span)) = server.health().failed(ticket, Instant::now()) else { return };
         let are_all_out = self.servers.load().iter().all(|server| !server.health().is_in_service());
         let fails = self.health.max_fails;
         let why = format!("{fails} {} in a row: {error}", if fails == 1 { "failure" } else { "failures" });
@@ -222,7 +223,7 @@ impl Shared {
     }
 
     /// A request got no answer.
-    pub(super) fn unanswered(&self, failure: &Failure) {
+    pub(super) fn unanswered(&self, failure: &UpstreamFailure) {
         self.reporter.failed(failure);
     }
 
@@ -231,15 +232,15 @@ impl Shared {
         self.reporter.gave_up(server, stalled);
     }
 
-    async fn look_up(&self, at: usize, turn: &mut Turn) {
-        let Entry::Named(named) = &self.entries[at] else { return };
+    async fn look_up(&self, at: usize, permit: &mut LookupPermit) {
+        let OriginEntry::Named(named) = &self.entries[at] else { return };
         let found = self.resolver.resolve(&named.host).await;
         let mut known = named.known.lock().unwrap_or_else(PoisonError::into_inner);
         let told = match found {
             Ok(addresses) => {
-                turn.succeeded(self.resolver.fresh());
+                permit.succeeded(self.resolver.fresh());
                 let server = |address| {
-                    let address = Address::Tcp(SocketAddr::new(address, named.port));
+                    let address = ServerAddress::Tcp(SocketAddr::new(address, named.port));
                     let same = known.servers.iter().find(|server| *server.address() == address);
                     // Who stays keeps its health and its connections.
                     same.cloned().unwrap_or_else(|| {
@@ -273,8 +274,8 @@ impl Shared {
             let mut servers = Vec::new();
             for entry in &self.entries {
                 match entry {
-                    Entry::Fixed(server) => servers.push(Arc::clone(server)),
-                    Entry::Named(named) => {
+                    OriginEntry::Fixed(server) => servers.push(Arc::clone(server)),
+                    OriginEntry::Named(named) => {
                         servers
                             .extend(named.known.lock().unwrap_or_else(PoisonError::into_inner).servers.iter().cloned());
                     }

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::link::{Certainty, Link};
-use super::places::{Demand, Fate};
+use super::connection::{Certainty, UpstreamConnection};
+use super::connection_limit::{Demand, Disposition};
 
 #[derive(Debug)]
 pub(super) struct Pool {
-    idle: Mutex<VecDeque<Box<Link>>>,
+    idle: Mutex<VecDeque<Box<UpstreamConnection>>>,
     capacity: usize,
     timeout: Duration,
     demand: Arc<Demand>,
@@ -25,25 +25,25 @@ impl Pool {
     }
 
     /// A connection that seems alive.
-    pub(super) fn take(&self, certainty: Certainty) -> Option<Box<Link>> {
+    pub(super) fn take(&self, certainty: Certainty) -> Option<Box<UpstreamConnection>> {
         loop {
             // Checked outside the lock: others need not wait for it.
-            let mut link = self.idle().pop_back()?;
-            if !link.is_expired(Instant::now(), self.timeout) && link.is_alive(certainty) {
-                return Some(link);
+            let mut connection = self.idle().pop_back()?;
+            if !connection.is_expired(Instant::now(), self.timeout) && connection.is_alive(certainty) {
+                return Some(connection);
             }
         }
     }
 
     /// Keeps a connection whose exchange is over, unless it cannot be used again or another worker needs its place.
-    pub(super) fn put(&self, mut link: Box<Link>) {
-        if self.capacity == 0 || !link.is_reusable() || self.demand.fate() == Fate::Close {
+    pub(super) fn put(&self, mut connection: Box<UpstreamConnection>) {
+        if self.capacity == 0 || !connection.is_reusable() || self.demand.disposition() == Disposition::Close {
             return;
         }
-        link.rest();
+        connection.rest();
         let mut idle = self.idle();
         let surplus = (idle.len() == self.capacity).then(|| idle.pop_front());
-        idle.push_back(link);
+        idle.push_back(connection);
         drop(idle);
         drop(surplus);
         self.demand.has_returned();
@@ -53,7 +53,9 @@ impl Pool {
     pub(super) fn sweep(&self) {
         let now = Instant::now();
         let mut kept = std::mem::take(&mut *self.idle());
-        kept.retain_mut(|link| !link.is_expired(now, self.timeout) && link.is_alive(Certainty::AskKernel));
+        kept.retain_mut(|connection| {
+            !connection.is_expired(now, self.timeout) && connection.is_alive(Certainty::AskKernel)
+        });
         let mut idle = self.idle();
         // What came meanwhile is younger.
         kept.append(&mut idle);
@@ -73,7 +75,7 @@ impl Pool {
         drop(all);
     }
 
-    fn idle(&self) -> MutexGuard<'_, VecDeque<Box<Link>>> {
+    fn idle(&self) -> MutexGuard<'_, VecDeque<Box<UpstreamConnection>>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

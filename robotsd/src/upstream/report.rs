@@ -7,7 +7,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use super::failure::{Failure, FailureKind};
+use super::failure::{FailureKind, UpstreamFailure};
 use crate::edge::EventCounter;
 
 /// Something to know about a site's upstreams.
@@ -53,14 +53,14 @@ impl UpstreamEventKind {
     }
 }
 
-pub(super) struct Reporter {
+pub(super) struct UpstreamReporter {
     tell: Box<dyn Fn(&UpstreamEvent) + Send + Sync>,
     start: Instant,
     failures: [EventCounter; FailureKind::COUNT],
     given_up: EventCounter,
 }
 
-impl Reporter {
+impl UpstreamReporter {
     pub(super) fn new(tell: impl Fn(&UpstreamEvent) + Send + Sync + 'static) -> Self {
         Self {
             tell: Box::new(tell),
@@ -94,7 +94,7 @@ impl Reporter {
     }
 
     /// A request got no answer.
-    pub(super) fn failed(&self, failure: &Failure) {
+    pub(super) fn failed(&self, failure: &UpstreamFailure) {
         // What a client does to its own request says nothing about an upstream.
         if matches!(failure.kind, FailureKind::RequestBody | FailureKind::RequestTimeout) {
             return;
@@ -106,7 +106,7 @@ impl Reporter {
     }
 }
 
-impl fmt::Debug for Reporter {
+impl fmt::Debug for UpstreamReporter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Reporter")
     }

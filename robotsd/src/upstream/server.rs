@@ -10,20 +10,20 @@ use tokio::net::TcpStream;
 
 use super::health::Health;
 use super::socket::Socket;
-use super::tls::Tls;
+use super::tls::TlsClient;
 
 /// A server, as all workers know it.
 #[derive(Debug)]
 pub(super) struct Server {
-    address: Address,
-    tls: Option<Tls>,
+    address: ServerAddress,
+    tls: Option<TlsClient>,
     health: Health,
     open: AtomicUsize,
 }
 
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Address {
+pub(super) enum ServerAddress {
     Tcp(SocketAddr),
     /// Either address of this machine: it is one server that listens on one of them or on both.
     Loopback(u16),
@@ -38,11 +38,11 @@ pub(super) enum Unreachable {
 }
 
 impl Server {
-    pub(super) fn new(address: Address, tls: Option<Tls>, health: Health) -> Self {
+    pub(super) fn new(address: ServerAddress, tls: Option<TlsClient>, health: Health) -> Self {
         Self { address, tls, health, open: AtomicUsize::new(0) }
     }
 
-    pub(super) fn address(&self) -> &Address {
+    pub(super) fn address(&self) -> &ServerAddress {
         &self.address
     }
 
@@ -50,7 +50,7 @@ impl Server {
         &self.health
     }
 
-    /// Connections to it that are open; [`Place`](super::places::Place) counts them.
+    /// Connections to it that are open; [`Permit`](super::connection_limit::Permit) counts them.
     pub(super) fn open(&self) -> &AtomicUsize {
         &self.open
     }
@@ -58,18 +58,18 @@ impl Server {
     /// Connects, and shakes hands where that is due.
     pub(super) async fn connect(&self) -> Result<Socket, Unreachable> {
         let socket = match &self.address {
-            Address::Tcp(address) => TcpStream::connect(address).await,
-            Address::Loopback(port) => match TcpStream::connect((Ipv4Addr::LOCALHOST, *port)).await {
+            ServerAddress::Tcp(address) => TcpStream::connect(address).await,
+            ServerAddress::Loopback(port) => match TcpStream::connect((Ipv4Addr::LOCALHOST, *port)).await {
                 Ok(socket) => Ok(socket),
                 // Of the two errors the first is the one an operator expects.
                 Err(error) => TcpStream::connect((Ipv6Addr::LOCALHOST, *port)).await.map_err(|_| error),
             },
             #[cfg(unix)]
-            Address::Unix(path) => {
+            ServerAddress::Unix(path) => {
                 return tokio::net::UnixStream::connect(path).await.map(Socket::Unix).map_err(Unreachable::Connect);
             }
             #[cfg(not(unix))]
-            Address::Unix(_) => Err(io::ErrorKind::Unsupported.into()),
+            ServerAddress::Unix(_) => Err(io::ErrorKind::Unsupported.into()),
         };
         let socket = socket.map_err(Unreachable::Connect)?;
         // Without it, a request with a small body may wait for an acknowledgement.
@@ -87,9 +87,9 @@ impl Server {
 impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.address {
-            Address::Tcp(address) => write!(f, "{address}"),
-            Address::Loopback(port) => write!(f, "localhost:{port}"),
-            Address::Unix(path) => write!(f, "unix:{}", path.display()),
+            ServerAddress::Tcp(address) => write!(f, "{address}"),
+            ServerAddress::Loopback(port) => write!(f, "localhost:{port}"),
+            ServerAddress::Unix(path) => write!(f, "unix:{}", path.display()),
         }
     }
 }

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::server::Server;
-use super::usage::{Client, Stall, Usage, Use};
+use super::usage::{ClientKey, ConnectionUse, Stall, Usage};
 
 /// After so long without taking anything a client beyond its share has stalled. One that reads 32 KB a second is seen to
 /// move within that: every 64 KiB, see `edge::client_socket`. Requests wait for three seconds by default.
@@ -50,21 +50,21 @@ pub(super) struct Shares {
     usages: Vec<Arc<Usage>>,
     /// When they were counted, in milliseconds.
     counted: u64,
-    in_use: Count,
+    in_use: ClientCounts,
     /// Requests that wait and are within their share.
-    waiting: Count,
+    waiting: ClientCounts,
 }
 
 /// How many each client has.
 #[derive(Debug, Default)]
-struct Count {
+struct ClientCounts {
     addresses: HashMap<u64, usize>,
     connections: HashMap<u64, usize>,
 }
 
 /// A transfer that may be given up; the largest goes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Rank {
+struct VictimRank {
     /// By how many counts its client is beyond its share, twice; and one more for what is no tunnel.
     excess: u8,
     stalled: Duration,
@@ -82,7 +82,7 @@ impl Shares {
     }
 
     /// Where a request stands that asks for one more connection of `capacity`.
-    pub(super) fn standing(&mut self, client: Client, capacity: usize, now: u64) -> Standing {
+    pub(super) fn standing(&mut self, client: ClientKey, capacity: usize, now: u64) -> Standing {
         self.count(now);
         let is_beyond = |side| {
             let wanted = self.in_use.of(side, client) + self.waiting.of(side, client) + 1;
@@ -90,14 +90,14 @@ impl Shares {
             // One is always within, and so is the only client.
             wanted > 1 && clients > 1 && wanted * clients > capacity
         };
-        if Count::SIDES.into_iter().any(is_beyond) { Standing::Beyond } else { Standing::Within }
+        if ClientCounts::SIDES.into_iter().any(is_beyond) { Standing::Beyond } else { Standing::Within }
     }
 
-    pub(super) fn wait(&mut self, client: Client) {
+    pub(super) fn wait(&mut self, client: ClientKey) {
         self.waiting.add(client);
     }
 
-    pub(super) fn stop_waiting(&mut self, client: Client) {
+    pub(super) fn stop_waiting(&mut self, client: ClientKey) {
         self.waiting.remove(client);
     }
 
@@ -105,18 +105,18 @@ impl Shares {
     /// its client. None also where a connection is about to be freed without.
     pub(super) fn victim(
         &mut self,
-        client: Client,
+        client: ClientKey,
         capacity: usize,
         now: u64,
         helps: impl Fn(&Arc<Server>) -> bool,
     ) -> Option<(Arc<Usage>, Stall)> {
         self.counted = 0;
         self.count(now);
-        let mut first: Option<(Rank, Stall, &Arc<Usage>)> = None;
+        let mut first: Option<(VictimRank, Stall, &Arc<Usage>)> = None;
         let mut has_stalled_beyond = false;
         for usage in &self.usages {
             let what = usage.what();
-            if what == Use::Idle {
+            if what == ConnectionUse::Idle {
                 if helps(usage.server()) {
                     return None;
                 }
@@ -126,9 +126,9 @@ impl Shares {
             let stalled = stall.lasts(now);
             let owner = usage.client();
             let [address, connection] =
-                Count::SIDES.map(|side| self.in_use.of(side, owner) * self.clients(side, client) > capacity);
+                ClientCounts::SIDES.map(|side| self.in_use.of(side, owner) * self.clients(side, client) > capacity);
             let excess = u8::from(address) + u8::from(connection);
-            let is_tunnel = what == Use::Tunnel;
+            let is_tunnel = what == ConnectionUse::Tunnel;
             let (due, excess) = match excess {
                 _ if is_tunnel && !address => continue,
                 _ if is_tunnel => (LONG, 1),
@@ -136,7 +136,7 @@ impl Shares {
                 excess => (STALLED, excess * 2),
             };
             has_stalled_beyond |= excess > 0 && !is_tunnel;
-            let rank = Rank { excess, stalled };
+            let rank = VictimRank { excess, stalled };
             if stalled >= due && first.is_none_or(|(before, ..)| before < rank) && helps(usage.server()) {
                 first = Some((rank, stall, usage));
             }
@@ -150,11 +150,11 @@ impl Shares {
     }
 
     /// Among how many clients the connections are shared, the one that asks included.
-    fn clients(&self, side: Side, asking: Client) -> usize {
+    fn clients(&self, side: CountedBy, asking: ClientKey) -> usize {
         let in_use = self.in_use.keys(side);
         let only_waiting = |key: &&u64| **key != side.key(asking) && !in_use.contains_key(*key);
         let is_asking =
-            in_use.contains_key(&side.key(asking)) || side.key(asking) == SHARED && side == Side::Connection;
+            in_use.contains_key(&side.key(asking)) || side.key(asking) == SHARED && side == CountedBy::Connection;
         in_use.len() + self.waiting.keys(side).keys().filter(only_waiting).count() + usize::from(!is_asking)
     }
 
@@ -164,7 +164,7 @@ impl Shares {
         }
         self.counted = now;
         self.in_use.clear();
-        for usage in self.usages.iter().filter(|usage| usage.what() != Use::Idle) {
+        for usage in self.usages.iter().filter(|usage| usage.what() != ConnectionUse::Idle) {
             self.in_use.add(usage.client());
         }
     }
@@ -172,46 +172,46 @@ impl Shares {
 
 /// What clients are counted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
-    Address,
+enum CountedBy {
+    ServerAddress,
     Connection,
 }
 
 /// The number of a connection over which a trusted proxy sends requests of several clients: it counts for none of them.
 const SHARED: u64 = 0;
 
-impl Side {
-    const fn key(self, client: Client) -> u64 {
+impl CountedBy {
+    const fn key(self, client: ClientKey) -> u64 {
         match self {
-            Self::Address => client.address,
+            Self::ServerAddress => client.address,
             Self::Connection => client.connection,
         }
     }
 }
 
-impl Count {
-    const SIDES: [Side; 2] = [Side::Address, Side::Connection];
+impl ClientCounts {
+    const SIDES: [CountedBy; 2] = [CountedBy::ServerAddress, CountedBy::Connection];
 
-    fn of(&self, side: Side, client: Client) -> usize {
+    fn of(&self, side: CountedBy, client: ClientKey) -> usize {
         self.keys(side).get(&side.key(client)).copied().unwrap_or(0)
     }
 
     /// How many each has, by what a side knows them by.
-    fn keys(&self, side: Side) -> &HashMap<u64, usize> {
+    fn keys(&self, side: CountedBy) -> &HashMap<u64, usize> {
         match side {
-            Side::Address => &self.addresses,
-            Side::Connection => &self.connections,
+            CountedBy::ServerAddress => &self.addresses,
+            CountedBy::Connection => &self.connections,
         }
     }
 
-    fn add(&mut self, client: Client) {
+    fn add(&mut self, client: ClientKey) {
         *self.addresses.entry(client.address).or_default() += 1;
         if client.connection != SHARED {
             *self.connections.entry(client.connection).or_default() += 1;
         }
     }
 
-    fn remove(&mut self, client: Client) {
+    fn remove(&mut self, client: ClientKey) {
         for (counts, key) in [(&mut self.addresses, client.address), (&mut self.connections, client.connection)] {
             if let Some(count) = counts.get_mut(&key) {
                 *count -= 1;
@@ -233,7 +233,7 @@ mod tests {
     use std::time::Instant;
 
     use super::super::health::{Health, HealthPolicy};
-    use super::super::server::Address;
+    use super::super::server::ServerAddress;
     use super::*;
 
     const NOW: u64 = 100_000;
@@ -246,7 +246,7 @@ mod tests {
     impl Site {
         fn new() -> Self {
             let health = Health::new(HealthPolicy::default(), Instant::now());
-            Self { server: Arc::new(Server::new(Address::Loopback(1), None, health)), shares: Shares::default() }
+            Self { server: Arc::new(Server::new(ServerAddress::Loopback(1), None, health)), shares: Shares::default() }
         }
 
         /// Opens a connection for a client that has stalled for so many seconds, or moves.
@@ -266,8 +266,8 @@ mod tests {
         }
     }
 
-    fn by((address, connection): (u64, u64)) -> Client {
-        Client { address, connection }
+    fn by((address, connection): (u64, u64)) -> ClientKey {
+        ClientKey { address, connection }
     }
 
     #[test]

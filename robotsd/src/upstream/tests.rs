@@ -90,7 +90,7 @@ fn settings<T: ToString>(urls: impl IntoIterator<Item = T>) -> OriginsSettings {
 /// Everything a site's upstreams say about themselves.
 type Events = Arc<std::sync::Mutex<Vec<UpstreamEvent>>>;
 
-fn origins(settings: &OriginsSettings, limits: UpstreamLimits, surroundings: &Surroundings) -> (Origins, Events) {
+fn origins(settings: &OriginsSettings, limits: UpstreamLimits, surroundings: &SharedResources) -> (Origins, Events) {
     let events = Events::default();
     let told = Arc::clone(&events);
     let tell = move |event: &UpstreamEvent| told.lock().unwrap().push(event.clone());
@@ -117,7 +117,7 @@ fn times_told(events: &Events, kind: &str) -> usize {
 
 fn upstream(addresses: impl IntoIterator<Item = SocketAddr>, limits: UpstreamLimits) -> Upstream {
     let settings = settings(addresses.into_iter().map(|address| format!("http://{address}")));
-    Upstream::new(&Origins::new(&settings, limits, &Surroundings::system(), |_| {}).unwrap(), NonZeroUsize::MIN)
+    Upstream::new(&Origins::new(&settings, limits, &SharedResources::system(), |_| {}).unwrap(), NonZeroUsize::MIN)
 }
 
 fn request(method: &str, target: &str) -> Box<Request<RequestBody>> {
@@ -369,7 +369,7 @@ async fn answers_that_are_not_http_are_bad_gateways() {
         let answered = soon(origin.upstream().forward(request("GET", "/"))).await;
         assert_eq!(answered.status(), 502, "{answer:.60}");
         assert_eq!(answered.headers()["cache-control"], "no-store", "{answer:.60}");
-        let failure = answered.extensions().get::<Failure>().unwrap();
+        let failure = answered.extensions().get::<UpstreamFailure>().unwrap();
         assert_eq!(failure.kind, FailureKind::Invalid, "{answer:.60}: {failure}");
     }
 }
@@ -453,7 +453,7 @@ async fn the_next_address_is_tried() {
     let nowhere = upstream([closed], UpstreamLimits::default());
     let answer = soon(nowhere.forward(request("GET", "/"))).await;
     assert_eq!(answer.status(), 502);
-    assert_eq!(answer.extensions().get::<Failure>().unwrap().kind, FailureKind::Connect);
+    assert_eq!(answer.extensions().get::<UpstreamFailure>().unwrap().kind, FailureKind::Connect);
     assert_eq!(status(&upstream([], UpstreamLimits::default()), "GET").await, 502);
 }
 

@@ -39,7 +39,7 @@ pub(super) struct SystemTrust(OnceLock<Result<Arc<ClientConfig>, String>>);
 
 /// How one upstream is spoken to.
 #[derive(Clone)]
-pub(super) struct Tls {
+pub(super) struct TlsClient {
     connector: TlsConnector,
     name: ServerName<'static>,
 }
@@ -118,7 +118,7 @@ fn client(roots: Arc<RootCertStore>) -> Result<Arc<ClientConfig>, String> {
     Ok(Arc::new(config))
 }
 
-impl Tls {
+impl TlsClient {
     pub(super) fn new(client: Arc<ClientConfig>, name: &str) -> Result<Self, String> {
         check_server_name(name)?;
         let name = ServerName::try_from(name.to_owned()).map_err(|error| format!("{name:?}: {error}"))?;
@@ -156,7 +156,7 @@ impl Tls {
     }
 }
 
-impl fmt::Debug for Tls {
+impl fmt::Debug for TlsClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tls").field("name", &self.name).finish_non_exhaustive()
     }

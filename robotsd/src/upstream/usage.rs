@@ -15,14 +15,14 @@ use crate::edge::{Peer, StallObserver};
 
 /// Who a request comes from, as far as connections are shared out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Client {
+pub(super) struct ClientKey {
     /// The IPv4 address, or the /64 of an IPv6 address: that is what one client is assigned.
     pub(super) address: u64,
     /// The number of the client's connection; zero where requests of several clients come over it.
     pub(super) connection: u64,
 }
 
-impl Client {
+impl ClientKey {
     pub(super) fn new(peer: &Peer) -> Self {
         let address = match peer.address.ip().to_canonical() {
             IpAddr::V4(address) => u64::from(u32::from(address)),
@@ -50,7 +50,7 @@ pub(super) struct Usage {
 
 /// What a connection is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
+pub(super) enum ConnectionUse {
     Idle,
     Exchange,
     Tunnel,
@@ -77,7 +77,7 @@ impl Stall {
 
 impl Usage {
     /// Of a connection that is about to be made for a client.
-    pub(super) fn new(server: Arc<Server>, start: Instant, client: Client) -> Self {
+    pub(super) fn new(server: Arc<Server>, start: Instant, client: ClientKey) -> Self {
         Self {
             server,
             start,
@@ -93,16 +93,16 @@ impl Usage {
         &self.server
     }
 
-    pub(super) fn what(&self) -> Use {
+    pub(super) fn what(&self) -> ConnectionUse {
         match self.what.load(Ordering::Relaxed) {
-            IDLE => Use::Idle,
-            TUNNEL => Use::Tunnel,
-            _ => Use::Exchange,
+            IDLE => ConnectionUse::Idle,
+            TUNNEL => ConnectionUse::Tunnel,
+            _ => ConnectionUse::Exchange,
         }
     }
 
-    pub(super) fn client(&self) -> Client {
-        Client { address: self.address.load(Ordering::Relaxed), connection: self.connection.load(Ordering::Relaxed) }
+    pub(super) fn client(&self) -> ClientKey {
+        ClientKey { address: self.address.load(Ordering::Relaxed), connection: self.connection.load(Ordering::Relaxed) }
     }
 
     /// Since when the client has stood still; none while it moves, and once the connection is taken from it.
@@ -112,7 +112,7 @@ impl Usage {
     }
 
     /// A request begins.
-    pub(super) fn begin(&self, client: Client) {
+    pub(super) fn begin(&self, client: ClientKey) {
         self.address.store(client.address, Ordering::Relaxed);
         self.connection.store(client.connection, Ordering::Relaxed);
         self.what.store(EXCHANGE, Ordering::Relaxed);
@@ -212,13 +212,13 @@ pub(super) fn millis(start: Instant) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::super::health::{Health, HealthPolicy};
-    use super::super::server::Address;
+    use super::super::server::ServerAddress;
     use super::*;
 
     fn usage() -> Usage {
         let start = Instant::now();
         let health = Health::new(HealthPolicy::default(), start);
-        Usage::new(Arc::new(Server::new(Address::Loopback(1), None, health)), start, Client::default())
+        Usage::new(Arc::new(Server::new(ServerAddress::Loopback(1), None, health)), start, ClientKey::default())
     }
 
     fn is_given_up(usage: &Usage) -> bool {
@@ -234,7 +234,7 @@ mod tests {
         usage.moved();
         assert!(!usage.give_up(seen));
         usage.rest();
-        usage.begin(Client { address: 2, connection: 2 });
+        usage.begin(ClientKey { address: 2, connection: 2 });
         assert!(!usage.give_up(seen));
         usage.stalled_since(5);
         assert!(!usage.give_up(seen) && !is_given_up(&usage));
@@ -248,7 +248,7 @@ mod tests {
         // What is taken is not taken twice, nor does waiting for longer change it.
         usage.stall();
         assert!(usage.stalled().is_none() && is_given_up(&usage));
-        usage.begin(Client::default());
+        usage.begin(ClientKey::default());
         usage.stall();
         assert!(usage.stalled().is_some() && !is_given_up(&usage));
     }

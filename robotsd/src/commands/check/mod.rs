@@ -17,7 +17,7 @@ use tower_robots::rules::RobotsTxt;
 
 use crate::exit::{FAILED, NEGATIVE, complain};
 use crate::input::Source;
-use crate::render::{self, Checked, Colour, Form, printable};
+use crate::render::{self, Checked, Colour, FindingFormat, printable};
 
 /// Check robots.txt files before they are published
 #[derive(Args, Debug)]
@@ -102,10 +102,10 @@ fn write(args: &CheckArgs, out: &mut impl Write, tally: &mut Tally) -> io::Resul
             }
         }
     }
-    if matches!(form, Form::Text(_)) { tally.summarize(out) } else { Ok(()) }
+    if matches!(form, FindingFormat::Text(_)) { tally.summarize(out) } else { Ok(()) }
 }
 
-fn one(out: &mut impl Write, form: Form, name: &str, bytes: Vec<u8>, tally: &mut Tally) -> io::Result<()> {
+fn one(out: &mut impl Write, form: FindingFormat, name: &str, bytes: Vec<u8>, tally: &mut Tally) -> io::Result<()> {
     let robots = RobotsTxt::parse(bytes);
     let report = check(&robots, &Options::new());
     tally.files += 1;
@@ -116,16 +116,16 @@ fn one(out: &mut impl Write, form: Form, name: &str, bytes: Vec<u8>, tally: &mut
 }
 
 impl Format {
-    fn form(self) -> Form {
+    fn form(self) -> FindingFormat {
         match self {
             Self::Text
                 if io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty()) =>
             {
-                Form::Text(Colour::Styled)
+                FindingFormat::Text(Colour::Styled)
             }
-            Self::Text => Form::Text(Colour::Plain),
-            Self::Json => Form::Json,
-            Self::Github => Form::Github,
+            Self::Text => FindingFormat::Text(Colour::Plain),
+            Self::Json => FindingFormat::Json,
+            Self::Github => FindingFormat::Github,
         }
     }
 }

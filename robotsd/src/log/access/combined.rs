@@ -6,35 +6,35 @@
 
 use std::io::Write as _;
 
-use super::{AccessRecord, Privacy, status};
+use super::{AccessRecord, LogPrivacy, status};
 use crate::date;
 use crate::edge::AccessValue;
 
-pub(super) fn line(visit: &AccessRecord, privacy: Privacy, out: &mut Vec<u8>) {
-    let address = privacy.network(visit.peer.ip()).map_or_else(|| "-".to_owned(), |address| address.to_string());
-    let target = privacy.target(&visit.target);
-    let _ = write!(out, "{address} - - [{}] \"{} ", time(visit), visit.method);
+pub(super) fn line(record: &AccessRecord, privacy: LogPrivacy, out: &mut Vec<u8>) {
+    let address = privacy.network(record.peer.ip()).map_or_else(|| "-".to_owned(), |address| address.to_string());
+    let target = privacy.target(&record.target);
+    let _ = write!(out, "{address} - - [{}] \"{} ", time(record), record.method);
     escape(target.as_bytes(), out);
-    let _ = write!(out, " {:?}\" {} {}", visit.version, status(visit), visit.sent);
-    let referer = visit.referer.as_ref().map(|value| privacy.target(&String::from_utf8_lossy(value.as_bytes())));
+    let _ = write!(out, " {:?}\" {} {}", record.version, status(record), record.sent);
+    let referer = record.referer.as_ref().map(|value| privacy.target(&String::from_utf8_lossy(value.as_bytes())));
     quote(referer.as_ref().map(String::as_bytes), out);
-    quote(visit.user_agent.as_ref().map(|value| value.as_bytes()), out);
+    quote(record.user_agent.as_ref().map(|value| value.as_bytes()), out);
     let note = |wanted: &str| {
-        visit.notes.iter().find_map(|(name, value)| match value {
+        record.notes.iter().find_map(|(name, value)| match value {
             AccessValue::Text(text) if *name == wanted => Some(text.as_bytes()),
             _ => None,
         })
     };
     quote(note("site"), out);
     quote(note("action"), out);
-    quote(Some(visit.id.as_str().as_bytes()), out);
+    quote(Some(record.id.as_str().as_bytes()), out);
     out.push(b'\n');
 }
 
 /// `21/Nov/2026:06:25:38 +0000`
-fn time(visit: &AccessRecord) -> String {
+fn time(record: &AccessRecord) -> String {
     // `Sat, 21 Nov 2026 06:25:38 GMT`
-    let date = date::http(visit.at);
+    let date = date::http(record.at);
     let mut words = date.split(' ').skip(1);
     let mut word = || words.next().unwrap_or_default();
     format!("{}/{}/{}:{} +0000", word(), word(), word(), word())

@@ -6,7 +6,7 @@ use super::*;
 use crate::config::{AddressLogging, QueryLogging};
 use crate::edge::{AccessValue, RequestId};
 
-fn visit() -> AccessRecord {
+fn record() -> AccessRecord {
     AccessRecord {
         at: SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000),
         peer: ([192, 0, 2, 77], 4711).into(),
@@ -25,9 +25,9 @@ fn visit() -> AccessRecord {
     }
 }
 
-fn combined(visit: &AccessRecord, privacy: Privacy) -> String {
+fn combined(record: &AccessRecord, privacy: LogPrivacy) -> String {
     let mut out = Vec::new();
-    combined::line(visit, privacy, &mut out);
+    combined::line(record, privacy, &mut out);
     String::from_utf8(out).expect("ASCII")
 }
 
@@ -35,20 +35,21 @@ fn combined(visit: &AccessRecord, privacy: Privacy) -> String {
 fn the_combined_format_is_what_analysers_read_and_keeps_no_secret() {
     let id = RequestId::new(1, 2);
     assert_eq!(
-        combined(&visit(), Privacy::default()),
+        combined(&record(), LogPrivacy::default()),
         format!(
             "192.0.2.0 - - [09/Sep/2001:01:46:40 +0000] \"GET /find?q=\\xE2\\x80\\xA6 HTTP/1.1\" 403 42 \
              \"https://a.test/?token=\\xE2\\x80\\xA6\" \"Evil \\x22 \\x5C bot \\xFF\" \"shop\" \"refused\" \"{id}\"\n"
         )
     );
-    let open = Privacy { query: QueryLogging::Keep, address: AddressLogging::Keep };
-    assert!(combined(&visit(), open).starts_with("192.0.2.77 - - [09/Sep/2001:01:46:40 +0000] \"GET /find?q=secret "));
+    let open = LogPrivacy { query: QueryLogging::Keep, address: AddressLogging::Keep };
+    assert!(combined(&record(), open).starts_with("192.0.2.77 - - [09/Sep/2001:01:46:40 +0000] \"GET /find?q=secret "));
 }
 
 #[test]
 fn what_is_not_there_is_a_dash_and_a_client_that_left_a_499() {
-    let nothing = AccessRecord { referer: None, user_agent: None, notes: Vec::new(), status: None, sent: 0, ..visit() };
-    let line = combined(&nothing, Privacy { address: AddressLogging::Drop, ..Privacy::default() });
+    let nothing =
+        AccessRecord { referer: None, user_agent: None, notes: Vec::new(), status: None, sent: 0, ..record() };
+    let line = combined(&nothing, LogPrivacy { address: AddressLogging::Drop, ..LogPrivacy::default() });
     assert!(line.starts_with("- - - ["), "{line}");
     assert!(line.contains("\" 499 0 \"-\" \"-\" \"-\" \"-\" \""), "{line}");
 }
@@ -56,7 +57,7 @@ fn what_is_not_there_is_a_dash_and_a_client_that_left_a_499() {
 #[test]
 fn json_is_one_object_a_line() {
     let mut out = Vec::new();
-    json::line(&visit(), Privacy::default(), &mut out);
+    json::line(&record(), LogPrivacy::default(), &mut out);
     let line = String::from_utf8(out).expect("UTF-8");
     assert_eq!(line.matches('\n').count(), 1);
     let object: serde_json::Value = serde_json::from_str(&line).expect("an object");
@@ -84,14 +85,14 @@ fn a_log_that_was_moved_away_is_opened_anew() {
     let path = folder.path().join("access.log");
     let settings = AccessSettings { format: AccessFormat::Combined, path: Some(path.clone()) };
     let log =
-        AccessLog::start(&settings, Privacy::default(), Log::start(crate::config::LogFormat::Json)).expect("a log");
+        AccessLog::start(&settings, LogPrivacy::default(), Log::start(crate::config::LogFormat::Json)).expect("a log");
     let tell = log.observer();
-    tell(visit().into());
+    tell(record().into());
     log.flush();
     std::fs::rename(&path, folder.path().join("access.log.1")).expect("renamed");
     log.reopen();
-    tell(visit().into());
-    tell(visit().into());
+    tell(record().into());
+    tell(record().into());
     log.flush();
     let lines = |path: &Path| std::fs::read_to_string(path).expect("a log").lines().count();
     assert_eq!((lines(&folder.path().join("access.log.1")), lines(&path)), (1, 2));
@@ -100,6 +101,6 @@ fn a_log_that_was_moved_away_is_opened_anew() {
 #[test]
 fn a_log_that_cannot_be_opened_says_so() {
     let settings = AccessSettings { format: AccessFormat::Json, path: Some("/no/such/folder/log".into()) };
-    let error = AccessLog::start(&settings, Privacy::default(), Log::start(crate::config::LogFormat::Json));
+    let error = AccessLog::start(&settings, LogPrivacy::default(), Log::start(crate::config::LogFormat::Json));
     assert!(error.is_err_and(|error| error.starts_with("/no/such/folder/log: the access log cannot be opened: ")));
 }

@@ -5,7 +5,7 @@ use super::*;
 fn limited(origin: &Origin, change: impl FnOnce(&mut UpstreamLimits)) -> (Origins, Events) {
     let mut limits = UpstreamLimits::default();
     change(&mut limits);
-    origins(&settings([format!("http://{}", origin.address)]), limits, &Surroundings::system())
+    origins(&settings([format!("http://{}", origin.address)]), limits, &SharedResources::system())
 }
 
 fn worker(origins: &Origins) -> Upstream {
@@ -106,20 +106,20 @@ async fn a_server_has_its_own_bound() {
     let limits =
         UpstreamLimits { address_connections: 1, connect: Duration::from_secs(1), ..UpstreamLimits::default() };
     let settings = settings([format!("http://{}", a.address), format!("http://{}", b.address)]);
-    let (origins, events) = origins(&settings, limits, &Surroundings::system());
+    let (origins, events) = origins(&settings, limits, &SharedResources::system());
     let upstream = worker(&origins);
-    let mut held = Vec::new();
+    let mut lease = Vec::new();
     for want in [200, 200, 503] {
         let answer = soon(upstream.forward(request("GET", "/"))).await;
         assert_eq!(answer.status(), want);
-        held.push(answer);
+        lease.push(answer);
     }
-    assert_eq!(held[2].headers()["retry-after"], "1");
+    assert_eq!(lease[2].headers()["retry-after"], "1");
     assert_eq!((a.connections(), b.connections()), (1, 1));
     assert_eq!(told(&events, "busy").await, "every connection that may be open is in use");
     // Nobody has failed by being busy.
     assert_eq!(times_told(&events, "ejected"), 0);
-    held.remove(0);
+    lease.remove(0);
     assert_eq!(soon(upstream.forward(request("GET", "/"))).await.status(), 200);
 }
 
@@ -156,7 +156,7 @@ async fn a_request_sent_again_gets_room_for_a_connection_of_its_own() {
     let limits =
         UpstreamLimits { address_connections: 1, connect: Duration::from_secs(1), ..UpstreamLimits::default() };
     let settings = settings([format!("http://{}", dying.address), format!("http://{}", other.address)]);
-    let (origins, _) = origins(&settings, limits, &Surroundings::system());
+    let (origins, _) = origins(&settings, limits, &SharedResources::system());
     let upstream = worker(&origins);
     // The third dies on its connection to the first server, while the only one there may be to the other is idle.
     for _ in 0..3 {

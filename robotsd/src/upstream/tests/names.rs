@@ -4,20 +4,20 @@ use std::net::IpAddr;
 use std::sync::Mutex;
 use std::sync::mpsc;
 
-use super::super::names::Resolver;
+use super::super::resolver::Resolver;
 use super::*;
 
 const HOME: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
 /// A resolver that says what it is told to, and how often it was asked.
-fn resolver(fresh: Duration, answer: &Arc<Mutex<Option<Vec<IpAddr>>>>) -> (Surroundings, Arc<AtomicUsize>) {
+fn resolver(fresh: Duration, answer: &Arc<Mutex<Option<Vec<IpAddr>>>>) -> (SharedResources, Arc<AtomicUsize>) {
     let asked = Arc::new(AtomicUsize::new(0));
     let (count, answer) = (Arc::clone(&asked), Arc::clone(answer));
     let resolver = Resolver::new(fresh, move |_| {
         count.fetch_add(1, Ordering::SeqCst);
         answer.lock().unwrap().clone().ok_or_else(|| std::io::Error::other("no such name"))
     });
-    (Surroundings::with(resolver), asked)
+    (SharedResources::with(resolver), asked)
 }
 
 async fn until_answered(upstream: &Upstream, want: u16) {
@@ -50,7 +50,7 @@ async fn a_name_may_resolve_later() {
     for _ in 0..3 {
         let answer = soon(upstream.forward(request("GET", "/"))).await;
         assert_eq!(answer.status(), 502);
-        assert_eq!(answer.extensions().get::<Failure>().unwrap().kind, FailureKind::Unresolved);
+        assert_eq!(answer.extensions().get::<UpstreamFailure>().unwrap().kind, FailureKind::Unresolved);
     }
     let unresolved = told(&events, "unresolved").await;
     assert!(unresolved.contains("app.test") && unresolved.contains("no such name"), "{unresolved}");
@@ -131,7 +131,7 @@ async fn a_stuck_resolver_keeps_nobody_beyond_the_deadline() {
     let released = Mutex::new(released);
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
-    let surroundings = Surroundings::with(Resolver::new(Duration::from_secs(600), move |_| {
+    let surroundings = SharedResources::with(Resolver::new(Duration::from_secs(600), move |_| {
         count.fetch_add(1, Ordering::SeqCst);
         let _ = released.lock().unwrap().recv();
         Ok(vec![HOME])

@@ -98,7 +98,7 @@ fn upstream_to(url: String, ca: Option<PathBuf>, server_name: Option<&str>) -> (
     let mut settings = settings([url]);
     settings.tls.trust = ca.map_or(Trust::System, |ca| Trust::file(&ca).unwrap());
     settings.tls.server_name = server_name.map(str::to_owned);
-    let (origins, events) = origins(&settings, UpstreamLimits::default(), &Surroundings::system());
+    let (origins, events) = origins(&settings, UpstreamLimits::default(), &SharedResources::system());
     (Upstream::new(&origins, NonZeroUsize::MIN), events)
 }
 
@@ -180,7 +180,7 @@ async fn the_handshake_has_the_deadline_of_connecting() {
     let mut settings = settings([format!("https://{}", silent.address)]);
     settings.tls.trust = Trust::file(&authority.file()).unwrap();
     let limits = UpstreamLimits { connect: MOMENT, ..UpstreamLimits::default() };
-    let (origins, events) = origins(&settings, limits, &Surroundings::system());
+    let (origins, events) = origins(&settings, limits, &SharedResources::system());
     assert_eq!(status(&Upstream::new(&origins, NonZeroUsize::MIN), "GET").await, 504);
     told(&events, "connect-timeout").await;
 }

@@ -73,7 +73,7 @@ fn both(a: &Mortal, b: &Mortal, change: impl FnOnce(&mut HealthPolicy)) -> (Upst
     let mut settings = settings([format!("http://{}", a.address), format!("http://{}", b.address)]);
     change(&mut settings.health);
     let limits = UpstreamLimits { idle_timeout: Duration::from_secs(600), ..UpstreamLimits::default() };
-    let (origins, events) = origins(&settings, limits, &Surroundings::system());
+    let (origins, events) = origins(&settings, limits, &SharedResources::system());
     (Upstream::new(&origins, NonZeroUsize::MIN), events)
 }
 
@@ -100,11 +100,11 @@ async fn a_server_that_dies_under_load_is_missed_by_nobody_and_comes_back() {
     let (upstream, events) = both(&a, &b, |health| health.eject = Duration::from_millis(50));
     const CLIENTS: usize = 16;
     // As many connections to each as can ever be used at once: what is in flight later is on a connection that was idle.
-    let mut held = Vec::new();
+    let mut lease = Vec::new();
     for _ in 0..2 * CLIENTS {
-        held.push(soon(upstream.forward(request("GET", "/"))).await);
+        lease.push(soon(upstream.forward(request("GET", "/"))).await);
     }
-    for answer in held {
+    for answer in lease {
         soon(answer.into_body().collect()).await.unwrap();
     }
     let failed = Arc::new(AtomicUsize::new(0));
@@ -173,7 +173,7 @@ async fn a_request_is_sent_again_to_another_server() {
     let (dying, delivered) = dying("").await;
     let other = Mortal::alive("b");
     let settings = settings([format!("http://{}", dying.address), format!("http://{}", other.address)]);
-    let (origins, _) = origins(&settings, UpstreamLimits::default(), &Surroundings::system());
+    let (origins, _) = origins(&settings, UpstreamLimits::default(), &SharedResources::system());
     let upstream = Upstream::new(&origins, NonZeroUsize::MIN);
     // The third finds a connection to the first server, which dies of it.
     for name in ["ok", "b", "b"] {
@@ -189,7 +189,7 @@ async fn statuses_and_slowness_put_nobody_out() {
         let origin = Origin::saying(answer).await;
         let limits = UpstreamLimits { response_header: patience, ..UpstreamLimits::default() };
         let (origins, events) =
-            origins(&settings([format!("http://{}", origin.address)]), limits, &Surroundings::system());
+            origins(&settings([format!("http://{}", origin.address)]), limits, &SharedResources::system());
         let upstream = Upstream::new(&origins, NonZeroUsize::MIN);
         for _ in 0..5 {
             assert_eq!(status(&upstream, "POST").await, want);
@@ -207,7 +207,7 @@ async fn a_server_that_breaks_off_before_it_answers_is_put_out() {
     let good = Mortal::alive("b");
     let mut settings = settings([format!("http://{}", broken.address), format!("http://{}", good.address)]);
     settings.health.eject = Duration::from_secs(600);
-    let (origins, events) = origins(&settings, UpstreamLimits::default(), &Surroundings::system());
+    let (origins, events) = origins(&settings, UpstreamLimits::default(), &SharedResources::system());
     let upstream = Upstream::new(&origins, NonZeroUsize::MIN);
     let mut statuses = Vec::new();
     for _ in 0..10 {
@@ -230,7 +230,7 @@ async fn a_server_that_does_not_accept_leaves_time_for_the_next() {
     }
     let good = Mortal::alive("b");
     let settings = settings([format!("http://{address}"), format!("http://{}", good.address)]);
-    let (origins, _) = origins(&settings, UpstreamLimits::default(), &Surroundings::system());
+    let (origins, _) = origins(&settings, UpstreamLimits::default(), &SharedResources::system());
     let upstream = Upstream::new(&origins, NonZeroUsize::MIN);
     assert_eq!(answer(&upstream, "GET").await, (200, "b".to_owned()));
 }

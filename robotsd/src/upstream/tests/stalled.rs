@@ -53,7 +53,7 @@ struct Scene {
     address: SocketAddr,
     origins: Origins,
     events: Events,
-    buffers: Arc<buffers::Buffers>,
+    buffers: Arc<read_ahead::BufferBudget>,
 }
 
 /// A proxy with so many connections to an origin.
@@ -61,7 +61,7 @@ async fn scene(connections: usize, change: impl FnOnce(&mut UpstreamLimits)) -> 
     let mut limits = UpstreamLimits { connections, connect: Duration::from_secs(15), ..UpstreamLimits::default() };
     change(&mut limits);
     let settings = settings([format!("http://{}", origin().await.address)]);
-    let (origins, events) = origins(&settings, limits, &Surroundings::with(crate::upstream::names::Resolver::system()));
+    let (origins, events) = origins(&settings, limits, &SharedResources::with(resolver::Resolver::system()));
     let buffers = Arc::clone(&origins.0.buffers);
     let address = proxy(Upstream::new(&origins, NonZeroUsize::MIN)).await;
     Scene { address, origins, events, buffers }
@@ -168,7 +168,7 @@ impl Scene {
     /// Waits until so many connections to the origin are open.
     async fn opens(&self, connections: usize) {
         soon(async {
-            while self.origins.0.places().open() < connections {
+            while self.origins.0.connection_limit().open() < connections {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         })
@@ -416,16 +416,16 @@ async fn behind_a_trusted_proxy_the_address_it_forwards_counts() {
 async fn an_idle_connection_is_not_taken_before_those_who_wait_on_another_worker() {
     let scene = scene(4, |_| {}).await;
     let one = NonZeroUsize::MIN;
-    let rotation = Rotation::new(Arc::clone(&scene.origins.0), one);
-    let Err(first) = rotation.ready(Certainty::EventLoop) else { panic!("nothing is connected yet") };
-    let held = soon(rotation.connection(first, Certainty::EventLoop, Client::default())).await.unwrap();
-    let (link, pool) = held.into_parts();
-    pool.put(link);
-    let other = places::Demand::new(Arc::clone(scene.origins.0.places()));
-    let waiting = other.wait(Client { address: 1, connection: 1 }, 1);
-    assert!(rotation.ready(Certainty::EventLoop).is_err());
+    let balancer = Balancer::new(Arc::clone(&scene.origins.0), one);
+    let Err(first) = balancer.ready(Certainty::EventLoop) else { panic!("nothing is connected yet") };
+    let lease = soon(balancer.connection(first, Certainty::EventLoop, ClientKey::default())).await.unwrap();
+    let (connection, pool) = lease.into_parts();
+    pool.put(connection);
+    let other = connection_limit::Demand::new(Arc::clone(scene.origins.0.connection_limit()));
+    let waiting = other.wait(ClientKey { address: 1, connection: 1 }, 1);
+    assert!(balancer.ready(Certainty::EventLoop).is_err());
     drop(waiting);
-    assert!(rotation.ready(Certainty::EventLoop).is_ok());
+    assert!(balancer.ready(Certainty::EventLoop).is_ok());
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use super::*;
 
 fn upstream_at(path: &Path) -> Upstream {
     let (origins, _) =
-        origins(&settings([format!("unix:{}", path.display())]), UpstreamLimits::default(), &Surroundings::system());
+        origins(&settings([format!("unix:{}", path.display())]), UpstreamLimits::default(), &SharedResources::system());
     Upstream::new(&origins, NonZeroUsize::MIN)
 }
 
@@ -19,7 +19,7 @@ async fn a_unix_socket_is_an_upstream_like_any_other() {
     let upstream = upstream_at(&path);
     let answer = soon(upstream.forward(request("GET", "/"))).await;
     assert_eq!(answer.status(), 502);
-    let failure = answer.extensions().get::<Failure>().unwrap();
+    let failure = answer.extensions().get::<UpstreamFailure>().unwrap();
     assert!(failure.detail.starts_with(&format!("unix:{}: ", path.display())), "{failure}");
 
     let listener = UnixListener::bind(&path).unwrap();

@@ -1,7 +1,7 @@
 //! What is known about the current exchange on a connection.
 //!
 //! hyper does not say whether any octet of an answer has come, how much of an answer's head (interim responses have no
-//! bound), or when the upstream last took something. The [`Wire`](super::wire::Wire) and the request body on it see it
+//! bound), or when the upstream last took something. The [`TrackedIo`](super::tracked_io::TrackedIo) and the request body on it see it
 //! all and note it here.
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::edge::RequestBodyError;
 /// Notes about the current exchange on a connection, which a single task keeps and reads; atomic so that the task may
 /// change threads.
 #[derive(Debug)]
-pub(super) struct Gauge {
+pub(super) struct ExchangeProgress {
     usage: Arc<Usage>,
     opened: Instant,
     /// Octets that came since the request began.
@@ -38,7 +38,7 @@ pub(super) struct Gauge {
 const IDLE: u8 = 1;
 const BROKEN: u8 = 2;
 
-impl Gauge {
+impl ExchangeProgress {
     pub(super) fn new(usage: Arc<Usage>) -> Self {
         Self {
             usage,

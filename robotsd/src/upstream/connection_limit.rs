@@ -1,6 +1,6 @@
 //! How many connections may be open, to one server and to a site's servers together, over all workers.
 //!
-//! A connection has a [`Place`] from before it is made until its socket is closed, idle or not, tunnel or not: that is
+//! A connection has a [`Permit`] from before it is made until its socket is closed, idle or not, tunnel or not: that is
 //! what a server feels. So the counters are written where a connection opens or closes, never by a request on one that
 //! is open.
 //!
@@ -18,17 +18,17 @@ use tokio::sync::futures::Notified;
 
 use super::server::Server;
 use super::shares::{STALLED, Shares, Standing};
-use super::usage::{Client, Usage, millis};
+use super::usage::{ClientKey, Usage, millis};
 
 /// The places of a site.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct ConnectionLimit {
     open: AtomicUsize,
     capacity: usize,
     per_server: usize,
     /// Requests that wait for a place, on all workers.
-    waiting: EachStanding<AtomicUsize>,
-    freed: EachStanding<Notify>,
+    waiting: ByStanding<AtomicUsize>,
+    freed: ByStanding<Notify>,
     wanted: Notify,
     shares: Mutex<Shares>,
     start: Instant,
@@ -40,12 +40,12 @@ pub(super) struct Places {
 
 /// One for requests of clients within their share, and one for the others.
 #[derive(Debug, Default)]
-struct EachStanding<T> {
+struct ByStanding<T> {
     within: T,
     beyond: T,
 }
 
-impl<T> EachStanding<T> {
+impl<T> ByStanding<T> {
     fn of(&self, standing: Standing) -> &T {
         match standing {
             Standing::Within => &self.within,
@@ -54,7 +54,7 @@ impl<T> EachStanding<T> {
     }
 }
 
-impl EachStanding<AtomicUsize> {
+impl ByStanding<AtomicUsize> {
     fn add(&self, standing: Standing) {
         self.of(standing).fetch_add(1, Ordering::SeqCst);
     }
@@ -71,8 +71,8 @@ impl EachStanding<AtomicUsize> {
 
 /// The right to a connection, held as long as it is open.
 #[derive(Debug)]
-pub(super) struct Place {
-    places: Arc<Places>,
+pub(super) struct Permit {
+    limit: Arc<ConnectionLimit>,
     server: Arc<Server>,
     usage: Arc<Usage>,
 }
@@ -80,18 +80,18 @@ pub(super) struct Place {
 /// What the requests of one worker are waiting for.
 #[derive(Debug)]
 pub(super) struct Demand {
-    places: Arc<Places>,
-    waiting: EachStanding<AtomicUsize>,
+    limit: Arc<ConnectionLimit>,
+    waiting: ByStanding<AtomicUsize>,
     /// Those of them that do nothing else: who waits may also be connecting by now.
-    parked: EachStanding<AtomicUsize>,
-    returned: EachStanding<Notify>,
+    parked: ByStanding<AtomicUsize>,
+    returned: ByStanding<Notify>,
     /// Connections that came back while somebody here waited.
     turn: AtomicUsize,
 }
 
 /// What becomes of a connection whose exchange is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum Disposition {
     Keep,
     /// Another worker needs its place.
     Close,
@@ -99,7 +99,7 @@ pub(super) enum Fate {
 
 /// Why there is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Full {
+pub(super) enum LimitReached {
     /// The server has as many connections as it may.
     Server,
     /// All servers together have.
@@ -108,9 +108,9 @@ pub(super) enum Full {
 
 /// A request that waits.
 #[derive(Debug)]
-pub(super) struct Waiting<'d> {
+pub(super) struct QueuedRequest<'d> {
     demand: &'d Demand,
-    client: Client,
+    client: ClientKey,
     standing: Standing,
 }
 
@@ -123,14 +123,14 @@ const FRUITLESS: u64 = 20;
 /// So many times a transfer is chosen that then goes on, before the request waits instead.
 const CHOICES: usize = 8;
 
-impl Places {
+impl ConnectionLimit {
     pub(super) fn new(capacity: usize, per_server: usize) -> Self {
         Self {
             open: AtomicUsize::new(0),
             capacity,
             per_server,
-            waiting: EachStanding::default(),
-            freed: EachStanding::default(),
+            waiting: ByStanding::default(),
+            freed: ByStanding::default(),
             wanted: Notify::new(),
             shares: Mutex::default(),
             start: Instant::now(),
@@ -170,7 +170,7 @@ impl Places {
 
     /// Gives up the transfer that this client's request comes before, if there is one; says how long that has stalled, and
     /// on which server. Its place is free as soon as its task has run.
-    pub(super) fn give_up_for(&self, client: Client, servers: &[&Arc<Server>]) -> Option<(Duration, Arc<Server>)> {
+    pub(super) fn give_up_for(&self, client: ClientKey, servers: &[&Arc<Server>]) -> Option<(Duration, Arc<Server>)> {
         let now = millis(self.start);
         if now < self.fruitless_until.load(Ordering::Relaxed) {
             return None;
@@ -213,19 +213,23 @@ impl Places {
     }
 }
 
-impl Place {
+impl Permit {
     /// A place for a connection to this server that this client's request needs, if there is one.
-    pub(super) fn take(places: &Arc<Places>, server: &Arc<Server>, client: Client) -> Result<Self, Full> {
-        if !take_one(server.open(), places.per_server) {
-            return Err(Full::Server);
+    pub(super) fn take(
+        limit: &Arc<ConnectionLimit>,
+        server: &Arc<Server>,
+        client: ClientKey,
+    ) -> Result<Self, LimitReached> {
+        if !take_one(server.open(), limit.per_server) {
+            return Err(LimitReached::Server);
         }
-        if !take_one(&places.open, places.capacity) {
+        if !take_one(&limit.open, limit.capacity) {
             server.open().fetch_sub(1, Ordering::SeqCst);
-            return Err(Full::Site);
+            return Err(LimitReached::Site);
         }
-        let usage = Arc::new(Usage::new(Arc::clone(server), places.start, client));
-        places.shares().add(Arc::clone(&usage));
-        Ok(Self { places: Arc::clone(places), server: Arc::clone(server), usage })
+        let usage = Arc::new(Usage::new(Arc::clone(server), limit.start, client));
+        limit.shares().add(Arc::clone(&usage));
+        Ok(Self { limit: Arc::clone(limit), server: Arc::clone(server), usage })
     }
 
     pub(super) fn usage(&self) -> &Arc<Usage> {
@@ -233,22 +237,22 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
-        self.places.shares().remove(&self.usage);
+        self.limit.shares().remove(&self.usage);
         self.server.open().fetch_sub(1, Ordering::SeqCst);
-        self.places.open.fetch_sub(1, Ordering::SeqCst);
+        self.limit.open.fetch_sub(1, Ordering::SeqCst);
         // Who waits has said so before it looked: either it saw the place, or it is seen here.
-        if let Some(first) = self.places.waiting.first() {
-            self.places.freed.of(first).notify_one();
+        if let Some(first) = self.limit.waiting.first() {
+            self.limit.freed.of(first).notify_one();
         }
     }
 }
 
 impl Demand {
-    pub(super) fn new(places: Arc<Places>) -> Self {
+    pub(super) fn new(limit: Arc<ConnectionLimit>) -> Self {
         let (waiting, parked, returned) = Default::default();
-        Self { places, waiting, parked, returned, turn: AtomicUsize::new(0) }
+        Self { limit, waiting, parked, returned, turn: AtomicUsize::new(0) }
     }
 
     /// Whether somebody of this worker waits already, and so comes first, unless a newcomer stands better.
@@ -262,10 +266,10 @@ impl Demand {
     }
 
     /// Begins to wait, with so many servers to choose from.
-    pub(super) fn wait(&self, client: Client, servers: usize) -> Waiting<'_> {
-        let mut shares = self.places.shares();
-        let standing = shares.standing(client, self.places.share_out(servers), millis(self.places.start));
-        let waiting = Waiting { demand: self, client, standing };
+    pub(super) fn wait(&self, client: ClientKey, servers: usize) -> QueuedRequest<'_> {
+        let mut shares = self.limit.shares();
+        let standing = shares.standing(client, self.limit.share_out(servers), millis(self.limit.start));
+        let waiting = QueuedRequest { demand: self, client, standing };
         waiting.enter(&mut shares);
         waiting
     }
@@ -276,13 +280,13 @@ impl Demand {
     }
 
     /// What to do with a connection that could be used again.
-    pub(super) fn fate(&self) -> Fate {
-        let Some(first) = self.places.waiting.first() else { return Fate::Keep };
-        let everywhere = self.places.waiting.of(first).load(Ordering::SeqCst);
+    pub(super) fn disposition(&self) -> Disposition {
+        let Some(first) = self.limit.waiting.first() else { return Disposition::Keep };
+        let everywhere = self.limit.waiting.of(first).load(Ordering::SeqCst);
         let here = self.waiting.of(first).load(Ordering::SeqCst);
         let is_for_others = everywhere > here
             && (here == 0 || self.turn.fetch_add(1, Ordering::Relaxed) % FOR_OTHERS == FOR_OTHERS - 1);
-        if is_for_others { Fate::Close } else { Fate::Keep }
+        if is_for_others { Disposition::Close } else { Disposition::Keep }
     }
 
     /// A connection has been put where the next request finds it.
@@ -293,39 +297,39 @@ impl Demand {
     }
 }
 
-impl Waiting<'_> {
+impl QueuedRequest<'_> {
     pub(super) fn standing(&self) -> Standing {
         self.standing
     }
 
     /// Finds out anew where the request stands, with so many servers to choose from.
     pub(super) fn review(&mut self, servers: usize) {
-        let places = &self.demand.places;
-        let mut shares = places.shares();
+        let limit = &self.demand.limit;
+        let mut shares = limit.shares();
         self.leave(&mut shares);
-        self.standing = shares.standing(self.client, places.share_out(servers), millis(places.start));
+        self.standing = shares.standing(self.client, limit.share_out(servers), millis(limit.start));
         self.enter(&mut shares);
     }
 
     /// Whether a connection that is free may be taken.
     pub(super) fn may_take(&self) -> bool {
-        let places = &self.demand.places;
-        self.standing == Standing::Within || !(places.are_owed() || places.are_short())
+        let limit = &self.demand.limit;
+        self.standing == Standing::Within || !(limit.are_owed() || limit.are_short())
     }
 
     /// Waits for something to come free.
     pub(super) async fn park<T>(&self, free: impl Future<Output = T>) -> T {
-        let _parked = Parked::new(self.demand.parked.of(self.standing));
+        let _parked = ParkedCount::new(self.demand.parked.of(self.standing));
         // Idle connections of other workers are of no use to a request that may not take them.
         if self.may_take() {
-            self.demand.places.wanted.notify_waiters();
+            self.demand.limit.wanted.notify_waiters();
         }
         free.await
     }
 
     fn enter(&self, shares: &mut Shares) {
         self.demand.waiting.add(self.standing);
-        self.demand.places.waiting.add(self.standing);
+        self.demand.limit.waiting.add(self.standing);
         if self.standing == Standing::Within {
             shares.wait(self.client);
         }
@@ -333,30 +337,30 @@ impl Waiting<'_> {
 
     fn leave(&self, shares: &mut Shares) {
         self.demand.waiting.remove(self.standing);
-        self.demand.places.waiting.remove(self.standing);
+        self.demand.limit.waiting.remove(self.standing);
         if self.standing == Standing::Within {
             shares.stop_waiting(self.client);
         }
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for QueuedRequest<'_> {
     fn drop(&mut self) {
-        self.leave(&mut self.demand.places.shares());
+        self.leave(&mut self.demand.limit.shares());
     }
 }
 
 /// Counted while it exists.
-struct Parked<'c>(&'c AtomicUsize);
+struct ParkedCount<'c>(&'c AtomicUsize);
 
-impl<'c> Parked<'c> {
+impl<'c> ParkedCount<'c> {
     fn new(count: &'c AtomicUsize) -> Self {
         count.fetch_add(1, Ordering::Relaxed);
         Self(count)
     }
 }
 
-impl Drop for Parked<'_> {
+impl Drop for ParkedCount<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

@@ -4,7 +4,7 @@
 //! it is dropped before that, the connection closes, which is how the upstream learns that the client has left.
 //!
 //! While the client takes nothing, no frame is asked for. Then those who write to it move the connection, by way of the
-//! [`Transfer`]: what is left of the body is [read ahead](super::buffers) if it is little, and the connection free.
+//! [`Transfer`]: what is left of the body is [read ahead](super::read_ahead) if it is little, and the connection free.
 
 use std::error::Error;
 use std::fmt;
@@ -14,15 +14,15 @@ use std::task::{Context, Poll, Waker, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 use tokio::time::Instant;
 
-use super::buffers::{Buffers, ReadAhead};
 use super::cause::Cause;
+use super::connection::UpstreamConnection;
+use super::http1_fast::FastBody;
+use super::incoming_body::IncomingBody;
 use super::limits::UpstreamLimits;
-use super::link::Link;
-use super::plain::Rest;
 use super::pool::Pool;
+use super::read_ahead::{BufferBudget, ReadAhead};
 use super::usage::Usage;
 use crate::edge::{IdleTimeout, StallObserver, Transfer};
 
@@ -33,21 +33,21 @@ pub(crate) struct ResponseBody(Content);
 #[derive(Debug)]
 enum Content {
     Own(Option<Bytes>),
-    Upstream(Arc<Coupling>),
+    Upstream(Arc<StreamingBody>),
 }
 
 /// A body that still comes, between the client and the upstream. Both sides are polled by the same task.
 #[derive(Debug)]
-struct Coupling {
-    flow: Mutex<Flow>,
+struct StreamingBody {
+    flow: Mutex<StreamState>,
     usage: Arc<Usage>,
 }
 
 #[derive(Debug)]
-struct Flow {
-    coming: Coming,
+struct StreamState {
+    incoming: IncomingBody,
     /// None once the connection has ended or gone back to the pool.
-    link: Option<Box<Link>>,
+    connection: Option<Box<UpstreamConnection>>,
     pool: Arc<Pool>,
     idle: IdleTimeout,
     buffer_bytes: usize,
@@ -58,34 +58,11 @@ struct Flow {
     awaits_upload: Option<Instant>,
 }
 
-/// What still comes.
-#[derive(Debug)]
-pub(super) enum Coming {
-    Plain(Rest),
-    Hyper(Incoming),
-}
-
-impl Coming {
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Self::Plain(rest) => rest.first.is_empty() && rest.left == 0,
-            Self::Hyper(incoming) => incoming.is_end_stream(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Plain(rest) => SizeHint::with_exact(rest.first.len() as u64 + rest.left),
-            Self::Hyper(incoming) => incoming.size_hint(),
-        }
-    }
-}
-
 /// Who has to move before a connection is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WaitsFor {
     Upstream,
-    Client,
+    ClientKey,
 }
 
 impl ResponseBody {
@@ -98,27 +75,27 @@ impl ResponseBody {
     }
 
     pub(super) fn new(
-        coming: Coming,
-        link: Box<Link>,
+        incoming: IncomingBody,
+        connection: Box<UpstreamConnection>,
         pool: Arc<Pool>,
         limits: &UpstreamLimits,
-        buffers: &Arc<Buffers>,
+        buffers: &Arc<BufferBudget>,
     ) -> Self {
-        match coming {
+        match incoming {
             // Nothing more will come, so the connection is free while the client still reads.
-            Coming::Plain(Rest { first, left: 0, .. }) => {
-                pool.put(link);
+            IncomingBody::Fast(FastBody { first, left: 0, .. }) => {
+                pool.put(connection);
                 Self(Content::Own(Some(first).filter(|first| !first.is_empty())))
             }
-            Coming::Hyper(incoming) if incoming.is_end_stream() => {
-                pool.put(link);
+            IncomingBody::Hyper(incoming) if incoming.is_end_stream() => {
+                pool.put(connection);
                 Self::empty()
             }
-            coming => {
-                let usage = Arc::clone(link.gauge().usage());
-                let flow = Flow {
-                    coming,
-                    link: Some(link),
+            incoming => {
+                let usage = Arc::clone(connection.progress().usage());
+                let flow = StreamState {
+                    incoming,
+                    connection: Some(connection),
                     pool,
                     idle: IdleTimeout::new(limits.body_idle),
                     buffer_bytes: limits.buffer_bytes,
@@ -127,7 +104,7 @@ impl ResponseBody {
                     failed: None,
                     awaits_upload: None,
                 };
-                Self(Content::Upstream(Arc::new(Coupling { flow: Mutex::new(flow), usage })))
+                Self(Content::Upstream(Arc::new(StreamingBody { flow: Mutex::new(flow), usage })))
             }
         }
     }
@@ -167,21 +144,25 @@ impl Body for ResponseBody {
     }
 }
 
-impl Coupling {
-    fn flow(&self) -> MutexGuard<'_, Flow> {
+impl StreamingBody {
+    fn flow(&self) -> MutexGuard<'_, StreamState> {
         self.flow.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ResponseBodyError>>> {
         let mut flow = self.flow();
         let frame = flow.poll_frame(cx);
-        let uploading = flow.link.as_ref().map(|link| link.gauge()).filter(|gauge| gauge.awaits_client());
-        let sent = uploading.filter(|_| frame.is_pending()).map(|gauge| gauge.last_taken());
+        let uploading = flow
+            .connection
+            .as_ref()
+            .map(|connection| connection.progress())
+            .filter(|progress| progress.awaits_client());
+        let sent = uploading.filter(|_| frame.is_pending()).map(|progress| progress.last_taken());
         if flow.awaits_upload != sent {
             // Something has been sent, or comes back.
             flow.awaits_upload = sent;
             // A connection that has gone back may be somebody else's by now.
-            if flow.link.is_some() {
+            if flow.connection.is_some() {
                 self.usage.moved();
             }
         }
@@ -195,11 +176,11 @@ impl Coupling {
     }
 }
 
-impl StallObserver for Coupling {
+impl StallObserver for StreamingBody {
     fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut flow = self.flow();
         let waits_for = flow.read_ahead(cx);
-        if flow.link.is_none() {
+        if flow.connection.is_none() {
             // The connection has a use of its own again.
             return Poll::Pending;
         }
@@ -208,7 +189,7 @@ impl StallObserver for Coupling {
                 self.usage.moved();
                 Poll::Pending
             }
-            WaitsFor::Client => {
+            WaitsFor::ClientKey => {
                 self.usage.stall();
                 self.usage.poll_given_up(cx)
             }
@@ -216,13 +197,13 @@ impl StallObserver for Coupling {
     }
 
     fn moved(&self) {
-        if self.flow().link.is_some() {
+        if self.flow().connection.is_some() {
             self.usage.moved();
         }
     }
 }
 
-impl Flow {
+impl StreamState {
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ResponseBodyError>>> {
         if !self.ahead.is_empty() {
             return Poll::Ready(Some(Ok(Frame::data(self.ahead.take()))));
@@ -237,19 +218,19 @@ impl Flow {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ahead.is_empty() && self.failed.is_none() && (self.has_ended || self.coming.is_end_stream())
+        self.ahead.is_empty() && self.failed.is_none() && (self.has_ended || self.incoming.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {
         let ahead = self.ahead.len() as u64;
-        let left = if self.has_ended { Some(0) } else { self.coming.size_hint().exact() };
+        let left = if self.has_ended { Some(0) } else { self.incoming.size_hint().exact() };
         left.map_or_else(SizeHint::default, |left| SizeHint::with_exact(ahead + left))
     }
 
     /// Reads on while the client does not, as far as that may become the whole body.
     fn read_ahead(&mut self, cx: &mut Context<'_>) -> WaitsFor {
-        while self.link.is_some() && self.failed.is_none() && !self.has_ended {
-            let left = self.coming.size_hint().exact();
+        while self.connection.is_some() && self.failed.is_none() && !self.has_ended {
+            let left = self.incoming.size_hint().exact();
             if !self.ahead.has_room(left) {
                 break;
             }
@@ -266,7 +247,7 @@ impl Flow {
                 Poll::Pending => break,
             }
         }
-        WaitsFor::Client
+        WaitsFor::ClientKey
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ResponseBodyError>>> {
@@ -274,7 +255,7 @@ impl Flow {
             Poll::Ready(Some(Ok(frame))) => {
                 self.idle.moved();
                 // With a known length nobody asks again after the last octet.
-                if self.coming.is_end_stream() {
+                if self.incoming.is_end_stream() {
                     self.release();
                 }
                 Poll::Ready(Some(Ok(frame)))
@@ -293,15 +274,15 @@ impl Flow {
     }
 
     fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cause>>> {
-        let incoming = match &mut self.coming {
-            Coming::Hyper(incoming) => incoming,
-            Coming::Plain(rest) if !rest.first.is_empty() => {
+        let incoming = match &mut self.incoming {
+            IncomingBody::Hyper(incoming) => incoming,
+            IncomingBody::Fast(rest) if !rest.first.is_empty() => {
                 return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut rest.first)))));
             }
-            Coming::Plain(Rest { left: 0, .. }) => return Poll::Ready(None),
-            Coming::Plain(rest) => {
-                let Some(link) = &mut self.link else { return Poll::Ready(None) };
-                let read = ready!(link.poll_body(cx, rest.left, self.buffer_bytes));
+            IncomingBody::Fast(FastBody { left: 0, .. }) => return Poll::Ready(None),
+            IncomingBody::Fast(rest) => {
+                let Some(connection) = &mut self.connection else { return Poll::Ready(None) };
+                let read = ready!(connection.poll_body(cx, rest.left, self.buffer_bytes));
                 return Poll::Ready(Some(match read {
                     Ok(octets) => {
                         rest.left -= octets.len() as u64;
@@ -314,9 +295,9 @@ impl Flow {
         // Frames come out of the connection, or out of its end; it has the task's waker, so nobody else is to be woken.
         let mut silent = Context::from_waker(Waker::noop());
         let mut frame = Pin::new(&mut *incoming).poll_frame(&mut silent);
-        if let (Poll::Pending, Some(link)) = (&frame, &mut self.link) {
-            if link.poll(cx).is_ready() {
-                self.link = None;
+        if let (Poll::Pending, Some(connection)) = (&frame, &mut self.connection) {
+            if connection.poll(cx).is_ready() {
+                self.connection = None;
             }
             frame = Pin::new(incoming).poll_frame(&mut silent);
         }
@@ -325,8 +306,8 @@ impl Flow {
 
     /// Gives the connection back.
     fn release(&mut self) {
-        if let Some(link) = self.link.take() {
-            self.pool.put(link);
+        if let Some(connection) = self.connection.take() {
+            self.pool.put(connection);
         }
     }
 
@@ -337,7 +318,7 @@ impl Flow {
         error: ResponseBodyError,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, ResponseBodyError>>> {
-        self.link = None;
+        self.connection = None;
         self.failed = Some(error);
         cx.waker().wake_by_ref();
         Poll::Pending

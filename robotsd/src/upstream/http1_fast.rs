@@ -19,7 +19,7 @@ use http::{Method, Request, Response, StatusCode, Version};
 use http_body::Body;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 
-use super::wire::Wire;
+use super::tracked_io::TrackedIo;
 
 /// Octets read at once before it is known how many will come, through the stack.
 const READ: usize = 16 * 1024;
@@ -32,8 +32,8 @@ const ADDED: usize = 1;
 
 /// A connection that speaks only this.
 #[derive(Debug)]
-pub(super) struct Bare {
-    wire: Wire,
+pub(super) struct FastConnection {
+    stream: TrackedIo,
     /// The head of the request, and how much of it has been sent.
     out: Vec<u8>,
     sent: usize,
@@ -43,15 +43,15 @@ pub(super) struct Bare {
 }
 
 /// What has come of a request.
-pub(super) enum Read {
-    Answer(Response<Rest>),
+pub(super) enum FastAnswer {
+    Answer(Response<FastBody>),
     /// Something that is not plain.
     Other(Bytes),
 }
 
 /// What is left of an answer's body.
 #[derive(Debug)]
-pub(super) struct Rest {
+pub(super) struct FastBody {
     /// What came with the head.
     pub(super) first: Bytes,
     /// Octets still to come after that.
@@ -68,13 +68,13 @@ pub(super) fn is_plain(request: &Request<impl Body>) -> bool {
         && !request.headers().keys().any(is_delicate)
 }
 
-impl Bare {
-    pub(super) fn new(wire: Wire) -> Self {
-        Self { wire, out: Vec::new(), sent: 0, body: BytesMut::new(), is_spoiled: false }
+impl FastConnection {
+    pub(super) fn new(stream: TrackedIo) -> Self {
+        Self { stream, out: Vec::new(), sent: 0, body: BytesMut::new(), is_spoiled: false }
     }
 
-    pub(super) fn into_wire(self) -> Wire {
-        self.wire
+    pub(super) fn into_stream(self) -> TrackedIo {
+        self.stream
     }
 
     /// Puts the head of a request into the form it is sent in.
@@ -97,26 +97,26 @@ impl Bare {
     }
 
     /// Sends the request and reads what comes first.
-    pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>, method: &Method) -> Poll<io::Result<Read>> {
+    pub(super) fn poll_answer(&mut self, cx: &mut Context<'_>, method: &Method) -> Poll<io::Result<FastAnswer>> {
         while self.sent < self.out.len() {
-            match ready!(Pin::new(&mut self.wire).poll_write(cx, &self.out[self.sent..]))? {
+            match ready!(Pin::new(&mut self.stream).poll_write(cx, &self.out[self.sent..]))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 written => self.sent += written,
             }
         }
-        ready!(Pin::new(&mut self.wire).poll_flush(cx))?;
+        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
         let mut room = [MaybeUninit::uninit(); READ];
         let mut buffer = ReadBuf::uninit(&mut room);
-        ready!(Pin::new(&mut self.wire).poll_read(cx, &mut buffer))?;
+        ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buffer))?;
         let octets = buffer.filled();
         if octets.is_empty() {
             return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
         }
         let Some(answer) = parse(octets, method) else {
-            return Poll::Ready(Ok(Read::Other(Bytes::copy_from_slice(octets))));
+            return Poll::Ready(Ok(FastAnswer::Other(Bytes::copy_from_slice(octets))));
         };
         self.is_spoiled |= answer.body().is_surplus;
-        Poll::Ready(Ok(Read::Answer(answer)))
+        Poll::Ready(Ok(FastAnswer::Answer(answer)))
     }
 
     /// Reads on in a body of which so many octets are left, at most `most` of them at once.
@@ -126,7 +126,7 @@ impl Bare {
         let room = usize::try_from(left.saturating_add(1)).unwrap_or(most).min(most);
         self.body.reserve(room);
         let mut limited = (&mut self.body).limit(room);
-        if ready!(pin!(self.wire.read_buf(&mut limited)).poll(cx))? == 0 {
+        if ready!(pin!(self.stream.read_buf(&mut limited)).poll(cx))? == 0 {
             return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
         }
         let mut octets = self.body.split().freeze();
@@ -148,12 +148,12 @@ impl Bare {
     pub(super) fn is_silent(&mut self, cx: &mut Context<'_>) -> bool {
         let mut room = [MaybeUninit::uninit(); 1];
         let mut buffer = ReadBuf::uninit(&mut room);
-        !self.is_spoiled && Pin::new(&mut self.wire).poll_read(cx, &mut buffer).is_pending()
+        !self.is_spoiled && Pin::new(&mut self.stream).poll_read(cx, &mut buffer).is_pending()
     }
 }
 
 /// An answer, if the octets begin with all of the head of a plain one; anything that is in any doubt is not.
-fn parse(octets: &[u8], method: &Method) -> Option<Response<Rest>> {
+fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>> {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS];
     let mut head = httparse::Response::new(&mut []);
     let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut head, octets, &mut fields);
@@ -186,7 +186,7 @@ fn parse(octets: &[u8], method: &Method) -> Option<Response<Rest>> {
     let length = if is_empty { 0 } else { length? };
     let came = octets.get(end..)?;
     let first = Bytes::copy_from_slice(&came[..usize::try_from(length).unwrap_or(usize::MAX).min(came.len())]);
-    let rest = Rest { left: length - first.len() as u64, is_surplus: first.len() < came.len(), first };
+    let rest = FastBody { left: length - first.len() as u64, is_surplus: first.len() < came.len(), first };
     let mut response = Response::new(rest);
     *response.status_mut() = status;
     *response.version_mut() = Version::HTTP_11;
@@ -205,7 +205,7 @@ pub(super) fn number(value: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn parsed(method: Method, octets: &str) -> Option<Response<Rest>> {
+    fn parsed(method: Method, octets: &str) -> Option<Response<FastBody>> {
         parse(octets.as_bytes(), &method)
     }
 

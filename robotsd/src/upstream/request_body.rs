@@ -7,19 +7,19 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-use super::gauge::Gauge;
+use super::exchange_progress::ExchangeProgress;
 use crate::edge::{RequestBody, RequestBodyError};
 
 /// A request body on its way to an upstream.
 #[derive(Debug)]
-pub(super) struct Sending {
+pub(super) struct OutgoingBody {
     body: RequestBody,
-    gauge: Arc<Gauge>,
+    progress: Arc<ExchangeProgress>,
 }
 
-impl Sending {
-    pub(super) fn new(body: RequestBody, gauge: Arc<Gauge>) -> Self {
-        Self { body, gauge }
+impl OutgoingBody {
+    pub(super) fn new(body: RequestBody, progress: Arc<ExchangeProgress>) -> Self {
+        Self { body, progress }
     }
 
     /// The body, for another connection. Only whole where nothing of it has been taken.
@@ -28,21 +28,21 @@ impl Sending {
     }
 }
 
-impl Body for Sending {
+impl Body for OutgoingBody {
     type Data = Bytes;
     type Error = RequestBodyError;
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
         let this = self.get_mut();
         let frame = Pin::new(&mut this.body).poll_frame(cx);
-        this.gauge.note_awaits_client(frame.is_pending());
+        this.progress.note_awaits_client(frame.is_pending());
         // Once there is an answer, its body knows whether anything moves.
-        if this.gauge.awaits_head() {
-            let usage = this.gauge.usage();
+        if this.progress.awaits_head() {
+            let usage = this.progress.usage();
             if frame.is_pending() { usage.stall() } else { usage.moved() }
         }
         if let Poll::Ready(Some(Err(error))) = &frame {
-            this.gauge.note_body_failure(error);
+            this.progress.note_body_failure(error);
         }
         frame
     }

@@ -13,7 +13,7 @@ use super::limits::UpstreamLimits;
 
 /// How much is buffered in all.
 #[derive(Debug, Default)]
-pub(super) struct Buffers {
+pub(super) struct BufferBudget {
     used: AtomicUsize,
 }
 
@@ -25,16 +25,16 @@ pub(super) struct ReadAhead {
     taken: usize,
     most: usize,
     total: usize,
-    buffers: Arc<Buffers>,
+    buffers: Arc<BufferBudget>,
 }
 
 /// Handed out at once. Small, so that what is handed out and still waits in the HTTP library is little.
 const PIECE: usize = 16 * 1024;
 
-impl Buffers {
+impl BufferBudget {
     /// Those of the process: the bound holds whatever is reconfigured.
     pub(super) fn of_process() -> Arc<Self> {
-        static BUFFERS: LazyLock<Arc<Buffers>> = LazyLock::new(Arc::default);
+        static BUFFERS: LazyLock<Arc<BufferBudget>> = LazyLock::new(Arc::default);
         Arc::clone(&BUFFERS)
     }
 
@@ -45,7 +45,7 @@ impl Buffers {
 }
 
 impl ReadAhead {
-    pub(super) fn new(limits: &UpstreamLimits, buffers: &Arc<Buffers>) -> Self {
+    pub(super) fn new(limits: &UpstreamLimits, buffers: &Arc<BufferBudget>) -> Self {
         let (most, total) = (limits.buffer, limits.buffer_total);
         Self { octets: BytesMut::new(), taken: 0, most, total, buffers: Arc::clone(buffers) }
     }
@@ -116,7 +116,7 @@ impl Drop for ReadAhead {
 mod tests {
     use super::*;
 
-    fn ahead(buffers: &Arc<Buffers>) -> ReadAhead {
+    fn ahead(buffers: &Arc<BufferBudget>) -> ReadAhead {
         let limits = UpstreamLimits { buffer: 100, buffer_total: 150, ..UpstreamLimits::default() };
         ReadAhead::new(&limits, buffers)
     }

@@ -50,19 +50,19 @@ fn text(status: StatusCode, body: String) -> Response<Bytes> {
 
 /// The answer to a question. It waits for what is left of the question's body, within bounds; most have none.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct DecisionFuture {
     response: Option<Response<Full<Bytes>>>,
     body: RequestBody,
     budget: usize,
 }
 
-impl Reply {
+impl DecisionFuture {
     pub(super) fn new(response: Response<Bytes>, body: RequestBody) -> Self {
         Self { response: Some(response.map(Full::new)), body, budget: BODY }
     }
 }
 
-impl Future for Reply {
+impl Future for DecisionFuture {
     type Output = Result<Response<Full<Bytes>>, Infallible>;
 
     /// # Panics

@@ -16,15 +16,15 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use tokio::time::{sleep, sleep_until, timeout, timeout_at};
 
-use super::failure::{Failure, FailureKind};
+use super::connection::{Certainty, UpstreamConnection};
+use super::connection_limit::{Demand, LimitReached, Permit, QueuedRequest};
+use super::failure::{FailureKind, UpstreamFailure};
 use super::health::Ticket;
-use super::link::{Certainty, Link};
-use super::origins::Shared;
-use super::places::{Demand, Full, Place, Waiting};
+use super::origins::OriginsState;
 use super::pool::Pool;
 use super::server::{Server, Unreachable};
 use super::shares::Standing;
-use super::usage::Client;
+use super::usage::ClientKey;
 
 /// What an address is given to answer before the next one is tried, even where many are left.
 const LEAST_ATTEMPT: Duration = Duration::from_secs(1);
@@ -34,25 +34,25 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// The servers as one worker uses them.
 #[derive(Debug)]
-pub(super) struct Rotation {
-    shared: Arc<Shared>,
+pub(super) struct Balancer {
+    shared: Arc<OriginsState>,
     /// Idle connections to each server.
     idle: usize,
-    seats: ArcSwap<Seats>,
+    candidates: ArcSwap<Candidates>,
     demand: Arc<Demand>,
     turn: AtomicUsize,
 }
 
 #[derive(Debug)]
-struct Seats {
+struct Candidates {
     /// The list the seats were made for.
     servers: Arc<Vec<Arc<Server>>>,
-    seats: Vec<Arc<Seat>>,
+    list: Vec<Arc<CandidateServer>>,
 }
 
 /// A server, and the worker's idle connections to it.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct CandidateServer {
     server: Arc<Server>,
     pool: Arc<Pool>,
     /// How often the server had been out when the connections in the pool were still good.
@@ -61,129 +61,146 @@ pub(super) struct Seat {
 
 /// A connection for one request.
 #[derive(Debug)]
-pub(super) struct Held {
-    pub(super) link: Box<Link>,
-    seat: Arc<Seat>,
+pub(super) struct Lease {
+    pub(super) connection: Box<UpstreamConnection>,
+    candidate: Arc<CandidateServer>,
     ticket: Ticket,
 }
 
 /// Whose turn it is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct First(usize);
+pub(super) struct StartAt(usize);
 
 /// The time there is for connecting, and how many servers have to do with it.
 #[derive(Clone, Copy, Debug)]
-struct Attempt {
+struct ConnectAttempt {
     left: usize,
     deadline: Instant,
-    client: Client,
+    client: ClientKey,
 }
 
 /// What looking at every server has come to.
-enum Tried {
-    Held(Held),
+enum SearchOutcome {
+    Lease(Lease),
     /// Nobody could be reached.
-    Failed(Failure),
+    Failed(UpstreamFailure),
     /// Somebody could be asked, were there a place for a connection.
-    Full,
+    Busy,
 }
 
-impl Rotation {
-    pub(super) fn new(shared: Arc<Shared>, workers: NonZeroUsize) -> Self {
-        let seats = Seats { servers: Arc::default(), seats: Vec::new() };
-        let demand = Arc::new(Demand::new(Arc::clone(shared.places())));
+impl Balancer {
+    pub(super) fn new(shared: Arc<OriginsState>, workers: NonZeroUsize) -> Self {
+        let candidates = Candidates { servers: Arc::default(), list: Vec::new() };
+        let demand = Arc::new(Demand::new(Arc::clone(shared.connection_limit())));
         let idle = shared.limits.idle_connections.div_ceil(workers.get());
-        let rotation = Self { shared, idle, seats: ArcSwap::from_pointee(seats), demand, turn: AtomicUsize::new(0) };
-        rotation.follow();
-        rotation
+        let balancer =
+            Self { shared, idle, candidates: ArcSwap::from_pointee(candidates), demand, turn: AtomicUsize::new(0) };
+        balancer.follow();
+        balancer
     }
 
     /// A turn, and an idle connection if the server whose turn it is has one and is well: the way of nearly every
     /// request.
-    pub(super) fn ready(&self, certainty: Certainty) -> Result<Held, First> {
+    pub(super) fn ready(&self, certainty: Certainty) -> Result<Lease, StartAt> {
         if self.shared.has_names() {
             self.shared.refresh();
             self.follow();
         }
-        let seats = self.seats.load();
-        let first = match seats.seats.len() {
+        let candidates = self.candidates.load();
+        let first = match candidates.list.len() {
             0 | 1 => 0,
             count => self.turn.fetch_add(1, Ordering::Relaxed) % count,
         };
-        let held = seats.seats.get(first).filter(|_| !self.is_scarce()).and_then(|seat| {
-            let ticket = seat.server.health().admit()?;
-            Some(Held { link: seat.take(certainty)?, seat: Arc::clone(seat), ticket })
+        let lease = candidates.list.get(first).filter(|_| !self.is_scarce()).and_then(|candidate| {
+            let ticket = candidate.server.health().admit()?;
+            Some(Lease { connection: candidate.take(certainty)?, candidate: Arc::clone(candidate), ticket })
         });
-        held.ok_or(First(first))
+        lease.ok_or(StartAt(first))
     }
 
     /// A connection, idle or new, to the server whose turn it is or to the first after it that can be reached.
-    pub(super) async fn connection(&self, first: First, certainty: Certainty, client: Client) -> Result<Held, Failure> {
+    pub(super) async fn connection(
+        &self,
+        first: StartAt,
+        certainty: Certainty,
+        client: ClientKey,
+    ) -> Result<Lease, UpstreamFailure> {
         self.find(first, Some(certainty), client).await
     }
 
     /// A new connection for a request that `failed` did not answer; to another server, if there is one.
-    pub(super) async fn another(&self, failed: &Arc<Seat>, client: Client) -> Result<Held, Failure> {
-        let seats = self.seats.load_full();
-        let at = seats.seats.iter().position(|seat| Arc::ptr_eq(seat, failed));
-        self.find(First(at.map_or(0, |at| at + 1)), None, client).await
+    pub(super) async fn another(
+        &self,
+        failed: &Arc<CandidateServer>,
+        client: ClientKey,
+    ) -> Result<Lease, UpstreamFailure> {
+        let candidates = self.candidates.load_full();
+        let at = candidates.list.iter().position(|candidate| Arc::ptr_eq(candidate, failed));
+        self.find(StartAt(at.map_or(0, |at| at + 1)), None, client).await
     }
 
     /// The request on this connection was answered.
-    pub(super) fn succeeded(&self, held: &Held) {
-        self.shared.succeeded(&held.seat.server, held.ticket);
+    pub(super) fn succeeded(&self, lease: &Lease) {
+        self.shared.succeeded(&lease.candidate.server, lease.ticket);
     }
 
     /// A new connection broke before an answer.
-    pub(super) fn failed(&self, held: &Held, error: &dyn fmt::Display) {
-        self.shared.failed(&held.seat.server, held.ticket, error);
+    pub(super) fn failed(&self, lease: &Lease, error: &dyn fmt::Display) {
+        self.shared.failed(&lease.candidate.server, lease.ticket, error);
     }
 
     /// Closes idle connections that are too old, dead, or of servers that are out.
     pub(super) fn sweep(&self) {
         self.follow();
-        for seat in &self.seats.load_full().seats {
-            if seat.server.health().is_in_service() { seat.pool.sweep() } else { seat.pool.clear() }
+        for candidate in &self.candidates.load_full().list {
+            if candidate.server.health().is_in_service() { candidate.pool.sweep() } else { candidate.pool.clear() }
         }
     }
 
     /// Gives an idle connection of each server up.
     pub(super) fn give_up(&self) {
-        for seat in &self.seats.load_full().seats {
-            seat.pool.give_up();
+        for candidate in &self.candidates.load_full().list {
+            candidate.pool.give_up();
         }
     }
 
     /// Whether a request has to find out where it stands before it takes a connection, idle or not: others wait, here or on
     /// another worker, or a transfer has just been given up for some that did.
     fn is_scarce(&self) -> bool {
-        self.demand.has_parked() || self.shared.places().are_owed() || self.shared.places().are_short()
+        self.demand.has_parked()
+            || self.shared.connection_limit().are_owed()
+            || self.shared.connection_limit().are_short()
     }
 
-    async fn find(&self, First(first): First, pooled: Option<Certainty>, client: Client) -> Result<Held, Failure> {
+    async fn find(
+        &self,
+        StartAt(first): StartAt,
+        pooled: Option<Certainty>,
+        client: ClientKey,
+    ) -> Result<Lease, UpstreamFailure> {
         let deadline = Instant::now() + self.shared.limits.connect;
-        let places = self.shared.places();
-        let servers = || self.seats.load().seats.len();
+        let connection_limit = self.shared.connection_limit();
+        let servers = || self.candidates.load().list.len();
         // Who comes later does not overtake, unless those who wait have more than their share.
         let mut waiting = self.is_scarce().then(|| self.demand.wait(client, servers()));
         let mut is_looking = waiting
             .as_ref()
             .is_none_or(|waiting| waiting.standing() == Standing::Within && !self.demand.has_parked_within());
         loop {
-            let standing = waiting.as_ref().map_or(Standing::Within, Waiting::standing);
+            let standing = waiting.as_ref().map_or(Standing::Within, QueuedRequest::standing);
             // Registered before looking, so that what comes free while looking is not missed.
-            let mut freed = pin!(places.freed(standing));
+            let mut freed = pin!(connection_limit.freed(standing));
             let mut returned = pin!(self.demand.returned(standing));
             if waiting.is_some() {
                 freed.as_mut().enable();
                 returned.as_mut().enable();
             }
-            if is_looking && waiting.as_ref().is_none_or(Waiting::may_take) {
-                let seats = self.seats(deadline).await?;
-                match self.try_each(&seats, first, pooled, deadline, client).await {
-                    Tried::Held(held) => return Ok(held),
-                    Tried::Failed(failure) => return Err(failure),
-                    Tried::Full => {}
+            if is_looking && waiting.as_ref().is_none_or(QueuedRequest::may_take) {
+                let candidates = self.candidates(deadline).await?;
+                match self.try_each(&candidates, first, pooled, deadline, client).await {
+                    SearchOutcome::Lease(lease) => return Ok(lease),
+                    SearchOutcome::Failed(failure) => return Err(failure),
+                    SearchOutcome::Busy => {}
                 }
             }
             is_looking = true;
@@ -205,36 +222,36 @@ impl Rotation {
                 }
             };
             if !parking.park(free).await {
-                return Err(Failure::new(FailureKind::Busy, "every connection that may be open is in use"));
+                return Err(UpstreamFailure::new(FailureKind::Busy, "every connection that may be open is in use"));
             }
             parking.review(servers());
         }
     }
 
     /// Has a transfer given up whose client has stalled, if this client's request comes before it.
-    fn give_up_for(&self, client: Client) {
-        let seats = self.seats.load();
-        let servers = seats.seats.iter().map(|seat| &seat.server);
+    fn give_up_for(&self, client: ClientKey) {
+        let candidates = self.candidates.load();
+        let servers = candidates.list.iter().map(|candidate| &candidate.server);
         let in_service: Vec<_> = servers.clone().filter(|server| server.health().is_in_service()).collect();
         // Where none is, all are asked.
         let servers = if in_service.is_empty() { servers.collect() } else { in_service };
-        if let Some((stalled, server)) = self.shared.places().give_up_for(client, &servers) {
+        if let Some((stalled, server)) = self.shared.connection_limit().give_up_for(client, &servers) {
             self.shared.gave_up(&server, stalled);
         }
     }
 
     /// The servers there are, once there are any.
-    async fn seats(&self, deadline: Instant) -> Result<Arc<Seats>, Failure> {
+    async fn candidates(&self, deadline: Instant) -> Result<Arc<Candidates>, UpstreamFailure> {
         loop {
             let mut answered = pin!(self.shared.answered());
             answered.as_mut().enable();
             let is_looking_up = self.shared.is_looking_up();
             self.follow();
-            let seats = self.seats.load_full();
-            if !seats.seats.is_empty() {
-                return Ok(seats);
+            let candidates = self.candidates.load_full();
+            if !candidates.list.is_empty() {
+                return Ok(candidates);
             }
-            let failure = |why| Err(Failure::new(FailureKind::Unresolved, why));
+            let failure = |why| Err(UpstreamFailure::new(FailureKind::Unresolved, why));
             if !is_looking_up {
                 return failure("the upstream has no address");
             }
@@ -246,30 +263,30 @@ impl Rotation {
 
     async fn try_each(
         &self,
-        seats: &Seats,
+        candidates: &Candidates,
         first: usize,
         pooled: Option<Certainty>,
         deadline: Instant,
-        client: Client,
-    ) -> Tried {
+        client: ClientKey,
+    ) -> SearchOutcome {
         let mut is_full = false;
         let mut failure = None;
-        let mut left = seats.seats.len();
+        let mut left = candidates.list.len();
         let mut out = Vec::new();
-        let in_turn = (0..left).map(|at| &seats.seats[(first + at) % seats.seats.len()]);
-        for seat in in_turn {
-            let health = seat.server.health();
+        let in_turn = (0..left).map(|at| &candidates.list[(first + at) % candidates.list.len()]);
+        for candidate in in_turn {
+            let health = candidate.server.health();
             let Some(ticket) = health.admit().or_else(|| health.admit_trial(Instant::now())) else {
                 // What is idle there is of no use, and may be in the way.
-                seat.pool.clear();
-                out.push(seat);
+                candidate.pool.clear();
+                out.push(candidate);
                 continue;
             };
-            if let Some(held) = pooled.and_then(|certainty| seat.held(certainty, ticket)) {
-                return Tried::Held(held);
+            if let Some(lease) = pooled.and_then(|certainty| candidate.lease(certainty, ticket)) {
+                return SearchOutcome::Lease(lease);
             }
-            match self.open(seats, seat, ticket, pooled, Attempt { left, deadline, client }).await {
-                Ok(Some(held)) => return Tried::Held(held),
+            match self.open(candidates, candidate, ticket, pooled, ConnectAttempt { left, deadline, client }).await {
+                Ok(Some(lease)) => return SearchOutcome::Lease(lease),
                 Ok(None) => is_full = true,
                 Err(error) => failure = Some(error),
             }
@@ -277,97 +294,109 @@ impl Rotation {
         }
         // Who is in service and merely busy is waited for; who is out is asked only when there is nobody else.
         if is_full {
-            return Tried::Full;
+            return SearchOutcome::Busy;
         }
-        for seat in out {
-            let ticket = seat.server.health().admit_anyway();
-            match self.open(seats, seat, ticket, pooled, Attempt { left, deadline, client }).await {
-                Ok(Some(held)) => return Tried::Held(held),
+        for candidate in out {
+            let ticket = candidate.server.health().admit_anyway();
+            match self.open(candidates, candidate, ticket, pooled, ConnectAttempt { left, deadline, client }).await {
+                Ok(Some(lease)) => return SearchOutcome::Lease(lease),
                 Ok(None) => is_full = true,
                 Err(error) => failure = Some(error),
             }
             left -= 1;
         }
         match failure {
-            Some(failure) if !is_full => Tried::Failed(failure),
-            _ => Tried::Full,
+            Some(failure) if !is_full => SearchOutcome::Failed(failure),
+            _ => SearchOutcome::Busy,
         }
     }
 
     /// A new connection, within a fair part of the time there is; none if there is no place for it.
     async fn open(
         &self,
-        seats: &Seats,
-        seat: &Arc<Seat>,
+        candidates: &Candidates,
+        candidate: &Arc<CandidateServer>,
         ticket: Ticket,
         pooled: Option<Certainty>,
-        attempt: Attempt,
-    ) -> Result<Option<Held>, Failure> {
-        let Attempt { left, deadline, client } = attempt;
-        let server = &seat.server;
-        let place = match pooled {
+        attempt: ConnectAttempt,
+    ) -> Result<Option<Lease>, UpstreamFailure> {
+        let ConnectAttempt { left, deadline, client } = attempt;
+        let server = &candidate.server;
+        let permit = match pooled {
             // Rather the idle connection of another server than a new one in its place.
-            Some(_) => Place::take(self.shared.places(), server, client).ok(),
-            None => self.room(seats, seat, client),
+            Some(_) => Permit::take(self.shared.connection_limit(), server, client).ok(),
+            None => self.room(candidates, candidate, client),
         };
-        let Some(place) = place else { return Ok(None) };
+        let Some(permit) = permit else { return Ok(None) };
         let time = deadline.saturating_duration_since(Instant::now());
         if time.is_zero() {
             // Nothing is known of this server, so nothing is held against it.
-            return Err(Failure::new(FailureKind::ConnectTimeout, format_args!("{server}: no time left to connect")));
+            return Err(UpstreamFailure::new(
+                FailureKind::ConnectTimeout,
+                format_args!("{server}: no time left to connect"),
+            ));
         }
         let share = (time / u32::try_from(left).unwrap_or(u32::MAX).max(1)).max(LEAST_ATTEMPT).min(time);
         let opening = async {
             let socket = server.connect().await?;
-            Ok(Link::open(socket, place, &self.shared.limits))
+            Ok(UpstreamConnection::open(socket, permit, &self.shared.limits))
         };
         let (kind, why) = match timeout(share, opening).await {
-            Ok(Ok(link)) => return Ok(Some(Held { link: Box::new(link), seat: Arc::clone(seat), ticket })),
+            Ok(Ok(connection)) => {
+                return Ok(Some(Lease { connection: Box::new(connection), candidate: Arc::clone(candidate), ticket }));
+            }
             Ok(Err(Unreachable::Connect(error))) => (FailureKind::Connect, error.to_string()),
             Ok(Err(Unreachable::Tls(error))) => (FailureKind::Tls, error.to_string()),
             Err(_) => (FailureKind::ConnectTimeout, "no connection in time".to_owned()),
         };
         self.shared.failed(server, ticket, &why);
-        Err(Failure::new(kind, format_args!("{server}: {why}")))
+        Err(UpstreamFailure::new(kind, format_args!("{server}: {why}")))
     }
 
     /// A place for a connection to be had in any case: where there is none, an idle connection makes room.
-    fn room(&self, Seats { seats, .. }: &Seats, seat: &Seat, client: Client) -> Option<Place> {
-        let take = || Place::take(self.shared.places(), &seat.server, client);
+    fn room(
+        &self,
+        Candidates { list, .. }: &Candidates,
+        candidate: &CandidateServer,
+        client: ClientKey,
+    ) -> Option<Permit> {
+        let take = || Permit::take(self.shared.connection_limit(), &candidate.server, client);
         match take() {
-            Ok(place) => Some(place),
-            Err(Full::Server) => seat.pool.give_up().and_then(|()| take().ok()),
-            Err(Full::Site) => seats.iter().find_map(|seat| seat.pool.give_up()).and_then(|()| take().ok()),
+            Ok(permit) => Some(permit),
+            Err(LimitReached::Server) => candidate.pool.give_up().and_then(|()| take().ok()),
+            Err(LimitReached::Site) => {
+                list.iter().find_map(|candidate| candidate.pool.give_up()).and_then(|()| take().ok())
+            }
         }
     }
 
     /// Takes up a new list of servers. Who stays keeps its connections.
     fn follow(&self) {
-        if Arc::ptr_eq(&self.seats.load().servers, &*self.shared.servers().load()) {
+        if Arc::ptr_eq(&self.candidates.load().servers, &*self.shared.servers().load()) {
             return;
         }
-        self.seats.rcu(|before| {
+        self.candidates.rcu(|before| {
             let servers = self.shared.servers().load_full();
-            let seat = |server: &Arc<Server>| {
-                let same = before.seats.iter().find(|seat| Arc::ptr_eq(&seat.server, server));
+            let candidate = |server: &Arc<Server>| {
+                let same = before.list.iter().find(|candidate| Arc::ptr_eq(&candidate.server, server));
                 same.cloned().unwrap_or_else(|| {
                     let (demand, timeout) = (Arc::clone(&self.demand), self.shared.limits.idle_timeout);
-                    Arc::new(Seat {
+                    Arc::new(CandidateServer {
                         server: Arc::clone(server),
                         pool: Arc::new(Pool::new(self.idle, timeout, demand)),
                         ejections: AtomicU32::new(server.health().ejections()),
                     })
                 })
             };
-            let seats = servers.iter().map(seat).collect();
-            Seats { servers, seats }
+            let list = servers.iter().map(candidate).collect();
+            Candidates { servers, list }
         });
     }
 }
 
-impl Seat {
+impl CandidateServer {
     /// An idle connection, made since the server was last out.
-    fn take(&self, certainty: Certainty) -> Option<Box<Link>> {
+    fn take(&self, certainty: Certainty) -> Option<Box<UpstreamConnection>> {
         let ejections = self.server.health().ejections();
         if self.ejections.swap(ejections, Ordering::Relaxed) != ejections {
             self.pool.clear();
@@ -375,26 +404,26 @@ impl Seat {
         self.pool.take(certainty)
     }
 
-    fn held(self: &Arc<Self>, certainty: Certainty, ticket: Ticket) -> Option<Held> {
-        Some(Held { link: self.take(certainty)?, seat: Arc::clone(self), ticket })
+    fn lease(self: &Arc<Self>, certainty: Certainty, ticket: Ticket) -> Option<Lease> {
+        Some(Lease { connection: self.take(certainty)?, candidate: Arc::clone(self), ticket })
     }
 }
 
-impl Held {
+impl Lease {
     /// The connection, and where it goes when it is free.
-    pub(super) fn into_parts(self) -> (Box<Link>, Arc<Pool>) {
-        (self.link, Arc::clone(&self.seat.pool))
+    pub(super) fn into_parts(self) -> (Box<UpstreamConnection>, Arc<Pool>) {
+        (self.connection, Arc::clone(&self.candidate.pool))
     }
 
     /// Closes the connection; what is left is whose it was.
-    pub(super) fn close(self) -> Arc<Seat> {
-        self.seat
+    pub(super) fn close(self) -> Arc<CandidateServer> {
+        self.candidate
     }
 }
 
-impl fmt::Display for Held {
+impl fmt::Display for Lease {
     /// The server, for whoever looks into a failure.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.seat.server.fmt(f)
+        self.candidate.server.fmt(f)
     }
 }

@@ -1,4 +1,4 @@
-//! The socket to an upstream: it keeps a [`Gauge`], stops reading a head without end, and can tell whether an idle
+//! The socket to an upstream: it keeps a [`ExchangeProgress`], stops reading a head without end, and can tell whether an idle
 //! connection is still open.
 
 use std::io;
@@ -9,51 +9,51 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::gauge::Gauge;
-use super::places::Place;
+use super::connection_limit::Permit;
+use super::exchange_progress::ExchangeProgress;
 use super::socket::Socket;
 use super::usage::Usage;
 
-/// A socket that keeps a [`Gauge`], and the place it takes as long as it is open.
+/// A socket that keeps a [`ExchangeProgress`], and the place it takes as long as it is open.
 #[derive(Debug)]
-pub(super) struct Wire {
+pub(super) struct TrackedIo {
     socket: Socket,
-    gauge: Arc<Gauge>,
+    progress: Arc<ExchangeProgress>,
     /// An answer that was read before hyper had asked for it, and whether it has since.
     early: Bytes,
     has_asked: bool,
     /// The connection passes octets both ways, and each is noted.
     is_tunnel: bool,
     // After the socket, so that it is free only once that is closed.
-    _place: Place,
+    _place: Permit,
 }
 
-impl Wire {
-    pub(super) fn new(socket: Socket, place: Place, gauge: Arc<Gauge>) -> Self {
-        Self { socket, gauge, early: Bytes::new(), has_asked: false, is_tunnel: false, _place: place }
+impl TrackedIo {
+    pub(super) fn new(socket: Socket, permit: Permit, progress: Arc<ExchangeProgress>) -> Self {
+        Self { socket, progress, early: Bytes::new(), has_asked: false, is_tunnel: false, _place: permit }
     }
 
     /// Becomes a tunnel.
     pub(super) fn tunnel(&mut self) {
         self.is_tunnel = true;
-        self.gauge.usage().tunnel();
+        self.progress.usage().tunnel();
     }
 
     /// Who uses the connection.
     pub(super) fn usage(&self) -> &Arc<Usage> {
-        self.gauge.usage()
+        self.progress.usage()
     }
 
     /// Something has been read or written.
     fn note_passed(&self) {
         if self.is_tunnel {
-            self.gauge.usage().passed();
+            self.progress.usage().passed();
         }
     }
 
     /// Gives what has been read to whoever sends the request once more, which goes nowhere.
     pub(super) fn replay(&mut self, early: Bytes) {
-        self.gauge.replay();
+        self.progress.replay();
         self.early = early;
         self.has_asked = false;
     }
@@ -79,7 +79,7 @@ impl Wire {
     }
 }
 
-impl AsyncRead for Wire {
+impl AsyncRead for TrackedIo {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if !this.early.is_empty() {
@@ -91,31 +91,31 @@ impl AsyncRead for Wire {
             buffer.put_slice(&this.early.split_to(length));
             return Poll::Ready(Ok(()));
         }
-        if this.gauge.has_to_look()
+        if this.progress.has_to_look()
             && let Poll::Ready(end) = this.peek()
         {
             return Poll::Ready(end);
         }
-        if this.gauge.is_flooded() {
+        if this.progress.is_flooded() {
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "the response head is too large")));
         }
         let before = buffer.filled().len();
         let read = Pin::new(&mut this.socket).poll_read(cx, buffer);
         ready!(read)?;
         this.note_passed();
-        this.gauge.note_received(buffer.filled().len() - before);
+        this.progress.note_received(buffer.filled().len() - before);
         Poll::Ready(Ok(()))
     }
 }
 
-impl AsyncWrite for Wire {
+impl AsyncWrite for TrackedIo {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        if this.gauge.replays() {
+        if this.progress.replays() {
             return this.swallow(cx, bytes.len());
         }
         let written = ready!(Pin::new(&mut this.socket).poll_write(cx, bytes));
-        this.gauge.note_taken();
+        this.progress.note_taken();
         this.note_passed();
         Poll::Ready(written)
     }
@@ -126,11 +126,11 @@ impl AsyncWrite for Wire {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        if this.gauge.replays() {
+        if this.progress.replays() {
             return this.swallow(cx, slices.iter().map(|slice| slice.len()).sum());
         }
         let written = ready!(Pin::new(&mut this.socket).poll_write_vectored(cx, slices));
-        this.gauge.note_taken();
+        this.progress.note_taken();
         this.note_passed();
         Poll::Ready(written)
     }

@@ -15,29 +15,29 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
-use hyper::client::conn::http1::{self, Connection, SendRequest};
+use hyper::client::conn::http1::{self, Connection as Http1Connection, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::body::Coming;
 use super::cause::Cause;
-use super::gauge::Gauge;
+use super::connection_limit::Permit;
+use super::exchange_progress::ExchangeProgress;
+use super::http1_fast::{self, FastAnswer, FastConnection};
+use super::incoming_body::IncomingBody;
 use super::limits::UpstreamLimits;
-use super::places::Place;
-use super::plain::{self, Bare, Read};
-use super::sending::Sending;
+use super::request_body::OutgoingBody;
 use super::socket::Socket;
-use super::usage::Client;
-use super::wire::Wire;
+use super::tracked_io::TrackedIo;
+use super::usage::ClientKey;
 use crate::edge::RequestBody;
 
 /// A connection that is used for one exchange at a time.
 #[derive(Debug)]
-pub(super) struct Link {
-    speaker: Speaker,
+pub(super) struct UpstreamConnection {
+    driver: Driver,
     /// Runs out when an answer is overdue, or too early: it is set anew once in a while, and not for each request.
     timer: Pin<Box<Sleep>>,
-    gauge: Arc<Gauge>,
+    progress: Arc<ExchangeProgress>,
     exchanges: u64,
     /// The last answer ended with its head by rule, whatever it said of a length: an upstream that sends a body all the
     /// same sends it now.
@@ -48,17 +48,17 @@ pub(super) struct Link {
 
 /// Who speaks on a link.
 #[derive(Debug)]
-enum Speaker {
+enum Driver {
     /// We do, as long as requests and answers are plain.
-    Bare(Bare),
+    Fast(FastConnection),
     /// hyper, once something was not.
-    Hyper(SendRequest<Sending>, Box<Driven>),
-    Nobody,
+    Hyper(SendRequest<OutgoingBody>, Box<HyperDriver>),
+    Closed,
 }
 
 /// Why an exchange brought no response.
 #[derive(Debug)]
-pub(super) enum Failed {
+pub(super) enum ExchangeError {
     /// Nothing of the request has been sent; here it is.
     Unsent(Box<Request<RequestBody>>, Cause),
     /// The connection broke without an octet of an answer; here is the request.
@@ -71,24 +71,24 @@ pub(super) enum Failed {
     GivenUp,
 }
 
-impl Link {
+impl UpstreamConnection {
     /// Speaks HTTP/1.1 on a new connection.
-    pub(super) fn open(socket: Socket, place: Place, limits: &UpstreamLimits) -> Self {
-        let gauge = Arc::new(Gauge::new(Arc::clone(place.usage())));
-        let speaker = Speaker::Bare(Bare::new(Wire::new(socket, place, Arc::clone(&gauge))));
+    pub(super) fn open(socket: Socket, permit: Permit, limits: &UpstreamLimits) -> Self {
+        let progress = Arc::new(ExchangeProgress::new(Arc::clone(permit.usage())));
+        let driver = Driver::Fast(FastConnection::new(TrackedIo::new(socket, permit, Arc::clone(&progress))));
         let idle_since = Instant::now();
         let timer = Box::pin(sleep_until(idle_since + limits.response_header));
-        Self { speaker, timer, gauge, exchanges: 0, is_doubtful: false, idle_since }
+        Self { driver, timer, progress, exchanges: 0, is_doubtful: false, idle_since }
     }
 
     /// How a request is made on this connection.
-    pub(super) fn way(&self, request: &Request<RequestBody>) -> Way {
-        let is_plain = matches!(self.speaker, Speaker::Bare(_)) && plain::is_plain(request);
-        if is_plain { Way::Plainly } else { Way::ByHyper }
+    pub(super) fn engine(&self, request: &Request<RequestBody>) -> HttpEngine {
+        let is_plain = matches!(self.driver, Driver::Fast(_)) && http1_fast::is_plain(request);
+        if is_plain { HttpEngine::Fast } else { HttpEngine::Hyper }
     }
 
-    pub(super) fn gauge(&self) -> &Arc<Gauge> {
-        &self.gauge
+    pub(super) fn progress(&self) -> &Arc<ExchangeProgress> {
+        &self.progress
     }
 
     /// Whether an exchange came before the next one.
@@ -109,44 +109,48 @@ impl Link {
     pub(super) async fn exchange(
         &mut self,
         request: Box<Request<RequestBody>>,
-        way: Way,
-        client: Client,
+        engine: HttpEngine,
+        client: ClientKey,
         limits: &UpstreamLimits,
-    ) -> Result<Response<Coming>, Failed> {
+    ) -> Result<Response<IncomingBody>, ExchangeError> {
         self.exchanges += 1;
-        self.gauge.usage().begin(client);
+        self.progress.usage().begin(client);
         let now = Instant::now();
-        self.gauge.begin(limits.buffer_bytes, now);
+        self.progress.begin(limits.buffer_bytes, now);
         let is_head = *request.method() == Method::HEAD;
-        let early = match way {
-            Way::ByHyper => Bytes::new(),
-            Way::Plainly => match self.exchange_plainly(&request, now + limits.response_header).await {
-                None => return Err(Failed::Timeout),
-                Some(Ok(Read::Answer(response))) => {
-                    self.gauge.has_head();
-                    return Ok(self.answered(is_head, response.map(Coming::Plain)));
+        let early = match engine {
+            HttpEngine::Hyper => Bytes::new(),
+            HttpEngine::Fast => match self.exchange_plainly(&request, now + limits.response_header).await {
+                None => return Err(ExchangeError::Timeout),
+                Some(Ok(FastAnswer::Answer(response))) => {
+                    self.progress.has_head();
+                    return Ok(self.answered(is_head, response.map(IncomingBody::Fast)));
                 }
-                Some(Ok(Read::Other(early))) => early,
-                Some(Err(error)) => return Err(Failed::Unanswered(request, error.into())),
+                Some(Ok(FastAnswer::Other(early))) => early,
+                Some(Err(error)) => return Err(ExchangeError::Unanswered(request, error.into())),
             },
         };
         // Boxed, because most requests need no room for it.
         let response = Box::pin(self.exchange_by_hyper(request, early, limits)).await?;
-        Ok(self.answered(is_head, response.map(Coming::Hyper)))
+        Ok(self.answered(is_head, response.map(IncomingBody::Hyper)))
     }
 
-    fn answered(&mut self, is_head: bool, response: Response<Coming>) -> Response<Coming> {
+    fn answered(&mut self, is_head: bool, response: Response<IncomingBody>) -> Response<IncomingBody> {
         self.is_doubtful = is_head || matches!(response.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         response
     }
 
     /// None where the answer is overdue.
-    async fn exchange_plainly(&mut self, request: &Request<RequestBody>, due: Instant) -> Option<io::Result<Read>> {
-        let Speaker::Bare(bare) = &mut self.speaker else { return Some(Err(io::ErrorKind::NotConnected.into())) };
+    async fn exchange_plainly(
+        &mut self,
+        request: &Request<RequestBody>,
+        due: Instant,
+    ) -> Option<io::Result<FastAnswer>> {
+        let Driver::Fast(fast) = &mut self.driver else { return Some(Err(io::ErrorKind::NotConnected.into())) };
         let timer = &mut self.timer;
-        bare.begin(request);
+        fast.begin(request);
         poll_fn(|cx| {
-            if let Poll::Ready(read) = bare.poll_answer(cx, request.method()) {
+            if let Poll::Ready(read) = fast.poll_answer(cx, request.method()) {
                 return Poll::Ready(Some(read));
             }
             while timer.as_mut().poll(cx).is_ready() {
@@ -166,28 +170,28 @@ impl Link {
         request: Box<Request<RequestBody>>,
         early: Bytes,
         limits: &UpstreamLimits,
-    ) -> Result<Response<Incoming>, Failed> {
-        self.speaker = match std::mem::replace(&mut self.speaker, Speaker::Nobody) {
-            Speaker::Bare(bare) => {
-                let mut wire = bare.into_wire();
+    ) -> Result<Response<Incoming>, ExchangeError> {
+        self.driver = match std::mem::replace(&mut self.driver, Driver::Closed) {
+            Driver::Fast(fast) => {
+                let mut stream = fast.into_stream();
                 if !early.is_empty() {
-                    wire.replay(early);
+                    stream.replay(early);
                 }
                 let mut hyper = http1::Builder::new();
-                match hyper.max_buf_size(limits.buffer_bytes).handshake(TokioIo::new(wire)).await {
-                    Ok((sender, connection)) => Speaker::Hyper(sender, Box::new(Driven::Running(connection))),
-                    Err(error) => return Err(Failed::Broken(error.into())),
+                match hyper.max_buf_size(limits.buffer_bytes).handshake(TokioIo::new(stream)).await {
+                    Ok((sender, connection)) => Driver::Hyper(sender, Box::new(HyperDriver::Running(connection))),
+                    Err(error) => return Err(ExchangeError::Broken(error.into())),
                 }
             }
-            speaker => speaker,
+            driver => driver,
         };
-        let Speaker::Hyper(sender, connection) = &mut self.speaker else {
-            return Err(Failed::Broken(io::Error::from(io::ErrorKind::NotConnected).into()));
+        let Driver::Hyper(sender, connection) = &mut self.driver else {
+            return Err(ExchangeError::Broken(io::Error::from(io::ErrorKind::NotConnected).into()));
         };
-        let request = request.map(|body| Sending::new(body, Arc::clone(&self.gauge)));
+        let request = request.map(|body| OutgoingBody::new(body, Arc::clone(&self.progress)));
         let mut answer = pin!(sender.try_send_request(request));
         let mut timer = pin!(sleep_until(Instant::now() + limits.response_header));
-        let gauge = &self.gauge;
+        let progress = &self.progress;
         let answer = poll_fn(|cx| {
             let has_ended = connection.poll(cx).is_ready();
             // The answer comes out of the connection just polled, so its own wake-up would only be a second one.
@@ -197,17 +201,17 @@ impl Link {
             }
             if has_ended {
                 // A request it never looked at comes back once it is gone.
-                **connection = Driven::Gone;
+                **connection = HyperDriver::Gone;
                 return answer.as_mut().poll(&mut silent).map(|answer| Some(answer.map_err(Some)));
             }
-            if gauge.awaits_client() && gauge.usage().poll_given_up(cx).is_ready() {
+            if progress.awaits_client() && progress.usage().poll_given_up(cx).is_ready() {
                 return Poll::Ready(Some(Err(None)));
             }
             while timer.as_mut().poll(cx).is_ready() {
                 let now = Instant::now();
                 // An upload may take long: while the client is to blame its own deadline counts, and while the upstream
                 // takes octets it is alive.
-                let due = if gauge.awaits_client() { now } else { gauge.last_taken() } + limits.response_header;
+                let due = if progress.awaits_client() { now } else { progress.last_taken() } + limits.response_header;
                 if due <= now {
                     return Poll::Ready(None);
                 }
@@ -217,29 +221,29 @@ impl Link {
         })
         .await;
         match answer {
-            None => Err(Failed::Timeout),
+            None => Err(ExchangeError::Timeout),
             Some(Ok(response)) => {
-                self.gauge.has_head();
+                self.progress.has_head();
                 Ok(response)
             }
-            Some(Err(Some(error))) => Err(Failed::from(error)),
-            Some(Err(None)) => Err(Failed::GivenUp),
+            Some(Err(Some(error))) => Err(ExchangeError::from(error)),
+            Some(Err(None)) => Err(ExchangeError::GivenUp),
         }
     }
 
     /// Moves octets of the body in both directions. Ready once the connection has ended.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match &mut self.speaker {
-            Speaker::Hyper(_, connection) => connection.poll(cx),
-            Speaker::Bare(_) | Speaker::Nobody => Poll::Ready(()),
+        match &mut self.driver {
+            Driver::Hyper(_, connection) => connection.poll(cx),
+            Driver::Fast(_) | Driver::Closed => Poll::Ready(()),
         }
     }
 
     /// Reads on in a plain body of which so many octets are left.
     pub(super) fn poll_body(&mut self, cx: &mut Context<'_>, left: u64, most: usize) -> Poll<io::Result<Bytes>> {
-        match &mut self.speaker {
-            Speaker::Bare(bare) => bare.poll_body(cx, left, most),
-            Speaker::Hyper(..) | Speaker::Nobody => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        match &mut self.driver {
+            Driver::Fast(fast) => fast.poll_body(cx, left, most),
+            Driver::Hyper(..) | Driver::Closed => Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         }
     }
 
@@ -247,51 +251,51 @@ impl Link {
     pub(super) fn is_reusable(&mut self) -> bool {
         // Whoever waited on this connection no longer does, so nobody is to be woken.
         let mut silent = Context::from_waker(Waker::noop());
-        match &mut self.speaker {
-            Speaker::Bare(bare) => bare.is_clean(),
-            Speaker::Hyper(sender, connection) => connection.poll(&mut silent).is_pending() && sender.is_ready(),
-            Speaker::Nobody => false,
+        match &mut self.driver {
+            Driver::Fast(fast) => fast.is_clean(),
+            Driver::Hyper(sender, connection) => connection.poll(&mut silent).is_pending() && sender.is_ready(),
+            Driver::Closed => false,
         }
     }
 
     /// Whether an idle connection can still be used, as far as anyone can know.
     pub(super) fn is_alive(&mut self, certainty: Certainty) -> bool {
         if certainty == Certainty::AskKernel || self.is_doubtful {
-            self.gauge.look();
+            self.progress.look();
         }
-        match &mut self.speaker {
-            Speaker::Bare(bare) => bare.is_silent(&mut Context::from_waker(Waker::noop())),
+        match &mut self.driver {
+            Driver::Fast(fast) => fast.is_silent(&mut Context::from_waker(Waker::noop())),
             _ => self.is_reusable(),
         }
     }
 
     pub(super) fn rest(&mut self) {
         self.idle_since = Instant::now();
-        self.gauge.usage().rest();
+        self.progress.usage().rest();
     }
 
     /// What the connection becomes after a 101: the socket and what has been read from it beyond the head.
-    pub(super) async fn into_socket(mut self: Box<Self>) -> Option<(Wire, Bytes)> {
+    pub(super) async fn into_socket(mut self: Box<Self>) -> Option<(TrackedIo, Bytes)> {
         poll_fn(|cx| self.poll(cx)).await;
-        let Speaker::Hyper(_, driven) = self.speaker else { return None };
-        let Driven::Ended(connection) = *driven else { return None };
+        let Driver::Hyper(_, hyper) = self.driver else { return None };
+        let HyperDriver::Ended(connection) = *hyper else { return None };
         let parts = connection.into_parts();
-        let mut wire = parts.io.into_inner();
-        wire.tunnel();
-        Some((wire, parts.read_buf))
+        let mut stream = parts.io.into_inner();
+        stream.tunnel();
+        Some((stream, parts.read_buf))
     }
 }
 
 /// hyper's half of a link, which must not be polled again after its end.
 #[derive(Debug)]
-enum Driven {
-    Running(Connection<TokioIo<Wire>, Sending>),
+enum HyperDriver {
+    Running(Http1Connection<TokioIo<TrackedIo>, OutgoingBody>),
     /// Closed, or switched to another protocol: then the socket is still in it.
-    Ended(Connection<TokioIo<Wire>, Sending>),
+    Ended(Http1Connection<TokioIo<TrackedIo>, OutgoingBody>),
     Gone,
 }
 
-impl Driven {
+impl HyperDriver {
     /// Moves the connection; ready once it has ended. Its error, if any, has then gone to the answer or to the body.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Self::Running(connection) = self else { return Poll::Ready(()) };
@@ -305,10 +309,10 @@ impl Driven {
 
 /// How a request is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum HttpEngine {
     /// By us. Should it not be answered, it is left to be sent again.
-    Plainly,
-    ByHyper,
+    Fast,
+    Hyper,
 }
 
 /// How sure one wants to be that an idle connection is alive.
@@ -320,10 +324,10 @@ pub(super) enum Certainty {
     AskKernel,
 }
 
-impl From<TrySendError<Request<Sending>>> for Failed {
-    fn from(mut error: TrySendError<Request<Sending>>) -> Self {
+impl From<TrySendError<Request<OutgoingBody>>> for ExchangeError {
+    fn from(mut error: TrySendError<Request<OutgoingBody>>) -> Self {
         match error.take_message() {
-            Some(request) => Self::Unsent(Box::new(request.map(Sending::into_body)), error.into_error().into()),
+            Some(request) => Self::Unsent(Box::new(request.map(OutgoingBody::into_body)), error.into_error().into()),
             None => Self::Broken(error.into_error().into()),
         }
     }

@@ -28,9 +28,9 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// Looks names up. Cheap to clone; there is one for the process.
 #[derive(Clone)]
-pub(super) struct Resolver(Arc<Inner>);
+pub(super) struct Resolver(Arc<LookupThreads>);
 
-struct Inner {
+struct LookupThreads {
     threads: Arc<Semaphore>,
     fresh: Duration,
     look_up: Box<LookUp>,
@@ -50,7 +50,7 @@ impl Resolver {
         fresh: Duration,
         look_up: impl Fn(&str) -> io::Result<Vec<IpAddr>> + Send + Sync + 'static,
     ) -> Self {
-        Self(Arc::new(Inner { threads: Arc::new(Semaphore::new(THREADS)), fresh, look_up: Box::new(look_up) }))
+        Self(Arc::new(LookupThreads { threads: Arc::new(Semaphore::new(THREADS)), fresh, look_up: Box::new(look_up) }))
     }
 
     /// How long an answer holds.
@@ -84,7 +84,7 @@ impl fmt::Debug for Resolver {
 
 /// When a name is to be looked up; by one task at a time, over all workers.
 #[derive(Debug)]
-pub(super) struct Schedule {
+pub(super) struct LookupSchedule {
     start: Instant,
     /// In milliseconds since `start`.
     due: AtomicU64,
@@ -95,12 +95,12 @@ const UNDER_WAY: u64 = u64::MAX;
 
 /// The right to look a name up. Given up, the name is due again.
 #[derive(Debug)]
-pub(super) struct Turn {
-    schedule: Arc<Schedule>,
+pub(super) struct LookupPermit {
+    schedule: Arc<LookupSchedule>,
     next: Duration,
 }
 
-impl Schedule {
+impl LookupSchedule {
     pub(super) fn new(start: Instant) -> Self {
         Self { start, due: AtomicU64::new(0) }
     }
@@ -110,13 +110,13 @@ impl Schedule {
     }
 
     /// The right to look up now, if that is due.
-    pub(super) fn begin(self: &Arc<Self>, now: Instant) -> Option<Turn> {
+    pub(super) fn begin(self: &Arc<Self>, now: Instant) -> Option<LookupPermit> {
         let due = self.due.load(Ordering::Relaxed);
         if self.millis(now) < due {
             return None;
         }
         self.due.compare_exchange(due, UNDER_WAY, Ordering::SeqCst, Ordering::Relaxed).ok()?;
-        Some(Turn { schedule: Arc::clone(self), next: RETRY })
+        Some(LookupPermit { schedule: Arc::clone(self), next: RETRY })
     }
 
     fn millis(&self, at: Instant) -> u64 {
@@ -124,14 +124,14 @@ impl Schedule {
     }
 }
 
-impl Turn {
+impl LookupPermit {
     /// There is an answer, which holds for so long.
     pub(super) fn succeeded(&mut self, fresh: Duration) {
         self.next = fresh;
     }
 }
 
-impl Drop for Turn {
+impl Drop for LookupPermit {
     fn drop(&mut self) {
         // Also where the task is dropped half-way, with the runtime it ran on.
         self.schedule.due.store(self.schedule.millis(Instant::now() + self.next), Ordering::SeqCst);
@@ -175,14 +175,14 @@ mod tests {
     #[test]
     fn a_name_is_looked_up_by_one_at_a_time_and_again_later() {
         let now = Instant::now();
-        let schedule = Arc::new(Schedule::new(now));
-        let mut turn = schedule.begin(now).unwrap();
+        let schedule = Arc::new(LookupSchedule::new(now));
+        let mut permit = schedule.begin(now).unwrap();
         assert!(schedule.begin(now + 10 * FRESH).is_none() && schedule.is_under_way());
-        turn.succeeded(FRESH);
-        drop(turn);
+        permit.succeeded(FRESH);
+        drop(permit);
         assert!(!schedule.is_under_way() && schedule.begin(Instant::now()).is_none());
-        let turn = schedule.begin(Instant::now() + FRESH).unwrap();
-        drop(turn);
+        let permit = schedule.begin(Instant::now() + FRESH).unwrap();
+        drop(permit);
         assert!(schedule.begin(Instant::now() + RETRY).is_some());
     }
 }

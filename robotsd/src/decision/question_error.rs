@@ -8,49 +8,49 @@ use std::time::Instant;
 
 use super::preset::Preset;
 use crate::config::OnError;
-use crate::log::{Entry, Log};
+use crate::log::{Log, LogEntry};
 
 /// Why nothing could be decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Doubt {
+pub(super) struct QuestionError {
     /// None: the question names no preset there is.
     preset: Option<Preset>,
-    fault: Fault,
+    fault: QuestionFault,
     place: &'static str,
 }
 
 /// What is wrong with what the preset reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum QuestionFault {
     Missing,
     Repeated,
     Unreadable,
     UnknownPreset,
 }
 
-impl Doubt {
-    pub(super) const fn new(preset: Preset, fault: Fault, place: &'static str) -> Self {
+impl QuestionError {
+    pub(super) const fn new(preset: Preset, fault: QuestionFault, place: &'static str) -> Self {
         Self { preset: Some(preset), fault, place }
     }
 
     pub(super) const fn unknown_preset() -> Self {
-        Self { preset: None, fault: Fault::UnknownPreset, place: "the path" }
+        Self { preset: None, fault: QuestionFault::UnknownPreset, place: "the path" }
     }
 
     #[cfg(test)]
-    pub(super) const fn fault(&self) -> Fault {
+    pub(super) const fn fault(&self) -> QuestionFault {
         self.fault
     }
 
     fn message(&self) -> String {
         let place = self.place;
         match (self.fault, self.preset) {
-            (Fault::Missing, Some(preset)) => format!("{}: {place} is missing", preset.as_str()),
-            (Fault::Repeated, Some(preset)) => format!("{}: {place} comes more than once", preset.as_str()),
-            (Fault::Unreadable, Some(preset)) => {
+            (QuestionFault::Missing, Some(preset)) => format!("{}: {place} is missing", preset.as_str()),
+            (QuestionFault::Repeated, Some(preset)) => format!("{}: {place} comes more than once", preset.as_str()),
+            (QuestionFault::Unreadable, Some(preset)) => {
                 format!("{}: {place} holds nothing that can be judged", preset.as_str())
             }
-            (Fault::UnknownPreset, _) | (_, None) => {
+            (QuestionFault::UnknownPreset, _) | (_, None) => {
                 let known = Preset::ALL.map(Preset::as_str).join(", ");
                 format!("{place} names no preset: write /-/auth/ and one of {known}")
             }
@@ -58,7 +58,7 @@ impl Doubt {
     }
 }
 
-impl Fault {
+impl QuestionFault {
     const COUNT: usize = 4;
 
     const fn as_str(self) -> &'static str {
@@ -73,26 +73,26 @@ impl Fault {
 
 /// Counts a listener's doubts, tells the log of some, and knows what is done about them.
 #[derive(Debug)]
-pub(crate) struct Doubts {
+pub(crate) struct QuestionErrors {
     log: Log,
     on_error: OnError,
     start: Instant,
-    tallies: [[Tally; Fault::COUNT]; Preset::ALL.len() + 1],
+    counts: [[ErrorCount; QuestionFault::COUNT]; Preset::ALL.len() + 1],
     /// Questions without a `User-Agent`, by preset.
     without_agent: [AtomicU64; Preset::ALL.len()],
 }
 
 #[derive(Debug, Default)]
-struct Tally {
+struct ErrorCount {
     total: AtomicU64,
     /// The second, counted from the start and from one, in which this was last told; zero for never.
     told: AtomicU64,
 }
 
-impl Doubts {
+impl QuestionErrors {
     pub(crate) fn new(log: Log, on_error: OnError) -> Self {
-        let (tallies, without_agent) = Default::default();
-        Self { log, on_error, start: Instant::now(), tallies, without_agent }
+        let (counts, without_agent) = Default::default();
+        Self { log, on_error, start: Instant::now(), counts, without_agent }
     }
 
     pub(super) const fn on_error(&self) -> OnError {
@@ -100,25 +100,25 @@ impl Doubts {
     }
 
     /// Counts a doubt, and writes its line if none of its kind was written this second.
-    pub(super) fn tell(&self, doubt: Doubt) {
-        let preset = doubt.preset.map_or(Preset::ALL.len(), |preset| preset as usize);
-        let tally = &self.tallies[preset][doubt.fault as usize];
-        let total = tally.total.fetch_add(1, Ordering::Relaxed) + 1;
+    pub(super) fn tell(&self, error: QuestionError) {
+        let preset = error.preset.map_or(Preset::ALL.len(), |preset| preset as usize);
+        let count = &self.counts[preset][error.fault as usize];
+        let total = count.total.fetch_add(1, Ordering::Relaxed) + 1;
         let second = self.start.elapsed().as_secs() + 1;
-        let told = tally.told.load(Ordering::Relaxed);
+        let told = count.told.load(Ordering::Relaxed);
         // Losing the exchange means that another thread tells.
-        if told == second || tally.told.compare_exchange(told, second, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+        if told == second || count.told.compare_exchange(told, second, Ordering::Relaxed, Ordering::Relaxed).is_err() {
             return;
         }
         let done = match self.on_error {
             OnError::Pass => "passed unjudged",
             OnError::Refuse => "refused",
         };
-        self.log.write(&Entry {
+        self.log.write(&LogEntry {
             event: "undecided",
-            reason: Some(doubt.fault.as_str()),
-            message: Some(format!("{}: {done} ({total} so far)", doubt.message())),
-            ..Entry::now()
+            reason: Some(error.fault.as_str()),
+            message: Some(format!("{}: {done} ({total} so far)", error.message())),
+            ..LogEntry::now()
         });
     }
 
@@ -128,7 +128,7 @@ impl Doubts {
         if self.without_agent[preset as usize].fetch_add(1, Ordering::Relaxed) > 0 {
             return;
         }
-        self.log.write(&Entry {
+        self.log.write(&LogEntry {
             event: "no-user-agent",
             reason: Some(preset.as_str()),
             message: Some(
@@ -136,7 +136,7 @@ impl Doubts {
                  does not pass the field on"
                     .to_owned(),
             ),
-            ..Entry::now()
+            ..LogEntry::now()
         });
     }
 }
