@@ -58,7 +58,7 @@ pub(crate) struct Shared {
     #[cfg(feature = "watch")]
     pub(crate) watch: std::sync::OnceLock<crate::source::Watched>,
     #[cfg(feature = "fetch")]
-    pub(crate) following: std::sync::OnceLock<crate::source::Following>,
+    pub(crate) following: std::sync::OnceLock<crate::source::SitePoller>,
 }
 
 /// What came of what was tried.
@@ -264,7 +264,7 @@ impl Shared {
             state_troubles: self.state.as_ref().map(SiteState::troubles).unwrap_or_default(),
             watch_trouble: self.watch_trouble(),
             #[cfg(feature = "fetch")]
-            fetch: self.following.get().map(crate::source::Following::status),
+            fetch: self.following.get().map(crate::source::SitePoller::status),
         }
     }
 

@@ -30,7 +30,7 @@ pub(crate) enum Source {
     Inline(Arc<[u8]>),
     File(PathBuf),
     #[cfg(feature = "fetch")]
-    Remote(crate::source::Remote),
+    Remote(crate::source::RemoteSource),
 }
 
 /// What a source holds.

@@ -59,11 +59,11 @@ struct Ports {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPatternError {
     pattern: String,
-    fault: Fault,
+    fault: PatternFault,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+enum PatternFault {
     Malformed,
     Repeated,
 }
@@ -106,19 +106,19 @@ impl<T> HostMap<T> {
                     self.values.push(value);
                     Ok(())
                 }
-                Some(_) => Err(error(Fault::Repeated)),
+                Some(_) => Err(error(PatternFault::Repeated)),
             };
         }
-        let name = canonical(host).ok_or_else(|| error(Fault::Malformed))?;
+        let name = canonical(host).ok_or_else(|| error(PatternFault::Malformed))?;
         let port = match port {
             Port::Number(port) if port != 0 => Some(port),
             Port::Absent => None,
-            _ => return Err(error(Fault::Malformed)),
+            _ => return Err(error(PatternFault::Malformed)),
         };
         let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')?.parse().ok());
         // A wildcard stands for names, whatever their port.
         if wildcard && (port.is_some() || address.is_some()) {
-            return Err(error(Fault::Malformed));
+            return Err(error(PatternFault::Malformed));
         }
         let ports = match address {
             Some(address) => self.addresses.entry(address).or_default(),
@@ -127,7 +127,7 @@ impl<T> HostMap<T> {
                 names.entry(name.as_bytes().into()).or_default()
             }
         };
-        ports.add(port, place).map_err(|()| error(Fault::Repeated))?;
+        ports.add(port, place).map_err(|()| error(PatternFault::Repeated))?;
         if wildcard {
             self.deepest = self.deepest.max(survey(name.as_bytes()).0);
         }
@@ -269,14 +269,14 @@ impl<T> Default for HostMap<T> {
 impl fmt::Display for HostPatternError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.fault {
-            Fault::Malformed => {
+            PatternFault::Malformed => {
                 write!(
                     f,
                     "{:?} is not a host: write a name such as \"example.com\", \"*.example.com\" or \"*\", or an address",
                     self.pattern
                 )
             }
-            Fault::Repeated => write!(f, "{:?} stands here twice: a host belongs to one site", self.pattern),
+            PatternFault::Repeated => write!(f, "{:?} stands here twice: a host belongs to one site", self.pattern),
         }
     }
 }
@@ -386,7 +386,7 @@ mod tests {
             "a\u{0}b",
         ] {
             let error = hosts.insert(pattern, ()).expect_err(pattern);
-            assert_eq!(error.fault, Fault::Malformed, "{pattern}");
+            assert_eq!(error.fault, PatternFault::Malformed, "{pattern}");
         }
         hosts.insert("a", ()).expect("a host");
         for again in ["A.", "a"] {
@@ -394,8 +394,8 @@ mod tests {
             assert_eq!(error.to_string(), format!("{again:?} stands here twice: a host belongs to one site"));
         }
         hosts.insert("[::1]", ()).expect("an address");
-        assert_eq!(hosts.insert("[0::1]", ()).expect_err("repeated").fault, Fault::Repeated);
+        assert_eq!(hosts.insert("[0::1]", ()).expect_err("repeated").fault, PatternFault::Repeated);
         hosts.insert("m\u{fc}nchen.de", ()).expect("a host");
-        assert_eq!(hosts.insert("xn--mnchen-3ya.de", ()).expect_err("repeated").fault, Fault::Repeated);
+        assert_eq!(hosts.insert("xn--mnchen-3ya.de", ()).expect_err("repeated").fault, PatternFault::Repeated);
     }
 }

@@ -13,7 +13,7 @@ pub mod fetch;
 pub(crate) mod file;
 mod hosts;
 mod origin;
-mod site_map;
+mod sites;
 #[cfg(feature = "watch")]
 mod watch;
 
@@ -21,9 +21,9 @@ pub use self::builder::LiveBuilder;
 pub use self::directory::{Directory, DirectoryBuilder, DirectoryError, DirectoryEvent};
 pub use self::hosts::{HostMap, HostPatternError};
 pub use self::origin::{Origin, Scheme};
-pub use self::site_map::{SiteMap, Sites};
+pub use self::sites::{SiteMap, Sites};
 #[cfg(feature = "watch")]
 pub use self::watch::{Watched, Watcher};
 
 #[cfg(feature = "fetch")]
-pub(crate) use self::fetch::{Fetched, Following, Remote};
+pub(crate) use self::fetch::{Fetched, RemoteSource, SitePoller};

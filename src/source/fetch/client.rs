@@ -12,11 +12,11 @@ use http_body_util::Empty;
 use tokio::time::timeout;
 
 use super::address_class::AddressClass;
-use super::answer::{Answer, Validators};
 use super::error::{FetchError, FetchErrorKind};
-use super::network::Network;
+use super::outcome::{FetchOutcome, Validators};
 use super::peer::Peer;
-use super::url::{FetchUrl, Scheme};
+use super::resolver::Resolver;
+use super::url::{FetchUrl, UrlScheme};
 use super::wire::{self, Approach, Excess, Stream};
 
 /// Redirects that are followed (RFC 9309, section 2.3.1.2).
@@ -28,14 +28,14 @@ pub(super) struct Client {
     pub(super) user_agent: HeaderValue,
     pub(super) connect: Duration,
     pub(super) total: Duration,
-    pub(super) network: Network,
+    pub(super) network: Resolver,
     #[cfg(feature = "tls")]
     pub(super) tls: super::tls::Tls,
 }
 
 /// Where a robots.txt is, and how to get there.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct FetchTarget {
     pub(super) url: FetchUrl,
     /// Whom to ask instead of the URL's host: the site's upstreams.
     pub(super) via: Arc<[Peer]>,
@@ -45,7 +45,7 @@ pub(super) struct Place {
 
 /// For whom it is fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(super) enum FetchMode {
     /// A crawler: redirects may lead to any host.
     Crawler,
     /// The site: not from https to http, and an upstream only within the site.
@@ -54,22 +54,28 @@ pub(super) enum Manner {
 
 impl Client {
     /// Asks until there is an answer that is no redirect; the so-many-th time of asking decides whom first.
-    pub(super) async fn fetch(&self, place: &Place, known: &Validators, manner: Manner, turn: usize) -> Answer {
+    pub(super) async fn fetch(
+        &self,
+        place: &FetchTarget,
+        known: &Validators,
+        manner: FetchMode,
+        turn: usize,
+    ) -> FetchOutcome {
         let late = || FetchError::with_cause(FetchErrorKind::Timeout, format!("not within {:?}", self.total));
         match timeout(self.total, self.follow(place, known, manner, turn)).await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(error)) => Answer::Failed(error),
-            Err(_) => Answer::Failed(late()),
+            Ok(Err(error)) => FetchOutcome::Failed(error),
+            Err(_) => FetchOutcome::Failed(late()),
         }
     }
 
     async fn follow(
         &self,
-        place: &Place,
+        place: &FetchTarget,
         known: &Validators,
-        manner: Manner,
+        manner: FetchMode,
         turn: usize,
-    ) -> Result<Answer, FetchError> {
+    ) -> Result<FetchOutcome, FetchError> {
         let mut url = place.url.clone();
         // The operator named the first URL: its address may be of any class.
         let mut approach = Approach::Configured;
@@ -79,31 +85,31 @@ impl Client {
             if !is_redirect(response.status()) {
                 return read(response, url);
             }
-            let Some(location) = response.headers().get(LOCATION) else { return Ok(Answer::Redirected) };
+            let Some(location) = response.headers().get(LOCATION) else { return Ok(FetchOutcome::Redirected) };
             url = match (url.join(location.as_bytes()), manner) {
-                (Ok(to), Manner::Crawler) => to,
-                (Ok(to), Manner::Site) => place.next(&url, to)?,
+                (Ok(to), FetchMode::Crawler) => to,
+                (Ok(to), FetchMode::Site) => place.next(&url, to)?,
                 // As good as one hop too many.
-                (Err(_), Manner::Crawler) => return Ok(Answer::Redirected),
-                (Err(error), Manner::Site) => return Err(FetchError::with_cause(FetchErrorKind::Redirect, error)),
+                (Err(_), FetchMode::Crawler) => return Ok(FetchOutcome::Redirected),
+                (Err(error), FetchMode::Site) => return Err(FetchError::with_cause(FetchErrorKind::Redirect, error)),
             };
         }
-        Ok(Answer::Redirected)
+        Ok(FetchOutcome::Redirected)
     }
 
     async fn ask(
         &self,
-        place: &Place,
+        place: &FetchTarget,
         url: &FetchUrl,
         known: &Validators,
-        manner: Manner,
+        manner: FetchMode,
         approach: Approach,
         turn: usize,
     ) -> Result<(Response<Vec<u8>>, Option<AddressClass>), FetchError> {
         let request = self.request(url, known)?;
         let excess = match manner {
-            Manner::Crawler => Excess::Drop,
-            Manner::Site => Excess::Refuse,
+            FetchMode::Crawler => Excess::Drop,
+            FetchMode::Site => Excess::Refuse,
         };
         let (stream, class) = self.connect(place, url, approach, turn).await?;
         Ok((wire::exchange(stream, request, excess).await?, class))
@@ -131,7 +137,7 @@ impl Client {
     /// what the operator named, whatever its address, and its redirects stay at it: so it has no class.
     async fn connect(
         &self,
-        place: &Place,
+        place: &FetchTarget,
         url: &FetchUrl,
         approach: Approach,
         turn: usize,
@@ -168,23 +174,23 @@ impl Client {
         #[cfg(not(feature = "tls"))]
         let _ = name;
         let stream: Box<dyn Stream> = match server.scheme() {
-            Scheme::Http => Box::new(socket),
+            UrlScheme::Http => Box::new(socket),
             #[cfg(feature = "tls")]
-            Scheme::Https => self.tls.wrap(socket, name.unwrap_or(server.host()), self.connect).await?,
+            UrlScheme::Https => self.tls.wrap(socket, name.unwrap_or(server.host()), self.connect).await?,
             #[cfg(not(feature = "tls"))]
-            Scheme::Https => return Err(FetchError::with_cause(FetchErrorKind::Tls, "the feature `tls` is off")),
+            UrlScheme::Https => return Err(FetchError::with_cause(FetchErrorKind::Tls, "the feature `tls` is off")),
         };
         Ok((stream, class))
     }
 }
 
-impl Place {
+impl FetchTarget {
     /// Where a redirect may lead that speaks for the site.
     fn next(&self, from: &FetchUrl, to: FetchUrl) -> Result<FetchUrl, FetchError> {
         let refused = |why: String| Err(FetchError::with_cause(FetchErrorKind::Redirect, why));
         if self.via.is_empty() {
             return match (from.scheme(), to.scheme()) {
-                (Scheme::Https, Scheme::Http) => refused(format!("{to} is less safe than {from}")),
+                (UrlScheme::Https, UrlScheme::Http) => refused(format!("{to} is less safe than {from}")),
                 _ => Ok(to),
             };
         }
@@ -204,7 +210,7 @@ const fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-fn read(response: Response<Vec<u8>>, url: FetchUrl) -> Result<Answer, FetchError> {
+fn read(response: Response<Vec<u8>>, url: FetchUrl) -> Result<FetchOutcome, FetchError> {
     let (head, body) = response.into_parts();
     let is_plain = |coding: &HeaderValue| {
         let coding = coding.as_bytes().trim_ascii();
@@ -216,8 +222,8 @@ fn read(response: Response<Vec<u8>>, url: FetchUrl) -> Result<Answer, FetchError
         let cause = format!("it is packed as {coding:?} though nobody asked for that");
         return Err(FetchError::with_cause(FetchErrorKind::BadResponse, cause));
     }
-    let mut answer = Answer::of(head.status, &head.headers, body, SystemTime::now());
-    if let Answer::Found(found) = &mut answer {
+    let mut answer = FetchOutcome::of(head.status, &head.headers, body, SystemTime::now());
+    if let FetchOutcome::Found(found) = &mut answer {
         found.validators.of = Some(url);
     }
     Ok(answer)

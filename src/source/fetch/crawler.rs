@@ -5,9 +5,9 @@ use std::time::{Duration, SystemTime};
 
 use http::StatusCode;
 
-use super::answer::{Answer, Validators};
 use super::backoff::{self, later};
 use super::freshness::Freshness;
+use super::outcome::{FetchOutcome, Validators};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -43,18 +43,18 @@ const RETRY_MOST: Duration = Duration::from_secs(3600);
 /// ```
 /// use std::time::{Duration, SystemTime};
 /// use http::{HeaderMap, StatusCode};
-/// use tower_robots::source::fetch::{Answer, CrawlerCache, CrawlerReading};
+/// use tower_robots::source::fetch::{FetchOutcome, CrawlerCache, CrawlerReading};
 ///
 /// let now = SystemTime::now();
 /// let mut cache = CrawlerCache::new();
 /// assert!(cache.is_due(now));
-/// cache.record(Answer::of(StatusCode::OK, &HeaderMap::new(), *b"User-agent: *\nDisallow: /x\n", now), now);
+/// cache.record(FetchOutcome::of(StatusCode::OK, &HeaderMap::new(), *b"User-agent: *\nDisallow: /x\n", now), now);
 /// assert!(matches!(cache.reading(now), CrawlerReading::Rules(_)));
 /// assert_eq!(cache.next_fetch(), Some(now + Duration::from_secs(24 * 3600)));
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct CrawlerCache {
-    known: Known,
+    known: CachedAnswer,
     fresh_until: Option<SystemTime>,
     failing: Option<Failing>,
     unreachable: Unreachable,
@@ -62,7 +62,7 @@ pub struct CrawlerCache {
 
 /// What the last answer that was no failure came to.
 #[derive(Clone, Debug, Default)]
-enum Known {
+enum CachedAnswer {
     #[default]
     Nothing,
     Nowhere,
@@ -120,27 +120,27 @@ impl CrawlerCache {
     }
 
     /// Takes in what came of a fetch.
-    pub fn record(&mut self, answer: Answer, now: SystemTime) {
+    pub fn record(&mut self, answer: FetchOutcome, now: SystemTime) {
         match answer {
-            Answer::Found(found) => {
+            FetchOutcome::Found(found) => {
                 let is_storable = found.freshness.is_storable();
-                let known = Known::Copy { bytes: found.bytes, validators: found.validators, is_storable };
+                let known = CachedAnswer::Copy { bytes: found.bytes, validators: found.validators, is_storable };
                 self.learn(known, found.freshness, now);
             }
-            Answer::NotModified(freshness) => match std::mem::take(&mut self.known) {
-                copy @ Known::Copy { .. } => self.learn(copy, freshness, now),
+            FetchOutcome::NotModified(freshness) => match std::mem::take(&mut self.known) {
+                copy @ CachedAnswer::Copy { .. } => self.learn(copy, freshness, now),
                 // It answers a question that was not asked.
                 known => {
                     self.known = known;
                     self.fail(None, now);
                 }
             },
-            Answer::Redirected => self.learn(Known::Nowhere, Freshness::default(), now),
-            Answer::Status { status, freshness, .. } if is_client_error(status) => {
-                self.learn(Known::Nowhere, freshness, now);
+            FetchOutcome::Redirected => self.learn(CachedAnswer::Nowhere, Freshness::default(), now),
+            FetchOutcome::Status { status, freshness, .. } if is_client_error(status) => {
+                self.learn(CachedAnswer::Nowhere, freshness, now);
             }
-            Answer::Status { retry_after, .. } => self.fail(retry_after, now),
-            Answer::Failed(_) => self.fail(None, now),
+            FetchOutcome::Status { retry_after, .. } => self.fail(retry_after, now),
+            FetchOutcome::Failed(_) => self.fail(None, now),
         }
     }
 
@@ -149,14 +149,14 @@ impl CrawlerCache {
     pub fn reading(&self, now: SystemTime) -> CrawlerReading<'_> {
         let Some(failing) = self.failing.filter(|_| !self.is_fresh(now)) else {
             return match &self.known {
-                Known::Nothing => CrawlerReading::Unknown,
-                Known::Nowhere => CrawlerReading::AllowAll,
-                Known::Copy { bytes, .. } => CrawlerReading::Rules(bytes),
+                CachedAnswer::Nothing => CrawlerReading::Unknown,
+                CachedAnswer::Nowhere => CrawlerReading::AllowAll,
+                CachedAnswer::Copy { bytes, .. } => CrawlerReading::Rules(bytes),
             };
         };
         let has_given_up = now.duration_since(failing.since).is_ok_and(|time| time > GIVE_UP);
         match &self.known {
-            Known::Copy { bytes, is_storable: true, .. }
+            CachedAnswer::Copy { bytes, is_storable: true, .. }
                 if has_given_up || self.unreachable == Unreachable::LastCopy =>
             {
                 CrawlerReading::Rules(bytes)
@@ -191,12 +191,12 @@ impl CrawlerCache {
     #[must_use]
     pub const fn validators(&self) -> Option<&Validators> {
         match &self.known {
-            Known::Copy { validators, .. } if !validators.is_empty() => Some(validators),
+            CachedAnswer::Copy { validators, .. } if !validators.is_empty() => Some(validators),
             _ => None,
         }
     }
 
-    fn learn(&mut self, known: Known, freshness: Freshness, now: SystemTime) {
+    fn learn(&mut self, known: CachedAnswer, freshness: Freshness, now: SystemTime) {
         self.known = known;
         self.failing = None;
         self.fresh_until = Some(later(now, freshness.private().unwrap_or(LIFETIME)));

@@ -12,10 +12,10 @@ use http::HeaderValue;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::{Semaphore, oneshot};
 
-use super::answer::{Answer, Validators};
-use super::client::{Client, Manner, Place};
+use super::client::{Client, FetchMode, FetchTarget};
 use super::error::{FetchError, FetchErrorKind};
-use super::network::Network;
+use super::outcome::{FetchOutcome, Validators};
+use super::resolver::Resolver;
 use super::url::FetchUrl;
 
 /// Threads that resolve names and compile what was fetched, at most; they end when there is nothing to do.
@@ -30,10 +30,10 @@ const HELPERS: usize = 16;
 /// is spoken, and every fetch has a connection of its own.
 #[derive(Clone)]
 pub struct Fetcher {
-    inner: Arc<Inner>,
+    inner: Arc<FetchThread>,
 }
 
-struct Inner {
+struct FetchThread {
     handle: Handle,
     client: Arc<Client>,
     permits: Arc<Semaphore>,
@@ -51,7 +51,7 @@ pub struct FetcherBuilder {
 
 /// A fetch under way.
 #[must_use = "the fetch goes on without it, but only this has the answer"]
-pub struct Fetching(oneshot::Receiver<Answer>);
+pub struct Fetching(oneshot::Receiver<FetchOutcome>);
 
 impl Fetcher {
     /// One with the defaults.
@@ -70,7 +70,7 @@ impl Fetcher {
             user_agent,
             connect: Duration::from_secs(10),
             total: Duration::from_secs(30),
-            network: Network::default(),
+            network: Resolver::default(),
             #[cfg(feature = "tls")]
             tls: super::tls::Tls::default(),
         };
@@ -85,11 +85,11 @@ impl Fetcher {
     pub fn fetch(&self, url: &FetchUrl, known: Option<&Validators>) -> Fetching {
         let (sender, receiver) = oneshot::channel();
         let (client, permits) = (self.inner.client.clone(), self.inner.permits.clone());
-        let place = Place { url: url.clone(), via: Arc::default(), server_name: None };
+        let place = FetchTarget { url: url.clone(), via: Arc::default(), server_name: None };
         let known = known.cloned().unwrap_or_default();
         self.inner.handle.spawn(async move {
             let Ok(_permit) = permits.acquire().await else { return };
-            let _ = sender.send(client.fetch(&place, &known, Manner::Crawler, 0).await);
+            let _ = sender.send(client.fetch(&place, &known, FetchMode::Crawler, 0).await);
         });
         Fetching(receiver)
     }
@@ -128,7 +128,7 @@ impl FetcherBuilder {
 
     /// Fetches in a network that a test plays.
     #[cfg(test)]
-    pub(super) fn network(mut self, network: Network) -> Self {
+    pub(super) fn network(mut self, network: Resolver) -> Self {
         self.client.network = network;
         self
     }
@@ -184,7 +184,7 @@ impl FetcherBuilder {
             // A name that is being resolved is waited for by nobody.
             runtime.shutdown_background();
         })?;
-        let inner = Inner {
+        let inner = FetchThread {
             handle,
             client: Arc::new(self.client),
             permits: Arc::new(Semaphore::new(self.at_once)),
@@ -195,10 +195,10 @@ impl FetcherBuilder {
 }
 
 impl Future for Fetching {
-    type Output = Answer;
+    type Output = FetchOutcome;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
-        let stopped = |_| Answer::Failed(FetchError::new(FetchErrorKind::Stopped));
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<FetchOutcome> {
+        let stopped = |_| FetchOutcome::Failed(FetchError::new(FetchErrorKind::Stopped));
         Pin::new(&mut self.0).poll(context).map(|answer| answer.unwrap_or_else(stopped))
     }
 }

@@ -11,20 +11,20 @@
 //! This room speaks HTTP as a client; it serves nothing and checks no rules.
 
 mod address_class;
-mod answer;
 mod backoff;
 mod client;
 mod crawler;
 mod error;
 mod fetcher;
-mod following;
 mod freshness;
 mod interim;
-mod live;
-mod network;
+mod outcome;
 mod peer;
-mod proxy;
+mod poller;
+mod remote;
+mod resolver;
 mod schedule;
+mod site_freshness;
 mod status;
 #[cfg(feature = "tls")]
 mod tls;
@@ -34,14 +34,14 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use self::answer::{Answer, Found, Validators};
 pub use self::crawler::{CrawlerCache, CrawlerReading, Unreachable};
 pub use self::error::{FetchError, FetchErrorKind};
 pub use self::fetcher::{Fetcher, FetcherBuilder, Fetching};
 pub use self::freshness::Freshness;
+pub use self::outcome::{FetchOutcome, Found, Validators};
 pub use self::schedule::Schedule;
 pub use self::status::FetchStatus;
 pub use self::url::{FetchUrl, UrlError};
 
-pub(crate) use self::following::Following;
-pub(crate) use self::live::{Fetched, Remote};
+pub(crate) use self::poller::SitePoller;
+pub(crate) use self::remote::{Fetched, RemoteSource};

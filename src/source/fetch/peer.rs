@@ -4,7 +4,7 @@ use std::fmt;
 #[cfg(unix)]
 use std::path::PathBuf;
 
-use super::url::{FetchUrl, Scheme, UrlError};
+use super::url::{FetchUrl, UrlError, UrlScheme};
 
 /// One upstream of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,11 +31,11 @@ impl Peer {
         if url.target().as_str() == "/" { Ok(Self::Server(url)) } else { Err(UrlError::path(upstream)) }
     }
 
-    pub(super) const fn scheme(&self) -> Scheme {
+    pub(super) const fn scheme(&self) -> UrlScheme {
         match self {
             Self::Server(url) => url.scheme(),
             #[cfg(unix)]
-            Self::Unix(_) => Scheme::Http,
+            Self::Unix(_) => UrlScheme::Http,
         }
     }
 

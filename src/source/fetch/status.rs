@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use super::proxy::ProxyState;
+use super::site_freshness::SiteFreshness;
 
 /// How it stands with fetching a site's robots.txt; part of [`Status`](crate::live::Status).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct FetchStatus {
 }
 
 impl FetchStatus {
-    pub(super) fn of(state: &ProxyState) -> Self {
+    pub(super) fn of(state: &SiteFreshness) -> Self {
         Self {
             confirmed: state.confirmed(),
             failing_since: state.failing_since(),

@@ -23,7 +23,7 @@ use crate::rules::{Authority, Port};
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct FetchUrl {
-    scheme: Scheme,
+    scheme: UrlScheme,
     /// In lower case; an IPv6 address in its brackets.
     host: String,
     port: u16,
@@ -31,7 +31,7 @@ pub struct FetchUrl {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scheme {
+pub(super) enum UrlScheme {
     Http,
     Https,
 }
@@ -40,14 +40,14 @@ pub(super) enum Scheme {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlError {
     url: String,
-    fault: Fault,
+    fault: UrlFault,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+enum UrlFault {
     NoScheme,
     Ftp,
-    Scheme,
+    UrlScheme,
     Userinfo,
     Host,
     NonAsciiHost,
@@ -58,7 +58,7 @@ enum Fault {
     Socket,
 }
 
-impl Scheme {
+impl UrlScheme {
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -75,7 +75,7 @@ impl Scheme {
 }
 
 impl FetchUrl {
-    pub(super) const fn scheme(&self) -> Scheme {
+    pub(super) const fn scheme(&self) -> UrlScheme {
         self.scheme
     }
 
@@ -131,7 +131,7 @@ impl FetchUrl {
             target.push('?');
             target.push_str(query);
         }
-        let target = PathAndQuery::try_from(target).map_err(|_| UrlError::new(reference, Fault::Target))?;
+        let target = PathAndQuery::try_from(target).map_err(|_| UrlError::new(reference, UrlFault::Target))?;
         Ok(self.with_target(target))
     }
 }
@@ -141,36 +141,36 @@ impl FromStr for FetchUrl {
 
     fn from_str(url: &str) -> Result<Self, UrlError> {
         let error = |fault| UrlError::new(url, fault);
-        let (scheme, authority, target) = Authority::of_url(url.as_bytes()).ok_or_else(|| error(Fault::NoScheme))?;
+        let (scheme, authority, target) = Authority::of_url(url.as_bytes()).ok_or_else(|| error(UrlFault::NoScheme))?;
         let scheme = match scheme.to_ascii_lowercase().as_slice() {
-            b"http" => Scheme::Http,
-            b"https" => Scheme::Https,
-            b"ftp" | b"ftps" | b"sftp" => return Err(error(Fault::Ftp)),
-            _ => return Err(error(Fault::Scheme)),
+            b"http" => UrlScheme::Http,
+            b"https" => UrlScheme::Https,
+            b"ftp" | b"ftps" | b"sftp" => return Err(error(UrlFault::Ftp)),
+            _ => return Err(error(UrlFault::UrlScheme)),
         };
-        if cfg!(not(feature = "tls")) && scheme == Scheme::Https {
-            return Err(error(Fault::NoTls));
+        if cfg!(not(feature = "tls")) && scheme == UrlScheme::Https {
+            return Err(error(UrlFault::NoTls));
         }
         if authority.userinfo().is_some() {
-            return Err(error(Fault::Userinfo));
+            return Err(error(UrlFault::Userinfo));
         }
         let port = match authority.port() {
             Port::Number(port) if port != 0 => port,
             // `example.com:` is `example.com` (RFC 3986, section 6.2.3).
             Port::Absent | Port::Empty => scheme.port(),
-            Port::Number(_) | Port::Malformed => return Err(error(Fault::Port)),
+            Port::Number(_) | Port::Malformed => return Err(error(UrlFault::Port)),
         };
         let host = std::str::from_utf8(authority.host()).unwrap_or_default();
         if !host.is_ascii() {
-            return Err(error(Fault::NonAsciiHost));
+            return Err(error(UrlFault::NonAsciiHost));
         }
         if !is_host(host) {
-            return Err(error(Fault::Host));
+            return Err(error(UrlFault::Host));
         }
         let end = memchr::memchr(b'#', target).unwrap_or(target.len());
         let target = escaped(&target[..end]);
         let target = if target.starts_with('/') { target } else { format!("/{target}") };
-        let target = PathAndQuery::try_from(target).map_err(|_| error(Fault::Target))?;
+        let target = PathAndQuery::try_from(target).map_err(|_| error(UrlFault::Target))?;
         Ok(Self { scheme, host: host.to_ascii_lowercase(), port, target })
     }
 }
@@ -189,10 +189,10 @@ impl fmt::Debug for FetchUrl {
 }
 
 impl UrlError {
-    fn new(url: &str, fault: Fault) -> Self {
+    fn new(url: &str, fault: UrlFault) -> Self {
         // What stands before an @ is a secret, and so may be what a query holds.
         let shown = match (fault, url.split_once("://"), url.rsplit_once('@')) {
-            (Fault::Userinfo, Some((scheme, _)), Some((_, host))) => format!("{scheme}://…@{host}"),
+            (UrlFault::Userinfo, Some((scheme, _)), Some((_, host))) => format!("{scheme}://…@{host}"),
             _ => url.to_owned(),
         };
         let shown = shown.split_once('?').map_or(shown.clone(), |(path, _)| format!("{path}?…"));
@@ -201,16 +201,16 @@ impl UrlError {
 
     /// For an upstream, whose paths are its own.
     pub(super) fn path(url: &str) -> Self {
-        Self::new(url, Fault::Path)
+        Self::new(url, UrlFault::Path)
     }
 
     /// For an upstream behind a socket.
     pub(super) fn socket(url: &str) -> Self {
-        Self::new(url, Fault::Socket)
+        Self::new(url, UrlFault::Socket)
     }
 
     pub(super) fn host(host: &str) -> Self {
-        Self::new(host, Fault::Host)
+        Self::new(host, UrlFault::Host)
     }
 }
 
@@ -218,17 +218,17 @@ impl fmt::Display for UrlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} ", self.url)?;
         f.write_str(match self.fault {
-            Fault::NoScheme => "has no scheme: write it as \"https://example.com/robots.txt\"",
-            Fault::Ftp => "cannot be fetched: ftp is not spoken here; use http or https",
-            Fault::Scheme => "cannot be fetched: use http or https",
-            Fault::Userinfo => "holds a user name: robots.txt is public, so leave it out",
-            Fault::Host => "names no host: a name such as \"example.com\" or an address is needed",
-            Fault::NonAsciiHost => "has a host that is not ASCII: write it in its \"xn--\" form",
-            Fault::Port => "has a port that is no number from 1 to 65535",
-            Fault::Target => "has a path that no request can hold",
-            Fault::NoTls => "cannot be fetched: https needs the feature `tls` of this crate",
-            Fault::Socket => "is no socket of this system: write it as \"unix:/run/app.sock\"",
-            Fault::Path => "is to be an upstream and has a path: leave it out, the file is at /robots.txt",
+            UrlFault::NoScheme => "has no scheme: write it as \"https://example.com/robots.txt\"",
+            UrlFault::Ftp => "cannot be fetched: ftp is not spoken here; use http or https",
+            UrlFault::UrlScheme => "cannot be fetched: use http or https",
+            UrlFault::Userinfo => "holds a user name: robots.txt is public, so leave it out",
+            UrlFault::Host => "names no host: a name such as \"example.com\" or an address is needed",
+            UrlFault::NonAsciiHost => "has a host that is not ASCII: write it in its \"xn--\" form",
+            UrlFault::Port => "has a port that is no number from 1 to 65535",
+            UrlFault::Target => "has a path that no request can hold",
+            UrlFault::NoTls => "cannot be fetched: https needs the feature `tls` of this crate",
+            UrlFault::Socket => "is no socket of this system: write it as \"unix:/run/app.sock\"",
+            UrlFault::Path => "is to be an upstream and has a path: leave it out, the file is at /robots.txt",
         })
     }
 }
@@ -292,7 +292,7 @@ mod tests {
         text.parse().expect(text)
     }
 
-    fn fault(text: &str) -> Fault {
+    fn fault(text: &str) -> UrlFault {
         text.parse::<FetchUrl>().expect_err(text).fault
     }
 
@@ -316,16 +316,16 @@ mod tests {
 
     #[test]
     fn what_cannot_be_fetched_is_refused_with_a_reason() {
-        assert_eq!(fault("example.com/robots.txt"), Fault::NoScheme);
-        assert_eq!(fault("file:///etc/passwd"), Fault::Scheme);
-        assert_eq!(fault("http://user:secret@example.com/"), Fault::Userinfo);
-        assert_eq!(fault("http:///robots.txt"), Fault::Host);
-        assert_eq!(fault("http://a b/"), Fault::Host);
-        assert_eq!(fault("http://[::g]/"), Fault::Host);
-        assert_eq!(fault("http://müller.example/"), Fault::NonAsciiHost);
-        assert_eq!(fault("http://example.com:0/"), Fault::Port);
-        assert_eq!(fault("http://example.com:99999/"), Fault::Port);
-        assert_eq!(fault("http://example.com:+80/"), Fault::Port);
+        assert_eq!(fault("example.com/robots.txt"), UrlFault::NoScheme);
+        assert_eq!(fault("file:///etc/passwd"), UrlFault::UrlScheme);
+        assert_eq!(fault("http://user:secret@example.com/"), UrlFault::Userinfo);
+        assert_eq!(fault("http:///robots.txt"), UrlFault::Host);
+        assert_eq!(fault("http://a b/"), UrlFault::Host);
+        assert_eq!(fault("http://[::g]/"), UrlFault::Host);
+        assert_eq!(fault("http://müller.example/"), UrlFault::NonAsciiHost);
+        assert_eq!(fault("http://example.com:0/"), UrlFault::Port);
+        assert_eq!(fault("http://example.com:99999/"), UrlFault::Port);
+        assert_eq!(fault("http://example.com:+80/"), UrlFault::Port);
         let ftp = "ftp://example.com/robots.txt".parse::<FetchUrl>().expect_err("ftp").to_string();
         assert_eq!(
             ftp,

@@ -24,7 +24,7 @@ use tokio::time::timeout;
 use super::address_class::AddressClass;
 use super::error::{FetchError, FetchErrorKind};
 use super::interim::Interim;
-use super::network::Network;
+use super::resolver::Resolver;
 use super::url::FetchUrl;
 use crate::live::MAX_FILE;
 
@@ -69,7 +69,7 @@ impl Approach {
 /// what class of address it is.
 pub(super) async fn dial(
     url: &FetchUrl,
-    network: &Network,
+    network: &Resolver,
     approach: Approach,
     within: Duration,
 ) -> Result<(TcpStream, AddressClass), FetchError> {
@@ -92,7 +92,7 @@ pub(super) async fn dial_unix(path: &Path, within: Duration) -> Result<Box<dyn S
 
 async fn dial_any(
     url: &FetchUrl,
-    network: &Network,
+    network: &Resolver,
     approach: Approach,
     within: Duration,
 ) -> Result<(TcpStream, AddressClass), FetchError> {

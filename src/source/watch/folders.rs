@@ -11,39 +11,39 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
 use notify::{Event, RecursiveMode};
 
+use super::debounce::Urgency;
 use super::links::links_to;
-use super::slot::Urgency;
 
 /// The name of a watched thing among others.
-pub(super) type Id = u64;
+pub(super) type WatchId = u64;
 
 /// What the system tells of events through.
-pub(super) type Watches = Box<dyn notify::Watcher + Send>;
+pub(super) type EventSource = Box<dyn notify::Watcher + Send>;
 
 /// Whom it tells.
-pub(super) type Tell = Box<dyn Fn(notify::Result<Event>) + Send>;
+pub(super) type EventHandler = Box<dyn Fn(notify::Result<Event>) + Send>;
 
 /// Asks the system for it.
-pub(super) type Ask = fn(Tell) -> notify::Result<Watches>;
+pub(super) type OpenEvents = fn(EventHandler) -> notify::Result<EventSource>;
 
 /// What a path leads through, and through which folders one hears of it.
 #[derive(Debug, Default)]
-pub(super) struct Armed {
-    places: BTreeSet<Place>,
+pub(super) struct Registration {
+    places: BTreeSet<WatchedName>,
     /// Whether every folder is watched.
     whole: bool,
 }
 
 /// A name in a watched folder; without a name, whatever happens in it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    folder: Identity,
+struct WatchedName {
+    folder: FolderId,
     name: Option<OsString>,
 }
 
 /// What a folder is, wherever it is moved: device and inode, where there are such.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Identity {
+enum FolderId {
     #[cfg(unix)]
     Inode(u64, u64),
     #[cfg(not(unix))]
@@ -52,41 +52,41 @@ enum Identity {
 
 /// Every watched folder.
 pub(super) struct Folders {
-    ask: Ask,
-    /// Held while the system is asked, which answers through the thread that tells of events: that thread never takes it.
-    watcher: Mutex<Result<Watches, String>>,
-    /// Held for a moment only, by that thread too.
+    ask: OpenEvents,
+    /// ReadResult while the system is asked, which answers through the thread that tells of events: that thread never takes it.
+    watcher: Mutex<Result<EventSource, String>>,
+    /// ReadResult for a moment only, by that thread too.
     routes: Mutex<Routes>,
 }
 
 #[derive(Debug, Default)]
 struct Routes {
     /// The path a folder is watched by.
-    roots: HashMap<Identity, PathBuf>,
-    listeners: HashMap<PathBuf, Listeners>,
+    roots: HashMap<FolderId, PathBuf>,
+    listeners: HashMap<PathBuf, FolderListeners>,
 }
 
 #[derive(Debug)]
-struct Listeners {
-    folder: Identity,
-    named: HashMap<OsString, Vec<Id>>,
+struct FolderListeners {
+    folder: FolderId,
+    named: HashMap<OsString, Vec<WatchId>>,
     /// Those who want to know of every name.
-    every: Vec<Id>,
+    every: Vec<WatchId>,
     /// It was moved or removed: the system has forgotten its watch, or will tell of another place.
     is_gone: bool,
 }
 
 /// What an event calls for.
 #[derive(Debug)]
-pub(super) enum News {
+pub(super) enum Impact {
     Nothing,
-    For(Vec<(Id, Urgency)>),
+    For(Vec<(WatchId, Urgency)>),
     /// Something may have been missed.
     ForAll,
 }
 
 impl Folders {
-    pub(super) fn new(ask: Ask) -> Self {
+    pub(super) fn new(ask: OpenEvents) -> Self {
         Self { ask, watcher: Mutex::new(Err("it is stopped".into())), routes: Mutex::default() }
     }
 
@@ -105,11 +105,11 @@ impl Folders {
     /// listened to is no longer where it was.
     pub(super) fn arm(
         &self,
-        id: Id,
+        id: WatchId,
         path: &Path,
         listing: Listing,
-        armed: &mut Armed,
-    ) -> (Result<(), String>, Vec<Id>) {
+        armed: &mut Registration,
+    ) -> (Result<(), String>, Vec<WatchId>) {
         let (wanted, mut result) = places(path, listing);
         let same = armed.whole && wanted.len() == armed.places.len() && wanted.keys().eq(&armed.places);
         if same && self.routes().all_watched(&armed.places) {
@@ -130,20 +130,25 @@ impl Folders {
         }
         let left: Vec<_> = armed.places.difference(&have).cloned().collect();
         self.leave(&mut watcher, id, &left);
-        *armed = Armed { places: have, whole: result.is_ok() };
+        *armed = Registration { places: have, whole: result.is_ok() };
         orphans.retain(|orphan| *orphan != id);
         (result, orphans)
     }
 
-    /// Watches nothing for this one any more.
-    pub(super) fn disarm(&self, id: Id, armed: &Armed) {
+    /// EventSource nothing for this one any more.
+    pub(super) fn disarm(&self, id: WatchId, armed: &Registration) {
         let mut watcher = self.watcher();
         let places: Vec<_> = armed.places.iter().cloned().collect();
         self.leave(&mut watcher, id, &places);
     }
 
-    /// Watches a folder unless it is watched already; whoever listened to what is no longer there.
-    fn watch(&self, watcher: &mut Result<Watches, String>, folder: &Identity, path: &Path) -> Result<Vec<Id>, String> {
+    /// EventSource a folder unless it is watched already; whoever listened to what is no longer there.
+    fn watch(
+        &self,
+        watcher: &mut Result<EventSource, String>,
+        folder: &FolderId,
+        path: &Path,
+    ) -> Result<Vec<WatchId>, String> {
         if self.routes().is_watched(folder) {
             return Ok(Vec::new());
         }
@@ -170,7 +175,7 @@ impl Folders {
         {
             let mut routes = self.routes();
             routes.roots.insert(folder.clone(), root.clone());
-            routes.listeners.insert(root.clone(), Listeners::new(folder.clone()));
+            routes.listeners.insert(root.clone(), FolderListeners::new(folder.clone()));
         }
         match watcher.watch(&root, RecursiveMode::NonRecursive) {
             Ok(()) => Ok(orphans),
@@ -183,7 +188,7 @@ impl Folders {
         }
     }
 
-    fn leave(&self, watcher: &mut Result<Watches, String>, id: Id, places: &[Place]) {
+    fn leave(&self, watcher: &mut Result<EventSource, String>, id: WatchId, places: &[WatchedName]) {
         for place in places {
             let unheard = self.routes().remove(id, place);
             if let (Some(root), Ok(watcher)) = (unheard, watcher.as_mut()) {
@@ -193,16 +198,16 @@ impl Folders {
     }
 
     /// Who has to hear of an event. Called by the thread that tells of events.
-    pub(super) fn news(&self, event: &notify::Result<Event>) -> News {
+    pub(super) fn news(&self, event: &notify::Result<Event>) -> Impact {
         // An overflow or another fault of the queue.
-        let Ok(event) = event else { return News::ForAll };
+        let Ok(event) = event else { return Impact::ForAll };
         if event.need_rescan() {
-            return News::ForAll;
+            return Impact::ForAll;
         }
         let urgency = match event.kind {
             EventKind::Access(AccessKind::Close(AccessMode::Write)) => Urgency::Closed,
             // Reading raises events too: our own would never end, and a folder of static files is read all the time.
-            EventKind::Access(_) => return News::Nothing,
+            EventKind::Access(_) => return Impact::Nothing,
             EventKind::Modify(ModifyKind::Name(_)) => Urgency::Renamed,
             EventKind::Remove(_) => Urgency::Gone,
             _ => Urgency::WhenQuiet,
@@ -228,10 +233,10 @@ impl Folders {
                 }
             }
         }
-        if news.is_empty() { News::Nothing } else { News::For(news) }
+        if news.is_empty() { Impact::Nothing } else { Impact::For(news) }
     }
 
-    fn watcher(&self) -> MutexGuard<'_, Result<Watches, String>> {
+    fn watcher(&self) -> MutexGuard<'_, Result<EventSource, String>> {
         self.watcher.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -247,7 +252,7 @@ impl Folders {
 }
 
 /// The system's own events: inotify, where there is Linux.
-pub(super) fn recommended(tell: Tell) -> notify::Result<Watches> {
+pub(super) fn recommended(tell: EventHandler) -> notify::Result<EventSource> {
     Ok(Box::new(notify::recommended_watcher(tell)?))
 }
 
@@ -260,12 +265,12 @@ pub(super) enum Listing {
 
 /// The names that a change of what a path leads to can show at, with paths to their folders; the error is a folder that
 /// is not there.
-fn places(path: &Path, listing: Listing) -> (BTreeMap<Place, PathBuf>, Result<(), String>) {
+fn places(path: &Path, listing: Listing) -> (BTreeMap<WatchedName, PathBuf>, Result<(), String>) {
     let mut result = Ok(());
     let mut places = BTreeMap::new();
-    let mut add = |folder: &Path, name: Option<&OsStr>| match Identity::of(folder) {
+    let mut add = |folder: &Path, name: Option<&OsStr>| match FolderId::of(folder) {
         Ok(identity) => {
-            places.insert(Place { folder: identity, name: name.map(OsStr::to_owned) }, folder.to_owned());
+            places.insert(WatchedName { folder: identity, name: name.map(OsStr::to_owned) }, folder.to_owned());
         }
         Err(error) => result = Err(trouble(folder, &error)),
     };
@@ -284,7 +289,7 @@ fn trouble(folder: &Path, error: &dyn std::fmt::Display) -> String {
     format!("{}: no file events, changes are found by polling: {error}", folder.display())
 }
 
-impl Identity {
+impl FolderId {
     fn of(folder: &Path) -> std::io::Result<Self> {
         let metadata = std::fs::metadata(folder)?;
         #[cfg(unix)]
@@ -301,19 +306,19 @@ impl Identity {
 }
 
 impl Routes {
-    fn is_watched(&self, folder: &Identity) -> bool {
+    fn is_watched(&self, folder: &FolderId) -> bool {
         self.listeners_of(folder).is_some_and(|listeners| !listeners.is_gone)
     }
 
-    fn all_watched(&self, places: &BTreeSet<Place>) -> bool {
+    fn all_watched(&self, places: &BTreeSet<WatchedName>) -> bool {
         places.iter().all(|place| self.is_watched(&place.folder))
     }
 
-    fn listeners_of(&self, folder: &Identity) -> Option<&Listeners> {
+    fn listeners_of(&self, folder: &FolderId) -> Option<&FolderListeners> {
         self.listeners.get(self.roots.get(folder)?)
     }
 
-    fn add(&mut self, id: Id, place: &Place) {
+    fn add(&mut self, id: WatchId, place: &WatchedName) {
         let Some(listeners) = self.roots.get(&place.folder).and_then(|root| self.listeners.get_mut(root)) else {
             return;
         };
@@ -327,7 +332,7 @@ impl Routes {
     }
 
     /// The path of a folder that nobody listens to any more.
-    fn remove(&mut self, id: Id, place: &Place) -> Option<PathBuf> {
+    fn remove(&mut self, id: WatchId, place: &WatchedName) -> Option<PathBuf> {
         let root = self.roots.get(&place.folder)?.clone();
         let listeners = self.listeners.get_mut(&root)?;
         match &place.name {
@@ -350,16 +355,16 @@ impl Routes {
     }
 }
 
-impl Listeners {
-    fn new(folder: Identity) -> Self {
+impl FolderListeners {
+    fn new(folder: FolderId) -> Self {
         Self { folder, named: HashMap::new(), every: Vec::new(), is_gone: false }
     }
 
-    fn all(&self) -> impl Iterator<Item = Id> {
+    fn all(&self) -> impl Iterator<Item = WatchId> {
         self.named.values().flatten().chain(&self.every).copied()
     }
 
-    fn named(&self, name: &OsStr) -> impl Iterator<Item = Id> {
+    fn named(&self, name: &OsStr) -> impl Iterator<Item = WatchId> {
         self.named.get(name).into_iter().flatten().copied()
     }
 }
@@ -370,18 +375,18 @@ mod tests {
 
     use super::*;
 
-    fn armed(folders: &Folders, id: Id, path: &Path) -> Armed {
-        let mut armed = Armed::default();
+    fn armed(folders: &Folders, id: WatchId, path: &Path) -> Registration {
+        let mut armed = Registration::default();
         let (result, _) = folders.arm(id, path, Listing::Contents, &mut armed);
         assert_eq!(result, Ok(()));
         armed
     }
 
-    fn heard(folders: &Folders, kind: EventKind, path: PathBuf) -> Vec<(Id, Urgency)> {
+    fn heard(folders: &Folders, kind: EventKind, path: PathBuf) -> Vec<(WatchId, Urgency)> {
         match folders.news(&Ok(Event::new(kind).add_path(path))) {
-            News::For(news) => news,
-            News::Nothing => Vec::new(),
-            News::ForAll => panic!("nothing was missed"),
+            Impact::For(news) => news,
+            Impact::Nothing => Vec::new(),
+            Impact::ForAll => panic!("nothing was missed"),
         }
     }
 
@@ -411,7 +416,7 @@ mod tests {
         assert_eq!(heard(&folders, created, inner.join("3.txt")), [(3, Urgency::WhenQuiet)]);
         assert_eq!(heard(&folders, created, inner.join("none of ours")), []);
         for (id, armed) in first.iter().enumerate() {
-            folders.disarm(id as Id, armed);
+            folders.disarm(id as WatchId, armed);
         }
         assert_eq!(folders.len(), 0);
     }

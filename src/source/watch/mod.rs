@@ -8,20 +8,20 @@
 //!
 //! One [`Watcher`] does so for thousands of files.
 
+mod debounce;
 mod folders;
-mod hub;
 mod links;
-mod slot;
-mod subject;
+mod scheduler;
+mod target;
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use self::folders::{Ask, Id, Listing, recommended};
-use self::hub::Hub;
-use self::subject::{Other, Robots, Subject, contents, names};
+use self::folders::{Listing, OpenEvents, WatchId, recommended};
+use self::scheduler::Scheduler;
+use self::target::{CallbackTarget, SiteTarget, Target, contents, names};
 use crate::live::Shared;
 
 /// How often things are looked at that tell of no events, where nobody says otherwise.
@@ -59,11 +59,11 @@ pub struct Watcher {
 #[must_use = "nothing is watched once it is dropped"]
 pub struct Watched {
     handle: Arc<Handle>,
-    id: Id,
+    id: WatchId,
 }
 
-/// Ends the threads, which hold the hub, once nobody can ask anything of them.
-struct Handle(Arc<Hub>);
+/// Ends the threads, which hold the scheduler, once nobody can ask anything of them.
+struct Handle(Arc<Scheduler>);
 
 impl Watcher {
     /// A watcher of nothing yet. Its threads start with the first thing it watches.
@@ -72,8 +72,8 @@ impl Watcher {
         Self::with(recommended)
     }
 
-    fn with(ask: Ask) -> Self {
-        Self { handle: Arc::new(Handle(Arc::new(Hub::new(ask)))) }
+    fn with(ask: OpenEvents) -> Self {
+        Self { handle: Arc::new(Handle(Arc::new(Scheduler::new(ask)))) }
     }
 
     /// Calls back when the contents of a file have changed, when it is gone and when it is back. What it holds now is no
@@ -85,7 +85,7 @@ impl Watcher {
         let path = path.into();
         let read = contents(path.clone());
         let watched = self.arm(path, Listing::Contents, POLL, || {
-            Other::new(read, move || {
+            CallbackTarget::new(read, move || {
                 changed();
                 None
             })
@@ -103,24 +103,24 @@ impl Watcher {
         changed: impl Fn() -> Option<Duration> + Send + Sync + 'static,
     ) -> Watched {
         let read = names(path.clone(), counts);
-        let watched = self.arm(path, Listing::Names, poll, || Other::new(read, changed));
+        let watched = self.arm(path, Listing::Names, poll, || CallbackTarget::new(read, changed));
         watched.begin();
         watched
     }
 
     /// Starts to listen for a robots.txt; [`Watched::begin`] starts the looking.
     pub(super) fn robots(&self, path: PathBuf, poll: Duration, shared: Weak<Shared>) -> Watched {
-        self.arm(path, Listing::Contents, poll, || Robots(shared))
+        self.arm(path, Listing::Contents, poll, || SiteTarget(shared))
     }
 
-    fn arm<S: Subject + 'static>(
+    fn arm<S: Target + 'static>(
         &self,
         path: PathBuf,
         listing: Listing,
         poll: Duration,
-        subject: impl FnOnce() -> S,
+        target: impl FnOnce() -> S,
     ) -> Watched {
-        let id = self.handle.0.arm(path, listing, poll, subject);
+        let id = self.handle.0.arm(path, listing, poll, target);
         Watched { handle: self.handle.clone(), id }
     }
 }
@@ -174,7 +174,7 @@ mod tests {
 
     use notify::{Error, ErrorKind, RecursiveMode};
 
-    use super::folders::{Tell, Watches};
+    use super::folders::{EventHandler, EventSource};
     use super::*;
     use crate::live::{Cause, LiveRobots};
 
@@ -199,17 +199,17 @@ mod tests {
         }
     }
 
-    fn exhausted(_: Tell) -> notify::Result<Watches> {
+    fn exhausted(_: EventHandler) -> notify::Result<EventSource> {
         Ok(Box::new(Exhausted))
     }
 
-    fn none(_: Tell) -> notify::Result<Watches> {
+    fn none(_: EventHandler) -> notify::Result<EventSource> {
         Err(Error::generic("no more instances"))
     }
 
     #[test]
     fn without_events_changes_are_found_by_polling_and_the_status_says_why() {
-        for (ask, reason) in [(exhausted as Ask, "OS file watch limit reached."), (none, "no more instances")] {
+        for (ask, reason) in [(exhausted as OpenEvents, "OS file watch limit reached."), (none, "no more instances")] {
             let folder = tempfile::tempdir().expect("a folder");
             let path = folder.path().join("robots.txt");
             std::fs::write(&path, "User-agent: *\nDisallow: /a\n").expect("written");

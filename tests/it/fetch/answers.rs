@@ -4,7 +4,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tower_robots::live::MAX_FILE;
 use tower_robots::source::fetch::{
-    Answer, CrawlerCache, CrawlerReading, FetchErrorKind, FetchUrl, Fetcher, FetcherBuilder, Validators,
+    CrawlerCache, CrawlerReading, FetchErrorKind, FetchOutcome, FetchUrl, Fetcher, FetcherBuilder, Validators,
 };
 
 use super::server::{PATIENCE, Server, nowhere, response, robots};
@@ -18,22 +18,22 @@ fn wait<F: Future>(future: F) -> F::Output {
         .block_on(async { tokio::time::timeout(PATIENCE, future).await.expect("an answer in time") })
 }
 
-fn fetch_with(builder: FetcherBuilder, url: &str, known: Option<&Validators>) -> Answer {
+fn fetch_with(builder: FetcherBuilder, url: &str, known: Option<&Validators>) -> FetchOutcome {
     let url: FetchUrl = url.parse().unwrap();
     let fetcher = builder.start().unwrap();
     wait(fetcher.fetch(&url, known))
 }
 
-fn fetch(url: &str) -> Answer {
+fn fetch(url: &str) -> FetchOutcome {
     fetch_with(Fetcher::builder(), url, None)
 }
 
-fn answer_to(octets: impl Into<Vec<u8>>) -> Answer {
+fn answer_to(octets: impl Into<Vec<u8>>) -> FetchOutcome {
     fetch(&Server::saying(octets).url("/robots.txt"))
 }
 
 /// `allow`, `disallow` or the body.
-fn reading(answer: Answer) -> String {
+fn reading(answer: FetchOutcome) -> String {
     let now = SystemTime::now();
     let mut cache = CrawlerCache::new();
     cache.record(answer, now);
@@ -45,9 +45,9 @@ fn reading(answer: Answer) -> String {
     }
 }
 
-fn kind(answer: Answer) -> FetchErrorKind {
+fn kind(answer: FetchOutcome) -> FetchErrorKind {
     match answer {
-        Answer::Failed(error) => {
+        FetchOutcome::Failed(error) => {
             assert!(!error.to_string().is_empty());
             error.kind()
         }
@@ -118,7 +118,7 @@ fn redirects_lead_to_other_hosts() {
 fn a_redirect_from_the_loopback_leads_to_no_link_local_address() {
     for host in ["169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]", "[64:ff9b::a9fe:a9fe]", "224.0.0.1"] {
         let answer = answer_to(response("302 F", &format!("Location: http://{host}/latest/meta-data/\r\n"), ""));
-        let Answer::Failed(error) = &answer else { panic!("no failure: {answer:?}") };
+        let FetchOutcome::Failed(error) = &answer else { panic!("no failure: {answer:?}") };
         assert!(error.to_string().contains("configure that URL itself"), "{error}");
         assert_eq!(reading(answer.clone()), "disallow");
         assert_eq!(kind(answer), FetchErrorKind::RedirectAddress, "{host}");
@@ -145,7 +145,7 @@ fn client_errors_allow_and_server_errors_disallow() {
         assert_eq!(reading(answer_to(response(status, "", "<html>"))), "disallow", "{status}");
     }
     match answer_to(response("503 S", "Retry-After: 120\r\n", "")) {
-        Answer::Status { retry_after, .. } => assert_eq!(retry_after, Some(Duration::from_secs(120))),
+        FetchOutcome::Status { retry_after, .. } => assert_eq!(retry_after, Some(Duration::from_secs(120))),
         other => panic!("{other:?}"),
     }
 }
@@ -162,14 +162,16 @@ fn what_has_not_changed_is_not_sent_again() {
         let _ = stream.write_all(answer.as_bytes());
     });
     let url = server.url("/robots.txt");
-    let Answer::Found(found) = fetch(&url) else { panic!("found") };
+    let FetchOutcome::Found(found) = fetch(&url) else { panic!("found") };
     let again = fetch_with(Fetcher::builder(), &url, Some(found.validators()));
-    assert!(matches!(again, Answer::NotModified(freshness) if freshness.private() == Some(Duration::from_secs(60))));
+    assert!(
+        matches!(again, FetchOutcome::NotModified(freshness) if freshness.private() == Some(Duration::from_secs(60)))
+    );
     assert!(server.last_head().to_lowercase().contains("if-modified-since: tue, 14 nov 2023 22:13:20 gmt\r\n"));
     // They say nothing about another resource.
     assert!(matches!(
         fetch_with(Fetcher::builder(), &server.url("/other"), Some(found.validators())),
-        Answer::Found(_)
+        FetchOutcome::Found(_)
     ));
 }
 
@@ -290,7 +292,9 @@ fn nothing_without_end_is_read_to_its_end() {
     assert_eq!(kind(fetch(&fields.url("/"))), FetchErrorKind::BadResponse, "fields");
     let body = drip("HTTP/1.1 200 OK\r\n\r\n", endless, now);
     match fetch(&body.url("/")) {
-        Answer::Found(found) => assert_eq!(found.bytes().len() as u64, MAX_FILE, "crawlers obey what they have read"),
+        FetchOutcome::Found(found) => {
+            assert_eq!(found.bytes().len() as u64, MAX_FILE, "crawlers obey what they have read")
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -307,7 +311,7 @@ fn sixteen_interim_answers_are_read_and_no_more() {
     for pause in [Duration::ZERO, Duration::from_millis(1)] {
         let flood = drip("", "HTTP/1.1 102 Processing\r\n\r\n", pause);
         let answer = fetch_with(within(), &flood.url("/"), None);
-        let Answer::Failed(error) = &answer else { panic!("no failure: {answer:?}") };
+        let FetchOutcome::Failed(error) = &answer else { panic!("no failure: {answer:?}") };
         assert!(error.to_string().contains("too many interim answers (1xx): a server may send 16"), "{error}");
         assert_eq!(kind(answer), FetchErrorKind::InterimAnswers);
     }

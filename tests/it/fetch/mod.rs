@@ -11,7 +11,7 @@ mod site;
 
 const CHAPTER: &str = include_str!("../../../src/docs/fetch.md");
 const CRAWLER: &str = include_str!("../../../src/source/fetch/crawler/tests.rs");
-const PROXY: &str = include_str!("../../../src/source/fetch/proxy/tests.rs");
+const SITE: &str = include_str!("../../../src/source/fetch/site_freshness/tests.rs");
 
 /// The names of the tests in a file.
 fn tests_in(code: &str) -> impl Iterator<Item = &str> {
@@ -20,7 +20,7 @@ fn tests_in(code: &str) -> impl Iterator<Item = &str> {
 
 #[test]
 fn the_chapter_names_the_test_of_every_transition() {
-    let in_code: Vec<_> = tests_in(CRAWLER).chain(tests_in(PROXY)).collect();
+    let in_code: Vec<_> = tests_in(CRAWLER).chain(tests_in(SITE)).collect();
     assert!(in_code.len() > 30);
     let quoted: Vec<_> = CHAPTER.split('`').skip(1).step_by(2).collect();
     for name in quoted.iter().filter(|name| name.matches('_').count() > 1 && !name.contains(':')) {

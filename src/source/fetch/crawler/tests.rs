@@ -32,7 +32,7 @@ impl World {
             headers.append(name, HeaderValue::from_static(value));
         }
         let status = StatusCode::from_u16(status).expect("a status");
-        self.cache.record(Answer::of(status, &headers, body.as_bytes(), self.now), self.now);
+        self.cache.record(FetchOutcome::of(status, &headers, body.as_bytes(), self.now), self.now);
         self
     }
 
@@ -45,7 +45,7 @@ impl World {
     }
 
     fn failed(&mut self, kind: FetchErrorKind) -> &mut Self {
-        self.cache.record(Answer::Failed(FetchError::new(kind)), self.now);
+        self.cache.record(FetchOutcome::Failed(FetchError::new(kind)), self.now);
         self
     }
 
@@ -89,7 +89,7 @@ fn success_is_parsed_whatever_its_status_and_whatever_it_holds() {
 #[test]
 fn redirects_that_lead_nowhere_are_as_404() {
     let mut world = World::new();
-    world.cache.record(Answer::Redirected, world.now);
+    world.cache.record(FetchOutcome::Redirected, world.now);
     assert_eq!(world.reads(), "allow");
     assert_eq!(world.due_in(), DAY);
     assert_eq!(World::new().status(302).reads(), "allow");
@@ -296,7 +296,7 @@ fn the_specification_row_by_row() {
             }
             "3xx" => {
                 assert!(result.contains("then treat as 404: full allow"));
-                world.cache.record(Answer::Redirected, world.now);
+                world.cache.record(FetchOutcome::Redirected, world.now);
                 assert_eq!(world.reads(), "allow");
             }
             "4xx" => {

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::super::address_class::AddressClass;
-use super::super::network::{Network, Played};
-use super::super::{Answer, FetchErrorKind, Fetcher};
+use super::super::resolver::{Played, Resolver};
+use super::super::{FetchErrorKind, FetchOutcome, Fetcher};
 use crate::live::{LiveRobots, ReloadOutcome, WhenMissing};
 
 /// An address of the loopback that plays a server on the internet.
@@ -31,7 +31,7 @@ fn class(address: IpAddr) -> AddressClass {
 /// A fetcher in the played network, where names have the addresses that `resolve` gives.
 fn fetcher(resolve: impl Fn(&str, u16) -> Vec<SocketAddr> + Send + Sync + 'static) -> Fetcher {
     let played = Played { resolve: Box::new(resolve), class: Box::new(class) };
-    Fetcher::builder().network(Network { played: Some(Arc::new(played)) }).start().expect("a thread")
+    Fetcher::builder().network(Resolver { played: Some(Arc::new(played)) }).start().expect("a thread")
 }
 
 fn by_system(host: &str, port: u16) -> Vec<SocketAddr> {
@@ -106,8 +106,8 @@ fn file(text: &str) -> String {
 fn outcome(fetcher: &Fetcher, url: &str) -> Result<String, FetchErrorKind> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     match runtime.block_on(fetcher.fetch(&url.parse().expect(url), None)) {
-        Answer::Found(found) => Ok(String::from_utf8_lossy(found.bytes()).into_owned()),
-        Answer::Failed(error) => Err(error.kind()),
+        FetchOutcome::Found(found) => Ok(String::from_utf8_lossy(found.bytes()).into_owned()),
+        FetchOutcome::Failed(error) => Err(error.kind()),
         other => panic!("{other:?}"),
     }
 }

@@ -10,21 +10,21 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// A machine and a clock that only the test moves. Nothing is rolled: pauses are the shortest there are.
 struct World {
-    state: ProxyState,
+    state: SiteFreshness,
     now: SystemTime,
 }
 
 impl World {
-    fn new(live: Live) -> Self {
+    fn new(live: LiveVersion) -> Self {
         let now = SystemTime::UNIX_EPOCH + 20_000 * DAY;
-        let mut state = ProxyState::new(Schedule::new(), now);
+        let mut state = SiteFreshness::new(Schedule::new(), now);
         state.observe(live);
         Self { state, now }
     }
 
     /// One whose robots.txt was fetched and taken.
     fn good() -> Self {
-        let mut world = Self::new(Live::Nothing);
+        let mut world = Self::new(LiveVersion::Nothing);
         assert_eq!(world.answered(200, &[(ETAG, "\"1\"")]), "offer");
         world.settle(Settled::Taken);
         world
@@ -49,7 +49,7 @@ impl World {
             headers.append(name, HeaderValue::from_static(value));
         }
         let status = StatusCode::from_u16(status).expect("a status");
-        self.takes(Answer::of(status, &headers, *b"# x", self.now))
+        self.takes(FetchOutcome::of(status, &headers, *b"# x", self.now))
     }
 
     fn status(&mut self, status: u16) -> &'static str {
@@ -57,10 +57,10 @@ impl World {
     }
 
     fn failed(&mut self) -> &'static str {
-        self.takes(Answer::Failed(FetchError::new(FetchErrorKind::Timeout)))
+        self.takes(FetchOutcome::Failed(FetchError::new(FetchErrorKind::Timeout)))
     }
 
-    fn takes(&mut self, answer: Answer) -> &'static str {
+    fn takes(&mut self, answer: FetchOutcome) -> &'static str {
         match self.state.take(answer, self.now, 0) {
             Step::Offer(_) => "offer",
             Step::Confirm => "confirm",
@@ -104,7 +104,7 @@ fn not_modified_confirms_what_is_live() {
 
 #[test]
 fn not_modified_unasked_is_a_failure() {
-    assert_eq!(World::new(Live::Nothing).status(304), "keep");
+    assert_eq!(World::new(LiveVersion::Nothing).status(304), "keep");
     let mut world = World::good();
     world.settle(Settled::Refused);
     assert_eq!(world.status(304), "keep");
@@ -112,7 +112,7 @@ fn not_modified_unasked_is_a_failure() {
 
 #[test]
 fn before_the_first_success_a_failure_leaves_nothing_known() {
-    let mut world = World::new(Live::Nothing);
+    let mut world = World::new(LiveVersion::Nothing);
     for status in [500, 502, 503, 429, 408, 425] {
         assert_eq!(world.status(status), "keep", "{status}");
     }
@@ -123,7 +123,7 @@ fn before_the_first_success_a_failure_leaves_nothing_known() {
 #[test]
 fn before_the_first_success_a_missing_file_means_no_rules_at_once() {
     for status in [404, 410, 401, 403, 400, 451] {
-        let mut world = World::new(Live::Nothing);
+        let mut world = World::new(LiveVersion::Nothing);
         assert_eq!(world.status(status), "open", "{status}");
         assert_eq!(world.due_in(), HOUR);
     }
@@ -146,8 +146,8 @@ fn failures_keep_the_last_good_version_however_long() {
 #[test]
 fn redirects_that_lead_nowhere_keep_the_last_good_version() {
     let mut world = World::good();
-    assert_eq!(world.takes(Answer::Redirected), "keep");
-    assert_eq!(World::new(Live::Nothing).takes(Answer::Redirected), "keep");
+    assert_eq!(world.takes(FetchOutcome::Redirected), "keep");
+    assert_eq!(World::new(LiveVersion::Nothing).takes(FetchOutcome::Redirected), "keep");
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_file_that_goes_missing_is_held_for_24_hours_then_means_no_rules() {
 
 #[test]
 fn a_version_kept_over_a_restart_is_held_too() {
-    let mut world = World::new(Live::Something);
+    let mut world = World::new(LiveVersion::Something);
     assert_eq!(world.status(404), "hold");
     assert_eq!(world.failed(), "keep");
     assert_eq!(world.after(DAY).status(404), "open");
@@ -191,7 +191,7 @@ fn a_file_that_comes_back_is_held_for_24_hours_when_it_goes_again() {
 
 #[test]
 fn after_no_rules_a_new_file_is_offered() {
-    let mut world = World::new(Live::Nothing);
+    let mut world = World::new(LiveVersion::Nothing);
     assert_eq!(world.status(404), "open");
     assert_eq!(world.after(HOUR).status(200), "offer");
     world.settle(Settled::Taken);
@@ -223,9 +223,9 @@ fn a_clock_that_jumps_back_harms_nothing() {
 
 #[test]
 fn a_version_that_others_brought_live_is_held_as_well() {
-    let mut world = World::new(Live::Nothing);
+    let mut world = World::new(LiveVersion::Nothing);
     assert_eq!(world.status(200), "offer");
     world.settle(Settled::Refused);
-    world.state.observe(Live::Something);
+    world.state.observe(LiveVersion::Something);
     assert_eq!(world.status(404), "hold");
 }

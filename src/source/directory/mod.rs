@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::builder::LiveBuilder;
 use super::file;
 use super::hosts::HostMap;
-use super::site_map::{SiteMap, Sites};
+use super::sites::{SiteMap, Sites};
 #[cfg(feature = "watch")]
 use super::watch::{Watched, Watcher};
 use crate::live::{CompileCache, LiveRobots};

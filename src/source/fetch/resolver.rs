@@ -7,7 +7,7 @@ use super::address_class::AddressClass;
 
 /// The network as the system knows it; a test can play another, because it has only the loopback.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Network {
+pub(super) struct Resolver {
     #[cfg(test)]
     pub(super) played: Option<std::sync::Arc<Played>>,
 }
@@ -23,7 +23,7 @@ pub(super) struct Played {
     pub(super) class: Box<dyn Fn(IpAddr) -> AddressClass + Send + Sync>,
 }
 
-impl Network {
+impl Resolver {
     pub(super) async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         #[cfg(test)]
         if let Some(played) = &self.played {

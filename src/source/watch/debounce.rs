@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::subject::{Held, Sight, Stamp};
+use super::target::{FileStamp, Fingerprint, ReadResult};
 use crate::source::file::QUIET;
 
 /// How long the events of a modification may take to get here once the modification can be read.
@@ -32,18 +32,18 @@ pub(super) enum Urgency {
 
 /// What is to be done.
 #[derive(Debug)]
-pub(super) enum Job {
+pub(super) enum DueWork {
     /// Look after an event.
     Look,
     /// Take what was read a moment ago: nothing has written to it since.
-    Take(Held),
+    Take(ReadResult),
     /// See whether anything changed without an event: by its stamp, and by its contents if it is `due` for that.
     Poll,
 }
 
 /// Whether somebody works on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Work {
+enum Activity {
     None,
     Queued,
     Running,
@@ -51,32 +51,32 @@ enum Work {
 
 /// The timing of one watched thing.
 #[derive(Debug)]
-pub(super) struct Slot {
-    work: Work,
+pub(super) struct Debounce {
+    work: Activity,
     /// The time the heap has for it.
     pub(super) queued: Option<Instant>,
     /// When to look after an event.
     due: Option<Instant>,
     /// What was read, and when it may be taken if nothing writes to it meanwhile.
-    settling: Option<(Instant, Held)>,
+    settling: Option<(Instant, ReadResult)>,
     /// What came while it was read and settled.
     meanwhile: Option<Urgency>,
     written_meanwhile: bool,
     poll: Duration,
     next_poll: Instant,
     looks: u32,
-    stamp: Option<Stamp>,
+    stamp: Option<FileStamp>,
     /// What the last look by polling found, where it was new.
-    seen: Option<Sight>,
+    seen: Option<Fingerprint>,
     /// What was taken without becoming what is known: a broken file, told once.
-    refused: Option<Sight>,
+    refused: Option<Fingerprint>,
 }
 
-impl Slot {
-    /// Nobody looks at it until [`Slot::finish`].
-    pub(super) fn new(poll: Duration, now: Instant, stamp: Stamp) -> Self {
+impl Debounce {
+    /// Nobody looks at it until [`Debounce::finish`].
+    pub(super) fn new(poll: Duration, now: Instant, stamp: FileStamp) -> Self {
         Self {
-            work: Work::Running,
+            work: Activity::Running,
             queued: None,
             due: None,
             settling: None,
@@ -93,7 +93,7 @@ impl Slot {
 
     /// When it has to be looked at next; `None` while somebody does or is about to.
     pub(super) fn wake(&self) -> Option<Instant> {
-        if self.work != Work::None {
+        if self.work != Activity::None {
             return None;
         }
         Some(match (&self.settling, self.due) {
@@ -105,7 +105,7 @@ impl Slot {
 
     /// The last event counts: a close after writing that was followed by another modification finished nothing.
     pub(super) fn tell(&mut self, urgency: Urgency, now: Instant) {
-        if self.work == Work::Running || self.settling.is_some() {
+        if self.work == Activity::Running || self.settling.is_some() {
             if urgency == Urgency::Gone {
                 self.meanwhile.get_or_insert(urgency);
                 return;
@@ -127,12 +127,12 @@ impl Slot {
     }
 
     pub(super) fn queue(&mut self) {
-        self.work = Work::Queued;
+        self.work = Activity::Queued;
     }
 
-    /// What is to be done now, if anything; then [`Slot::finish`] has to follow.
-    pub(super) fn begin(&mut self, now: Instant) -> Option<Job> {
-        self.work = Work::None;
+    /// What is to be done now, if anything; then [`Debounce::finish`] has to follow.
+    pub(super) fn begin(&mut self, now: Instant) -> Option<DueWork> {
+        self.work = Activity::None;
         let job = if let Some((settled, held)) = self.settling.take() {
             if settled > now {
                 self.settling = Some((settled, held));
@@ -143,24 +143,24 @@ impl Slot {
                 self.catch_up(now);
                 return None;
             }
-            Job::Take(held)
+            DueWork::Take(held)
         } else if self.due.is_some_and(|due| due <= now) {
             self.due = None;
             self.meanwhile = None;
             self.written_meanwhile = false;
-            Job::Look
+            DueWork::Look
         } else if self.next_poll <= now {
             self.next_poll = now + self.poll;
-            Job::Poll
+            DueWork::Poll
         } else {
             return None;
         };
-        self.work = Work::Running;
+        self.work = Activity::Running;
         Some(job)
     }
 
     /// What was read is taken once it is certain that nobody was writing to it.
-    pub(super) fn settle(&mut self, held: Held, now: Instant) {
+    pub(super) fn settle(&mut self, held: ReadResult, now: Instant) {
         self.settling = Some((now + SETTLE, held));
     }
 
@@ -176,7 +176,7 @@ impl Slot {
 
     /// A job is done.
     pub(super) fn finish(&mut self, now: Instant) {
-        self.work = Work::None;
+        self.work = Activity::None;
         if self.settling.is_none() {
             self.written_meanwhile = false;
             self.catch_up(now);
@@ -190,7 +190,7 @@ impl Slot {
     }
 
     /// Whether the contents have to be read, now that the stamp is this.
-    pub(super) fn has_to_be_read(&mut self, stamp: &Stamp) -> bool {
+    pub(super) fn has_to_be_read(&mut self, stamp: &FileStamp) -> bool {
         self.looks = self.looks.wrapping_add(1);
         if self.looks.is_multiple_of(WHOLE_LOOKS) {
             self.refused = None;
@@ -200,13 +200,13 @@ impl Slot {
     }
 
     /// Remembers what a look found; whether it has to be taken: two looks have to agree on what is new.
-    pub(super) fn saw(&mut self, sight: Sight, known: Option<Sight>, stamp: Stamp) -> bool {
+    pub(super) fn saw(&mut self, fingerprint: Fingerprint, known: Option<Fingerprint>, stamp: FileStamp) -> bool {
         self.stamp = stamp.is_telling().then_some(stamp);
-        if Some(sight) == known || Some(sight) == self.refused {
+        if Some(fingerprint) == known || Some(fingerprint) == self.refused {
             self.seen = None;
             return false;
         }
-        if self.seen.replace(sight) != Some(sight) {
+        if self.seen.replace(fingerprint) != Some(fingerprint) {
             return false;
         }
         self.seen = None;
@@ -214,9 +214,9 @@ impl Slot {
     }
 
     /// It was taken, and this is known now: what is refused once is not offered again at every look.
-    pub(super) fn took(&mut self, sight: Sight, known: Option<Sight>) {
+    pub(super) fn took(&mut self, fingerprint: Fingerprint, known: Option<Fingerprint>) {
         self.seen = None;
-        self.refused = (known != Some(sight)).then_some(sight);
+        self.refused = (known != Some(fingerprint)).then_some(fingerprint);
     }
 }
 
@@ -229,17 +229,17 @@ mod tests {
 
     const POLL: Duration = Duration::from_secs(2);
 
-    fn slot(start: Instant) -> Slot {
-        let mut slot = Slot::new(POLL, start, Stamp::of("/nowhere/at/all".as_ref()));
+    fn slot(start: Instant) -> Debounce {
+        let mut slot = Debounce::new(POLL, start, FileStamp::of("/nowhere/at/all".as_ref()));
         slot.finish(start);
         slot
     }
 
-    fn held(text: &str) -> Held {
+    fn held(text: &str) -> ReadResult {
         Ok(Loaded { bytes: text.as_bytes().into(), modified: None })
     }
 
-    fn sight(text: &str) -> Sight {
+    fn fingerprint(text: &str) -> Fingerprint {
         Ok(VersionHash::of(text.as_bytes()))
     }
 
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(slot.wake(), Some(start + POLL));
         slot.tell(Urgency::Closed, start);
         assert_eq!(slot.wake(), Some(start));
-        assert!(matches!(slot.begin(start), Some(Job::Look)));
+        assert!(matches!(slot.begin(start), Some(DueWork::Look)));
         assert_eq!(slot.wake(), None, "somebody works on it");
         slot.settle(held("a"), start);
         slot.finish(start);
@@ -258,7 +258,7 @@ mod tests {
         assert!(slot.begin(start).is_none(), "too early");
         // Another file that takes its name does not touch what was read.
         slot.tell(Urgency::Renamed, start);
-        assert!(matches!(slot.begin(start + SETTLE), Some(Job::Take(_))));
+        assert!(matches!(slot.begin(start + SETTLE), Some(DueWork::Take(_))));
         slot.finish(start + SETTLE);
         assert_eq!(slot.wake(), Some(start + SETTLE), "the other is read next");
     }
@@ -270,12 +270,12 @@ mod tests {
         // As a ConfigMap is swapped: another folder takes the name, and the one before is removed.
         slot.tell(Urgency::Renamed, start);
         slot.tell(Urgency::Gone, start);
-        assert!(matches!(slot.begin(start), Some(Job::Look)));
+        assert!(matches!(slot.begin(start), Some(DueWork::Look)));
         slot.tell(Urgency::Gone, start);
         slot.settle(held("a"), start);
         slot.tell(Urgency::Gone, start);
         slot.finish(start);
-        assert!(matches!(slot.begin(start + SETTLE), Some(Job::Take(_))));
+        assert!(matches!(slot.begin(start + SETTLE), Some(DueWork::Take(_))));
         slot.finish(start + SETTLE);
         assert_eq!(slot.wake(), Some(start + SETTLE + QUIET), "whether it is there is seen later");
         // By itself it is like any change: who replaces a file may remove it first.
@@ -293,7 +293,7 @@ mod tests {
         let start = Instant::now();
         let mut slot = slot(start);
         slot.tell(Urgency::Renamed, start);
-        assert!(matches!(slot.begin(start), Some(Job::Look)));
+        assert!(matches!(slot.begin(start), Some(DueWork::Look)));
         slot.tell(Urgency::WhenQuiet, start);
         slot.settle(held("half"), start);
         slot.finish(start);
@@ -320,16 +320,16 @@ mod tests {
     fn polling_takes_what_is_the_same_twice_and_offers_what_was_refused_once() {
         let start = Instant::now();
         let mut slot = slot(start);
-        let nowhere = Stamp::of("/nowhere/at/all".as_ref());
-        assert!(matches!(slot.begin(start + POLL), Some(Job::Poll)));
+        let nowhere = FileStamp::of("/nowhere/at/all".as_ref());
+        assert!(matches!(slot.begin(start + POLL), Some(DueWork::Poll)));
         assert!(!slot.has_to_be_read(&nowhere), "the stamp is what it was");
         let known = Some(Err(RejectionKind::Missing));
-        assert!(!slot.saw(sight("a"), known, nowhere.clone()));
+        assert!(!slot.saw(fingerprint("a"), known, nowhere.clone()));
         assert!(slot.has_to_be_read(&nowhere), "the second look");
-        assert!(!slot.saw(sight("b"), known, nowhere.clone()), "it changed between the looks");
-        assert!(slot.saw(sight("b"), known, nowhere.clone()));
-        slot.took(sight("b"), known);
-        assert!(!slot.saw(sight("b"), known, nowhere.clone()), "refused already");
+        assert!(!slot.saw(fingerprint("b"), known, nowhere.clone()), "it changed between the looks");
+        assert!(slot.saw(fingerprint("b"), known, nowhere.clone()));
+        slot.took(fingerprint("b"), known);
+        assert!(!slot.saw(fingerprint("b"), known, nowhere.clone()), "refused already");
         let mut reads = 0;
         for _ in 0..WHOLE_LOOKS {
             reads += u32::from(slot.has_to_be_read(&nowhere));

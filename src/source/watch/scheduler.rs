@@ -2,7 +2,7 @@
 //!
 //! The clock reads no file: it waits for the next time that anything is due and for events, and hands what is due to a
 //! worker. Workers read, compile and call back, at most [`MOST_WORKERS`] at a time: a file system that hangs holds up
-//! that many files and no clock. Whatever comes meanwhile for a file is kept in its slot, so a storm of events takes no
+//! that many files and no clock. Whatever comes meanwhile for a file is kept in its debounce, so a storm of events takes no
 //! more memory than one.
 
 use std::cmp::Reverse;
@@ -14,9 +14,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::folders::{Armed, Ask, Folders, Id, Listing, News};
-use super::slot::{Job, Slot, Urgency};
-use super::subject::{Stamp, Subject, sight};
+use super::debounce::{Debounce, DueWork, Urgency};
+use super::folders::{Folders, Impact, Listing, OpenEvents, Registration, WatchId};
+use super::target::{FileStamp, Target, fingerprint};
 use crate::live::{Cause, RejectionKind};
 
 const MOST_WORKERS: usize = 4;
@@ -27,8 +27,8 @@ const IDLE: Duration = Duration::from_secs(10);
 /// What is due within one tick is done in one go, which costs one awakening.
 const TICK: Duration = Duration::from_millis(50);
 
-pub(super) struct Hub {
-    state: Mutex<State>,
+pub(super) struct Scheduler {
+    state: Mutex<Queues>,
     /// Something is due earlier than the clock thinks.
     earlier: Condvar,
     /// There is something to do.
@@ -40,11 +40,11 @@ pub(super) struct Hub {
 }
 
 #[derive(Default)]
-struct State {
-    watched: HashMap<Id, Watched, foldhash::fast::RandomState>,
-    next_id: Id,
-    timers: BinaryHeap<Reverse<(Instant, Id)>>,
-    ready: VecDeque<Id>,
+struct Queues {
+    watched: HashMap<WatchId, Scheduled, foldhash::fast::RandomState>,
+    next_id: WatchId,
+    timers: BinaryHeap<Reverse<(Instant, WatchId)>>,
+    ready: VecDeque<WatchId>,
     /// When the clock will look again.
     next_tick: Option<Instant>,
     workers: usize,
@@ -52,21 +52,21 @@ struct State {
     stopped: bool,
 }
 
-struct Watched {
-    slot: Slot,
-    task: Arc<Task>,
+struct Scheduled {
+    debounce: Debounce,
+    task: Arc<WatchedTarget>,
 }
 
 /// What is watched, apart from when.
-struct Task {
+struct WatchedTarget {
     path: PathBuf,
     listing: Listing,
-    subject: Box<dyn Subject>,
-    armed: Mutex<(Armed, Option<String>)>,
+    target: Box<dyn Target>,
+    armed: Mutex<(Registration, Option<String>)>,
 }
 
-impl Hub {
-    pub(super) fn new(ask: Ask) -> Self {
+impl Scheduler {
+    pub(super) fn new(ask: OpenEvents) -> Self {
         Self {
             state: Mutex::default(),
             earlier: Condvar::new(),
@@ -77,53 +77,53 @@ impl Hub {
         }
     }
 
-    /// Watches the folders on the way to a path. What happens from now on is not missed, and looked at once
-    /// [`Hub::begin`] is called.
-    pub(super) fn arm<S: Subject + 'static>(
+    /// EventSource the folders on the way to a path. What happens from now on is not missed, and looked at once
+    /// [`Scheduler::begin`] is called.
+    pub(super) fn arm<S: Target + 'static>(
         self: &Arc<Self>,
         path: PathBuf,
         listing: Listing,
         poll: Duration,
-        subject: impl FnOnce() -> S,
-    ) -> Id {
+        target: impl FnOnce() -> S,
+    ) -> WatchId {
         self.ensure_started();
         let id = {
             let mut state = self.state();
             state.next_id += 1;
             state.next_id
         };
-        let mut armed = Armed::default();
+        let mut armed = Registration::default();
         let (result, orphans) = self.folders.arm(id, &path, listing, &mut armed);
-        let stamp = Stamp::of(&path);
+        let stamp = FileStamp::of(&path);
         let armed = Mutex::new((armed, result.err()));
-        let subject = Box::new(subject());
-        let task = Arc::new(Task { path, listing, subject, armed });
+        let target = Box::new(target());
+        let task = Arc::new(WatchedTarget { path, listing, target, armed });
         let now = Instant::now();
         let mut state = self.state();
-        state.watched.insert(id, Watched { slot: Slot::new(poll, now, stamp), task });
+        state.watched.insert(id, Scheduled { debounce: Debounce::new(poll, now, stamp), task });
         for orphan in orphans {
             self.tell(&mut state, orphan, Urgency::WhenQuiet, now);
         }
         id
     }
 
-    pub(super) fn begin(self: &Arc<Self>, id: Id) {
+    pub(super) fn begin(self: &Arc<Self>, id: WatchId) {
         let mut state = self.state();
         let now = Instant::now();
         if let Some(watched) = state.watched.get_mut(&id) {
-            watched.slot.finish(now);
+            watched.debounce.finish(now);
         }
         self.schedule(&mut state, id, now);
     }
 
-    pub(super) fn forget(&self, id: Id) {
+    pub(super) fn forget(&self, id: WatchId) {
         let forgotten = self.state().watched.remove(&id);
         if let Some(watched) = forgotten {
             self.folders.disarm(id, &watched.task.armed().0);
         }
     }
 
-    pub(super) fn trouble(&self, id: Id) -> Option<String> {
+    pub(super) fn trouble(&self, id: WatchId) -> Option<String> {
         let task = {
             if let Some(Err(trouble)) = self.clock.get() {
                 return Some(trouble.clone());
@@ -163,42 +163,42 @@ impl Hub {
 
     fn hear(self: &Arc<Self>, event: &notify::Result<notify::Event>) {
         let news = self.folders.news(event);
-        if matches!(news, News::Nothing) {
+        if matches!(news, Impact::Nothing) {
             return;
         }
         let mut state = self.state();
         let now = Instant::now();
         match news {
-            News::Nothing => {}
-            News::For(ids) => ids.into_iter().for_each(|(id, urgency)| self.tell(&mut state, id, urgency, now)),
-            News::ForAll => {
+            Impact::Nothing => {}
+            Impact::For(ids) => ids.into_iter().for_each(|(id, urgency)| self.tell(&mut state, id, urgency, now)),
+            Impact::ForAll => {
                 let ids: Vec<_> = state.watched.keys().copied().collect();
                 ids.into_iter().for_each(|id| self.tell(&mut state, id, Urgency::WhenQuiet, now));
             }
         }
     }
 
-    fn tell(self: &Arc<Self>, state: &mut State, id: Id, urgency: Urgency, now: Instant) {
+    fn tell(self: &Arc<Self>, state: &mut Queues, id: WatchId, urgency: Urgency, now: Instant) {
         if let Some(watched) = state.watched.get_mut(&id) {
-            watched.slot.tell(urgency, now);
+            watched.debounce.tell(urgency, now);
             self.schedule(state, id, now);
         }
     }
 
-    /// Sees to it that a slot is looked at when it wants to be.
-    fn schedule(self: &Arc<Self>, state: &mut State, id: Id, now: Instant) {
+    /// Sees to it that a debounce is looked at when it wants to be.
+    fn schedule(self: &Arc<Self>, state: &mut Queues, id: WatchId, now: Instant) {
         let Some(watched) = state.watched.get_mut(&id) else { return };
-        let Some(wake) = watched.slot.wake() else { return };
+        let Some(wake) = watched.debounce.wake() else { return };
         if wake <= now {
-            watched.slot.queue();
+            watched.debounce.queue();
             state.ready.push_back(id);
             self.call_worker(state);
             return;
         }
         let wake = self.tick_after(wake, now);
         // Later entries of the heap are passed over when their time comes.
-        if watched.slot.queued.is_none_or(|queued| wake < queued) {
-            watched.slot.queued = Some(wake);
+        if watched.debounce.queued.is_none_or(|queued| wake < queued) {
+            watched.debounce.queued = Some(wake);
             state.timers.push(Reverse((wake, id)));
             if state.next_tick.is_none_or(|tick| wake < tick) {
                 self.earlier.notify_one();
@@ -224,9 +224,9 @@ impl Hub {
                 Some(time) if time <= now => {
                     let Some(Reverse((time, id))) = state.timers.pop() else { continue };
                     let due = state.watched.get_mut(&id).is_some_and(|watched| {
-                        let is_its = watched.slot.queued == Some(time);
+                        let is_its = watched.debounce.queued == Some(time);
                         if is_its {
-                            watched.slot.queued = None;
+                            watched.debounce.queued = None;
                         }
                         is_its
                     });
@@ -248,7 +248,7 @@ impl Hub {
     }
 
     /// Wakes a worker, or starts one if all are at work.
-    fn call_worker(self: &Arc<Self>, state: &mut State) {
+    fn call_worker(self: &Arc<Self>, state: &mut Queues) {
         self.ready.notify_one();
         if state.ready.len() > state.idle && state.workers < MOST_WORKERS {
             let hub = self.clone();
@@ -282,11 +282,11 @@ impl Hub {
         state.workers -= 1;
     }
 
-    /// Does what is to be done for one slot.
-    fn look(self: &Arc<Self>, id: Id) {
+    /// Does what is to be done for one debounce.
+    fn look(self: &Arc<Self>, id: WatchId) {
         let begun = {
             let mut state = self.state();
-            state.watched.get_mut(&id).map(|watched| (watched.slot.begin(Instant::now()), watched.task.clone()))
+            state.watched.get_mut(&id).map(|watched| (watched.debounce.begin(Instant::now()), watched.task.clone()))
         };
         let Some((job, task)) = begun else { return };
         if let Some(job) = job {
@@ -301,7 +301,7 @@ impl Hub {
         let mut state = self.state();
         match state.watched.get_mut(&id) {
             Some(watched) => {
-                watched.slot.finish(now);
+                watched.debounce.finish(now);
                 self.schedule(&mut state, id, now);
             }
             None => {
@@ -312,58 +312,58 @@ impl Hub {
         }
     }
 
-    fn carry_out(self: &Arc<Self>, id: Id, task: &Task, job: Job) {
+    fn carry_out(self: &Arc<Self>, id: WatchId, task: &WatchedTarget, job: DueWork) {
         match job {
-            Job::Take(held) => {
+            DueWork::Take(held) => {
                 // Another reload may have published a later version: what was read before must not replace it.
-                let again = task.subject.read();
-                if sight(&again) == sight(&held) {
+                let again = task.target.read();
+                if fingerprint(&again) == fingerprint(&held) {
                     self.take(id, task, Cause::Event, again);
                 } else {
-                    self.carry_out(id, task, Job::Look);
+                    self.carry_out(id, task, DueWork::Look);
                 }
             }
-            Job::Look => {
+            DueWork::Look => {
                 // Before reading, so that no change after it goes unnoticed, wherever a link leads by now.
                 self.rearm(id, task);
-                let held = task.subject.read();
-                let now = sight(&held);
+                let held = task.target.read();
+                let now = fingerprint(&held);
                 if now == Err(RejectionKind::Unstable) {
-                    self.slot(id, Slot::again_when_quiet);
-                } else if now.is_err() || task.subject.known() == Some(now) {
+                    self.debounce(id, Debounce::again_when_quiet);
+                } else if now.is_err() || task.target.known() == Some(now) {
                     self.take(id, task, Cause::Event, held);
                 } else {
-                    self.slot(id, |slot| slot.settle(held, Instant::now()));
+                    self.debounce(id, |debounce| debounce.settle(held, Instant::now()));
                 }
             }
-            Job::Poll => {
-                let stamp = Stamp::of(&task.path);
-                if self.slot(id, |slot| slot.has_to_be_read(&stamp)) != Some(true) {
+            DueWork::Poll => {
+                let stamp = FileStamp::of(&task.path);
+                if self.debounce(id, |debounce| debounce.has_to_be_read(&stamp)) != Some(true) {
                     return;
                 }
                 self.rearm(id, task);
-                let held = task.subject.read();
-                let (now, known) = (sight(&held), task.subject.known());
-                if self.slot(id, |slot| slot.saw(now, known, stamp)) == Some(true) {
+                let held = task.target.read();
+                let (now, known) = (fingerprint(&held), task.target.known());
+                if self.debounce(id, |debounce| debounce.saw(now, known, stamp)) == Some(true) {
                     self.take(id, task, Cause::Poll, held);
                 }
             }
         }
     }
 
-    fn take(&self, id: Id, task: &Task, cause: Cause, held: super::subject::Held) {
-        let now = sight(&held);
-        let again = task.subject.take(cause, held);
-        let known = task.subject.known();
-        self.slot(id, |slot| {
-            slot.took(now, known);
+    fn take(&self, id: WatchId, task: &WatchedTarget, cause: Cause, held: super::target::ReadResult) {
+        let now = fingerprint(&held);
+        let again = task.target.take(cause, held);
+        let known = task.target.known();
+        self.debounce(id, |debounce| {
+            debounce.took(now, known);
             if let Some(rest) = again {
-                slot.look_again(Instant::now() + rest);
+                debounce.look_again(Instant::now() + rest);
             }
         });
     }
 
-    fn rearm(self: &Arc<Self>, id: Id, task: &Task) {
+    fn rearm(self: &Arc<Self>, id: WatchId, task: &WatchedTarget) {
         let orphans = {
             let mut armed = task.armed();
             let (result, orphans) = self.folders.arm(id, &task.path, task.listing, &mut armed.0);
@@ -377,24 +377,24 @@ impl Hub {
         }
     }
 
-    fn slot<R>(&self, id: Id, change: impl FnOnce(&mut Slot) -> R) -> Option<R> {
-        self.state().watched.get_mut(&id).map(|watched| change(&mut watched.slot))
+    fn debounce<R>(&self, id: WatchId, change: impl FnOnce(&mut Debounce) -> R) -> Option<R> {
+        self.state().watched.get_mut(&id).map(|watched| change(&mut watched.debounce))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, Queues> {
         // No callback runs while it is held, and what is done under it leaves it whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Task {
-    fn armed(&self) -> MutexGuard<'_, (Armed, Option<String>)> {
+impl WatchedTarget {
+    fn armed(&self) -> MutexGuard<'_, (Registration, Option<String>)> {
         self.armed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl fmt::Debug for Hub {
+impl fmt::Debug for Scheduler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hub").field("watched", &self.state().watched.len()).finish_non_exhaustive()
+        f.debug_struct("Scheduler").field("watched", &self.state().watched.len()).finish_non_exhaustive()
     }
 }

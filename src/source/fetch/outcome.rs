@@ -13,7 +13,7 @@ use super::url::FetchUrl;
 /// What came of asking for a robots.txt, after redirects were followed. It is not yet said what that means.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Answer {
+pub enum FetchOutcome {
     /// 2xx, with a body.
     Found(Found),
     /// 304: what is known still holds.
@@ -51,9 +51,9 @@ pub struct Validators {
     pub(super) of: Option<FetchUrl>,
 }
 
-impl Answer {
+impl FetchOutcome {
     /// Reads an answer that was received by other means than a [`Fetcher`](super::Fetcher). A redirect is
-    /// [`Answer::Redirected`]: follow five of them first.
+    /// [`FetchOutcome::Redirected`]: follow five of them first.
     #[must_use]
     pub fn of(status: StatusCode, headers: &HeaderMap, body: impl Into<Arc<[u8]>>, now: SystemTime) -> Self {
         let freshness = Freshness::of(headers);
@@ -137,8 +137,8 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(RETRY_AFTER, HeaderValue::from_static(value));
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
-        match Answer::of(StatusCode::SERVICE_UNAVAILABLE, &headers, *b"", now) {
-            Answer::Status { retry_after, .. } => retry_after.map(|after| after.as_secs()),
+        match FetchOutcome::of(StatusCode::SERVICE_UNAVAILABLE, &headers, *b"", now) {
+            FetchOutcome::Status { retry_after, .. } => retry_after.map(|after| after.as_secs()),
             other => panic!("{other:?}"),
         }
     }
@@ -155,8 +155,8 @@ mod tests {
     fn statuses_that_end_nothing_are_failures() {
         for status in [100, 103, 199, 600, 999] {
             let status = StatusCode::from_u16(status).expect("a status");
-            let answer = Answer::of(status, &HeaderMap::new(), *b"", SystemTime::UNIX_EPOCH);
-            assert!(matches!(answer, Answer::Failed(error) if error.kind() == FetchErrorKind::BadResponse));
+            let answer = FetchOutcome::of(status, &HeaderMap::new(), *b"", SystemTime::UNIX_EPOCH);
+            assert!(matches!(answer, FetchOutcome::Failed(error) if error.kind() == FetchErrorKind::BadResponse));
         }
     }
 }

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::client::Place;
+use super::client::FetchTarget;
 use super::fetcher::Fetcher;
-use super::following::Following;
 use super::peer::Peer;
+use super::poller::SitePoller;
 use super::schedule::Schedule;
 use super::url::UrlError;
 use crate::live::{LiveRobots, Loaded, Rejection, RejectionKind, ReloadOutcome, Shared, Source, WhenMissing};
@@ -14,8 +14,8 @@ use crate::source::LiveBuilder;
 
 /// A robots.txt that is fetched, and how.
 #[derive(Clone, Debug)]
-pub(crate) struct Remote {
-    pub(super) place: Place,
+pub(crate) struct RemoteSource {
+    pub(super) place: FetchTarget,
     pub(super) schedule: Schedule,
     fetcher: Option<Fetcher>,
 }
@@ -58,8 +58,8 @@ impl LiveRobots {
     /// ```
     #[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
     pub fn url(url: &str) -> Result<LiveBuilder, UrlError> {
-        let place = Place { url: url.parse()?, via: Arc::default(), server_name: None };
-        Ok(LiveBuilder::new(Source::Remote(Remote::at(place))).when_missing(WhenMissing::Unavailable))
+        let place = FetchTarget { url: url.parse()?, via: Arc::default(), server_name: None };
+        Ok(LiveBuilder::new(Source::Remote(RemoteSource::at(place))).when_missing(WhenMissing::Unavailable))
     }
 
     /// The robots.txt of the application behind: `/robots.txt` as the upstreams answer it for a host, fetched now, and
@@ -91,8 +91,8 @@ impl LiveRobots {
             return Err(UrlError::host(host));
         }
         let url = format!("{}://{host}/robots.txt", first.scheme().as_str());
-        let place = Place { url: url.parse()?, via, server_name: None };
-        Ok(LiveBuilder::new(Source::Remote(Remote::at(place))).when_missing(WhenMissing::Relay))
+        let place = FetchTarget { url: url.parse()?, via, server_name: None };
+        Ok(LiveBuilder::new(Source::Remote(RemoteSource::at(place))).when_missing(WhenMissing::Relay))
     }
 }
 
@@ -119,7 +119,7 @@ impl LiveBuilder {
         self.with_remote(|remote| remote.place.server_name = Some(name.into()))
     }
 
-    fn with_remote(mut self, change: impl FnOnce(&mut Remote)) -> Self {
+    fn with_remote(mut self, change: impl FnOnce(&mut RemoteSource)) -> Self {
         if let Source::Remote(remote) = &mut self.source {
             change(remote);
         }
@@ -127,8 +127,8 @@ impl LiveBuilder {
     }
 }
 
-impl Remote {
-    fn at(place: Place) -> Self {
+impl RemoteSource {
+    fn at(place: FetchTarget) -> Self {
         Self { place, schedule: Schedule::new(), fetcher: None }
     }
 
@@ -138,7 +138,7 @@ impl Remote {
             Some(fetcher) => fetcher.clone(),
             None => Fetcher::new().map_err(|error| Rejection::io(error, &shared.origin))?,
         };
-        let (following, first) = Following::start(self, fetcher, shared);
+        let (following, first) = SitePoller::start(self, fetcher, shared);
         // Nothing else sets it: this is only called where `shared` is new.
         let _ = shared.following.set(following);
         if shared.live().is_some() || shared.settings.when_missing != WhenMissing::Fail {
@@ -154,7 +154,7 @@ impl Remote {
 }
 
 /// Where it comes from, for a log: the URL, and whom it is asked of.
-impl fmt::Display for Remote {
+impl fmt::Display for RemoteSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.place.url)?;
         match self.place.via.first() {

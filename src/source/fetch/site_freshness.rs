@@ -6,15 +6,15 @@ use std::time::{Duration, SystemTime};
 
 use http::StatusCode;
 
-use super::answer::{Answer, Found, Validators};
 use super::backoff::later;
 use super::error::{FetchError, FetchErrorKind};
+use super::outcome::{FetchOutcome, Found, Validators};
 use super::schedule::Schedule;
 
 #[derive(Debug)]
-pub(super) struct ProxyState {
+pub(super) struct SiteFreshness {
     schedule: Schedule,
-    known: Known,
+    known: LastKnown,
     /// In a row, of any kind: what was offered and not taken as well.
     failures: u32,
     failing_since: Option<SystemTime>,
@@ -26,7 +26,7 @@ pub(super) struct ProxyState {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Known {
+enum LastKnown {
     Nothing,
     /// A good version is live.
     Good,
@@ -37,7 +37,7 @@ enum Known {
 /// What to do about an answer.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// Bring it live, unless something speaks against it; [`ProxyState::settle`] wants to know.
+    /// Bring it live, unless something speaks against it; [`SiteFreshness::settle`] wants to know.
     Offer(Box<Found>),
     /// What is live was confirmed.
     Confirm,
@@ -63,11 +63,11 @@ pub(super) enum Settled {
     Refused,
 }
 
-impl ProxyState {
+impl SiteFreshness {
     pub(super) fn new(schedule: Schedule, now: SystemTime) -> Self {
         Self {
             schedule,
-            known: Known::Nothing,
+            known: LastKnown::Nothing,
             failures: 0,
             failing_since: None,
             missed_since: None,
@@ -102,51 +102,53 @@ impl ProxyState {
     /// Until when a version that is missing at its source stays in force.
     pub(super) fn held_until(&self) -> Option<SystemTime> {
         match self.known {
-            Known::Good => self.missed_since.map(|since| later(since, self.schedule.held())),
-            Known::Nothing | Known::Absent => None,
+            LastKnown::Good => self.missed_since.map(|since| later(since, self.schedule.held())),
+            LastKnown::Nothing | LastKnown::Absent => None,
         }
     }
 
     /// Takes in whether a version is live, which others may have brought about: one kept from before, one that waited to
     /// be accepted.
-    pub(super) fn observe(&mut self, live: Live) {
+    pub(super) fn observe(&mut self, live: LiveVersion) {
         self.known = match (live, self.known) {
-            (Live::Something, _) => Known::Good,
-            (Live::Nothing, Known::Good) => Known::Nothing,
-            (Live::Nothing, known) => known,
+            (LiveVersion::Something, _) => LastKnown::Good,
+            (LiveVersion::Nothing, LastKnown::Good) => LastKnown::Nothing,
+            (LiveVersion::Nothing, known) => known,
         };
     }
 
     /// What to do about an answer. `roll` is any number: it spreads out the retries.
-    pub(super) fn take(&mut self, answer: Answer, now: SystemTime, roll: u32) -> Step {
+    pub(super) fn take(&mut self, answer: FetchOutcome, now: SystemTime, roll: u32) -> Step {
         match answer {
-            Answer::Found(found) if found.status == StatusCode::PARTIAL_CONTENT => {
+            FetchOutcome::Found(found) if found.status == StatusCode::PARTIAL_CONTENT => {
                 self.fail(bad("a part was sent, and the whole was asked for"), None, now, roll)
             }
-            Answer::Found(found) => {
+            FetchOutcome::Found(found) => {
                 // As if it were not taken, until `settle` says that it was.
                 self.count_failure(now);
                 self.next = later(now, self.schedule.pause(self.failures, None, roll));
                 Step::Offer(Box::new(found))
             }
-            Answer::NotModified(freshness) if self.known == Known::Good && !self.validators.is_empty() => {
+            FetchOutcome::NotModified(freshness) if self.known == LastKnown::Good && !self.validators.is_empty() => {
                 self.succeed(now);
                 self.next = later(now, self.schedule.interval(freshness));
                 Step::Confirm
             }
-            Answer::NotModified(_) => {
+            FetchOutcome::NotModified(_) => {
                 self.validators = Validators::default();
                 self.fail(bad("304 was sent, and nothing was asked that it answers"), None, now, roll)
             }
-            Answer::Redirected => {
+            FetchOutcome::Redirected => {
                 let error = FetchError::with_cause(FetchErrorKind::Redirect, "it leads nowhere, or on and on");
                 self.fail(Trouble::Failed(error), None, now, roll)
             }
-            Answer::Status { status, freshness, .. } if is_missing(status) => {
+            FetchOutcome::Status { status, freshness, .. } if is_missing(status) => {
                 self.miss(status, self.schedule.interval(freshness), now, roll)
             }
-            Answer::Status { status, retry_after, .. } => self.fail(Trouble::Status(status), retry_after, now, roll),
-            Answer::Failed(error) => self.fail(Trouble::Failed(error), None, now, roll),
+            FetchOutcome::Status { status, retry_after, .. } => {
+                self.fail(Trouble::Status(status), retry_after, now, roll)
+            }
+            FetchOutcome::Failed(error) => self.fail(Trouble::Failed(error), None, now, roll),
         }
     }
 
@@ -154,7 +156,7 @@ impl ProxyState {
     pub(super) fn settle(&mut self, settled: Settled, validators: Validators, interval: Duration, now: SystemTime) {
         match settled {
             Settled::Taken => {
-                self.known = Known::Good;
+                self.known = LastKnown::Good;
                 self.validators = validators;
                 self.succeed(now);
                 self.next = later(now, interval);
@@ -196,7 +198,7 @@ impl ProxyState {
                 Step::Hold(status, until)
             }
             _ => {
-                self.known = Known::Absent;
+                self.known = LastKnown::Absent;
                 self.validators = Validators::default();
                 self.succeed(now);
                 self.next = later(now, interval);
@@ -208,7 +210,7 @@ impl ProxyState {
 
 /// Whether a version is live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Live {
+pub(super) enum LiveVersion {
     Something,
     Nothing,
 }

@@ -14,11 +14,11 @@ use crate::live::LiveRobots;
 ///
 /// Made from one [`LiveRobots`], from a [`HostMap`] that stays as it is, or from a [`SiteMap`] that can be replaced.
 #[derive(Clone, Debug)]
-pub struct Sites(#[cfg_attr(not(feature = "layer"), expect(dead_code, reason = "only the layer asks"))] Inner);
+pub struct Sites(#[cfg_attr(not(feature = "layer"), expect(dead_code, reason = "only the layer asks"))] SiteLookup);
 
 #[cfg_attr(not(feature = "layer"), expect(dead_code, reason = "only the layer asks"))]
 #[derive(Clone, Debug)]
-enum Inner {
+enum SiteLookup {
     /// What most applications have: nobody has to look for the host, nor for the site.
     One(LiveRobots),
     Fixed(Arc<HostMap<LiveRobots>>),
@@ -53,9 +53,9 @@ impl Sites {
     ) -> Option<R> {
         let replaced;
         let hosts = match &self.0 {
-            Inner::One(live) => return Some(read(live)),
-            Inner::Fixed(hosts) => hosts,
-            Inner::Replaced(sites) => {
+            SiteLookup::One(live) => return Some(read(live)),
+            SiteLookup::Fixed(hosts) => hosts,
+            SiteLookup::Replaced(sites) => {
                 replaced = sites.0.load();
                 &*replaced
             }
@@ -97,19 +97,19 @@ impl fmt::Debug for SiteMap {
 /// One robots.txt for every host.
 impl From<LiveRobots> for Sites {
     fn from(live: LiveRobots) -> Self {
-        Self(Inner::One(live))
+        Self(SiteLookup::One(live))
     }
 }
 
 impl From<HostMap<LiveRobots>> for Sites {
     fn from(hosts: HostMap<LiveRobots>) -> Self {
-        Self(Inner::Fixed(Arc::new(hosts)))
+        Self(SiteLookup::Fixed(Arc::new(hosts)))
     }
 }
 
 impl From<SiteMap> for Sites {
     fn from(sites: SiteMap) -> Self {
-        Self(Inner::Replaced(sites))
+        Self(SiteLookup::Replaced(sites))
     }
 }
 

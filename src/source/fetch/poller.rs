@@ -8,12 +8,12 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
-use super::answer::Answer;
-use super::client::{Client, Manner, Place};
+use super::client::{Client, FetchMode, FetchTarget};
 use super::error::{FetchError, FetchErrorKind};
 use super::fetcher::Fetcher;
-use super::live::{Fetched, Remote};
-use super::proxy::{Live, ProxyState, Settled, Step, Trouble};
+use super::outcome::FetchOutcome;
+use super::remote::{Fetched, RemoteSource};
+use super::site_freshness::{LiveVersion, Settled, SiteFreshness, Step, Trouble};
 use super::status::FetchStatus;
 use crate::live::{
     Cause, Clock, Completion, Loaded, Rejection, RejectionKind, Reload, ReloadOutcome, Reloading, Shared,
@@ -23,8 +23,8 @@ use crate::live::{
 const LONGEST_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// A site that is followed; stops when dropped.
-pub(crate) struct Following {
-    asks: UnboundedSender<Ask>,
+pub(crate) struct SitePoller {
+    asks: UnboundedSender<FetchRequest>,
     status: Arc<Mutex<FetchStatus>>,
     task: AbortHandle,
     origin: Arc<str>,
@@ -33,34 +33,34 @@ pub(crate) struct Following {
 }
 
 /// Someone who waits for a fetch. They hear of it even if there is none.
-struct Ask {
+struct FetchRequest {
     slot: Option<Arc<Completion>>,
     origin: Arc<str>,
 }
 
-struct Task {
-    place: Place,
+struct PollTask {
+    place: FetchTarget,
     client: Arc<Client>,
     shared: Weak<Shared>,
     clock: Clock,
     /// What was fetched and taken last, for when it has not changed.
     last: Option<Loaded>,
     origin: Arc<str>,
-    state: ProxyState,
+    state: SiteFreshness,
     status: Arc<Mutex<FetchStatus>>,
     turn: usize,
     dice: RandomState,
 }
 
-impl Following {
+impl SitePoller {
     /// Starts to fetch at once; the second part tells what comes of the first time.
-    pub(crate) fn start(remote: &Remote, fetcher: Fetcher, shared: &Arc<Shared>) -> (Self, Reloading) {
+    pub(crate) fn start(remote: &RemoteSource, fetcher: Fetcher, shared: &Arc<Shared>) -> (Self, Reloading) {
         let origin = &shared.origin;
         let (asks, inbox) = mpsc::unbounded_channel();
         let (first, slot) = Reloading::new();
-        let state = ProxyState::new(remote.schedule.clone(), shared.clock.now());
+        let state = SiteFreshness::new(remote.schedule.clone(), shared.clock.now());
         let status = Arc::new(Mutex::new(FetchStatus::of(&state)));
-        let task = Task {
+        let task = PollTask {
             place: remote.place.clone(),
             client: fetcher.client().clone(),
             shared: Arc::downgrade(shared),
@@ -72,7 +72,7 @@ impl Following {
             turn: 0,
             dice: RandomState::new(),
         };
-        let first_ask = Ask { slot: Some(slot), origin: origin.clone() };
+        let first_ask = FetchRequest { slot: Some(slot), origin: origin.clone() };
         let permits = fetcher.permits().clone();
         let task = fetcher.handle().spawn(task.run(inbox, first_ask, permits)).abort_handle();
         (Self { asks, status, task, origin: origin.clone(), _fetcher: fetcher }, first)
@@ -81,7 +81,7 @@ impl Following {
     /// Fetches now, and fills the slot with what comes of it.
     pub(crate) fn reload(&self, slot: Arc<Completion>) {
         // Where nobody hears it any more, it is answered as it is dropped.
-        let _ = self.asks.send(Ask { slot: Some(slot), origin: self.origin.clone() });
+        let _ = self.asks.send(FetchRequest { slot: Some(slot), origin: self.origin.clone() });
     }
 
     pub(crate) fn status(&self) -> FetchStatus {
@@ -89,14 +89,19 @@ impl Following {
     }
 }
 
-impl Drop for Following {
+impl Drop for SitePoller {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl Task {
-    async fn run(mut self, mut inbox: UnboundedReceiver<Ask>, first: Ask, permits: Arc<tokio::sync::Semaphore>) {
+impl PollTask {
+    async fn run(
+        mut self,
+        mut inbox: UnboundedReceiver<FetchRequest>,
+        first: FetchRequest,
+        permits: Arc<tokio::sync::Semaphore>,
+    ) {
         let mut waiting = vec![first];
         let mut cause = Cause::Start;
         loop {
@@ -129,22 +134,22 @@ impl Task {
 
     /// In a task of its own, so that a fault in reading what a server sends is one more failure and not the end; dropped
     /// with this one.
-    async fn fetch(&mut self) -> Answer {
+    async fn fetch(&mut self) -> FetchOutcome {
         let (client, place) = (self.client.clone(), self.place.clone());
         let (known, turn) = (self.state.validators().clone(), self.turn);
         let mut fetching = JoinSet::new();
-        fetching.spawn(async move { client.fetch(&place, &known, Manner::Site, turn).await });
+        fetching.spawn(async move { client.fetch(&place, &known, FetchMode::Site, turn).await });
         match fetching.join_next().await {
             Some(Ok(answer)) => answer,
-            Some(Err(error)) => Answer::Failed(FetchError::with_cause(FetchErrorKind::Stopped, error)),
-            None => Answer::Failed(FetchError::new(FetchErrorKind::Stopped)),
+            Some(Err(error)) => FetchOutcome::Failed(FetchError::with_cause(FetchErrorKind::Stopped, error)),
+            None => FetchOutcome::Failed(FetchError::new(FetchErrorKind::Stopped)),
         }
     }
 
     /// Brings about what an answer means; `None` where nobody is left to care.
-    async fn conclude(&mut self, answer: Answer, cause: Cause) -> Option<Reload> {
+    async fn conclude(&mut self, answer: FetchOutcome, cause: Cause) -> Option<Reload> {
         let live = self.shared.upgrade()?.live();
-        self.state.observe(if live.is_some() { Live::Something } else { Live::Nothing });
+        self.state.observe(if live.is_some() { LiveVersion::Something } else { LiveVersion::Nothing });
         let now = self.clock.now();
         let roll = self.dice.hash_one(now) as u32;
         let step = self.state.take(answer, now, roll);
@@ -199,7 +204,7 @@ fn rejection(trouble: &Trouble, origin: &Arc<str>) -> Rejection {
     }
 }
 
-impl Ask {
+impl FetchRequest {
     fn answer(mut self, reload: Reload) {
         if let Some(slot) = self.slot.take() {
             slot.fill(reload);
@@ -207,7 +212,7 @@ impl Ask {
     }
 }
 
-impl Drop for Ask {
+impl Drop for FetchRequest {
     fn drop(&mut self) {
         if let Some(slot) = self.slot.take() {
             slot.fill(Reload::interrupted(Cause::Request, &self.origin, None));
