@@ -16,7 +16,7 @@ use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderName, HeaderValue, StatusCode, Version};
 
-use super::reply::Reply;
+use super::reply::AdminReply;
 
 /// The field that a request to change something must have over TCP, with the value `1`.
 pub(super) const ADMIN: HeaderName = HeaderName::from_static("robotsd-admin");
@@ -34,20 +34,20 @@ const FETCHER: &[u8] = b"robotsd/";
 
 /// The way in that a request took.
 #[derive(Clone, Debug)]
-pub(super) enum Door {
+pub(super) enum AccessRule {
     /// The address a TCP connection arrived at, and the names by which it may be called.
     Address(IpAddr, std::sync::Arc<[String]>),
     /// A socket that only its owner can open: neither browsers nor other users get this far.
     Socket,
 }
 
-impl Door {
+impl AccessRule {
     /// Whether a request may come in at all.
-    pub(super) fn admit(&self, head: &Parts) -> Result<(), Reply> {
-        let refuse = |message: &str| Err(Reply::error(StatusCode::FORBIDDEN, message));
+    pub(super) fn admit(&self, head: &Parts) -> Result<(), AdminReply> {
+        let refuse = |message: &str| Err(AdminReply::error(StatusCode::FORBIDDEN, message));
         // An authority in the target would stand in for the Host (RFC 9112, section 3.2.2); no client of ours sends one.
         if head.uri.authority().is_some() || !head.uri.path().starts_with('/') {
-            return Err(Reply::error(StatusCode::BAD_REQUEST, "the target is a path, such as /status"));
+            return Err(AdminReply::error(StatusCode::BAD_REQUEST, "the target is a path, such as /status"));
         }
         if let Some(name) = FORWARDING.iter().find(|name| head.headers.contains_key(*name)) {
             return refuse(&format!("{name}: this is not to be asked through a proxy"));
@@ -67,7 +67,7 @@ impl Door {
             (Some(host), None) => host,
             // Probes of load balancers; browsers never speak HTTP/1.0.
             (None, None) if head.version == Version::HTTP_10 => return Ok(()),
-            _ => return Err(Reply::error(StatusCode::BAD_REQUEST, "exactly one Host is needed")),
+            _ => return Err(AdminReply::error(StatusCode::BAD_REQUEST, "exactly one Host is needed")),
         };
         let Some(authority) = authority(host) else { return refuse("the Host is not one") };
         if !is_ours(&authority, *local, names) {
@@ -90,10 +90,10 @@ impl Door {
     }
 
     /// Whether a request that came in may change something.
-    pub(super) fn admit_change(&self, head: &Parts) -> Result<(), Reply> {
+    pub(super) fn admit_change(&self, head: &Parts) -> Result<(), AdminReply> {
         let said = head.headers.get(ADMIN).map(HeaderValue::as_bytes) == Some(b"1");
         match self {
-            Self::Address(..) if !said => Err(Reply::error(
+            Self::Address(..) if !said => Err(AdminReply::error(
                 StatusCode::FORBIDDEN,
                 "to change something send the field \"Robotsd-Admin: 1\" as well",
             )),
@@ -126,7 +126,7 @@ mod tests {
 
     const LOCAL: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 7));
 
-    fn status(door: &Door, fields: &[(&str, &str)]) -> u16 {
+    fn status(door: &AccessRule, fields: &[(&str, &str)]) -> u16 {
         let request =
             fields.iter().fold(Request::builder().uri("/x"), |request, (name, value)| request.header(*name, *value));
         let (head, ()) = request.body(()).unwrap().into_parts();
@@ -136,8 +136,8 @@ mod tests {
         }
     }
 
-    fn over_tcp() -> Door {
-        Door::Address(LOCAL, ["admin.internal".to_owned()].into())
+    fn over_tcp() -> AccessRule {
+        AccessRule::Address(LOCAL, ["admin.internal".to_owned()].into())
     }
 
     #[test]
@@ -194,8 +194,8 @@ mod tests {
         assert_eq!(status(&over_tcp(), &[host]), 403);
         assert_eq!(status(&over_tcp(), &[host, ("robotsd-admin", "yes")]), 403);
         assert_eq!(status(&over_tcp(), &[host, ("robotsd-admin", "1")]), 200);
-        assert_eq!(status(&Door::Socket, &[("host", "robotsd")]), 200);
-        assert_eq!(status(&Door::Socket, &[("host", "robotsd"), ("x-forwarded-for", "192.0.2.1")]), 403);
-        assert_eq!(status(&Door::Socket, &[("host", "robotsd"), ("user-agent", "robotsd/0.1.0")]), 403);
+        assert_eq!(status(&AccessRule::Socket, &[("host", "robotsd")]), 200);
+        assert_eq!(status(&AccessRule::Socket, &[("host", "robotsd"), ("x-forwarded-for", "192.0.2.1")]), 403);
+        assert_eq!(status(&AccessRule::Socket, &[("host", "robotsd"), ("user-agent", "robotsd/0.1.0")]), 403);
     }
 }

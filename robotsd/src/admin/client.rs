@@ -45,7 +45,7 @@ const MOST: usize = 128 * 1024 * 1024;
 
 /// Where a running robotsd is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum AdminEndpoint {
     Address(SocketAddr),
     Socket(PathBuf),
 }
@@ -54,14 +54,14 @@ pub(crate) enum Place {
 #[derive(Debug)]
 pub(crate) enum AskError {
     /// Nobody listens there.
-    NotRunning(Place),
+    NotRunning(AdminEndpoint),
     /// It was understood and refused.
     Refused(StatusCode, String),
     /// Anything else.
-    Broken(Place, String),
+    Broken(AdminEndpoint, String),
 }
 
-impl Place {
+impl AdminEndpoint {
     /// Where a config says it is. The socket comes first: it is the one that only its owner can stand behind.
     pub(crate) fn of(settings: &AdminSettings) -> Self {
         match (&settings.socket, settings.address) {
@@ -72,7 +72,7 @@ impl Place {
     }
 }
 
-impl FromStr for Place {
+impl FromStr for AdminEndpoint {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -90,7 +90,7 @@ impl FromStr for Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for AdminEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Address(address) => write!(f, "{address}"),
@@ -112,7 +112,7 @@ impl fmt::Display for AskError {
 }
 
 /// Asks a running robotsd, or tells it something with POST, and reads its JSON.
-pub(crate) fn ask<T: DeserializeOwned>(place: &Place, method: &Method, target: &str) -> Result<T, AskError> {
+pub(crate) fn ask<T: DeserializeOwned>(place: &AdminEndpoint, method: &Method, target: &str) -> Result<T, AskError> {
     let broken = |message: String| AskError::Broken(place.clone(), message);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -133,9 +133,9 @@ pub(crate) fn ask<T: DeserializeOwned>(place: &Place, method: &Method, target: &
 }
 
 /// A way to robotsd, of whichever kind.
-trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+trait ClientStream: AsyncRead + AsyncWrite + Unpin + Send {}
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> ClientStream for S {}
 
 /// Whether anything went over a connection, either way.
 #[derive(Debug, Default)]
@@ -155,12 +155,12 @@ impl Traffic {
 }
 
 /// A stream that keeps account of its traffic.
-struct Counted {
-    stream: Box<dyn Stream>,
+struct MeteredStream {
+    stream: Box<dyn ClientStream>,
     traffic: Arc<Traffic>,
 }
 
-impl AsyncRead for Counted {
+impl AsyncRead for MeteredStream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
@@ -169,7 +169,7 @@ impl AsyncRead for Counted {
     }
 }
 
-impl AsyncWrite for Counted {
+impl AsyncWrite for MeteredStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let count = ready!(Pin::new(&mut self.stream).poll_write(cx, buf))?;
         self.traffic.has_sent.fetch_or(count > 0, Ordering::Relaxed);
@@ -185,12 +185,12 @@ impl AsyncWrite for Counted {
     }
 }
 
-async fn exchange(place: &Place, method: &Method, target: &str) -> Result<(StatusCode, Bytes), AskError> {
+async fn exchange(place: &AdminEndpoint, method: &Method, target: &str) -> Result<(StatusCode, Bytes), AskError> {
     let mut attempts = 1;
     loop {
         let (stream, host) = connect(place).await?;
         let traffic = Arc::new(Traffic::default());
-        let stream = Counted { stream, traffic: traffic.clone() };
+        let stream = MeteredStream { stream, traffic: traffic.clone() };
         match send(stream, place, method, target, &host).await {
             Err(_) if attempts < ATTEMPTS && traffic.may_be_repeated(method, target) => attempts += 1,
             answer => return answer,
@@ -199,7 +199,7 @@ async fn exchange(place: &Place, method: &Method, target: &str) -> Result<(Statu
 }
 
 /// A connection, and the `Host` to ask for over it.
-async fn connect(place: &Place) -> Result<(Box<dyn Stream>, String), AskError> {
+async fn connect(place: &AdminEndpoint) -> Result<(Box<dyn ClientStream>, String), AskError> {
     let failed = |error: io::Error| match error.kind() {
         ErrorKind::ConnectionRefused | ErrorKind::NotFound => AskError::NotRunning(place.clone()),
         ErrorKind::PermissionDenied => AskError::Broken(
@@ -210,24 +210,24 @@ async fn connect(place: &Place) -> Result<(Box<dyn Stream>, String), AskError> {
     };
     let late = |_| AskError::Broken(place.clone(), "no connection in time".to_owned());
     match place {
-        Place::Address(address) => {
+        AdminEndpoint::Address(address) => {
             let stream = timeout(CONNECT, TcpStream::connect(address)).await.map_err(late)?.map_err(failed)?;
             Ok((Box::new(stream), address.to_string()))
         }
         #[cfg(unix)]
-        Place::Socket(path) => {
+        AdminEndpoint::Socket(path) => {
             let connecting = tokio::net::UnixStream::connect(path);
             let stream = timeout(CONNECT, connecting).await.map_err(late)?.map_err(failed)?;
             Ok((Box::new(stream), "localhost".to_owned()))
         }
         #[cfg(not(unix))]
-        Place::Socket(_) => Err(failed(io::Error::other("there are no Unix sockets here"))),
+        AdminEndpoint::Socket(_) => Err(failed(io::Error::other("there are no Unix sockets here"))),
     }
 }
 
 async fn send(
-    stream: Counted,
-    place: &Place,
+    stream: MeteredStream,
+    place: &AdminEndpoint,
     method: &Method,
     target: &str,
     host: &str,
@@ -283,7 +283,7 @@ mod tests {
             (interim(1 << 19), false),
         ] {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-            let place = Place::Address(listener.local_addr().unwrap());
+            let place = AdminEndpoint::Address(listener.local_addr().unwrap());
             let serving = std::thread::spawn(move || {
                 let (mut stream, _) = listener.accept().unwrap();
                 let _ = stream.read(&mut [0; 4096]);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     /// Answers the last of so many connections, and closes those before it once a request was read. How many came.
-    fn closing(answered: usize) -> (Place, std::thread::JoinHandle<usize>) {
+    fn closing(answered: usize) -> (AdminEndpoint, std::thread::JoinHandle<usize>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let serving = std::thread::spawn(move || {
@@ -317,7 +317,7 @@ mod tests {
             }
             came
         });
-        (Place::Address(address), serving)
+        (AdminEndpoint::Address(address), serving)
     }
 
     #[test]
@@ -333,7 +333,7 @@ mod tests {
             let (place, serving) = closing(answered);
             let answer: Result<bool, AskError> = ask(&place, &method, target);
             assert_eq!(answer.is_ok(), is_answer, "{method} {target}: {answer:?}");
-            let Place::Address(address) = place else { unreachable!() };
+            let AdminEndpoint::Address(address) = place else { unreachable!() };
             drop(std::net::TcpStream::connect(address));
             assert_eq!(serving.join().unwrap(), came, "{method} {target}");
         }
@@ -341,7 +341,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_never_sent_may_be_asked_again_and_what_was_answered_in_part_may_not() {
-        let place = Place::Address("127.0.0.1:1".parse().unwrap());
+        let place = AdminEndpoint::Address("127.0.0.1:1".parse().unwrap());
         for (answer, method, is_again) in [
             (None, Method::POST, true),
             (Some(""), Method::POST, false),
@@ -362,7 +362,7 @@ mod tests {
             };
             let traffic = Arc::new(Traffic::default());
             let target = "/rollback?site=a";
-            let stream = Counted { stream: Box::new(near), traffic: traffic.clone() };
+            let stream = MeteredStream { stream: Box::new(near), traffic: traffic.clone() };
             send(stream, &place, &method, target, "localhost").await.unwrap_err();
             assert_eq!(traffic.may_be_repeated(&method, target), is_again, "{method} {answer:?}");
             if let Some(far) = far {
@@ -373,8 +373,8 @@ mod tests {
 
     #[test]
     fn places_are_addresses_or_paths() {
-        let address = |text: &str| Ok(Place::Address(text.parse().unwrap()));
-        let socket = |text: &str| Ok(Place::Socket(text.into()));
+        let address = |text: &str| Ok(AdminEndpoint::Address(text.parse().unwrap()));
+        let socket = |text: &str| Ok(AdminEndpoint::Socket(text.into()));
         for (text, want) in [
             ("127.0.0.1:9145", address("127.0.0.1:9145")),
             ("http://[::1]:9145/", address("[::1]:9145")),
@@ -382,10 +382,10 @@ mod tests {
             ("./a.sock", socket("./a.sock")),
             ("unix:a.sock", socket("a.sock")),
         ] {
-            assert_eq!(text.parse::<Place>(), want, "{text}");
+            assert_eq!(text.parse::<AdminEndpoint>(), want, "{text}");
         }
         for text in ["", "localhost", "9145", "https://127.0.0.1:1", "http://admin.internal/"] {
-            assert!(text.parse::<Place>().is_err(), "{text}");
+            assert!(text.parse::<AdminEndpoint>().is_err(), "{text}");
         }
     }
 }

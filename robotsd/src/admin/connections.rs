@@ -1,25 +1,25 @@
-//! Places for the connections of one way in, so that idle connections keep no operator out.
+//! Slots for the connections of one listener, so that idle connections keep no operator out.
 //!
-//! There are few places, and every new connection gets one: at the limit the oldest connection that has not sent a whole
+//! There are few slots, and every new connection gets one: at the limit the oldest connection that has not sent a whole
 //! request is closed for it, else the oldest that does not take its answer. So any number of idle connections may be open,
 //! and a request that is sent at once is still read. Requests that are being worked on are not interrupted; they leave
-//! places for the kill switch.
+//! slots for the kill switch.
 //!
 //! The owner of a Unix socket comes first: others' connections are closed for the owner's and never the other way round,
-//! and the owner always finds a place, except beside eight requests of the owner's own that are being worked on.
+//! and the owner always finds a slot, except beside eight requests of the owner's own that are being worked on.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// Connections at once, for each way in.
+/// Connections at once, for each listener.
 const MOST: usize = 24;
 
 /// Connections of the owner beyond that, where all others are being worked on.
 const OWNERS: usize = 8;
 
-/// Connections at once over both ways: the owner's are those of a Unix socket.
+/// Connections at once over both listeners: the owner's are those of a Unix socket.
 pub(crate) const CONNECTIONS: usize = 2 * MOST + OWNERS;
 
 /// Of them, those that are left for requests that have to be answered however many others are worked on.
@@ -27,7 +27,7 @@ const RESERVED: usize = 2;
 
 /// Who has connected. In the order in which their connections are closed for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Peer {
+pub(super) enum PeerRole {
     /// Anyone: over TCP, or another user on the Unix socket.
     Other,
     /// The owner of the Unix socket, or root.
@@ -36,7 +36,7 @@ pub(super) enum Peer {
 
 /// How far a connection has come. In the order in which connections are closed for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
+enum ConnectionStage {
     /// It has not sent a whole request.
     Waiting,
     /// There is an answer, and it has not been taken.
@@ -47,7 +47,7 @@ enum Stage {
 
 /// What a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Work {
+pub(super) enum Urgency {
     Usual,
     /// It is to be done however many others are.
     Urgent,
@@ -55,97 +55,97 @@ pub(super) enum Work {
 
 /// Why a request is not worked on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotNow {
+pub(super) enum SlotError {
     /// As many as there may be are being worked on.
     Busy,
     /// The connection is being closed for another.
     Closed,
 }
 
-/// The places of one way in.
+/// The slots of one listener.
 #[derive(Debug, Default)]
-pub(super) struct Places {
-    table: Mutex<Table>,
+pub(super) struct ConnectionSlots {
+    table: Mutex<SlotTable>,
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct SlotTable {
     /// In the order in which they connected.
-    open: Vec<Open>,
+    open: Vec<OpenSlot>,
     next: u64,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenSlot {
     number: u64,
-    peer: Peer,
-    stage: Stage,
+    peer: PeerRole,
+    stage: ConnectionStage,
     /// Dropped when the connection is to be closed.
     _close: oneshot::Sender<Infallible>,
 }
 
-/// The place of one connection; free again when dropped.
+/// The slot of one connection; free again when dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ConnectionSlot {
     number: u64,
-    peer: Peer,
-    places: Arc<Places>,
+    peer: PeerRole,
+    slots: Arc<ConnectionSlots>,
 }
 
 /// Ends when the connection is to be closed for another.
 pub(super) type Closing = oneshot::Receiver<Infallible>;
 
-impl Places {
-    /// A place for a new connection; none only where every other is being worked on. For the owner there are some beyond.
-    pub(super) fn take(self: &Arc<Self>, peer: Peer) -> Option<(Arc<Place>, Closing)> {
+impl ConnectionSlots {
+    /// A slot for a new connection; none only where every other is being worked on. For the owner there are some beyond.
+    pub(super) fn take(self: &Arc<Self>, peer: PeerRole) -> Option<(Arc<ConnectionSlot>, Closing)> {
         let mut table = self.table();
         if table.open.len() >= MOST {
             let closable = table.open.iter().enumerate();
-            let closable = closable.filter(|(_, open)| open.stage != Stage::Working && open.peer <= peer);
+            let closable = closable.filter(|(_, open)| open.stage != ConnectionStage::Working && open.peer <= peer);
             // They stand in the order of their age, and of equals the first is taken.
             let victim = closable.min_by_key(|(_, open)| (open.peer, open.stage)).map(|(at, _)| at);
             match victim {
                 Some(at) => drop(table.open.remove(at)),
-                None if peer == Peer::Owner && table.open.len() < MOST + OWNERS => {}
+                None if peer == PeerRole::Owner && table.open.len() < MOST + OWNERS => {}
                 None => return None,
             }
         }
         let (close, closing) = oneshot::channel();
         let number = table.next;
         table.next += 1;
-        table.open.push(Open { number, peer, stage: Stage::Waiting, _close: close });
-        Some((Arc::new(Place { number, peer, places: Arc::clone(self) }), closing))
+        table.open.push(OpenSlot { number, peer, stage: ConnectionStage::Waiting, _close: close });
+        Some((Arc::new(ConnectionSlot { number, peer, slots: Arc::clone(self) }), closing))
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, SlotTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Place {
+impl ConnectionSlot {
     /// The whole request is there, and is to be worked on.
-    pub(super) fn begin(&self, work: Work) -> Result<(), NotNow> {
-        let mut table = self.places.table();
-        let working = table.open.iter().filter(|open| open.stage == Stage::Working).count();
-        if working >= MOST - RESERVED && work == Work::Usual && self.peer == Peer::Other {
-            return Err(NotNow::Busy);
+    pub(super) fn begin(&self, work: Urgency) -> Result<(), SlotError> {
+        let mut table = self.slots.table();
+        let working = table.open.iter().filter(|open| open.stage == ConnectionStage::Working).count();
+        if working >= MOST - RESERVED && work == Urgency::Usual && self.peer == PeerRole::Other {
+            return Err(SlotError::Busy);
         }
-        let open = table.open.iter_mut().find(|open| open.number == self.number).ok_or(NotNow::Closed)?;
-        open.stage = Stage::Working;
+        let open = table.open.iter_mut().find(|open| open.number == self.number).ok_or(SlotError::Closed)?;
+        open.stage = ConnectionStage::Working;
         Ok(())
     }
 
     /// There is an answer.
     pub(super) fn answer(&self) {
-        if let Some(open) = self.places.table().open.iter_mut().find(|open| open.number == self.number) {
-            open.stage = Stage::Answered;
+        if let Some(open) = self.slots.table().open.iter_mut().find(|open| open.number == self.number) {
+            open.stage = ConnectionStage::Answered;
         }
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        self.places.table().open.retain(|open| open.number != self.number);
+        self.slots.table().open.retain(|open| open.number != self.number);
     }
 }
 
@@ -153,14 +153,14 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
-    type Taken = (Arc<Place>, Closing);
+    type Taken = (Arc<ConnectionSlot>, Closing);
 
     fn is_open((_, closing): &mut Taken) -> bool {
         matches!(closing.try_recv(), Err(oneshot::error::TryRecvError::Empty))
     }
 
-    fn take(places: &Arc<Places>, peer: Peer, number: usize) -> Vec<Taken> {
-        (0..number).map(|_| places.take(peer).unwrap()).collect()
+    fn take(slots: &Arc<ConnectionSlots>, peer: PeerRole, number: usize) -> Vec<Taken> {
+        (0..number).map(|_| slots.take(peer).unwrap()).collect()
     }
 
     fn closed(taken: &mut [Taken]) -> Vec<usize> {
@@ -169,78 +169,78 @@ mod tests {
 
     #[test]
     fn the_oldest_idle_connection_is_closed_for_a_new_one() {
-        let places = Arc::new(Places::default());
-        let mut open = take(&places, Peer::Other, MOST);
-        open[0].0.begin(Work::Usual).unwrap();
+        let slots = Arc::new(ConnectionSlots::default());
+        let mut open = take(&slots, PeerRole::Other, MOST);
+        open[0].0.begin(Urgency::Usual).unwrap();
         open[1].0.answer();
         assert_eq!(closed(&mut open), [0; 0]);
-        let mut more = take(&places, Peer::Other, MOST);
+        let mut more = take(&slots, PeerRole::Other, MOST);
         // Those that wait, in their order; the one that works and the one that was answered stay.
         assert_eq!(closed(&mut open), (2..MOST).collect::<Vec<_>>());
         assert_eq!(closed(&mut more), [0, 1]);
-        assert_eq!(open[5].0.begin(Work::Urgent), Err(NotNow::Closed));
-        assert_eq!(more[2].0.begin(Work::Usual), Ok(()));
+        assert_eq!(open[5].0.begin(Urgency::Urgent), Err(SlotError::Closed));
+        assert_eq!(more[2].0.begin(Urgency::Usual), Ok(()));
         drop((open, more));
-        assert!(places.table().open.is_empty());
+        assert!(slots.table().open.is_empty());
     }
 
     #[test]
     fn answers_that_are_not_taken_are_given_up_where_nothing_waits() {
-        let places = Arc::new(Places::default());
-        let mut open = take(&places, Peer::Other, MOST);
-        open.iter().for_each(|(place, _)| place.answer());
-        let _new = take(&places, Peer::Other, 1);
+        let slots = Arc::new(ConnectionSlots::default());
+        let mut open = take(&slots, PeerRole::Other, MOST);
+        open.iter().for_each(|(slot, _)| slot.answer());
+        let _new = take(&slots, PeerRole::Other, 1);
         assert_eq!(closed(&mut open), [0]);
     }
 
     #[test]
     fn two_places_are_left_for_what_is_urgent() {
-        let places = Arc::new(Places::default());
-        let open = take(&places, Peer::Other, MOST);
-        let begun = open.iter().filter(|(place, _)| place.begin(Work::Usual) == Ok(())).count();
+        let slots = Arc::new(ConnectionSlots::default());
+        let open = take(&slots, PeerRole::Other, MOST);
+        let begun = open.iter().filter(|(slot, _)| slot.begin(Urgency::Usual) == Ok(())).count();
         assert_eq!(begun, MOST - RESERVED);
-        let mut urgent = take(&places, Peer::Other, 1);
-        assert_eq!(urgent[0].0.begin(Work::Usual), Err(NotNow::Busy));
-        assert_eq!(urgent[0].0.begin(Work::Urgent), Ok(()));
+        let mut urgent = take(&slots, PeerRole::Other, 1);
+        assert_eq!(urgent[0].0.begin(Urgency::Usual), Err(SlotError::Busy));
+        assert_eq!(urgent[0].0.begin(Urgency::Urgent), Ok(()));
         assert!(is_open(&mut urgent[0]));
     }
 
     #[test]
     fn the_owner_always_finds_a_place_and_loses_none_to_others() {
-        let places = Arc::new(Places::default());
-        let mut others = take(&places, Peer::Other, MOST);
-        let mut owners = take(&places, Peer::Owner, 1);
+        let slots = Arc::new(ConnectionSlots::default());
+        let mut others = take(&slots, PeerRole::Other, MOST);
+        let mut owners = take(&slots, PeerRole::Owner, 1);
         assert_eq!(closed(&mut others), [0]);
         // The oldest of all is now the owner's, and stays.
-        let _more = take(&places, Peer::Other, MOST * 2);
+        let _more = take(&slots, PeerRole::Other, MOST * 2);
         assert!(is_open(&mut owners[0]));
         drop((others, owners, _more));
-        // Where others hold every place at work, the owner has one beyond them.
-        let others = take(&places, Peer::Other, MOST);
-        others.iter().for_each(|(place, _)| place.begin(Work::Urgent).unwrap());
-        assert!(places.take(Peer::Other).is_none());
-        let owners = take(&places, Peer::Owner, 1);
-        assert_eq!(owners[0].0.begin(Work::Usual), Ok(()));
+        // Where others hold every slot at work, the owner has one beyond them.
+        let others = take(&slots, PeerRole::Other, MOST);
+        others.iter().for_each(|(slot, _)| slot.begin(Urgency::Urgent).unwrap());
+        assert!(slots.take(PeerRole::Other).is_none());
+        let owners = take(&slots, PeerRole::Owner, 1);
+        assert_eq!(owners[0].0.begin(Urgency::Usual), Ok(()));
     }
 
     #[test]
     fn the_owners_connections_have_a_bound() {
-        let places = Arc::new(Places::default());
-        let others = take(&places, Peer::Other, MOST);
-        others.iter().for_each(|(place, _)| place.begin(Work::Urgent).unwrap());
+        let slots = Arc::new(ConnectionSlots::default());
+        let others = take(&slots, PeerRole::Other, MOST);
+        others.iter().for_each(|(slot, _)| slot.begin(Urgency::Urgent).unwrap());
         let mut owners = Vec::new();
         for _ in 0..OWNERS {
-            owners.extend(take(&places, Peer::Owner, 1));
-            assert_eq!(owners.last().unwrap().0.begin(Work::Usual), Ok(()));
+            owners.extend(take(&slots, PeerRole::Owner, 1));
+            assert_eq!(owners.last().unwrap().0.begin(Urgency::Usual), Ok(()));
         }
-        assert!(places.take(Peer::Owner).is_none());
+        assert!(slots.take(PeerRole::Owner).is_none());
         // The oldest that has been answered is closed for a new one.
         owners[3].0.answer();
-        let mut idle = take(&places, Peer::Owner, 1);
+        let mut idle = take(&slots, PeerRole::Owner, 1);
         assert_eq!(closed(&mut owners), [3]);
-        let _new = take(&places, Peer::Owner, 1);
+        let _new = take(&slots, PeerRole::Owner, 1);
         assert_eq!(closed(&mut idle), [0]);
-        assert_eq!(places.table().open.len(), MOST + OWNERS);
+        assert_eq!(slots.table().open.len(), MOST + OWNERS);
         const { assert!(CONNECTIONS == 2 * MOST + OWNERS) };
     }
 }

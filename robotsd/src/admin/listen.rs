@@ -1,4 +1,4 @@
-//! The ways in, opened: an address, a Unix socket, or both; bound here or passed by a supervisor.
+//! The admin listeners: an address, a Unix socket, or both; bound here or passed by a supervisor.
 
 use std::net::{SocketAddr, TcpListener};
 #[cfg(unix)]
@@ -14,23 +14,23 @@ const BACKLOG: i32 = 4096;
 
 /// A socket that listens already.
 #[derive(Debug)]
-pub(crate) enum Socket {
+pub(crate) enum InheritedSocket {
     Tcp(TcpListener),
     #[cfg(unix)]
     Unix(UnixListener),
 }
 
-/// Every way in, listening. A socket file that was made here is removed when dropped.
+/// Every admin listener, open. A socket file that was made here is removed when dropped.
 #[derive(Debug)]
-pub(crate) struct Listening {
-    ways: Vec<Arc<Way>>,
-    places: Vec<String>,
+pub(crate) struct AdminListeners {
+    listeners: Vec<Arc<AdminListener>>,
+    addresses: Vec<String>,
     #[cfg(unix)]
     _file: Option<SocketFile>,
 }
 
 #[derive(Debug)]
-pub(super) enum Way {
+pub(super) enum AdminListener {
     /// With the names by which it may be called.
     Address(tokio::net::TcpListener, Arc<[String]>),
     /// With the user whose socket it is.
@@ -38,26 +38,26 @@ pub(super) enum Way {
     Socket(tokio::net::UnixListener, Option<u32>),
 }
 
-impl Listening {
+impl AdminListeners {
     /// Opens what is configured; what was passed for it is not bound again. To be called in a runtime.
-    pub(crate) fn open(settings: &AdminSettings, passed: Vec<Socket>) -> Result<Self, String> {
-        let mut ways = Vec::new();
-        let mut places = Vec::new();
+    pub(crate) fn open(settings: &AdminSettings, passed: Vec<InheritedSocket>) -> Result<Self, String> {
+        let mut listeners = Vec::new();
+        let mut addresses = Vec::new();
         let mut tcp = None;
         #[cfg(unix)]
         let mut unix = None;
         for socket in passed {
             match socket {
-                Socket::Tcp(socket) => tcp = Some(socket),
+                InheritedSocket::Tcp(socket) => tcp = Some(socket),
                 #[cfg(unix)]
-                Socket::Unix(socket) => unix = Some(socket),
+                InheritedSocket::Unix(socket) => unix = Some(socket),
             }
         }
         if let Some(address) = settings.address {
             let listener = listener(address, tcp.take())?;
             let local = listener.local_addr().map_err(|error| format!("{address}: {error}"))?;
-            places.push(format!("http://{local}"));
-            ways.push(Arc::new(Way::Address(listener, settings.hosts.clone().into())));
+            addresses.push(format!("http://{local}"));
+            listeners.push(Arc::new(AdminListener::Address(listener, settings.hosts.clone().into())));
         }
         if tcp.is_some() {
             return Err("a TCP socket was passed for the admin interface, but [admin] has no address".to_owned());
@@ -81,26 +81,26 @@ impl Listening {
                 listener.set_nonblocking(true).map_err(cannot)?;
                 let owner = std::fs::metadata(path).ok().map(|found| std::os::unix::fs::MetadataExt::uid(&found));
                 let listener = tokio::net::UnixListener::from_std(listener).map_err(cannot)?;
-                ways.push(Arc::new(Way::Socket(listener, owner)));
-                places.push(path.display().to_string());
+                listeners.push(Arc::new(AdminListener::Socket(listener, owner)));
+                addresses.push(path.display().to_string());
                 file
             }
         };
         Ok(Self {
-            ways,
-            places,
+            listeners,
+            addresses,
             #[cfg(unix)]
             _file: file,
         })
     }
 
     /// Where it listens, for people.
-    pub(crate) fn places(&self) -> &[String] {
-        &self.places
+    pub(crate) fn addresses(&self) -> &[String] {
+        &self.addresses
     }
 
-    pub(super) fn ways(&self) -> impl Iterator<Item = Arc<Way>> {
-        self.ways.iter().cloned()
+    pub(super) fn listeners(&self) -> impl Iterator<Item = Arc<AdminListener>> {
+        self.listeners.iter().cloned()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Where an operator asks and tells a running robotsd: a small HTTP/1.1 service on a loopback address, a Unix socket, or
 //! both.
 //!
-//! Whoever reaches it can change what is served, so it is reached by few: [`door`] refuses what a web page, a proxy or a
+//! Whoever reaches it can change what is served, so it is reached by few: [`access`] refuses what a web page, a proxy or a
 //! stray client could send. [`routes`] is the table of what can be asked; a new entry there is all a new question takes.
 //! It runs on the control thread and shares nothing with the listeners that serve sites, so that it answers however busy
 //! those are. Connections, heads, bodies and waiting are bounded.
@@ -18,11 +18,11 @@ mod state;
 pub(crate) mod client;
 
 pub(crate) use self::connections::CONNECTIONS;
-pub(crate) use self::listen::{Listening, Socket};
+pub(crate) use self::listen::{AdminListeners, InheritedSocket};
 pub(crate) use self::report::{
     ChangeReport, ConfigReload, FetchReport, Findings, HistoryReport, LastReload, ListenerReport, NextStep,
     OverrideReport, PendingReport, RecordedReload, RegistryReload, ReloadCount, ReloadReport, SiteReload, SiteReport,
     StatusReport,
 };
 pub(crate) use self::server::serve;
-pub(crate) use self::state::{Desk, Phase, Serving};
+pub(crate) use self::state::{Phase, ServerState, Serving};

@@ -9,14 +9,14 @@ use serde_json::json;
 
 /// An answer to whoever asks or tells.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(super) struct AdminReply {
     status: StatusCode,
     kind: &'static str,
     body: String,
     allow: Option<&'static str>,
 }
 
-impl Reply {
+impl AdminReply {
     /// Lines for people and probes.
     pub(super) fn text(status: StatusCode, body: impl Into<String>) -> Self {
         Self { status, kind: "text/plain; charset=utf-8", body: body.into(), allow: None }

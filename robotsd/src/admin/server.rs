@@ -15,12 +15,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::{sleep, timeout};
 
-use super::access::Door;
-use super::connections::{Closing, NotNow, Peer, Place, Places};
-use super::listen::{Listening, Way};
-use super::reply::Reply;
-use super::routes::{Asked, Kind, ROUTES};
-use super::state::Desk;
+use super::access::AccessRule;
+use super::connections::{Closing, ConnectionSlot, ConnectionSlots, PeerRole, SlotError};
+use super::listen::{AdminListener, AdminListeners};
+use super::reply::AdminReply;
+use super::routes::{Query, ROUTES, RouteKind};
+use super::state::ServerState;
 use crate::date;
 
 /// For a head, and then for a body.
@@ -35,36 +35,36 @@ const FIELDS: usize = 64;
 /// No request needs a body; one that has a small one is answered all the same.
 const BODY: usize = 64 * 1024;
 
-/// Answers on every way in, until dropped.
-pub(crate) async fn serve(listening: Listening, desk: Arc<Desk>) {
-    let mut ways = JoinSet::new();
-    for way in listening.ways() {
-        ways.spawn(accept(way, Arc::clone(&desk)));
+/// Answers on every listener, until dropped.
+pub(crate) async fn serve(listening: AdminListeners, state: Arc<ServerState>) {
+    let mut listeners = JoinSet::new();
+    for listener in listening.listeners() {
+        listeners.spawn(accept(listener, Arc::clone(&state)));
     }
-    while ways.join_next().await.is_some() {}
+    while listeners.join_next().await.is_some() {}
 }
 
-async fn accept(way: Arc<Way>, desk: Arc<Desk>) {
-    let places = Arc::new(Places::default());
+async fn accept(listener: Arc<AdminListener>, state: Arc<ServerState>) {
+    let slots = Arc::new(ConnectionSlots::default());
     loop {
-        match &*way {
-            Way::Address(listener, names) => match listener.accept().await {
+        match &*listener {
+            AdminListener::Address(listener, names) => match listener.accept().await {
                 // Without an address of its own it is gone again.
                 Ok((socket, _)) => {
-                    if let (Ok(local), Some(place)) = (socket.local_addr(), places.take(Peer::Other)) {
-                        open(socket, Door::Address(local.ip(), Arc::clone(names)), &desk, place);
+                    if let (Ok(local), Some(slot)) = (socket.local_addr(), slots.take(PeerRole::Other)) {
+                        open(socket, AccessRule::Address(local.ip(), Arc::clone(names)), &state, slot);
                     }
                 }
-                Err(error) => pause(&desk, &error).await,
+                Err(error) => pause(&state, &error).await,
             },
             #[cfg(unix)]
-            Way::Socket(listener, owner) => match listener.accept().await {
+            AdminListener::Socket(listener, owner) => match listener.accept().await {
                 Ok((socket, _)) => {
-                    if let Some(place) = places.take(peer(&socket, *owner)) {
-                        open(socket, Door::Socket, &desk, place);
+                    if let Some(slot) = slots.take(peer(&socket, *owner)) {
+                        open(socket, AccessRule::Socket, &state, slot);
                     }
                 }
-                Err(error) => pause(&desk, &error).await,
+                Err(error) => pause(&state, &error).await,
             },
         }
         // A request that came with its connection is read before connections that came later can close it.
@@ -74,29 +74,29 @@ async fn accept(way: Arc<Way>, desk: Arc<Desk>) {
 
 /// Whether a connection is of the socket's owner, or of root.
 #[cfg(unix)]
-fn peer(socket: &tokio::net::UnixStream, owner: Option<u32>) -> Peer {
+fn peer(socket: &tokio::net::UnixStream, owner: Option<u32>) -> PeerRole {
     match socket.peer_cred() {
-        Ok(peer) if peer.uid() == 0 || Some(peer.uid()) == owner => Peer::Owner,
-        _ => Peer::Other,
+        Ok(peer) if peer.uid() == 0 || Some(peer.uid()) == owner => PeerRole::Owner,
+        _ => PeerRole::Other,
     }
 }
 
 /// Most often the process is out of descriptors: accepting again at once would only spin.
-async fn pause(desk: &Desk, error: &std::io::Error) {
-    desk.log().say("admin", format!("a connection could not be accepted: {error}"));
+async fn pause(state: &ServerState, error: &std::io::Error) {
+    state.log().say("admin", format!("a connection could not be accepted: {error}"));
     sleep(Duration::from_secs(1)).await;
 }
 
-fn open<T>(socket: T, door: Door, desk: &Arc<Desk>, (place, mut closing): (Arc<Place>, Closing))
+fn open<T>(socket: T, access: AccessRule, state: &Arc<ServerState>, (slot, mut closing): (Arc<ConnectionSlot>, Closing))
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let desk = Arc::clone(desk);
+    let state = Arc::clone(state);
     let service = service_fn(move |request: Request<Incoming>| {
-        let (desk, door, place) = (Arc::clone(&desk), door.clone(), Arc::clone(&place));
+        let (state, access, slot) = (Arc::clone(&state), access.clone(), Arc::clone(&slot));
         async move {
-            let reply = reply(request, &door, desk, &place).await;
-            place.answer();
+            let reply = reply(request, &access, state, &slot).await;
+            slot.answer();
             Ok::<_, Infallible>(reply.into_response())
         }
     });
@@ -117,12 +117,17 @@ where
     });
 }
 
-async fn reply(request: Request<Incoming>, door: &Door, desk: Arc<Desk>, place: &Place) -> Reply {
+async fn reply(
+    request: Request<Incoming>,
+    access: &AccessRule,
+    state: Arc<ServerState>,
+    slot: &ConnectionSlot,
+) -> AdminReply {
     let (head, body) = request.into_parts();
-    if let Err(reply) = door.admit(&head) {
+    if let Err(reply) = access.admit(&head) {
         return reply;
     }
-    let too_large = || Reply::error(StatusCode::PAYLOAD_TOO_LARGE, "no request here has a body of this size");
+    let too_large = || AdminReply::error(StatusCode::PAYLOAD_TOO_LARGE, "no request here has a body of this size");
     if body.size_hint().lower() > BODY as u64 {
         return too_large();
     }
@@ -130,32 +135,32 @@ async fn reply(request: Request<Incoming>, door: &Door, desk: Arc<Desk>, place: 
     match timeout(READ, Limited::new(body, BODY).collect()).await {
         Ok(Ok(_)) => {}
         Ok(Err(_)) => return too_large(),
-        Err(_) => return Reply::error(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"),
+        Err(_) => return AdminReply::error(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"),
     }
     let path = head.uri.path();
     let Some(route) = ROUTES.iter().find(|route| route.path == path) else {
         let known = ROUTES.iter().map(|route| route.path).collect::<Vec<_>>().join(", ");
-        return Reply::error(StatusCode::NOT_FOUND, &format!("there is nothing here; there is {known}"));
+        return AdminReply::error(StatusCode::NOT_FOUND, &format!("there is nothing here; there is {known}"));
     };
     if !route.kind.allows(&head.method) {
-        return Reply::wrong_method(route.kind.allow());
+        return AdminReply::wrong_method(route.kind.allow());
     }
-    match place.begin(route.work) {
+    match slot.begin(route.work) {
         Ok(()) => {}
-        Err(NotNow::Busy) => {
+        Err(SlotError::Busy) => {
             let message =
                 "too many requests are being worked on: try again, or turn enforcement off, which always works";
-            return Reply::error(StatusCode::SERVICE_UNAVAILABLE, message);
+            return AdminReply::error(StatusCode::SERVICE_UNAVAILABLE, message);
         }
         // Nothing is done for a connection that cannot be told of it.
-        Err(NotNow::Closed) => std::future::pending().await,
+        Err(SlotError::Closed) => std::future::pending().await,
     }
-    if route.kind == Kind::Changes {
-        if let Err(reply) = door.admit_change(&head) {
+    if route.kind == RouteKind::Changes {
+        if let Err(reply) = access.admit_change(&head) {
             return reply;
         }
         let target = head.uri.path_and_query().map_or(path, |target| target.as_str());
-        desk.log().say("admin", format!("{} {target}", head.method));
+        state.log().say("admin", format!("{} {target}", head.method));
     }
-    (route.answer)(desk, Asked::new(head.uri.query())).await
+    (route.answer)(state, Query::new(head.uri.query())).await
 }

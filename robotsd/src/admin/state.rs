@@ -10,15 +10,15 @@ use tokio::sync::watch;
 use super::report::{ListenerReport, StatusReport};
 use crate::date;
 use crate::log::Log;
-use crate::serve::{Orders, Sites};
+use crate::serve::{ConfigRequests, Sites};
 
 /// The state of the process. Its owner tells it what is served and that the end has begun; routes read it.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct ServerState {
     started: (SystemTime, Instant),
     phase: watch::Sender<Phase>,
     serving: ArcSwapOption<Serving>,
-    orders: Orders,
+    orders: ConfigRequests,
     log: Log,
 }
 
@@ -42,8 +42,8 @@ pub(crate) enum Phase {
     Draining,
 }
 
-impl Desk {
-    pub(crate) fn new(orders: Orders, log: Log) -> Self {
+impl ServerState {
+    pub(crate) fn new(orders: ConfigRequests, log: Log) -> Self {
         Self {
             started: (SystemTime::now(), Instant::now()),
             phase: watch::Sender::new(Phase::Starting),
@@ -80,7 +80,7 @@ impl Desk {
     }
 
     /// Where another config is asked for.
-    pub(crate) fn orders(&self) -> &Orders {
+    pub(crate) fn orders(&self) -> &ConfigRequests {
         &self.orders
     }
 

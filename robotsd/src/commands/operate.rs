@@ -14,7 +14,7 @@ use crate::admin::ChangeReport;
 use crate::admin::client::{AskError, ask};
 use crate::config::{Config, StatePlace};
 use crate::exit::fail;
-use crate::serve::{Refusal, accept_at_rest, roll_back_at_rest, unknown};
+use crate::serve::{ChangeError, accept_at_rest, roll_back_at_rest, unknown};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct AcceptArgs {
@@ -104,14 +104,14 @@ pub(crate) fn enforce(args: &EnforceArgs) -> ExitCode {
 
 type AtRest<'a> = &'a dyn Fn(&Running) -> Result<ChangeReport, String>;
 
-fn decide(running: &Running, target: &str, at_rest: &dyn Fn(&Config) -> Result<ChangeReport, Refusal>) -> ExitCode {
+fn decide(running: &Running, target: &str, at_rest: &dyn Fn(&Config) -> Result<ChangeReport, ChangeError>) -> ExitCode {
     tell(running, target, &|running| {
         let path = running.config.as_deref().ok_or_else(without_config)?;
         let config = Config::load(path).map_err(|error| error.to_string())?;
         if config.state_dir.is_none() {
             return Err(without_state(path));
         }
-        at_rest(&config).map_err(|(Refusal::Unknown(message) | Refusal::Conflict(message))| message)
+        at_rest(&config).map_err(|(ChangeError::Unknown(message) | ChangeError::Conflict(message))| message)
     })
 }
 

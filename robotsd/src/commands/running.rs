@@ -8,7 +8,7 @@ use http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 
-use crate::admin::client::{Place, ask};
+use crate::admin::client::{AdminEndpoint, ask};
 use crate::config::AdminSettings;
 use crate::exit::fail;
 use crate::render::printable;
@@ -22,7 +22,7 @@ pub(super) struct Running {
 
     /// Where to ask: an address or the path of a socket [default: 127.0.0.1:9145]
     #[arg(long, value_name = "PLACE")]
-    admin: Option<Place>,
+    admin: Option<AdminEndpoint>,
 
     /// As JSON
     #[arg(long)]
@@ -30,13 +30,13 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn place(&self) -> Result<Place, String> {
+    pub(super) fn place(&self) -> Result<AdminEndpoint, String> {
         if let Some(place) = &self.admin {
             return Ok(place.clone());
         }
-        let Some(path) = &self.config else { return Ok(Place::Address(AdminSettings::usual_address())) };
+        let Some(path) = &self.config else { return Ok(AdminEndpoint::Address(AdminSettings::usual_address())) };
         match AdminSettings::load(path).map_err(|error| error.to_string())? {
-            Some(settings) => Ok(Place::of(&settings)),
+            Some(settings) => Ok(AdminEndpoint::of(&settings)),
             None => Err(format!(
                 "{}: there is no [admin], so a robotsd that runs with this config cannot be asked",
                 path.display()

@@ -19,7 +19,7 @@ use crate::upstream::{ResponseBody, Upstream};
 pub(super) type Body = Either<ResponseBody, ServeFileSystemResponseBody>;
 
 #[derive(Clone, Debug)]
-pub(super) enum Backend {
+pub(super) enum SiteBackend {
     Upstream(Upstream),
     Files(ServeFiles),
 }
@@ -28,19 +28,19 @@ type UpstreamFuture = <Upstream as Service<Request<RequestBody>>>::Future;
 type FilesFuture = <ServeFiles as Service<Request<RequestBody>>>::Future;
 
 pin_project! {
-    /// The answer of a [`Backend`].
-    #[project = BackendFutureProjection]
-    pub(super) enum BackendFuture {
+    /// The answer of a [`SiteBackend`].
+    #[project = SiteBackendFutureProjection]
+    pub(super) enum SiteBackendFuture {
         Upstream { #[pin] future: UpstreamFuture },
         // Boxed: what waits for an upstream should not be as large as what reads a file.
         Files { #[pin] future: Pin<Box<FilesFuture>> },
     }
 }
 
-impl Service<Request<RequestBody>> for Backend {
+impl Service<Request<RequestBody>> for SiteBackend {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = BackendFuture;
+    type Future = SiteBackendFuture;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         match self {
@@ -49,23 +49,23 @@ impl Service<Request<RequestBody>> for Backend {
         }
     }
 
-    fn call(&mut self, request: Request<RequestBody>) -> BackendFuture {
+    fn call(&mut self, request: Request<RequestBody>) -> SiteBackendFuture {
         match self {
-            Self::Upstream(upstream) => BackendFuture::Upstream { future: upstream.call(request) },
-            Self::Files(files) => BackendFuture::Files { future: Box::pin(files.call(request)) },
+            Self::Upstream(upstream) => SiteBackendFuture::Upstream { future: upstream.call(request) },
+            Self::Files(files) => SiteBackendFuture::Files { future: Box::pin(files.call(request)) },
         }
     }
 }
 
-impl Future for BackendFuture {
+impl Future for SiteBackendFuture {
     type Output = Result<Response<Body>, Infallible>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         Poll::Ready(match self.project() {
-            BackendFutureProjection::Upstream { future } => {
+            SiteBackendFutureProjection::Upstream { future } => {
                 ready!(future.poll(context)).map(|response| response.map(Either::Left))
             }
-            BackendFutureProjection::Files { future } => {
+            SiteBackendFutureProjection::Files { future } => {
                 ready!(future.poll(context)).map(|response| response.map(Either::Right))
             }
         })

@@ -14,12 +14,12 @@ const SETTLING: Duration = Duration::from_millis(400);
 
 /// The certificates of all listeners. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(super) struct Certificates {
+pub(super) struct CertificateWatch {
     all: Arc<Mutex<Vec<LiveCertificates>>>,
     log: Log,
 }
 
-impl Certificates {
+impl CertificateWatch {
     /// Says in the log what there is.
     pub(super) fn introduce(all: Vec<LiveCertificates>, log: &Log) -> Self {
         let certificates = Self { all: Arc::default(), log: log.clone() };

@@ -29,7 +29,7 @@ pub(super) struct Descriptors {
 
 /// How many connections there may be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Places {
+pub(super) struct ConnectionBound {
     pub(super) connections: usize,
     /// What the log says of it.
     pub(super) reason: String,
@@ -72,11 +72,11 @@ impl Descriptors {
 
     /// As many connections as were asked for, or `usual` ones, if there are descriptors for them; `idle` ones to
     /// upstreams may be open besides.
-    pub(super) fn places(self, asked: Option<usize>, usual: usize, idle: usize) -> Result<Places, String> {
+    pub(super) fn places(self, asked: Option<usize>, usual: usize, idle: usize) -> Result<ConnectionBound, String> {
         let wanted = asked.unwrap_or(usual);
         let Some(limit) = self.limit else {
             let reason = format!("at most {wanted} connections");
-            return Ok(Places { connections: wanted, reason, shortage: Shortage::No });
+            return Ok(ConnectionBound { connections: wanted, reason, shortage: Shortage::No });
         };
         let left = limit.saturating_sub(self.used).saturating_sub(SPARE);
         let idle = (idle as u64).min(left / IDLE_SHARE);
@@ -88,14 +88,14 @@ impl Descriptors {
         let fit = usize::try_from(fit).unwrap_or(usize::MAX);
         if wanted <= fit {
             let reason = format!("at most {wanted} connections; {open_files}");
-            return Ok(Places { connections: wanted, reason, shortage: Shortage::No });
+            return Ok(ConnectionBound { connections: wanted, reason, shortage: Shortage::No });
         }
         let reason = match asked {
             Some(asked) => format!("at most {fit} connections, not {asked} as configured: {open_files}"),
             None => format!("at most {fit} connections: {open_files}"),
         };
         let shortage = if asked.is_some() { Shortage::Yes } else { Shortage::No };
-        Ok(Places { connections: fit, reason, shortage })
+        Ok(ConnectionBound { connections: fit, reason, shortage })
     }
 }
 

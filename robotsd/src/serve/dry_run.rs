@@ -3,14 +3,14 @@
 use tower_robots::check::Severity;
 use tower_robots::live::{ReloadOutcome, WhenMissing};
 
-use super::site_robots::{Live, Shared};
+use super::site_robots::{LiveSite, RobotsOpener};
 use crate::config::{self, Config, Source};
 use crate::log::Log;
 
 /// Opens every robots.txt as serving would, and fetches what is fetched: what keeps a site from being served as its
 /// source has it, and the errors that the check finds. What is remembered of the sites is neither read nor written.
 pub(crate) fn rehearse(config: &Config) -> Vec<String> {
-    let shared = match Shared::new(config) {
+    let shared = match RobotsOpener::new(config) {
         Ok(shared) => shared.without_state(),
         Err(message) => return vec![message],
     };
@@ -21,7 +21,7 @@ pub(crate) fn rehearse(config: &Config) -> Vec<String> {
     config.sites.iter().flat_map(of_site).collect()
 }
 
-fn problems(site: &config::Site, shared: &Shared) -> Vec<(String, String)> {
+fn problems(site: &config::Site, shared: &RobotsOpener) -> Vec<(String, String)> {
     let when_missing = match site.robots {
         // Waits for the first answer.
         Source::Upstream { .. } | Source::Url { .. } => WhenMissing::Fail,
@@ -35,7 +35,7 @@ fn problems(site: &config::Site, shared: &Shared) -> Vec<(String, String)> {
     }
 }
 
-fn problems_of(live: &Live) -> Vec<(String, String)> {
+fn problems_of(live: &LiveSite) -> Vec<(String, String)> {
     let told = |problem: String| (live.name.clone(), problem);
     let status = live.robots.status();
     let snapshot = live.robots.snapshot();

@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use super::socket_activation::Passed;
+use super::socket_activation::InheritedSockets;
 use super::sockets;
 use super::workers::{ListenerId, Workers};
 use crate::admin::ListenerReport;
@@ -20,28 +20,28 @@ use crate::log::Log;
 /// Every listener of the process, in the order of the config.
 #[derive(Debug, Default)]
 pub(super) struct Listeners {
-    open: Vec<Opened>,
+    open: Vec<OpenListener>,
 }
 
 /// Listeners that are to take the place of those there are; their sockets are bound.
 #[derive(Debug)]
-pub(super) struct Plan {
-    steps: Vec<Step>,
+pub(super) struct ListenerPlan {
+    steps: Vec<ListenerStep>,
     /// What is different, for people.
     pub(super) changes: Vec<String>,
 }
 
 #[derive(Debug)]
-enum Step {
+enum ListenerStep {
     /// The one at this place goes on.
     Keep(usize),
-    Open(Box<Bound>),
+    Open(Box<BoundListener>),
 }
 
 /// A listener whose sockets are bound, each with one for every worker.
 #[derive(Debug)]
-struct Bound {
-    settings: Settings,
+struct BoundListener {
+    settings: BindSettings,
     local: SocketAddr,
     sockets: Vec<Vec<TcpListener>>,
     report: ListenerReport,
@@ -49,15 +49,15 @@ struct Bound {
 
 /// What a listener is opened with.
 #[derive(Clone, Debug)]
-struct Settings {
+struct BindSettings {
     listener: config::Listener,
     handshakes: usize,
     tls_handshake: std::time::Duration,
 }
 
 #[derive(Debug)]
-struct Opened {
-    settings: Settings,
+struct OpenListener {
+    settings: BindSettings,
     local: SocketAddr,
     /// The sockets again, for a listener that takes this one's place; they keep listening until they are dropped.
     sockets: Vec<Vec<TcpListener>>,
@@ -67,11 +67,11 @@ struct Opened {
     edge: Option<Edge>,
 }
 
-impl Plan {
+impl ListenerPlan {
     /// The listeners a process starts with; sockets that were passed for them are not bound again.
     pub(super) fn first(
         config: &Config,
-        passed: &mut Passed,
+        passed: &mut InheritedSockets,
         workers: NonZeroUsize,
         log: &Log,
     ) -> Result<Self, String> {
@@ -92,7 +92,9 @@ impl Plan {
                 }
                 sockets.push(sockets::bind(listener.address, workers).map_err(cannot)?);
             }
-            steps.push(Step::Open(Bound::new(Settings::of(listener, config), sockets, origin)?.into()));
+            steps.push(ListenerStep::Open(
+                BoundListener::new(BindSettings::of(listener, config), sockets, origin)?.into(),
+            ));
         }
         Ok(Self { steps, changes: Vec::new() })
     }
@@ -100,20 +102,20 @@ impl Plan {
 
 impl Listeners {
     /// What it takes to have the listeners of a config. Binds what is new.
-    pub(super) fn plan(&self, config: &Config, workers: NonZeroUsize) -> Result<Plan, String> {
+    pub(super) fn plan(&self, config: &Config, workers: NonZeroUsize) -> Result<ListenerPlan, String> {
         let mut left: Vec<usize> = (0..self.open.len()).collect();
         // Several may be on port 0, where the address says nothing: those that are the same are found first.
-        let mut take = |fits: &dyn Fn(&Opened) -> bool| {
+        let mut take = |fits: &dyn Fn(&OpenListener) -> bool| {
             let found = left.iter().position(|place| fits(&self.open[*place]))?;
             Some(left.remove(found))
         };
-        let settings: Vec<_> = config.listeners.iter().map(|listener| Settings::of(listener, config)).collect();
+        let settings: Vec<_> = config.listeners.iter().map(|listener| BindSettings::of(listener, config)).collect();
         let same: Vec<_> = settings.iter().map(|settings| take(&|opened| opened.settings.is_as(settings))).collect();
-        let mut plan = Plan { steps: Vec::new(), changes: Vec::new() };
+        let mut plan = ListenerPlan { steps: Vec::new(), changes: Vec::new() };
         for (settings, same) in settings.into_iter().zip(same) {
             let address = settings.listener.address;
             if let Some(place) = same {
-                plan.steps.push(Step::Keep(place));
+                plan.steps.push(ListenerStep::Keep(place));
                 continue;
             }
             let bound = match take(&|opened| opened.settings.listener.address == address) {
@@ -122,16 +124,16 @@ impl Listeners {
                     plan.changes.push(format!("listener {} has other settings", opened.local));
                     let again = opened.sockets.iter().map(|sockets| duplicates(sockets)).collect::<io::Result<_>>();
                     let again = again.map_err(|error| cannot_listen(address, &error))?;
-                    Bound::new(settings, again, &opened.report.socket)?
+                    BoundListener::new(settings, again, &opened.report.socket)?
                 }
                 None => {
                     let sockets = sockets::bind(address, workers).map_err(|error| cannot_listen(address, &error))?;
-                    let bound = Bound::new(settings, vec![sockets], "bound")?;
+                    let bound = BoundListener::new(settings, vec![sockets], "bound")?;
                     plan.changes.push(format!("listener {} is new", bound.local));
                     bound
                 }
             };
-            plan.steps.push(Step::Open(bound.into()));
+            plan.steps.push(ListenerStep::Open(bound.into()));
         }
         let gone = left.into_iter().map(|place| format!("listener {} is gone", self.open[place].local));
         plan.changes.extend(gone);
@@ -141,18 +143,18 @@ impl Listeners {
     /// Opens what is new, then closes what is gone; requests under way there are finished. The addresses that are new.
     pub(super) fn apply(
         &mut self,
-        plan: Plan,
+        plan: ListenerPlan,
         workers: &mut Workers,
         edge: &Edge,
         log: &Log,
     ) -> Result<Vec<String>, String> {
-        let mut before: Vec<Option<Opened>> = std::mem::take(&mut self.open).into_iter().map(Some).collect();
+        let mut before: Vec<Option<OpenListener>> = std::mem::take(&mut self.open).into_iter().map(Some).collect();
         let mut news = Vec::new();
         let mut failure = None;
         for step in plan.steps {
             match step {
-                Step::Keep(place) => self.open.extend(before.get_mut(place).and_then(Option::take)),
-                Step::Open(bound) => {
+                ListenerStep::Keep(place) => self.open.extend(before.get_mut(place).and_then(Option::take)),
+                ListenerStep::Open(bound) => {
                     let place = format!("{}://{}", bound.report.scheme, bound.local);
                     match bound.open(workers, edge, log) {
                         Ok(opened) => {
@@ -164,7 +166,7 @@ impl Listeners {
                 }
             }
         }
-        for Opened { sockets, ids, .. } in before.into_iter().flatten() {
+        for OpenListener { sockets, ids, .. } in before.into_iter().flatten() {
             // First ours, or the port would go on listening with nobody to accept.
             drop(sockets);
             ids.into_iter().for_each(|id| workers.close(id));
@@ -193,7 +195,7 @@ impl Listeners {
     }
 }
 
-impl Settings {
+impl BindSettings {
     fn of(listener: &config::Listener, config: &Config) -> Self {
         let (handshakes, tls_handshake) = (config.edge.handshakes, config.edge.tls_handshake);
         Self { listener: listener.clone(), handshakes, tls_handshake }
@@ -222,8 +224,8 @@ impl Settings {
     }
 }
 
-impl Bound {
-    fn new(settings: Settings, sockets: Vec<Vec<TcpListener>>, origin: &str) -> Result<Self, String> {
+impl BoundListener {
+    fn new(settings: BindSettings, sockets: Vec<Vec<TcpListener>>, origin: &str) -> Result<Self, String> {
         let listener = &settings.listener;
         let first = sockets.iter().flatten().next();
         let local = first.map_or(Ok(listener.address), TcpListener::local_addr);
@@ -238,10 +240,10 @@ impl Bound {
         Ok(Self { settings, local, sockets, report })
     }
 
-    fn open(self, workers: &mut Workers, edge: &Edge, log: &Log) -> Result<Opened, String> {
+    fn open(self, workers: &mut Workers, edge: &Edge, log: &Log) -> Result<OpenListener, String> {
         let Self { settings, local, sockets, report } = self;
         let cannot = |error| cannot_listen(local, &error);
-        let mut opened = Opened { settings, local, sockets: Vec::new(), ids: Vec::new(), report, edge: None };
+        let mut opened = OpenListener { settings, local, sockets: Vec::new(), ids: Vec::new(), report, edge: None };
         let entrance = opened.settings.entrance();
         let doubts = Arc::new(QuestionErrors::new(log.clone(), opened.settings.listener.on_error));
         for sockets in sockets {

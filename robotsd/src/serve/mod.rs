@@ -35,16 +35,16 @@ use tokio::task::JoinSet;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tower_robots::live::StateDir;
 
-use self::certificate_watch::Certificates;
-use self::descriptors::{Descriptors, Places, Shortage};
-use self::listeners::{Listeners, Plan};
-use self::reconfigure::{Change, Configuration};
+use self::certificate_watch::CertificateWatch;
+use self::descriptors::{ConnectionBound, Descriptors, Shortage};
+use self::listeners::{ListenerPlan, Listeners};
+use self::reconfigure::{ActiveConfig, PendingChange};
 use self::signals::{Signal, Signals};
-use self::socket_activation::Passed;
+use self::socket_activation::InheritedSockets;
 use self::supervisor::Supervisor;
-use self::watched_files::Watches;
+use self::watched_files::WatchedFiles;
 use self::workers::Workers;
-use crate::admin::{self, Desk, ListenerReport, Listening, Phase, Serving};
+use crate::admin::{self, AdminListeners, ListenerReport, Phase, ServerState, Serving};
 use crate::config::{self, Config};
 use crate::date;
 use crate::edge::{Edge, EdgeLimits};
@@ -52,8 +52,8 @@ use crate::exit::fail;
 use crate::log::{AccessLog, Log};
 
 pub(crate) use self::dry_run::rehearse;
-pub(crate) use self::operate::{Refusal, accept_at_rest, roll_back_at_rest, unknown};
-pub(crate) use self::reconfigure::Orders;
+pub(crate) use self::operate::{ChangeError, accept_at_rest, roll_back_at_rest, unknown};
+pub(crate) use self::reconfigure::ConfigRequests;
 pub(crate) use self::reload::UnknownSite;
 pub(crate) use self::sites::Sites;
 
@@ -78,7 +78,7 @@ pub(crate) struct ServeArgs {
 
 pub(crate) fn run(args: &ServeArgs) -> ExitCode {
     // Before there are threads.
-    let passed = match Passed::take() {
+    let passed = match InheritedSockets::take() {
         Ok(passed) => passed,
         Err(message) => return fail(&message),
     };
@@ -113,7 +113,7 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
 async fn serve(
     args: &ServeArgs,
     config: &Arc<Config>,
-    mut passed: Passed,
+    mut passed: InheritedSockets,
     log: &Log,
     access: Option<&AccessLog>,
 ) -> Result<(), String> {
@@ -126,14 +126,14 @@ async fn serve(
     if !date::is_clock_set() {
         log.say("clock", CLOCK);
     }
-    let (orders, mut ordered) = Orders::new();
-    let desk = Arc::new(Desk::new(orders, log.clone()));
+    let (orders, mut ordered) = ConfigRequests::new();
+    let state = Arc::new(ServerState::new(orders, log.clone()));
     // Held for its drop, which closes what is open.
     let mut asking = JoinSet::new();
     if let Some(settings) = &config.admin {
-        let listening = Listening::open(settings, passed.for_admin(settings))?;
-        listening.places().iter().for_each(|place| log.say("admin-listening", place));
-        asking.spawn(admin::serve(listening, Arc::clone(&desk)));
+        let listening = AdminListeners::open(settings, passed.for_admin(settings))?;
+        listening.addresses().iter().for_each(|place| log.say("admin-listening", place));
+        asking.spawn(admin::serve(listening, Arc::clone(&state)));
     }
 
     let opening = {
@@ -149,7 +149,7 @@ async fn serve(
     };
     let mut workers = Workers::start(config.workers, &sites)
         .map_err(|error| format!("{} workers cannot be started: {error}", config.workers))?;
-    let plan = Plan::first(config, &mut passed, workers.count(), log)?;
+    let plan = ListenerPlan::first(config, &mut passed, workers.count(), log)?;
     passed.finish()?;
 
     let descriptors = Descriptors::count();
@@ -171,14 +171,14 @@ async fn serve(
     }
     let served = serving(&sites, listeners.reports(), &edge);
     let status = status(&served);
-    desk.is_serving(served);
+    state.is_serving(served);
     supervisor.ready(&status);
 
-    let certificates = Certificates::introduce(listeners.certificates(), log);
+    let certificates = CertificateWatch::introduce(listeners.certificates(), log);
     asking.spawn(certificates.clone().watch());
-    let watches = Watches::of(&args.config, &sites);
+    let watches = WatchedFiles::of(&args.config, &sites);
     let (config_changed, others_changed) = (watches.config(), watches.demands());
-    let mut configuration = Configuration {
+    let mut configuration = ActiveConfig {
         path: args.config.clone(),
         config: Arc::clone(config),
         sites,
@@ -187,9 +187,9 @@ async fn serve(
         descriptors,
         certificates,
         watches,
-        desk: Arc::clone(&desk),
+        state: Arc::clone(&state),
         log: log.clone(),
-        change: Change::default(),
+        change: PendingChange::default(),
     };
 
     // Dropped before the sites are.
@@ -208,26 +208,26 @@ async fn serve(
                     if let Some(access) = access {
                         access.reopen();
                     }
-                    asking.spawn(reload(Arc::clone(&desk), supervisor.clone()));
+                    asking.spawn(reload(Arc::clone(&state), supervisor.clone()));
                 }
-                Signal::Stop if desk.phase() == Phase::Draining => {
+                Signal::Stop if state.phase() == Phase::Draining => {
                     log.say("stopped", "a second signal: requests under way are cut off");
                     return Ok(());
                 }
                 Signal::Stop => {
                     log.say("stopping", "no new connections; requests under way are finished");
-                    desk.is_draining();
+                    state.is_draining();
                     supervisor.stopping("no new connections; requests under way are finished");
                     configuration.let_go();
                     workers.drain();
                 }
             },
             // At the end there is no other config: who asks is told so by the answer that never comes.
-            Some(asker) = ordered.recv() => if desk.phase() == Phase::Serving {
+            Some(asker) = ordered.recv() => if state.phase() == Phase::Serving {
                 configuration.ask(Some(asker), &workers);
             },
-            () = config_changed.notified(), if desk.phase() == Phase::Serving => configuration.ask(None, &workers),
-            ready = configuration.changed(), if desk.phase() == Phase::Serving => configuration.make(ready, &mut workers),
+            () = config_changed.notified(), if state.phase() == Phase::Serving => configuration.ask(None, &workers),
+            ready = configuration.changed(), if state.phase() == Phase::Serving => configuration.make(ready, &mut workers),
             () = others_changed.notified() => {
                 asking.spawn(Arc::clone(&configuration.sites).follow(configuration.watches.changed()));
             }
@@ -268,20 +268,20 @@ impl Drop for FlushAtEnd {
 }
 
 /// Reads everything again and tells the supervisor when that is done: it waits for it.
-async fn reload(desk: Arc<Desk>, supervisor: Supervisor) {
+async fn reload(state: Arc<ServerState>, supervisor: Supervisor) {
     supervisor.reloading();
     // What came of it is logged. Sites are those of the config as it is then.
-    let _ = desk.orders().reconfigure().await;
-    let Some(served) = desk.serving() else { return };
+    let _ = state.orders().reconfigure().await;
+    let Some(served) = state.serving() else { return };
     // No site is named, so none is unknown.
     let _ = served.sites.reload(None).await;
-    if let Some(served) = desk.serving().filter(|_| desk.phase() == Phase::Serving) {
+    if let Some(served) = state.serving().filter(|_| state.phase() == Phase::Serving) {
         supervisor.ready(&status(&served));
     }
 }
 
 /// How many connections there may be.
-fn places(config: &Config, descriptors: Descriptors) -> Result<Places, String> {
+fn places(config: &Config, descriptors: Descriptors) -> Result<ConnectionBound, String> {
     let proxied =
         config.sites.iter().filter(|site| matches!(site.backend, Some(config::Backend::Upstreams(..)))).count();
     let idle = proxied.saturating_mul(config.upstream.idle_connections);

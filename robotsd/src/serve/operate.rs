@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use tower_robots::live::{Enforcement, LiveRobots, ReloadOutcome, Status, VersionHashPrefix};
 
-use super::site_robots::Live;
+use super::site_robots::LiveSite;
 use super::sites::Sites;
 use crate::admin::{ChangeReport, NextStep};
 use crate::config::{self, Config};
@@ -18,7 +18,7 @@ const NAMED: usize = 8;
 
 /// Why nothing was changed.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum ChangeError {
     /// There is no such site.
     Unknown(String),
     /// The site is not in a state in which this could be done.
@@ -27,7 +27,7 @@ pub(crate) enum Refusal {
 
 impl Sites {
     /// Brings the version of a site live that waits.
-    pub(crate) fn accept(&self, site: &str, hash: &VersionHashPrefix) -> Result<ChangeReport, Refusal> {
+    pub(crate) fn accept(&self, site: &str, hash: &VersionHashPrefix) -> Result<ChangeReport, ChangeError> {
         let live = self.named(site)?;
         let report = accept(&live.name, &live.robots, hash)?;
         self.note("accept", Some(&live), &report);
@@ -35,7 +35,7 @@ impl Sites {
     }
 
     /// Brings the version live that was accepted before.
-    pub(crate) fn roll_back(&self, site: &str) -> Result<ChangeReport, Refusal> {
+    pub(crate) fn roll_back(&self, site: &str) -> Result<ChangeReport, ChangeError> {
         let live = self.named(site)?;
         let report = roll_back(&live.name, &live.robots)?;
         self.note("rollback", Some(&live), &report);
@@ -43,7 +43,7 @@ impl Sites {
     }
 
     /// Turns enforcement of a site, or of every site, off or on again.
-    pub(crate) fn enforce(&self, site: Option<&str>, to: Enforcement) -> Result<ChangeReport, Refusal> {
+    pub(crate) fn enforce(&self, site: Option<&str>, to: Enforcement) -> Result<ChangeReport, ChangeError> {
         let site = site.map(|name| self.named(name)).transpose()?;
         let site = site.as_ref();
         let (before, written) = match site {
@@ -89,8 +89,8 @@ impl Sites {
     }
 
     /// The robots.txt of this name: a site's, or `SITE/HOST` where a site has a folder of them.
-    pub(super) fn named(&self, name: &str) -> Result<Live, Refusal> {
-        self.live(name).ok_or_else(|| Refusal::Unknown(self.unknown(name)))
+    pub(super) fn named(&self, name: &str) -> Result<LiveSite, ChangeError> {
+        self.live(name).ok_or_else(|| ChangeError::Unknown(self.unknown(name)))
     }
 
     /// What is told of a name that no site has.
@@ -100,7 +100,7 @@ impl Sites {
     }
 
     /// `enforce on` of one kind leaves the switches of the other kind as they are.
-    fn name_what_stays_off(&self, message: &mut String, site: Option<&Live>) {
+    fn name_what_stays_off(&self, message: &mut String, site: Option<&LiveSite>) {
         match site {
             Some(_) if self.memory.switch() == Enforcement::Off => {
                 message.push_str("; that of every site is off still, so nothing is enforced: `robotsd enforce on`");
@@ -119,7 +119,7 @@ impl Sites {
         }
     }
 
-    fn note(&self, event: &str, site: Option<&Live>, report: &ChangeReport) {
+    fn note(&self, event: &str, site: Option<&LiveSite>, report: &ChangeReport) {
         let trouble = report.trouble.as_ref().map(|trouble| format!("; {trouble}")).unwrap_or_default();
         self.log.write(&LogEntry {
             event,
@@ -136,13 +136,17 @@ impl Sites {
 }
 
 /// Accepts a version of a site that no process serves, in the state directory of the config.
-pub(crate) fn accept_at_rest(config: &Config, site: &str, hash: &VersionHashPrefix) -> Result<ChangeReport, Refusal> {
+pub(crate) fn accept_at_rest(
+    config: &Config,
+    site: &str,
+    hash: &VersionHashPrefix,
+) -> Result<ChangeReport, ChangeError> {
     let report = accept(site, &at_rest(config, site)?.robots, hash)?;
     Ok(ChangeReport { kept: report.trouble.is_none(), ..report })
 }
 
 /// Rolls back a site that no process serves, in the state directory of the config.
-pub(crate) fn roll_back_at_rest(config: &Config, site: &str) -> Result<ChangeReport, Refusal> {
+pub(crate) fn roll_back_at_rest(config: &Config, site: &str) -> Result<ChangeReport, ChangeError> {
     let report = roll_back(site, &at_rest(config, site)?.robots)?;
     Ok(ChangeReport { kept: report.trouble.is_none(), ..report })
 }
@@ -152,19 +156,19 @@ pub(crate) fn unknown<'a>(name: &str, known: impl ExactSizeIterator<Item = &'a s
     format!("there is no site {name:?}; there is {}", list(known))
 }
 
-fn accept(name: &str, live: &LiveRobots, hash: &VersionHashPrefix) -> Result<ChangeReport, Refusal> {
+fn accept(name: &str, live: &LiveRobots, hash: &VersionHashPrefix) -> Result<ChangeReport, ChangeError> {
     let before = live.status();
-    let reload = live.accept(hash).map_err(|error| Refusal::Conflict(refused(name, &error, &before)))?;
+    let reload = live.accept(hash).map_err(|error| ChangeError::Conflict(refused(name, &error, &before)))?;
     let why = before.pending().map(|pending| format!("; it waited because: {pending}")).unwrap_or_default();
     let hash = reload.outcome().hash().map(|hash| hash.short()).unwrap_or_default();
     Ok(changed(name, live, &before, format!("site {name:?}: version sha256:{hash} is live{why}")))
 }
 
-fn roll_back(name: &str, live: &LiveRobots) -> Result<ChangeReport, Refusal> {
+fn roll_back(name: &str, live: &LiveRobots) -> Result<ChangeReport, ChangeError> {
     let before = live.status();
-    let reload = live.rollback().map_err(|error| Refusal::Conflict(format!("site {name:?}: {error}")))?;
+    let reload = live.rollback().map_err(|error| ChangeError::Conflict(format!("site {name:?}: {error}")))?;
     let ReloadOutcome::Published { hash, .. } = reload.outcome() else {
-        return Err(Refusal::Conflict(format!("site {name:?}: {reload}")));
+        return Err(ChangeError::Conflict(format!("site {name:?}: {reload}")));
     };
     let mut message = format!("site {name:?}: version sha256:{} is live again", hash.short());
     if let Some(pending) = live.status().pending() {
@@ -196,12 +200,12 @@ fn refused(name: &str, error: &dyn std::fmt::Display, status: &Status) -> String
 }
 
 /// A site as the next start would open it.
-fn at_rest(config: &Config, name: &str) -> Result<Live, Refusal> {
+fn at_rest(config: &Config, name: &str) -> Result<LiveSite, ChangeError> {
     let has = |site: &&config::Site| name.strip_prefix(&*site.name).is_some_and(|rest| rest.starts_with('/'));
     let site = config.sites.iter().find(|site| site.name == name).or_else(|| config.sites.iter().find(has));
-    let site = site.ok_or_else(|| Refusal::Unknown(unknown(name, config.sites.iter().map(|site| &*site.name))))?;
+    let site = site.ok_or_else(|| ChangeError::Unknown(unknown(name, config.sites.iter().map(|site| &*site.name))))?;
     super::site_robots::at_rest(config, site, name)
-        .map_err(|message| Refusal::Conflict(format!("site {name:?}: {message}")))
+        .map_err(|message| ChangeError::Conflict(format!("site {name:?}: {message}")))
 }
 
 fn list<'a>(mut names: impl ExactSizeIterator<Item = &'a str>) -> String {
@@ -212,6 +216,6 @@ fn list<'a>(mut names: impl ExactSizeIterator<Item = &'a str>) -> String {
     text
 }
 
-fn is_off(live: &Live) -> bool {
+fn is_off(live: &LiveSite) -> bool {
     live.robots.with(|snapshot| snapshot.enforcement() == Enforcement::Off)
 }

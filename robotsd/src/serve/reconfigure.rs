@@ -13,15 +13,15 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
-use super::certificate_watch::Certificates;
+use super::certificate_watch::CertificateWatch;
 use super::descriptors::Descriptors;
-use super::listeners::{Listeners, Plan};
+use super::listeners::{ListenerPlan, Listeners};
 use super::renewal::Renewal;
 use super::sites::Sites;
-use super::watched_files::Watches;
+use super::watched_files::WatchedFiles;
 use super::workers::Workers;
 use super::{places, serving};
-use crate::admin::{ConfigReload, Desk};
+use crate::admin::{ConfigReload, ServerState};
 use crate::config::Config;
 use crate::edge::{Edge, EdgeLimits};
 use crate::log::Log;
@@ -34,34 +34,34 @@ const AGAIN: Duration = Duration::from_secs(10);
 
 /// Where another config is asked for. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Orders(mpsc::Sender<Asker>);
+pub(crate) struct ConfigRequests(mpsc::Sender<ReloadWaiter>);
 
 /// Who waits for what comes of it.
-pub(super) type Asker = oneshot::Sender<ConfigReload>;
+pub(super) type ReloadWaiter = oneshot::Sender<ConfigReload>;
 
 /// The config that is served, and what is needed to serve another.
-pub(super) struct Configuration {
+pub(super) struct ActiveConfig {
     pub(super) path: PathBuf,
     pub(super) config: Arc<Config>,
     pub(super) sites: Arc<Sites>,
     pub(super) listeners: Arc<Mutex<Listeners>>,
     pub(super) edge: Edge,
     pub(super) descriptors: Descriptors,
-    pub(super) certificates: Certificates,
-    pub(super) watches: Watches,
-    pub(super) desk: Arc<Desk>,
+    pub(super) certificates: CertificateWatch,
+    pub(super) watches: WatchedFiles,
+    pub(super) state: Arc<ServerState>,
     pub(super) log: Log,
-    pub(super) change: Change,
+    pub(super) change: PendingChange,
 }
 
 /// A change that is being prepared.
 #[derive(Debug, Default)]
-pub(super) struct Change {
-    preparing: Option<JoinHandle<Result<Prepared, String>>>,
+pub(super) struct PendingChange {
+    preparing: Option<JoinHandle<Result<PreparedConfig, String>>>,
     /// Who asked for it.
-    askers: Vec<Asker>,
+    askers: Vec<ReloadWaiter>,
     /// Who has asked since it began, for another.
-    next: Option<Vec<Asker>>,
+    next: Option<Vec<ReloadWaiter>>,
     /// When sources that could not be used are tried again.
     again: Option<Instant>,
     /// What was last said of them.
@@ -70,14 +70,14 @@ pub(super) struct Change {
 
 /// A config that makes sense, with all that is new of it open.
 #[derive(Debug)]
-struct Prepared {
+struct PreparedConfig {
     config: Config,
-    plan: Plan,
+    plan: ListenerPlan,
     renewal: Renewal,
 }
 
-impl Orders {
-    pub(super) fn new() -> (Self, mpsc::Receiver<Asker>) {
+impl ConfigRequests {
+    pub(super) fn new() -> (Self, mpsc::Receiver<ReloadWaiter>) {
         let (orders, asked) = mpsc::channel(16);
         (Self(orders), asked)
     }
@@ -90,9 +90,9 @@ impl Orders {
     }
 }
 
-impl Change {
+impl PendingChange {
     /// Completes when a change is prepared, or when it is time to try again what could not be used.
-    async fn next(&mut self) -> Option<Result<Result<Prepared, String>, JoinError>> {
+    async fn next(&mut self) -> Option<Result<Result<PreparedConfig, String>, JoinError>> {
         match (&mut self.preparing, self.again) {
             (Some(preparing), _) => Some(preparing.await),
             (None, Some(again)) => {
@@ -104,9 +104,9 @@ impl Change {
     }
 }
 
-impl Configuration {
+impl ActiveConfig {
     /// Begins to read the config file; an asker is told what comes of it.
-    pub(super) fn ask(&mut self, asker: Option<Asker>, workers: &Workers) {
+    pub(super) fn ask(&mut self, asker: Option<ReloadWaiter>, workers: &Workers) {
         let askers = asker.into_iter();
         if self.change.preparing.is_some() {
             // What is being read may be older than the asking.
@@ -123,18 +123,18 @@ impl Configuration {
             let plan = listeners.lock().unwrap_or_else(PoisonError::into_inner).plan(&config, count)?;
             let renewal = sites.renew(&config)?;
             renewal.settle();
-            Ok(Prepared { config, plan, renewal })
+            Ok(PreparedConfig { config, plan, renewal })
         }));
     }
 
     /// Waits for a change to be ready, and makes it.
-    pub(super) async fn changed(&mut self) -> Ready {
-        Ready(self.change.next().await)
+    pub(super) async fn changed(&mut self) -> PreparationEnd {
+        PreparationEnd(self.change.next().await)
     }
 
     /// Makes a change that is ready.
-    pub(super) fn make(&mut self, ready: Ready, workers: &mut Workers) {
-        let Ready(Some(prepared)) = ready else {
+    pub(super) fn make(&mut self, ready: PreparationEnd, workers: &mut Workers) {
+        let PreparationEnd(Some(prepared)) = ready else {
             return self.ask(None, workers);
         };
         self.change.preparing = None;
@@ -162,12 +162,12 @@ impl Configuration {
 
     /// Lets go of what would keep ports open, because the end has begun; who waits for a change waits for nothing.
     pub(super) fn let_go(&mut self) {
-        self.change = Change::default();
+        self.change = PendingChange::default();
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner).let_go();
     }
 
-    fn swap(&mut self, prepared: Prepared, workers: &mut Workers) -> (&'static str, String) {
-        let Prepared { config, plan, renewal } = prepared;
+    fn swap(&mut self, prepared: PreparedConfig, workers: &mut Workers) -> (&'static str, String) {
+        let PreparedConfig { config, plan, renewal } = prepared;
         renewal.take_switches();
         let Renewal { sites, mut changes, unusable, .. } = renewal;
         changes.extend(plan.changes.iter().cloned());
@@ -188,7 +188,7 @@ impl Configuration {
         changes.extend(later(&self.config, &config));
         self.certificates.follow(certificates);
         self.watches.follow(&self.sites);
-        self.desk.is_serving(serving(&self.sites, reports, &self.edge));
+        self.state.is_serving(serving(&self.sites, reports, &self.edge));
         self.config = Arc::new(config);
 
         self.change.again = (!unusable.is_empty()).then(|| Instant::now() + AGAIN);
@@ -218,7 +218,7 @@ impl Configuration {
 }
 
 /// What came of waiting for a change.
-pub(super) struct Ready(Option<Result<Result<Prepared, String>, JoinError>>);
+pub(super) struct PreparationEnd(Option<Result<Result<PreparedConfig, String>, JoinError>>);
 
 /// What cannot change while the process runs.
 fn later(before: &Config, config: &Config) -> Option<String> {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
-use super::site_robots::Live;
-use super::sites::{Site, Sites};
+use super::site_robots::LiveSite;
+use super::sites::{ServedSite, Sites};
 use crate::admin::{RegistryReload, ReloadReport, SiteReload};
 use crate::config::load_registry;
 
@@ -30,12 +30,12 @@ impl Sites {
         let preparing = tokio::task::spawn_blocking(move || {
             let registry = if name.is_none() { this.reload_registry() } else { None };
             this.renew_gates(name.as_deref());
-            let is_meant = |site: &&Site| name.as_deref().is_none_or(|name| site.is_called(name));
+            let is_meant = |site: &&ServedSite| name.as_deref().is_none_or(|name| site.is_called(name));
             this.iter().filter(is_meant).for_each(|site| site.robots.rescan());
             registry
         });
         let registry = preparing.await.unwrap_or_default();
-        let chosen: Vec<Live> = match only {
+        let chosen: Vec<LiveSite> = match only {
             None => self.lives().collect(),
             Some(name) => match self.iter().find(|site| site.is_called(name)) {
                 Some(site) => site.lives(),
@@ -66,7 +66,8 @@ impl Sites {
             if this.registry_extra.as_ref().is_some_and(|path| changed.contains(path)) {
                 this.reload_registry();
             }
-            let is_meant = |site: &&Site| site.demands.expectations.as_ref().is_some_and(|path| changed.contains(path));
+            let is_meant =
+                |site: &&ServedSite| site.demands.expectations.as_ref().is_some_and(|path| changed.contains(path));
             for site in this.iter().filter(is_meant) {
                 if this.renew_gate(site) {
                     let path = site.demands.expectations.as_deref().unwrap_or(Path::new(""));
@@ -104,7 +105,7 @@ impl Sites {
     }
 
     /// Whether what is expected could be used.
-    fn renew_gate(&self, site: &Site) -> bool {
+    fn renew_gate(&self, site: &ServedSite) -> bool {
         let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         match site.demands.gate(&shared.registry) {
             Ok(gate) => {

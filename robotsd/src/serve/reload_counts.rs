@@ -9,9 +9,9 @@ use crate::admin::ReloadCount;
 
 /// Counts the reloads of a site that the log is told of, since the process started. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tally(Arc<Mutex<BTreeMap<(&'static str, &'static str), u64>>>);
+pub(super) struct ReloadCounts(Arc<Mutex<BTreeMap<(&'static str, &'static str), u64>>>);
 
-impl Tally {
+impl ReloadCounts {
     /// Counts what it hears of.
     pub(super) fn listener(&self) -> impl Fn(&Reload, &Snapshot) + Send + Sync + 'static {
         let this = self.clone();

@@ -9,8 +9,8 @@ use std::sync::Mutex;
 
 use tower_robots::live::{Gate, WhenMissing};
 
-use super::site_robots::{Demands, Robots, Shared, Terms};
-use super::sites::{Opening, Site, Sites};
+use super::site_robots::{GateSettings, RobotsOpener, SiteRobots, SiteSettings};
+use super::sites::{ServedSite, SiteOpener, Sites};
 use crate::config::{self, Config, load_registry};
 use crate::upstream::SharedResources;
 
@@ -22,9 +22,9 @@ const AT_ONCE: usize = 16;
 pub(super) struct Renewal {
     pub(super) sites: Sites,
     /// By what terms those go on that stay.
-    terms: Vec<(Robots, Terms)>,
+    terms: Vec<(SiteRobots, SiteSettings)>,
     /// What was live of sites that have another source, and what is to be.
-    replaced: Vec<(Robots, Robots)>,
+    replaced: Vec<(SiteRobots, SiteRobots)>,
     /// What is different, for people; none where nothing is.
     pub(super) changes: Vec<String>,
     /// Sources that cannot be used, whose sites keep the one before.
@@ -32,13 +32,13 @@ pub(super) struct Renewal {
 }
 
 /// What becomes of a site's robots.txt.
-enum Fate {
+enum SourceChange {
     /// It goes on.
-    Stays(Robots),
+    Stays(SiteRobots),
     /// It is opened.
-    New(Robots),
+    New(SiteRobots),
     /// The source cannot be used, and why; what there was goes on.
-    Unusable(Robots, String),
+    Unusable(SiteRobots, String),
 }
 
 impl Sites {
@@ -53,7 +53,7 @@ impl Sites {
             load_registry(config.registry_extra.as_deref()).map_err(|error| error.to_string())?
         };
         let shared = held.with(registry, config.gate.clone());
-        let before: HashMap<&str, &Site> = self.iter().map(|site| (&*site.name, site)).collect();
+        let before: HashMap<&str, &ServedSite> = self.iter().map(|site| (&*site.name, site)).collect();
         let of = |site: &config::Site| before.get(&*site.name).copied();
 
         // All that can be wrong without opening anything first.
@@ -68,7 +68,7 @@ impl Sites {
         let work: Vec<_> = config.sites.iter().zip(&terms).collect();
         let mut fates = Vec::with_capacity(work.len());
         for some in work.chunks(AT_ONCE) {
-            let open = |(site, terms): &(&config::Site, &Terms)| self.fate(&shared, site, terms, of(site));
+            let open = |(site, terms): &(&config::Site, &SiteSettings)| self.fate(&shared, site, terms, of(site));
             fates.extend(if some.iter().all(|(site, _)| of(site).is_some_and(|before| before.has_source_of(site))) {
                 some.iter().map(open).collect::<Vec<_>>()
             } else {
@@ -77,7 +77,7 @@ impl Sites {
         }
 
         let (log, privacy) = (&self.log, self.privacy);
-        let opening = Opening { config, surroundings: SharedResources::system(), privacy, log };
+        let opening = SiteOpener { config, surroundings: SharedResources::system(), privacy, log };
         let mut renewal = Renewal {
             sites: Self {
                 sites: Vec::new(),
@@ -95,12 +95,12 @@ impl Sites {
         for (((site, terms), demands), fate) in config.sites.iter().zip(terms).zip(demands).zip(fates) {
             let before = of(site);
             let (robots, why) = match fate.map_err(|error| format!("site {:?}: {error}", site.name))? {
-                Fate::Stays(robots) => (robots, None),
-                Fate::New(robots) => {
+                SourceChange::Stays(robots) => (robots, None),
+                SourceChange::New(robots) => {
                     renewal.replaced.extend(before.map(|before| (before.robots.clone(), robots.clone())));
                     (robots, None)
                 }
-                Fate::Unusable(robots, why) => (robots, Some(why)),
+                SourceChange::Unusable(robots, why) => (robots, Some(why)),
             };
             if before.is_some() {
                 renewal.terms.push((robots.clone(), terms));
@@ -124,10 +124,10 @@ impl Sites {
     /// the same file as before.
     fn gate(
         &self,
-        demands: &Demands,
-        shared: &Shared,
+        demands: &GateSettings,
+        shared: &RobotsOpener,
         site: &config::Site,
-        before: Option<&Site>,
+        before: Option<&ServedSite>,
     ) -> Result<Gate, String> {
         let error = match demands.gate(&shared.registry) {
             Ok(gate) => return Ok(gate),
@@ -141,12 +141,18 @@ impl Sites {
         Ok(held)
     }
 
-    fn fate(&self, shared: &Shared, site: &config::Site, terms: &Terms, before: Option<&Site>) -> Result<Fate, String> {
+    fn fate(
+        &self,
+        shared: &RobotsOpener,
+        site: &config::Site,
+        terms: &SiteSettings,
+        before: Option<&ServedSite>,
+    ) -> Result<SourceChange, String> {
         let Some(before) = before else {
-            return shared.open(site, terms.clone(), site.when_missing, &self.log).map(Fate::New);
+            return shared.open(site, terms.clone(), site.when_missing, &self.log).map(SourceChange::New);
         };
         if before.has_source_of(site) {
-            return Ok(Fate::Stays(before.robots.clone()));
+            return Ok(SourceChange::Stays(before.robots.clone()));
         }
         let lives = before.lives();
         let is_live = lives.iter().any(|live| live.robots.with(|snapshot| snapshot.content().is_some()));
@@ -154,10 +160,10 @@ impl Sites {
         let when_missing = if is_live { WhenMissing::Fail } else { site.when_missing };
         let robots = match shared.open(site, terms.clone(), when_missing, &self.log) {
             Ok(robots) => robots,
-            Err(why) if is_live => return Ok(Fate::Unusable(before.robots.clone(), why)),
+            Err(why) if is_live => return Ok(SourceChange::Unusable(before.robots.clone(), why)),
             Err(why) => return Err(why),
         };
-        Ok(Fate::New(robots))
+        Ok(SourceChange::New(robots))
     }
 }
 
@@ -176,7 +182,7 @@ impl Renewal {
 }
 
 /// What is different about a site, for people.
-fn change(before: Option<&Site>, site: &Site) -> Option<String> {
+fn change(before: Option<&ServedSite>, site: &ServedSite) -> Option<String> {
     let Some(before) = before else { return Some(format!("site {:?} is new", &*site.name)) };
     let mut parts = Vec::new();
     let mut say = |is_same: bool, what| parts.extend((!is_same).then_some(what));

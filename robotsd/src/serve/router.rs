@@ -19,47 +19,47 @@ use tower_robots::layer::{self, Robots};
 use tower_robots::source::HostMap;
 
 use super::SiteName;
-use super::backend::{Backend, Body};
+use super::backend::{Body, SiteBackend};
 use super::sites::Sites;
 use crate::edge::{AccessFields, RequestBody};
 
 /// Hands each request to the site of its host. Cheap to clone; all clones serve the same sites, also once they are
 /// replaced.
 #[derive(Clone, Debug)]
-pub(super) struct Front {
-    sites: Arc<ArcSwap<Map>>,
+pub(super) struct Router {
+    sites: Arc<ArcSwap<RouteTable>>,
 }
 
 #[derive(Debug)]
-struct Map {
-    hosts: HostMap<(SiteName, Robots<Backend>)>,
+struct RouteTable {
+    hosts: HostMap<(SiteName, Robots<SiteBackend>)>,
     /// By site, for the map that takes this one's place.
-    backends: HashMap<SiteName, Backend>,
+    backends: HashMap<SiteName, SiteBackend>,
 }
 
 pin_project! {
-    #[project = FrontFutureProjection]
-    pub(super) enum FrontFuture {
-        Site { #[pin] future: layer::ResponseFuture<<Backend as Service<Request<RequestBody>>>::Future> },
+    #[project = RouterFutureProjection]
+    pub(super) enum RouterFuture {
+        Site { #[pin] future: layer::ResponseFuture<<SiteBackend as Service<Request<RequestBody>>>::Future> },
         Nowhere,
     }
 }
 
-impl Front {
+impl Router {
     /// The front of one of several workers: it shares with the others only what is never written.
     pub(super) fn new(sites: &Sites, workers: NonZeroUsize) -> Self {
-        Self { sites: Arc::new(ArcSwap::from_pointee(Map::new(sites, workers, None))) }
+        Self { sites: Arc::new(ArcSwap::from_pointee(RouteTable::new(sites, workers, None))) }
     }
 
     /// Serves other sites from the next request on; requests in progress finish with those they began with.
     /// Servers that are behind both keep their connections.
     pub(super) fn replace(&self, sites: &Sites, workers: NonZeroUsize) {
         let before = self.sites.load();
-        self.sites.store(Arc::new(Map::new(sites, workers, Some(&before))));
+        self.sites.store(Arc::new(RouteTable::new(sites, workers, Some(&before))));
     }
 }
 
-impl Map {
+impl RouteTable {
     fn new(sites: &Sites, workers: NonZeroUsize, before: Option<&Self>) -> Self {
         let mut map = Self { hosts: HostMap::new(), backends: HashMap::new() };
         for site in sites.iter() {
@@ -78,17 +78,17 @@ impl Map {
     }
 }
 
-impl Service<Request<RequestBody>> for Front {
+impl Service<Request<RequestBody>> for Router {
     type Response = Response<Either<layer::ResponseBody<Body>, Full<Bytes>>>;
     type Error = Infallible;
-    type Future = FrontFuture;
+    type Future = RouterFuture;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         // Backends are always ready; they answer that they are busy.
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<RequestBody>) -> FrontFuture {
+    fn call(&mut self, request: Request<RequestBody>) -> RouterFuture {
         let sites = self.sites.load();
         let site = match request.headers().get(HOST) {
             Some(host) => sites.hosts.get(host),
@@ -99,22 +99,22 @@ impl Service<Request<RequestBody>> for Front {
                 if let Some(notes) = request.extensions().get::<AccessFields>() {
                     notes.add("site", &**name);
                 }
-                FrontFuture::Site { future: site.clone().call(request) }
+                RouterFuture::Site { future: site.clone().call(request) }
             }
-            None => FrontFuture::Nowhere,
+            None => RouterFuture::Nowhere,
         }
     }
 }
 
-impl Future for FrontFuture {
+impl Future for RouterFuture {
     type Output = Result<Response<Either<layer::ResponseBody<Body>, Full<Bytes>>>, Infallible>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project() {
-            FrontFutureProjection::Site { future } => {
+            RouterFutureProjection::Site { future } => {
                 Poll::Ready(ready!(future.poll(context)).map(|response| response.map(Either::Left)))
             }
-            FrontFutureProjection::Nowhere => Poll::Ready(Ok(nowhere().map(Either::Right))),
+            RouterFutureProjection::Nowhere => Poll::Ready(Ok(nowhere().map(Either::Right))),
         }
     }
 }

@@ -8,8 +8,8 @@ use tower_robots::policy::Override;
 use tower_robots::source::fetch::FetchStatus;
 
 use super::next_steps;
-use super::operate::Refusal;
-use super::site_robots::Live;
+use super::operate::ChangeError;
+use super::site_robots::LiveSite;
 use super::sites::Sites;
 use crate::admin::{
     FetchReport, Findings, HistoryReport, LastReload, OverrideReport, PendingReport, RecordedReload, SiteReport,
@@ -23,7 +23,7 @@ impl Sites {
     }
 
     /// What was tried for a site, and what came of it.
-    pub(crate) fn history(&self, name: &str) -> Result<HistoryReport, Refusal> {
+    pub(crate) fn history(&self, name: &str) -> Result<HistoryReport, ChangeError> {
         let live = self.named(name)?;
         let entries = live.robots.history();
         Ok(HistoryReport { site: live.name, entries: entries.iter().map(recorded).collect() })
@@ -31,7 +31,7 @@ impl Sites {
 
     /// The names of the sites that have nothing to enforce yet, hosts of one that has a folder included.
     pub(crate) fn without_robots(&self) -> Vec<String> {
-        let has_none = |live: &Live| live.robots.with(|snapshot| snapshot.content().is_none());
+        let has_none = |live: &LiveSite| live.robots.with(|snapshot| snapshot.content().is_none());
         let mut names = Vec::new();
         for site in self.iter() {
             let lives = site.lives();
@@ -44,7 +44,7 @@ impl Sites {
     }
 }
 
-impl Live {
+impl LiveSite {
     fn report(&self) -> SiteReport {
         let snapshot = self.robots.snapshot();
         let status = self.robots.status();

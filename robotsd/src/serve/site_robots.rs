@@ -16,7 +16,7 @@ use tower_robots::policy::Policy;
 use tower_robots::source::fetch::{Fetcher, Schedule};
 use tower_robots::source::{Directory, DirectoryEvent, LiveBuilder, Watcher};
 
-use super::reload_counts::Tally;
+use super::reload_counts::ReloadCounts;
 use super::{SiteName, log_events};
 use crate::config::{self, Config, Remote, Source, load_registry};
 use crate::expectations::ExpectationsFile;
@@ -24,9 +24,9 @@ use crate::log::Log;
 
 /// What every site's robots.txt is opened with: there is one of each in the process.
 #[derive(Clone, Debug)]
-pub(super) struct Shared {
+pub(super) struct RobotsOpener {
     pub(super) registry: Arc<Registry>,
-    pub(super) memory: Memory,
+    pub(super) memory: StateHandle,
     pub(super) watcher: Watcher,
     gate: Option<GateBuilder>,
     compile_cache: CompileCache,
@@ -36,14 +36,14 @@ pub(super) struct Shared {
 /// What is known of every site whatever its version: the state directory, or without one the switch of all. Cheap to clone;
 /// clones are the same.
 #[derive(Clone, Debug)]
-pub(super) struct Memory {
+pub(super) struct StateHandle {
     pub(super) state: Option<StateDir>,
     switch: KillSwitch,
 }
 
 /// What a version of one site must not do.
 #[derive(Clone, Debug)]
-pub(super) struct Demands {
+pub(super) struct GateSettings {
     gate: Option<GateBuilder>,
     pub(super) expectations: Option<PathBuf>,
     /// What they came to the last time their file could be used.
@@ -52,7 +52,7 @@ pub(super) struct Demands {
 
 /// How what a source holds is taken, as far as that can be changed while it is live.
 #[derive(Clone, Debug)]
-pub(super) struct Terms {
+pub(super) struct SiteSettings {
     pub(super) policy: Policy,
     pub(super) registry: Arc<Registry>,
     pub(super) check: check::Options,
@@ -61,38 +61,38 @@ pub(super) struct Terms {
 
 /// A site's robots.txt, or a folder of them. Cheap to clone; clones are the same.
 #[derive(Clone)]
-pub(super) enum Robots {
-    One(LiveRobots, Tally),
-    Directory(Folder),
+pub(super) enum SiteRobots {
+    One(LiveRobots, ReloadCounts),
+    Directory(RobotsDirectory),
 }
 
 /// A folder with a robots.txt for each host.
 #[derive(Clone)]
-pub(super) struct Folder {
+pub(super) struct RobotsDirectory {
     directory: Directory,
     /// For files that are yet to come.
-    terms: Arc<Mutex<Terms>>,
+    terms: Arc<Mutex<SiteSettings>>,
     /// By host.
-    tallies: Arc<Mutex<HashMap<String, Tally>>>,
+    tallies: Arc<Mutex<HashMap<String, ReloadCounts>>>,
 }
 
 /// One live robots.txt: that of a site, or of a host of a site that has a folder of them.
 #[derive(Clone, Debug)]
-pub(crate) struct Live {
+pub(crate) struct LiveSite {
     /// The site's name, and the host's behind a slash where the site has a folder.
     pub(crate) name: String,
     /// Host patterns; none for every host.
     pub(crate) hosts: Vec<String>,
     pub(crate) robots: LiveRobots,
     /// What came of which cause.
-    pub(super) tally: Tally,
+    pub(super) tally: ReloadCounts,
 }
 
-impl Shared {
+impl RobotsOpener {
     pub(super) fn new(config: &Config) -> Result<Self, String> {
         Ok(Self {
             registry: load_registry(config.registry_extra.as_deref()).map_err(|error| error.to_string())?,
-            memory: Memory { state: config.state_dir.as_ref().map(StateDir::open), switch: KillSwitch::new() },
+            memory: StateHandle { state: config.state_dir.as_ref().map(StateDir::open), switch: KillSwitch::new() },
             watcher: Watcher::new(),
             gate: config.gate.clone(),
             compile_cache: CompileCache::new(),
@@ -102,7 +102,7 @@ impl Shared {
 
     /// Where nothing is remembered.
     pub(super) fn without_state(self) -> Self {
-        Self { memory: Memory { state: None, switch: KillSwitch::new() }, ..self }
+        Self { memory: StateHandle { state: None, switch: KillSwitch::new() }, ..self }
     }
 
     /// As another config has it; what is watched, shared and remembered stays.
@@ -110,31 +110,31 @@ impl Shared {
         Self { registry, gate, ..self.clone() }
     }
 
-    pub(super) fn demands(&self, site: &config::Site) -> Demands {
-        Demands { gate: self.gate.clone(), expectations: site.expectations.clone(), last: Arc::default() }
+    pub(super) fn demands(&self, site: &config::Site) -> GateSettings {
+        GateSettings { gate: self.gate.clone(), expectations: site.expectations.clone(), last: Arc::default() }
     }
 
     /// By what terms a site's robots.txt is taken, given what it must not do.
-    pub(super) fn terms(&self, site: &config::Site, gate: Gate) -> Terms {
-        Terms { policy: site.policy.clone(), registry: self.registry.clone(), check: site.check.clone(), gate }
+    pub(super) fn terms(&self, site: &config::Site, gate: Gate) -> SiteSettings {
+        SiteSettings { policy: site.policy.clone(), registry: self.registry.clone(), check: site.check.clone(), gate }
     }
 
     /// Opens a site's robots.txt. The log is told of every reload; `name` is the site's.
     pub(super) fn open(
         &self,
         site: &config::Site,
-        terms: Terms,
+        terms: SiteSettings,
         when_missing: WhenMissing,
         log: &Log,
-    ) -> Result<Robots, String> {
+    ) -> Result<SiteRobots, String> {
         let name: SiteName = Arc::from(&*site.name);
         let finished = |builder: LiveBuilder| {
             let builder = self.finish(site, &terms, &site.name, builder);
             let builder = builder.when_missing(when_missing).compile_cache(&self.compile_cache).watcher(&self.watcher);
-            let tally = Tally::default();
+            let tally = ReloadCounts::default();
             let builder = builder.on_reload(log_events::reload(name.clone(), log.clone())).on_reload(tally.listener());
             let live = builder.open();
-            live.map(|live| Robots::One(live, tally)).map_err(|rejection| rejection.to_string())
+            live.map(|live| SiteRobots::One(live, tally)).map_err(|rejection| rejection.to_string())
         };
         match &site.robots {
             Source::File(path) => finished(LiveRobots::file(path)),
@@ -160,12 +160,12 @@ impl Shared {
         site: &config::Site,
         path: &Path,
         fallback: &str,
-        terms: Terms,
+        terms: SiteSettings,
         when_missing: WhenMissing,
         log: &Log,
-    ) -> Result<Robots, String> {
+    ) -> Result<SiteRobots, String> {
         let terms = Arc::new(Mutex::new(terms));
-        let tallies: Arc<Mutex<HashMap<String, Tally>>> = Arc::default();
+        let tallies: Arc<Mutex<HashMap<String, ReloadCounts>>> = Arc::default();
         let each = {
             let (shared, site, terms, log) = (self.clone(), site.clone(), terms.clone(), log.clone());
             let tallies = tallies.clone();
@@ -194,7 +194,7 @@ impl Shared {
             .watcher(&self.watcher)
             .open()
             .map_err(|error| chain(&error))?;
-        Ok(Robots::Directory(Folder { directory, terms, tallies }))
+        Ok(SiteRobots::Directory(RobotsDirectory { directory, terms, tallies }))
     }
 
     fn fetched(&self, builder: LiveBuilder, remote: &Remote) -> Result<LiveBuilder, String> {
@@ -217,7 +217,7 @@ impl Shared {
         }
     }
 
-    fn finish(&self, site: &config::Site, terms: &Terms, name: &str, builder: LiveBuilder) -> LiveBuilder {
+    fn finish(&self, site: &config::Site, terms: &SiteSettings, name: &str, builder: LiveBuilder) -> LiveBuilder {
         let builder = builder
             .policy(terms.policy.clone())
             .registry(terms.registry.clone())
@@ -232,7 +232,7 @@ impl Shared {
     }
 }
 
-impl Memory {
+impl StateHandle {
     /// The switch of every site.
     pub(super) fn switch(&self) -> Enforcement {
         self.state.as_ref().map_or_else(|| self.switch.enforcement(), StateDir::enforcement)
@@ -250,7 +250,7 @@ impl Memory {
     }
 }
 
-impl Demands {
+impl GateSettings {
     /// The gate, with the expectations as their file has them now.
     pub(super) fn gate(&self, registry: &Arc<Registry>) -> Result<Gate, String> {
         let gate = match (&self.gate, &self.expectations) {
@@ -272,19 +272,19 @@ impl Demands {
     }
 }
 
-impl Robots {
+impl SiteRobots {
     /// What is live of it now.
-    pub(super) fn lives(&self, site: &str, hosts: &[String]) -> Vec<Live> {
+    pub(super) fn lives(&self, site: &str, hosts: &[String]) -> Vec<LiveSite> {
         match self {
             Self::One(robots, tally) => {
                 let (robots, tally) = (robots.clone(), tally.clone());
-                vec![Live { name: site.to_owned(), hosts: hosts.to_vec(), robots, tally }]
+                vec![LiveSite { name: site.to_owned(), hosts: hosts.to_vec(), robots, tally }]
             }
             Self::Directory(folder) => {
                 let tallies = folder.tallies.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 let live = |(host, robots): (String, LiveRobots)| {
                     let tally = tallies.get(&host).cloned().unwrap_or_default();
-                    Live { name: within(site, &host), hosts: vec![host], robots, tally }
+                    LiveSite { name: within(site, &host), hosts: vec![host], robots, tally }
                 };
                 folder.directory.hosts().into_iter().map(live).collect()
             }
@@ -304,7 +304,7 @@ impl Robots {
         let before: HashMap<_, _> =
             before.lives("", &[]).into_iter().map(|live| (live.name, live.robots.status().switch())).collect();
         let was_off = !before.is_empty() && before.values().all(|switch| *switch == Enforcement::Off);
-        for Live { name, robots, .. } in self.lives("", &[]) {
+        for LiveSite { name, robots, .. } in self.lives("", &[]) {
             let own = robots.status().switch();
             let switch = before.get(&name).copied().unwrap_or(if was_off { Enforcement::Off } else { own });
             if own != switch {
@@ -331,7 +331,7 @@ impl Robots {
 
     /// Takes it by other terms from now on. Blocks while what is live is made anew, which a registry or checks that are
     /// others call for.
-    pub(super) fn take_by(&self, terms: &Terms) {
+    pub(super) fn take_by(&self, terms: &SiteSettings) {
         self.change(
             |held| held.clone_from(terms),
             |live| {
@@ -352,7 +352,7 @@ impl Robots {
     }
 
     /// Files that are yet to come first: one that is opened meanwhile is changed again, and none is left out.
-    fn change(&self, terms: impl FnOnce(&mut Terms), live: impl Fn(&LiveRobots)) {
+    fn change(&self, terms: impl FnOnce(&mut SiteSettings), live: impl Fn(&LiveRobots)) {
         match self {
             Self::One(robots, _) => live(robots),
             Self::Directory(folder) => {
@@ -363,7 +363,7 @@ impl Robots {
     }
 }
 
-impl fmt::Debug for Robots {
+impl fmt::Debug for SiteRobots {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::One(live, _) => f.debug_tuple("One").field(live).finish(),
@@ -383,8 +383,8 @@ fn within(site: &str, host: &str) -> String {
 }
 
 /// Opens a robots.txt by its name as the next start would, for whoever decides about one that no process serves.
-pub(super) fn at_rest(config: &Config, site: &config::Site, name: &str) -> Result<Live, String> {
-    let shared = Shared::new(config)?;
+pub(super) fn at_rest(config: &Config, site: &config::Site, name: &str) -> Result<LiveSite, String> {
+    let shared = RobotsOpener::new(config)?;
     let terms = shared.terms(site, shared.demands(site).gate(&shared.registry)?);
     let robots = shared.open(site, terms, WhenMissing::Unavailable, &Log::nowhere())?;
     let live = robots.lives(&site.name, &site.hosts).into_iter().find(|live| live.name == name);

@@ -9,8 +9,8 @@ use tower_robots::layer::RobotsLayer;
 use tower_robots::live::{Enforcement, StateDir, WhenMissing};
 use tower_robots::source::{HostMap, Watcher};
 
-use super::backend::Backend;
-use super::site_robots::{Demands, Live, Memory, Robots, Shared};
+use super::backend::SiteBackend;
+use super::site_robots::{GateSettings, LiveSite, RobotsOpener, SiteRobots, StateHandle};
 use super::{SiteName, log_events, static_files};
 use crate::config::{self, Config};
 use crate::decision;
@@ -21,33 +21,33 @@ use crate::upstream::{Origins, SharedResources, Upstream, UpstreamLimits};
 /// Every site of the config.
 #[derive(Debug)]
 pub(crate) struct Sites {
-    pub(super) sites: Vec<Site>,
+    pub(super) sites: Vec<ServedSite>,
     pub(super) registry_extra: Option<PathBuf>,
     /// Apart from what is locked while sites are made anew: a switch waits for nobody.
-    pub(super) memory: Memory,
-    pub(super) shared: Mutex<Shared>,
+    pub(super) memory: StateHandle,
+    pub(super) shared: Mutex<RobotsOpener>,
     pub(super) log: Log,
     pub(super) privacy: LogPrivacy,
 }
 
 /// One site: its robots.txt, live, and what stands behind it.
 #[derive(Debug)]
-pub(super) struct Site {
+pub(super) struct ServedSite {
     pub(super) name: SiteName,
     pub(super) hosts: Vec<String>,
-    pub(super) robots: Robots,
-    pub(super) demands: Demands,
+    pub(super) robots: SiteRobots,
+    pub(super) demands: GateSettings,
     /// What it was made from, except that its source is the one `robots` has.
     settings: config::Site,
     /// None where no listener forwards anything.
-    behind: Option<Behind>,
+    behind: Option<BackendSource>,
     log: Log,
     privacy: LogPrivacy,
 }
 
 /// What the backends of a site's workers are made from.
 #[derive(Clone, Debug)]
-enum Behind {
+enum BackendSource {
     Upstreams(Origins, Arc<UpstreamLimits>),
     Files(config::StaticFiles),
 }
@@ -55,7 +55,7 @@ enum Behind {
 impl Sites {
     /// Opens every site. A robots.txt that cannot be used stops the start only where `strict` or the config says so.
     pub(super) fn open(config: &Config, strict: bool, log: &Log) -> Result<Self, String> {
-        let shared = Shared::new(config)?;
+        let shared = RobotsOpener::new(config)?;
         if let Some(trouble) = shared.memory.state.as_ref().and_then(StateDir::trouble) {
             log.say("state", trouble);
         }
@@ -66,7 +66,7 @@ impl Sites {
         if shared.memory.switch() == Enforcement::Off {
             log.say("enforcement", "OFF for every site: `robotsd enforce on` turns it on");
         }
-        let opening = Opening { config, surroundings: SharedResources::system(), privacy: config.log.privacy, log };
+        let opening = SiteOpener { config, surroundings: SharedResources::system(), privacy: config.log.privacy, log };
         let sites = config.sites.iter().map(|site| opening.site(site, &shared, strict)).collect::<Result<_, _>>()?;
         Ok(Self {
             sites,
@@ -78,7 +78,7 @@ impl Sites {
         })
     }
 
-    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &Site> {
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &ServedSite> {
         self.sites.iter()
     }
 
@@ -99,12 +99,12 @@ impl Sites {
     }
 
     /// Every robots.txt that is live or is to be, in the order of the config; of sites with a folder one for each host.
-    pub(crate) fn lives(&self) -> impl Iterator<Item = Live> {
-        self.iter().flat_map(Site::lives)
+    pub(crate) fn lives(&self) -> impl Iterator<Item = LiveSite> {
+        self.iter().flat_map(ServedSite::lives)
     }
 
     /// What every site's robots.txt is opened with now.
-    pub(super) fn shared(&self) -> Shared {
+    pub(super) fn shared(&self) -> RobotsOpener {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -130,21 +130,21 @@ impl Sites {
     }
 
     /// The robots.txt of this name.
-    pub(crate) fn live(&self, name: &str) -> Option<Live> {
+    pub(crate) fn live(&self, name: &str) -> Option<LiveSite> {
         self.lives().find(|live| live.name == name)
     }
 }
 
 /// What a site is opened with.
-pub(super) struct Opening<'a> {
+pub(super) struct SiteOpener<'a> {
     pub(super) config: &'a Config,
     pub(super) surroundings: SharedResources,
     pub(super) privacy: LogPrivacy,
     pub(super) log: &'a Log,
 }
 
-impl Opening<'_> {
-    fn site(&self, site: &config::Site, shared: &Shared, strict: bool) -> Result<Site, String> {
+impl SiteOpener<'_> {
+    fn site(&self, site: &config::Site, shared: &RobotsOpener, strict: bool) -> Result<ServedSite, String> {
         let of_site = |message: String| format!("site {:?}: {message}", site.name);
         let when_missing = if strict { WhenMissing::Fail } else { site.when_missing };
         let demands = shared.demands(site);
@@ -164,23 +164,23 @@ impl Opening<'_> {
     pub(super) fn around(
         &self,
         site: &config::Site,
-        demands: Demands,
-        robots: Robots,
-        before: Option<&Site>,
-    ) -> Result<Site, String> {
+        demands: GateSettings,
+        robots: SiteRobots,
+        before: Option<&ServedSite>,
+    ) -> Result<ServedSite, String> {
         let log = self.log;
         let name: SiteName = Arc::from(&*site.name);
         if let Some(trouble) = robots.watch_trouble().filter(|_| before.is_none()) {
             log.say("watch", format!("{name}: {trouble}"));
         }
-        for Live { name, robots, .. } in robots.lives(&name, &[]) {
+        for LiveSite { name, robots, .. } in robots.lives(&name, &[]) {
             if before.is_none() && robots.status().switch() == Enforcement::Off {
                 log.say("enforcement", format!("OFF for site {name:?}: `robotsd enforce on --site NAME` turns it on"));
             }
         }
         let behind = match (&site.backend, before.and_then(|before| before.servers_of(site, &self.config.upstream))) {
             (None, _) => None,
-            (Some(config::Backend::Files(files)), _) => Some(Behind::Files(files.clone())),
+            (Some(config::Backend::Files(files)), _) => Some(BackendSource::Files(files.clone())),
             (Some(config::Backend::Upstreams(_)), Some(same)) => Some(same),
             (Some(config::Backend::Upstreams(settings)), None) => {
                 let on_event = log_events::upstream(name.clone(), log.clone());
@@ -188,15 +188,15 @@ impl Opening<'_> {
                 let origins = Origins::new(settings, limits.clone(), &self.surroundings, on_event)
                     .map_err(|message| format!("site {name:?}: {message}"))?;
                 origins.look_up();
-                Some(Behind::Upstreams(origins, Arc::new(limits)))
+                Some(BackendSource::Upstreams(origins, Arc::new(limits)))
             }
         };
         let (hosts, settings) = (site.hosts.clone(), site.clone());
-        Ok(Site { name, hosts, robots, demands, settings, behind, log: log.clone(), privacy: self.privacy })
+        Ok(ServedSite { name, hosts, robots, demands, settings, behind, log: log.clone(), privacy: self.privacy })
     }
 }
 
-impl Site {
+impl ServedSite {
     pub(super) fn is_called(&self, name: &str) -> bool {
         *self.name == *name
     }
@@ -207,7 +207,7 @@ impl Site {
             && self.lives().iter().any(|live| live.name == name)
     }
 
-    pub(super) fn lives(&self) -> Vec<Live> {
+    pub(super) fn lives(&self) -> Vec<LiveSite> {
         self.robots.lives(&self.name, &self.hosts)
     }
 
@@ -226,13 +226,15 @@ impl Site {
 
     /// A backend of one worker's own; what is known of the servers behind it is shared. One that the worker has had
     /// `before` goes on with its connections if it leads to the same servers.
-    pub(super) fn backend(&self, workers: NonZeroUsize, before: Option<&Backend>) -> Option<Backend> {
+    pub(super) fn backend(&self, workers: NonZeroUsize, before: Option<&SiteBackend>) -> Option<SiteBackend> {
         Some(match (self.behind.as_ref()?, before) {
-            (Behind::Upstreams(origins, _), Some(Backend::Upstream(upstream))) if upstream.leads_to(origins) => {
-                Backend::Upstream(upstream.clone())
+            (BackendSource::Upstreams(origins, _), Some(SiteBackend::Upstream(upstream)))
+                if upstream.leads_to(origins) =>
+            {
+                SiteBackend::Upstream(upstream.clone())
             }
-            (Behind::Upstreams(origins, _), _) => Backend::Upstream(Upstream::new(origins, workers)),
-            (Behind::Files(files), _) => Backend::Files(static_files::serve(files)),
+            (BackendSource::Upstreams(origins, _), _) => SiteBackend::Upstream(Upstream::new(origins, workers)),
+            (BackendSource::Files(files), _) => SiteBackend::Files(static_files::serve(files)),
         })
     }
 
@@ -254,17 +256,19 @@ impl Site {
 
     pub(super) fn is_served_as(&self, other: &Self) -> bool {
         match (&self.behind, &other.behind) {
-            (Some(Behind::Upstreams(origins, _)), Some(Behind::Upstreams(others, _))) => origins.are(others),
-            (Some(Behind::Files(files)), Some(Behind::Files(others))) => files == others,
+            (Some(BackendSource::Upstreams(origins, _)), Some(BackendSource::Upstreams(others, _))) => {
+                origins.are(others)
+            }
+            (Some(BackendSource::Files(files)), Some(BackendSource::Files(others))) => files == others,
             (None, None) => true,
             _ => false,
         }
     }
 
-    fn servers_of(&self, site: &config::Site, limits: &UpstreamLimits) -> Option<Behind> {
+    fn servers_of(&self, site: &config::Site, limits: &UpstreamLimits) -> Option<BackendSource> {
         match (&self.behind, &self.settings.backend, &site.backend) {
             (Some(behind), Some(config::Backend::Upstreams(ours)), Some(config::Backend::Upstreams(theirs))) => {
-                let is_same = matches!(behind, Behind::Upstreams(_, held) if **held == *limits);
+                let is_same = matches!(behind, BackendSource::Upstreams(_, held) if **held == *limits);
                 (is_same && ours == theirs).then(|| behind.clone())
             }
             _ => None,

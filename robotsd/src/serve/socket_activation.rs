@@ -5,7 +5,7 @@
 
 use std::net::{SocketAddr, TcpListener};
 
-use crate::admin::Socket;
+use crate::admin::InheritedSocket;
 use crate::config;
 
 /// What the socket of the admin interface is called.
@@ -14,7 +14,7 @@ const ADMIN: &str = "admin";
 
 /// Sockets that nobody has taken yet.
 #[derive(Debug, Default)]
-pub(super) struct Passed {
+pub(super) struct InheritedSockets {
     sockets: Vec<PassedSocket>,
 }
 
@@ -26,10 +26,10 @@ struct PassedSocket {
     place: String,
     /// None for a Unix socket.
     address: Option<SocketAddr>,
-    socket: Socket,
+    socket: InheritedSocket,
 }
 
-impl Passed {
+impl InheritedSockets {
     /// Takes what was passed to this process. To be called before there are threads: it changes the environment, so that
     /// no child believes that the sockets are meant for it.
     #[cfg(unix)]
@@ -43,24 +43,24 @@ impl Passed {
             let called = name.as_ref().map(|name| format!(" ({name:?})")).unwrap_or_default();
             let what = format!("descriptor {number} of those passed by the supervisor{called}");
             let socket = match passed.take_tcp_listener(number) {
-                Ok(Some(socket)) => Socket::Tcp(socket),
+                Ok(Some(socket)) => InheritedSocket::Tcp(socket),
                 Ok(None) => continue,
                 Err(_) => match passed.take_unix_listener(number) {
-                    Ok(Some(socket)) => Socket::Unix(socket),
+                    Ok(Some(socket)) => InheritedSocket::Unix(socket),
                     Ok(None) => continue,
                     Err(_) => return Err(format!("{what} is not a stream socket")),
                 },
             };
             let cannot = |error| format!("{what}: {error}");
             let (place, address) = match &socket {
-                Socket::Tcp(socket) => {
+                InheritedSocket::Tcp(socket) => {
                     if socket2::SockRef::from(socket).peer_addr().is_ok() {
                         return Err(format!("{what} is a connection, not a listening socket: write Accept=no"));
                     }
                     let local = socket.local_addr().map_err(cannot)?;
                     (local.to_string(), Some(local))
                 }
-                Socket::Unix(socket) => {
+                InheritedSocket::Unix(socket) => {
                     let local = socket.local_addr().map_err(cannot)?;
                     (
                         local.as_pathname().map_or_else(|| "a Unix socket".into(), |path| path.display().to_string()),
@@ -94,15 +94,15 @@ impl Passed {
         let taken = self.sockets.extract_if(.., |socket| meant(socket));
         taken
             .filter_map(|socket| match socket.socket {
-                Socket::Tcp(socket) => Some(socket),
+                InheritedSocket::Tcp(socket) => Some(socket),
                 #[cfg(unix)]
-                Socket::Unix(_) => None,
+                InheritedSocket::Unix(_) => None,
             })
             .collect()
     }
 
     /// The sockets for the admin interface: those called `admin`, and the one at the path it is configured for.
-    pub(super) fn for_admin(&mut self, settings: &config::AdminSettings) -> Vec<Socket> {
+    pub(super) fn for_admin(&mut self, settings: &config::AdminSettings) -> Vec<InheritedSocket> {
         #[cfg(unix)]
         {
             let path = settings.socket.as_ref().map(|path| path.display().to_string());
@@ -147,7 +147,7 @@ mod tests {
         }
     }
 
-    fn passed(names: &[Option<&str>]) -> (Passed, Vec<SocketAddr>) {
+    fn passed(names: &[Option<&str>]) -> (InheritedSockets, Vec<SocketAddr>) {
         let mut addresses = Vec::new();
         let mut sockets = Vec::new();
         for name in names {
@@ -158,10 +158,10 @@ mod tests {
                 name: name.map(str::to_owned),
                 place: address.to_string(),
                 address: Some(address),
-                socket: Socket::Tcp(socket),
+                socket: InheritedSocket::Tcp(socket),
             });
         }
-        (Passed { sockets }, addresses)
+        (InheritedSockets { sockets }, addresses)
     }
 
     fn addresses(sockets: &[TcpListener]) -> Vec<SocketAddr> {

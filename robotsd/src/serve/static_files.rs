@@ -22,11 +22,11 @@ const DATES: std::ops::Range<Duration> = Duration::ZERO..Duration::from_secs(253
 const WELL_KNOWN: &str = ".well-known";
 
 /// Serves the files of a folder.
-pub(super) type ServeFiles = ServeDir<DefaultServeDirFallback, Folder>;
+pub(super) type ServeFiles = ServeDir<DefaultServeDirFallback, ServedFolder>;
 
 /// What of a folder is served.
 #[derive(Clone, Debug)]
-pub(super) struct Folder {
+pub(super) struct ServedFolder {
     /// As `ServeDir` begins its paths.
     base: PathBuf,
     dotfiles: Dotfiles,
@@ -42,11 +42,11 @@ pub(super) struct Dated(std::fs::Metadata);
 
 /// A service for a site's files.
 pub(super) fn serve(files: &StaticFiles) -> ServeFiles {
-    let folder = Folder { base: Path::new(".").join(&files.root), dotfiles: files.dotfiles };
+    let folder = ServedFolder { base: Path::new(".").join(&files.root), dotfiles: files.dotfiles };
     ServeDir::with_backend(&files.root, folder)
 }
 
-impl Folder {
+impl ServedFolder {
     /// Whether a path is served, should there be a file.
     fn serves(&self, path: &Path) -> bool {
         let Ok(inside) = path.strip_prefix(&self.base) else { return false };
@@ -65,7 +65,7 @@ fn hidden<T>() -> io::Result<T> {
     Err(io::ErrorKind::NotFound.into())
 }
 
-impl Backend for Folder {
+impl Backend for ServedFolder {
     type File = OpenFile;
     type Metadata = Dated;
     type OpenFuture = Pin<Box<dyn Future<Output = io::Result<OpenFile>> + Send>>;

@@ -11,7 +11,7 @@ use super::sites::Sites;
 
 /// Files that are followed, and who hears of their changes.
 #[derive(Debug)]
-pub(super) struct Watches {
+pub(super) struct WatchedFiles {
     watcher: Watcher,
     config: Arc<Notify>,
     demands: Arc<Notify>,
@@ -22,7 +22,7 @@ pub(super) struct Watches {
     others: Vec<(PathBuf, Watched)>,
 }
 
-impl Watches {
+impl WatchedFiles {
     pub(super) fn of(config: &Path, sites: &Sites) -> Self {
         let watcher = sites.watcher();
         let notify = Arc::new(Notify::new());

@@ -3,7 +3,7 @@
 //! A connection lives on the thread that accepted it, and so do its requests and the upstream connections they use: no
 //! task changes threads and nothing is locked against another. What a request touches beyond its own thread is only
 //! read: the snapshot and its policy, whose loads write to a slot of the thread's own. The layer, its settings, the map
-//! of hosts and the pools are made once for every worker ([`Front::new`]), because even a counter of references is
+//! of hosts and the pools are made once for every worker ([`Router::new`]), because even a counter of references is
 //! written by whoever clones. Shared and written are: places for connections and the numbers they get, once a
 //! connection; the cache of recognised agents, when a header is new; the log's queue, for what is logged; and what is
 //! known of an upstream's addresses.
@@ -28,7 +28,7 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinSet};
 use tower::Service;
 
-use super::router::Front;
+use super::router::Router;
 use super::sites::Sites;
 use crate::decision::{Decisions, QuestionErrors, SiteTable};
 use crate::edge::{Edge, ListenerSettings, RequestBody};
@@ -40,7 +40,7 @@ const FILE_THREADS: usize = 256;
 #[derive(Debug)]
 pub(super) struct Workers {
     workers: Vec<Worker>,
-    listeners: HashMap<ListenerId, Vec<Open>>,
+    listeners: HashMap<ListenerId, Vec<ListenerGuard>>,
     opened: u64,
     /// One task for every listener on every worker; it ends with the listener's last connection.
     serving: JoinSet<()>,
@@ -53,14 +53,14 @@ pub(super) struct ListenerId(u64);
 #[derive(Debug)]
 struct Worker {
     runtime: Handle,
-    front: Front,
+    front: Router,
     desk: SiteTable,
     // Held for its drop, which ends the thread.
     _alive: oneshot::Sender<Infallible>,
 }
 
 /// Held while a listener is open on a worker; dropping it closes the listener and drains its connections.
-type Open = oneshot::Sender<Infallible>;
+type ListenerGuard = oneshot::Sender<Infallible>;
 
 impl Workers {
     /// Starts the threads, which serve these sites on no listener yet.
@@ -184,7 +184,7 @@ impl Worker {
         };
         std::thread::Builder::new().name(format!("robotsd-{number}")).spawn(run)?;
         let desk = Arc::new(ArcSwap::from_pointee(sites.desk()));
-        Ok(Self { runtime: handle, front: Front::new(sites, count), desk, _alive: alive })
+        Ok(Self { runtime: handle, front: Router::new(sites, count), desk, _alive: alive })
     }
 }
 
