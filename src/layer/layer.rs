@@ -9,7 +9,7 @@ use http::{Extensions, HeaderValue, Response, Uri};
 use tower_layer::Layer;
 
 use super::answer::Answer;
-use super::enforce::Enforcer;
+use super::enforce::{Enforcer, RobotsTxtRequests};
 use super::event::Event;
 use super::original::Original;
 use super::service::Robots;
@@ -120,7 +120,7 @@ impl RobotsLayer {
     /// ```
     #[must_use]
     pub fn answer(&self, request: &Original<'_>) -> Answer {
-        self.enforcer.answer(*request)
+        self.enforcer.answer(*request, RobotsTxtRequests::Serve)
     }
 
     /// What the rules and the policy say about a request; `/robots.txt` passes like anything else that is exempt.
@@ -147,7 +147,7 @@ impl RobotsLayer {
     /// ```
     #[must_use]
     pub fn decide(&self, request: &Original<'_>) -> Answer {
-        self.enforcer.decide(*request)
+        self.enforcer.answer(*request, RobotsTxtRequests::Judge)
     }
 
     fn with(mut self, change: impl FnOnce(&mut Enforcer)) -> Self {

@@ -48,8 +48,10 @@
 
 mod answer;
 mod body;
+mod callbacks;
 mod enforce;
 mod event;
+mod evidence;
 mod future;
 #[expect(clippy::module_inception, reason = "as in every Tower middleware: the layer, its service, its future")]
 mod layer;

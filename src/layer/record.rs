@@ -2,7 +2,7 @@
 
 use crate::agent::{Agent, Category, Class};
 use crate::live::{Content, VersionHash};
-use crate::policy::{Action, Decision, Reason, Signs};
+use crate::policy::{Action, Decision, HumanSigns, Reason};
 use crate::rules::{Access, PathForm};
 
 /// Characters of a claimed name that are kept; the longest registered one has a third of that.
@@ -24,7 +24,7 @@ pub struct Record {
     line: usize,
     form: PathForm,
     #[cfg_attr(feature = "serde", serde(skip))]
-    signs: Signs,
+    signs: HumanSigns,
     #[cfg_attr(feature = "serde", serde(skip))]
     hash: VersionHash,
 }
@@ -126,14 +126,8 @@ impl Record {
 
     /// What suggests that a person is behind the request.
     #[must_use]
-    pub const fn signs(&self) -> Signs {
+    pub const fn signs(&self) -> HumanSigns {
         self.signs
-    }
-
-    /// The value of the field [`ROBOTS_VERDICT`](super::ROBOTS_VERDICT), in ASCII.
-    #[must_use]
-    pub fn to_field(&self) -> http::HeaderValue {
-        super::tag::field(self)
     }
 
     /// The version of the robots.txt.

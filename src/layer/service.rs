@@ -10,7 +10,7 @@ use http_body::Body;
 use tower_service::Service;
 
 use super::body::ResponseBody;
-use super::enforce::Enforcer;
+use super::enforce::{Enforcer, RobotsTxtRequests};
 use super::future::ResponseFuture;
 use super::original::Original;
 
@@ -52,7 +52,7 @@ where
     }
 
     fn call(&mut self, mut request: Request<A>) -> Self::Future {
-        match self.enforcer.answer(Original::of(&request)).carry_out(&mut request) {
+        match self.enforcer.answer(Original::of(&request), RobotsTxtRequests::Serve).carry_out(&mut request) {
             None => ResponseFuture::pass(self.inner.call(request)),
             Some(response) => ResponseFuture::ready(response),
         }

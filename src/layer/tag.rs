@@ -33,7 +33,7 @@ pub(super) fn strip(headers: &mut HeaderMap) {
 
 /// Sets ours, and sees to it that a proxy behind does not drop it because the client's `Connection` names it.
 pub(super) fn mark(headers: &mut HeaderMap, record: &Record) {
-    headers.insert(ROBOTS_VERDICT, field(record));
+    headers.insert(ROBOTS_VERDICT, record.to_field());
     let names_ours = |value: &HeaderValue| options(value).any(|option| option.eq_ignore_ascii_case(b"robots-verdict"));
     if headers.get_all(CONNECTION).into_iter().any(names_ours) {
         let kept: Vec<_> =
@@ -49,20 +49,23 @@ fn options(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
     value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii)
 }
 
-/// The value of the field.
-pub(super) fn field(record: &Record) -> HeaderValue {
-    let mut out = format!("{};agent=\"", record.access());
-    push_string(&mut out, record.agent());
-    out.push_str("\";rule=\"");
-    push_string(&mut out, record.rule());
-    out.push_str("\";line=");
-    out.push_str(&record.line().to_string());
-    if record.form() != PathForm::Standard {
-        out.push_str(";form=");
-        out.push_str(record.form().as_str());
+impl Record {
+    /// The value of the field [`ROBOTS_VERDICT`], in ASCII.
+    #[must_use]
+    pub fn to_field(&self) -> HeaderValue {
+        let mut out = format!("{};agent=\"", self.access());
+        push_string(&mut out, self.agent());
+        out.push_str("\";rule=\"");
+        push_string(&mut out, self.rule());
+        out.push_str("\";line=");
+        out.push_str(&self.line().to_string());
+        if self.form() != PathForm::Standard {
+            out.push_str(";form=");
+            out.push_str(self.form().as_str());
+        }
+        // Everything but visible ASCII and blanks was escaped, so this is a field value.
+        HeaderValue::try_from(out).unwrap_or(HeaderValue::from_static("disallow"))
     }
-    // Everything but visible ASCII and blanks was escaped, so this is a field value.
-    HeaderValue::try_from(out).unwrap_or(HeaderValue::from_static("disallow"))
 }
 
 fn push_string(out: &mut String, text: &str) {

@@ -400,6 +400,22 @@ async fn a_fault_while_judging_passes_the_request_and_is_counted() {
 }
 
 #[tokio::test]
+async fn an_address_is_only_looked_up_where_a_group_applies() {
+    let lookups = Arc::new(Mutex::new(0));
+    let count = lookups.clone();
+    let layer = RobotsLayer::new(live(Mode::Refuse)).address_from(move |_| {
+        *count.lock().expect("no panic") += 1;
+        None
+    });
+    for (target, agent, want) in
+        [("/drafts/x", FIREFOX, 0), ("/robots.txt", GPTBOT, 0), ("/open/x", GPTBOT, 1), ("/drafts/x", GPTBOT, 2)]
+    {
+        ask(layer.clone(), get(target, agent)).await;
+        assert_eq!(*lookups.lock().expect("no panic"), want, "{target} {agent}");
+    }
+}
+
+#[tokio::test]
 async fn a_panic_of_an_observer_changes_no_decision_and_is_counted() {
     for (mode, status, tagged) in [
         (Mode::Refuse, StatusCode::FORBIDDEN, false),

@@ -13,7 +13,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, Guard};
 
 use crate::agent::Agent;
 
@@ -28,32 +28,44 @@ const MAX_HEADER: usize = 512;
 /// A bounded map from headers to agents.
 pub(super) struct AgentCache {
     /// In place; the larger ones are made in turn, as each gets too small.
-    small: [Place; SMALL],
-    middle: OnceLock<Places>,
-    large: OnceLock<Places>,
-    /// Headers that were pushed out by others from the largest places there are.
+    small: [CacheSlot; SMALL],
+    middle: OnceLock<Box<[CacheSlot]>>,
+    large: OnceLock<Box<[CacheSlot]>>,
+    /// Headers that others replaced in the largest table there is.
     lost: AtomicU32,
     budget: Arc<Budget>,
     hasher: foldhash::fast::RandomState,
 }
 
-type Place = ArcSwapOption<Entry>;
-type Places = Box<[Place]>;
+type CacheSlot = ArcSwap<CachedAgent>;
 
-struct Entry {
+/// An agent beside the header it was recognised from.
+pub(crate) struct CachedAgent {
     header: Box<[u8]>,
     agent: Agent,
 }
 
 /// How many places the caches of many versions may have together, past those each begins with.
-#[derive(Debug)]
 pub(super) struct Budget {
     left: AtomicUsize,
+    /// What an unused slot holds: the agent of an empty header, so that no slot needs an `Option`.
+    unused: Arc<CachedAgent>,
+}
+
+impl CachedAgent {
+    pub(crate) const fn agent(&self) -> &Agent {
+        &self.agent
+    }
 }
 
 impl Budget {
     pub(super) fn new(places: usize) -> Arc<Self> {
-        Arc::new(Self { left: AtomicUsize::new(places) })
+        let unused = Arc::new(CachedAgent { header: Box::default(), agent: Agent::empty() });
+        Arc::new(Self { left: AtomicUsize::new(places), unused })
+    }
+
+    fn unused_slots(&self, count: usize) -> Box<[CacheSlot]> {
+        (0..count).map(|_| CacheSlot::new(self.unused.clone())).collect()
     }
 
     fn take(&self, places: usize) -> bool {
@@ -68,7 +80,7 @@ impl Budget {
 impl AgentCache {
     pub(super) fn new(budget: Arc<Budget>) -> Self {
         Self {
-            small: Default::default(),
+            small: std::array::from_fn(|_| CacheSlot::new(budget.unused.clone())),
             middle: OnceLock::new(),
             large: OnceLock::new(),
             lost: AtomicU32::new(0),
@@ -77,36 +89,29 @@ impl AgentCache {
         }
     }
 
-    /// Reads the agent of a header, recognising it where it is not known yet.
-    pub(super) fn with<R>(
-        &self,
-        header: &[u8],
-        recognise: impl FnOnce(&[u8]) -> Agent,
-        read: impl FnOnce(&Agent) -> R,
-    ) -> R {
+    /// The agent of a header, recognised where the cache does not hold it. The guard stays in a local.
+    pub(super) fn get(&self, header: &[u8], recognise: impl FnOnce(&[u8]) -> Agent) -> Guard<Arc<CachedAgent>> {
         if header.len() > MAX_HEADER {
-            return read(&recognise(header));
+            return Guard::from_inner(Arc::new(CachedAgent { header: Box::default(), agent: recognise(header) }));
         }
-        let places = self.largest();
+        let slots = self.largest();
         // The low bits of the hash, whatever the width of `usize`.
-        let place = &places[self.hash(header) as usize & (places.len() - 1)];
-        let before = place.load();
-        if let Some(entry) = &*before
-            && *entry.header == *header
-        {
-            return read(&entry.agent);
+        let slot = &slots[self.hash(header) as usize & (slots.len() - 1)];
+        let before = slot.load();
+        if *before.header == *header {
+            return before;
         }
-        let is_taken = before.is_some();
+        let is_taken = !before.header.is_empty();
         drop(before);
-        let entry = Arc::new(Entry { header: header.into(), agent: recognise(header) });
-        place.store(Some(entry.clone()));
+        let entry = Arc::new(CachedAgent { header: header.into(), agent: recognise(header) });
+        slot.store(entry.clone());
         if is_taken {
-            self.grow_if_crowded(places);
+            self.grow_if_crowded(slots);
         }
-        read(&entry.agent)
+        Guard::from_inner(entry)
     }
 
-    fn largest(&self) -> &[Place] {
+    fn largest(&self) -> &[CacheSlot] {
         match self.middle.get() {
             None => &self.small,
             Some(middle) => self.large.get().unwrap_or(middle),
@@ -114,24 +119,24 @@ impl AgentCache {
     }
 
     /// More places once as many headers were pushed out as there are places; a header or two that meet call for nothing.
-    fn grow_if_crowded(&self, places: &[Place]) {
+    fn grow_if_crowded(&self, slots: &[CacheSlot]) {
         let lost = self.lost.fetch_add(1, Ordering::Relaxed);
-        let (next, size) = match places.len() {
+        let (next, size) = match slots.len() {
             SMALL => (&self.middle, MIDDLE),
             MIDDLE => (&self.large, LARGE),
             _ => return,
         };
-        if (lost as usize) < places.len() || next.get().is_some() || !self.budget.take(size) {
+        if (lost as usize) < slots.len() || next.get().is_some() || !self.budget.take(size) {
             return;
         }
-        if next.set(empty(size)).is_err() {
+        if next.set(self.budget.unused_slots(size)).is_err() {
             // Another thread was quicker.
             self.budget.give_back(size);
             return;
         }
         self.lost.store(0, Ordering::Relaxed);
         // What stands in the smaller ones is not looked for again.
-        places.iter().for_each(|place| place.store(None));
+        slots.iter().for_each(|slot| slot.store(self.budget.unused.clone()));
     }
 
     fn hash(&self, header: &[u8]) -> u64 {
@@ -155,8 +160,10 @@ impl fmt::Debug for AgentCache {
     }
 }
 
-fn empty(places: usize) -> Places {
-    (0..places).map(|_| ArcSwapOption::empty()).collect()
+impl fmt::Debug for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Budget").field("left", &self.left).finish_non_exhaustive()
+    }
 }
 
 #[cfg(test)]
@@ -181,7 +188,7 @@ mod tests {
                 asked.set(asked.get() + 1);
                 recognizer.identify(header)
             };
-            cache.with(header.as_bytes(), recognise, |agent| agent.crawler().map(str::to_owned))
+            cache.get(header.as_bytes(), recognise).agent.crawler().map(str::to_owned)
         };
         // Several times as many as there are places, so that most fall on one that is taken.
         for round in 0..3 {
@@ -199,18 +206,30 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_header_is_the_agent_of_an_unused_slot() {
+        let recognizer = recognizer();
+        let cache = AgentCache::new(Budget::new(0));
+        let class = |header: &[u8]| cache.get(header, |header| recognizer.identify(header)).agent.class();
+        let empty = recognizer.identify(b"").class();
+        assert_eq!(class(b""), empty);
+        // Every slot is taken, and the empty header takes one back.
+        (0..SMALL * 8).for_each(|number| assert_ne!(class(format!("Bot{number}/1.0").as_bytes()), empty));
+        assert_eq!(class(b""), empty);
+    }
+
+    #[test]
     fn caches_grow_while_there_are_places_left_and_give_them_back() {
         let recognizer = recognizer();
         let budget = Budget::new(MIDDLE + LARGE);
         let fill = |cache: &AgentCache| {
             for number in 0..LARGE * 4 {
                 let header = format!("Bot{number}/1.0");
-                cache.with(header.as_bytes(), |header| recognizer.identify(header), |_| ());
+                cache.get(header.as_bytes(), |header| recognizer.identify(header));
             }
             cache.largest().len()
         };
         let few = AgentCache::new(budget.clone());
-        few.with(b"GPTBot/1.2", |header| recognizer.identify(header), |_| ());
+        few.get(b"GPTBot/1.2", |header| recognizer.identify(header));
         assert_eq!(few.largest().len(), SMALL);
         let first = AgentCache::new(budget.clone());
         assert_eq!(fill(&first), LARGE);

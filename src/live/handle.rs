@@ -8,6 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
+#[cfg(feature = "layer")]
+use arc_swap::Guard;
 
 use super::clock::Clock;
 use super::enforcement::Enforcement;
@@ -94,6 +96,12 @@ impl LiveRobots {
     /// freed meanwhile.
     pub fn with<R>(&self, read: impl FnOnce(&Snapshot) -> R) -> R {
         read(&self.shared.current.load())
+    }
+
+    /// As [`LiveRobots::with`], for a local: the guard must not be kept, nor held across an await.
+    #[cfg(feature = "layer")]
+    pub(crate) fn load(&self) -> Guard<Arc<Snapshot>> {
+        self.shared.current.load()
     }
 
     /// Reads the source again now, on a thread of its own; what is fetched is fetched now.

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use arc_swap::Guard;
 use bytes::Bytes;
 
-use super::agent_cache::{AgentCache, Budget};
+use super::agent_cache::{AgentCache, Budget, CachedAgent};
 use super::clock::Clock;
 use super::date;
 use super::enforcement::{Enforcement, Switches};
@@ -130,13 +131,13 @@ impl Snapshot {
 
     /// Judges a request by agents that [`Content::identify`] recognised.
     #[must_use]
-    pub fn decide(&self, agents: &[Agent], request: &Facts<'_>) -> Decision<'_> {
+    pub fn decide<'s: 'f, 'f>(&'s self, agents: &[Agent], request: Facts<'f>) -> Decision<'s> {
         match &self.content {
             None => Decision::unjudged(Reason::NothingKnown),
             Some(_) if self.enforcement() == Enforcement::Off => Decision::unjudged(Reason::KillSwitch),
             Some(content) => {
                 let request = request.with_clock(self.clock.as_fn());
-                self.policy.decide_with_grace(content.rules(), self.grace.as_deref(), agents, &request)
+                self.policy.decide_with_grace(content.rules(), self.grace.as_deref(), agents, request)
             }
         }
     }
@@ -190,12 +191,17 @@ impl Content {
     /// Recognises the agent of one `User-Agent` field line; an empty one where the request has no such field.
     #[must_use]
     pub fn identify(&self, field: &[u8]) -> Agent {
-        self.with_agent(field, Agent::clone)
+        self.cached_agent(field).agent().clone()
     }
 
     /// Reads the agent of one `User-Agent` field line, without the cost of sharing it.
     pub fn with_agent<R>(&self, field: &[u8], read: impl FnOnce(&Agent) -> R) -> R {
-        self.compiled.agents.with(field, |field| self.compiled.recognizer.identify(field), read)
+        read(self.cached_agent(field).agent())
+    }
+
+    /// As [`Content::with_agent`], for a local: the guard must not be kept.
+    pub(crate) fn cached_agent(&self, field: &[u8]) -> Guard<Arc<CachedAgent>> {
+        self.compiled.agents.get(field, |field| self.compiled.recognizer.identify(field))
     }
 
     /// What the check found.

@@ -1,73 +1,7 @@
 //! What is done about a request, and why.
 
-use std::fmt;
-use std::net::IpAddr;
-use std::time::SystemTime;
-
-use super::evidence::Signs;
-use crate::rules::{RequestPath, Verdict};
-
-/// What a policy has to know of a request besides who sent it.
-#[derive(Clone, Copy)]
-pub struct Facts<'a> {
-    method: &'a str,
-    path: &'a RequestPath<'a>,
-    address: Option<IpAddr>,
-    clock: Option<&'a (dyn Fn() -> SystemTime + 'a)>,
-}
-
-impl<'a> Facts<'a> {
-    /// A request with this method for this path, which [`Policy::path`](super::Policy::path) makes of a target.
-    #[must_use]
-    pub const fn new(method: &'a str, path: &'a RequestPath<'a>) -> Self {
-        Self { method, path, address: None, clock: None }
-    }
-
-    /// Adds the address of the client, where it is known.
-    #[must_use]
-    pub const fn with_address(self, address: Option<IpAddr>) -> Self {
-        Self { address, ..self }
-    }
-
-    /// Adds a clock, for what ends: it is asked only about disallowed requests, and only where something does end.
-    #[must_use]
-    pub const fn with_clock(self, clock: &'a (dyn Fn() -> SystemTime + 'a)) -> Self {
-        Self { clock: Some(clock), ..self }
-    }
-
-    /// The method.
-    #[must_use]
-    pub const fn method(&self) -> &'a str {
-        self.method
-    }
-
-    /// The client's address.
-    #[must_use]
-    pub const fn address(&self) -> Option<IpAddr> {
-        self.address
-    }
-
-    /// The path and query.
-    #[must_use]
-    pub const fn path(&self) -> &'a RequestPath<'a> {
-        self.path
-    }
-
-    /// The time, where there is a clock.
-    pub(super) fn now(&self) -> Option<SystemTime> {
-        self.clock.map(|clock| clock())
-    }
-}
-
-impl fmt::Debug for Facts<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Facts")
-            .field("method", &self.method)
-            .field("path", &self.path)
-            .field("address", &self.address)
-            .finish_non_exhaustive()
-    }
-}
+use super::evidence::HumanSigns;
+use crate::rules::Verdict;
 
 /// What is done about a request; it carries the verdict and the reason.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +10,7 @@ pub struct Decision<'r> {
     reason: Reason,
     verdict: Option<Verdict<'r>>,
     agent: usize,
-    signs: Signs,
+    signs: HumanSigns,
 }
 
 /// What is done.
@@ -178,11 +112,17 @@ impl<'r> Decision<'r> {
     /// What suggests that a person is behind a disallowed request, once [`Policy::weigh`](super::Policy::weigh) has
     /// been asked.
     #[must_use]
-    pub const fn signs(&self) -> Signs {
+    pub const fn signs(&self) -> HumanSigns {
         self.signs
     }
 
-    pub(super) const fn with_signs(self, signs: Signs) -> Self {
+    /// Whether the rules disallow the request and the mode is not off: observers are notified of it.
+    #[cfg(feature = "layer")]
+    pub(crate) const fn is_reported(&self) -> bool {
+        matches!(self.reason, Reason::Disallowed | Reason::Grace | Reason::Observed | Reason::SuspectHuman)
+    }
+
+    pub(super) const fn with_signs(self, signs: HumanSigns) -> Self {
         Self { signs, ..self }
     }
 
@@ -191,11 +131,11 @@ impl<'r> Decision<'r> {
     }
 
     pub(crate) const fn unjudged(reason: Reason) -> Self {
-        Self { action: Action::Pass, reason, verdict: None, agent: 0, signs: Signs::NONE }
+        Self { action: Action::Pass, reason, verdict: None, agent: 0, signs: HumanSigns::NONE }
     }
 
     pub(super) const fn judged(action: Action, reason: Reason, verdict: Verdict<'r>) -> Self {
-        Self { action, reason, verdict: Some(verdict), agent: 0, signs: Signs::NONE }
+        Self { action, reason, verdict: Some(verdict), agent: 0, signs: HumanSigns::NONE }
     }
 
     pub(super) const fn for_agent(self, agent: usize) -> Self {

@@ -8,7 +8,7 @@ use crate::rules::Authority;
 
 /// What else a request says about who sends it, as octets. Only gathered once a request is disallowed.
 #[derive(Clone, Debug, Default)]
-pub struct Evidence<'a> {
+pub struct HumanEvidence<'a> {
     cookies: Vec<&'a [u8]>,
     is_browsing: bool,
     comes_from_here: bool,
@@ -16,7 +16,7 @@ pub struct Evidence<'a> {
 
 /// What was found that suggests a person.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Signs {
+pub struct HumanSigns {
     session_cookie: bool,
     fetch_metadata: bool,
     own_referer: bool,
@@ -41,7 +41,7 @@ pub(super) struct Cookies {
     pub(super) session: Vec<Box<[u8]>>,
 }
 
-impl<'a> Evidence<'a> {
+impl<'a> HumanEvidence<'a> {
     /// Nothing yet.
     #[must_use]
     pub fn new() -> Self {
@@ -84,8 +84,8 @@ impl<'a> Evidence<'a> {
         self.has_any(&cookies.exempt)
     }
 
-    pub(super) fn signs(&self, cookies: &Cookies) -> Signs {
-        Signs {
+    pub(super) fn signs(&self, cookies: &Cookies) -> HumanSigns {
+        HumanSigns {
             session_cookie: self.has_any(&cookies.session),
             fetch_metadata: self.is_browsing,
             own_referer: self.is_browsing && self.comes_from_here,
@@ -97,7 +97,7 @@ impl<'a> Evidence<'a> {
     }
 }
 
-impl Signs {
+impl HumanSigns {
     pub(super) const NONE: Self = Self { session_cookie: false, fetch_metadata: false, own_referer: false };
 
     /// Whether there is any.

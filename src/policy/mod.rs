@@ -7,6 +7,7 @@ mod builder;
 mod decision;
 mod evidence;
 mod exempt;
+mod facts;
 mod grace;
 mod mode;
 mod network;
@@ -14,8 +15,9 @@ mod overrides;
 mod scope;
 
 pub use self::builder::PolicyBuilder;
-pub use self::decision::{Action, Decision, Facts, Reason};
-pub use self::evidence::{Evidence, Signs, SuspectHuman};
+pub use self::decision::{Action, Decision, Reason};
+pub use self::evidence::{HumanEvidence, HumanSigns, SuspectHuman};
+pub use self::facts::Facts;
 pub use self::mode::Mode;
 pub use self::network::{Network, NetworkError};
 pub use self::overrides::Override;
@@ -57,7 +59,7 @@ impl Policy {
     /// 3. An allowed request passes; for a disallowed one the last override that fits decides, else the mode.
     /// 4. Of several agents the one with the strictest outcome counts.
     #[must_use]
-    pub fn decide<'r>(&self, rules: &'r RuleSet, agents: &[Agent], request: &Facts<'_>) -> Decision<'r> {
+    pub fn decide<'r>(&self, rules: &'r RuleSet, agents: &[Agent], request: Facts<'_>) -> Decision<'r> {
         self.decide_with_grace(rules, None, agents, request)
     }
 
@@ -68,8 +70,9 @@ impl Policy {
         rules: &'r RuleSet,
         grace: Option<&Grace>,
         agents: &[Agent],
-        request: &Facts<'_>,
+        request: Facts<'_>,
     ) -> Decision<'r> {
+        let request = &request;
         let work = &mut Work::new();
         match agents {
             // One agent is what nearly every request has.
@@ -86,7 +89,7 @@ impl Policy {
     /// Weighs what speaks for a person behind a disallowed request: an exempt cookie lets it pass; other signs are
     /// recorded, and let it pass where the policy says so. Any other decision stays as it is.
     #[must_use]
-    pub fn weigh<'r>(&self, decision: Decision<'r>, evidence: &Evidence<'_>) -> Decision<'r> {
+    pub fn weigh<'r>(&self, decision: Decision<'r>, evidence: &HumanEvidence<'_>) -> Decision<'r> {
         if decision.verdict().is_none_or(|verdict| verdict.access() == Access::Allow) {
             return decision;
         }
@@ -141,11 +144,11 @@ impl Policy {
         }
         if self.exempt.cover_agent(agent)
             || self.exempt.cover_address(request.address())
-            || self.exempt.cover_path(request.path())
+            || self.exempt.cover_path(request.path(self.forms))
         {
             return Decision::unjudged(Reason::Exempt);
         }
-        let verdict = selection.verdict_within(request.path(), work);
+        let verdict = selection.verdict_within(request.path(self.forms), work);
         match verdict.access() {
             Access::Allow => Decision::judged(Action::Pass, Reason::Allowed, verdict),
             Access::Disallow => {
@@ -153,7 +156,7 @@ impl Policy {
                 let young = |grace: &Grace| {
                     let now = request.now();
                     now.is_some_and(|now| {
-                        grace.covers(now, request.path(), |rules| rules.select(tokens, fallback), work)
+                        grace.covers(now, request.path(self.forms), |rules| rules.select(tokens, fallback), work)
                     })
                 };
                 match mode {
@@ -181,7 +184,7 @@ impl Policy {
         if mode == Mode::Refuse || !self.overrides.iter().any(Override::is_for_pattern) {
             return (mode, verdict);
         }
-        let each = selection.disallowing(request.path(), work);
+        let each = selection.disallowing(request.path(self.forms), work);
         let modes = each.map(|verdict| (self.mode_for(agent, &verdict, request), verdict));
         modes.fold((mode, verdict), |strictest, next| if next.0 > strictest.0 { next } else { strictest })
     }

@@ -19,11 +19,11 @@ pub struct Network {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkError {
     text: String,
-    fault: Fault,
+    fault: NetworkFault,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+enum NetworkFault {
     Address,
     Length(u32),
     HostBits,
@@ -43,14 +43,20 @@ impl FromStr for Network {
     fn from_str(text: &str) -> Result<Self, NetworkError> {
         let error = |fault| NetworkError { text: text.to_owned(), fault };
         let (address, length) = text.split_once('/').map_or((text, None), |(address, length)| (address, Some(length)));
-        let address: IpAddr = address.parse().map_err(|_| error(Fault::Address))?;
+        let address: IpAddr = address.parse().map_err(|_| error(NetworkFault::Address))?;
         let whole = if address.is_ipv4() { Ipv4Addr::BITS } else { Ipv6Addr::BITS };
         let length = match length {
             None => whole,
-            Some(length) => length.parse().ok().filter(|length| *length <= whole).ok_or(error(Fault::Length(whole)))?,
+            Some(length) => {
+                length.parse().ok().filter(|length| *length <= whole).ok_or(error(NetworkFault::Length(whole)))?
+            }
         };
         let network = Self { bits: bits(address), length: length + (Ipv6Addr::BITS - whole) };
-        if network.bits & mask(network.length) == network.bits { Ok(network) } else { Err(error(Fault::HostBits)) }
+        if network.bits & mask(network.length) == network.bits {
+            Ok(network)
+        } else {
+            Err(error(NetworkFault::HostBits))
+        }
     }
 }
 
@@ -58,9 +64,11 @@ impl fmt::Display for NetworkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} is not a network: ", self.text)?;
         match self.fault {
-            Fault::Address => f.write_str("write one such as \"10.0.0.0/8\", \"2001:db8::/32\" or \"192.0.2.7\""),
-            Fault::Length(whole) => write!(f, "the length after the slash is a number up to {whole}"),
-            Fault::HostBits => f.write_str("bits after the length must be zero, as in \"10.0.0.0/8\""),
+            NetworkFault::Address => {
+                f.write_str("write one such as \"10.0.0.0/8\", \"2001:db8::/32\" or \"192.0.2.7\"")
+            }
+            NetworkFault::Length(whole) => write!(f, "the length after the slash is a number up to {whole}"),
+            NetworkFault::HostBits => f.write_str("bits after the length must be zero, as in \"10.0.0.0/8\""),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::SystemTime;
 
-use super::decision::Facts;
+use super::facts::Facts;
 use super::mode::Mode;
 use crate::agent::{Agent, Category};
 use crate::rules::{PathPattern, ProductToken, Reading, Verdict};

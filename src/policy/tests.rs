@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -29,7 +30,7 @@ impl Site {
     fn decide(&self, policy: &Policy, fields: &[&str], method: &str, target: &str) -> (Action, Reason) {
         let agents: Vec<_> = fields.iter().map(|field| self.recognizer.identify(field.as_bytes())).collect();
         let path = policy.path(target.as_bytes());
-        let decision = policy.decide(&self.rules, &agents, &Facts::new(method, &path));
+        let decision = policy.decide(&self.rules, &agents, Facts::new(method, &path));
         (decision.action(), decision.reason())
     }
 }
@@ -179,7 +180,7 @@ fn a_request_that_would_take_too_long_to_judge_counts_as_disallowed() {
     for target in [format!("/zz{letters}"), format!("//a/x//../%u00CF;%5CC//%5C/zz{letters}/.")] {
         let path = policy.path(target.as_bytes());
         let agents: Vec<_> = [GPTBOT; 3].iter().map(|field| site.recognizer.identify(field.as_bytes())).collect();
-        let decision = policy.decide(&site.rules, &agents, &Facts::new("GET", &path));
+        let decision = policy.decide(&site.rules, &agents, Facts::new("GET", &path));
         let rule = decision.verdict().and_then(|verdict| verdict.rule()).expect("a rule");
         assert_eq!((decision.action(), rule.pattern()), (Action::Refuse, &b"/first/"[..]));
     }
@@ -388,47 +389,48 @@ fn exempt_agents_and_networks_pass_unjudged() {
         [(Some("10.1.2.3"), Action::Pass), (Some("11.1.2.3"), Action::Refuse), (None, Action::Refuse)]
     {
         let address = address.map(|address| address.parse().expect("an address"));
-        let facts = Facts::new("GET", &path).with_address(address);
-        assert_eq!(policy.decide(&site.rules, &agents, &facts).action(), action, "{address:?}");
+        let find = || address;
+        let facts = Facts::new("GET", &path).with_address(&find);
+        assert_eq!(policy.decide(&site.rules, &agents, facts).action(), action, "{address:?}");
     }
 }
 
 #[test]
 fn what_speaks_for_a_person_is_recorded_or_exempts() {
     let site = Site::new("User-agent: GPTBot\nDisallow: /\n");
-    let weigh = |policy: &Policy, evidence: Evidence<'_>| {
+    let weigh = |policy: &Policy, evidence: HumanEvidence<'_>| {
         let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
         let path = RequestPath::new(b"/");
-        let decision = policy.decide(&site.rules, &agents, &Facts::new("GET", &path));
+        let decision = policy.decide(&site.rules, &agents, Facts::new("GET", &path));
         let decision = policy.weigh(decision, &evidence);
         (decision.action(), decision.reason(), decision.signs().names().collect::<Vec<_>>())
     };
-    let browsing = || Evidence::new().fetch_metadata(b"none", b"navigate", b"document");
-    let cookies = || Evidence::new().cookies(b"a=1; sid=2;staff");
+    let browsing = || HumanEvidence::new().fetch_metadata(b"none", b"navigate", b"document");
+    let cookies = || HumanEvidence::new().cookies(b"a=1; sid=2;staff");
     let record = refusing().session_cookies(["sid"]).build();
     let refused = |signs: &[&'static str]| (Action::Refuse, Reason::Disallowed, signs.to_vec());
-    assert_eq!(weigh(&record, Evidence::new()), refused(&[]));
+    assert_eq!(weigh(&record, HumanEvidence::new()), refused(&[]));
     assert_eq!(weigh(&record, cookies()), refused(&["session-cookie"]));
     assert_eq!(weigh(&record, browsing()), refused(&["fetch-metadata"]));
     let from_here = browsing().referer(b"https://Example.com/x", b"example.com");
     assert_eq!(weigh(&record, from_here), refused(&["fetch-metadata", "own-referer"]));
     // Anybody can send a referer, and no browser sends these.
-    assert_eq!(weigh(&record, Evidence::new().referer(b"https://example.com/", b"example.com")), refused(&[]));
+    assert_eq!(weigh(&record, HumanEvidence::new().referer(b"https://example.com/", b"example.com")), refused(&[]));
     for (site, mode, destination) in [
         ("none", "navigate", "image"),
         ("none", "no-cors", "document"),
         ("", "navigate", "document"),
         ("none", "navigate", ""),
     ] {
-        let evidence = Evidence::new().fetch_metadata(site.as_bytes(), mode.as_bytes(), destination.as_bytes());
+        let evidence = HumanEvidence::new().fetch_metadata(site.as_bytes(), mode.as_bytes(), destination.as_bytes());
         assert_eq!(weigh(&record, evidence), refused(&[]), "{site} {mode} {destination}");
     }
     let exempt = refusing().session_cookies(["sid"]).suspect_human(SuspectHuman::Exempt).build();
     assert_eq!(weigh(&exempt, cookies()), (Action::Pass, Reason::SuspectHuman, vec!["session-cookie"]));
-    assert_eq!(weigh(&exempt, Evidence::new()), refused(&[]));
+    assert_eq!(weigh(&exempt, HumanEvidence::new()), refused(&[]));
     let staff = refusing().exempt_cookies(["staff"]).build();
     assert_eq!(weigh(&staff, cookies()).0, Action::Pass);
-    assert_eq!(weigh(&staff, Evidence::new().cookies(b"staffroom=1")).0, Action::Refuse);
+    assert_eq!(weigh(&staff, HumanEvidence::new().cookies(b"staffroom=1")).0, Action::Refuse);
 }
 
 #[test]
@@ -444,7 +446,7 @@ fn an_override_holds_until_it_ends() {
         let facts = Facts::new("GET", &path);
         let clock = || now.expect("a clock is asked only where there is one");
         let facts = if now.is_some() { facts.with_clock(&clock) } else { facts };
-        policy.decide(&site.rules, &[site.recognizer.identify(GPTBOT.as_bytes())], &facts).action()
+        policy.decide(&site.rules, &[site.recognizer.identify(GPTBOT.as_bytes())], facts).action()
     };
     assert_eq!(at(Some(end - Duration::from_secs(1))), Action::Pass);
     assert_eq!(at(Some(end)), Action::Tag, "the one before it counts again");
@@ -467,7 +469,7 @@ fn what_was_allowed_a_moment_ago_is_in_grace() {
         let clock = || start + hours(hour);
         let facts = Facts::new("GET", &path).with_clock(&clock);
         let agents: Vec<_> = fields.iter().map(|field| site.recognizer.identify(field.as_bytes())).collect();
-        let decision = policy.decide_with_grace(&site.rules, Some(&grace), &agents, &facts);
+        let decision = policy.decide_with_grace(&site.rules, Some(&grace), &agents, facts);
         (decision.action(), decision.reason())
     };
     let in_grace = (Action::Pass, Reason::Grace);
@@ -486,4 +488,35 @@ fn what_was_allowed_a_moment_ago_is_in_grace() {
         assert_eq!(at(124, fields, target), REFUSED, "{target}");
     }
     assert_eq!(grace.end(), start + hours(124));
+}
+
+#[test]
+fn a_request_that_obeys_no_group_costs_nothing_of_its_path_and_address() {
+    let site = Site::new("User-agent: GPTBot\nDisallow: /private/\n");
+    let policy = refusing().exempt_networks(["10.0.0.0/8".parse().expect("a network")]).build();
+    for (field, judged) in [(FIREFOX, false), (GOOGLEBOT, false), ("", false), (GPTBOT, true)] {
+        let looked_up = Cell::new(0);
+        let address = || {
+            looked_up.set(looked_up.get() + 1);
+            None
+        };
+        let clock = || panic!("nothing ends");
+        let facts = Facts::of_target("GET", b"/x/..;a/%2e%2E//private%2Fx").with_address(&address).with_clock(&clock);
+        let agent = site.recognizer.identify(field.as_bytes());
+        let decision = policy.decide_for(&site.rules, None, &agent, &facts, &mut Work::new());
+        assert_eq!((decision.action(), decision.reason()), if judged { REFUSED } else { NO_GROUP }, "{field}");
+        assert_eq!((!facts.is_unread(), looked_up.get()), (judged, usize::from(judged)), "{field}");
+    }
+}
+
+#[test]
+fn a_target_is_read_in_the_forms_of_the_policy() {
+    let site = Site::new("User-agent: GPTBot\nDisallow: /private/\n");
+    let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
+    let all = refusing().build();
+    let none = refusing().forms(PathForms::NONE).build();
+    for (policy, action) in [(&all, Action::Refuse), (&none, Action::Pass)] {
+        let facts = Facts::of_target("GET", b"/x/../private/");
+        assert_eq!(policy.decide(&site.rules, &agents, facts).action(), action);
+    }
 }

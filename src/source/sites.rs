@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+#[cfg(feature = "layer")]
+use arc_swap::Guard;
 
 use super::hosts::HostMap;
 #[cfg(feature = "layer")]
@@ -44,27 +46,39 @@ enum SiteLookup {
 pub struct SiteMap(Arc<ArcSwap<HostMap<LiveRobots>>>);
 
 impl Sites {
-    /// Reads the site a host belongs to; a request without a host belongs to the site of every other host.
+    /// The sites there are now, for a local: the guard must not be kept, nor held across an await.
     #[cfg(feature = "layer")]
-    pub(crate) fn with<'h, R>(
-        &self,
-        host: impl FnOnce() -> Option<(&'h [u8], Option<Scheme>)>,
-        read: impl FnOnce(&LiveRobots) -> R,
-    ) -> Option<R> {
-        let replaced;
-        let hosts = match &self.0 {
-            SiteLookup::One(live) => return Some(read(live)),
-            SiteLookup::Fixed(hosts) => hosts,
-            SiteLookup::Replaced(sites) => {
-                replaced = sites.0.load();
-                &*replaced
-            }
+    pub(crate) fn load(&self) -> SitesGuard<'_> {
+        match &self.0 {
+            SiteLookup::One(live) => SitesGuard::One(live),
+            SiteLookup::Fixed(hosts) => SitesGuard::Fixed(hosts),
+            SiteLookup::Replaced(sites) => SitesGuard::Replaced(sites.0.load()),
+        }
+    }
+}
+
+/// The sites of one moment.
+#[cfg(feature = "layer")]
+pub(crate) enum SitesGuard<'s> {
+    One(&'s LiveRobots),
+    Fixed(&'s HostMap<LiveRobots>),
+    Replaced(Guard<Arc<HostMap<LiveRobots>>>),
+}
+
+#[cfg(feature = "layer")]
+impl SitesGuard<'_> {
+    /// The site of a host, which is only looked for where there are several sites; a request without a host belongs to
+    /// the site of every other host.
+    pub(crate) fn find<'h>(&self, host: impl FnOnce() -> Option<(&'h [u8], Option<Scheme>)>) -> Option<&LiveRobots> {
+        let hosts = match self {
+            Self::One(live) => return Some(live),
+            Self::Fixed(hosts) => *hosts,
+            Self::Replaced(hosts) => hosts,
         };
-        let live = match host() {
+        match host() {
             Some((host, scheme)) => hosts.find(host, scheme),
             None => hosts.any(),
-        };
-        live.map(read)
+        }
     }
 }
 

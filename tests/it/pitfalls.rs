@@ -18,7 +18,7 @@ fn is_refused(file: &str, agent: &str, method: &str, target: &str) -> bool {
     live.with(|snapshot| {
         let agents = [snapshot.content().unwrap().identify(agent.as_bytes())];
         let path = RequestPath::new(target.as_bytes());
-        snapshot.decide(&agents, &Facts::new(method, &path)).action() == Action::Refuse
+        snapshot.decide(&agents, Facts::new(method, &path)).action() == Action::Refuse
     })
 }
 
@@ -149,7 +149,7 @@ fn the_answer_for_one_header_is_not_the_answer_for_the_next() {
             live.with(|snapshot| {
                 let agents = [snapshot.content().unwrap().identify(agent.as_bytes())];
                 let path = RequestPath::new(b"/");
-                assert_eq!(snapshot.decide(&agents, &Facts::new("GET", &path)).action(), action, "{agent}");
+                assert_eq!(snapshot.decide(&agents, Facts::new("GET", &path)).action(), action, "{agent}");
             });
         }
     }

@@ -69,7 +69,7 @@ fn decide(live: &LiveRobots, target: &str) -> (Action, Reason) {
     live.with(|snapshot| {
         let agents = [snapshot.content().unwrap().identify(GPTBOT)];
         let path = RequestPath::new(target.as_bytes());
-        let decision = snapshot.decide(&agents, &Facts::new("GET", &path));
+        let decision = snapshot.decide(&agents, Facts::new("GET", &path));
         (decision.action(), decision.reason())
     })
 }

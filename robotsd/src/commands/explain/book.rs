@@ -83,7 +83,7 @@ impl Book {
             Who::UserAgent(field) => {
                 let agent = self.recognizer.identify(field);
                 let held_to_star = self.policy.holds_to_star(&agent);
-                let decision = self.policy.decide(&self.rules, std::slice::from_ref(&agent), &Facts::new(method, path));
+                let decision = self.policy.decide(&self.rules, std::slice::from_ref(&agent), Facts::new(method, path));
                 Answer { agent: Some(Recognised { agent, held_to_star }), ..self.answer(&decision, path) }
             }
         }

@@ -56,7 +56,7 @@ impl Book {
         if !known.is_judged {
             return Judgement::Allowed;
         }
-        let decision = self.policy.decide(&self.rules, std::slice::from_ref(&known.agent), &Facts::new(method, path));
+        let decision = self.policy.decide(&self.rules, std::slice::from_ref(&known.agent), Facts::new(method, path));
         match decision.verdict() {
             Some(verdict) if verdict.access() == Access::Disallow => {
                 Judgement::Disallowed(verdict.line().unwrap_or_default())
