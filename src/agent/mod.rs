@@ -23,10 +23,11 @@
 mod builtin;
 mod claim;
 mod crawler;
+mod file_names;
+mod group_names;
 mod header;
 mod index;
 mod kind;
-mod names;
 mod recognizer;
 mod registry;
 mod registry_error;

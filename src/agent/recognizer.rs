@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::claim::Testimony;
 use super::crawler::Crawler;
+use super::file_names::{FileNames, may_claim};
 use super::header::Header;
 use super::kind::{Category, Class, Obeys};
-use super::names::{self, FileNames};
 use super::registry::Registry;
 use crate::rules::{ProductToken, RobotsTxt};
 
@@ -83,7 +83,7 @@ impl Recognizer {
             return Agent { class: claim.class, identity: Identity::Nobody };
         }
         let own = claim.product.as_deref().and_then(|product| ProductToken::from_name(product.as_bytes()));
-        let own = own.filter(|own| Some(own) != name && names::may_claim(own));
+        let own = own.filter(|own| Some(own) != name && may_claim(own));
         let tokens = name.cloned().into_iter().chain(own).collect();
         let claimed = Claimed { product: claim.product, category: claim.category, tokens };
         Agent { class: claim.class, identity: Identity::Claimed(Arc::new(claimed)) }

@@ -8,7 +8,6 @@ use super::builtin;
 use super::crawler::Crawler;
 use super::header::{Header, Word};
 use super::index::{Index, Named, WordHash};
-use super::names;
 use super::registry_error::{RegistryError, RegistryErrorKind};
 use super::row::{RegistryRow, RowChange, WrongField};
 use crate::rules::ProductToken;
@@ -115,27 +114,6 @@ impl Registry {
     #[must_use]
     pub fn knows(&self, token: &ProductToken) -> bool {
         self.tokens.contains(token)
-    }
-
-    /// The tokens a name in a robots.txt stands for besides [`ProductToken::from_name`]; for
-    /// [`RobotsTxt::compile_with`](crate::rules::RobotsTxt::compile_with).
-    ///
-    /// A name that is not registered as it stands is read as crawlers read it, cut to `[A-Za-z_-]*`, where that is a
-    /// registered token. A pasted `User-Agent` header stands for the products it declares.
-    ///
-    /// ```
-    /// use tower_robots::agent::Registry;
-    /// use tower_robots::rules::ProductToken;
-    ///
-    /// let registry = Registry::builtin();
-    /// assert_eq!(registry.stands_for(b"Googlebot 2.1"), [ProductToken::new("googlebot")]);
-    /// assert_eq!(registry.stands_for(b"Mozilla/4.0 (compatible; BullsEye; Windows 95)"), [ProductToken::new("bullseye")]);
-    /// assert!(registry.stands_for(b"Googlebot-Image").is_empty());
-    /// assert!(registry.stands_for(b"Mozilla/5.0").is_empty());
-    /// ```
-    #[must_use]
-    pub fn stands_for(&self, name_value: &[u8]) -> Vec<ProductToken> {
-        names::further_tokens(self, name_value)
     }
 
     /// The crawler that a header names first.

@@ -1,4 +1,4 @@
-//! The names of a robots.txt: what they stand for, and finding them in headers.
+//! The names of a robots.txt that no registered crawler has, and finding them in headers.
 
 use super::claim::Testimony;
 use super::header::Header;
@@ -6,37 +6,6 @@ use super::index::{End, Index, WordHash, is_blank, is_joint};
 use super::registry::Registry;
 use super::words::{Kinds, kinds};
 use crate::rules::{ProductToken, RobotsTxt};
-
-/// The tokens a name stands for besides itself, see [`Registry::stands_for`].
-pub(super) fn further_tokens(registry: &Registry, value: &[u8]) -> Vec<ProductToken> {
-    let Some(whole) = ProductToken::from_name(value) else { return Vec::new() };
-    if registry.knows(&whole) {
-        return Vec::new();
-    }
-    let header = Header::read(value);
-    if header.words().next().is_some_and(|first| first.kinds.has(Kinds::BROWSER)) {
-        return pasted(registry, &header);
-    }
-    let cut = ProductToken::cut(value);
-    if cut != whole && registry.knows(&cut) { vec![cut] } else { Vec::new() }
-}
-
-/// The products that a pasted header declares.
-fn pasted(registry: &Registry, header: &Header<'_>) -> Vec<ProductToken> {
-    if let Some(crawler) = registry.find(header) {
-        return crawler.tokens().first().cloned().into_iter().collect();
-    }
-    let mut tokens = Vec::new();
-    for part in Testimony::of(header).declared_parts() {
-        let speaks = |word: &&super::header::Word| word.may_name_a_crawler();
-        let Some(first) = header.words_of(part).iter().find(speaks) else { continue };
-        if first.kinds.is_costume() || first.kinds.has(Kinds::ENGINE) || first.kinds.has(Kinds::GENERIC) {
-            continue;
-        }
-        tokens.extend(ProductToken::from_name(header.product(part).as_bytes()));
-    }
-    tokens
-}
 
 /// The names of one file that the registry lacks, ready to be found in headers.
 #[derive(Debug)]
