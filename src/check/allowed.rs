@@ -4,7 +4,6 @@
 
 use std::ops::Range;
 
-use super::lint::Lint;
 use crate::rules::{Line, LineKind, RobotsTxt};
 
 /// How such a comment begins, behind its `#` and blanks.
@@ -34,9 +33,9 @@ impl<'a> Allowed<'a> {
     }
 
     /// Where this lint is turned off.
-    pub(super) fn ranges(&self, lint: &Lint) -> Vec<Range<usize>> {
+    pub(super) fn ranges(&self, lint: &str) -> Vec<Range<usize>> {
         let mut ranges: Vec<_> =
-            self.0.iter().filter(|(_, code)| *code == lint.code().as_bytes()).map(|(range, _)| range.clone()).collect();
+            self.0.iter().filter(|(_, code)| *code == lint.as_bytes()).map(|(range, _)| range.clone()).collect();
         ranges.dedup();
         ranges
     }

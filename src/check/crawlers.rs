@@ -14,12 +14,12 @@ const SHORTEST_GUESS: usize = 6;
 const GUESSES: usize = 64;
 
 /// The crawlers of a registry.
-pub(super) struct Crawlers<'r> {
+pub(super) struct CrawlersByToken<'r> {
     registry: &'r Registry,
     by_token: OnceCell<HashMap<&'r [u8], &'r Crawler>>,
 }
 
-impl<'r> Crawlers<'r> {
+impl<'r> CrawlersByToken<'r> {
     pub(super) const fn new(registry: &'r Registry) -> Self {
         Self { registry, by_token: OnceCell::new() }
     }

@@ -1,17 +1,14 @@
 //! What a lint is: a code, its reason, examples and a function.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
 use std::fmt;
 
-use super::content::Content;
-use super::crawlers::Crawlers;
+use super::checked_file::CheckedFile;
+use super::file_kind::FileKind;
 use super::finding::Severity;
-use super::lints::search_engine_refused;
-use super::options::Options;
 use super::quote::{write_char, write_octet};
 use super::sink::Sink;
-use crate::rules::{Field, Line, LineKind, Name, Reading, RobotsTxt, RuleSet};
+use crate::rules::{Field, Line, LineKind};
 
 /// One check, as data: what `--explain` shows, and what runs.
 pub struct Lint {
@@ -30,28 +27,22 @@ pub struct Example {
     pub(super) head: &'static [u8],
     pub(super) unit: &'static [u8],
     pub(super) times: usize,
+    /// Names of crawlers that the configuration refuses: a few lints speak of the configuration only.
+    pub(super) refused: &'static [&'static str],
 }
 
 /// How a lint walks the file. All lints share one walk over the lines.
 #[derive(Clone, Copy)]
 pub(super) enum Pass {
     /// Once.
-    File(fn(&Subject<'_>, &mut Sink)),
+    File(fn(&CheckedFile<'_>, &mut Sink)),
+    /// Once, where the file is this in place of rules. No other lint runs then: to most of them every line of a web
+    /// page is wrong.
+    InsteadOfRules(FileKind, fn(&CheckedFile<'_>, &mut Sink)),
     /// At every line.
     Line(fn(&Line<'_>, &LineKind<'_>, &mut Sink)),
     /// At every line that is a field.
-    Field(fn(&Subject<'_>, &Field<'_>, &mut Sink)),
-}
-
-/// What lints look at.
-pub(super) struct Subject<'a> {
-    pub(super) robots: &'a RobotsTxt,
-    pub(super) options: &'a Options,
-    /// The first user-agent line: rules before it belong to no group.
-    pub(super) first_name: Option<Name<'a>>,
-    pub(super) crawlers: Crawlers<'a>,
-    content: Content,
-    rules: OnceCell<RuleSet>,
+    Field(fn(&CheckedFile<'_>, &Field<'_>, &mut Sink)),
 }
 
 impl Lint {
@@ -90,14 +81,6 @@ impl Lint {
     pub const fn good_example(&self) -> &Example {
         &self.good
     }
-
-    /// The options under which its examples show it: a few lints speak only of what they were told of.
-    pub fn example_options(&self) -> Options {
-        if self.code == search_engine_refused::LINT.code {
-            return Options::new().refused_crawlers(["bingbot"]);
-        }
-        Options::new()
-    }
 }
 
 impl fmt::Debug for Lint {
@@ -108,12 +91,16 @@ impl fmt::Debug for Lint {
 
 impl Example {
     pub(super) const fn new(head: &'static [u8]) -> Self {
-        Self { head, unit: b"", times: 0 }
+        Self { head, unit: b"", times: 0, refused: &[] }
     }
 
     /// A head followed by something many times over, for lints about size.
     pub(super) const fn repeated(head: &'static [u8], unit: &'static [u8], times: usize) -> Self {
-        Self { head, unit, times }
+        Self { head, unit, times, refused: &[] }
+    }
+
+    pub(super) const fn where_refused(self, refused: &'static [&'static str]) -> Self {
+        Self { refused, ..self }
     }
 
     /// The whole file.
@@ -146,30 +133,5 @@ impl fmt::Display for Example {
             }
         }
         Ok(())
-    }
-}
-
-impl<'a> Subject<'a> {
-    pub(super) fn new(robots: &'a RobotsTxt, options: &'a Options) -> Self {
-        let first_name = robots.groups().next().and_then(|group| group.names().next());
-        let content = Content::of(robots.bytes());
-        let crawlers = Crawlers::new(options.registry());
-        Self { robots, options, first_name, crawlers, content, rules: OnceCell::new() }
-    }
-
-    pub(super) fn bytes(&self) -> &'a [u8] {
-        self.robots.bytes()
-    }
-
-    pub(super) const fn content(&self) -> Content {
-        self.content
-    }
-
-    /// The file as it is enforced, compiled when first asked for.
-    pub(super) fn rules(&self) -> &RuleSet {
-        self.rules.get_or_init(|| {
-            let registry = self.options.registry();
-            self.robots.compile_with(Reading::Standard, |name| registry.stands_for(name.value()))
-        })
     }
 }

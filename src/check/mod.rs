@@ -24,11 +24,12 @@
 //! ```
 
 mod allowed;
-pub(crate) mod content;
+mod checked_file;
 mod crawlers;
 mod diff;
 mod directives;
 mod expectations;
+pub(crate) mod file_kind;
 mod finding;
 mod lint;
 mod lints;
@@ -36,7 +37,9 @@ mod options;
 mod pattern;
 mod quote;
 mod report;
+mod run;
 mod sink;
+mod site_context;
 
 pub use self::diff::{
     Breach, Change, Decider, Diff, DiffOptions, Effect, Guard, MAX_CHANGES_PER_EFFECT, Subject, Upheaval, diff,
@@ -47,44 +50,6 @@ pub use self::finding::{Finding, Severity};
 pub use self::lint::{Example, Lint};
 pub use self::lints::{lint, lints};
 pub use self::options::Options;
-pub use self::report::{MAX_FINDINGS_PER_LINT, Report};
-
-use self::allowed::Allowed;
-use self::lint::{Pass, Subject as Checked};
-use self::sink::Sink;
-use crate::rules::{LineKind, RobotsTxt};
-
-/// Runs every lint that `options` leave on.
-///
-/// The cost grows with the size of the file, whatever its content.
-#[must_use]
-pub fn check(robots: &RobotsTxt, options: &Options) -> Report {
-    let subject = Checked::new(robots, options);
-    let allowed = Allowed::of(robots);
-    let mut sinks: Vec<Sink> = lints()
-        .iter()
-        .filter(|lint| !options.is_off(lint))
-        .filter(|lint| subject.content().is_for(lint))
-        .map(|lint| Sink::new(lint, options.severity(lint), robots.bytes().len(), allowed.ranges(lint)))
-        .collect();
-    let (mut at_lines, mut at_fields) = (Vec::new(), Vec::new());
-    for sink in &mut sinks {
-        match sink.lint().pass {
-            Pass::File(run) => run(&subject, sink),
-            Pass::Line(run) => at_lines.push((run, sink)),
-            Pass::Field(run) => at_fields.push((run, sink)),
-        }
-    }
-    for line in robots.lines() {
-        let kind = line.kind();
-        for (run, sink) in &mut at_lines {
-            run(&line, &kind, sink);
-        }
-        if let LineKind::Field(field) = &kind {
-            for (run, sink) in &mut at_fields {
-                run(&subject, field, sink);
-            }
-        }
-    }
-    Report::new(robots, sinks)
-}
+pub use self::report::Report;
+pub use self::run::check;
+pub use self::sink::MAX_FINDINGS_PER_LINT;

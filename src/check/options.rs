@@ -4,42 +4,24 @@ use std::sync::Arc;
 
 use super::finding::Severity;
 use super::lint::Lint;
+use super::site_context::SiteContext;
 use crate::agent::Registry;
-use crate::rules::{PathPattern, Reading};
 
 /// How to check. The default runs every lint with its own severity, knows the built-in crawlers, takes `/.well-known/`
-/// for exempt and nobody for refused.
-#[derive(Clone, Debug)]
+/// for exempt and no crawler for refused.
+///
+/// Equal options find the same in the same file. Registries are equal only if they are one.
+#[derive(Clone, Debug, Default, PartialEq)]
 #[must_use]
 pub struct Options {
     levels: Vec<(&'static str, Level)>,
-    registry: Arc<Registry>,
-    exempt: Vec<PathPattern>,
-    refused: Vec<Box<str>>,
+    site: SiteContext,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Level {
     Off,
     At(Severity),
-}
-
-/// Equal options find the same in the same file. Registries are equal only if they are one.
-impl PartialEq for Options {
-    fn eq(&self, other: &Self) -> bool {
-        let Self { levels, registry, exempt, refused } = self;
-        *levels == other.levels
-            && Arc::ptr_eq(registry, &other.registry)
-            && *exempt == other.exempt
-            && *refused == other.refused
-    }
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { levels: Vec::new(), registry: Registry::builtin().clone(), exempt: Vec::new(), refused: Vec::new() }
-            .exempt_paths(["/.well-known/"])
-    }
 }
 
 impl Options {
@@ -60,34 +42,25 @@ impl Options {
 
     /// The crawlers that exist. Default: [`Registry::builtin`].
     pub fn with_registry(mut self, registry: Arc<Registry>) -> Self {
-        self.registry = registry;
+        self.site.registry = registry;
         self
     }
 
     /// The path patterns (as in robots.txt) whose requests are never judged, in place of the default, `/.well-known/`.
     pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
-        let patterns = patterns.into_iter().map(|pattern| PathPattern::new(pattern.as_ref(), Reading::Standard));
-        self.exempt = patterns.filter(|pattern| pattern.priority() > 0).collect();
+        self.site.exempt = SiteContext::patterns(patterns);
         self
     }
 
     /// The registered names of crawlers that are refused what the file disallows to them. Default: none. Only search
     /// engines among them are worth a finding.
     pub fn refused_crawlers<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        self.refused = names.into_iter().map(|name| name.as_ref().into()).collect();
+        self.site.refused = names.into_iter().map(|name| name.as_ref().into()).collect();
         self
     }
 
-    pub(super) fn registry(&self) -> &Registry {
-        &self.registry
-    }
-
-    pub(super) fn exempt(&self) -> &[PathPattern] {
-        &self.exempt
-    }
-
-    pub(super) fn refused(&self) -> impl Iterator<Item = &str> {
-        self.refused.iter().map(AsRef::as_ref)
+    pub(super) const fn site(&self) -> &SiteContext {
+        &self.site
     }
 
     fn level(mut self, lint: &'static Lint, level: Level) -> Self {
@@ -110,5 +83,12 @@ impl Options {
 
     fn find(&self, lint: &Lint) -> Option<Level> {
         self.levels.iter().find(|(code, _)| *code == lint.code()).map(|(_, level)| *level)
+    }
+}
+
+impl Lint {
+    /// The options under which its examples show it: a few lints speak only of what the configuration says.
+    pub fn example_options(&self) -> Options {
+        Options::new().refused_crawlers(self.bad.refused)
     }
 }

@@ -4,9 +4,6 @@ use super::finding::{Finding, Severity};
 use super::sink::Sink;
 use crate::rules::RobotsTxt;
 
-/// How many findings of one lint a [`Report`] holds; the rest are only counted. Bounds what a file of rubbish costs.
-pub const MAX_FINDINGS_PER_LINT: usize = 100;
-
 /// What [`check`](super::check()) found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -31,7 +28,7 @@ impl Report {
         report
     }
 
-    /// The findings, sorted by where they begin; at most [`MAX_FINDINGS_PER_LINT`] of each lint.
+    /// The findings, sorted by where they begin; at most [`MAX_FINDINGS_PER_LINT`](super::MAX_FINDINGS_PER_LINT) of each lint.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings

@@ -4,12 +4,15 @@ use std::fmt;
 use std::ops::Range;
 
 use super::finding::{Finding, Severity};
-use super::lint::Lint;
-use super::report::MAX_FINDINGS_PER_LINT;
+
+/// How many findings of one lint a [`Report`](super::Report) holds; the rest are only counted. Bounds what a file of
+/// rubbish costs.
+pub const MAX_FINDINGS_PER_LINT: usize = 100;
 
 /// The findings of one lint. Past the limit they are counted, and their messages never written.
 pub(super) struct Sink {
-    lint: &'static Lint,
+    code: &'static str,
+    severity: Severity,
     forced: Option<Severity>,
     file_length: usize,
     /// Where the file itself turns the lint off.
@@ -19,25 +22,22 @@ pub(super) struct Sink {
 }
 
 /// A finding just reported, to which a help line can be added.
-pub(super) struct Draft<'s>(Option<&'s mut Finding>);
+pub(super) struct ReportedFinding<'s>(Option<&'s mut Finding>);
 
 impl Sink {
     pub(super) const fn new(
-        lint: &'static Lint,
+        code: &'static str,
+        severity: Severity,
         forced: Option<Severity>,
         file_length: usize,
         allowed: Vec<Range<usize>>,
     ) -> Self {
-        Self { lint, forced, file_length, allowed, findings: Vec::new(), omitted: [0; 3] }
-    }
-
-    pub(super) const fn lint(&self) -> &'static Lint {
-        self.lint
+        Self { code, severity, forced, file_length, allowed, findings: Vec::new(), omitted: [0; 3] }
     }
 
     /// Reports a finding with the severity of the lint.
-    pub(super) fn report(&mut self, span: Range<usize>, message: fmt::Arguments<'_>) -> Draft<'_> {
-        self.report_at(self.lint.severity, span, message)
+    pub(super) fn report(&mut self, span: Range<usize>, message: fmt::Arguments<'_>) -> ReportedFinding<'_> {
+        self.report_at(self.severity, span, message)
     }
 
     /// Reports a finding that is better or worse than the lint usually is.
@@ -46,18 +46,18 @@ impl Sink {
         severity: Severity,
         span: Range<usize>,
         message: fmt::Arguments<'_>,
-    ) -> Draft<'_> {
+    ) -> ReportedFinding<'_> {
         if self.is_allowed(span.start) {
-            return Draft(None);
+            return ReportedFinding(None);
         }
         let severity = self.forced.unwrap_or(severity);
         if self.findings.len() >= MAX_FINDINGS_PER_LINT {
             self.omitted[severity as usize] += 1;
-            return Draft(None);
+            return ReportedFinding(None);
         }
         let end = span.end.min(self.file_length);
         let finding = Finding {
-            code: self.lint.code,
+            code: self.code,
             severity,
             // The report finds these once the findings are sorted.
             line: 0,
@@ -67,7 +67,7 @@ impl Sink {
             help: None,
         };
         self.findings.push(finding);
-        Draft(self.findings.last_mut())
+        ReportedFinding(self.findings.last_mut())
     }
 
     fn is_allowed(&self, at: usize) -> bool {
@@ -81,7 +81,7 @@ impl Sink {
     }
 }
 
-impl Draft<'_> {
+impl ReportedFinding<'_> {
     /// Says what would be right.
     pub(super) fn help(self, help: fmt::Arguments<'_>) {
         if let Some(finding) = self.0 {

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use super::date;
 use super::gate::Pending;
-use crate::check::content::{NO_RESTRICTIONS, NO_ROBOTS_TXT, is_robots_txt};
+use crate::check::file_kind::{NO_RESTRICTIONS, NO_ROBOTS_TXT, is_robots_txt};
 use crate::rules::RobotsTxt;
 
 /// The largest robots.txt that is read, in octets. Crawlers read 512,000.

@@ -37,13 +37,13 @@ fn write_change(f: &mut fmt::Formatter<'_>, effect: &Effect, change: &Change) ->
         Access::Allow => "allowed",
         Access::Disallow => "disallowed",
     };
-    write!(f, "{} is {verb} for {}", Quoted(change.path.as_bytes()), Crawlers(&effect.crawlers))
+    write!(f, "{} is {verb} for {}", Quoted(change.path.as_bytes()), FirstCrawlers(&effect.crawlers))
 }
 
 /// The first few of several crawlers, and how many more there are.
-pub(super) struct Crawlers<'a>(pub(super) &'a [Subject]);
+pub(super) struct FirstCrawlers<'a>(pub(super) &'a [Subject]);
 
-impl fmt::Display for Crawlers<'_> {
+impl fmt::Display for FirstCrawlers<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, crawler) in self.0.iter().take(NAMES).enumerate() {
             f.write_str(if at == 0 { "" } else { ", " })?;

@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::summary::Crawlers;
+use super::summary::FirstCrawlers;
 use super::{Pair, Subject, subject, witness};
 use crate::agent::{Category, Obeys, Registry};
-use crate::check::content::NO_RESTRICTIONS;
+use crate::check::file_kind::NO_RESTRICTIONS;
 use crate::rules::{Access, RequestPath, RobotsTxt, Selection};
 
 /// Disallow rules that may be opened at once, whatever their share.
@@ -225,7 +225,7 @@ impl fmt::Display for Upheaval {
             Self::EveryoneShutOut => f.write_str("everyone is shut out: no crawler may fetch anything"),
             Self::UnnamedShutOut => f.write_str("every crawler that the file does not name is shut out"),
             Self::SearchEnginesShutOut { engines } => {
-                write!(f, "search engines that were let in are shut out: {}", Crawlers(engines))
+                write!(f, "search engines that were let in are shut out: {}", FirstCrawlers(engines))
             }
             Self::SiteOpened => f.write_str("the site was closed and is opened to every crawler"),
             Self::GroupsLost { of } => {
@@ -233,7 +233,12 @@ impl fmt::Display for Upheaval {
             }
             Self::RulesLost { lost, of } => write!(f, "{lost} of {of} disallow rules no longer disallow anything"),
             Self::CrawlersLetIn { crawlers, of } => {
-                write!(f, "{} of {of} crawlers that were shut out are let in: {}", crawlers.len(), Crawlers(crawlers))
+                write!(
+                    f,
+                    "{} of {of} crawlers that were shut out are let in: {}",
+                    crawlers.len(),
+                    FirstCrawlers(crawlers)
+                )
             }
         }
     }

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use crate::check::Severity;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::pattern::{Canonical, priority};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -21,8 +22,8 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
-    for group in subject.robots.groups() {
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    for group in file.robots.groups() {
         let mut allowed: HashMap<(usize, Canonical), Rule<'_>> = HashMap::new();
         for rule in group.rules().filter(|rule| rule.access() == Access::Allow) {
             if let Some(pattern) = Canonical::of(rule.pattern()) {

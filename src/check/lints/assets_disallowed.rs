@@ -1,7 +1,8 @@
 //! `assets-disallowed`: search engines cannot see the page as people do.
 
 use crate::check::Severity;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
 use crate::rules::Access;
@@ -22,9 +23,9 @@ const CERTAIN: [&str; 8] =
     ["/js/", "/css/", "/javascript/", "/javascripts/", "/scripts/", "/styles/", "/stylesheets/", "/wp-includes/"];
 const LIKELY: [&str; 3] = ["/assets/", "/static/", "/dist/"];
 
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
-    for group in subject.robots.groups() {
-        if !group.names().any(|name| subject.crawlers.is_read_by_search(name)) {
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    for group in file.robots.groups() {
+        if !group.names().any(|name| file.crawlers.is_read_by_search(name)) {
             continue;
         }
         for rule in group.rules().filter(|rule| rule.access() == Access::Disallow) {

@@ -1,7 +1,8 @@
 //! `blank-line-in-group`: a blank line between a name and a rule for it.
 
 use crate::check::Severity;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::sink::Sink;
 use crate::rules::{Directive, LineKind};
 
@@ -16,9 +17,9 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let (mut in_group, mut blank) = (false, false);
-    for line in subject.robots.lines() {
+    for line in file.robots.lines() {
         match line.kind() {
             LineKind::Blank => blank = true,
             LineKind::Field(field) => match field.directive() {

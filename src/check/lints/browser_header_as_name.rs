@@ -1,7 +1,8 @@
 //! `browser-header-as-name`: a whole `User-Agent` header where a token belongs.
 
 use crate::check::Severity;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
 use crate::rules::ProductToken;
@@ -19,8 +20,8 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
-    for name in subject.robots.groups().flat_map(|group| group.names()).filter(|name| is_header(name.value())) {
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    for name in file.robots.groups().flat_map(|group| group.names()).filter(|name| is_header(name.value())) {
         let cut = ProductToken::cut(name.value()).as_bytes().len();
         let draft = sink.report(
             name.range(),
@@ -31,7 +32,7 @@ fn run(subject: &Subject<'_>, sink: &mut Sink) {
             ),
         );
         draft.help_with(|| {
-            let registry = subject.crawlers.registry();
+            let registry = file.crawlers.registry();
             let declared = registry.stands_for(name.value()).into_iter().next()?;
             let named = registry.crawlers().find(|crawler| crawler.tokens().first() == Some(&declared));
             let token = named.map_or_else(|| declared.to_string(), |crawler| crawler.name().to_owned());

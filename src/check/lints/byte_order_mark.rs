@@ -1,7 +1,8 @@
 //! `byte-order-mark`: invisible octets before the first line.
 
 use crate::check::Severity;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::sink::Sink;
 
 pub(super) const LINT: Lint = Lint {
@@ -18,8 +19,8 @@ pub(super) const LINT: Lint = Lint {
 
 const MARK: usize = 3;
 
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
-    let skipped = subject.robots.lines().next().map_or(0, |line| line.range().start);
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    let skipped = file.robots.lines().next().map_or(0, |line| line.range().start);
     match skipped {
         0 => {}
         MARK => sink

@@ -1,8 +1,9 @@
 //! `content-signal-value`: a content signal that does not parse.
 
 use crate::check::Severity;
+use crate::check::checked_file::CheckedFile;
 use crate::check::directives::is_named;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::lints::content_usage_value::first_wrong;
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -22,7 +23,7 @@ pub(super) const LINT: Lint = Lint {
 
 const SIGNALS: [&str; 3] = ["search", "ai-input", "ai-train"];
 
-fn run(_: &Subject<'_>, field: &Field<'_>, sink: &mut Sink) {
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !is_named(field, "content-signal") {
         return;
     }

@@ -1,7 +1,8 @@
 //! `control-token`: a name that no request ever bears.
 
 use crate::check::Severity;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
 
@@ -17,9 +18,9 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
-    for name in subject.robots.groups().flat_map(|group| group.names()) {
-        let Some(crawler) = subject.crawlers.named(name).filter(|crawler| crawler.is_control()) else { continue };
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    for name in file.robots.groups().flat_map(|group| group.names()) {
+        let Some(crawler) = file.crawlers.named(name).filter(|crawler| crawler.is_control()) else { continue };
         sink.report(
             name.range(),
             format_args!(

@@ -1,7 +1,8 @@
 //! `costly-wildcards`: rules that take long to compare.
 
 use crate::check::Severity;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::sink::Sink;
 use crate::rules::{CostlyKind, MANY_TOGETHER, MANY_WILDCARDS, Reading};
 
@@ -18,10 +19,10 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
-    let rules = subject.robots.compile(Reading::Standard);
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    let rules = file.robots.compile(Reading::Standard);
     let mut costly = rules.costly().iter().peekable();
-    for line in subject.robots.lines() {
+    for line in file.robots.lines() {
         while let Some(found) = costly.next_if(|costly| costly.line() == line.number()) {
             let draft = match found.kind() {
                 CostlyKind::Pattern(wildcards) => sink.report(

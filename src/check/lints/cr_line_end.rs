@@ -1,7 +1,8 @@
 //! `cr-line-end`: lines that end with a lone CR.
 
 use crate::check::Severity;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::sink::Sink;
 
 pub(super) const LINT: Lint = Lint {
@@ -16,8 +17,8 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
-    let file = subject.bytes();
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    let file = file.bytes();
     // One finding: where one line ends so, most do.
     let lone = memchr::memchr_iter(b'\r', file).find(|at| file.get(at + 1) != Some(&b'\n'));
     if let Some(at) = lone {

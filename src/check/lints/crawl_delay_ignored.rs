@@ -1,8 +1,9 @@
 //! `crawl-delay-ignored`: a delay for crawlers that do not read it.
 
 use crate::check::Severity;
+use crate::check::checked_file::CheckedFile;
 use crate::check::directives::is_named;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::sink::Sink;
 use crate::rules::{Directive, LineKind, ProductToken};
 
@@ -17,11 +18,11 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     // Whether every name of the group so far belongs to a crawler that ignores it; `None` before any name.
     let mut ignored: Option<bool> = None;
     let mut in_names = false;
-    for line in subject.robots.lines() {
+    for line in file.robots.lines() {
         let LineKind::Field(field) = line.kind() else { continue };
         match field.directive() {
             Directive::UserAgent => {

@@ -1,7 +1,8 @@
 //! `cut-product-token`: a name of which crawlers compare only the beginning.
 
 use crate::check::Severity;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::lints::browser_header_as_name::is_header;
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -21,11 +22,11 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
-    for name in subject.robots.groups().flat_map(|group| group.names()) {
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    for name in file.robots.groups().flat_map(|group| group.names()) {
         let value = name.value();
         let kept = &value[..ProductToken::cut(value).as_bytes().len()];
-        if name.is_star() || kept.len() == value.len() || is_header(value) || is_registered(subject, value) {
+        if name.is_star() || kept.len() == value.len() || is_header(value) || is_registered(file, value) {
             continue;
         }
         let as_meant = is_cut_as_meant(value, kept);
@@ -47,9 +48,9 @@ fn run(subject: &Subject<'_>, sink: &mut Sink) {
 }
 
 /// Whether a crawler is known by exactly this name, which it then reads whole.
-fn is_registered(subject: &Subject<'_>, value: &[u8]) -> bool {
+fn is_registered(file: &CheckedFile<'_>, value: &[u8]) -> bool {
     let token = ProductToken::new(value);
-    ProductToken::from_name(value).as_ref() == Some(&token) && subject.crawlers.registry().knows(&token)
+    ProductToken::from_name(value).as_ref() == Some(&token) && file.crawlers.registry().knows(&token)
 }
 
 /// What is left of a cut name.

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use crate::check::Severity;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
 use crate::rules::{Name, ProductToken};
@@ -19,10 +20,10 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let mut seen: HashMap<Option<ProductToken>, (Name<'_>, usize)> = HashMap::new();
     for (group, name) in
-        subject.robots.groups().enumerate().flat_map(|(at, group)| group.names().map(move |name| (at, name)))
+        file.robots.groups().enumerate().flat_map(|(at, group)| group.names().map(move |name| (at, name)))
     {
         let token = if name.is_star() { None } else { ProductToken::from_name(name.value()) };
         if token.is_none() && !name.is_star() {

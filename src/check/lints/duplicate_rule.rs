@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use crate::check::Severity;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::pattern::Canonical;
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -20,8 +21,8 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
-    for group in subject.robots.groups() {
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    for group in file.robots.groups() {
         let mut seen: HashMap<(Access, Canonical), Rule<'_>> = HashMap::new();
         for rule in group.rules() {
             let Some(pattern) = Canonical::of(rule.pattern()) else { continue };

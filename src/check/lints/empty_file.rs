@@ -1,8 +1,9 @@
 //! `empty-file`: nothing at all, not even a comment.
 
 use crate::check::Severity;
-use crate::check::content::NO_RESTRICTIONS;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::file_kind::NO_RESTRICTIONS;
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::sink::Sink;
 use crate::rules::LineKind;
 
@@ -17,8 +18,8 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
-    if subject.robots.lines().all(|line| line.kind() == LineKind::Blank) {
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    if file.robots.lines().all(|line| line.kind() == LineKind::Blank) {
         sink.report(
             0..0,
             format_args!("the file is empty: it allows everything, and looks like one that was cut off while written"),

@@ -1,7 +1,8 @@
 //! `empty-user-agent`: a user-agent line that names nobody.
 
 use crate::check::Severity;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::sink::Sink;
 use crate::rules::{Directive, Field};
 
@@ -16,7 +17,7 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::Field(run),
 };
 
-fn run(_: &Subject<'_>, field: &Field<'_>, sink: &mut Sink) {
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if field.directive() == Directive::UserAgent && field.value().is_empty() {
         sink.report(
             field.name_range().start..field.value_range().end,

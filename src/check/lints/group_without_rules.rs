@@ -1,8 +1,9 @@
 //! `group-without-rules`: names at the end of the file that nothing follows.
 
 use crate::check::Severity;
+use crate::check::checked_file::CheckedFile;
 use crate::check::directives::is_known;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
 use crate::rules::{Directive, LineKind};
@@ -19,11 +20,11 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
-    let Some(group) = subject.robots.groups().last().filter(|group| group.rules().len() == 0) else { return };
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    let Some(group) = file.robots.groups().last().filter(|group| group.rules().len() == 0) else { return };
     // A line without a name is another lint's.
     let Some(name) = group.names().find(|name| !name.value().is_empty()) else { return };
-    let extended = subject.robots.lines().skip(name.line()).any(|line| match line.kind() {
+    let extended = file.robots.lines().skip(name.line()).any(|line| match line.kind() {
         LineKind::Field(field) => {
             is_known(&field) && !matches!(field.directive(), Directive::UserAgent | Directive::Sitemap)
         }

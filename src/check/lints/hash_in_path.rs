@@ -1,8 +1,9 @@
 //! `hash-in-path`: a `#` that was meant as part of a path.
 
 use crate::check::Severity;
+use crate::check::checked_file::CheckedFile;
 use crate::check::directives::is_rule;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
 use crate::rules::Field;
@@ -18,9 +19,9 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::Field(run),
 };
 
-fn run(subject: &Subject<'_>, field: &Field<'_>, sink: &mut Sink) {
+fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let end = field.value_range().end;
-    if !is_rule(field) || field.value().is_empty() || subject.bytes().get(end) != Some(&b'#') {
+    if !is_rule(field) || field.value().is_empty() || file.bytes().get(end) != Some(&b'#') {
         return;
     }
     sink.report(end..end + 1, format_args!("the \"#\" begins a comment: the pattern is {}", Quoted(field.value())))

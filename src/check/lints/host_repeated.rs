@@ -1,7 +1,8 @@
 //! `host-repeated`: more than one main mirror.
 
 use crate::check::Severity;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::sink::Sink;
 use crate::rules::{Directive, LineKind};
 
@@ -15,9 +16,9 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let mut first = None;
-    for line in subject.robots.lines() {
+    for line in file.robots.lines() {
         let LineKind::Field(field) = line.kind() else { continue };
         if field.directive() != Directive::Host {
             continue;

@@ -1,7 +1,8 @@
 //! `host-value`: the main mirror, written wrongly.
 
 use crate::check::Severity;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::lints::url_as_path::is_url;
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -19,7 +20,7 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::Field(run),
 };
 
-fn run(subject: &Subject<'_>, field: &Field<'_>, sink: &mut Sink) {
+fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let value = field.value();
     if field.directive() != Directive::Host || !field.has_colon() {
         return;
@@ -35,7 +36,7 @@ fn run(subject: &Subject<'_>, field: &Field<'_>, sink: &mut Sink) {
             scheme == b"https" && authority.host_and_port().eq_ignore_ascii_case(value)
         })
     };
-    if !is_url(value) && subject.robots.sitemaps().any(|sitemap| served_over_tls(sitemap.value())) {
+    if !is_url(value) && file.robots.sitemaps().any(|sitemap| served_over_tls(sitemap.value())) {
         sink.report_at(
             Severity::Note,
             field.value_range(),

@@ -1,13 +1,13 @@
 //! `html-instead-of-text`: a web page under the name of robots.txt.
 
-use std::ops::Range;
-
 use crate::check::Severity;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::file_kind::{FileKind, first_tag};
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
 
-pub(in crate::check) const LINT: Lint = Lint {
+pub(super) const LINT: Lint = Lint {
     code: "html-instead-of-text",
     severity: Severity::Error,
     summary: "a web page instead of rules",
@@ -15,31 +15,15 @@ pub(in crate::check) const LINT: Lint = Lint {
           too. Crawlers look for rules in it and, finding none, fetch everything. No other lint looks at such a file.",
     bad: Example::new(b"<!DOCTYPE html>\n<html><body>Not found</body></html>\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
-    pass: Pass::File(run),
+    pass: Pass::InsteadOfRules(FileKind::Html, run),
 };
 
-/// How web pages begin. Not every tag: rules wrapped in `<pre>` are still rules to a crawler.
-const BEGINNINGS: [&[u8]; 9] =
-    [b"<!doctype", b"<html", b"<head", b"<body", b"<title", b"<meta", b"<script", b"<?xml", b"<!--"];
-
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
-    if let Some(beginning) = page(subject.bytes()) {
-        let text = Quoted(&subject.bytes()[beginning.clone()]);
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    if let Some(beginning) = first_tag(file.bytes()) {
+        let text = Quoted(&file.bytes()[beginning.clone()]);
         sink.report(beginning, format_args!("the file begins with {text}: it is a web page, not a robots.txt"))
             .help(format_args!("put rules or a comment here, or have the server answer 404"));
     }
-}
-
-/// Where the first tag of a web page stands.
-pub(in crate::check) fn page(file: &[u8]) -> Option<Range<usize>> {
-    let text = file.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(file);
-    let start = file.len() - text.trim_ascii_start().len();
-    BEGINNINGS
-        .iter()
-        .map(|beginning| start..start + beginning.len())
-        .zip(BEGINNINGS)
-        .find(|(at, beginning)| file.get(at.clone()).is_some_and(|head| head.eq_ignore_ascii_case(beginning)))
-        .map(|(at, _)| at)
 }
 
 #[cfg(test)]

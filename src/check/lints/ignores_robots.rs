@@ -2,7 +2,8 @@
 
 use crate::agent::Obeys;
 use crate::check::Severity;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
 use crate::rules::Access;
@@ -18,11 +19,11 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
-    for group in subject.robots.groups() {
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    for group in file.robots.groups() {
         let restricts = group.rules().any(|rule| rule.access() == Access::Disallow && !rule.pattern().is_empty());
         for name in group.names().filter(|_| restricts) {
-            let crawler = subject.crawlers.named(name);
+            let crawler = file.crawlers.named(name);
             if crawler.is_some_and(|crawler| crawler.obeys_robots() == Obeys::No && !crawler.is_control()) {
                 sink.report(
                     name.range(),

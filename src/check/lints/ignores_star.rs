@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use crate::agent::{Crawler, Obeys};
 use crate::check::Severity;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::QuotedList;
 use crate::check::sink::Sink;
 use crate::rules::{Access, ProductToken};
@@ -21,20 +22,20 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
-    let named: HashSet<ProductToken> = subject
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    let named: HashSet<ProductToken> = file
         .robots
         .groups()
         .flat_map(|group| group.names())
         .filter_map(|name| ProductToken::from_name(name.value()))
         .collect();
-    let global = || subject.robots.groups().filter(|group| group.is_global()).flat_map(|group| group.rules());
+    let global = || file.robots.groups().filter(|group| group.is_global()).flat_map(|group| group.rules());
     let closes =
         global().find(|rule| rule.access() == Access::Disallow && matches!(rule.pattern(), b"/" | b"/*" | b"*"));
     let opens = global().any(|rule| rule.access() == Access::Allow && matches!(rule.pattern(), [b'/' | b'*', _, ..]));
     // A site shut altogether is a lint of its own.
     let (Some(rule), true) = (closes, opens) else { return };
-    let deaf: Vec<&Crawler> = subject
+    let deaf: Vec<&Crawler> = file
         .crawlers
         .registry()
         .crawlers()

@@ -1,8 +1,9 @@
 //! `license-value`: a licence that cannot be found.
 
 use crate::check::Severity;
+use crate::check::checked_file::CheckedFile;
 use crate::check::directives::is_named;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::lints::url_as_path::is_url;
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -19,7 +20,7 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::Field(run),
 };
 
-fn run(_: &Subject<'_>, field: &Field<'_>, sink: &mut Sink) {
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if is_named(field, "license") && !is_url(field.value()) {
         let span = if field.value().is_empty() { field.name_range() } else { field.value_range() };
         sink.report(span, format_args!("{} is not an absolute http or https URL", Quoted(field.value())))

@@ -1,7 +1,8 @@
 //! `line-between-names`: something else between the user-agent lines of one group.
 
 use crate::check::Severity;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
 use crate::rules::{Directive, Field, LineKind};
@@ -18,10 +19,10 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let mut named = false;
     let mut between: Option<Field<'_>> = None;
-    for line in subject.robots.lines() {
+    for line in file.robots.lines() {
         let LineKind::Field(field) = line.kind() else { continue };
         match field.directive() {
             Directive::UserAgent => {

@@ -1,8 +1,9 @@
 //! `misspelled-directive`: a name that only lenient crawlers understand.
 
 use crate::check::Severity;
+use crate::check::checked_file::CheckedFile;
 use crate::check::directives::lost_colon;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
 use crate::rules::Field;
@@ -19,7 +20,7 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::Field(run),
 };
 
-fn run(_: &Subject<'_>, field: &Field<'_>, sink: &mut Sink) {
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let Some(spelling) = field.directive().spelling() else { return };
     if field.name().eq_ignore_ascii_case(spelling.as_bytes()) || lost_colon(field).is_some() {
         return;

@@ -1,8 +1,9 @@
 //! `no-known-field`: some other text under the name of robots.txt.
 
 use crate::check::Severity;
-use crate::check::content::{NO_RESTRICTIONS, NO_ROBOTS_TXT, is_robots_txt};
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::file_kind::{NO_RESTRICTIONS, NO_ROBOTS_TXT, is_robots_txt};
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::sink::Sink;
 
 pub(super) const LINT: Lint = Lint {
@@ -18,9 +19,9 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
-    if !is_robots_txt(subject.robots) {
-        let line = subject.robots.lines().next().map_or(0..0, |line| line.content());
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    if !is_robots_txt(file.robots) {
+        let line = file.robots.lines().next().map_or(0..0, |line| line.content());
         sink.report(line, format_args!("{NO_ROBOTS_TXT}")).help(format_args!("{NO_RESTRICTIONS}"));
     }
 }

@@ -1,8 +1,9 @@
 //! `noindex`: a directive that was never documented.
 
 use crate::check::Severity;
+use crate::check::checked_file::CheckedFile;
 use crate::check::directives::is_named;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::sink::Sink;
 use crate::rules::Field;
 
@@ -18,7 +19,7 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::Field(run),
 };
 
-fn run(_: &Subject<'_>, field: &Field<'_>, sink: &mut Sink) {
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if is_named(field, "noindex") {
         sink.report(field.name_range(), format_args!("no crawler reads Noindex in a robots.txt"))
             .help(format_args!("answer with \"X-Robots-Tag: noindex\", and let crawlers fetch the page"));

@@ -1,7 +1,8 @@
 //! `over-500-kib`: a file of which crawlers read only the beginning.
 
 use crate::check::Severity;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::sink::Sink;
 use crate::rules::{LineKind, STANDARD_LIMIT};
 
@@ -16,13 +17,13 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
-    let length = subject.bytes().len();
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    let length = file.bytes().len();
     if length <= STANDARD_LIMIT {
         return;
     }
     let lost = |line: &crate::rules::Line<'_>| line.range().end > STANDARD_LIMIT && line.kind() != LineKind::Blank;
-    if let Some(line) = subject.robots.lines().find(lost) {
+    if let Some(line) = file.robots.lines().find(lost) {
         sink.report(
             line.range(),
             format_args!(

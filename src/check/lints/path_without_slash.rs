@@ -1,8 +1,9 @@
 //! `path-without-slash`: a pattern that no path can match.
 
 use crate::check::Severity;
+use crate::check::checked_file::CheckedFile;
 use crate::check::directives::is_rule;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::lints::url_as_path::is_url;
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -20,7 +21,7 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::Field(run),
 };
 
-fn run(_: &Subject<'_>, field: &Field<'_>, sink: &mut Sink) {
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let path = field.value();
     if !is_rule(field) || matches!(path, [] | [b'/' | b'*', ..]) || is_url(path) {
         return;

@@ -1,7 +1,8 @@
 //! `rule-before-group`: a rule that belongs to nobody.
 
 use crate::check::Severity;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
 use crate::rules::{Directive, Field};
@@ -17,11 +18,11 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::Field(run),
 };
 
-fn run(subject: &Subject<'_>, field: &Field<'_>, sink: &mut Sink) {
+fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !matches!(field.directive(), Directive::Allow | Directive::Disallow) {
         return;
     }
-    let grouped = subject.first_name.is_some_and(|name| name.range().start < field.name_range().start);
+    let grouped = file.first_name.is_some_and(|name| name.range().start < field.name_range().start);
     if !grouped {
         sink.report(
             field.name_range().start..field.value_range().end,

@@ -1,8 +1,9 @@
 //! `rule-on-exempt-path`: a rule about paths that are never judged.
 
 use crate::check::Severity;
+use crate::check::checked_file::CheckedFile;
 use crate::check::directives::is_rule;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::pattern::covered;
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -20,7 +21,7 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::Field(run),
 };
 
-fn run(subject: &Subject<'_>, field: &Field<'_>, sink: &mut Sink) {
+fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let pattern = field.value();
     if !is_rule(field) || field.directive() != Directive::Disallow || pattern.is_empty() {
         return;
@@ -28,7 +29,7 @@ fn run(subject: &Subject<'_>, field: &Field<'_>, sink: &mut Sink) {
     let is_robots_txt = pattern.starts_with(b"/robots.txt")
         && covered(pattern, [&PathPattern::new(b"/robots.txt$", Reading::Standard)])
         || pattern == b"/robots.txt";
-    if is_robots_txt || covered(pattern, subject.options.exempt()) {
+    if is_robots_txt || covered(pattern, &file.site.exempt) {
         sink.report(
             field.value_range(),
             format_args!("{} is about paths that are exempt: the rule is not enforced", Quoted(pattern)),

@@ -2,37 +2,38 @@
 
 use crate::agent::{Category, Obeys};
 use crate::check::Severity;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
 use crate::rules::{Access, Fallback};
 
-pub(in crate::check) const LINT: Lint = Lint {
+pub(super) const LINT: Lint = Lint {
     code: "search-engine-refused",
     severity: Severity::Warning,
     summary: "a search engine is refused what the file disallows to it",
     why: "A search engine that obeys robots.txt meets a refusal only where its copy of the file is old or where \
           enforcing is mistaken, and a page that answers 403 leaves the index. Tagging shows the same requests and \
           costs nothing. Only a configuration can say so: without one this lint is silent.",
-    bad: Example::new(b"User-agent: bingbot\nDisallow: /private/\n"),
-    good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n"),
+    bad: Example::new(b"User-agent: bingbot\nDisallow: /private/\n").where_refused(&["bingbot"]),
+    good: Example::new(b"User-agent: GPTBot\nDisallow: /private/\n").where_refused(&["bingbot"]),
     pass: Pass::File(run),
 };
 
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
-    let registry = subject.crawlers.registry();
-    for crawler in subject.options.refused().filter_map(|name| registry.crawler(name)) {
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    let registry = file.crawlers.registry();
+    for crawler in file.site.refused.iter().filter_map(|name| registry.crawler(name)) {
         if crawler.category() != Category::Search || crawler.obeys_robots() == Obeys::No {
             continue;
         }
         let fallback = if crawler.obeys_star() == Obeys::No { Fallback::Nothing } else { Fallback::Star };
-        let rules = subject.rules().select(crawler.tokens(), fallback);
+        let rules = file.rules().select(crawler.tokens(), fallback);
         if !rules.applies() {
             continue;
         }
-        let group = subject.robots.groups().find(|group| {
+        let group = file.robots.groups().find(|group| {
             let named = group.names().any(|name| {
-                !name.is_star() && subject.crawlers.named(name).is_some_and(|other| shares_token(other, crawler))
+                !name.is_star() && file.crawlers.named(name).is_some_and(|other| shares_token(other, crawler))
             });
             named || (rules.is_star() && group.is_global())
         });

@@ -3,7 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::check::Severity;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::pattern::{Canonical, priority};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -25,9 +26,9 @@ pub(super) const LINT: Lint = Lint {
 /// Pairs of patterns that are compared in one file: a bound on the cost.
 const PAIRS: usize = 50_000;
 
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let mut pairs = PAIRS;
-    for group in subject.robots.groups() {
+    for group in file.robots.groups() {
         // One rule has nothing to be shadowed by.
         if group.rules().len() > 1 {
             group_rules(group, &mut pairs, sink);
@@ -36,8 +37,8 @@ fn run(subject: &Subject<'_>, sink: &mut Sink) {
 }
 
 fn group_rules(group: Group<'_>, pairs: &mut usize, sink: &mut Sink) {
-    let patterns: Vec<Pattern<'_>> = group.rules().filter_map(Pattern::of).collect();
-    let mut strongest: HashMap<&Canonical, &Pattern<'_>> = HashMap::new();
+    let patterns: Vec<ComparedRule<'_>> = group.rules().filter_map(ComparedRule::of).collect();
+    let mut strongest: HashMap<&Canonical, &ComparedRule<'_>> = HashMap::new();
     let mut wide: Wide<'_, '_> = Wide::default();
     for pattern in &patterns {
         if pattern.canonical.has_runs_inside() {
@@ -68,13 +69,13 @@ fn group_rules(group: Group<'_>, pairs: &mut usize, sink: &mut Sink) {
 }
 
 /// A rule's pattern as it is compared with others.
-struct Pattern<'r> {
+struct ComparedRule<'r> {
     rule: Rule<'r>,
     priority: usize,
     canonical: Canonical,
 }
 
-impl<'r> Pattern<'r> {
+impl<'r> ComparedRule<'r> {
     fn of(rule: Rule<'r>) -> Option<Self> {
         Some(Self { rule, priority: priority(rule.pattern()), canonical: Canonical::of(rule.pattern())? })
     }
@@ -83,12 +84,12 @@ impl<'r> Pattern<'r> {
 /// Patterns with a run inside, by the literal in front of it: one takes in only what begins with the same octets.
 #[derive(Default)]
 struct Wide<'p, 'r> {
-    by_prefix: HashMap<&'p [u8], Vec<(&'p Pattern<'r>, PathPattern)>>,
+    by_prefix: HashMap<&'p [u8], Vec<(&'p ComparedRule<'r>, PathPattern)>>,
     lengths: BTreeSet<usize>,
 }
 
 impl<'p, 'r> Wide<'p, 'r> {
-    fn insert(&mut self, pattern: &'p Pattern<'r>) {
+    fn insert(&mut self, pattern: &'p ComparedRule<'r>) {
         let prefix = pattern.canonical.prefix();
         let compiled = PathPattern::new(pattern.rule.pattern(), Reading::Standard);
         self.lengths.insert(prefix.len());
@@ -96,7 +97,7 @@ impl<'p, 'r> Wide<'p, 'r> {
     }
 
     /// A stronger rule that matches whatever this one matches.
-    fn covering(&self, pattern: &Pattern<'_>, pairs: &mut usize) -> Option<Rule<'r>> {
+    fn covering(&self, pattern: &ComparedRule<'_>, pairs: &mut usize) -> Option<Rule<'r>> {
         let own = pattern.canonical.prefix();
         for length in self.lengths.range(..=own.len()) {
             for (other, compiled) in self.by_prefix.get(&own[..*length]).into_iter().flatten() {

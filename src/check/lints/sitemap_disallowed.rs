@@ -1,7 +1,8 @@
 //! `sitemap-disallowed`: a sitemap that its own file keeps crawlers from.
 
 use crate::check::Severity;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::lints::url_as_path::is_url;
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -21,9 +22,9 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
-    for sitemap in subject.robots.sitemaps().filter(|sitemap| is_url(sitemap.value())) {
-        let selection = subject.rules().select(&[], Fallback::Star);
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    for sitemap in file.robots.sitemaps().filter(|sitemap| is_url(sitemap.value())) {
+        let selection = file.rules().select(&[], Fallback::Star);
         let verdict = selection.verdict(&RequestPath::new(sitemap.value()));
         if let (Access::Disallow, Some(rule)) = (verdict.access(), verdict.rule()) {
             sink.report(

@@ -1,8 +1,9 @@
 //! `sitemap-not-absolute`: the address of a sitemap that is no whole URL.
 
 use crate::check::Severity;
+use crate::check::checked_file::CheckedFile;
 use crate::check::directives::lost_colon;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
 use crate::rules::{Directive, Field};
@@ -18,7 +19,7 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::Field(run),
 };
 
-fn run(_: &Subject<'_>, field: &Field<'_>, sink: &mut Sink) {
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let address = field.value();
     if field.directive() != Directive::Sitemap || is_absolute(address) || lost_colon(field).is_some() {
         return;

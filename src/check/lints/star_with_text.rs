@@ -1,7 +1,8 @@
 //! `star-with-text`: `*` and more.
 
 use crate::check::Severity;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
 
@@ -16,8 +17,8 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
-    let names = subject.robots.groups().flat_map(|group| group.names());
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    let names = file.robots.groups().flat_map(|group| group.names());
     for name in names.filter(|name| name.is_star() && name.value() != b"*") {
         sink.report(
             name.range(),

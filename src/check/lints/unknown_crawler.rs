@@ -1,7 +1,8 @@
 //! `unknown-crawler`: a name that is nearly a known one.
 
 use crate::check::Severity;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
 
@@ -17,9 +18,9 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
-    let names = subject.robots.groups().flat_map(|group| group.names());
-    for (name, nearest) in subject.crawlers.misspelled(names) {
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    let names = file.robots.groups().flat_map(|group| group.names());
+    for (name, nearest) in file.crawlers.misspelled(names) {
         sink.report(name.range(), format_args!("no known crawler is called {}", Quoted(name.value())))
             .help(format_args!("did you mean {}?", Quoted(nearest.as_bytes())));
     }

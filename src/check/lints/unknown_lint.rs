@@ -2,9 +2,9 @@
 
 use crate::check::Severity;
 use crate::check::allowed::codes;
+use crate::check::checked_file::CheckedFile;
 use crate::check::directives::distance;
-use crate::check::lint::{Example, Lint, Pass, Subject};
-use crate::check::lints::{lint, lints};
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
 
@@ -19,21 +19,21 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
-    if memchr::memmem::find(subject.bytes(), b"robots-check:").is_none() {
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    if memchr::memmem::find(file.bytes(), b"robots-check:").is_none() {
         return;
     }
-    for line in subject.robots.lines() {
+    for line in file.robots.lines() {
         for span in codes(&line) {
-            let code = &subject.bytes()[span.clone()];
-            if std::str::from_utf8(code).ok().and_then(lint).is_some() {
+            let code = &file.bytes()[span.clone()];
+            if file.codes.iter().any(|known| known.as_bytes() == code) {
                 continue;
             }
             sink.report(span, format_args!("no lint has the code {}", Quoted(code))).help_with(|| {
                 let near =
-                    lints().iter().map(|lint| (distance(&code[..code.len().min(64)], lint.code().as_bytes()), lint));
-                let (distance, lint) = near.min_by_key(|(distance, _)| *distance)?;
-                (distance <= 3).then(|| format!("did you mean \"{}\"?", lint.code()))
+                    file.codes.iter().map(|known| (distance(&code[..code.len().min(64)], known.as_bytes()), known));
+                let (distance, known) = near.min_by_key(|(distance, _)| *distance)?;
+                (distance <= 3).then(|| format!("did you mean \"{known}\"?"))
             });
         }
     }

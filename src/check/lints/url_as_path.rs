@@ -1,8 +1,9 @@
 //! `url-as-path`: a whole URL where a path belongs.
 
 use crate::check::Severity;
+use crate::check::checked_file::CheckedFile;
 use crate::check::directives::is_rule;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
 use crate::rules::{Field, RequestPath};
@@ -18,7 +19,7 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::Field(run),
 };
 
-fn run(_: &Subject<'_>, field: &Field<'_>, sink: &mut Sink) {
+fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if is_rule(field) && is_url(field.value()) {
         let url = field.value();
         sink.report(field.value_range(), format_args!("{} is a URL, not a path: it matches nothing", Quoted(url)))

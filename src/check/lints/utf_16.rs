@@ -1,10 +1,12 @@
 //! `utf-16`: text of two octets a character.
 
 use crate::check::Severity;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::file_kind::{FileKind, utf_16_form};
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::sink::Sink;
 
-pub(in crate::check) const LINT: Lint = Lint {
+pub(super) const LINT: Lint = Lint {
     code: "utf-16",
     severity: Severity::Error,
     summary: "text saved as UTF-16",
@@ -13,45 +15,19 @@ pub(in crate::check) const LINT: Lint = Lint {
           it.",
     bad: Example::new(b"\xFF\xFEU\0s\0e\0r\0-\0a\0g\0e\0n\0t\0:\0 \0*\0\n\0"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
-    pass: Pass::File(run),
+    pass: Pass::InsteadOfRules(FileKind::Utf16, run),
 };
 
-/// Octets that are looked at where no mark says it.
-const SAMPLE: usize = 64;
-
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
-    if let Some(form) = form(subject.bytes()) {
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
+    if let Some(form) = utf_16_form(file.bytes()) {
         sink.report(0..2, format_args!("the file is {form}: crawlers find no rule in it"))
             .help(format_args!("save it as UTF-8 without a byte order mark"));
     }
 }
 
-/// Which UTF-16 a file is.
-pub(in crate::check) fn form(file: &[u8]) -> Option<&'static str> {
-    const LITTLE: &str = "UTF-16 (little endian)";
-    const BIG: &str = "UTF-16 (big endian)";
-    match file {
-        [0xFF, 0xFE, ..] => return Some(LITTLE),
-        [0xFE, 0xFF, ..] => return Some(BIG),
-        _ => {}
-    }
-    let sample = &file[..file.len().min(SAMPLE)];
-    if sample.len() < 16 {
-        return None;
-    }
-    let every = |first: usize, zero: bool| sample.iter().skip(first).step_by(2).all(|octet| (*octet == 0) == zero);
-    if every(0, false) && every(1, true) {
-        Some(LITTLE)
-    } else if every(0, true) && every(1, false) {
-        Some(BIG)
-    } else {
-        None
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::form;
+    use crate::check::file_kind::utf_16_form as form;
     use crate::check::lints::tests::found;
 
     #[test]

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use crate::agent::Category;
 use crate::check::Severity;
-use crate::check::lint::{Example, Lint, Pass, Subject};
+use crate::check::checked_file::CheckedFile;
+use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::QuotedList;
 use crate::check::sink::Sink;
 use crate::rules::{Access, Group, Name, PathPattern, ProductToken, Reading, Rule, STANDARD_LIMIT};
@@ -21,10 +22,10 @@ pub(super) const LINT: Lint = Lint {
     pass: Pass::File(run),
 };
 
-fn run(subject: &Subject<'_>, sink: &mut Sink) {
+fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let mut everyone = Reach::default();
     let mut named: HashMap<ProductToken, (Name<'_>, Reach<'_>)> = HashMap::new();
-    for group in subject.robots.groups() {
+    for group in file.robots.groups() {
         let reach = Reach::of(group);
         for name in group.names() {
             if name.is_star() {
@@ -51,7 +52,7 @@ fn run(subject: &Subject<'_>, sink: &mut Sink) {
         .collect();
     shut.sort_by_key(|(name, _)| name.range().start);
     let is_search = |(name, _): &(Name<'_>, Rule<'_>)| {
-        subject.crawlers.named(*name).is_some_and(|crawler| crawler.category() == Category::Search)
+        file.crawlers.named(*name).is_some_and(|crawler| crawler.category() == Category::Search)
     };
     let (search, shut): (Vec<_>, Vec<_>) = shut.into_iter().partition(is_search);
     if let Some((_, rule)) = search.first() {

@@ -1,8 +1,8 @@
 //! What a file is: rules, or something that only bears the name robots.txt.
 
+use std::ops::Range;
+
 use super::directives::{first_word, is_known, is_spelled};
-use super::lint::Lint;
-use super::lints::{html_instead_of_text, utf_16};
 use crate::rules::{Directive, Field, LineKind, RobotsTxt};
 
 /// What a file without a known field is.
@@ -12,9 +12,16 @@ pub(crate) const NO_ROBOTS_TXT: &str =
 /// How to write what an empty file or an error text in place of a robots.txt would amount to.
 pub(crate) const NO_RESTRICTIONS: &str = "to restrict nothing, write \"User-agent: *\" with an empty \"Disallow:\"";
 
+/// How web pages begin. Not every tag: rules wrapped in `<pre>` are still rules to a crawler.
+const BEGINNINGS: [&[u8]; 9] =
+    [b"<!doctype", b"<html", b"<head", b"<body", b"<title", b"<meta", b"<script", b"<?xml", b"<!--"];
+
+/// Octets that are looked at where no mark says it.
+const SAMPLE: usize = 64;
+
 /// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Content {
+pub(super) enum FileKind {
     /// Text in which rules may stand.
     Rules,
     /// A web page.
@@ -23,24 +30,50 @@ pub(super) enum Content {
     Utf16,
 }
 
-impl Content {
+impl FileKind {
     pub(super) fn of(file: &[u8]) -> Self {
-        if utf_16::form(file).is_some() {
+        if utf_16_form(file).is_some() {
             Self::Utf16
-        } else if html_instead_of_text::page(file).is_some() {
+        } else if first_tag(file).is_some() {
             Self::Html
         } else {
             Self::Rules
         }
     }
+}
 
-    /// Whether a lint has anything to say about such a file: to most of them every line of a web page is rubbish.
-    pub(super) fn is_for(self, lint: &Lint) -> bool {
-        match self {
-            Self::Rules => true,
-            Self::Html => lint.code() == html_instead_of_text::LINT.code(),
-            Self::Utf16 => lint.code() == utf_16::LINT.code(),
-        }
+/// Where the first tag of a web page stands.
+pub(super) fn first_tag(file: &[u8]) -> Option<Range<usize>> {
+    let text = file.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(file);
+    let start = file.len() - text.trim_ascii_start().len();
+    BEGINNINGS
+        .iter()
+        .map(|beginning| start..start + beginning.len())
+        .zip(BEGINNINGS)
+        .find(|(at, beginning)| file.get(at.clone()).is_some_and(|head| head.eq_ignore_ascii_case(beginning)))
+        .map(|(at, _)| at)
+}
+
+/// Which UTF-16 a file is.
+pub(super) fn utf_16_form(file: &[u8]) -> Option<&'static str> {
+    const LITTLE: &str = "UTF-16 (little endian)";
+    const BIG: &str = "UTF-16 (big endian)";
+    match file {
+        [0xFF, 0xFE, ..] => return Some(LITTLE),
+        [0xFE, 0xFF, ..] => return Some(BIG),
+        _ => {}
+    }
+    let sample = &file[..file.len().min(SAMPLE)];
+    if sample.len() < 16 {
+        return None;
+    }
+    let every = |first: usize, zero: bool| sample.iter().skip(first).step_by(2).all(|octet| (*octet == 0) == zero);
+    if every(0, false) && every(1, true) {
+        Some(LITTLE)
+    } else if every(0, true) && every(1, false) {
+        Some(BIG)
+    } else {
+        None
     }
 }
 
