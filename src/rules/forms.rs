@@ -10,7 +10,7 @@ use std::fmt;
 
 use memchr::{memchr, memchr_iter, memchr3_iter, memmem, memrchr};
 
-use super::spelling::{Part, escaped, push_escape, split_query, standard};
+use super::spelling::{TargetPart, escaped, push_escape, split_query, standard};
 
 /// How many forms a path has at most, the standard form included: two readings of `%u`, three of parameters (kept, cut before
 /// separators are decoded, or after), four of segments before that (as they are, resolved, merged and resolved, or both),
@@ -134,7 +134,7 @@ pub(super) fn may_have(target: &[u8]) -> bool {
 /// The forms of a target that differ from `sent`, its standard form, and from each other; the simplest first.
 pub(super) fn of(target: &[u8], sent: &[u8], forms: PathForms) -> Vec<(PathForm, Vec<u8>)> {
     let (path, query) = split_query(target);
-    let query = standard(query, Part::Query);
+    let query = standard(query, TargetPart::Query);
     let mut found: Vec<(PathForm, Vec<u8>)> = Vec::new();
     for (base, path) in bases(path, forms) {
         let path = Segments { path: Cow::Borrowed(&path), slash: Slash::Own };
@@ -145,7 +145,7 @@ pub(super) fn of(target: &[u8], sent: &[u8], forms: PathForms) -> Vec<(PathForm,
             [(PathForm::Resolved, resolved), (PathForm::Merged, merged_first), (PathForm::Merged, resolved_first)]
         {
             let mut add = |path: &[u8]| {
-                let form = [&standard(path, Part::Path), &*query].concat();
+                let form = [&standard(path, TargetPart::Path), &*query].concat();
                 if !are_equal(&form, sent) && !found.iter().any(|(_, known)| are_equal(&form, known)) {
                     found.push((base.max(order), form));
                 }
@@ -170,7 +170,7 @@ fn are_equal(one: &[u8], other: &[u8]) -> bool {
 /// where they were: an escaped `;` separates nothing.
 fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Vec<u8>)> {
     // Octets that mean the same are spelled the same from here on, so that what follows compares octets.
-    let mut bases = vec![(PathForm::Standard, standard(path, Part::Query).into_owned())];
+    let mut bases = vec![(PathForm::Standard, standard(path, TargetPart::Query).into_owned())];
     let mut grow = |kind: PathForm, change: &dyn Fn(&[u8]) -> Option<Vec<u8>>| {
         for at in 0..if forms.contains(kind) { bases.len() } else { 0 } {
             let (base, path) = &bases[at];
@@ -215,7 +215,7 @@ fn decode_unicode(path: &[u8]) -> Option<Vec<u8>> {
         out.push(*octet);
         rest = behind;
     }
-    found.then(|| standard(&out, Part::Query).into_owned())
+    found.then(|| standard(&out, TargetPart::Query).into_owned())
 }
 
 /// The code unit of a `%uXXXX` at the start of `octets`.

@@ -8,7 +8,7 @@ use super::costly::{self, Costly};
 use super::document::{Group, Name, RobotsTxt, Rule};
 use super::forms::PathForm;
 use super::hash::Folding;
-use super::index::{Index, MAX_READ, Rank, Work};
+use super::index::{MAX_READ, Rank, RuleIndex, Work};
 use super::note::{Note, past_limit};
 use super::path::RequestPath;
 use super::reading::{Reading, STANDARD_LIMIT};
@@ -18,7 +18,7 @@ use super::token::ProductToken;
 pub struct RuleSet {
     document: RobotsTxt,
     reading: Reading,
-    index: Index,
+    index: RuleIndex,
     /// The groups of each section, by its number.
     sets: Vec<Vec<usize>>,
     /// For every token, and for `*`, the name in each of its groups that makes the group one for it.
@@ -106,7 +106,7 @@ impl RuleSet {
         };
         let named = named.into_iter().map(|(token, groups)| (token, section_of(groups))).collect();
         let star = (!star.is_empty()).then(|| section_of(star));
-        let index = Index::new(&document, reading, limit, &sets);
+        let index = RuleIndex::new(&document, reading, limit, &sets);
         let (notes, costly) = (past_limit(document.bytes(), limit), costly::find(&document, limit, &sets));
         Self { document, reading, index, sets, names, named, star, notes, costly }
     }

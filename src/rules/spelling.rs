@@ -11,7 +11,7 @@ use memchr::{memchr, memchr_iter, memchr2};
 
 /// What octets are a part of, which decides what their escapes stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum TargetPart {
     /// A path: reserved octets are the same escaped or not.
     Path,
     /// A query: reserved octets differ from their escapes.
@@ -25,7 +25,7 @@ pub(super) enum Part {
 /// section 2.2.3); the pattern side keeps its literal `*` apart from the wildcard. A `%` that is no escape stays as it
 /// is, but where what is decoded behind it would make it one, it is written as `%25`: `%%361` is a percent sign and
 /// `61`, not `a`.
-pub(super) fn standard(octets: &[u8], part: Part) -> Cow<'_, [u8]> {
+pub(super) fn standard(octets: &[u8], part: TargetPart) -> Cow<'_, [u8]> {
     let may_change = |octet: &u8| matches!(octet, b'%' | b'\\' | 0x80..);
     let is_ascii = octets.is_ascii();
     // Forms of paths are ASCII, and long ones are put into standard form hundreds of times.
@@ -73,7 +73,7 @@ pub(super) fn standard(octets: &[u8], part: Part) -> Cow<'_, [u8]> {
 /// Puts a target, path and query, into standard form; borrows where it already is.
 pub(super) fn standard_target(target: &[u8]) -> Cow<'_, [u8]> {
     let (path, query) = split_query(target);
-    match (standard(path, Part::Path), standard(query, Part::Query)) {
+    match (standard(path, TargetPart::Path), standard(query, TargetPart::Query)) {
         (Cow::Borrowed(_), Cow::Borrowed(_)) => Cow::Borrowed(target),
         (path, query) => Cow::Owned([path, query].concat()),
     }
@@ -86,7 +86,7 @@ pub(super) fn split_query(target: &[u8]) -> (&[u8], &[u8]) {
 
 /// Whether octets hold an escape that is another octet in a path than in a query.
 pub(super) fn differs_by_part(octets: &[u8]) -> bool {
-    let differs = |octet| is_decoded(octet, Part::Path) != is_decoded(octet, Part::Query);
+    let differs = |octet| is_decoded(octet, TargetPart::Path) != is_decoded(octet, TargetPart::Query);
     memchr_iter(b'%', octets).any(|at| escaped(&octets[at..]).is_some_and(differs))
 }
 
@@ -103,7 +103,7 @@ pub(super) fn push_escape(out: &mut Vec<u8>, octet: u8) {
 }
 
 /// Whether the standard form has the octet itself in place of its escape.
-const fn is_decoded(octet: u8, part: Part) -> bool {
+const fn is_decoded(octet: u8, part: TargetPart) -> bool {
     match octet {
         // Unreserved (RFC 3986, section 2.3).
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => true,
@@ -112,7 +112,7 @@ const fn is_decoded(octet: u8, part: Part) -> bool {
         b' ' | b'"' | b'<' | b'>' | b'^' | b'`' | b'{' | b'|' | b'}' => true,
         // Reserved (RFC 3986, section 2.2), but for `/`, `?` and `#`, which a path cannot hold as themselves.
         b'!' | b'&' | b'\'' | b'(' | b')' | b'+' | b',' | b';' | b'=' | b':' | b'@' | b'[' | b']' => {
-            matches!(part, Part::Path)
+            matches!(part, TargetPart::Path)
         }
         _ => false,
     }

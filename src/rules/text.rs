@@ -11,7 +11,7 @@
 use memchr::{memchr, memmem};
 
 use super::reading::Reading;
-use super::spelling::{Part, differs_by_part, escaped, push_escape, split_query, standard};
+use super::spelling::{TargetPart, differs_by_part, escaped, push_escape, split_query, standard};
 
 /// The mark for the end of the path.
 const END: u8 = 0xFF;
@@ -194,8 +194,8 @@ fn write_literal(out: &mut Vec<u8>, literal: &[u8], reading: Reading, in_query: 
         return write_reference(out, literal);
     }
     let (path, query) = if *in_query { (&b""[..], literal) } else { split_query(literal) };
-    out.extend_from_slice(&standard(path, Part::Path));
-    out.extend_from_slice(&standard(query, Part::Query));
+    out.extend_from_slice(&standard(path, TargetPart::Path));
+    out.extend_from_slice(&standard(query, TargetPart::Query));
     *in_query |= !query.is_empty();
 }
 

@@ -4,9 +4,9 @@
 use super::candidates::{Candidates, Rank};
 use super::grams::Grams;
 use super::patterns::{Interner, Run, Wildcard};
+use super::rule_index::{MAX_READ, RuleIndex, SearchRoot, WildcardList};
 use super::sections::merged;
 use super::trie::{Key, KeyKind, NO_LIST, Tries};
-use super::{Index, List, Root};
 use crate::rules::document::RobotsTxt;
 use crate::rules::reading::Reading;
 use crate::rules::text::{self, Tail};
@@ -20,7 +20,7 @@ const NO_GRAMS: u32 = u32::MAX;
 /// No number yet.
 const UNKNOWN: u32 = u32::MAX;
 
-struct Builder<'c> {
+struct IndexBuilder<'c> {
     candidates: &'c Candidates,
     interner: Interner<'c>,
     /// The pattern of each rank.
@@ -28,48 +28,50 @@ struct Builder<'c> {
     /// The last root each pattern was used for.
     used: Vec<u32>,
     tries: Tries,
-    lists: Vec<List>,
+    lists: Vec<WildcardList>,
     wildcards: Vec<Wildcard>,
     grams: Vec<Grams>,
-    roots: Vec<Root>,
+    roots: Vec<SearchRoot>,
 }
 
-/// Compiles the rules that end within the first `limit` octets, for each of the sets of groups.
-pub(super) fn index(document: &RobotsTxt, reading: Reading, limit: usize, sets: &[Vec<usize>]) -> Index {
-    let candidates = Candidates::read(document, reading, limit);
-    let merged = merged(sets, &candidates);
-    let mut builder = Builder::new(&candidates);
-    let mut of_group = vec![UNKNOWN; document.groups().len()];
-    let (mut sections, mut roots) = (Vec::with_capacity(sets.len()), Vec::new());
-    for (set, merged) in sets.iter().zip(merged) {
-        let start = roots.len();
-        if merged {
-            let mut ranks: Vec<Rank> = set.iter().flat_map(|group| candidates.of_group(*group)).copied().collect();
-            ranks.sort_unstable();
-            roots.push(builder.root(&ranks));
-        } else {
-            for group in set.iter().filter(|group| !candidates.of_group(**group).is_empty()) {
-                if of_group[*group] == UNKNOWN {
-                    of_group[*group] = builder.root(candidates.of_group(*group));
+impl RuleIndex {
+    /// Compiles the rules that end within the first `limit` octets, for each of the sets of groups.
+    pub(in crate::rules) fn new(document: &RobotsTxt, reading: Reading, limit: usize, sets: &[Vec<usize>]) -> Self {
+        let candidates = Candidates::read(document, reading, limit.min(MAX_READ));
+        let merged = merged(sets, &candidates);
+        let mut builder = IndexBuilder::new(&candidates);
+        let mut of_group = vec![UNKNOWN; document.groups().len()];
+        let (mut sections, mut roots) = (Vec::with_capacity(sets.len()), Vec::new());
+        for (set, merged) in sets.iter().zip(merged) {
+            let start = roots.len();
+            if merged {
+                let mut ranks: Vec<Rank> = set.iter().flat_map(|group| candidates.of_group(*group)).copied().collect();
+                ranks.sort_unstable();
+                roots.push(builder.root(&ranks));
+            } else {
+                for group in set.iter().filter(|group| !candidates.of_group(**group).is_empty()) {
+                    if of_group[*group] == UNKNOWN {
+                        of_group[*group] = builder.root(candidates.of_group(*group));
+                    }
+                    roots.push(of_group[*group]);
                 }
-                roots.push(of_group[*group]);
             }
+            sections.push(Run::of(start..roots.len()));
         }
-        sections.push(Run::of(start..roots.len()));
+        let IndexBuilder { interner, mut tries, mut lists, mut wildcards, grams, roots: all, .. } = builder;
+        let patterns = interner.into_patterns();
+        tries.shrink();
+        lists.shrink_to_fit();
+        wildcards.shrink_to_fit();
+        let roots = roots.into_iter().map(|root| all[root as usize]).collect();
+        let sections = sections.into();
+        let first_disallows = candidates.first_disallows(sets);
+        let rules = candidates.into_rules();
+        Self { patterns, tries, lists, wildcards, grams, roots, sections, first_disallows, rules }
     }
-    let Builder { interner, mut tries, mut lists, mut wildcards, grams, roots: all, .. } = builder;
-    let patterns = interner.into_patterns();
-    tries.shrink();
-    lists.shrink_to_fit();
-    wildcards.shrink_to_fit();
-    let roots = roots.into_iter().map(|root| all[root as usize]).collect();
-    let sections = sections.into();
-    let first_disallows = candidates.first_disallows(sets);
-    let rules = candidates.into_rules();
-    Index { patterns, tries, lists, wildcards, grams, roots, sections, first_disallows, rules }
 }
 
-impl<'c> Builder<'c> {
+impl<'c> IndexBuilder<'c> {
     fn new(candidates: &'c Candidates) -> Self {
         Self {
             candidates,
@@ -101,7 +103,7 @@ impl<'c> Builder<'c> {
             self.grams.push(Grams::new(many, self.interner.patterns()));
         }
         let trie = self.tries.add(keys, |list, above| self.lists[list as usize].above = above);
-        self.roots.push(Root { trie, grams });
+        self.roots.push(SearchRoot { trie, grams });
         self.roots.len() as u32 - 1
     }
 
@@ -134,7 +136,7 @@ impl<'c> Builder<'c> {
             let octets = prefix(&same[0]);
             keys.push(Key { octets, kind: KeyKind::List(self.lists.len() as u32) });
             let wildcards = Run::of(start..self.wildcards.len());
-            self.lists.push(List { wildcards, prefix: octets.len() as u32, above: NO_LIST });
+            self.lists.push(WildcardList { wildcards, prefix: octets.len() as u32, above: NO_LIST });
         }
         many.sort_unstable_by_key(|wildcard| wildcard.rank);
         many

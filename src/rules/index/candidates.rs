@@ -39,14 +39,14 @@ pub(super) struct Candidates {
     /// All texts, one behind the other.
     texts: Vec<u8>,
     /// By rank.
-    drafts: Vec<Draft>,
+    rules: Vec<CandidateRule>,
     /// The ranks of each group's candidates, best first, one group behind the other.
     ranks: Vec<Rank>,
     /// Where in `ranks` each group starts, and the end.
     starts: Vec<usize>,
 }
 
-struct Draft {
+struct CandidateRule {
     /// The rule's index in the document.
     rule: u32,
     access: Access,
@@ -60,7 +60,7 @@ impl Candidates {
     /// numbers of 32 bits hold every index and offset.
     pub(super) fn read(document: &RobotsTxt, reading: Reading, limit: usize) -> Self {
         let mut texts = Vec::with_capacity(document.bytes().len().min(limit));
-        let mut drafts: Vec<Draft> = Vec::new();
+        let mut rules: Vec<CandidateRule> = Vec::new();
         for rule in document.groups().flat_map(|group| group.rules()).take_while(|rule| rule.range().end <= limit) {
             let written = rule.pattern();
             let mut add = |written: &[u8]| {
@@ -69,7 +69,7 @@ impl Candidates {
                     let start = texts.len() as u32;
                     text::write(&mut texts, written, reading, query);
                     let (number, text) = (rule.index() as u32, start..texts.len() as u32);
-                    drafts.push(Draft { rule: number, access: rule.access(), priority, group, text });
+                    rules.push(CandidateRule { rule: number, access: rule.access(), priority, group, text });
                 }
             };
             add(written);
@@ -79,14 +79,16 @@ impl Candidates {
                 add(&directory);
             }
         }
-        drafts.sort_unstable_by_key(|draft| (Reverse(draft.priority), draft.access == Access::Disallow, draft.rule));
-        let (ranks, starts) = by_group(&drafts, document.groups().len());
-        Self { texts, drafts, ranks, starts }
+        rules.sort_unstable_by_key(|candidate| {
+            (Reverse(candidate.priority), candidate.access == Access::Disallow, candidate.rule)
+        });
+        let (ranks, starts) = by_group(&rules, document.groups().len());
+        Self { texts, rules, ranks, starts }
     }
 
     /// How many there are.
     pub(super) fn len(&self) -> usize {
-        self.drafts.len()
+        self.rules.len()
     }
 
     /// The ranks of a group's candidates, best first.
@@ -99,7 +101,7 @@ impl Candidates {
     pub(super) fn first_disallows(&self, sets: &[Vec<usize>]) -> Box<[Rank]> {
         let first = |ranks: &mut dyn Iterator<Item = Rank>| {
             let disallows = ranks.filter(|rank| *rank != Rank::NONE && rank.access() == Access::Disallow);
-            disallows.min_by_key(|rank| self.drafts[rank.index()].rule).unwrap_or(Rank::NONE)
+            disallows.min_by_key(|rank| self.rules[rank.index()].rule).unwrap_or(Rank::NONE)
         };
         // Groups first: many sets can share a large one.
         let groups = 0..self.starts.len() - 1;
@@ -108,28 +110,28 @@ impl Candidates {
     }
 
     pub(super) fn text(&self, rank: Rank) -> &[u8] {
-        let Range { start, end } = self.drafts[rank.index()].text;
+        let Range { start, end } = self.rules[rank.index()].text;
         &self.texts[start as usize..end as usize]
     }
 
     /// The rules' indexes in the document, by rank.
     pub(super) fn into_rules(self) -> Box<[u32]> {
-        self.drafts.into_iter().map(|draft| draft.rule).collect()
+        self.rules.into_iter().map(|candidate| candidate.rule).collect()
     }
 }
 
-fn by_group(drafts: &[Draft], groups: usize) -> (Vec<Rank>, Vec<usize>) {
+fn by_group(rules: &[CandidateRule], groups: usize) -> (Vec<Rank>, Vec<usize>) {
     let mut starts = vec![0; groups + 1];
-    for draft in drafts {
-        starts[draft.group as usize + 1] += 1;
+    for candidate in rules {
+        starts[candidate.group as usize + 1] += 1;
     }
     for group in 0..groups {
         starts[group + 1] += starts[group];
     }
-    let (mut next, mut ranks) = (starts.clone(), vec![Rank::NONE; drafts.len()]);
-    for (place, draft) in (0..).zip(drafts) {
-        let at = &mut next[draft.group as usize];
-        ranks[*at] = Rank::new(place, if draft.priority == 0 { Access::Allow } else { draft.access });
+    let (mut next, mut ranks) = (starts.clone(), vec![Rank::NONE; rules.len()]);
+    for (place, candidate) in (0..).zip(rules) {
+        let at = &mut next[candidate.group as usize];
+        ranks[*at] = Rank::new(place, if candidate.priority == 0 { Access::Allow } else { candidate.access });
         *at += 1;
     }
     (ranks, starts)

@@ -46,8 +46,8 @@ impl Grams {
         let (mut filed, mut single) = (Vec::new(), Vec::new());
         for wildcard in &wildcards {
             match usage.rarest(patterns.behind_prefix(wildcard.pattern)) {
-                Place::Gram(gram) => filed.push(Filed { gram, wildcard: *wildcard }),
-                Place::Octet(octet) => single.push((octet, *wildcard)),
+                FiledUnder::Gram(gram) => filed.push(Filed { gram, wildcard: *wildcard }),
+                FiledUnder::Octet(octet) => single.push((octet, *wildcard)),
             }
         }
         let bits = (2 * filed.len()).next_power_of_two().trailing_zeros().max(1);
@@ -138,7 +138,7 @@ impl Grams {
 }
 
 /// Where a pattern is filed.
-enum Place {
+enum FiledUnder {
     Gram(u32),
     Octet(u8),
 }
@@ -163,7 +163,7 @@ impl Usage {
     }
 
     /// The gram that is used least, the one rarest in paths of those; else the rarest octet.
-    fn rarest(&self, behind_prefix: &[u8]) -> Place {
+    fn rarest(&self, behind_prefix: &[u8]) -> FiledUnder {
         let gram = literals(behind_prefix).flat_map(grams).min_by_key(|gram| {
             let [a, b, c, _] = gram.to_le_bytes();
             let rarity = [a, b, c].map(|octet| u16::from(rarity(octet))).iter().sum::<u16>();
@@ -171,7 +171,7 @@ impl Usage {
         });
         let octet = || literals(behind_prefix).flatten().copied().max_by_key(|octet| rarity(*octet));
         // A wildcard that nothing follows is no wildcard, so there is an octet.
-        gram.map_or_else(|| Place::Octet(octet().unwrap_or_default()), Place::Gram)
+        gram.map_or_else(|| FiledUnder::Octet(octet().unwrap_or_default()), FiledUnder::Gram)
     }
 }
 

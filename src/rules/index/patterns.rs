@@ -19,11 +19,11 @@ const LOOK: usize = 4;
 #[derive(Debug, Default)]
 pub(super) struct Patterns {
     texts: Vec<u8>,
-    patterns: Vec<Pattern>,
+    patterns: Vec<StoredPattern>,
 }
 
 #[derive(Debug)]
-struct Pattern {
+struct StoredPattern {
     start: u32,
     /// Where the literal prefix ends.
     behind: u32,
@@ -72,7 +72,7 @@ impl Patterns {
         let start = self.texts.len();
         let (prefix, rest) = text::split_prefix(text);
         self.texts.extend_from_slice(text);
-        self.patterns.push(Pattern {
+        self.patterns.push(StoredPattern {
             start: start as u32,
             behind: (start + prefix.len()) as u32,
             end: self.texts.len() as u32,
@@ -86,7 +86,7 @@ impl Patterns {
     }
 
     pub(super) fn behind_prefix(&self, pattern: u32) -> &[u8] {
-        let Pattern { behind, end, .. } = &self.patterns[pattern as usize];
+        let StoredPattern { behind, end, .. } = &self.patterns[pattern as usize];
         &self.texts[*behind as usize..*end as usize]
     }
 
@@ -107,7 +107,7 @@ impl Patterns {
     }
 
     fn matches(&self, pattern: u32, path: &mut Tried<'_, '_>, known: usize) -> bool {
-        let Pattern { start, behind, end, octets } = &self.patterns[pattern as usize];
+        let StoredPattern { start, behind, end, octets } = &self.patterns[pattern as usize];
         if !path.work.take(LOOK) || !path.octets().holds(*octets) {
             return false;
         }
@@ -118,7 +118,7 @@ impl Patterns {
 
     /// Octets of memory in use.
     pub(super) fn memory(&self) -> usize {
-        self.texts.capacity() + self.patterns.capacity() * size_of::<Pattern>()
+        self.texts.capacity() + self.patterns.capacity() * size_of::<StoredPattern>()
     }
 }
 

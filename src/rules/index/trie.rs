@@ -30,7 +30,7 @@ pub(super) struct Tries {
     labels: Vec<u8>,
     /// The children of nodes with many: one for each octet between the first and the last, 0 for none.
     tables: Vec<u32>,
-    ends: Vec<End>,
+    ends: Vec<NodeEnd>,
     jumps: Vec<Jumps>,
 }
 
@@ -64,7 +64,7 @@ struct Node {
 
 /// What most nodes have of the node above, or not at all.
 #[derive(Clone, Copy, Debug)]
-struct End {
+struct NodeEnd {
     /// The best candidate for a path that ends here, if it is better than the node's.
     rank: Rank,
     /// The nearest list here or above.
@@ -93,7 +93,7 @@ pub(super) struct Stop {
 }
 
 /// A node whose place is known and whose content is not: its keys, and how many octets lead to it.
-struct Pending {
+struct PendingNode {
     start: usize,
     end: usize,
     depth: usize,
@@ -106,13 +106,13 @@ impl Tries {
         keys.sort_unstable_by(|one, other| one.octets.cmp(other.octets));
         let (root, mut jumps) = (self.nodes.len(), Vec::new());
         self.nodes.push(Node::EMPTY);
-        let mut pending = vec![Pending { start: 0, end: keys.len(), depth: 0, above: root }];
+        let mut pending = vec![PendingNode { start: 0, end: keys.len(), depth: 0, above: root }];
         let mut next = 0;
-        while let Some(&Pending { start, end, depth, above }) = pending.get(next) {
+        while let Some(&PendingNode { start, end, depth, above }) = pending.get(next) {
             let at = root + next;
             next += 1;
             let mut node = Node { best: self.nodes[above].best, ..self.nodes[at] };
-            let mut end_here = End { rank: Rank::NONE, ..self.ends[self.nodes[above].end as usize] };
+            let mut end_here = NodeEnd { rank: Rank::NONE, ..self.ends[self.nodes[above].end as usize] };
             let own = keys[start..end].iter().take_while(|key| key.octets.len() == depth).count();
             for key in &keys[start..start + own] {
                 match key.kind {
@@ -136,7 +136,7 @@ impl Tries {
                     jumps.push(Jump { octets: word(&first[..JUMP]), node: at as u32, depth: depth as u32 });
                 }
                 self.push_child(&first[depth..depth + length]);
-                pending.push(Pending { start, end: start + same, depth: depth + length, above: at });
+                pending.push(PendingNode { start, end: start + same, depth: depth + length, above: at });
                 start += same;
             }
             self.adopt(&mut node, first_child);
@@ -150,7 +150,7 @@ impl Tries {
     }
 
     /// The number of an end: that of the node above if there is nothing else to say, and 0 if there is nothing at all.
-    fn end(&mut self, end: End, above: u32) -> u32 {
+    fn end(&mut self, end: NodeEnd, above: u32) -> u32 {
         let known = [above, 0].into_iter().find(|known| {
             let known = self.ends[*known as usize];
             (known.rank, known.list) == (end.rank, end.list)
@@ -258,7 +258,7 @@ impl Tries {
 
 impl Default for Tries {
     fn default() -> Self {
-        let nothing = End { rank: Rank::NONE, list: NO_LIST };
+        let nothing = NodeEnd { rank: Rank::NONE, list: NO_LIST };
         Self { nodes: Vec::new(), labels: Vec::new(), tables: Vec::new(), ends: vec![nothing], jumps: Vec::new() }
     }
 }
