@@ -103,9 +103,9 @@ impl<'a, 'h> Testimony<'a, 'h> {
         own.any(|(_, trade)| matches!(trade, Trade::Crawls | Trade::IsBot))
     }
 
-    fn evidence(&self) -> Evidence<'a> {
+    fn evidence(&self) -> DeclaredEvidence<'a> {
         let header = self.header;
-        let mut evidence = Evidence::default();
+        let mut evidence = DeclaredEvidence::default();
         for (at, trade) in &self.trades {
             let part = &header.parts()[*at];
             match trade {
@@ -138,7 +138,7 @@ impl<'a, 'h> Testimony<'a, 'h> {
 
 /// What the declared parts of a header hold.
 #[derive(Default)]
-struct Evidence<'a> {
+struct DeclaredEvidence<'a> {
     serves: Option<&'a Part>,
     crawls: Option<&'a Part>,
     /// It says crawler, not merely bot: then it is one, whatever it crawls for.
@@ -148,7 +148,7 @@ struct Evidence<'a> {
     category: Option<Category>,
 }
 
-impl<'a> Evidence<'a> {
+impl<'a> DeclaredEvidence<'a> {
     fn claim(&self, header: &'a Header<'_>) -> Option<Claim> {
         let product = |part: &Part| Some(header.product(part)).filter(|product| !product.is_empty());
         if let Some(part) = self.serves.filter(|_| !self.is_crawler) {

@@ -2,7 +2,7 @@
 
 use super::claim::Testimony;
 use super::header::Header;
-use super::index::{End, Index, WordHash, is_blank, is_joint};
+use super::name_index::{End, NameIndex, WordHash, is_blank, is_joint};
 use super::registry::Registry;
 use super::words::{Kinds, kinds};
 use crate::rules::{ProductToken, RobotsTxt};
@@ -11,7 +11,7 @@ use crate::rules::{ProductToken, RobotsTxt};
 #[derive(Debug)]
 pub(super) struct FileNames {
     tokens: Box<[ProductToken]>,
-    index: Index,
+    index: NameIndex,
 }
 
 impl FileNames {
@@ -23,7 +23,7 @@ impl FileNames {
         }
         tokens.sort();
         tokens.dedup();
-        let index = Index::new(tokens.iter().map(ProductToken::as_bytes).zip(0..));
+        let index = NameIndex::new(tokens.iter().map(ProductToken::as_bytes).zip(0..));
         Self { tokens: tokens.into(), index }
     }
 

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::index::{WordHash, is_blank, is_joint, is_word_byte};
+use super::name_index::{WordHash, is_blank, is_joint, is_word_byte};
 use super::words::{Kinds, kinds};
 
 /// A header taken apart.

@@ -14,14 +14,14 @@ use crate::rules::{ProductToken, RobotsTxt};
 #[derive(Clone, Debug)]
 pub struct Agent {
     class: Class,
-    identity: Identity,
+    recognized: RecognizedAs,
 }
 
 #[derive(Clone, Debug)]
-enum Identity {
+enum RecognizedAs {
     Registered(Arc<Crawler>),
     Claimed(Arc<Claimed>),
-    Nobody,
+    Unnamed,
 }
 
 #[derive(Debug)]
@@ -74,19 +74,19 @@ impl Recognizer {
     pub fn identify(&self, field: &[u8]) -> Agent {
         let header = Header::read(field);
         if let Some(crawler) = self.registry.find(&header) {
-            return Agent { class: Class::Registered, identity: Identity::Registered(crawler.clone()) };
+            return Agent { class: Class::Registered, recognized: RecognizedAs::Registered(crawler.clone()) };
         }
         let testimony = Testimony::of(&header);
         let name = self.names.find(&header, &testimony);
         let claim = testimony.claim();
         if name.is_none() && claim.product.is_none() && claim.category.is_none() {
-            return Agent { class: claim.class, identity: Identity::Nobody };
+            return Agent { class: claim.class, recognized: RecognizedAs::Unnamed };
         }
         let own = claim.product.as_deref().and_then(|product| ProductToken::from_name(product.as_bytes()));
         let own = own.filter(|own| Some(own) != name && may_claim(own));
         let tokens = name.cloned().into_iter().chain(own).collect();
         let claimed = Claimed { product: claim.product, category: claim.category, tokens };
-        Agent { class: claim.class, identity: Identity::Claimed(Arc::new(claimed)) }
+        Agent { class: claim.class, recognized: RecognizedAs::Claimed(Arc::new(claimed)) }
     }
 }
 
@@ -94,7 +94,7 @@ impl Agent {
     /// An agent whose request has no `User-Agent` field.
     #[must_use]
     pub const fn empty() -> Self {
-        Self { class: Class::Empty, identity: Identity::Nobody }
+        Self { class: Class::Empty, recognized: RecognizedAs::Unnamed }
     }
 
     /// How it is known.
@@ -106,38 +106,38 @@ impl Agent {
     /// What it fetches pages for, where the registry or its own words say so.
     #[must_use]
     pub fn category(&self) -> Option<Category> {
-        match &self.identity {
-            Identity::Registered(crawler) => Some(crawler.category()),
-            Identity::Claimed(claimed) => claimed.category,
-            Identity::Nobody => None,
+        match &self.recognized {
+            RecognizedAs::Registered(crawler) => Some(crawler.category()),
+            RecognizedAs::Claimed(claimed) => claimed.category,
+            RecognizedAs::Unnamed => None,
         }
     }
 
     /// The registered name, or the product that declared itself.
     #[must_use]
     pub fn crawler(&self) -> Option<&str> {
-        match &self.identity {
-            Identity::Registered(crawler) => Some(crawler.name()),
-            Identity::Claimed(claimed) => claimed.product.as_deref(),
-            Identity::Nobody => None,
+        match &self.recognized {
+            RecognizedAs::Registered(crawler) => Some(crawler.name()),
+            RecognizedAs::Claimed(claimed) => claimed.product.as_deref(),
+            RecognizedAs::Unnamed => None,
         }
     }
 
     /// The product tokens it obeys, in order; for [`RuleSet::select`](crate::rules::RuleSet::select).
     #[must_use]
     pub fn tokens(&self) -> &[ProductToken] {
-        match &self.identity {
-            Identity::Registered(crawler) => crawler.tokens(),
-            Identity::Claimed(claimed) => &claimed.tokens,
-            Identity::Nobody => &[],
+        match &self.recognized {
+            RecognizedAs::Registered(crawler) => crawler.tokens(),
+            RecognizedAs::Claimed(claimed) => &claimed.tokens,
+            RecognizedAs::Unnamed => &[],
         }
     }
 
     /// Whether it obeys the groups of `*`; [`Obeys::Unknown`] for all but registered crawlers.
     #[must_use]
     pub fn obeys_star(&self) -> Obeys {
-        match &self.identity {
-            Identity::Registered(crawler) => crawler.obeys_star(),
+        match &self.recognized {
+            RecognizedAs::Registered(crawler) => crawler.obeys_star(),
             _ => Obeys::Unknown,
         }
     }
@@ -145,14 +145,14 @@ impl Agent {
     /// Whether the registry knows it.
     #[must_use]
     pub const fn is_registered(&self) -> bool {
-        matches!(self.identity, Identity::Registered(_))
+        matches!(self.recognized, RecognizedAs::Registered(_))
     }
 
     /// The registry's row for it.
     #[must_use]
     pub fn registered(&self) -> Option<&Crawler> {
-        match &self.identity {
-            Identity::Registered(crawler) => Some(crawler),
+        match &self.recognized {
+            RecognizedAs::Registered(crawler) => Some(crawler),
             _ => None,
         }
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use super::builtin;
 use super::crawler::Crawler;
 use super::header::{Header, Word};
-use super::index::{Index, Named, WordHash};
+use super::name_index::{NameIndex, Named, WordHash};
 use super::registry_error::{RegistryError, RegistryErrorKind};
 use super::row::{RegistryRow, RowChange, WrongField};
 use crate::rules::ProductToken;
@@ -20,7 +20,7 @@ pub struct Registry {
     crawlers: Vec<Arc<Crawler>>,
     tokens: HashSet<ProductToken>,
     /// Header names, each standing for the position of its crawler.
-    index: Index,
+    index: NameIndex,
 }
 
 impl Registry {
@@ -95,7 +95,7 @@ impl Registry {
         let names = crawlers.iter().zip(0..).flat_map(|(crawler, at)| {
             crawler.header_names().map(move |name| (name.as_bytes(), at)).collect::<Vec<_>>()
         });
-        let index = Index::new(names);
+        let index = NameIndex::new(names);
         Self { index, tokens, crawlers }
     }
 

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
-use super::index::{Index, WordHash};
 use super::kind::Category;
+use super::name_index::{NameIndex, WordHash};
 
 /// What a whole word is; several may hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,7 +102,7 @@ const PLAIN_BROWSER: &str = "lynx w3m elinks links dillo netsurf icab netpositiv
     ucweb offbyone uzbl surf retawq emacs-w3m aweb contiki cyberdog hotjava netscape docomo j-phone kddi softbank \
     vodafone nokia samsung sonyericsson blackberry lg mot motorola sie sharp";
 
-static LEXICON: LazyLock<Index> = LazyLock::new(|| {
+static LEXICON: LazyLock<NameIndex> = LazyLock::new(|| {
     let lists = [
         (BROWSER, Kinds::BROWSER),
         (ENGINE, Kinds::ENGINE.with(Kinds::BROWSER)),
@@ -124,7 +124,7 @@ static LEXICON: LazyLock<Index> = LazyLock::new(|| {
             *kinds = kinds.with(kind);
         }
     }
-    Index::new(words.into_iter().map(|(word, kinds)| (word, kinds.0)))
+    NameIndex::new(words.into_iter().map(|(word, kinds)| (word, kinds.0)))
 });
 
 /// What a word, whose hash is given, is.

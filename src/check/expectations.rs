@@ -8,7 +8,7 @@ use crate::rules::{Access, Fallback, ProductToken, Reading, RequestPath, RobotsT
 
 /// Agents, paths, and what the file is to say of each pair.
 ///
-/// An agent is a registered name or a product token (`Googlebot`), `*` for a crawler that nobody names, or a whole
+/// An agent is a registered name or a product token (`Googlebot`), `*` for a crawler that no group names, or a whole
 /// `User-Agent` header, known by its `/`.
 ///
 /// ```
@@ -20,7 +20,7 @@ use crate::rules::{Access, Fallback, ProductToken, Reading, RequestPath, RobotsT
 /// let outcome = Expectations::new(Registry::builtin().clone())
 ///     .expect(Access::Allow, ["Googlebot"], ["/", "/drafts/novel"])
 ///     .evaluate(&robots);
-/// assert_eq!(outcome.asked(), 2);
+/// assert_eq!(outcome.evaluated(), 2);
 /// assert_eq!(outcome.unmet()[0].path(), "/drafts/novel");
 /// ```
 #[derive(Clone, Debug)]
@@ -37,12 +37,12 @@ struct Expectation {
     paths: Vec<String>,
 }
 
-/// What came of asking.
+/// What a file says of the pairs, beside what it is expected to say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[must_use]
-pub struct Outcome {
-    asked: usize,
+pub struct ExpectationOutcome {
+    evaluated: usize,
     unmet: Vec<Unmet>,
 }
 
@@ -76,16 +76,16 @@ impl Expectations {
         self
     }
 
-    /// Asks the file about every pair.
-    pub fn evaluate(&self, robots: &RobotsTxt) -> Outcome {
+    /// Judges every pair under the file.
+    pub fn evaluate(&self, robots: &RobotsTxt) -> ExpectationOutcome {
         let rules = robots.compile_with(Reading::Standard, |name| self.registry.stands_for(name.value()));
         let recognizer = Recognizer::new(self.registry.clone(), robots);
-        let mut outcome = Outcome::default();
+        let mut outcome = ExpectationOutcome::default();
         for (at, expectation) in self.list.iter().enumerate() {
             for agent in &expectation.agents {
                 let subject = self.subject(agent, &recognizer);
                 for path in &expectation.paths {
-                    outcome.asked += 1;
+                    outcome.evaluated += 1;
                     let request = RequestPath::new(path.as_bytes());
                     // RFC 9309, section 2.2.2: always allowed.
                     let verdict = subject.select(&rules).verdict(&request);
@@ -123,11 +123,11 @@ impl Expectations {
     }
 }
 
-impl Outcome {
-    /// How many pairs were asked about.
+impl ExpectationOutcome {
+    /// How many pairs were judged.
     #[must_use]
-    pub const fn asked(&self) -> usize {
-        self.asked
+    pub const fn evaluated(&self) -> usize {
+        self.evaluated
     }
 
     /// The pairs that are not as expected, in the order of the expectations.
@@ -184,7 +184,7 @@ mod tests {
         let outcome = expectations
             .expect(access, agents.iter().copied(), paths.iter().copied())
             .evaluate(&RobotsTxt::parse(file.as_bytes()));
-        assert_eq!(outcome.asked(), agents.len() * paths.len());
+        assert_eq!(outcome.evaluated(), agents.len() * paths.len());
         assert_eq!(outcome.is_met(), outcome.unmet().is_empty());
         outcome.unmet().iter().map(|unmet| format!("{} {}", unmet.agent(), unmet.path())).collect()
     }

@@ -45,7 +45,7 @@ pub use self::diff::{
     Breach, Change, Decider, Diff, DiffOptions, Effect, Guard, MAX_CHANGES_PER_EFFECT, Subject, Upheaval, diff,
     upheavals,
 };
-pub use self::expectations::{Expectations, Outcome, Unmet};
+pub use self::expectations::{ExpectationOutcome, Expectations, Unmet};
 pub use self::finding::{Finding, Severity};
 pub use self::lint::{Example, Lint};
 pub use self::lints::{lint, lints};

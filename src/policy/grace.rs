@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use crate::rules::{Access, RequestPath, RuleSet, Selection, Work};
+use crate::rules::{Access, MatchBudget, RequestPath, RuleSet, Selection};
 
 /// Earlier versions of the rules, and since when each of them was known.
 ///
@@ -44,7 +44,7 @@ impl Grace {
         now: SystemTime,
         path: &RequestPath<'_>,
         select: impl Fn(&'g RuleSet) -> Selection<'g>,
-        work: &mut Work,
+        work: &mut MatchBudget,
     ) -> bool {
         if self.end() <= now {
             return false;

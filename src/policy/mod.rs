@@ -28,7 +28,7 @@ use self::exempt::Exemptions;
 pub(crate) use self::grace::Grace;
 use self::scope::Star;
 use crate::agent::Agent;
-use crate::rules::{Access, Fallback, PathForms, RequestPath, RuleSet, Selection, Verdict, Work};
+use crate::rules::{Access, Fallback, MatchBudget, PathForms, RequestPath, RuleSet, Selection, Verdict};
 
 /// What is done about requests that robots.txt disallows. Immutable; build one with [`Policy::builder`].
 #[derive(Clone, Debug)]
@@ -73,7 +73,7 @@ impl Policy {
         request: Facts<'_>,
     ) -> Decision<'r> {
         let request = &request;
-        let work = &mut Work::new();
+        let work = &mut MatchBudget::new();
         match agents {
             // One agent is what nearly every request has.
             [agent] => self.decide_for(rules, grace, agent, request, work),
@@ -133,7 +133,7 @@ impl Policy {
         grace: Option<&Grace>,
         agent: &Agent,
         request: &Facts<'_>,
-        work: &mut Work,
+        work: &mut MatchBudget,
     ) -> Decision<'r> {
         let star = self.star.holds(agent) && self.star.covers_method(request.method());
         let tokens = if self.family { agent.tokens() } else { &agent.tokens()[..agent.tokens().len().min(1)] };
@@ -178,7 +178,7 @@ impl Policy {
         selection: Selection<'r>,
         verdict: Verdict<'r>,
         request: &Facts<'_>,
-        work: &mut Work,
+        work: &mut MatchBudget,
     ) -> (Mode, Verdict<'r>) {
         let mode = self.mode_for(agent, &verdict, request);
         if mode == Mode::Refuse || !self.overrides.iter().any(Override::is_for_pattern) {

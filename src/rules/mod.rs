@@ -44,7 +44,7 @@ pub use self::costly::{Costly, CostlyKind, MANY_TOGETHER, MANY_WILDCARDS};
 pub use self::document::{Group, Name, RobotsTxt, Rule, Sitemap};
 pub use self::extension::{Extension, Meaning};
 pub use self::forms::{PathForm, PathForms};
-pub(crate) use self::index::Work;
+pub(crate) use self::index::MatchBudget;
 pub use self::line::{Directive, Field, Line, LineKind, MAX_LINE};
 pub use self::note::{Note, NoteKind};
 pub use self::path::RequestPath;
@@ -54,7 +54,7 @@ pub use self::rule_set::{Fallback, RuleSet, Selection, Verdict};
 pub use self::token::ProductToken;
 pub use self::trace::{FormTrace, Trace};
 pub use self::value::{CleanParam, Host, Preferences};
-pub use self::write::{Builder, Unwritable, UnwritableKind};
+pub use self::write::{RobotsTxtBuilder, Unwritable, UnwritableKind};
 
 /// What a rule, and so a verdict, says about a path (RFC 9309, section 2.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

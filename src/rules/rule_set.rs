@@ -8,7 +8,7 @@ use super::costly::{self, Costly};
 use super::document::{Group, Name, RobotsTxt, Rule};
 use super::forms::PathForm;
 use super::hash::Folding;
-use super::index::{MAX_READ, Rank, RuleIndex, Work};
+use super::index::{MAX_READ, MatchBudget, Rank, RuleIndex};
 use super::note::{Note, past_limit};
 use super::path::RequestPath;
 use super::reading::{Reading, STANDARD_LIMIT};
@@ -201,11 +201,11 @@ impl<'r> Selection<'r> {
     /// Judges a path in every form it can be read in: any disallow counts; else what the form as sent gets.
     #[must_use]
     pub fn verdict(self, path: &RequestPath<'_>) -> Verdict<'r> {
-        self.verdict_within(path, &mut Work::new())
+        self.verdict_within(path, &mut MatchBudget::new())
     }
 
     /// The verdict, within the work that is left for a request.
-    pub(crate) fn verdict_within(self, path: &RequestPath<'_>, work: &mut Work) -> Verdict<'r> {
+    pub(crate) fn verdict_within(self, path: &RequestPath<'_>, work: &mut MatchBudget) -> Verdict<'r> {
         let sent = self.judge(path.form(), path.as_bytes(), work);
         if sent.access() == Access::Disallow || self.section.is_none() || path.is_canonical() {
             return sent;
@@ -214,20 +214,24 @@ impl<'r> Selection<'r> {
     }
 
     /// The verdicts on those forms of a path that are disallowed.
-    pub(crate) fn disallowing(self, path: &RequestPath<'_>, work: &mut Work) -> impl Iterator<Item = Verdict<'r>> {
+    pub(crate) fn disallowing(
+        self,
+        path: &RequestPath<'_>,
+        work: &mut MatchBudget,
+    ) -> impl Iterator<Item = Verdict<'r>> {
         self.disallowed_of(path.forms(), work)
     }
 
     fn disallowed_of<'p>(
         self,
         forms: impl Iterator<Item = (PathForm, &'p [u8])>,
-        work: &mut Work,
+        work: &mut MatchBudget,
     ) -> impl Iterator<Item = Verdict<'r>> {
         let verdicts = forms.map(move |(form, path)| self.judge(form, path, work));
         verdicts.filter(|verdict| verdict.access() == Access::Disallow)
     }
 
-    fn judge(self, form: PathForm, path: &[u8], work: &mut Work) -> Verdict<'r> {
+    fn judge(self, form: PathForm, path: &[u8], work: &mut MatchBudget) -> Verdict<'r> {
         let best = self.section.and_then(|section| self.rules.index.decide(section.number, path, work));
         Verdict { rules: self.rules, section: self.section, best, form }
     }

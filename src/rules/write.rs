@@ -24,7 +24,7 @@ use super::line::{Directive, MAX_LINE, is_space};
 /// ```
 #[derive(Clone, Debug, Default)]
 #[must_use]
-pub struct Builder {
+pub struct RobotsTxtBuilder {
     file: Vec<u8>,
     last: Option<Directive>,
     unwritable: Option<Unwritable>,
@@ -57,12 +57,12 @@ pub enum UnwritableKind {
 
 impl RobotsTxt {
     /// Begins a new file.
-    pub fn builder() -> Builder {
-        Builder::default()
+    pub fn builder() -> RobotsTxtBuilder {
+        RobotsTxtBuilder::default()
     }
 }
 
-impl Builder {
+impl RobotsTxtBuilder {
     /// Adds a comment line.
     pub fn comment(mut self, text: &str) -> Self {
         let checked = check(text.as_bytes(), b"\r\n\0", 2);

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use tower_robots::agent::Registry;
-use tower_robots::check::{Outcome, Unmet};
+use tower_robots::check::{ExpectationOutcome, Unmet};
 use tower_robots::rules::{Access, RobotsTxt};
 
 use crate::exit;
@@ -109,8 +109,8 @@ fn write_text(out: &mut impl Write, file: &str, line: usize, robots: &str, unmet
     }
 }
 
-fn summarize(out: &mut impl Write, outcome: &Outcome) -> io::Result<()> {
-    let asked = outcome.asked();
+fn summarize(out: &mut impl Write, outcome: &ExpectationOutcome) -> io::Result<()> {
+    let asked = outcome.evaluated();
     match outcome.unmet().len() {
         0 => writeln!(out, "{asked} expected, all met"),
         unmet => writeln!(out, "{asked} expected, {unmet} not met"),

@@ -14,13 +14,13 @@ mod build;
 mod candidates;
 mod grams;
 mod jumps;
+mod match_budget;
 mod octets;
 mod patterns;
 mod rule_index;
 mod sections;
 mod trie;
-mod work;
 
 pub(super) use self::candidates::Rank;
+pub(crate) use self::match_budget::MatchBudget;
 pub(super) use self::rule_index::{MAX_READ, RuleIndex};
-pub(crate) use self::work::Work;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::candidates::Rank;
+use super::match_budget::MatchBudget;
 use super::octets::OctetSet;
-use super::work::Work;
 use crate::rules::text;
 
 /// What a walk along a trie costs besides the octets it passes, eight of which cost as much as one that is compared with a
@@ -43,7 +43,7 @@ pub(super) struct Wildcard {
 pub(super) struct Tried<'p, 'w> {
     path: &'p [u8],
     octets: Option<OctetSet>,
-    work: &'w mut Work,
+    work: &'w mut MatchBudget,
 }
 
 /// Makes patterns of texts, one of equal ones.
@@ -123,7 +123,7 @@ impl Patterns {
 }
 
 impl<'p, 'w> Tried<'p, 'w> {
-    pub(super) const fn new(path: &'p [u8], work: &'w mut Work) -> Self {
+    pub(super) const fn new(path: &'p [u8], work: &'w mut MatchBudget) -> Self {
         Self { path, octets: None, work }
     }
 

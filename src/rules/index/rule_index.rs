@@ -2,9 +2,9 @@
 
 use super::candidates::Rank;
 use super::grams::Grams;
+use super::match_budget::MatchBudget;
 use super::patterns::{Patterns, Run, Tried, Wildcard};
 use super::trie::{Trie, Tries};
-use super::work::Work;
 
 /// Octets of a file that are compiled at most, so that 32 bits hold every index and offset: a text is at most three
 /// times as long as what it was written from, and no more than four copies of its octets are kept.
@@ -45,7 +45,7 @@ pub(super) struct WildcardList {
 
 impl RuleIndex {
     /// What decides about a path for a set of groups, within the work that is left.
-    pub(in crate::rules) fn decide(&self, set: usize, path: &[u8], work: &mut Work) -> Option<Rank> {
+    pub(in crate::rules) fn decide(&self, set: usize, path: &[u8], work: &mut MatchBudget) -> Option<Rank> {
         let (mut best, mut tried) = (Rank::NONE, Tried::new(path, work));
         for root in &self.roots[self.sections[set].range()] {
             if !tried.take_walk() {

@@ -7,11 +7,11 @@
 /// is used up counts against it: the first rule of the groups that disallows decides. Only files and paths that are made
 /// for it get there. A path of 200 octets in five forms is compared exactly with 12,000 wildcards.
 #[derive(Debug)]
-pub(crate) struct Work {
+pub(crate) struct MatchBudget {
     left: usize,
 }
 
-impl Work {
+impl MatchBudget {
     /// About 5 ms at the 0.35 ns that an octet takes where literals nearly match everywhere, 1 ms where they do not. A
     /// thousand patterns of 250 wildcards on a path of 8 KiB take three quarters of it.
     const MOST: usize = 12 << 20;

@@ -62,7 +62,7 @@ impl WordHash {
 
 /// Names and what they stand for, found by first word.
 #[derive(Clone, Debug)]
-pub(super) struct Index {
+pub(super) struct NameIndex {
     /// Positions in `names` plus one, 0 for none; a power of two, at most half full.
     slots: Box<[u32]>,
     /// Sorted by hash, so those with one first word follow each other.
@@ -91,7 +91,7 @@ pub(super) enum End {
     Versioned,
 }
 
-impl Index {
+impl NameIndex {
     /// Names without any word in them are left out: nothing could find them.
     pub(super) fn new<'n>(names: impl IntoIterator<Item = (&'n [u8], u32)>) -> Self {
         let mut names: Vec<Named> = names.into_iter().filter_map(|(name, value)| Named::new(name, value)).collect();
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     fn ends(name: &str, header: &str, at: usize) -> Option<End> {
-        Index::new([(name.as_bytes(), 0)]).names[0].ends(header.as_bytes(), at)
+        NameIndex::new([(name.as_bytes(), 0)]).names[0].ends(header.as_bytes(), at)
     }
 
     #[test]
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn names_are_found_by_first_word() {
         let names = ["archive.org_bot", "Sogou", "Sogou web spider", "Y!J-BRW", "_foo_", "***"];
-        let index = Index::new(names.iter().zip(0..).map(|(name, value)| (name.as_bytes(), value)));
+        let index = NameIndex::new(names.iter().zip(0..).map(|(name, value)| (name.as_bytes(), value)));
         let found = |word: &str| index.with_first_word(WordHash::of(word.as_bytes())).map(|name| name.value);
         assert_eq!(found("Archive.ORG_bot").collect::<Vec<_>>(), [0]);
         assert_eq!(found("sogou").collect::<Vec<_>>(), [1, 2]);
@@ -237,6 +237,6 @@ mod tests {
         assert_eq!(found("nobody").count(), 0);
         assert_eq!(index.exact(b"SOGOU WEB SPIDER"), Some(2));
         assert_eq!(index.exact(b"sogou web"), None);
-        assert_eq!(Index::new([]).with_first_word(WordHash::of(b"x")).count(), 0);
+        assert_eq!(NameIndex::new([]).with_first_word(WordHash::of(b"x")).count(), 0);
     }
 }
