@@ -133,9 +133,9 @@ pub(crate) fn ask<T: DeserializeOwned>(place: &AdminEndpoint, method: &Method, t
 }
 
 /// A way to robotsd, of whichever kind.
-trait ClientStream: AsyncRead + AsyncWrite + Unpin + Send {}
+trait AdminStream: AsyncRead + AsyncWrite + Unpin + Send {}
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send> ClientStream for S {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> AdminStream for S {}
 
 /// Whether anything went over a connection, either way.
 #[derive(Debug, Default)]
@@ -156,7 +156,7 @@ impl Traffic {
 
 /// A stream that keeps account of its traffic.
 struct MeteredStream {
-    stream: Box<dyn ClientStream>,
+    stream: Box<dyn AdminStream>,
     traffic: Arc<Traffic>,
 }
 
@@ -199,7 +199,7 @@ async fn exchange(place: &AdminEndpoint, method: &Method, target: &str) -> Resul
 }
 
 /// A connection, and the `Host` to ask for over it.
-async fn connect(place: &AdminEndpoint) -> Result<(Box<dyn ClientStream>, String), AskError> {
+async fn connect(place: &AdminEndpoint) -> Result<(Box<dyn AdminStream>, String), AskError> {
     let failed = |error: io::Error| match error.kind() {
         ErrorKind::ConnectionRefused | ErrorKind::NotFound => AskError::NotRunning(place.clone()),
         ErrorKind::PermissionDenied => AskError::Broken(

@@ -180,7 +180,7 @@ async fn reload(state: &ServerState, query: &Query) -> AdminReply {
         return starting();
     }
     let config = match query.value("site") {
-        None => state.orders().reconfigure().await,
+        None => state.requests().reconfigure().await,
         Some(_) => None,
     };
     // Those of the config as it is now.

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use super::report::{ListenerReport, StatusReport};
 use crate::date;
+use crate::edge::Edge;
 use crate::log::Log;
 use crate::serve::{ConfigRequests, Sites};
 
@@ -18,7 +19,7 @@ pub(crate) struct ServerState {
     started: (SystemTime, Instant),
     phase: watch::Sender<Phase>,
     serving: ArcSwapOption<Serving>,
-    orders: ConfigRequests,
+    requests: ConfigRequests,
     log: Log,
 }
 
@@ -26,9 +27,9 @@ pub(crate) struct ServerState {
 #[derive(Debug)]
 pub(crate) struct Serving {
     pub(crate) sites: Arc<Sites>,
-    pub(crate) listeners: Vec<ListenerReport>,
+    listeners: Vec<ListenerReport>,
     /// The bound on open connections.
-    pub(crate) connections: usize,
+    connections: usize,
 }
 
 /// How far the process is.
@@ -43,12 +44,12 @@ pub(crate) enum Phase {
 }
 
 impl ServerState {
-    pub(crate) fn new(orders: ConfigRequests, log: Log) -> Self {
+    pub(crate) fn new(requests: ConfigRequests, log: Log) -> Self {
         Self {
             started: (SystemTime::now(), Instant::now()),
             phase: watch::Sender::new(Phase::Starting),
             serving: ArcSwapOption::empty(),
-            orders,
+            requests,
             log,
         }
     }
@@ -79,9 +80,9 @@ impl ServerState {
         self.serving.load_full()
     }
 
-    /// Where another config is asked for.
-    pub(crate) fn orders(&self) -> &ConfigRequests {
-        &self.orders
+    /// Requests to read the config file again.
+    pub(crate) fn requests(&self) -> &ConfigRequests {
+        &self.requests
     }
 
     pub(crate) fn log(&self) -> &Log {
@@ -104,6 +105,19 @@ impl ServerState {
             listeners: serving.as_ref().map(|serving| serving.listeners.clone()).unwrap_or_default(),
             sites: serving.as_ref().map(|serving| serving.sites.report()).unwrap_or_default(),
         }
+    }
+}
+
+impl Serving {
+    pub(crate) fn new(sites: &Arc<Sites>, listeners: Vec<ListenerReport>, edge: &Edge) -> Self {
+        Self { sites: Arc::clone(sites), listeners, connections: edge.connections() }
+    }
+
+    /// In one line, for a supervisor.
+    pub(crate) fn summary(&self) -> String {
+        let number = |count: usize, of: &str| format!("{count} {of}{}", if count == 1 { "" } else { "s" });
+        let (sites, listeners) = (self.sites.count(), self.listeners.len());
+        format!("serving {} on {}", number(sites, "site"), number(listeners, "listener"))
     }
 }
 

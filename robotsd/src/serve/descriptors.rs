@@ -4,6 +4,7 @@
 //! bound on connections is one that the limit of open files allows, whatever was asked for.
 
 use crate::admin;
+use crate::config::{self, Config};
 
 /// Client and upstream, or client and file.
 const A_CONNECTION: u64 = 2;
@@ -70,9 +71,17 @@ impl Descriptors {
         Self { limit: None, used: 0 }
     }
 
+    /// As many connections as a config asks for, if there are descriptors for them.
+    pub(super) fn bound(self, config: &Config) -> Result<ConnectionBound, String> {
+        let is_proxied = |site: &&config::Site| matches!(site.backend, Some(config::Backend::Upstreams(..)));
+        let proxied = config.sites.iter().filter(is_proxied).count();
+        let idle = proxied.saturating_mul(config.upstream.idle_connections);
+        self.places(config.connections, config.edge.connections, idle)
+    }
+
     /// As many connections as were asked for, or `usual` ones, if there are descriptors for them; `idle` ones to
     /// upstreams may be open besides.
-    pub(super) fn places(self, asked: Option<usize>, usual: usize, idle: usize) -> Result<ConnectionBound, String> {
+    fn places(self, asked: Option<usize>, usual: usize, idle: usize) -> Result<ConnectionBound, String> {
         let wanted = asked.unwrap_or(usual);
         let Some(limit) = self.limit else {
             let reason = format!("at most {wanted} connections");

@@ -3,15 +3,17 @@
 use tower_robots::check::Severity;
 use tower_robots::live::{ReloadOutcome, WhenMissing};
 
-use super::site_robots::{LiveSite, RobotsOpener};
+use super::robots_opener::RobotsOpener;
+use super::site_robots::LiveSite;
+use super::state_handle::StateHandle;
 use crate::config::{self, Config, Source};
 use crate::log::Log;
 
 /// Opens every robots.txt as serving would, and fetches what is fetched: what keeps a site from being served as its
 /// source has it, and the errors that the check finds. What is remembered of the sites is neither read nor written.
 pub(crate) fn rehearse(config: &Config) -> Vec<String> {
-    let shared = match RobotsOpener::new(config) {
-        Ok(shared) => shared.without_state(),
+    let shared = match RobotsOpener::new(config, StateHandle::in_memory()) {
+        Ok(shared) => shared,
         Err(message) => return vec![message],
     };
     let of_site = |site: &config::Site| {

@@ -6,7 +6,7 @@ use tower_robots::live::{RejectionKind, Reload, ReloadOutcome, Snapshot};
 use tower_robots::policy::{Action, Reason};
 use tower_robots::rules::PathForm;
 
-use super::SiteName;
+use super::site_name::SiteName;
 use crate::edge::{AccessFields, ConnectionError, Peer, X_REQUEST_ID};
 use crate::log::{Log, LogEntry, LogPrivacy};
 use crate::upstream::UpstreamEvent;

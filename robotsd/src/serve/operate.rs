@@ -204,7 +204,7 @@ fn at_rest(config: &Config, name: &str) -> Result<LiveSite, ChangeError> {
     let has = |site: &&config::Site| name.strip_prefix(&*site.name).is_some_and(|rest| rest.starts_with('/'));
     let site = config.sites.iter().find(|site| site.name == name).or_else(|| config.sites.iter().find(has));
     let site = site.ok_or_else(|| ChangeError::Unknown(unknown(name, config.sites.iter().map(|site| &*site.name))))?;
-    super::site_robots::at_rest(config, site, name)
+    super::robots_opener::at_rest(config, site, name)
         .map_err(|message| ChangeError::Conflict(format!("site {name:?}: {message}")))
 }
 

@@ -9,19 +9,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
 use super::certificate_watch::CertificateWatch;
+use super::config_requests::ReloadWaiter;
 use super::descriptors::Descriptors;
 use super::listeners::{ListenerPlan, Listeners};
 use super::renewal::Renewal;
 use super::sites::Sites;
 use super::watched_files::WatchedFiles;
 use super::workers::Workers;
-use super::{places, serving};
-use crate::admin::{ConfigReload, ServerState};
+use crate::admin::{ConfigReload, ServerState, Serving};
 use crate::config::Config;
 use crate::edge::{Edge, EdgeLimits};
 use crate::log::Log;
@@ -31,13 +30,6 @@ const QUIET: Duration = Duration::from_millis(400);
 
 /// How long until a source that could not be used is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
-
-/// Where another config is asked for. Cheap to clone.
-#[derive(Clone, Debug)]
-pub(crate) struct ConfigRequests(mpsc::Sender<ReloadWaiter>);
-
-/// Who waits for what comes of it.
-pub(super) type ReloadWaiter = oneshot::Sender<ConfigReload>;
 
 /// The config that is served, and what is needed to serve another.
 pub(super) struct ActiveConfig {
@@ -74,20 +66,6 @@ struct PreparedConfig {
     config: Config,
     plan: ListenerPlan,
     renewal: Renewal,
-}
-
-impl ConfigRequests {
-    pub(super) fn new() -> (Self, mpsc::Receiver<ReloadWaiter>) {
-        let (orders, asked) = mpsc::channel(16);
-        (Self(orders), asked)
-    }
-
-    /// Has the config file read again and what it says done; tells what came of it. None while starting or ending.
-    pub(crate) async fn reconfigure(&self) -> Option<ConfigReload> {
-        let (asker, answer) = oneshot::channel();
-        self.0.send(asker).await.ok()?;
-        answer.await.ok()
-    }
 }
 
 impl PendingChange {
@@ -188,7 +166,7 @@ impl ActiveConfig {
         changes.extend(later(&self.config, &config));
         self.certificates.follow(certificates);
         self.watches.follow(&self.sites);
-        self.state.is_serving(serving(&self.sites, reports, &self.edge));
+        self.state.is_serving(Serving::new(&self.sites, reports, &self.edge));
         self.config = Arc::new(config);
 
         self.change.again = (!unusable.is_empty()).then(|| Instant::now() + AGAIN);
@@ -204,7 +182,7 @@ impl ActiveConfig {
     /// Grants what a config says to connections that are yet to come.
     fn limit(&self, config: &Config) -> Option<String> {
         let before = self.edge.connections();
-        let connections = match places(config, self.descriptors) {
+        let connections = match self.descriptors.bound(config) {
             Ok(places) => places.connections,
             Err(_) => before,
         };

@@ -9,7 +9,10 @@ use std::sync::Mutex;
 
 use tower_robots::live::{Gate, WhenMissing};
 
-use super::site_robots::{GateSettings, RobotsOpener, SiteRobots, SiteSettings};
+use super::gate_settings::GateSettings;
+use super::robots_opener::RobotsOpener;
+use super::site_robots::SiteRobots;
+use super::site_settings::SiteSettings;
 use super::sites::{ServedSite, SiteOpener, Sites};
 use crate::config::{self, Config, load_registry};
 use crate::upstream::SharedResources;

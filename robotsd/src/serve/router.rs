@@ -18,8 +18,8 @@ use tower::{Layer, Service};
 use tower_robots::layer::{self, Robots};
 use tower_robots::source::HostMap;
 
-use super::SiteName;
 use super::backend::{Body, SiteBackend};
+use super::site_name::SiteName;
 use super::sites::Sites;
 use crate::edge::{AccessFields, RequestBody};
 

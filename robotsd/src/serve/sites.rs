@@ -10,8 +10,12 @@ use tower_robots::live::{Enforcement, StateDir, WhenMissing};
 use tower_robots::source::{HostMap, Watcher};
 
 use super::backend::SiteBackend;
-use super::site_robots::{GateSettings, LiveSite, RobotsOpener, SiteRobots, StateHandle};
-use super::{SiteName, log_events, static_files};
+use super::gate_settings::GateSettings;
+use super::robots_opener::RobotsOpener;
+use super::site_name::SiteName;
+use super::site_robots::{LiveSite, SiteRobots};
+use super::state_handle::StateHandle;
+use super::{log_events, static_files};
 use crate::config::{self, Config};
 use crate::decision;
 use crate::edge::{OriginalAgent, Peer};
@@ -55,7 +59,7 @@ enum BackendSource {
 impl Sites {
     /// Opens every site. A robots.txt that cannot be used stops the start only where `strict` or the config says so.
     pub(super) fn open(config: &Config, strict: bool, log: &Log) -> Result<Self, String> {
-        let shared = RobotsOpener::new(config)?;
+        let shared = RobotsOpener::new(config, StateHandle::open(config))?;
         if let Some(trouble) = shared.memory.state.as_ref().and_then(StateDir::trouble) {
             log.say("state", trouble);
         }
@@ -76,6 +80,10 @@ impl Sites {
             log: log.clone(),
             privacy: config.log.privacy,
         })
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.sites.len()
     }
 
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &ServedSite> {

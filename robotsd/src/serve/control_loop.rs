@@ -1,0 +1,161 @@
+//! The loop of the control thread: signals, requests to read the config again, changes of watched files, the watchdog.
+//!
+//! Nothing in it waits for a file: files are read on blocking threads, which send their results back.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{Interval, MissedTickBehavior, interval};
+use tower_robots::live::StateDir;
+
+use super::config_requests::ReloadWaiter;
+use super::reconfigure::ActiveConfig;
+use super::signals::{Signal, Signals};
+use super::supervisor::Supervisor;
+use super::workers::Workers;
+use crate::admin::{Phase, ServerState};
+use crate::log::{AccessLog, Log};
+
+/// How long the end waits for the state directory: a file system may hang.
+const FLUSH: Duration = Duration::from_secs(5);
+
+/// What the control thread owns while the process serves.
+pub(super) struct ControlLoop<'a> {
+    // First, so that it is dropped before the sites are.
+    _flush: FlushOnDrop,
+    active: ActiveConfig,
+    workers: Workers,
+    signals: Signals,
+    requested: mpsc::Receiver<ReloadWaiter>,
+    supervisor: Supervisor,
+    access: Option<&'a AccessLog>,
+    heartbeat: Option<Interval>,
+    /// Tasks that end with the process.
+    background: JoinSet<()>,
+}
+
+impl<'a> ControlLoop<'a> {
+    pub(super) fn new(
+        active: ActiveConfig,
+        workers: Workers,
+        signals: Signals,
+        requested: mpsc::Receiver<ReloadWaiter>,
+        supervisor: Supervisor,
+        access: Option<&'a AccessLog>,
+        background: JoinSet<()>,
+    ) -> Self {
+        let heartbeat = Supervisor::pulse().map(|every| {
+            let mut heartbeat = interval(every);
+            heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            heartbeat
+        });
+        let _flush = FlushOnDrop { state: active.sites.state().cloned(), log: active.log.clone() };
+        Self { _flush, active, workers, signals, requested, supervisor, access, heartbeat, background }
+    }
+
+    /// Runs until every connection is closed after a signal to stop, or a second such signal comes.
+    pub(super) async fn run(mut self) -> Result<(), String> {
+        let (config_changed, others_changed) = (self.active.watches.config(), self.active.watches.demands());
+        loop {
+            let is_serving = self.active.state.phase() == Phase::Serving;
+            tokio::select! {
+                signal = self.signals.next() => match signal {
+                    Signal::Reload => self.reload(),
+                    Signal::Stop if self.active.state.phase() == Phase::Draining => {
+                        self.active.log.say("stopped", "a second signal: requests under way are cut off");
+                        return Ok(());
+                    }
+                    Signal::Stop => self.drain(),
+                },
+                // While draining no config is read: dropping the waiter ends its request.
+                Some(waiter) = self.requested.recv() => if is_serving {
+                    self.active.ask(Some(waiter), &self.workers);
+                },
+                () = config_changed.notified(), if is_serving => self.active.ask(None, &self.workers),
+                end = self.active.changed(), if is_serving => self.active.make(end, &mut self.workers),
+                () = others_changed.notified() => {
+                    self.background.spawn(Arc::clone(&self.active.sites).follow(self.active.watches.changed()));
+                }
+                () = next_beat(&mut self.heartbeat) => self.report_alive(),
+                Some(_) = self.background.join_next() => {}
+                ended = self.workers.ended() => match ended {
+                    None => {
+                        self.active.log.say("stopped", "every connection is closed");
+                        return Ok(());
+                    }
+                    Some(Ok(())) => {}
+                    Some(Err(error)) => return Err(format!("a listener ended: {error}")),
+                },
+            }
+        }
+    }
+
+    /// Reads everything again, on other threads.
+    fn reload(&mut self) {
+        self.active.log.say("reload", "asked for by a signal");
+        self.active.certificates.reload();
+        if let Some(access) = self.access {
+            access.reopen();
+        }
+        self.background.spawn(reload(Arc::clone(&self.active.state), self.supervisor.clone()));
+    }
+
+    /// Closes the listeners; requests under way are finished.
+    fn drain(&mut self) {
+        const DRAINING: &str = "no new connections; requests under way are finished";
+        self.active.log.say("stopping", DRAINING);
+        self.active.state.is_draining();
+        self.supervisor.stopping(DRAINING);
+        self.active.let_go();
+        self.workers.drain();
+    }
+
+    /// Tells the watchdog that the process is alive once every worker has taken up a task.
+    fn report_alive(&mut self) {
+        let answered = self.workers.answer();
+        let supervisor = self.supervisor.clone();
+        self.background.spawn(async move {
+            answered.await;
+            supervisor.alive();
+        });
+    }
+}
+
+/// Writes the state directory when the process ends, for whatever reason.
+struct FlushOnDrop {
+    state: Option<StateDir>,
+    log: Log,
+}
+
+impl Drop for FlushOnDrop {
+    fn drop(&mut self) {
+        if self.state.as_ref().is_some_and(|state| !state.flush_within(FLUSH)) {
+            self.log.say("state", "what could not be written to the state directory until now is forgotten");
+        }
+    }
+}
+
+/// Reads everything again and reports to the supervisor when that is done, because it waits for it.
+async fn reload(state: Arc<ServerState>, supervisor: Supervisor) {
+    supervisor.reloading();
+    // The outcome is logged. The sites reloaded are those of the config as it is then.
+    let _ = state.requests().reconfigure().await;
+    let Some(serving) = state.serving() else { return };
+    // No site is named, so none is unknown.
+    let _ = serving.sites.reload(None).await;
+    if let Some(serving) = state.serving().filter(|_| state.phase() == Phase::Serving) {
+        supervisor.ready(&serving.summary());
+    }
+}
+
+async fn next_beat(heartbeat: &mut Option<Interval>) {
+    match heartbeat {
+        Some(heartbeat) => {
+            heartbeat.tick().await;
+        }
+        None => pending().await,
+    }
+}

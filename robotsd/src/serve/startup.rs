@@ -1,0 +1,119 @@
+//! Opens what a config names, in this order: signal handlers, admin interface, sites, workers, listeners.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use tokio::task::JoinSet;
+
+use super::certificate_watch::CertificateWatch;
+use super::config_requests::ConfigRequests;
+use super::control_loop::ControlLoop;
+use super::descriptors::{self, Descriptors, Shortage};
+use super::listeners::{ListenerPlan, Listeners};
+use super::log_events;
+use super::reconfigure::{ActiveConfig, PendingChange};
+use super::signals::{Signal, Signals};
+use super::sites::Sites;
+use super::socket_activation::InheritedSockets;
+use super::supervisor::Supervisor;
+use super::watched_files::WatchedFiles;
+use super::workers::Workers;
+use crate::admin::{self, AdminListeners, ServerState, Serving};
+use crate::config::Config;
+use crate::date;
+use crate::edge::{Edge, EdgeLimits};
+use crate::log::{AccessLog, Log};
+
+/// hyper writes the date of an HTTP/1 response whether that is sent or not, and has no form for such a time.
+const CLOCK: &str = "the clock is before 1970 or after 9999: responses bear a wrong date or none, and until it is set right \
+     neither the admin interface nor HTTP/1 requests that are not plain (with a body, with `Connection: close`) are answered";
+
+/// Serves a config until the process is to end.
+pub(super) async fn serve(
+    path: &Path,
+    strict: bool,
+    config: &Arc<Config>,
+    mut inherited: InheritedSockets,
+    log: &Log,
+    access: Option<&AccessLog>,
+) -> Result<(), String> {
+    // Handlers first: a signal that comes while starting must not end the process half-way.
+    let mut signals = Signals::listen().map_err(|error| format!("signals cannot be handled: {error}"))?;
+    let supervisor = Supervisor::new(log.clone());
+    if let Err(message) = descriptors::raise() {
+        log.say("descriptors", message);
+    }
+    if !date::is_clock_set() {
+        log.say("clock", CLOCK);
+    }
+    let (requests, requested) = ConfigRequests::new();
+    let state = Arc::new(ServerState::new(requests, log.clone()));
+    // Held for its drop, which closes what is open.
+    let mut background = JoinSet::new();
+    if let Some(settings) = &config.admin {
+        let admin = AdminListeners::open(settings, inherited.for_admin(settings))?;
+        admin.addresses().iter().for_each(|address| log.say("admin-listening", address));
+        background.spawn(admin::serve(admin, Arc::clone(&state)));
+    }
+
+    let opening = {
+        let (config, log) = (Arc::clone(config), log.clone());
+        tokio::task::spawn_blocking(move || Sites::open(&config, strict, &log))
+    };
+    let sites = tokio::select! {
+        opened = opening => Arc::new(opened.map_err(|error| format!("the sites cannot be opened: {error}"))??),
+        () = stop_signal(&mut signals) => {
+            log.say("stopped", "a signal came before anything was served");
+            return Ok(());
+        }
+    };
+    let mut workers = Workers::start(config.workers, &sites)
+        .map_err(|error| format!("{} workers cannot be started: {error}", config.workers))?;
+    let plan = ListenerPlan::first(config, &mut inherited, workers.count(), log)?;
+    inherited.finish()?;
+
+    let descriptors = Descriptors::count();
+    let bound = descriptors.bound(config)?;
+    let event = match bound.shortage {
+        Shortage::No => "connections",
+        Shortage::Yes => "connections-bounded",
+    };
+    log.say(event, bound.reason);
+    let edge = Edge::new(
+        EdgeLimits { connections: bound.connections, ..config.edge.clone() },
+        log_events::trouble(log.clone(), config.log.privacy),
+        access.map(AccessLog::observer),
+    );
+    let mut listeners = Listeners::default();
+    // Logged when all are open: a reader of the first line may connect to another listener.
+    for address in listeners.apply(plan, &mut workers, &edge, log)? {
+        log.say("listening", address);
+    }
+    let serving = Serving::new(&sites, listeners.reports(), &edge);
+    let summary = serving.summary();
+    state.is_serving(serving);
+    supervisor.ready(&summary);
+
+    let certificates = CertificateWatch::introduce(listeners.certificates(), log);
+    background.spawn(certificates.clone().watch());
+    let watches = WatchedFiles::of(path, &sites);
+    let active = ActiveConfig {
+        path: path.to_owned(),
+        config: Arc::clone(config),
+        sites,
+        listeners: Arc::new(Mutex::new(listeners)),
+        edge,
+        descriptors,
+        certificates,
+        watches,
+        state: Arc::clone(&state),
+        log: log.clone(),
+        change: PendingChange::default(),
+    };
+    ControlLoop::new(active, workers, signals, requested, supervisor, access, background).run().await
+}
+
+/// Waits for a signal to stop; while starting, everything is being read anyway.
+async fn stop_signal(signals: &mut Signals) {
+    while signals.next().await != Signal::Stop {}
+}
