@@ -21,11 +21,11 @@ use crate::serve::{self, ServeArgs};
 #[command(name = "robotsd", version, about, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum CliCommand {
     /// Serve and enforce robots.txt in front of sites
     Serve(ServeArgs),
     /// Say what a running robotsd does, and for which sites
@@ -58,19 +58,19 @@ enum Command {
 
 pub(crate) fn run() -> ExitCode {
     match Cli::parse().command {
-        Command::Serve(args) => serve::run(&args),
-        Command::Status(args) => status::run(&args),
-        Command::Reload(args) => reload::run(&args),
-        Command::Accept(args) => operate::accept(&args),
-        Command::Rollback(args) => operate::roll_back(&args),
-        Command::Enforce(args) => operate::enforce(&args),
-        Command::History(args) => history::run(&args),
-        Command::Check(args) => check::run(&args),
-        Command::Explain(args) => explain::run(&args),
-        Command::Diff(args) => diff::run(&args),
-        Command::Test(args) => test::run(&args),
-        Command::Replay(args) => replay::run(&args),
-        Command::Config(args) => config::run(&args),
-        Command::Agents(args) => agents::run(&args),
+        CliCommand::Serve(args) => serve::run(&args),
+        CliCommand::Status(args) => status::run(&args),
+        CliCommand::Reload(args) => reload::run(&args),
+        CliCommand::Accept(args) => operate::accept(&args),
+        CliCommand::Rollback(args) => operate::roll_back(&args),
+        CliCommand::Enforce(args) => operate::enforce(&args),
+        CliCommand::History(args) => history::run(&args),
+        CliCommand::Check(args) => check::run(&args),
+        CliCommand::Explain(args) => explain::run(&args),
+        CliCommand::Diff(args) => diff::run(&args),
+        CliCommand::Test(args) => test::run(&args),
+        CliCommand::Replay(args) => replay::run(&args),
+        CliCommand::Config(args) => config::run(&args),
+        CliCommand::Agents(args) => agents::run(&args),
     }
 }

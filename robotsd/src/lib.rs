@@ -16,6 +16,7 @@ mod config;
 mod date;
 mod decision;
 mod edge;
+mod evaluator;
 mod exit;
 mod expectations;
 mod input;

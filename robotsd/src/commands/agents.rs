@@ -6,11 +6,13 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use tower_robots::agent::{Agent, Category, Class, Crawler, Obeys, Recognizer, Registry};
-use tower_robots::policy::Policy;
-use tower_robots::rules::RobotsTxt;
+use tower_robots::agent::{Category, Crawler, Obeys, Registry};
+use tower_robots::rules::Reading;
 
+use super::agent_summary::AgentSummary;
+use super::site::SiteArgs;
 use crate::config::load_registry;
+use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::exit;
 use crate::input;
 use crate::render::printable;
@@ -34,16 +36,19 @@ pub(crate) struct AgentsArgs {
     robots: Option<PathBuf>,
 
     /// A file of rows to add to, change in or remove from the registry
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
     registry: Option<PathBuf>,
 
+    #[command(flatten)]
+    site: SiteArgs,
+
     /// How answers are written
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = AgentsFormat::Table)]
+    format: AgentsFormat,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum AgentsFormat {
     /// Columns, for people
     Table,
     /// A JSON object a line
@@ -51,7 +56,7 @@ enum Format {
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct CrawlerListing<'a> {
     name: &'a str,
     tokens: Vec<String>,
     operator: &'a str,
@@ -67,17 +72,7 @@ struct Row<'a> {
 struct Identified<'a> {
     header: &'a str,
     #[serde(flatten)]
-    agent: SaidAgent<'a>,
-}
-
-/// An agent as every JSON answer shows it.
-#[derive(Serialize)]
-pub(crate) struct SaidAgent<'a> {
-    class: Class,
-    crawler: Option<&'a str>,
-    category: Option<Category>,
-    tokens: Vec<String>,
-    held_to_star: bool,
+    agent: AgentSummary<'a>,
 }
 
 pub(crate) fn run(args: &AgentsArgs) -> ExitCode {
@@ -85,32 +80,39 @@ pub(crate) fn run(args: &AgentsArgs) -> ExitCode {
 }
 
 fn list_or_identify(args: &AgentsArgs) -> io::Result<()> {
-    let registry = load_registry(args.registry.as_deref()).map_err(|error| io::Error::other(error.to_string()))?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     if args.identify.is_empty() {
-        list(&mut out, &registry, &args.words, args.format)?;
+        let registry = args.site.registry()?.map_or_else(|| load_registry(args.registry.as_deref()), Ok);
+        list(&mut out, &*registry.map_err(io::Error::other)?, &args.words, args.format)?;
     } else {
-        let robots = RobotsTxt::parse(args.robots.as_ref().map_or(Ok(Vec::new()), |path| input::read(path))?);
-        let recognizer = Recognizer::new(registry, &robots);
-        identify(&mut out, &recognizer, &args.identify, args.format)?;
+        let settings = match &args.registry {
+            None => args.site.select()?.settings,
+            path => {
+                let registry = load_registry(path.as_deref()).map_err(io::Error::other)?;
+                EvaluatorSettings { registry, ..EvaluatorSettings::default() }
+            }
+        };
+        let robots = args.robots.as_ref().map_or(Ok(Vec::new()), |path| input::read(path))?;
+        let evaluator = Evaluator::new(robots, Reading::Standard, &settings);
+        identify(&mut out, &evaluator, &args.identify, args.format)?;
     }
     out.flush()
 }
 
-fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Format) -> io::Result<()> {
+fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: AgentsFormat) -> io::Result<()> {
     let words: Vec<_> = words.iter().map(|word| word.to_lowercase()).collect();
     let mut rows: Vec<_> =
         registry.crawlers().filter(|crawler| words.iter().all(|word| mentions(crawler, word))).collect();
     rows.sort_by_key(|crawler| crawler.name().to_lowercase());
-    if format == Format::Json {
+    if format == AgentsFormat::Json {
         for crawler in rows {
-            line_of_json(out, &Row::from(crawler))?;
+            line_of_json(out, &CrawlerListing::from(crawler))?;
         }
         return Ok(());
     }
     let names = rows.iter().map(|crawler| crawler.name().len()).max().unwrap_or(0);
     for crawler in rows.iter().copied() {
-        let Row { tokens, robots, star, .. } = Row::from(crawler);
+        let CrawlerListing { tokens, robots, star, .. } = CrawlerListing::from(crawler);
         let control = if crawler.is_control() { "; a control token, never sent" } else { "" };
         let (name, operator, category) = (crawler.name(), crawler.operator(), crawler.category().as_str());
         write!(out, "{name:names$}  {category:14}  robots {:8} * {:8}", robots.as_str(), star.as_str())?;
@@ -125,12 +127,11 @@ fn mentions(crawler: &Crawler, word: &str) -> bool {
     texts.into_iter().map(str::to_lowercase).chain(tokens).any(|text| text.contains(word))
 }
 
-fn identify(out: &mut impl Write, recognizer: &Recognizer, headers: &[String], format: Format) -> io::Result<()> {
-    let policy = Policy::default();
+fn identify(out: &mut impl Write, evaluator: &Evaluator, headers: &[String], format: AgentsFormat) -> io::Result<()> {
     let mut one = |header: &[u8]| -> io::Result<()> {
-        let agent = recognizer.identify(header);
+        let agent = evaluator.identify(header);
         let header = String::from_utf8_lossy(header);
-        let agent = SaidAgent::new(&agent, policy.holds_to_star(&agent));
+        let agent = AgentSummary::new(&agent, evaluator.holds_to_star(&agent));
         Identified { header: &header, agent }.write(out, format)
     };
     for header in headers.iter().filter(|header| *header != "-") {
@@ -150,7 +151,7 @@ fn identify(out: &mut impl Write, recognizer: &Recognizer, headers: &[String], f
     Ok(())
 }
 
-impl<'a> From<&'a Crawler> for Row<'a> {
+impl<'a> From<&'a Crawler> for CrawlerListing<'a> {
     fn from(crawler: &'a Crawler) -> Self {
         Self {
             name: crawler.name(),
@@ -166,36 +167,12 @@ impl<'a> From<&'a Crawler> for Row<'a> {
     }
 }
 
-impl<'a> SaidAgent<'a> {
-    pub(crate) fn new(agent: &'a Agent, held_to_star: bool) -> Self {
-        Self {
-            class: agent.class(),
-            crawler: agent.crawler(),
-            category: agent.category(),
-            tokens: agent.tokens().iter().map(ToString::to_string).collect(),
-            held_to_star,
-        }
-    }
-}
-
 impl Identified<'_> {
-    fn write(&self, out: &mut impl Write, format: Format) -> io::Result<()> {
-        if format == Format::Json {
+    fn write(&self, out: &mut impl Write, format: AgentsFormat) -> io::Result<()> {
+        if format == AgentsFormat::Json {
             return line_of_json(out, self);
         }
-        let SaidAgent { class, crawler, category, tokens, held_to_star } = &self.agent;
-        writeln!(out, "{}", printable(self.header.as_bytes()))?;
-        write!(out, "  {class}")?;
-        if let Some(crawler) = crawler {
-            write!(out, " {}", printable(crawler.as_bytes()))?;
-        }
-        if let Some(category) = category {
-            write!(out, ", {category}")?;
-        }
-        if !tokens.is_empty() {
-            write!(out, "; obeys {}", printable(tokens.join(", then ").as_bytes()))?;
-        }
-        writeln!(out, "; {}", if *held_to_star { "is held to *" } else { "is not held to *" })
+        writeln!(out, "{}\n  {}", printable(self.header.as_bytes()), self.agent)
     }
 }
 

@@ -14,11 +14,11 @@ use crate::serve;
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {
     #[command(subcommand)]
-    command: Command,
+    command: ConfigCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum ConfigCommand {
     /// Say whether a config file and every robots.txt it names would be served
     ///
     /// Exit status: 0 if all is well, 1 if a robots.txt cannot be served or has errors, 2 if the config has a fault.
@@ -37,7 +37,7 @@ enum Command {
 
 pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
     match &args.command {
-        Command::Check { config: path } => {
+        ConfigCommand::Check { config: path } => {
             let config = match Config::load(path) {
                 Ok(config) => config,
                 Err(error) => return fail(&error),
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
             let code = ExitCode::from(u8::from(!problems.is_empty()));
             write(&format!("{}: {verdict}; listeners: {listeners}, sites: {sites}\n", path.display()), code)
         }
-        Command::Show { config: path } => match Config::show(path) {
+        ConfigCommand::Show { config: path } => match Config::show(path) {
             Ok(text) => write(&text, ExitCode::SUCCESS),
             Err(error) => fail(&error),
         },

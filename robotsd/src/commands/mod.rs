@@ -17,5 +17,9 @@ pub(crate) mod operate;
 pub(crate) mod reload;
 pub(crate) mod status;
 
+mod agent_summary;
+mod quoted_list;
 mod running;
+mod site;
+mod unmet;
 mod wrap;

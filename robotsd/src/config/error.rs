@@ -60,3 +60,5 @@ impl fmt::Display for ConfigError {
         f.write_str(&self.0)
     }
 }
+
+impl std::error::Error for ConfigError {}

@@ -27,6 +27,7 @@ mod churn;
 mod config;
 mod decision;
 mod diff;
+mod evaluator;
 mod expect;
 mod explain;
 #[cfg(target_os = "linux")]

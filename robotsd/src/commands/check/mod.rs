@@ -12,10 +12,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use tower_robots::check::{Options, Severity, check};
-use tower_robots::rules::RobotsTxt;
+use tower_robots::check::Severity;
+use tower_robots::rules::Reading;
 
-use crate::exit::{FAILED, NEGATIVE, complain};
+use super::site::{RobotsFile, SelectedSite, SiteArgs};
+use crate::evaluator::{Evaluator, EvaluatorSettings};
+use crate::exit::{FAILED, NEGATIVE, complain, fail};
 use crate::input::Source;
 use crate::render::{self, Checked, Colour, FindingFormat, printable};
 
@@ -24,17 +26,21 @@ use crate::render::{self, Checked, Colour, FindingFormat, printable};
 pub(crate) struct CheckArgs {
     /// Files, directories, or - for standard input
     ///
-    /// A directory stands for every robots.txt below it; where there is none, for the .txt files in it.
-    #[arg(required_unless_present = "explain", value_name = "FILE")]
+    /// A directory stands for every robots.txt below it; where there is none, for the .txt files in it. With --config,
+    /// the default is the robots.txt of the site.
+    #[arg(required_unless_present_any = ["explain", "config"], value_name = "FILE")]
     paths: Vec<PathBuf>,
 
+    #[command(flatten)]
+    site: SiteArgs,
+
     /// Say why a code is a finding, with examples; without a code, list all of them
-    #[arg(long, value_name = "CODE", num_args = 0..=1, conflicts_with_all = ["paths", "format", "deny"])]
+    #[arg(long, value_name = "CODE", num_args = 0..=1, conflicts_with_all = ["paths", "format", "deny", "config"])]
     explain: Option<Option<String>>,
 
     /// How findings are written
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = CheckFormat::Text)]
+    format: CheckFormat,
 
     /// The least severity that makes the check fail
     #[arg(long, value_enum, default_value_t = Deny::Errors)]
@@ -42,7 +48,7 @@ pub(crate) struct CheckArgs {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Format {
+enum CheckFormat {
     /// Snippets of the file, for people
     Text,
     /// A JSON object a line for each finding
@@ -60,7 +66,7 @@ enum Deny {
 
 /// What came of all files.
 #[derive(Debug, Default)]
-struct Tally {
+struct CheckCounts {
     files: usize,
     unread: usize,
     /// Findings by severity, in the order of [`Severity::ALL`].
@@ -73,9 +79,13 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
         return lints::run(code.as_deref());
     }
     let mut out = BufWriter::new(io::stdout().lock());
-    let mut tally = Tally::default();
-    match write(args, &mut out, &mut tally).and_then(|()| out.flush()) {
-        Ok(()) => tally.exit_code(args.deny.threshold()),
+    let mut counts = CheckCounts::default();
+    let site = match args.site.select() {
+        Ok(site) => site,
+        Err(error) => return fail(&error),
+    };
+    match write(args, &site, &mut out, &mut counts).and_then(|()| out.flush()) {
+        Ok(()) => counts.exit_code(args.deny.threshold()),
         Err(error) => {
             // A closed pipe is a reader that has seen enough.
             if error.kind() != io::ErrorKind::BrokenPipe {
@@ -86,36 +96,48 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
     }
 }
 
-fn write(args: &CheckArgs, out: &mut impl Write, tally: &mut Tally) -> io::Result<()> {
+fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, counts: &mut CheckCounts) -> io::Result<()> {
     let form = args.format.form();
-    for path in &args.paths {
-        for source in expand(path) {
-            match source {
-                Ok(source) => {
-                    let name = source.name();
-                    match source.read() {
-                        Ok(bytes) => one(out, form, &name, bytes, tally)?,
-                        Err(error) => tally.unread(&name, &error),
-                    }
-                }
-                Err((path, error)) => tally.unread(&path.to_string_lossy(), &error),
+    let settings = &site.settings;
+    if args.paths.is_empty() {
+        match site.robots(None) {
+            Ok(RobotsFile { name, bytes }) => one(out, form, &name, bytes, settings, counts)?,
+            Err(error) => counts.unread(&error),
+        }
+    }
+    for source in args.paths.iter().flat_map(|path| expand(path)) {
+        let read = source.and_then(|source| match source.read() {
+            Ok(bytes) => Ok((source.name(), bytes)),
+            Err(error) => Err((source.name().into(), error)),
+        });
+        match read {
+            Ok((name, bytes)) => one(out, form, &name, bytes, settings, counts)?,
+            Err((path, error)) => {
+                counts.unread(&format_args!("{}: {error}", printable(path.as_os_str().as_encoded_bytes())));
             }
         }
     }
-    if matches!(form, FindingFormat::Text(_)) { tally.summarize(out) } else { Ok(()) }
+    if matches!(form, FindingFormat::Text(_)) { counts.summarize(out) } else { Ok(()) }
 }
 
-fn one(out: &mut impl Write, form: FindingFormat, name: &str, bytes: Vec<u8>, tally: &mut Tally) -> io::Result<()> {
-    let robots = RobotsTxt::parse(bytes);
-    let report = check(&robots, &Options::new());
-    tally.files += 1;
-    for (count, severity) in tally.found.iter_mut().zip(Severity::ALL) {
+fn one(
+    out: &mut impl Write,
+    form: FindingFormat,
+    name: &str,
+    bytes: Vec<u8>,
+    settings: &EvaluatorSettings,
+    counts: &mut CheckCounts,
+) -> io::Result<()> {
+    let evaluator = Evaluator::new(bytes, Reading::Standard, settings);
+    let report = evaluator.check();
+    counts.files += 1;
+    for (count, severity) in counts.found.iter_mut().zip(Severity::ALL) {
         *count += report.count(severity);
     }
-    render::findings(out, form, Checked { name, robots: &robots, report: &report })
+    render::findings(out, form, Checked { name, robots: evaluator.robots(), report: &report })
 }
 
-impl Format {
+impl CheckFormat {
     fn form(self) -> FindingFormat {
         match self {
             Self::Text
@@ -140,10 +162,10 @@ impl Deny {
     }
 }
 
-impl Tally {
-    fn unread(&mut self, name: &str, error: &io::Error) {
+impl CheckCounts {
+    fn unread(&mut self, reason: &dyn std::fmt::Display) {
         self.unread += 1;
-        complain(&format_args!("{}: {error}", printable(name.as_bytes())));
+        complain(reason);
     }
 
     fn exit_code(&self, threshold: Severity) -> ExitCode {

@@ -10,22 +10,24 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use tower_robots::check::{DiffOptions, Guard, diff};
-use tower_robots::rules::RobotsTxt;
+use tower_robots::check::Guard;
+use tower_robots::rules::Reading;
 
+use super::site::{RobotsFile, SiteArgs};
+use crate::evaluator::Evaluator;
 use crate::exit;
-use crate::input;
 
 /// Say what changes for crawlers from one robots.txt to another
 #[derive(Args, Debug)]
+#[command(override_usage = "robotsd diff [OPTIONS] <OLD> <NEW>\n       robotsd diff [OPTIONS] --config <FILE> <NEW>")]
 pub(crate) struct DiffArgs {
-    /// The robots.txt as it is; - for standard input
-    #[arg(value_name = "OLD")]
-    old: PathBuf,
+    /// The robots.txt as it is, and as it is to be; - for standard input. With --config, OLD is that of the site where
+    /// one file is named
+    #[arg(value_names = ["OLD", "NEW"], num_args = 1..=2, required = true)]
+    files: Vec<PathBuf>,
 
-    /// The robots.txt as it is to be
-    #[arg(value_name = "NEW")]
-    new: PathBuf,
+    #[command(flatten)]
+    site: SiteArgs,
 
     /// Fail if anything changes for this crawler on these paths, such as "Googlebot:/products/"; * is a crawler that
     /// nobody names
@@ -33,12 +35,12 @@ pub(crate) struct DiffArgs {
     forbid: Vec<Guard>,
 
     /// How changes are written
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = DiffFormat::Text)]
+    format: DiffFormat,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Format {
+enum DiffFormat {
     /// For people
     Text,
     /// One JSON object
@@ -54,16 +56,20 @@ pub(crate) fn run(args: &DiffArgs) -> ExitCode {
 }
 
 fn compare(args: &DiffArgs) -> io::Result<ExitCode> {
-    let (old, new) = (RobotsTxt::parse(input::read(&args.old)?), RobotsTxt::parse(input::read(&args.new)?));
-    let options = args.forbid.iter().cloned().fold(DiffOptions::new(), DiffOptions::guard);
-    let diff = diff(&old, &new, &options);
+    let site = args.site.select()?;
+    let (old, new) = match &*args.files {
+        [old, new] => (Some(old), new),
+        [new] if site.is_configured() => (None, new),
+        _ => return Err(io::Error::other("name two files, OLD and NEW, or --config FILE and NEW")),
+    };
+    let (old, new) = (site.robots(old.map(PathBuf::as_path))?, RobotsFile::read(new)?);
+    let names = text::DiffNames::new(&old.name, &new.name);
+    let evaluator = |file: RobotsFile| Evaluator::new(file.bytes, Reading::Standard, &site.settings);
+    let diff = evaluator(old).diff(&evaluator(new), args.forbid.iter().cloned());
     let mut out = BufWriter::new(io::stdout().lock());
     match args.format {
-        Format::Text => {
-            let names = text::Names::new(&args.old.to_string_lossy(), &args.new.to_string_lossy());
-            text::write(&mut out, &names, &diff)?;
-        }
-        Format::Json => {
+        DiffFormat::Text => text::write(&mut out, &names, &diff)?,
+        DiffFormat::Json => {
             serde_json::to_writer(&mut out, &diff)?;
             out.write_all(b"\n")?;
         }

@@ -12,18 +12,18 @@ use crate::render::printable;
 const SHOWN: usize = 4;
 
 /// What the two files are called.
-pub(super) struct Names {
+pub(super) struct DiffNames {
     old: String,
     new: String,
 }
 
-impl Names {
+impl DiffNames {
     pub(super) fn new(old: &str, new: &str) -> Self {
         Self { old: printable(old.as_bytes()), new: printable(new.as_bytes()) }
     }
 }
 
-pub(super) fn write(out: &mut impl Write, names: &Names, diff: &Diff) -> io::Result<()> {
+pub(super) fn write(out: &mut impl Write, names: &DiffNames, diff: &Diff) -> io::Result<()> {
     for effect in diff.effects() {
         writeln!(out, "{}", crawlers(effect.crawlers()))?;
         let width = effect.changes().iter().map(|change| printable(change.path().as_bytes()).chars().count()).max();
@@ -51,7 +51,7 @@ pub(super) fn write(out: &mut impl Write, names: &Names, diff: &Diff) -> io::Res
     writeln!(out, "changes for {about} crawlers: {}", totals(diff.effects()))
 }
 
-fn write_change(out: &mut impl Write, names: &Names, change: &Change, width: usize) -> io::Result<()> {
+fn write_change(out: &mut impl Write, names: &DiffNames, change: &Change, width: usize) -> io::Result<()> {
     let word = match change.access() {
         Access::Disallow => "- disallowed now ",
         Access::Allow => "+ allowed now    ",

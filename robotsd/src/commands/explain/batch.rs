@@ -9,8 +9,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tower_robots::rules::{Access, PathForm, Reading, Rule};
 
-use super::book::{Answer, Book, Recognised, Who};
-use crate::commands::agents::SaidAgent;
+use super::explanation::{Explanation, Requester};
+use crate::commands::agent_summary::AgentSummary;
+use crate::commands::site::{RobotsFile, SelectedSite};
+use crate::evaluator::Evaluator;
 use crate::input::Source;
 
 /// Octets of robots.txt files that are kept compiled; beyond it all are let go and read again when asked for.
@@ -21,7 +23,7 @@ const OVERHEAD: usize = 16 << 10;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Question {
+struct BatchQuestion {
     #[serde(default)]
     id: Value,
     robots: Option<String>,
@@ -41,25 +43,25 @@ fn get() -> String {
 }
 
 #[derive(Serialize)]
-struct Said<'a> {
+struct BatchAnswer<'a> {
     id: &'a Value,
     access: Access,
     line: Option<usize>,
     pattern: Option<String>,
     group: Option<Vec<String>>,
     form: PathForm,
-    agent: Option<SaidAgent<'a>>,
+    agent: Option<AgentSummary<'a>>,
 }
 
 #[derive(Serialize)]
-struct Failed<'a> {
+struct BatchFailure<'a> {
     id: &'a Value,
     error: String,
 }
 
-pub(super) fn run(questions: impl Read, mut answers: impl Write) -> io::Result<()> {
+pub(super) fn run(site: &SelectedSite, questions: impl Read, mut answers: impl Write) -> io::Result<()> {
     let mut questions = BufReader::new(questions);
-    let mut shelf = Shelf::default();
+    let mut evaluators = EvaluatorCache { site, evaluators: HashMap::new(), octets: 0 };
     let mut line = Vec::new();
     loop {
         // Whoever waits for an answer before the next question must get it.
@@ -73,15 +75,15 @@ pub(super) fn run(questions: impl Read, mut answers: impl Write) -> io::Result<(
         if line.trim_ascii().is_empty() {
             continue;
         }
-        answer(&mut shelf, &line, &mut answers)?;
+        answer(&mut evaluators, &line, &mut answers)?;
         answers.write_all(b"\n")?;
     }
 }
 
-fn answer(shelf: &mut Shelf, line: &[u8], answers: &mut impl Write) -> io::Result<()> {
+fn answer(evaluators: &mut EvaluatorCache<'_>, line: &[u8], answers: &mut impl Write) -> io::Result<()> {
     let failed =
-        |answers: &mut _, id: &Value, error: String| Ok(serde_json::to_writer(answers, &Failed { id, error })?);
-    let question: Question = match serde_json::from_slice(line) {
+        |answers: &mut _, id: &Value, error: String| Ok(serde_json::to_writer(answers, &BatchFailure { id, error })?);
+    let question: BatchQuestion = match serde_json::from_slice(line) {
         Ok(question) => question,
         Err(error) => {
             // What is no question may still be JSON with an id.
@@ -89,22 +91,22 @@ fn answer(shelf: &mut Shelf, line: &[u8], answers: &mut impl Write) -> io::Resul
             return failed(answers, &id.unwrap_or_default(), error.to_string());
         }
     };
-    let said = shelf.book(&question).and_then(|book| Ok((book, question.who()?, question.url()?)));
-    match said {
-        Ok((book, who, url)) => {
-            let path = book.path(&url);
-            let answer = book.ask(&who, &question.method, &path);
-            Ok(serde_json::to_writer(answers, &Said::new(&question.id, &answer))?)
+    let parts = || Ok::<_, String>((question.requester()?, question.url()?));
+    match evaluators.get(&question).and_then(|evaluator| Ok((evaluator, parts()?))) {
+        Ok((evaluator, (requester, url))) => {
+            let path = evaluator.path(&url);
+            let explanation = Explanation::of(evaluator, &requester, &question.method, &path);
+            Ok(serde_json::to_writer(answers, &BatchAnswer::new(&question.id, &explanation))?)
         }
         Err(error) => failed(answers, &question.id, error),
     }
 }
 
-impl Question {
-    fn who(&self) -> Result<Who<'_>, String> {
+impl BatchQuestion {
+    fn requester(&self) -> Result<Requester<'_>, String> {
         match (&self.token, &self.user_agent) {
-            (Some(token), None) => Ok(Who::Token(token)),
-            (None, Some(field)) => Ok(Who::UserAgent(field.as_bytes())),
+            (Some(token), None) => Ok(Requester::Token(token)),
+            (None, Some(field)) => Ok(Requester::UserAgent(field.as_bytes())),
             _ => Err("a question has a \"token\" or a \"user_agent\"".to_owned()),
         }
     }
@@ -118,8 +120,8 @@ impl Question {
     }
 }
 
-impl<'a> Said<'a> {
-    fn new(id: &'a Value, answer: &'a Answer<'_>) -> Self {
+impl<'a> BatchAnswer<'a> {
+    fn new(id: &'a Value, answer: &'a Explanation<'_>) -> Self {
         let rule = answer.verdict.and_then(|verdict| verdict.rule());
         let group = answer.verdict.and_then(|verdict| verdict.group());
         Self {
@@ -129,7 +131,7 @@ impl<'a> Said<'a> {
             pattern: rule.map(|rule| text(rule.pattern())),
             group: group.map(|group| group.names().map(|name| text(name.value())).collect()),
             form: answer.form,
-            agent: answer.agent.as_ref().map(Recognised::said),
+            agent: answer.agent(),
         }
     }
 }
@@ -138,49 +140,52 @@ fn text(octets: &[u8]) -> String {
     String::from_utf8_lossy(octets).into_owned()
 }
 
-/// Files that were asked about, by where they came from and how they are read.
-#[derive(Default)]
-struct Shelf {
-    books: HashMap<(Origin, Reading), Book>,
+/// Files that questions were about, compiled, by where they come from and how they are read.
+struct EvaluatorCache<'s> {
+    site: &'s SelectedSite,
+    evaluators: HashMap<(RobotsOrigin, Reading), Evaluator>,
     octets: usize,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
-enum Origin {
+enum RobotsOrigin {
     Path(String),
     Base64(String),
+    Site,
 }
 
-impl Shelf {
-    fn book(&mut self, question: &Question) -> Result<&Book, String> {
+impl EvaluatorCache<'_> {
+    fn get(&mut self, question: &BatchQuestion) -> Result<&Evaluator, String> {
         let origin = match (&question.robots, &question.robots_base64) {
-            (Some(path), None) => Origin::Path(path.clone()),
-            (None, Some(text)) => Origin::Base64(text.clone()),
+            (Some(path), None) => RobotsOrigin::Path(path.clone()),
+            (None, Some(text)) => RobotsOrigin::Base64(text.clone()),
+            (None, None) if self.site.is_configured() => RobotsOrigin::Site,
             _ => return Err("a question has a \"robots\" or a \"robots_base64\"".to_owned()),
         };
         let key = (origin, question.reading);
-        if !self.books.contains_key(&key) {
-            let bytes = key.0.bytes()?;
+        if !self.evaluators.contains_key(&key) {
+            let bytes = self.read(&key.0)?;
             let cost = bytes.len() + OVERHEAD;
             self.octets += cost;
             if self.octets > KEPT {
-                self.books.clear();
+                self.evaluators.clear();
                 self.octets = cost;
             }
-            let book = Book::new(bytes, question.reading);
-            self.books.insert(key.clone(), book);
+            let evaluator = Evaluator::new(bytes, question.reading, &self.site.settings);
+            self.evaluators.insert(key.clone(), evaluator);
         }
-        self.books.get(&key).ok_or_else(|| "the robots.txt was let go".to_owned())
+        self.evaluators.get(&key).ok_or_else(|| "the robots.txt is not in the cache".to_owned())
     }
-}
 
-impl Origin {
-    fn bytes(&self) -> Result<Vec<u8>, String> {
-        match self {
+    fn read(&self, origin: &RobotsOrigin) -> Result<Vec<u8>, String> {
+        match origin {
             // Not `-`: standard input holds the questions.
-            Self::Path(path) => Source::File(path.into()).read().map_err(|error| format!("{path}: {error}")),
-            Self::Base64(text) => {
+            RobotsOrigin::Path(path) => Source::File(path.into()).read().map_err(|error| format!("{path}: {error}")),
+            RobotsOrigin::Base64(text) => {
                 BASE64.decode(text).map_err(|error| format!("\"robots_base64\" is not base64: {error}"))
+            }
+            RobotsOrigin::Site => {
+                self.site.robots(None).map(|RobotsFile { bytes, .. }| bytes).map_err(|error| error.to_string())
             }
         }
     }

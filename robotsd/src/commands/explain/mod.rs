@@ -1,7 +1,7 @@
 //! `robotsd explain`: what a robots.txt means for a crawler and a URL, and why.
 
 mod batch;
-mod book;
+mod explanation;
 mod json;
 mod text;
 
@@ -9,35 +9,32 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use tower_robots::policy::Policy;
 use tower_robots::rules::Reading;
 
-use self::book::{Book, Who};
-use crate::config::{Config, Site, Source};
+use self::explanation::{ExplainedRequest, Requester};
+use super::site::SiteArgs;
+use crate::evaluator::Evaluator;
 use crate::exit;
-use crate::input;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExplainArgs {
     /// Answer one JSON question a line from standard input, one JSON answer a line
-    #[arg(long, conflicts_with_all = ["robots", "user_agent", "token", "config", "urls"])]
+    ///
+    /// A question names its robots.txt with "robots" (a path) or "robots_base64"; without either it is about the
+    /// robots.txt of the site.
+    #[arg(long, conflicts_with_all = ["robots", "user_agent", "token", "urls"])]
     batch: bool,
 
     /// Answer with a JSON object a line, one for each URL
     #[arg(long)]
     json: bool,
 
-    /// The robots.txt; by default that of the site in the config
+    /// The robots.txt, in place of that of the site
     #[arg(long, value_name = "FILE", required_unless_present_any = ["batch", "config"])]
     robots: Option<PathBuf>,
 
-    /// Decide under the policy of this config file
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-
-    /// Which site of the config; by default the first
-    #[arg(long, value_name = "NAME", requires = "config")]
-    site: Option<String>,
+    #[command(flatten)]
+    site: SiteArgs,
 
     /// A User-Agent header, as sent
     #[arg(long, value_name = "HEADER", conflicts_with = "token", required_unless_present_any = ["batch", "token"])]
@@ -82,76 +79,36 @@ impl From<ReadingArg> for Reading {
 
 pub(crate) fn run(args: &ExplainArgs) -> ExitCode {
     let out = io::BufWriter::new(io::stdout().lock());
-    let result = if args.batch { batch::run(io::stdin().lock(), out) } else { explain(args, out) };
+    let result = if args.batch { batch(args, out) } else { explain(args, out) };
     exit::written(result.map(|()| ExitCode::SUCCESS))
+}
+
+fn batch(args: &ExplainArgs, out: impl Write) -> io::Result<()> {
+    batch::run(&args.site.select()?, io::stdin().lock(), out)
 }
 
 fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<()> {
     // The command line has made sure of it unless `--batch` was given.
-    let Some(who) = args.who() else { return Ok(()) };
-    let Subject { name, bytes, policy } = args.subject()?;
-    let book = Book::with_policy(bytes, args.reading.into(), policy);
+    let Some(requester) = args.requester() else { return Ok(()) };
+    let site = args.site.select()?;
+    let robots = site.robots(args.robots.as_deref())?;
+    let evaluator = Evaluator::new(robots.bytes, args.reading.into(), &site.settings);
     for url in &args.urls {
-        let asked = Asked { file: &name, who, method: &args.method, url };
+        let request = ExplainedRequest { file: &robots.name, requester, method: &args.method, url };
         if args.json {
-            json::write(&mut out, &book, &asked)?;
+            json::write(&mut out, &evaluator, &request)?;
         } else {
-            text::write(&mut out, &book, &asked)?;
+            text::write(&mut out, &evaluator, &request)?;
         }
     }
     out.flush()
 }
 
-/// One question.
-#[derive(Clone, Copy, Debug)]
-struct Asked<'a> {
-    file: &'a str,
-    who: Who<'a>,
-    method: &'a str,
-    url: &'a str,
-}
-
-/// What is asked about.
-struct Subject {
-    name: String,
-    bytes: Vec<u8>,
-    policy: Policy,
-}
-
 impl ExplainArgs {
-    fn subject(&self) -> io::Result<Subject> {
-        let site = match &self.config {
-            Some(path) => {
-                Some(self.configured(Config::load(path).map_err(|error| io::Error::other(error.to_string()))?)?)
-            }
-            None => None,
-        };
-        let (name, bytes) = match (&self.robots, site.as_ref().map(|site| &site.robots)) {
-            (Some(path), _) | (None, Some(Source::File(path))) => (path.display().to_string(), input::read(path)?),
-            (None, Some(Source::Inline(text))) => ("<inline>".to_owned(), text.clone().into_bytes()),
-            (None, Some(Source::Directory { path, .. })) => {
-                let message = format!("{} has a file for each host: name one with --robots", path.display());
-                return Err(io::Error::other(message));
-            }
-            (None, Some(Source::Upstream { .. } | Source::Url { .. })) => {
-                return Err(io::Error::other("the site's robots.txt is fetched: name a copy of it with --robots"));
-            }
-            (None, None) => return Err(io::Error::other("name a robots.txt with --robots")),
-        };
-        Ok(Subject { name, bytes, policy: site.map_or_else(Policy::default, |site| site.policy) })
-    }
-
-    fn configured(&self, config: Config) -> io::Result<Site> {
-        let named = |site: &Site| self.site.as_ref().is_none_or(|name| site.name == *name);
-        config.sites.into_iter().find(named).ok_or_else(|| {
-            io::Error::other(format!("the config has no site {:?}", self.site.as_deref().unwrap_or_default()))
-        })
-    }
-
-    fn who(&self) -> Option<Who<'_>> {
+    fn requester(&self) -> Option<Requester<'_>> {
         match (&self.token, &self.user_agent) {
-            (Some(token), _) => Some(Who::Token(token)),
-            (None, Some(field)) => Some(Who::UserAgent(field.as_bytes())),
+            (Some(token), _) => Some(Requester::Token(token)),
+            (None, Some(field)) => Some(Requester::UserAgent(field.as_bytes())),
             (None, None) => None,
         }
     }

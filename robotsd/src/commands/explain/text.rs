@@ -5,60 +5,49 @@ use std::io::{self, Write};
 use tower_robots::policy::{Action, Reason};
 use tower_robots::rules::{Access, Line, PathForm, RobotsTxt, Rule, Trace};
 
-use super::Asked;
-use super::book::{Answer, Book, Who};
+use super::explanation::{ExplainedRequest, Explanation, Requester};
+use crate::evaluator::Evaluator;
 use crate::render::printable;
 
 /// Rules that are shown of those that match, and forms of the path; more say nothing new.
 const SHOWN: usize = 20;
 
-pub(super) fn write(out: &mut impl Write, book: &Book, asked: &Asked<'_>) -> io::Result<()> {
-    let path = book.path(asked.url.as_bytes());
-    let answer = book.ask(&asked.who, asked.method, &path);
-    let word = match answer.access {
+pub(super) fn write(out: &mut impl Write, evaluator: &Evaluator, request: &ExplainedRequest<'_>) -> io::Result<()> {
+    let path = evaluator.path(request.url.as_bytes());
+    let explanation = Explanation::of(evaluator, &request.requester, request.method, &path);
+    let word = match explanation.access {
         Access::Allow => "allowed",
         Access::Disallow => "disallowed",
     };
-    writeln!(out, "{word}: {} {}", printable(asked.method.as_bytes()), printable(asked.url.as_bytes()))?;
-    agent(out, &asked.who, &answer)?;
-    let trace = book.trace(&asked.who, &answer, &path);
-    group(out, asked, book, &answer, trace.as_ref())?;
-    if let Some(trace) = &trace {
-        rules(out, asked.file, book.robots(), trace)?;
+    writeln!(out, "{word}: {} {}", printable(request.method.as_bytes()), printable(request.url.as_bytes()))?;
+    match (&request.requester, explanation.agent()) {
+        (_, Some(agent)) => writeln!(out, "  agent:  {agent}")?,
+        (Requester::Token(token), None) => {
+            writeln!(out, "  agent:  the token {}, taken as given", printable(token.as_bytes()))?;
+        }
+        (Requester::UserAgent(_), None) => {}
     }
-    if answer.form == PathForm::Standard && path.as_bytes() != asked.url.as_bytes() {
+    let trace = explanation.trace(&path);
+    group(out, request.file, evaluator, &explanation, trace.as_ref())?;
+    if let Some(trace) = &trace {
+        rules(out, request.file, evaluator.robots(), trace)?;
+    }
+    if explanation.form == PathForm::Standard && path.as_bytes() != request.url.as_bytes() {
         writeln!(out, "  path:   {}", printable(path.as_bytes()))?;
     }
-    decision(out, &answer)
-}
-
-fn agent(out: &mut impl Write, who: &Who<'_>, answer: &Answer<'_>) -> io::Result<()> {
-    let (Who::Token(token), None) = (who, &answer.agent) else {
-        let Some(recognised) = &answer.agent else { return Ok(()) };
-        let agent = &recognised.agent;
-        let name = agent.crawler().map_or_else(String::new, |name| format!(" {}", printable(name.as_bytes())));
-        let category = agent.category().map_or_else(String::new, |category| format!(", {category}"));
-        let tokens: Vec<_> = agent.tokens().iter().map(|token| printable(token.as_bytes())).collect();
-        write!(out, "  agent:  {}{name}{category}", agent.class())?;
-        if !tokens.is_empty() {
-            write!(out, "; obeys {}", tokens.join(", then "))?;
-        }
-        let star = if recognised.held_to_star { "is held to *" } else { "is not held to *" };
-        return writeln!(out, "; {star}");
-    };
-    writeln!(out, "  agent:  the token {}, taken as given", printable(token.as_bytes()))
+    decision(out, &explanation)
 }
 
 /// Which groups were asked, and why those.
 fn group(
     out: &mut impl Write,
-    asked: &Asked<'_>,
-    book: &Book,
-    answer: &Answer<'_>,
+    file: &str,
+    evaluator: &Evaluator,
+    explanation: &Explanation<'_>,
     trace: Option<&Trace<'_>>,
 ) -> io::Result<()> {
     let Some(trace) = trace else {
-        return match answer.reason {
+        return match explanation.reason {
             Reason::Exempt => writeln!(out, "  group:  none asked: the path or the agent is exempt"),
             _ => writeln!(out, "  group:  none is for this agent, so it is not held to the file"),
         };
@@ -67,12 +56,12 @@ fn group(
         writeln!(
             out,
             "  group:  {}:{}: {}",
-            printable(asked.file.as_bytes()),
+            printable(file.as_bytes()),
             name.line(),
-            line(book.robots(), name.line())
+            line(evaluator.robots(), name.line())
         )?;
     }
-    match book.token_of(&asked.who, answer, trace) {
+    match explanation.token_of(trace) {
         Some(token) => writeln!(out, "          because it names {}", printable(token.as_bytes())),
         None => writeln!(out, "          because no group names it, and \"*\" is for everyone else"),
     }
@@ -111,9 +100,9 @@ fn rules(out: &mut impl Write, file: &str, robots: &RobotsTxt, trace: &Trace<'_>
 }
 
 /// What the policy does about it.
-fn decision(out: &mut impl Write, answer: &Answer<'_>) -> io::Result<()> {
-    let Some(action) = answer.action else { return Ok(()) };
-    let what = match (action, answer.reason) {
+fn decision(out: &mut impl Write, explanation: &Explanation<'_>) -> io::Result<()> {
+    let Some(action) = explanation.action else { return Ok(()) };
+    let what = match (action, explanation.reason) {
         (Action::Refuse, _) => "refuse",
         (Action::Tag, _) => "tag, and let pass",
         (Action::Pass, Reason::Observed) => "let pass, and record (the mode is observe)",

@@ -1,20 +1,21 @@
 //! `robotsd replay LOG…`: what a robots.txt, or a change of it, would have done to the traffic of a log.
 //!
-//! Logs are read once, in chunks, by every core, in bounded memory ([`chunks`], [`tally`]); what cannot be read is
-//! counted. Who asks is recognised and judged as when it is enforced ([`judge`]); who may be a person is told by other
+//! Logs are read once, in chunks, by every core, in bounded memory ([`chunks`], [`counts`]); what cannot be read is
+//! counted. Who asks is recognised and judged as when it is enforced ([`judgement`]); who may be a person is told by other
 //! means ([`visitors`]). Reports hold no values of queries and no whole addresses unless asked to ([`privacy`]).
 //!
 //! Exit status: 0, 1 where somebody who may be a person would be refused or an expectation is not met, 2 where
 //! something could not be read.
 
 mod chunks;
+mod counts;
 mod format;
-mod judge;
+mod judgement;
 mod privacy;
 mod progress;
 mod report;
 mod source;
-mod tally;
+
 mod top;
 mod visitors;
 
@@ -28,19 +29,19 @@ use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use tower_robots::policy::Policy;
+use tower_robots::rules::Reading;
 
-use self::format::LogFormat;
-use self::judge::Book;
-use self::privacy::Privacy;
-use self::progress::Progress;
-use self::report::{Form, Names, Report};
+use self::counts::{ReplayCounts, ReplayPlan};
+use self::format::ReplayLogFormat;
+use self::privacy::ReportPrivacy;
+use self::progress::ProgressDrawer;
+use self::report::{Report, ReportForm, ReportNames};
 use self::source::Meter;
-use self::tally::{Plan, Tally};
-use crate::commands::test;
-use crate::config::Config;
+use super::site::{RobotsFile, SelectedSite, SiteArgs};
+use super::unmet::EvaluatedExpectations;
+use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::exit::{self, fail};
-use crate::input;
+use crate::expectations::ExpectationsFile;
 
 /// Say what a robots.txt would have done to the traffic of a log
 #[derive(Args, Debug)]
@@ -49,37 +50,32 @@ pub(crate) struct ReplayArgs {
     #[arg(required = true, value_name = "LOG")]
     logs: Vec<PathBuf>,
 
-    /// The robots.txt
-    #[arg(long, value_name = "FILE")]
-    robots: PathBuf,
+    /// The robots.txt, in place of that of the site
+    #[arg(long, value_name = "FILE", required_unless_present = "config")]
+    robots: Option<PathBuf>,
+
+    #[command(flatten)]
+    site: SiteArgs,
 
     /// Another robots.txt: say what changes from the one to this
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
 
     /// How lines of the logs are written
-    #[arg(long, value_enum, default_value_t = LogFormat::Auto)]
-    log_format: LogFormat,
+    #[arg(long, value_enum, default_value_t = ReplayLogFormat::Auto)]
+    log_format: ReplayLogFormat,
 
     /// Requests before this moment, such as 2026-11-01T12:00:00Z, are not blamed
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_rfc3339_weak)]
     effective_from: Option<SystemTime>,
-
-    /// Judge under the policy of this config file
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-
-    /// Which site of the config; by default the first
-    #[arg(long, value_name = "NAME", requires = "config")]
-    site: Option<String>,
 
     /// Expectations that the robots.txt must meet, as for the command test
     #[arg(long, value_name = "FILE")]
     expect: Option<PathBuf>,
 
     /// How the report is written
-    #[arg(long, value_enum, default_value_t = Form::Text)]
-    format: Form,
+    #[arg(long, value_enum, default_value_t = ReportForm::Text)]
+    format: ReportForm,
 
     /// Where the report goes, in place of standard output
     #[arg(long, short, value_name = "FILE")]
@@ -99,17 +95,25 @@ pub(crate) fn run(args: &ReplayArgs) -> ExitCode {
 }
 
 fn replay(args: &ReplayArgs) -> io::Result<ExitCode> {
-    let plan = args.plan()?;
+    let site = args.site.select()?;
+    let robots = site.robots(args.robots.as_deref())?;
+    let against = args.against.as_deref().map(RobotsFile::read).transpose()?;
+    let names = args.names(&robots, against.as_ref());
+    let plan = args.plan(&site.settings, robots, against);
     let meter = Meter::default();
-    let progress = Progress::start(&meter, source::total(&args.logs));
+    let progress = ProgressDrawer::start(&meter, source::total(&args.logs));
     let inputs = args.logs.iter().map(|path| source::open(path, &meter).map_err(|error| named(path, &error)));
     let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let (tallies, read) =
-        chunks::for_each(inputs, workers, || Tally::new(plan.hasher.clone()), |tally, chunk| tally.chunk(&plan, chunk));
+    let (counts, read) = chunks::for_each(
+        inputs,
+        workers,
+        || ReplayCounts::new(plan.hasher.clone()),
+        |counts, chunk| counts.chunk(&plan, chunk),
+    );
     drop(progress);
-    let mut all = Tally::new(plan.hasher.clone());
-    tallies.into_iter().for_each(|tally| all.merge(tally));
-    let report = Report::new(args.names(), &plan, &all);
+    let mut all = ReplayCounts::new(plan.hasher.clone());
+    counts.into_iter().for_each(|tally| all.merge(tally));
+    let report = Report::new(names, &plan, &all);
     match &args.output {
         None => emit(&report, args.format, io::stdout().lock())?,
         Some(path) => {
@@ -124,56 +128,46 @@ fn replay(args: &ReplayArgs) -> io::Result<ExitCode> {
     if report.requests == 0 && report.unread_lines > 0 {
         return Ok(fail(&"no line of the logs could be read: name their format with --log-format"));
     }
-    let met = args.expectations()?;
+    let met = args.meets_expectations(&site, &plan, &report)?;
     Ok(exit::answer(met && report.suspect_human_count == 0))
 }
 
-fn emit(report: &Report, form: Form, out: impl Write) -> io::Result<()> {
+fn emit(report: &Report, form: ReportForm, out: impl Write) -> io::Result<()> {
     let mut out = BufWriter::new(out);
     report.write(&mut out, form)?;
     out.flush()
 }
 
 impl ReplayArgs {
-    fn plan(&self) -> io::Result<Plan> {
-        let policy = self.policy()?;
-        let book = |path: &PathBuf| Ok(Book::new(input::read(path)?, policy.clone()));
-        let books = std::iter::once(&self.robots).chain(&self.against).map(book).collect::<io::Result<_>>()?;
+    fn plan(&self, settings: &EvaluatorSettings, robots: RobotsFile, against: Option<RobotsFile>) -> ReplayPlan {
+        let evaluator = |file: RobotsFile| Evaluator::new(file.bytes, Reading::Standard, settings);
         let since =
             |time: SystemTime| time.duration_since(UNIX_EPOCH).ok().and_then(|since| since.as_secs().try_into().ok());
-        Ok(Plan {
-            books,
+        ReplayPlan {
+            evaluators: std::iter::once(robots).chain(against).map(evaluator).collect(),
             format: self.log_format,
             effective_from: self.effective_from.and_then(since),
-            privacy: Privacy { keep_queries: self.keep_queries, keep_addresses: self.keep_addresses },
+            privacy: ReportPrivacy { keep_queries: self.keep_queries, keep_addresses: self.keep_addresses },
             hasher: RandomState::new(),
-        })
-    }
-
-    fn policy(&self) -> io::Result<Policy> {
-        let Some(path) = &self.config else { return Ok(Policy::default()) };
-        let config = Config::load(path).map_err(|error| io::Error::other(error.to_string()))?;
-        let site = config.sites.into_iter().find(|site| self.site.as_ref().is_none_or(|name| site.name == *name));
-        site.map(|site| site.policy).ok_or_else(|| {
-            io::Error::other(format!("the config has no site {:?}", self.site.as_deref().unwrap_or_default()))
-        })
-    }
-
-    fn names(&self) -> Names {
-        let name = |path: &PathBuf| path.to_string_lossy().into_owned();
-        Names {
-            logs: self.logs.iter().map(name).collect(),
-            robots: name(&self.robots),
-            against: self.against.as_ref().map(name),
         }
     }
 
-    /// Whether the robots.txt that is to be meets what is expected; says on standard error what it does not.
-    fn expectations(&self) -> io::Result<bool> {
-        match &self.expect {
-            None => Ok(true),
-            Some(file) => test::is_met(file, self.against.as_ref().unwrap_or(&self.robots), io::stderr().lock()),
+    fn names(&self, robots: &RobotsFile, against: Option<&RobotsFile>) -> ReportNames {
+        ReportNames {
+            logs: self.logs.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
+            robots: robots.name.clone(),
+            against: against.map(|file| file.name.clone()),
         }
+    }
+
+    /// Whether the last robots.txt meets the expectations; writes to standard error what it does not meet.
+    fn meets_expectations(&self, site: &SelectedSite, plan: &ReplayPlan, report: &Report) -> io::Result<bool> {
+        let (Some(path), Some(evaluator)) = (&self.expect, plan.evaluators.last()) else { return Ok(true) };
+        let file = ExpectationsFile::read(path, &site.settings.registry)?;
+        let outcome = evaluator.evaluate(&file.expectations);
+        let robots = report.against.as_ref().unwrap_or(&report.robots);
+        EvaluatedExpectations { path, file: &file, robots, outcome: &outcome }.write_text(&mut io::stderr().lock())?;
+        Ok(outcome.is_met())
     }
 }
 

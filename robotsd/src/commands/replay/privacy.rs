@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 /// Whether reports hold whole queries and addresses.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Privacy {
+pub(super) struct ReportPrivacy {
     pub(super) keep_queries: bool,
     pub(super) keep_addresses: bool,
 }
@@ -12,7 +12,7 @@ pub(super) struct Privacy {
 /// Octets of a path that a report holds.
 const LONGEST: usize = 200;
 
-impl Privacy {
+impl ReportPrivacy {
     /// A target as it may be shown: the values of its query left out, and cut where it is long.
     pub(super) fn target(self, target: &[u8]) -> Vec<u8> {
         let mut shown = Vec::with_capacity(target.len().min(LONGEST));
@@ -89,8 +89,8 @@ impl Privacy {
 mod tests {
     use super::*;
 
-    const REDACTED: Privacy = Privacy { keep_queries: false, keep_addresses: false };
-    const KEPT: Privacy = Privacy { keep_queries: true, keep_addresses: true };
+    const REDACTED: ReportPrivacy = ReportPrivacy { keep_queries: false, keep_addresses: false };
+    const KEPT: ReportPrivacy = ReportPrivacy { keep_queries: true, keep_addresses: true };
 
     #[test]
     fn values_of_queries_are_left_out() {

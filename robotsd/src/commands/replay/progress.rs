@@ -12,12 +12,12 @@ use super::source::Meter;
 
 /// A bar on standard error; taken away when dropped.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct ProgressDrawer {
     over: Arc<AtomicBool>,
     drawer: Option<JoinHandle<()>>,
 }
 
-impl Progress {
+impl ProgressDrawer {
     /// Draws nothing where standard error is no terminal.
     pub(super) fn start(meter: &Meter, total: Option<u64>) -> Self {
         let over = Arc::new(AtomicBool::new(false));
@@ -36,7 +36,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressDrawer {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         if let Some(drawer) = self.drawer.take() {

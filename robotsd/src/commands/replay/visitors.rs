@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use tower_robots::rules::Authority;
 
-use super::format::Entry;
+use super::format::LoggedRequest;
 
 /// Visitors that one worker remembers.
 const MOST: usize = 20_000;
@@ -46,7 +46,7 @@ impl Visitors {
     }
 
     /// Takes note of a request under a crawler's name.
-    pub(super) fn note(&mut self, entry: &Entry<'_>, claims: &str, is_disallowed: bool) {
+    pub(super) fn note(&mut self, entry: &LoggedRequest<'_>, claims: &str, is_disallowed: bool) {
         let kind = kind(&entry.target);
         let referer = authority(&entry.referer).filter(|_| kind != 0);
         if !is_disallowed && referer.is_none() {
@@ -141,12 +141,12 @@ fn authority(url: &[u8]) -> Option<&[u8]> {
 mod tests {
     use super::*;
 
-    fn entry<'a>(address: &'a str, target: &'a str, referer: &'a str) -> Entry<'a> {
-        Entry {
+    fn entry<'a>(address: &'a str, target: &'a str, referer: &'a str) -> LoggedRequest<'a> {
+        LoggedRequest {
             address: address.as_bytes().into(),
             target: target.as_bytes().into(),
             referer: referer.as_bytes().into(),
-            ..Entry::default()
+            ..LoggedRequest::default()
         }
     }
 
@@ -183,7 +183,7 @@ mod tests {
         let mut visitors = Visitors::new(RandomState::new());
         for target in ["/s.css", "/s.js", "/i.png"] {
             let entry = entry("a", target, "https://elsewhere.example/");
-            visitors.note(&Entry { host: Some(b"example.com"[..].into()), ..entry }, "XBot", true);
+            visitors.note(&LoggedRequest { host: Some(b"example.com"[..].into()), ..entry }, "XBot", true);
         }
         assert_eq!(visitors.suspects().len(), 0);
     }

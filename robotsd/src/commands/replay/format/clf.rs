@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use tower_robots::rules::{Authority, Port};
 
-use super::Entry;
+use super::LoggedRequest;
 use super::time;
 
 /// Whether the virtual host stands first.
@@ -22,7 +22,7 @@ pub(super) enum Quotes {
 }
 
 /// `[host[:port] ]address ident user [time] "request" status size[ "referer" "agent"]…`
-pub(super) fn read(line: &[u8], host: Host, quotes: Quotes) -> Option<Entry<'_>> {
+pub(super) fn read(line: &[u8], host: Host, quotes: Quotes) -> Option<LoggedRequest<'_>> {
     let bracket = memchr::memchr(b'[', line)?;
     let (head, rest) = (&line[..bracket], &line[bracket + 1..]);
     let mut words = head.splitn(3, |octet| *octet == b' ').filter(|word| !word.is_empty());
@@ -44,7 +44,7 @@ pub(super) fn read(line: &[u8], host: Host, quotes: Quotes) -> Option<Entry<'_>>
             (value(referer), value(agent))
         }
     };
-    Some(Entry { host, address, time, method, target, referer, agent })
+    Some(LoggedRequest { host, address, time, method, target, referer, agent })
 }
 
 pub(super) fn without_port(host: &[u8]) -> &[u8] {

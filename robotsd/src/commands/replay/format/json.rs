@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::{Entry, clf, time};
+use super::{LoggedRequest, clf, time};
 
 const ADDRESS: &[&str] = &["client_ip", "remote_addr", "ClientHost", "remote_ip", "client", "address"];
 const SOCKET: &[&str] = &["downstream_remote_address", "ClientAddr"];
@@ -20,7 +20,7 @@ const HOST: &[&str] = &["host", "RequestHost", "http_host", "authority", "server
 const AGENT: &[&str] = &["http_user_agent", "user_agent", "request_User-Agent", "user-agent", "agent"];
 const REFERER: &[&str] = &["http_referer", "referer", "request_Referer", "http_referrer", "referrer"];
 
-pub(super) fn read(line: &[u8]) -> Option<Entry<'_>> {
+pub(super) fn read(line: &[u8]) -> Option<LoggedRequest<'_>> {
     let Node::Map(mut line) = serde_json::from_slice(line).ok()? else { return None };
     // Caddy: the request is an object; what it holds counts before what stands around it.
     let (mut request, request_line) = match take(&mut line, "request") {
@@ -55,7 +55,7 @@ pub(super) fn read(line: &[u8]) -> Option<Entry<'_>> {
     let host = text(HOST).map(|host| Cow::Owned(clf::without_port(host.as_bytes()).to_vec()));
     let agent = take(&mut headers, "User-Agent").and_then(text_of).or_else(|| text(AGENT));
     let referer = take(&mut headers, "Referer").and_then(text_of).or_else(|| text(REFERER));
-    let entry = Entry {
+    let entry = LoggedRequest {
         host,
         address: address.map(octets).unwrap_or_default(),
         time,

@@ -10,7 +10,7 @@ use clap::ValueEnum;
 
 /// How lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum LogFormat {
+pub(super) enum ReplayLogFormat {
     /// Told by the first lines
     Auto,
     /// Common log format, which lacks the User-Agent
@@ -25,7 +25,7 @@ pub(super) enum LogFormat {
 
 /// A request, as a line of a log tells it.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Entry<'a> {
+pub(super) struct LoggedRequest<'a> {
     /// The site, where the log says.
     pub(super) host: Option<Cow<'a, [u8]>>,
     pub(super) address: Cow<'a, [u8]>,
@@ -38,9 +38,9 @@ pub(super) struct Entry<'a> {
     pub(super) agent: Cow<'a, [u8]>,
 }
 
-impl LogFormat {
+impl ReplayLogFormat {
     /// Reads a line; `None` where it is no request in this format.
-    pub(super) fn read<'a>(self, line: &'a [u8]) -> Option<Entry<'a>> {
+    pub(super) fn read<'a>(self, line: &'a [u8]) -> Option<LoggedRequest<'a>> {
         match self {
             Self::Auto => Self::of(line).read(line),
             Self::Common => clf::read(line, clf::Host::Absent, clf::Quotes::Absent),

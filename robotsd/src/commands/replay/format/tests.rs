@@ -5,7 +5,7 @@ use super::*;
 const CURL: &str =
     r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a?b=c HTTP/1.1" 200 2326 "https://example.com/x" "GPTBot/1.2""#;
 
-fn shown(format: LogFormat, line: &str) -> Option<[String; 6]> {
+fn shown(format: ReplayLogFormat, line: &str) -> Option<[String; 6]> {
     let entry = format.read(line.as_bytes())?;
     let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
     Some([
@@ -20,7 +20,7 @@ fn shown(format: LogFormat, line: &str) -> Option<[String; 6]> {
 
 #[test]
 fn lines_of_every_server_are_read() {
-    use LogFormat::{Combined, Common, Json, VhostCombined};
+    use ReplayLogFormat::{Combined, Common, Json, VhostCombined};
     for (format, line, want) in [
         (Combined, CURL.to_owned(), ["", "192.0.2.7", "GET", "/a?b=c", "https://example.com/x", "GPTBot/1.2"]),
         (VhostCombined, format!("example.com:443 {CURL}"), ["example.com", "192.0.2.7", "GET", "/a?b=c", "https://example.com/x", "GPTBot/1.2"]),
@@ -56,7 +56,7 @@ fn lines_of_every_server_are_read() {
         ),
     ] {
         assert_eq!(shown(format, &line), Some(want.map(str::to_owned)), "{line}");
-        assert_eq!(LogFormat::Auto.detect(format!("\n{line}\n").as_bytes()), format, "{line}");
+        assert_eq!(ReplayLogFormat::Auto.detect(format!("\n{line}\n").as_bytes()), format, "{line}");
     }
     assert_eq!(Combined.read(CURL.as_bytes()).and_then(|entry| entry.time), Some(971_211_336));
 }
@@ -72,7 +72,9 @@ fn what_is_no_request_is_not_read() {
         "{\"method\":\"GET\"",
         "[1]",
     ] {
-        for format in [LogFormat::Combined, LogFormat::Common, LogFormat::VhostCombined, LogFormat::Json] {
+        for format in
+            [ReplayLogFormat::Combined, ReplayLogFormat::Common, ReplayLogFormat::VhostCombined, ReplayLogFormat::Json]
+        {
             assert_eq!(shown(format, line), None, "{line} {format:?}");
         }
     }
@@ -81,8 +83,8 @@ fn what_is_no_request_is_not_read() {
 #[test]
 fn the_format_is_told_by_most_lines() {
     let mixed = format!("junk\n{CURL}\n{{}}\n{CURL}\n");
-    assert_eq!(LogFormat::Auto.detect(mixed.as_bytes()), LogFormat::Combined);
-    assert_eq!(LogFormat::Json.detect(mixed.as_bytes()), LogFormat::Json);
+    assert_eq!(ReplayLogFormat::Auto.detect(mixed.as_bytes()), ReplayLogFormat::Combined);
+    assert_eq!(ReplayLogFormat::Json.detect(mixed.as_bytes()), ReplayLogFormat::Json);
 }
 
 #[test]

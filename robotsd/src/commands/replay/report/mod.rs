@@ -12,7 +12,7 @@ use serde::Serialize;
 use tower_robots::agent::{Category, Class};
 use tower_robots::rules::{Group, RobotsTxt};
 
-use super::tally::{Plan, Row, Tally};
+use super::counts::{ReplayCounts, ReplayPlan, ReplayRow};
 use crate::date;
 
 /// Suspects, crawlers, paths and lines that are shown; JSON has all crawlers.
@@ -21,7 +21,7 @@ const PATHS: usize = 10;
 
 /// How a report is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Form {
+pub(super) enum ReportForm {
     /// Bars in the terminal
     Text,
     /// One JSON object
@@ -108,18 +108,18 @@ struct ClassRow {
 
 /// What the files are called.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct ReportNames {
     pub(super) logs: Vec<String>,
     pub(super) robots: String,
     pub(super) against: Option<String>,
 }
 
 impl Report {
-    pub(super) fn new(names: Names, plan: &Plan, tally: &Tally) -> Self {
-        let compared = plan.books.len() > 1;
-        let robots = plan.books.last().map(|book| book.robots());
-        let mut rows: Vec<&Row> = tally.rows.iter().collect();
-        let harm = |row: &Row| if compared { row.shut + row.opened } else { row.disallowed[0] };
+    pub(super) fn new(names: ReportNames, plan: &ReplayPlan, counts: &ReplayCounts) -> Self {
+        let compared = plan.evaluators.len() > 1;
+        let robots = plan.evaluators.last().map(|evaluator| evaluator.robots());
+        let mut rows: Vec<&ReplayRow> = counts.rows.iter().collect();
+        let harm = |row: &ReplayRow| if compared { row.shut + row.opened } else { row.disallowed[0] };
         rows.sort_by(|a, b| harm(b).cmp(&harm(a)).then(b.requests.cmp(&a.requests)).then_with(|| a.name.cmp(&b.name)));
         let crawlers: Vec<_> =
             rows.iter().filter(|row| row.is_crawler).map(|row| CrawlerRow::new(row, compared, robots)).collect();
@@ -129,17 +129,17 @@ impl Report {
             requests: row.requests,
             disallowed: row.disallowed[last],
         });
-        let suspects = tally.visitors.suspects();
+        let suspects = counts.visitors.suspects();
         Self {
             logs: names.logs,
             robots: names.robots,
             against: names.against,
-            requests: tally.requests,
-            unread_lines: tally.unread,
-            unread_samples: tally.samples.iter().map(|line| text_of(&plan.privacy.line(line))).collect(),
-            nameless: tally.nameless,
-            first: tally.first,
-            last: tally.last,
+            requests: counts.requests,
+            unread_lines: counts.unread,
+            unread_samples: counts.samples.iter().map(|line| text_of(&plan.privacy.line(line))).collect(),
+            nameless: counts.nameless,
+            first: counts.first,
+            last: counts.last,
             totals: Totals::of(&crawlers, compared),
             suspect_human_count: suspects.len(),
             suspect_humans: suspects
@@ -154,7 +154,7 @@ impl Report {
                 .collect(),
             crawlers,
             others: others.collect(),
-            hours: tally
+            hours: counts
                 .hours
                 .iter()
                 .map(|(hour, [allowed, disallowed])| (hour * 3600, *allowed, *disallowed))
@@ -162,11 +162,11 @@ impl Report {
         }
     }
 
-    pub(super) fn write(&self, out: &mut impl Write, form: Form) -> io::Result<()> {
+    pub(super) fn write(&self, out: &mut impl Write, form: ReportForm) -> io::Result<()> {
         match form {
-            Form::Text => text::write(out, self),
-            Form::Json => json::write(out, self),
-            Form::Html => html::write(out, self),
+            ReportForm::Text => text::write(out, self),
+            ReportForm::Json => json::write(out, self),
+            ReportForm::Html => html::write(out, self),
         }
     }
 
@@ -176,7 +176,7 @@ impl Report {
 }
 
 impl CrawlerRow {
-    fn new(row: &Row, compared: bool, robots: Option<&RobotsTxt>) -> Self {
+    fn new(row: &ReplayRow, compared: bool, robots: Option<&RobotsTxt>) -> Self {
         let disallowed = row.disallowed[usize::from(compared)];
         let pattern = |line: usize| {
             let mut rules = robots.into_iter().flat_map(RobotsTxt::groups).flat_map(Group::rules);

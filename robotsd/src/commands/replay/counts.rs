@@ -5,11 +5,12 @@ use std::hash::RandomState;
 
 use tower_robots::agent::{Agent, Category, Class};
 
-use super::format::{Entry, LogFormat};
-use super::judge::{Book, Judgement, Known};
-use super::privacy::Privacy;
+use super::format::{LoggedRequest, ReplayLogFormat};
+use super::judgement::{JudgedAgent, Judgement};
+use super::privacy::ReportPrivacy;
 use super::top::Top;
 use super::visitors::Visitors;
+use crate::evaluator::Evaluator;
 
 /// Headers whose agents are remembered; beyond it all are forgotten and recognised anew.
 const HEADERS: usize = 8192;
@@ -34,37 +35,37 @@ const SAMPLE: usize = 160;
 
 /// What is asked, the same for every worker.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct ReplayPlan {
     /// The robots.txt, and the one to compare it with.
-    pub(super) books: Vec<Book>,
-    pub(super) format: LogFormat,
+    pub(super) evaluators: Vec<Evaluator>,
+    pub(super) format: ReplayLogFormat,
     /// Requests before this are not blamed: the rules did not hold yet.
     pub(super) effective_from: Option<i64>,
-    pub(super) privacy: Privacy,
+    pub(super) privacy: ReportPrivacy,
     pub(super) hasher: RandomState,
 }
 
 /// Counts of one worker, or of all.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(super) struct ReplayCounts {
     pub(super) requests: u64,
     pub(super) unread: u64,
     pub(super) samples: Vec<Vec<u8>>,
     pub(super) nameless: u64,
     pub(super) first: Option<i64>,
     pub(super) last: Option<i64>,
-    pub(super) rows: Vec<Row>,
+    pub(super) rows: Vec<ReplayRow>,
     /// Requests of crawlers, allowed and disallowed, by the hour.
     pub(super) hours: BTreeMap<i64, [u64; 2]>,
     pub(super) visitors: Visitors,
     row_of: HashMap<String, usize>,
     headers: HashMap<Box<[u8]>, usize>,
-    seen: Vec<Seen>,
+    identified: Vec<IdentifiedHeader>,
 }
 
 /// Counts of one crawler, or of one class of agents that are none.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
+pub(super) struct ReplayRow {
     pub(super) name: String,
     pub(super) class: Class,
     pub(super) category: Option<Category>,
@@ -87,12 +88,12 @@ pub(super) struct Row {
 
 /// A header, recognised.
 #[derive(Debug)]
-struct Seen {
+struct IdentifiedHeader {
     row: usize,
-    known: Vec<Known>,
+    agents: Vec<JudgedAgent>,
 }
 
-impl Tally {
+impl ReplayCounts {
     pub(super) fn new(hasher: RandomState) -> Self {
         Self {
             requests: 0,
@@ -106,12 +107,12 @@ impl Tally {
             visitors: Visitors::new(hasher),
             row_of: HashMap::new(),
             headers: HashMap::new(),
-            seen: Vec::new(),
+            identified: Vec::new(),
         }
     }
 
     /// Counts the lines of a chunk.
-    pub(super) fn chunk(&mut self, plan: &Plan, chunk: &[u8]) {
+    pub(super) fn chunk(&mut self, plan: &ReplayPlan, chunk: &[u8]) {
         let format = plan.format.detect(chunk);
         let mut start = 0;
         let ends = memchr::memchr_iter(b'\n', chunk).chain(std::iter::once(chunk.len()));
@@ -134,29 +135,29 @@ impl Tally {
         }
     }
 
-    fn entry(&mut self, plan: &Plan, entry: &Entry<'_>) {
+    fn entry(&mut self, plan: &ReplayPlan, entry: &LoggedRequest<'_>) {
         self.requests += 1;
         self.nameless += u64::from(entry.agent.is_empty());
         if let Some(time) = entry.time {
             self.first = Some(self.first.map_or(time, |first| first.min(time)));
             self.last = Some(self.last.map_or(time, |last| last.max(time)));
         }
-        let seen = self.recognise(plan, &entry.agent);
-        let seen = &self.seen[seen];
-        let row = &mut self.rows[seen.row];
+        let header = self.identify(plan, &entry.agent);
+        let header = &self.identified[header];
+        let row = &mut self.rows[header.row];
         row.requests += 1;
-        if !row.is_crawler && seen.known.iter().all(|known| !known.is_judged) {
+        if !row.is_crawler && header.agents.iter().all(|agent| !agent.is_judged) {
             return;
         }
-        let path = plan.books[0].path(&entry.target);
+        let path = plan.evaluators[0].path(&entry.target);
         row.robots_txt += u64::from(path.is_robots_txt());
         let method = std::str::from_utf8(&entry.method).unwrap_or_default();
         let mut judgements = [Judgement::Allowed; 2];
-        for (judgement, (book, known)) in judgements.iter_mut().zip(plan.books.iter().zip(&seen.known)) {
-            *judgement = book.judge(known, method, &path);
+        for (judgement, (evaluator, agent)) in judgements.iter_mut().zip(plan.evaluators.iter().zip(&header.agents)) {
+            *judgement = agent.judge(evaluator, method, &path);
         }
-        let compared = plan.books.len() > 1;
-        let now = judgements[plan.books.len() - 1];
+        let compared = plan.evaluators.len() > 1;
+        let now = judgements[plan.evaluators.len() - 1];
         let early = plan.effective_from.is_some_and(|from| entry.time.is_some_and(|time| time < from));
         if let Some(time) = entry.time.filter(|_| row.is_crawler) {
             let hour = time.div_euclid(3600);
@@ -185,21 +186,22 @@ impl Tally {
     }
 
     /// Where the agent of a header is kept.
-    fn recognise(&mut self, plan: &Plan, header: &[u8]) -> usize {
-        if let Some(seen) = self.headers.get(header) {
-            return *seen;
+    fn identify(&mut self, plan: &ReplayPlan, header: &[u8]) -> usize {
+        if let Some(at) = self.headers.get(header) {
+            return *at;
         }
-        if self.seen.len() >= HEADERS {
+        if self.identified.len() >= HEADERS {
             self.headers.clear();
-            self.seen.clear();
+            self.identified.clear();
         }
-        let known: Vec<Known> = plan.books.iter().map(|book| book.know(header)).collect();
-        let row = self.row(known.last().map(|known| &known.agent));
-        self.seen.push(Seen { row, known });
+        let agents: Vec<JudgedAgent> =
+            plan.evaluators.iter().map(|evaluator| JudgedAgent::identify(evaluator, header)).collect();
+        let row = self.row(agents.last().map(|agent| &agent.agent));
+        self.identified.push(IdentifiedHeader { row, agents });
         if header.len() <= LONGEST_HEADER {
-            self.headers.insert(header.into(), self.seen.len() - 1);
+            self.headers.insert(header.into(), self.identified.len() - 1);
         }
-        self.seen.len() - 1
+        self.identified.len() - 1
     }
 
     fn row(&mut self, agent: Option<&Agent>) -> usize {
@@ -214,10 +216,10 @@ impl Tally {
             Some(name) => (name, agent.and_then(Agent::category), true),
             None => (name, None, false),
         };
-        self.insert(Row::new(name, class, category, is_crawler, self.counted()))
+        self.insert(ReplayRow::new(name, class, category, is_crawler, self.counted()))
     }
 
-    fn insert(&mut self, row: Row) -> usize {
+    fn insert(&mut self, row: ReplayRow) -> usize {
         if let Some(known) = self.row_of.get(&row.name) {
             return *known;
         }
@@ -247,13 +249,13 @@ impl Tally {
         }
         self.visitors.merge(other.visitors);
         for row in other.rows {
-            let at = self.insert(Row::new(&row.name, row.class, row.category, row.is_crawler, self.counted()));
+            let at = self.insert(ReplayRow::new(&row.name, row.class, row.category, row.is_crawler, self.counted()));
             self.rows[at].merge(row);
         }
     }
 }
 
-impl Row {
+impl ReplayRow {
     fn new(name: &str, class: Class, category: Option<Category>, is_crawler: bool, counted: usize) -> Self {
         Self {
             name: name.to_owned(),

@@ -1,0 +1,139 @@
+//! Why a request is allowed or disallowed: the decision, and how it came about.
+
+use tower_robots::agent::Agent;
+use tower_robots::policy::{Action, Decision, Reason};
+use tower_robots::rules::{
+    Access, Fallback, Group, PathForm, ProductToken, Reading, RequestPath, Selection, Trace, Verdict,
+};
+
+use crate::commands::agent_summary::AgentSummary;
+use crate::evaluator::Evaluator;
+
+/// Who sends the request.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Requester<'a> {
+    /// A product token, taken as given.
+    Token(&'a str),
+    /// A `User-Agent` field, which is identified first.
+    UserAgent(&'a [u8]),
+}
+
+/// A request to explain, and the name of the robots.txt.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ExplainedRequest<'a> {
+    pub(super) file: &'a str,
+    pub(super) requester: Requester<'a>,
+    pub(super) method: &'a str,
+    pub(super) url: &'a str,
+}
+
+/// What the file says about a request, and what the policy makes of it.
+#[derive(Debug)]
+pub(super) struct Explanation<'e> {
+    evaluator: &'e Evaluator,
+    pub(super) access: Access,
+    pub(super) form: PathForm,
+    pub(super) verdict: Option<Verdict<'e>>,
+    pub(super) reason: Reason,
+    /// What the policy does about it; a token alone makes no request.
+    pub(super) action: Option<Action>,
+    agent: Option<Agent>,
+    /// Those of the token or of the agent.
+    tokens: Vec<ProductToken>,
+}
+
+impl<'e> Explanation<'e> {
+    pub(super) fn of(
+        evaluator: &'e Evaluator,
+        requester: &Requester<'_>,
+        method: &str,
+        path: &RequestPath<'_>,
+    ) -> Self {
+        match requester {
+            Requester::Token(token) => Self::of_token(evaluator, ProductToken::new(token), path),
+            Requester::UserAgent(field) => {
+                let agent = evaluator.identify(field);
+                let decision = evaluator.decide(&agent, method, path);
+                Self::of_decision(evaluator, &decision, agent, path)
+            }
+        }
+    }
+
+    fn of_token(evaluator: &'e Evaluator, token: ProductToken, path: &RequestPath<'_>) -> Self {
+        let tokens = vec![token];
+        // RFC 9309, section 2.2.2: implicitly allowed. The reference parser leaves that to its caller.
+        if evaluator.reading() != Reading::Reference && path.is_robots_txt() {
+            return Self {
+                evaluator,
+                access: Access::Allow,
+                form: PathForm::Standard,
+                verdict: None,
+                reason: Reason::Exempt,
+                action: None,
+                agent: None,
+                tokens,
+            };
+        }
+        let verdict = evaluator.rules().select(&tokens, Fallback::Star).verdict(path);
+        let reason = match (verdict.group(), verdict.access()) {
+            (None, _) => Reason::NoGroup,
+            (Some(_), Access::Allow) => Reason::Allowed,
+            (Some(_), Access::Disallow) => Reason::Disallowed,
+        };
+        Self {
+            evaluator,
+            access: verdict.access(),
+            form: verdict.form(),
+            verdict: Some(verdict),
+            reason,
+            action: None,
+            agent: None,
+            tokens,
+        }
+    }
+
+    fn of_decision(evaluator: &'e Evaluator, decision: &Decision<'e>, agent: Agent, path: &RequestPath<'_>) -> Self {
+        let verdict = decision.verdict();
+        Self {
+            evaluator,
+            access: verdict.map_or(Access::Allow, |verdict| verdict.access()),
+            form: verdict.map_or_else(|| path.form(), |verdict| verdict.form()),
+            verdict,
+            reason: decision.reason(),
+            action: Some(decision.action()),
+            tokens: agent.tokens().to_vec(),
+            agent: Some(agent),
+        }
+    }
+
+    /// The agent, where the request had a `User-Agent` field.
+    pub(super) fn agent(&self) -> Option<AgentSummary<'_>> {
+        self.agent.as_ref().map(|agent| AgentSummary::new(agent, self.evaluator.holds_to_star(agent)))
+    }
+
+    /// Every rule that matches, in every form of the path.
+    pub(super) fn trace(&self, path: &RequestPath<'_>) -> Option<Trace<'e>> {
+        let decider = self.verdict?.group()?.line();
+        let own = self.tokens.as_slice();
+        // The policy has chosen among these; the group that decided says which it was.
+        let chain = [own, &own[..own.len().min(1)], &[]];
+        let fallbacks = [Fallback::Nothing, Fallback::Nothing, Fallback::Star];
+        let selected =
+            |(tokens, fallback): (&[ProductToken], Fallback)| self.evaluator.rules().select(tokens, fallback);
+        chain
+            .into_iter()
+            .zip(fallbacks)
+            .map(selected)
+            .find(|selection: &Selection<'_>| selection.groups().any(|group| group.line() == decider))
+            .map(|selection| selection.trace(path))
+    }
+
+    /// The token for which the groups of a trace were chosen; `None` where they are those of `*`.
+    pub(super) fn token_of(&self, trace: &Trace<'_>) -> Option<&ProductToken> {
+        let line = |group: &Group<'_>| group.line();
+        self.tokens.iter().find(|token| {
+            let named = self.evaluator.rules().select(std::slice::from_ref(*token), Fallback::Nothing);
+            named.applies() && named.groups().map(|group| group.line()).eq(trace.groups().iter().map(line))
+        })
+    }
+}

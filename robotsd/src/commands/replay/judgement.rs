@@ -1,0 +1,48 @@
+//! What a robots.txt would have done to a request, under the policy that is enforced.
+
+use tower_robots::agent::Agent;
+use tower_robots::rules::{Access, RequestPath};
+
+use crate::evaluator::Evaluator;
+
+/// An agent, and whether any group of the file applies to it.
+#[derive(Clone, Debug)]
+pub(super) struct JudgedAgent {
+    pub(super) agent: Agent,
+    pub(super) is_judged: bool,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Judgement {
+    /// No rule applies, or the rules allow it.
+    Allowed,
+    /// Disallowed by the rule in this line.
+    Disallowed(usize),
+}
+
+impl JudgedAgent {
+    pub(super) fn identify(evaluator: &Evaluator, field: &[u8]) -> Self {
+        let agent = evaluator.identify(field);
+        let is_judged = evaluator.has_group_for(&agent);
+        Self { agent, is_judged }
+    }
+
+    pub(super) fn judge(&self, evaluator: &Evaluator, method: &str, path: &RequestPath<'_>) -> Judgement {
+        if !self.is_judged {
+            return Judgement::Allowed;
+        }
+        match evaluator.decide(&self.agent, method, path).verdict() {
+            Some(verdict) if verdict.access() == Access::Disallow => {
+                Judgement::Disallowed(verdict.line().unwrap_or_default())
+            }
+            _ => Judgement::Allowed,
+        }
+    }
+}
+
+impl Judgement {
+    pub(super) const fn is_disallowed(self) -> bool {
+        matches!(self, Self::Disallowed(_))
+    }
+}

@@ -1,0 +1,49 @@
+//! Expectations that a robots.txt does not meet, in words.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use tower_robots::check::{ExpectationOutcome, Unmet};
+use tower_robots::rules::Access;
+
+use crate::expectations::ExpectationsFile;
+use crate::render::printable;
+
+/// A robots.txt that was held against a file of expectations.
+#[derive(Debug)]
+pub(super) struct EvaluatedExpectations<'a> {
+    pub(super) path: &'a Path,
+    pub(super) file: &'a ExpectationsFile,
+    /// What the robots.txt is called.
+    pub(super) robots: &'a str,
+    pub(super) outcome: &'a ExpectationOutcome,
+}
+
+impl EvaluatedExpectations<'_> {
+    /// What is not met, each with the line of its expectation.
+    pub(super) fn unmet(&self) -> impl Iterator<Item = (usize, &Unmet)> {
+        let line = |unmet: &Unmet| self.file.lines.get(unmet.expectation()).copied().unwrap_or(1);
+        self.outcome.unmet().iter().map(move |unmet| (line(unmet), unmet))
+    }
+
+    pub(super) fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
+        for (line, unmet) in self.unmet() {
+            self.write_one(out, line, unmet)?;
+        }
+        Ok(())
+    }
+
+    fn write_one(&self, out: &mut impl Write, line: usize, unmet: &Unmet) -> io::Result<()> {
+        let said = match unmet.access() {
+            Access::Allow => "may fetch",
+            Access::Disallow => "may not fetch",
+        };
+        let shown = |text: &str| printable(text.as_bytes());
+        let (agent, path, robots) = (shown(unmet.agent()), shown(unmet.path()), shown(self.robots));
+        write!(out, "{}:{line}: {agent} {said} {path}: ", shown(&self.path.to_string_lossy()))?;
+        match unmet.rule() {
+            Some(rule) => writeln!(out, "{robots}:{}: {} {}", rule.line(), rule.access(), shown(rule.pattern())),
+            None => writeln!(out, "no rule of {robots} matches"),
+        }
+    }
+}

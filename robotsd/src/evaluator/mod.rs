@@ -1,0 +1,93 @@
+//! Judges requests and files without a server, as a server judges them.
+//!
+//! `check`, `diff`, `test`, `explain` and `replay` share one [`Evaluator`], so that they agree with each other, and, with
+//! the settings of a configured site, with `serve`: same registry, same policy, same checks. Where the settings come from
+//! is in [`EvaluatorSettings`]; which site is meant is a matter of the command line.
+
+mod settings;
+
+pub(crate) use self::settings::EvaluatorSettings;
+
+use std::slice;
+
+use tower_robots::agent::{Agent, Recognizer};
+use tower_robots::check::{self, Diff, DiffOptions, ExpectationOutcome, Expectations, Guard, Report};
+use tower_robots::policy::{Decision, Facts};
+use tower_robots::rules::{Fallback, Reading, RequestPath, RobotsTxt, RuleSet};
+
+/// A robots.txt, compiled, with the settings of a site.
+#[derive(Debug)]
+pub(crate) struct Evaluator {
+    rules: RuleSet,
+    recognizer: Recognizer,
+    reading: Reading,
+    settings: EvaluatorSettings,
+}
+
+impl Evaluator {
+    pub(crate) fn new(bytes: Vec<u8>, reading: Reading, settings: &EvaluatorSettings) -> Self {
+        let robots = RobotsTxt::parse(bytes);
+        let registry = &settings.registry;
+        Self {
+            rules: robots.compile_with(reading, |name| registry.stands_for(name.value())),
+            recognizer: Recognizer::new(registry.clone(), &robots),
+            reading,
+            settings: settings.clone(),
+        }
+    }
+
+    pub(crate) const fn robots(&self) -> &RobotsTxt {
+        self.rules.document()
+    }
+
+    pub(crate) const fn rules(&self) -> &RuleSet {
+        &self.rules
+    }
+
+    pub(crate) const fn reading(&self) -> Reading {
+        self.reading
+    }
+
+    /// The path of a URL, in the forms that the policy judges. The reference parser knows one form.
+    pub(crate) fn path<'u>(&self, url: &'u [u8]) -> RequestPath<'u> {
+        match self.reading {
+            Reading::Reference => RequestPath::verbatim(url),
+            _ => self.settings.policy.path(url),
+        }
+    }
+
+    /// Who a `User-Agent` field says it is; an empty field is one that was not sent.
+    pub(crate) fn identify(&self, field: &[u8]) -> Agent {
+        if field.is_empty() { Agent::empty() } else { self.recognizer.identify(field) }
+    }
+
+    /// Whether the group of `*` applies to an agent that no group names.
+    pub(crate) fn holds_to_star(&self, agent: &Agent) -> bool {
+        self.settings.policy.holds_to_star(agent)
+    }
+
+    /// Whether a group of the file applies to an agent: if not, all its requests are allowed.
+    pub(crate) fn has_group_for(&self, agent: &Agent) -> bool {
+        let fallback = if self.holds_to_star(agent) { Fallback::Star } else { Fallback::Nothing };
+        self.rules.select(agent.tokens(), fallback).applies()
+    }
+
+    pub(crate) fn decide(&self, agent: &Agent, method: &str, path: &RequestPath<'_>) -> Decision<'_> {
+        self.settings.policy.decide(&self.rules, slice::from_ref(agent), Facts::new(method, path))
+    }
+
+    pub(crate) fn check(&self) -> Report {
+        check::check(self.robots(), &self.settings.checks)
+    }
+
+    /// What changes for the crawlers of the registry if `new` takes the place of this file.
+    pub(crate) fn diff(&self, new: &Self, guards: impl IntoIterator<Item = Guard>) -> Diff {
+        let options = DiffOptions::new().with_registry(self.settings.registry.clone());
+        check::diff(self.robots(), new.robots(), &guards.into_iter().fold(options, DiffOptions::guard))
+    }
+
+    /// Asks the file about every expectation, as the gate of a site does: modes and exemptions do not count.
+    pub(crate) fn evaluate(&self, expectations: &Expectations) -> ExpectationOutcome {
+        expectations.evaluate(self.robots())
+    }
+}
