@@ -41,6 +41,7 @@ pub(crate) use self::listener::{Edge, ListenerSettings};
 pub(crate) use self::request::access_record::{AccessFields, AccessRecord, AccessValue, OnAccess};
 pub(crate) use self::request::body::{RequestBody, RequestBodyError};
 pub(crate) use self::request::forwarded::{OriginalAgent, Peer};
+pub(crate) use self::request::ready_call::ReadyCall;
 #[cfg(test)]
 pub(crate) use self::request::request_id::RequestId;
 pub(crate) use self::request::trusted::{Trusted, X_REQUEST_ID};

@@ -12,35 +12,39 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue};
 use http::{Request, Response, StatusCode};
+use http_body::Body;
 use http_body_util::{Either, Full};
 use pin_project_lite::pin_project;
 use tower::{Layer, Service};
 use tower_robots::layer::{self, Robots};
 use tower_robots::source::HostMap;
 
-use super::backend::{Body, SiteBackend};
+use super::backend::SiteBackend;
 use super::site_name::SiteName;
 use super::sites::Sites;
-use crate::edge::{AccessFields, RequestBody};
+use crate::edge::{AccessFields, ReadyCall, RequestBody};
 
 /// Hands each request to the site of its host. Cheap to clone; all clones serve the same sites, also once they are
 /// replaced.
 #[derive(Clone, Debug)]
-pub(super) struct Router {
-    sites: Arc<ArcSwap<RouteTable>>,
+pub(super) struct Router<B = SiteBackend> {
+    sites: Arc<ArcSwap<RouteTable<B>>>,
 }
 
 #[derive(Debug)]
-struct RouteTable {
-    hosts: HostMap<(SiteName, Robots<SiteBackend>)>,
+struct RouteTable<B> {
+    hosts: HostMap<(SiteName, Robots<B>)>,
     /// By site, for the map that takes this one's place.
-    backends: HashMap<SiteName, SiteBackend>,
+    backends: HashMap<SiteName, B>,
 }
 
 pin_project! {
     #[project = RouterFutureProjection]
-    pub(super) enum RouterFuture {
-        Site { #[pin] future: layer::ResponseFuture<<SiteBackend as Service<Request<RequestBody>>>::Future> },
+    pub(super) enum RouterFuture<S>
+    where
+        S: Service<Request<RequestBody>>,
+    {
+        Site { #[pin] future: ReadyCall<S, Request<RequestBody>> },
         Nowhere,
     }
 }
@@ -59,7 +63,7 @@ impl Router {
     }
 }
 
-impl RouteTable {
+impl RouteTable<SiteBackend> {
     fn new(sites: &Sites, workers: NonZeroUsize, before: Option<&Self>) -> Self {
         let mut map = Self { hosts: HostMap::new(), backends: HashMap::new() };
         for site in sites.iter() {
@@ -78,17 +82,21 @@ impl RouteTable {
     }
 }
 
-impl Service<Request<RequestBody>> for Router {
-    type Response = Response<Either<layer::ResponseBody<Body>, Full<Bytes>>>;
+impl<S, B> Service<Request<RequestBody>> for Router<S>
+where
+    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone,
+    B: Body<Data = Bytes>,
+{
+    type Response = Response<Either<layer::ResponseBody<B>, Full<Bytes>>>;
     type Error = Infallible;
-    type Future = RouterFuture;
+    type Future = RouterFuture<Robots<S>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // Backends are always ready; they answer that they are busy.
+        // Which service has to be ready depends on the host of the request.
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<RequestBody>) -> RouterFuture {
+    fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
         let sites = self.sites.load();
         let site = match request.headers().get(HOST) {
             Some(host) => sites.hosts.get(host),
@@ -99,15 +107,18 @@ impl Service<Request<RequestBody>> for Router {
                 if let Some(notes) = request.extensions().get::<AccessFields>() {
                     notes.add("site", &**name);
                 }
-                RouterFuture::Site { future: site.clone().call(request) }
+                RouterFuture::Site { future: ReadyCall::new(site.clone(), request) }
             }
             None => RouterFuture::Nowhere,
         }
     }
 }
 
-impl Future for RouterFuture {
-    type Output = Result<Response<Either<layer::ResponseBody<Body>, Full<Bytes>>>, Infallible>;
+impl<S, B> Future for RouterFuture<S>
+where
+    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible>,
+{
+    type Output = Result<Response<Either<B, Full<Bytes>>>, Infallible>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project() {
@@ -126,4 +137,66 @@ fn nowhere() -> Response<Full<Bytes>> {
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{Ready, ready};
+
+    use http_body_util::Empty;
+    use tower::ServiceExt;
+    use tower_robots::layer::RobotsLayer;
+    use tower_robots::live::LiveRobots;
+
+    use super::*;
+
+    /// A backend that has to be ready before each call, and no clone of which is ready.
+    #[derive(Debug)]
+    struct Strict {
+        is_ready: bool,
+        polls_until_ready: usize,
+    }
+
+    impl Clone for Strict {
+        fn clone(&self) -> Self {
+            Self { is_ready: false, ..*self }
+        }
+    }
+
+    impl Service<Request<RequestBody>> for Strict {
+        type Response = Response<Empty<Bytes>>;
+        type Error = Infallible;
+        type Future = Ready<Result<Response<Empty<Bytes>>, Infallible>>;
+
+        fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+            if self.polls_until_ready > 0 {
+                self.polls_until_ready -= 1;
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            self.is_ready = true;
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, _: Request<RequestBody>) -> Self::Future {
+            assert!(std::mem::take(&mut self.is_ready), "called without being ready");
+            ready(Ok(Response::new(Empty::new())))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_backend_is_ready_before_it_is_called() {
+        for polls_until_ready in [0, 1, 3] {
+            let layer = RobotsLayer::new(LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open().unwrap());
+            let mut map = RouteTable { hosts: HostMap::new(), backends: HashMap::new() };
+            let site = (SiteName::from("site"), layer.layer(Strict { is_ready: false, polls_until_ready }));
+            map.hosts.insert("*", site).unwrap();
+            let mut router = Router { sites: Arc::new(ArcSwap::from_pointee(map)) };
+            for _ in 0..2 {
+                let request = Request::new(RequestBody::empty());
+                let response = router.ready().await.unwrap().call(request).await.unwrap();
+                assert_eq!(response.status(), StatusCode::OK);
+            }
+        }
+    }
 }

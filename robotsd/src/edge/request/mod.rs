@@ -7,6 +7,7 @@ pub(crate) mod fields;
 pub(crate) mod forwarded;
 pub(crate) mod hops;
 pub(crate) mod host;
+pub(crate) mod ready_call;
 pub(crate) mod refusal;
 pub(crate) mod request_id;
 pub(crate) mod service;

@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::header::{CONNECTION, UPGRADE};
@@ -15,8 +15,7 @@ use http_body::Body;
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use pin_project_lite::pin_project;
-use tower::util::Oneshot;
-use tower::{Service, ServiceExt};
+use tower::Service;
 
 use crate::edge::connection::hyper_driver::ConnectionSettings;
 use crate::edge::connection_state::state::{ConnectionState, Exchange};
@@ -27,6 +26,7 @@ use crate::edge::request::admission::{RequestedProtocol, admit};
 use crate::edge::request::body::{RequestBody, ResponseBody};
 use crate::edge::request::fields;
 use crate::edge::request::forwarded::{ClientInfo, ForwardedFields};
+use crate::edge::request::ready_call::ReadyCall;
 use crate::edge::request::refusal::RequestRefusal;
 use crate::edge::request::request_id::RequestId;
 use crate::edge::request::trusted::{ForwardedInfo, X_REQUEST_ID};
@@ -146,7 +146,7 @@ where
         }
         let (state, upgrade) = match self.prepare(request, id, told) {
             Ok((request, asks)) => (
-                State::new(self.inner.clone(), request),
+                State::Called { answer: ReadyCall::new(self.inner.clone(), request) },
                 upgrade
                     .filter(|_| asks == RequestedProtocol::WebSocket)
                     .map(|upgrade| (upgrade, Arc::clone(&self.activity))),
@@ -178,20 +178,8 @@ pin_project! {
     where
         S: Service<Request<RequestBody>>,
     {
-        Called { #[pin] answer: S::Future },
-        Awaited { #[pin] answer: Pin<Box<Oneshot<S, Request<RequestBody>>>> },
+        Called { #[pin] answer: ReadyCall<S, Request<RequestBody>> },
         Refused { refusal: RequestRefusal, version: Version },
-    }
-}
-
-impl<S: Service<Request<RequestBody>>> State<S> {
-    fn new(mut service: S, request: Request<RequestBody>) -> Self {
-        // Services are nearly always ready, and then the request need not be kept beside them.
-        match service.poll_ready(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(Ok(())) => Self::Called { answer: service.call(request) },
-            // The clone that becomes ready is the one that is called.
-            _ => Self::Awaited { answer: Box::pin(service.oneshot(request)) },
-        }
     }
 }
 
@@ -206,10 +194,6 @@ where
         let this = self.project();
         let mut response = match this.state.project() {
             StateProjection::Called { answer } => {
-                let Ok(response) = ready!(answer.poll(cx));
-                finish(response, this.upgrade.take())
-            }
-            StateProjection::Awaited { answer } => {
                 let Ok(response) = ready!(answer.poll(cx));
                 finish(response, this.upgrade.take())
             }
