@@ -26,6 +26,7 @@ mod crawler;
 mod file_names;
 mod group_names;
 mod header;
+mod header_reader;
 mod kind;
 mod name_index;
 mod recognizer;
