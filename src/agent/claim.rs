@@ -212,3 +212,67 @@ fn silent_class(header: &Header<'_>) -> Class {
         _ => Class::NonBrowser,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(header: &str) -> (Class, Option<Category>, Option<String>) {
+        let header = Header::read(header.as_bytes());
+        let Claim { class, category, product } = Testimony::of(&header).claim();
+        (class, category, product)
+    }
+
+    #[test]
+    fn what_a_browser_does_not_declare_makes_no_claim() {
+        let browser = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141 Safari/537.36";
+        for product in ["ExampleProbe/1", "PageFetch/1", "FeedThing/2"] {
+            assert_eq!(claim(&format!("{browser} {product}")), (Class::Browser, None, None), "{product}");
+            let declared = claim(&format!("{browser} (compatible; {product}; +https://example.test/)"));
+            assert_ne!(declared.0, Class::Browser, "{product}");
+        }
+    }
+
+    #[test]
+    fn parts_in_front_of_a_browser_are_declared_and_its_own_are_not() {
+        let speaks = |header: &str| {
+            let header = Header::read(header.as_bytes());
+            let testimony = Testimony::of(&header);
+            (0..header.parts().len()).map(|at| testimony.speaks(at)).collect::<Vec<_>>()
+        };
+        assert_eq!(speaks("Foo/1.0 Mozilla/5.0 (X11) Gecko/1 Quux/2"), [true, false, false, false, false]);
+        assert_eq!(speaks("Foo/1.0 (Bar) Quux/2"), [true, true, true]);
+    }
+
+    #[test]
+    fn a_crawler_is_one_whatever_it_crawls_for() {
+        let some = |category, product: &str| (Class::Declared, category, Some(product.to_owned()));
+        assert_eq!(claim("SiteMonitor/1 (+https://x.test)"), some(Some(Category::Monitoring), "SiteMonitor"));
+        assert_eq!(claim("MonitorCrawler/1 (+https://x.test)"), some(None, "MonitorCrawler"));
+        assert_eq!(claim("WebhookCrawler/1"), some(None, "WebhookCrawler"));
+        assert_eq!(claim("ExampleWebhook/1").0, Class::Infrastructure);
+    }
+
+    #[test]
+    fn a_contact_counts_for_what_leads_or_stands_in_a_comment() {
+        // The contact of a library's own product is that of the library.
+        assert_eq!(claim("curl/8.0 (Example; +https://example.test/)").0, Class::Declared);
+        assert_eq!(claim("Example/8.0 +https://example.test/").0, Class::Declared);
+        assert_eq!(claim("curl/8.0 +https://example.test/").0, Class::Library);
+    }
+
+    #[test]
+    fn applications_on_devices_make_no_claim_by_bot_alone() {
+        // Somebody's telephone runs it.
+        assert_eq!(claim("ChatBot/5 CFNetwork/1399 Darwin/22").0, Class::App);
+        assert_eq!(claim("ChatBot/5 (+https://x.test) CFNetwork/1399 Darwin/22").0, Class::Declared);
+    }
+
+    #[test]
+    fn an_engine_on_a_platform_is_a_browser() {
+        assert_eq!(claim("Foo (Windows NT 10.0) Gecko/20100101").0, Class::Browser);
+        assert_eq!(claim("Foo Gecko/20100101").0, Class::NonBrowser);
+        assert_eq!(claim("Foo (Windows NT 10.0)").0, Class::NonBrowser);
+        assert_eq!(claim("").0, Class::Empty);
+    }
+}

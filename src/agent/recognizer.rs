@@ -157,3 +157,33 @@ impl Agent {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agent(file: &str, header: &str) -> Agent {
+        Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(file.as_bytes())).identify(header.as_bytes())
+    }
+
+    #[test]
+    fn a_product_without_a_category_is_kept_and_so_is_a_name_without_a_product() {
+        let unknown = agent("", "NeverSeenBot/1.0");
+        assert_eq!(
+            (unknown.class(), unknown.crawler(), unknown.category()),
+            (Class::Declared, Some("NeverSeenBot"), None)
+        );
+        assert_eq!(unknown.tokens(), [ProductToken::new("neverseenbot")]);
+        let named = agent("User-agent: Foo\nDisallow: /\n", "Foo/1.0");
+        assert_eq!((named.class(), named.crawler()), (Class::NonBrowser, None));
+        assert_eq!(named.tokens(), [ProductToken::new("foo")]);
+        let browser = agent("", "Mozilla/5.0 (X11; Linux) Gecko/1 Firefox/2");
+        assert_eq!((browser.class(), browser.crawler(), browser.tokens().len()), (Class::Browser, None, 0));
+    }
+
+    #[test]
+    fn a_product_named_by_the_file_and_by_itself_has_one_token() {
+        let agent = agent("User-agent: NeverSeenBot\nDisallow: /\n", "NeverSeenBot/1.0");
+        assert_eq!(agent.tokens(), [ProductToken::new("neverseenbot")]);
+    }
+}

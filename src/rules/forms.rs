@@ -365,6 +365,23 @@ mod tests {
     }
 
     #[test]
+    fn an_ordinary_target_is_not_searched_for_forms() {
+        for target in ["/", "/a/b.c/?x=/../y//z%2f;a", "/a%3Bb/c%", "/a%2/b%5d%25", "/a./b.."] {
+            assert!(!may_have(target.as_bytes()), "{target}");
+        }
+        for target in ["/.", "/a//b", "/a/%2E", "/a;b", "/a\\b", "/a%2F", "/a%5c", "/a%U0041", "/a%u0041"] {
+            assert!(may_have(target.as_bytes()), "{target}");
+        }
+    }
+
+    #[test]
+    fn forms_have_a_written_form() {
+        for form in PathForm::OPTIONAL.into_iter().chain([PathForm::Verbatim, PathForm::Standard]) {
+            assert_eq!(form.to_string(), format!("{form:?}").to_ascii_lowercase());
+        }
+    }
+
+    #[test]
     fn ours_dot_segments_are_removed() {
         assert_eq!(paths("/x/../private/x?q=//"), ["/private/x?q=//"]);
         assert_eq!(paths("/x/%2e%2E/private"), ["/private"]);

@@ -370,4 +370,20 @@ mod tests {
         }
         assert!(rules.select(&[], Fallback::Nothing).verdict(&RequestPath::new(b"/a")).name().is_none());
     }
+
+    #[test]
+    fn a_selection_says_whether_it_is_that_of_the_star() {
+        let rules = RobotsTxt::parse(&b"user-agent: a\ndisallow: /a\n\nuser-agent: *\ndisallow: /\n"[..])
+            .compile(Reading::Standard);
+        let select = |token: &str, fallback| {
+            let selection = rules.select(&[ProductToken::new(token)], fallback);
+            (selection.applies(), selection.is_star())
+        };
+        assert_eq!(select("a", Fallback::Star), (true, false));
+        assert_eq!(select("b", Fallback::Star), (true, true));
+        assert_eq!(select("b", Fallback::Nothing), (false, false));
+        let none = RobotsTxt::parse(&b"user-agent: a\ndisallow: /a\n"[..]).compile(Reading::Standard);
+        let selection = none.select(&[ProductToken::new("b")], Fallback::Star);
+        assert!(!selection.applies() && !selection.is_star());
+    }
 }
