@@ -11,12 +11,12 @@ const MAX_FILE: u64 = 8 << 20;
 
 /// Where a robots.txt is read from.
 #[derive(Clone, Debug)]
-pub(crate) enum Source {
+pub(crate) enum InputSource {
     Stdin,
     File(PathBuf),
 }
 
-impl Source {
+impl InputSource {
     /// `-` is standard input.
     pub(crate) fn of(path: &Path) -> Self {
         if path == Path::new("-") { Self::Stdin } else { Self::File(path.to_owned()) }
@@ -49,7 +49,7 @@ fn read_bounded(input: impl Read) -> io::Result<Vec<u8>> {
 
 /// Reads a file, or standard input for `-`; the error says which one it was.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let source = Source::of(path);
+    let source = InputSource::of(path);
     source
         .read()
         .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", printable(source.name().as_bytes()))))

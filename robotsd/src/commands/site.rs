@@ -10,7 +10,7 @@ use tower_robots::agent::Registry;
 use tower_robots::source::{Directory, HostMap};
 
 use super::quoted_list::QuotedList;
-use crate::config::{self, Config, Source};
+use crate::config::{self, Config, RobotsSource};
 use crate::evaluator::EvaluatorSettings;
 use crate::input;
 use crate::render::printable;
@@ -36,7 +36,7 @@ pub(super) struct SelectedSite {
 
 #[derive(Debug)]
 struct ConfiguredSite {
-    site: config::Site,
+    site: config::SiteConfig,
     /// The host that was named, for a site with a file for each.
     host: Option<String>,
 }
@@ -103,10 +103,12 @@ impl ConfiguredSite {
     fn robots(&self) -> io::Result<RobotsFile> {
         let name = &self.site.name;
         match &self.site.robots {
-            Source::File(path) => RobotsFile::read(path),
-            Source::Inline(text) => Ok(RobotsFile { name: "<inline>".to_owned(), bytes: text.clone().into_bytes() }),
-            Source::Directory { path, fallback } => self.robots_of_host(path, fallback),
-            Source::Upstream { .. } | Source::Url { .. } => Err(io::Error::other(format!(
+            RobotsSource::File(path) => RobotsFile::read(path),
+            RobotsSource::Inline(text) => {
+                Ok(RobotsFile { name: "<inline>".to_owned(), bytes: text.clone().into_bytes() })
+            }
+            RobotsSource::Directory { path, fallback } => self.robots_of_host(path, fallback),
+            RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => Err(io::Error::other(format!(
                 "the robots.txt of the site {name:?} is fetched, which a command does not do: name a copy of it"
             ))),
         }
@@ -139,8 +141,10 @@ impl ConfiguredSite {
 /// The site that is meant, by its name, by `NAME/HOST`, or by a host that it serves.
 fn find(config: &Config, path: &Path, wanted: Option<&str>) -> Result<ConfiguredSite, String> {
     let names = || QuotedList::of(config.sites.iter().map(|site| site.name.clone()));
-    let found =
-        |site: &config::Site, host: Option<&str>| ConfiguredSite { site: site.clone(), host: host.map(Into::into) };
+    let found = |site: &config::SiteConfig, host: Option<&str>| ConfiguredSite {
+        site: site.clone(),
+        host: host.map(Into::into),
+    };
     let Some(wanted) = wanted else {
         return match &*config.sites {
             [site] => Ok(found(site, None)),
@@ -152,7 +156,7 @@ fn find(config: &Config, path: &Path, wanted: Option<&str>) -> Result<Configured
     if let Some(site) = config.sites.iter().find(|site| site.name == wanted) {
         return Ok(found(site, None));
     }
-    for site in config.sites.iter().filter(|site| matches!(site.robots, Source::Directory { .. })) {
+    for site in config.sites.iter().filter(|site| matches!(site.robots, RobotsSource::Directory { .. })) {
         if let Some(host) = wanted.strip_prefix(&*site.name).and_then(|rest| rest.strip_prefix('/')) {
             return Ok(found(site, Some(host)));
         }

@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::ConfigError;
-use super::error::Fault;
-use super::file::{self, Reach};
+use super::error::{ConfigError, Fault};
+use super::raw::{self, Reach};
 
 /// The port where nothing else is said.
 const PORT: u16 = 9145;
@@ -27,7 +26,7 @@ impl AdminSettings {
     pub(crate) fn load(path: &Path) -> Result<Option<Self>, ConfigError> {
         #[derive(Deserialize)]
         struct Part {
-            admin: Option<file::Admin>,
+            admin: Option<raw::RawAdmin>,
         }
         let text = std::fs::read_to_string(path).map_err(|error| ConfigError::unreadable(path, &error))?;
         let Part { admin } = toml::from_str(&text).map_err(|error| ConfigError::syntax(path, &text, &error))?;
@@ -71,7 +70,7 @@ impl StatePlace {
     }
 }
 
-pub(super) fn resolve(admin: &file::Admin, folder: &Path) -> Result<AdminSettings, Fault> {
+pub(super) fn resolve(admin: &raw::RawAdmin, folder: &Path) -> Result<AdminSettings, Fault> {
     let socket = admin.socket.as_ref().map(|socket| folder.join(socket.get_ref()));
     let address = match &admin.address {
         Some(address) => {

@@ -9,7 +9,7 @@ use toml::Spanned;
 
 use super::error::Fault;
 use super::values::{Size, Span};
-use super::{file, upstreams};
+use super::{raw, upstreams};
 use crate::{edge, upstream};
 
 /// Less than this the HTTP library does not buffer; more would let a few thousand clients take all memory.
@@ -36,7 +36,7 @@ const BUFFER: RangeInclusive<Size> = Size(0)..=Size(16 * 1024 * 1024);
 const MOST_CONNECTIONS: usize = 10_000_000;
 
 /// What clients and upstreams are granted.
-pub(super) fn resolve(limits: &file::Limits) -> Result<(edge::EdgeLimits, upstream::UpstreamLimits), Fault> {
+pub(super) fn resolve(limits: &raw::RawLimits) -> Result<(edge::EdgeLimits, upstream::UpstreamLimits), Fault> {
     let head_size = within("head_size", &limits.head_size, &HEAD)?;
     let target_size = within("target_size", &limits.target_size, &TARGET)?;
     if target_size > head_size {
@@ -72,7 +72,7 @@ pub(super) fn resolve(limits: &file::Limits) -> Result<(edge::EdgeLimits, upstre
 }
 
 /// What is buffered of one answer has to fit into what is buffered of all.
-fn buffers(limits: &file::Limits) -> Result<(), Fault> {
+fn buffers(limits: &raw::RawLimits) -> Result<(), Fault> {
     let buffer = within("buffer", &limits.buffer, &BUFFER)?;
     let total = limits.buffer_total.get_ref();
     if *total != Size(0) && buffer > *total {
@@ -85,7 +85,7 @@ fn buffers(limits: &file::Limits) -> Result<(), Fault> {
 }
 
 /// How many connections were asked for, if it was said.
-pub(super) fn connections(limits: &file::Limits) -> Result<Option<usize>, Fault> {
+pub(super) fn connections(limits: &raw::RawLimits) -> Result<Option<usize>, Fault> {
     match &limits.connections {
         Some(connections) if connections.get_ref().get() > MOST_CONNECTIONS => {
             let message = format!("{} connections are more than {MOST_CONNECTIONS}", connections.get_ref());

@@ -9,10 +9,11 @@ use toml::Spanned;
 use tower_robots::policy::Network;
 
 use super::error::Fault;
-use super::{Listener, ListenerKind, OnError, file};
+use super::raw::{self, ListenerKind, OnError};
+use super::settings::ListenerConfig;
 use crate::edge::{CertificatePair, LiveCertificates, PairFile, PairPaths, Trusted};
 
-pub(super) fn resolve(listener: &file::Listener, folder: &Path) -> Result<Listener, Fault> {
+pub(super) fn resolve(listener: &raw::RawListener, folder: &Path) -> Result<ListenerConfig, Fault> {
     if let (ListenerKind::Proxy, Some(on_error)) = (listener.kind, &listener.on_error) {
         return Err(Fault::new(on_error.span(), "on_error goes with kind = \"decision\""));
     }
@@ -21,7 +22,7 @@ pub(super) fn resolve(listener: &file::Listener, folder: &Path) -> Result<Listen
             "trusted_proxies goes with kind = \"proxy\": where a question says who the client is, its preset knows";
         return Err(Fault::new(trusted.span(), message));
     }
-    Ok(Listener {
+    Ok(ListenerConfig {
         name: listener.name.as_ref().map(|name| name.get_ref().clone()),
         on_error: listener.on_error.as_ref().map_or_else(OnError::default, |on_error| *on_error.get_ref()),
         address: listener.address.0,
@@ -32,7 +33,7 @@ pub(super) fn resolve(listener: &file::Listener, folder: &Path) -> Result<Listen
 }
 
 /// Whether every name means one listener.
-pub(super) fn names(listeners: &[file::Listener]) -> Result<(), Fault> {
+pub(super) fn names(listeners: &[raw::RawListener]) -> Result<(), Fault> {
     let mut names = HashSet::new();
     for name in listeners.iter().filter_map(|listener| listener.name.as_ref()) {
         if name.get_ref().is_empty() {
@@ -45,7 +46,7 @@ pub(super) fn names(listeners: &[file::Listener]) -> Result<(), Fault> {
     Ok(())
 }
 
-fn certificates(files: &[file::Certificate], folder: &Path) -> Result<Option<LiveCertificates>, Fault> {
+fn certificates(files: &[raw::RawCertificate], folder: &Path) -> Result<Option<LiveCertificates>, Fault> {
     let Some(first) = files.first() else { return Ok(None) };
     let mut pairs = Vec::new();
     for file in files {
@@ -70,7 +71,7 @@ fn certificates(files: &[file::Certificate], folder: &Path) -> Result<Option<Liv
     LiveCertificates::new(pairs).map(Some).map_err(|error| Fault::new(first.chain.span(), error.to_string()))
 }
 
-fn trusted(listener: &file::Listener) -> Result<Trusted, Fault> {
+fn trusted(listener: &raw::RawListener) -> Result<Trusted, Fault> {
     let network = |text: &Spanned<String>| {
         text.get_ref().parse::<Network>().map_err(|error| Fault::new(text.span(), error.to_string()))
     };

@@ -1,192 +1,29 @@
 //! The config file: what may stand in it, and what the program runs on.
 //!
-//! [`mod@file`] mirrors the TOML, key by key, with its defaults. [`Config`] is what is left once everything in it is known
+//! [`raw`] mirrors the TOML, key by key, with its defaults. [`Config`] is what is left once everything in it is known
 //! to make sense. Errors say where: `robotsd.toml:12:8: …`.
 
 mod admin;
 mod error;
-mod file;
 mod gate;
 mod limits;
 mod listener;
+mod load;
+mod raw;
 mod registry;
 mod resolve;
+mod settings;
 mod source;
 mod upstreams;
 mod values;
 
 pub(crate) use self::admin::{AdminSettings, StatePlace};
 pub(crate) use self::error::ConfigError;
-pub(crate) use self::file::{AddressLogging, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging};
+pub(crate) use self::raw::{AddressLogging, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging};
 pub(crate) use self::registry::load_registry;
-
-use std::net::SocketAddr;
-use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
-
-use tower_robots::check::Options;
-use tower_robots::live::{GateBuilder, WhenMissing};
-use tower_robots::policy::Policy;
-
-use crate::log::LogPrivacy;
-use crate::{edge, upstream};
-
-/// A config that makes sense.
-#[derive(Debug)]
-pub(crate) struct Config {
-    /// Threads that serve.
-    pub(crate) workers: NonZeroUsize,
-    pub(crate) listeners: Vec<Listener>,
-    pub(crate) sites: Vec<Site>,
-    /// Where what was accepted, what waits and the kill switch are kept.
-    pub(crate) state_dir: Option<PathBuf>,
-    /// What a version must not do; the expectations of each site come to it.
-    pub(crate) gate: Option<GateBuilder>,
-    /// Crawlers to add to, change in or remove from the built-in registry.
-    pub(crate) registry_extra: Option<PathBuf>,
-    /// Where the operator asks and tells; none where that is off.
-    pub(crate) admin: Option<AdminSettings>,
-    /// The connections that were asked for; none for as many as the process has descriptors for, up to the bound in
-    /// `edge`.
-    pub(crate) connections: Option<usize>,
-    pub(crate) edge: edge::EdgeLimits,
-    pub(crate) upstream: upstream::UpstreamLimits,
-    pub(crate) log: LogSettings,
-}
-
-/// What is logged.
-#[derive(Debug, PartialEq)]
-pub(crate) struct LogSettings {
-    pub(crate) format: LogFormat,
-    pub(crate) privacy: LogPrivacy,
-    /// None where only events are logged.
-    pub(crate) access: Option<AccessSettings>,
-}
-
-/// A line for every request.
-#[derive(Debug, PartialEq)]
-pub(crate) struct AccessSettings {
-    pub(crate) format: AccessFormat,
-    /// None for standard output, where the events go.
-    pub(crate) path: Option<PathBuf>,
-}
-
-/// How a request is written down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AccessFormat {
-    Combined,
-    Json,
-}
-
-/// Where requests come in.
-#[derive(Clone, Debug)]
-pub(crate) struct Listener {
-    /// What a supervisor calls its socket.
-    pub(crate) name: Option<String>,
-    pub(crate) address: SocketAddr,
-    pub(crate) kind: ListenerKind,
-    /// For decisions.
-    pub(crate) on_error: OnError,
-    /// None where it speaks no TLS.
-    pub(crate) certificates: Option<edge::LiveCertificates>,
-    pub(crate) trusted: Arc<edge::Trusted>,
-}
-
-/// One site.
-#[derive(Clone, Debug)]
-pub(crate) struct Site {
-    pub(crate) name: String,
-    /// Host patterns; none means every host.
-    pub(crate) hosts: Vec<String>,
-    /// None where no listener forwards anything.
-    pub(crate) backend: Option<Backend>,
-    pub(crate) robots: Source,
-    pub(crate) max_age: Duration,
-    pub(crate) when_missing: WhenMissing,
-    /// A file of what robots.txt must allow and disallow.
-    pub(crate) expectations: Option<PathBuf>,
-    pub(crate) grace: Duration,
-    pub(crate) policy: Policy,
-    pub(crate) check: Options,
-    /// All that was written about judging its requests and checking its file, in one form: what is equal here is equal
-    /// there.
-    pub(crate) terms: String,
-}
-
-/// What stands behind a site.
-#[derive(Clone, Debug)]
-pub(crate) enum Backend {
-    Upstreams(upstream::OriginsSettings),
-    Files(StaticFiles),
-}
-
-/// A folder of static files.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct StaticFiles {
-    pub(crate) root: PathBuf,
-    pub(crate) dotfiles: Dotfiles,
-}
-
-/// Where a site's robots.txt comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    File(PathBuf),
-    Inline(String),
-    /// A folder with a file for each host.
-    Directory {
-        path: PathBuf,
-        /// The name of the file for every other host.
-        fallback: String,
-    },
-    /// What the upstreams answer to a request for it.
-    Upstream {
-        upstreams: Vec<String>,
-        /// What the request's `Host` says.
-        host: String,
-        /// Whom the upstreams' certificates are for, in place of their hosts.
-        server_name: Option<String>,
-        remote: Remote,
-    },
-    Url {
-        url: String,
-        remote: Remote,
-    },
-}
-
-/// How a robots.txt is fetched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Remote {
-    /// How often, where its server does not say.
-    pub(crate) refresh: Duration,
-    /// How long it must be gone before that is believed.
-    pub(crate) hold: Duration,
-    /// PEM: who is trusted in place of whom the system trusts.
-    pub(crate) ca: Option<Arc<[u8]>>,
-}
-
-impl Config {
-    /// Reads a config file. Paths in it are relative to its folder.
-    pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
-        let (text, file) = read(path)?;
-        let folder = path.parent().unwrap_or(Path::new(""));
-        resolve::resolve(&file, folder).map_err(|fault| fault.at(path, &text))
-    }
-
-    /// A config file with every default written out, once it is known to make sense.
-    pub(crate) fn show(path: &Path) -> Result<String, ConfigError> {
-        Self::load(path)?;
-        let (text, file) = read(path)?;
-        toml::to_string(&file).map_err(|error| ConfigError::unprintable(path, &text, &error))
-    }
-}
-
-fn read(path: &Path) -> Result<(String, file::ConfigFile), ConfigError> {
-    let text = std::fs::read_to_string(path).map_err(|error| ConfigError::unreadable(path, &error))?;
-    let file = toml::from_str(&text).map_err(|error| ConfigError::syntax(path, &text, &error))?;
-    Ok((text, file))
-}
+pub(crate) use self::settings::{
+    AccessFormat, AccessSettings, Backend, Config, ListenerConfig, Remote, RobotsSource, SiteConfig, StaticFiles,
+};
 
 #[cfg(test)]
 mod tests;

@@ -16,8 +16,8 @@ use tower_robots::rules::PathForm;
 use tower_robots::source::HostMap;
 
 use super::error::Fault;
-use super::file::{self, AccessLogging, ConfigFile, Dotfiles, Family, ListenerKind, OnMissing};
-use super::{AccessFormat, AccessSettings, Backend, Config, LogSettings, Site, StaticFiles};
+use super::raw::{self, AccessLogging, Dotfiles, Family, ListenerKind, OnMissing, RawConfig};
+use super::settings::{AccessFormat, AccessSettings, Backend, Config, LogConfig, SiteConfig, StaticFiles};
 use super::{admin, gate, limits, listener, source, upstreams};
 use crate::log::LogPrivacy;
 
@@ -29,7 +29,7 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 /// More threads than any machine has cores to run them on.
 const MOST_WORKERS: usize = 1024;
 
-pub(super) fn resolve(file: &ConfigFile, folder: &Path) -> Result<Config, Fault> {
+pub(super) fn resolve(file: &RawConfig, folder: &Path) -> Result<Config, Fault> {
     if file.listener.is_empty() {
         return Err(Fault::new(0..0, "there is no [[listener]]: write one with an address such as \"127.0.0.1:8080\""));
     }
@@ -81,7 +81,7 @@ pub(super) fn resolve(file: &ConfigFile, folder: &Path) -> Result<Config, Fault>
     })
 }
 
-fn resolve_log(log: &file::LogSettings, folder: &Path) -> Result<LogSettings, Fault> {
+fn resolve_log(log: &raw::RawLog, folder: &Path) -> Result<LogConfig, Fault> {
     let format = match (log.access, &log.access_path) {
         (AccessLogging::Off, Some(path)) => {
             let message = "access_path goes with access = \"combined\" or access = \"json\"";
@@ -92,14 +92,14 @@ fn resolve_log(log: &file::LogSettings, folder: &Path) -> Result<LogSettings, Fa
         (AccessLogging::Json, _) => Some(AccessFormat::Json),
     };
     let path = log.access_path.as_ref().map(|path| folder.join(path.get_ref()));
-    Ok(LogSettings {
+    Ok(LogConfig {
         format: log.format,
         privacy: LogPrivacy { query: log.query, address: log.address },
         access: format.map(|format| AccessSettings { format, path }),
     })
 }
 
-fn resolve_workers(file: &ConfigFile) -> Result<NonZeroUsize, Fault> {
+fn resolve_workers(file: &RawConfig) -> Result<NonZeroUsize, Fault> {
     match &file.workers {
         Some(workers) if workers.get_ref().get() > MOST_WORKERS => {
             let message = format!("{} workers are more than {MOST_WORKERS}: one a core is right", workers.get_ref());
@@ -112,11 +112,11 @@ fn resolve_workers(file: &ConfigFile) -> Result<NonZeroUsize, Fault> {
 }
 
 fn resolve_site(
-    file: &ConfigFile,
-    site: &file::Site,
+    file: &RawConfig,
+    site: &raw::RawSite,
     span: std::ops::Range<usize>,
     folder: &Path,
-) -> Result<Site, Fault> {
+) -> Result<SiteConfig, Fault> {
     if let (Some(dotfiles), None) = (&site.dotfiles, &site.root) {
         return Err(Fault::new(dotfiles.span(), "dotfiles is about static files: it goes with a root"));
     }
@@ -158,7 +158,7 @@ fn resolve_site(
         ));
     }
     let robots = source::resolve(site, backend.as_ref(), folder)?;
-    Ok(Site {
+    Ok(SiteConfig {
         name: site.name.get_ref().clone(),
         hosts: site.hosts.iter().map(|host| host.get_ref().clone()).collect(),
         backend,
@@ -178,24 +178,24 @@ fn resolve_site(
 }
 
 /// What the policy, the checks and the gate of a site are made from, as text.
-fn written(file: &ConfigFile, site: &file::Site) -> String {
+fn written(file: &RawConfig, site: &raw::RawSite) -> String {
     #[derive(Serialize)]
     struct Terms<'a> {
         mode: Mode,
-        agents: &'a file::Agents,
-        exempt: &'a file::Exempt,
-        check: &'a file::Check,
-        gate: &'a file::Gate,
-        enforcement: &'a file::Enforcement,
-        overrides: &'a [Spanned<file::Override>],
+        agents: &'a raw::RawAgents,
+        exempt: &'a raw::RawExempt,
+        check: &'a raw::RawCheck,
+        gate: &'a raw::RawGate,
+        enforcement: &'a raw::RawEnforcement,
+        overrides: &'a [Spanned<raw::RawOverride>],
     }
-    let ConfigFile { mode, agents, exempt, check, gate, .. } = file;
+    let RawConfig { mode, agents, exempt, check, gate, .. } = file;
     let (enforcement, overrides) = (&site.enforcement, &*site.overrides);
     // What was read as TOML can be written as such, unless a path is no text: then it stands for no other config.
     toml::to_string(&Terms { mode: *mode, agents, exempt, check, gate, enforcement, overrides }).unwrap_or_default()
 }
 
-fn resolve_check(file: &ConfigFile, site: &file::Site) -> Result<check::Options, Fault> {
+fn resolve_check(file: &RawConfig, site: &raw::RawSite) -> Result<check::Options, Fault> {
     let lint = |code: &Spanned<String>| {
         let wrong = || format!("there is no lint {:?}: `robotsd check --explain` lists them", code.get_ref());
         check::lint(code.get_ref()).ok_or_else(|| Fault::new(code.span(), wrong()))
@@ -212,9 +212,9 @@ fn resolve_check(file: &ConfigFile, site: &file::Site) -> Result<check::Options,
 }
 
 /// The registered crawlers that are refused what the file disallows to them.
-fn refused(file: &ConfigFile, site: &file::Site) -> Vec<String> {
+fn refused(file: &RawConfig, site: &raw::RawSite) -> Vec<String> {
     let mode = |crawler: &Crawler| {
-        let fits = |over: &&Spanned<file::Override>| {
+        let fits = |over: &&Spanned<raw::RawOverride>| {
             let over = over.get_ref();
             let is_called = |name: &String| name.eq_ignore_ascii_case(crawler.name());
             over.category == Some(crawler.category()) || over.agent.as_ref().is_some_and(is_called)
@@ -226,7 +226,7 @@ fn refused(file: &ConfigFile, site: &file::Site) -> Vec<String> {
     refused.map(|crawler| crawler.name().to_owned()).collect()
 }
 
-fn resolve_policy(file: &ConfigFile, site: &file::Site) -> Result<Policy, Fault> {
+fn resolve_policy(file: &RawConfig, site: &raw::RawSite) -> Result<Policy, Fault> {
     let network = |text: &Spanned<String>| {
         text.get_ref().parse::<Network>().map_err(|error| Fault::new(text.span(), error.to_string()))
     };

@@ -10,9 +10,9 @@ use tower_robots::live::LiveRobots;
 use tower_robots::source::Origin;
 
 use super::error::Fault;
-use super::file::{self, RobotsSource};
+use super::raw::{self, SourceKind};
+use super::settings::{Backend, Remote, RobotsSource};
 use super::values::Span;
-use super::{Backend, Remote, Source};
 use crate::upstream::{Endpoint, Trust};
 
 /// How often a robots.txt may be fetched where its server does not say.
@@ -27,25 +27,25 @@ struct Stray {
     goes_with: &'static str,
 }
 
-pub(super) fn resolve(site: &file::Site, backend: Option<&Backend>, folder: &Path) -> Result<Source, Fault> {
+pub(super) fn resolve(site: &raw::RawSite, backend: Option<&Backend>, folder: &Path) -> Result<RobotsSource, Fault> {
     let robots = &site.robots;
     let source = match (&robots.source, &robots.text, &robots.url) {
         (Some(source), _, _) => *source.get_ref(),
-        (None, Some(_), _) => RobotsSource::Inline,
-        (None, None, Some(_)) => RobotsSource::Url,
-        (None, None, None) => RobotsSource::File,
+        (None, Some(_), _) => SourceKind::Inline,
+        (None, None, Some(_)) => SourceKind::Url,
+        (None, None, None) => SourceKind::File,
     };
     if let Some(Stray { key, span, goes_with }) = strays(robots, source).into_iter().next() {
         return Err(Fault::new(span, format!("{key} goes with {goes_with}")));
     }
     let said = robots.source.as_ref().map_or(0..0, Spanned::span);
     match source {
-        RobotsSource::File => match (&robots.path, backend) {
+        SourceKind::File => match (&robots.path, backend) {
             (Some(path), _) if path.get_ref().as_os_str().is_empty() => {
                 Err(Fault::new(path.span(), "the path of the robots.txt is empty"))
             }
-            (Some(path), _) => Ok(Source::File(folder.join(path.get_ref()))),
-            (None, Some(Backend::Files(files))) => Ok(Source::File(files.root.join("robots.txt"))),
+            (Some(path), _) => Ok(RobotsSource::File(folder.join(path.get_ref()))),
+            (None, Some(Backend::Files(files))) => Ok(RobotsSource::File(files.root.join("robots.txt"))),
             (None, Some(Backend::Upstreams(_)) | None) => {
                 let message = format!(
                     "the site {:?} has no robots.txt: write [site.robots] with path = \"…\", or with \
@@ -55,21 +55,21 @@ pub(super) fn resolve(site: &file::Site, backend: Option<&Backend>, folder: &Pat
                 Err(Fault::new(site.name.span(), message))
             }
         },
-        RobotsSource::Inline => match &robots.text {
+        SourceKind::Inline => match &robots.text {
             Some(text) if text.get_ref().trim().is_empty() => {
                 let message = "the text is empty: to restrict nothing, write a comment, \"# nothing is restricted\"";
                 Err(Fault::new(text.span(), message))
             }
-            Some(text) => Ok(Source::Inline(text.get_ref().clone())),
+            Some(text) => Ok(RobotsSource::Inline(text.get_ref().clone())),
             None => Err(Fault::new(said, "source = \"inline\" wants the robots.txt itself in text = \"…\"")),
         },
-        RobotsSource::Directory => directory(robots, said, folder),
-        RobotsSource::Upstream => upstream(site, backend, said, folder),
-        RobotsSource::Url => url(robots, said, folder),
+        SourceKind::Directory => directory(robots, said, folder),
+        SourceKind::Upstream => upstream(site, backend, said, folder),
+        SourceKind::Url => url(robots, said, folder),
     }
 }
 
-fn directory(robots: &file::Robots, said: Range<usize>, folder: &Path) -> Result<Source, Fault> {
+fn directory(robots: &raw::RawRobots, said: Range<usize>, folder: &Path) -> Result<RobotsSource, Fault> {
     let Some(path) = &robots.path else {
         let message = "source = \"directory\" wants the folder of the files in path = \"…\"";
         return Err(Fault::new(said, message));
@@ -91,10 +91,15 @@ fn directory(robots: &file::Robots, said: Range<usize>, folder: &Path) -> Result
         }
         Some(name) => name.get_ref().clone(),
     };
-    Ok(Source::Directory { path: shown, fallback })
+    Ok(RobotsSource::Directory { path: shown, fallback })
 }
 
-fn upstream(site: &file::Site, backend: Option<&Backend>, said: Range<usize>, folder: &Path) -> Result<Source, Fault> {
+fn upstream(
+    site: &raw::RawSite,
+    backend: Option<&Backend>,
+    said: Range<usize>,
+    folder: &Path,
+) -> Result<RobotsSource, Fault> {
     let robots = &site.robots;
     let Some(Backend::Upstreams(settings)) = backend else {
         return Err(Fault::new(said, "source = \"upstream\" wants upstreams, and the site has none"));
@@ -118,10 +123,10 @@ fn upstream(site: &file::Site, backend: Option<&Backend>, said: Range<usize>, fo
     let _ = asked.map_err(|error| Fault::new(written.span(), error.to_string()))?;
     let server_name = settings.tls.server_name.clone();
     let remote = remote(robots, site.upstream.ca.as_ref(), folder)?;
-    Ok(Source::Upstream { upstreams, host, server_name, remote })
+    Ok(RobotsSource::Upstream { upstreams, host, server_name, remote })
 }
 
-fn url(robots: &file::Robots, said: Range<usize>, folder: &Path) -> Result<Source, Fault> {
+fn url(robots: &raw::RawRobots, said: Range<usize>, folder: &Path) -> Result<RobotsSource, Fault> {
     let Some(url) = &robots.url else {
         let message = "source = \"url\" wants where it is in url = \"https://…\"";
         return Err(Fault::new(said, message));
@@ -130,10 +135,10 @@ fn url(robots: &file::Robots, said: Range<usize>, folder: &Path) -> Result<Sourc
     if let Some(ca) = robots.ca.as_ref().filter(|_| !url.get_ref().to_ascii_lowercase().starts_with("https:")) {
         return Err(Fault::new(ca.span(), "this is about TLS, and the url does not begin with \"https://\""));
     }
-    Ok(Source::Url { url: url.get_ref().clone(), remote: remote(robots, robots.ca.as_ref(), folder)? })
+    Ok(RobotsSource::Url { url: url.get_ref().clone(), remote: remote(robots, robots.ca.as_ref(), folder)? })
 }
 
-fn remote(robots: &file::Robots, ca: Option<&Spanned<std::path::PathBuf>>, folder: &Path) -> Result<Remote, Fault> {
+fn remote(robots: &raw::RawRobots, ca: Option<&Spanned<std::path::PathBuf>>, folder: &Path) -> Result<Remote, Fault> {
     let refresh = match &robots.refresh {
         None => Duration::from_secs(3600),
         Some(refresh) if REFRESH.contains(&refresh.get_ref().0) => refresh.get_ref().0,
@@ -156,10 +161,10 @@ fn remote(robots: &file::Robots, ca: Option<&Spanned<std::path::PathBuf>>, folde
 }
 
 /// The keys that are written and mean nothing for a source, in the order they are named in.
-fn strays(robots: &file::Robots, source: RobotsSource) -> Vec<Stray> {
-    use RobotsSource::{Directory, File, Inline, Upstream, Url};
+fn strays(robots: &raw::RawRobots, source: SourceKind) -> Vec<Stray> {
+    use SourceKind::{Directory, File, Inline, Upstream, Url};
     let mut strays = Vec::new();
-    let mut check = |key, span: Option<Range<usize>>, with: &[RobotsSource], goes_with| {
+    let mut check = |key, span: Option<Range<usize>>, with: &[SourceKind], goes_with| {
         strays.extend(span.filter(|_| !with.contains(&source)).map(|span| Stray { key, span, goes_with }));
     };
     let (is_file, is_directory) = ("source = \"file\" or source = \"directory\"", "source = \"directory\"");

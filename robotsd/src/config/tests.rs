@@ -1,4 +1,7 @@
+use std::time::Duration;
+
 use super::*;
+use crate::{edge, upstream};
 
 fn load(text: &str) -> Config {
     let folder = tempfile::tempdir().expect("a folder");
@@ -10,7 +13,7 @@ fn load(text: &str) -> Config {
         sites: config
             .sites
             .into_iter()
-            .map(|site| Site { robots: Source::File("robots.txt".into()), ..site })
+            .map(|site| SiteConfig { robots: RobotsSource::File("robots.txt".into()), ..site })
             .collect(),
         ..config
     }
@@ -39,7 +42,7 @@ fn the_shipped_config_names_every_key() {
     // An unknown key is told which ones there are.
     let known = |table: &str| {
         let text = format!("{table}\nno_such_key = 1\n");
-        let error = toml::from_str::<file::ConfigFile>(&text).expect_err("an unknown key");
+        let error = toml::from_str::<raw::RawConfig>(&text).expect_err("an unknown key");
         let (_, keys) = error.message().split_once("expected").expect("what would be right").to_owned();
         keys.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()
     };

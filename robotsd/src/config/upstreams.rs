@@ -5,12 +5,12 @@ use std::path::Path;
 use toml::Spanned;
 
 use super::error::Fault;
-use super::file::{self, Limits};
+use super::raw::{self, RawLimits};
 use crate::upstream::{Endpoint, HealthPolicy, OriginsSettings, TlsSettings, Trust, UpstreamLimits, check_server_name};
 
 pub(super) fn resolve(
     upstreams: &[Spanned<String>],
-    settings: &file::Upstream,
+    settings: &raw::RawUpstream,
     folder: &Path,
 ) -> Result<OriginsSettings, Fault> {
     let endpoint =
@@ -45,7 +45,7 @@ pub(super) fn resolve(
     })
 }
 
-pub(super) fn limits(limits: &Limits) -> UpstreamLimits {
+pub(super) fn limits(limits: &RawLimits) -> UpstreamLimits {
     UpstreamLimits {
         connect: limits.connect.get_ref().0,
         response_header: limits.response.get_ref().0,

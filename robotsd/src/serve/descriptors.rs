@@ -73,7 +73,7 @@ impl Descriptors {
 
     /// As many connections as a config asks for, if there are descriptors for them.
     pub(super) fn bound(self, config: &Config) -> Result<ConnectionBound, String> {
-        let is_proxied = |site: &&config::Site| matches!(site.backend, Some(config::Backend::Upstreams(..)));
+        let is_proxied = |site: &&config::SiteConfig| matches!(site.backend, Some(config::Backend::Upstreams(..)));
         let proxied = config.sites.iter().filter(is_proxied).count();
         let idle = proxied.saturating_mul(config.upstream.idle_connections);
         self.places(config.connections, config.edge.connections, idle)

@@ -6,7 +6,7 @@ use tower_robots::live::{ReloadOutcome, WhenMissing};
 use super::robots_opener::RobotsOpener;
 use super::site_robots::LiveSite;
 use super::state_handle::StateHandle;
-use crate::config::{self, Config, Source};
+use crate::config::{self, Config, RobotsSource};
 use crate::log::Log;
 
 /// Opens every robots.txt as serving would, and fetches what is fetched: what keeps a site from being served as its
@@ -16,17 +16,17 @@ pub(crate) fn rehearse(config: &Config) -> Vec<String> {
         Ok(shared) => shared,
         Err(message) => return vec![message],
     };
-    let of_site = |site: &config::Site| {
+    let of_site = |site: &config::SiteConfig| {
         let problems = problems(site, &shared);
         problems.into_iter().map(|(name, problem)| format!("site {name:?}: {problem}")).collect::<Vec<_>>()
     };
     config.sites.iter().flat_map(of_site).collect()
 }
 
-fn problems(site: &config::Site, shared: &RobotsOpener) -> Vec<(String, String)> {
+fn problems(site: &config::SiteConfig, shared: &RobotsOpener) -> Vec<(String, String)> {
     let when_missing = match site.robots {
         // Waits for the first answer.
-        Source::Upstream { .. } | Source::Url { .. } => WhenMissing::Fail,
+        RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => WhenMissing::Fail,
         _ => WhenMissing::Unavailable,
     };
     let opened = shared.demands(site).gate(&shared.registry);

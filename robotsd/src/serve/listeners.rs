@@ -50,7 +50,7 @@ struct BoundListener {
 /// What a listener is opened with.
 #[derive(Clone, Debug)]
 struct BindSettings {
-    listener: config::Listener,
+    listener: config::ListenerConfig,
     handshakes: usize,
     tls_handshake: std::time::Duration,
 }
@@ -196,7 +196,7 @@ impl Listeners {
 }
 
 impl BindSettings {
-    fn of(listener: &config::Listener, config: &Config) -> Self {
+    fn of(listener: &config::ListenerConfig, config: &Config) -> Self {
         let (handshakes, tls_handshake) = (config.edge.handshakes, config.edge.tls_handshake);
         Self { listener: listener.clone(), handshakes, tls_handshake }
     }
@@ -205,7 +205,8 @@ impl BindSettings {
     /// is followed apart.
     fn is_as(&self, other: &Self) -> bool {
         let (ours, theirs) = (&self.listener, &other.listener);
-        let paths = |listener: &config::Listener| listener.certificates.as_ref().map(|live| live.paths().to_vec());
+        let paths =
+            |listener: &config::ListenerConfig| listener.certificates.as_ref().map(|live| live.paths().to_vec());
         let is_secured = ours.certificates.is_some();
         let handshakes = |settings: &Self| is_secured.then_some((settings.handshakes, settings.tls_handshake));
         ours.address == theirs.address

@@ -201,7 +201,7 @@ fn refused(name: &str, error: &dyn std::fmt::Display, status: &Status) -> String
 
 /// A site as the next start would open it.
 fn at_rest(config: &Config, name: &str) -> Result<LiveSite, ChangeError> {
-    let has = |site: &&config::Site| name.strip_prefix(&*site.name).is_some_and(|rest| rest.starts_with('/'));
+    let has = |site: &&config::SiteConfig| name.strip_prefix(&*site.name).is_some_and(|rest| rest.starts_with('/'));
     let site = config.sites.iter().find(|site| site.name == name).or_else(|| config.sites.iter().find(has));
     let site = site.ok_or_else(|| ChangeError::Unknown(unknown(name, config.sites.iter().map(|site| &*site.name))))?;
     super::robots_opener::at_rest(config, site, name)

@@ -57,7 +57,7 @@ impl Sites {
         };
         let shared = held.with(registry, config.gate.clone());
         let before: HashMap<&str, &ServedSite> = self.iter().map(|site| (&*site.name, site)).collect();
-        let of = |site: &config::Site| before.get(&*site.name).copied();
+        let of = |site: &config::SiteConfig| before.get(&*site.name).copied();
 
         // All that can be wrong without opening anything first.
         let mut terms = Vec::with_capacity(config.sites.len());
@@ -71,7 +71,7 @@ impl Sites {
         let work: Vec<_> = config.sites.iter().zip(&terms).collect();
         let mut fates = Vec::with_capacity(work.len());
         for some in work.chunks(AT_ONCE) {
-            let open = |(site, terms): &(&config::Site, &SiteSettings)| self.fate(&shared, site, terms, of(site));
+            let open = |(site, terms): &(&config::SiteConfig, &SiteSettings)| self.fate(&shared, site, terms, of(site));
             fates.extend(if some.iter().all(|(site, _)| of(site).is_some_and(|before| before.has_source_of(site))) {
                 some.iter().map(open).collect::<Vec<_>>()
             } else {
@@ -129,7 +129,7 @@ impl Sites {
         &self,
         demands: &GateSettings,
         shared: &RobotsOpener,
-        site: &config::Site,
+        site: &config::SiteConfig,
         before: Option<&ServedSite>,
     ) -> Result<Gate, String> {
         let error = match demands.gate(&shared.registry) {
@@ -147,7 +147,7 @@ impl Sites {
     fn fate(
         &self,
         shared: &RobotsOpener,
-        site: &config::Site,
+        site: &config::SiteConfig,
         terms: &SiteSettings,
         before: Option<&ServedSite>,
     ) -> Result<SourceChange, String> {

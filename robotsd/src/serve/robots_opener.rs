@@ -16,7 +16,7 @@ use super::site_name::SiteName;
 use super::site_robots::{LiveSite, RobotsDirectory, SiteRobots, within};
 use super::site_settings::SiteSettings;
 use super::state_handle::StateHandle;
-use crate::config::{self, Config, Remote, Source, load_registry};
+use crate::config::{self, Config, Remote, RobotsSource, load_registry};
 use crate::log::Log;
 
 /// What every site's robots.txt is opened with: there is one of each in the process.
@@ -47,19 +47,19 @@ impl RobotsOpener {
         Self { registry, gate, ..self.clone() }
     }
 
-    pub(super) fn demands(&self, site: &config::Site) -> GateSettings {
+    pub(super) fn demands(&self, site: &config::SiteConfig) -> GateSettings {
         GateSettings::new(self.gate.clone(), site.expectations.clone())
     }
 
     /// By what terms a site's robots.txt is taken, given what it must not do.
-    pub(super) fn terms(&self, site: &config::Site, gate: Gate) -> SiteSettings {
+    pub(super) fn terms(&self, site: &config::SiteConfig, gate: Gate) -> SiteSettings {
         SiteSettings { policy: site.policy.clone(), registry: self.registry.clone(), check: site.check.clone(), gate }
     }
 
     /// Opens a site's robots.txt. The log is told of every reload; `name` is the site's.
     pub(super) fn open(
         &self,
-        site: &config::Site,
+        site: &config::SiteConfig,
         terms: SiteSettings,
         when_missing: WhenMissing,
         log: &Log,
@@ -74,10 +74,10 @@ impl RobotsOpener {
             live.map(|live| SiteRobots::One(live, tally)).map_err(|rejection| rejection.to_string())
         };
         match &site.robots {
-            Source::File(path) => finished(LiveRobots::file(path)),
-            Source::Inline(text) => finished(LiveRobots::inline(text)),
-            Source::Directory { path, fallback } => self.folder(site, path, fallback, terms, when_missing, log),
-            Source::Upstream { upstreams, host, server_name, remote } => {
+            RobotsSource::File(path) => finished(LiveRobots::file(path)),
+            RobotsSource::Inline(text) => finished(LiveRobots::inline(text)),
+            RobotsSource::Directory { path, fallback } => self.folder(site, path, fallback, terms, when_missing, log),
+            RobotsSource::Upstream { upstreams, host, server_name, remote } => {
                 let builder = LiveRobots::upstream(upstreams, host).map_err(|error| error.to_string())?;
                 let builder = self.fetched(builder, remote)?;
                 finished(match server_name {
@@ -85,7 +85,7 @@ impl RobotsOpener {
                     None => builder,
                 })
             }
-            Source::Url { url, remote } => {
+            RobotsSource::Url { url, remote } => {
                 let builder = LiveRobots::url(url).map_err(|error| error.to_string())?;
                 finished(self.fetched(builder, remote)?)
             }
@@ -94,7 +94,7 @@ impl RobotsOpener {
 
     fn folder(
         &self,
-        site: &config::Site,
+        site: &config::SiteConfig,
         path: &Path,
         fallback: &str,
         terms: SiteSettings,
@@ -154,7 +154,7 @@ impl RobotsOpener {
         }
     }
 
-    fn finish(&self, site: &config::Site, terms: &SiteSettings, name: &str, builder: LiveBuilder) -> LiveBuilder {
+    fn finish(&self, site: &config::SiteConfig, terms: &SiteSettings, name: &str, builder: LiveBuilder) -> LiveBuilder {
         let builder = builder
             .policy(terms.policy.clone())
             .registry(terms.registry.clone())
@@ -167,7 +167,7 @@ impl RobotsOpener {
 }
 
 /// Opens a robots.txt by its name as the next start would, for whoever decides about one that no process serves.
-pub(super) fn at_rest(config: &Config, site: &config::Site, name: &str) -> Result<LiveSite, String> {
+pub(super) fn at_rest(config: &Config, site: &config::SiteConfig, name: &str) -> Result<LiveSite, String> {
     let shared = RobotsOpener::new(config, StateHandle::open(config))?;
     let terms = shared.terms(site, shared.demands(site).gate(&shared.registry)?);
     let robots = shared.open(site, terms, WhenMissing::Unavailable, &Log::nowhere())?;

@@ -42,7 +42,7 @@ pub(super) struct ServedSite {
     pub(super) robots: SiteRobots,
     pub(super) demands: GateSettings,
     /// What it was made from, except that its source is the one `robots` has.
-    settings: config::Site,
+    settings: config::SiteConfig,
     /// None where no listener forwards anything.
     behind: Option<BackendSource>,
     log: Log,
@@ -152,7 +152,7 @@ pub(super) struct SiteOpener<'a> {
 }
 
 impl SiteOpener<'_> {
-    fn site(&self, site: &config::Site, shared: &RobotsOpener, strict: bool) -> Result<ServedSite, String> {
+    fn site(&self, site: &config::SiteConfig, shared: &RobotsOpener, strict: bool) -> Result<ServedSite, String> {
         let of_site = |message: String| format!("site {:?}: {message}", site.name);
         let when_missing = if strict { WhenMissing::Fail } else { site.when_missing };
         let demands = shared.demands(site);
@@ -171,7 +171,7 @@ impl SiteOpener<'_> {
     /// The site around a robots.txt that is open. What is the same as in the site `before` is shared with it.
     pub(super) fn around(
         &self,
-        site: &config::Site,
+        site: &config::SiteConfig,
         demands: GateSettings,
         robots: SiteRobots,
         before: Option<&ServedSite>,
@@ -246,19 +246,19 @@ impl ServedSite {
         })
     }
 
-    pub(super) fn settings(&self) -> &config::Site {
+    pub(super) fn settings(&self) -> &config::SiteConfig {
         &self.settings
     }
 
     /// Goes by settings whose source could not be used: the next config is compared with what there really is.
     pub(super) fn keep_source_of(&mut self, before: &Self) {
-        let config::Site { robots, max_age, grace, when_missing, .. } = before.settings.clone();
-        self.settings = config::Site { robots, max_age, grace, when_missing, ..self.settings.clone() };
+        let config::SiteConfig { robots, max_age, grace, when_missing, .. } = before.settings.clone();
+        self.settings = config::SiteConfig { robots, max_age, grace, when_missing, ..self.settings.clone() };
     }
 
     /// Whether its robots.txt is what these settings would open.
-    pub(super) fn has_source_of(&self, site: &config::Site) -> bool {
-        let of = |site: &config::Site| (site.robots.clone(), site.max_age, site.grace, site.when_missing);
+    pub(super) fn has_source_of(&self, site: &config::SiteConfig) -> bool {
+        let of = |site: &config::SiteConfig| (site.robots.clone(), site.max_age, site.grace, site.when_missing);
         of(&self.settings) == of(site)
     }
 
@@ -273,7 +273,7 @@ impl ServedSite {
         }
     }
 
-    fn servers_of(&self, site: &config::Site, limits: &UpstreamLimits) -> Option<BackendSource> {
+    fn servers_of(&self, site: &config::SiteConfig, limits: &UpstreamLimits) -> Option<BackendSource> {
         match (&self.behind, &self.settings.backend, &site.backend) {
             (Some(behind), Some(config::Backend::Upstreams(ours)), Some(config::Backend::Upstreams(theirs))) => {
                 let is_same = matches!(behind, BackendSource::Upstreams(_, held) if **held == *limits);

@@ -83,7 +83,7 @@ impl InheritedSockets {
     }
 
     /// The sockets for a listener: those that have its name, else those on its address. Several are as good as one.
-    pub(super) fn for_listener(&mut self, listener: &config::Listener) -> Vec<TcpListener> {
+    pub(super) fn for_listener(&mut self, listener: &config::ListenerConfig) -> Vec<TcpListener> {
         let named = |socket: &PassedSocket| listener.name.is_some() && socket.name == listener.name;
         let fits = |socket: &PassedSocket| socket.address.is_some();
         let by_name = self.sockets.iter().any(|socket| fits(socket) && named(socket));
@@ -136,8 +136,8 @@ impl InheritedSockets {
 mod tests {
     use super::*;
 
-    fn listener(address: SocketAddr, name: Option<&str>) -> config::Listener {
-        config::Listener {
+    fn listener(address: SocketAddr, name: Option<&str>) -> config::ListenerConfig {
+        config::ListenerConfig {
             on_error: config::OnError::Pass,
             name: name.map(str::to_owned),
             address,

@@ -18,7 +18,7 @@ use tower_robots::rules::Reading;
 use super::site::{RobotsFile, SelectedSite, SiteArgs};
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::exit::{FAILED, NEGATIVE, complain, fail};
-use crate::input::Source;
+use crate::input::InputSource;
 use crate::render::{self, Checked, Colour, FindingFormat, printable};
 
 /// Check robots.txt files before they are published
@@ -195,12 +195,12 @@ fn counted(count: usize, what: &str) -> String {
 }
 
 /// The files an argument stands for, and what could not be looked into.
-fn expand(path: &Path) -> Vec<Result<Source, (PathBuf, io::Error)>> {
+fn expand(path: &Path) -> Vec<Result<InputSource, (PathBuf, io::Error)>> {
     if path == Path::new("-") {
-        return vec![Ok(Source::Stdin)];
+        return vec![Ok(InputSource::Stdin)];
     }
     if !path.is_dir() {
-        return vec![Ok(Source::File(path.to_owned()))];
+        return vec![Ok(InputSource::File(path.to_owned()))];
     }
     let mut listing = Listing::default();
     listing.walk(path);
@@ -210,7 +210,7 @@ fn expand(path: &Path) -> Vec<Result<Source, (PathBuf, io::Error)>> {
         let error = io::Error::new(io::ErrorKind::NotFound, "the directory holds neither a robots.txt nor a .txt file");
         return vec![Err((path.to_owned(), error))];
     }
-    files.into_iter().map(|file| Ok(Source::File(file))).chain(listing.failed.into_iter().map(Err)).collect()
+    files.into_iter().map(|file| Ok(InputSource::File(file))).chain(listing.failed.into_iter().map(Err)).collect()
 }
 
 /// What stands in a directory.

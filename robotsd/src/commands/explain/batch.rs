@@ -13,7 +13,7 @@ use super::explanation::{Explanation, Requester};
 use crate::commands::agent_summary::AgentSummary;
 use crate::commands::site::{RobotsFile, SelectedSite};
 use crate::evaluator::Evaluator;
-use crate::input::Source;
+use crate::input::InputSource;
 
 /// Octets of robots.txt files that are kept compiled; beyond it all are let go and read again when asked for.
 const KEPT: usize = 64 << 20;
@@ -180,7 +180,9 @@ impl EvaluatorCache<'_> {
     fn read(&self, origin: &RobotsOrigin) -> Result<Vec<u8>, String> {
         match origin {
             // Not `-`: standard input holds the questions.
-            RobotsOrigin::Path(path) => Source::File(path.into()).read().map_err(|error| format!("{path}: {error}")),
+            RobotsOrigin::Path(path) => {
+                InputSource::File(path.into()).read().map_err(|error| format!("{path}: {error}"))
+            }
             RobotsOrigin::Base64(text) => {
                 BASE64.decode(text).map_err(|error| format!("\"robots_base64\" is not base64: {error}"))
             }

@@ -15,33 +15,33 @@ use crate::{edge, upstream};
 
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ConfigFile {
+pub(super) struct RawConfig {
     #[serde(default)]
     pub(super) mode: Mode,
     pub(super) workers: Option<Spanned<NonZeroUsize>>,
     pub(super) state_dir: Option<Spanned<PathBuf>>,
     #[serde(default)]
-    pub(super) listener: Vec<Listener>,
+    pub(super) listener: Vec<RawListener>,
     #[serde(default)]
-    pub(super) site: Vec<Spanned<Site>>,
+    pub(super) site: Vec<Spanned<RawSite>>,
     #[serde(default)]
-    pub(super) agents: Agents,
+    pub(super) agents: RawAgents,
     #[serde(default)]
-    pub(super) exempt: Exempt,
+    pub(super) exempt: RawExempt,
     #[serde(default)]
-    pub(super) check: Check,
-    pub(super) admin: Option<Admin>,
+    pub(super) check: RawCheck,
+    pub(super) admin: Option<RawAdmin>,
     #[serde(default)]
-    pub(super) gate: Gate,
+    pub(super) gate: RawGate,
     #[serde(default)]
-    pub(super) limits: Limits,
+    pub(super) limits: RawLimits,
     #[serde(default)]
-    pub(super) log: LogSettings,
+    pub(super) log: RawLog,
 }
 
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Listener {
+pub(super) struct RawListener {
     pub(super) name: Option<Spanned<String>>,
     pub(super) address: Address,
     #[serde(default)]
@@ -52,13 +52,13 @@ pub(super) struct Listener {
     pub(super) trusted_proxies: Vec<Spanned<String>>,
     pub(super) agent_header: Option<Spanned<String>>,
     #[serde(default, rename = "certificate")]
-    pub(super) certificates: Vec<Certificate>,
+    pub(super) certificates: Vec<RawCertificate>,
 }
 
 /// A certificate with those of its issuers, and its key.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Certificate {
+pub(super) struct RawCertificate {
     pub(super) chain: Spanned<PathBuf>,
     pub(super) key: Spanned<PathBuf>,
 }
@@ -93,7 +93,7 @@ pub(crate) enum OnError {
 
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Site {
+pub(super) struct RawSite {
     pub(super) name: Spanned<String>,
     #[serde(default)]
     pub(super) hosts: Vec<Spanned<String>>,
@@ -101,13 +101,13 @@ pub(super) struct Site {
     pub(super) root: Option<Spanned<PathBuf>>,
     pub(super) dotfiles: Option<Spanned<Dotfiles>>,
     #[serde(default)]
-    pub(super) upstream: Upstream,
+    pub(super) upstream: RawUpstream,
     #[serde(default)]
-    pub(super) robots: Robots,
+    pub(super) robots: RawRobots,
     #[serde(default)]
-    pub(super) enforcement: Enforcement,
+    pub(super) enforcement: RawEnforcement,
     #[serde(default, rename = "override")]
-    pub(super) overrides: Vec<Spanned<Override>>,
+    pub(super) overrides: Vec<Spanned<RawOverride>>,
 }
 
 /// Files and folders of a root whose name begins with a dot.
@@ -123,7 +123,7 @@ pub(crate) enum Dotfiles {
 /// How a site's upstreams are used, all of them alike.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Upstream {
+pub(super) struct RawUpstream {
     pub(super) max_fails: u32,
     pub(super) fail_window: Span,
     pub(super) eject: Spanned<Span>,
@@ -132,7 +132,7 @@ pub(super) struct Upstream {
     pub(super) server_name: Option<Spanned<String>>,
 }
 
-impl Default for Upstream {
+impl Default for RawUpstream {
     fn default() -> Self {
         let health = upstream::HealthPolicy::default();
         Self {
@@ -148,8 +148,8 @@ impl Default for Upstream {
 
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Robots {
-    pub(super) source: Option<Spanned<RobotsSource>>,
+pub(super) struct RawRobots {
+    pub(super) source: Option<Spanned<SourceKind>>,
     pub(super) path: Option<Spanned<PathBuf>>,
     pub(super) fallback: Option<Spanned<String>>,
     pub(super) text: Option<Spanned<String>>,
@@ -163,7 +163,7 @@ pub(super) struct Robots {
     pub(super) expectations: Option<Spanned<PathBuf>>,
 }
 
-impl Default for Robots {
+impl Default for RawRobots {
     fn default() -> Self {
         Self {
             source: None,
@@ -184,7 +184,7 @@ impl Default for Robots {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum RobotsSource {
+pub(super) enum SourceKind {
     #[default]
     File,
     Directory,
@@ -204,13 +204,13 @@ pub(super) enum OnMissing {
 
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Enforcement {
+pub(super) struct RawEnforcement {
     pub(super) mode: Option<Mode>,
     pub(super) grace: Span,
     pub(super) forms: Vec<Spanned<PathForm>>,
 }
 
-impl Default for Enforcement {
+impl Default for RawEnforcement {
     fn default() -> Self {
         let forms = PathForm::OPTIONAL.into_iter().map(|form| Spanned::new(0..0, form)).collect();
         Self { mode: None, grace: Span::seconds(0), forms }
@@ -219,7 +219,7 @@ impl Default for Enforcement {
 
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Override {
+pub(super) struct RawOverride {
     pub(super) category: Option<Category>,
     pub(super) agent: Option<String>,
     pub(super) pattern: Option<String>,
@@ -229,7 +229,7 @@ pub(super) struct Override {
 
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Agents {
+pub(super) struct RawAgents {
     pub(super) star_scope: StarScope,
     pub(super) star_methods: Vec<Spanned<String>>,
     pub(super) star_exempt: Vec<Category>,
@@ -242,7 +242,7 @@ pub(super) struct Agents {
     pub(super) suspect_human: SuspectHuman,
 }
 
-impl Default for Agents {
+impl Default for RawAgents {
     fn default() -> Self {
         use Category::{Feed, Infrastructure, Monitoring, Preview, UserFetch};
         Self {
@@ -271,13 +271,13 @@ pub(super) enum Family {
 
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Exempt {
+pub(super) struct RawExempt {
     pub(super) paths: Vec<Spanned<String>>,
     pub(super) cidrs: Vec<Spanned<String>>,
     pub(super) cookies: Vec<String>,
 }
 
-impl Default for Exempt {
+impl Default for RawExempt {
     fn default() -> Self {
         Self { paths: unplaced(["/.well-known/"]), cidrs: Vec::new(), cookies: Vec::new() }
     }
@@ -291,7 +291,7 @@ fn unplaced<const N: usize>(texts: [&str; N]) -> Vec<Spanned<String>> {
 /// Lints by code: findings that are errors, and lints that are off.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Check {
+pub(super) struct RawCheck {
     pub(super) deny: Vec<Spanned<String>>,
     pub(super) allow: Vec<Spanned<String>>,
 }
@@ -299,10 +299,10 @@ pub(super) struct Check {
 /// What a version must not do if it is to go live by itself.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Gate {
+pub(super) struct RawGate {
     pub(super) mode: GateMode,
     pub(super) refuse_findings: RefuseFindings,
-    pub(super) must_allow: Vec<MustAllow>,
+    pub(super) must_allow: Vec<RawMustAllow>,
     pub(super) accept: Vec<Spanned<String>>,
 }
 
@@ -326,7 +326,7 @@ pub(super) enum RefuseFindings {
 
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct MustAllow {
+pub(super) struct RawMustAllow {
     pub(super) agents: Spanned<Vec<String>>,
     pub(super) paths: Spanned<Vec<String>>,
 }
@@ -334,7 +334,7 @@ pub(super) struct MustAllow {
 /// Where the operator asks and tells a running robotsd. Off where the table is absent.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Admin {
+pub(super) struct RawAdmin {
     pub(super) address: Option<Spanned<Address>>,
     pub(super) socket: Option<Spanned<PathBuf>>,
     pub(super) hosts: Vec<Spanned<String>>,
@@ -355,7 +355,7 @@ pub(super) enum Reach {
 /// Every resource has a bound.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct Limits {
+pub(super) struct RawLimits {
     /// None for what the descriptors of the process allow.
     pub(super) connections: Option<Spanned<NonZeroUsize>>,
     pub(super) handshakes: Spanned<NonZeroUsize>,
@@ -382,7 +382,7 @@ pub(super) struct Limits {
     pub(super) drain: Span,
 }
 
-impl Default for Limits {
+impl Default for RawLimits {
     fn default() -> Self {
         // A default has no place in the file, and needs none: it makes sense.
         fn unplaced<T>(value: T) -> Spanned<T> {
@@ -421,7 +421,7 @@ impl Default for Limits {
 /// What is logged and what of it is left out.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
-pub(super) struct LogSettings {
+pub(super) struct RawLog {
     pub(super) format: LogFormat,
     pub(super) query: QueryLogging,
     pub(super) address: AddressLogging,
