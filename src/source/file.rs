@@ -1,5 +1,6 @@
 //! Reading a file that an operator may be writing, or may have replaced with anything.
 
+use super::file_system;
 use crate::live::{MAX_FILE, Rejection, RejectionKind};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -55,7 +56,7 @@ fn open(path: &Path) -> io::Result<File> {
     options.read(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
-    options.open(path)
+    file_system::open(&options, path)
 }
 
 fn changed(before: &Metadata, after: &Metadata) -> bool {

@@ -11,6 +11,7 @@ mod directory;
 #[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
 pub mod fetch;
 pub(crate) mod file;
+mod file_system;
 mod hosts;
 mod origin;
 mod sites;

@@ -1,8 +1,9 @@
-//! When one watched thing is looked at. Nothing here reads a file, a clock or an event: it is told.
+//! When one watched thing is read. Nothing here reads a file, a clock or an event: callers hand in events and times.
 
 use std::time::{Duration, Instant};
 
-use super::target::{FileStamp, Fingerprint, ReadResult};
+use super::file_stamp::FileStamp;
+use super::target::{Fingerprint, ReadResult};
 use crate::source::file::QUIET;
 
 /// How long the events of a modification may take to get here once the modification can be read.
@@ -11,15 +12,15 @@ pub(super) const SETTLE: Duration = Duration::from_millis(20);
 /// How long names may come and go in a folder before it is listed: one listing serves many of them.
 const GATHER: Duration = Duration::from_millis(100);
 
-/// Every so many looks the contents are read whatever the file system says of them.
+/// Every so many polls the contents are read whatever the file system says of them.
 const WHOLE_LOOKS: u32 = 30;
 
-/// How soon an event calls for a look.
+/// How soon an event calls for a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
     /// It was modified: once it is left alone.
     WhenQuiet,
-    /// Whoever wrote to it has closed it: now.
+    /// Its writer has closed it: now.
     Closed,
     /// Another file has taken its name, finished: now.
     Renamed,
@@ -30,18 +31,18 @@ pub(super) enum Urgency {
     Gathered,
 }
 
-/// What is to be done.
+/// The work that is due.
 #[derive(Debug)]
 pub(super) enum DueWork {
-    /// Look after an event.
+    /// Read it after an event.
     Look,
-    /// Take what was read a moment ago: nothing has written to it since.
+    /// Take what was read a moment ago: no event has reported a write since.
     Take(ReadResult),
-    /// See whether anything changed without an event: by its stamp, and by its contents if it is `due` for that.
+    /// Find changes without an event: by the stamp, and by the contents if the stamp calls for it.
     Poll,
 }
 
-/// Whether somebody works on it.
+/// Whether a worker has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Activity {
     None,
@@ -66,14 +67,14 @@ pub(super) struct Debounce {
     next_poll: Instant,
     looks: u32,
     stamp: Option<FileStamp>,
-    /// What the last look by polling found, where it was new.
+    /// What the last poll found, where it was new.
     seen: Option<Fingerprint>,
-    /// What was taken without becoming what is known: a broken file, told once.
+    /// What was taken without becoming what is known: a broken file, reported once.
     refused: Option<Fingerprint>,
 }
 
 impl Debounce {
-    /// Nobody looks at it until [`Debounce::finish`].
+    /// No worker takes it until [`Debounce::finish`].
     pub(super) fn new(poll: Duration, now: Instant, stamp: FileStamp) -> Self {
         Self {
             work: Activity::Running,
@@ -91,7 +92,7 @@ impl Debounce {
         }
     }
 
-    /// When it has to be looked at next; `None` while somebody does or is about to.
+    /// When it is due next; `None` while a worker has it or is about to.
     pub(super) fn wake(&self) -> Option<Instant> {
         if self.work != Activity::None {
             return None;
@@ -104,7 +105,7 @@ impl Debounce {
     }
 
     /// The last event counts: a close after writing that was followed by another modification finished nothing.
-    pub(super) fn tell(&mut self, urgency: Urgency, now: Instant) {
+    pub(super) fn notify(&mut self, urgency: Urgency, now: Instant) {
         if self.work == Activity::Running || self.settling.is_some() {
             if urgency == Urgency::Gone {
                 self.meanwhile.get_or_insert(urgency);
@@ -130,7 +131,7 @@ impl Debounce {
         self.work = Activity::Queued;
     }
 
-    /// What is to be done now, if anything; then [`Debounce::finish`] has to follow.
+    /// The work that is due now, if any; then [`Debounce::finish`] has to follow.
     pub(super) fn begin(&mut self, now: Instant) -> Option<DueWork> {
         self.work = Activity::None;
         let job = if let Some((settled, held)) = self.settling.take() {
@@ -159,7 +160,7 @@ impl Debounce {
         Some(job)
     }
 
-    /// What was read is taken once it is certain that nobody was writing to it.
+    /// Keeps what was read until no event can report a write to it any more.
     pub(super) fn settle(&mut self, held: ReadResult, now: Instant) {
         self.settling = Some((now + SETTLE, held));
     }
@@ -174,7 +175,7 @@ impl Debounce {
         self.due = Some(then);
     }
 
-    /// A job is done.
+    /// The work is done.
     pub(super) fn finish(&mut self, now: Instant) {
         self.work = Activity::None;
         if self.settling.is_none() {
@@ -199,7 +200,7 @@ impl Debounce {
         self.seen.is_some() || self.stamp.as_ref() != Some(stamp)
     }
 
-    /// Remembers what a look found; whether it has to be taken: two looks have to agree on what is new.
+    /// Remembers what a poll found, and returns whether to take it: two polls have to agree on what is new.
     pub(super) fn saw(&mut self, fingerprint: Fingerprint, known: Option<Fingerprint>, stamp: FileStamp) -> bool {
         self.stamp = stamp.is_telling().then_some(stamp);
         if Some(fingerprint) == known || Some(fingerprint) == self.refused {
@@ -213,7 +214,7 @@ impl Debounce {
         true
     }
 
-    /// It was taken, and this is known now: what is refused once is not offered again at every look.
+    /// It was taken, and this is known now: what is refused once is not offered again at every poll.
     pub(super) fn took(&mut self, fingerprint: Fingerprint, known: Option<Fingerprint>) {
         self.seen = None;
         self.refused = (known != Some(fingerprint)).then_some(fingerprint);
@@ -229,10 +230,10 @@ mod tests {
 
     const POLL: Duration = Duration::from_secs(2);
 
-    fn slot(start: Instant) -> Debounce {
-        let mut slot = Debounce::new(POLL, start, FileStamp::of("/nowhere/at/all".as_ref()));
-        slot.finish(start);
-        slot
+    fn debounce(start: Instant) -> Debounce {
+        let mut debounce = Debounce::new(POLL, start, FileStamp::of("/nowhere/at/all".as_ref()));
+        debounce.finish(start);
+        debounce
     }
 
     fn held(text: &str) -> ReadResult {
@@ -246,93 +247,93 @@ mod tests {
     #[test]
     fn a_finished_version_is_read_at_once_and_taken_once_it_has_settled() {
         let start = Instant::now();
-        let mut slot = slot(start);
-        assert_eq!(slot.wake(), Some(start + POLL));
-        slot.tell(Urgency::Closed, start);
-        assert_eq!(slot.wake(), Some(start));
-        assert!(matches!(slot.begin(start), Some(DueWork::Look)));
-        assert_eq!(slot.wake(), None, "somebody works on it");
-        slot.settle(held("a"), start);
-        slot.finish(start);
-        assert_eq!(slot.wake(), Some(start + SETTLE));
-        assert!(slot.begin(start).is_none(), "too early");
+        let mut debounce = debounce(start);
+        assert_eq!(debounce.wake(), Some(start + POLL));
+        debounce.notify(Urgency::Closed, start);
+        assert_eq!(debounce.wake(), Some(start));
+        assert!(matches!(debounce.begin(start), Some(DueWork::Look)));
+        assert_eq!(debounce.wake(), None, "a worker has it");
+        debounce.settle(held("a"), start);
+        debounce.finish(start);
+        assert_eq!(debounce.wake(), Some(start + SETTLE));
+        assert!(debounce.begin(start).is_none(), "too early");
         // Another file that takes its name does not touch what was read.
-        slot.tell(Urgency::Renamed, start);
-        assert!(matches!(slot.begin(start + SETTLE), Some(DueWork::Take(_))));
-        slot.finish(start + SETTLE);
-        assert_eq!(slot.wake(), Some(start + SETTLE), "the other is read next");
+        debounce.notify(Urgency::Renamed, start);
+        assert!(matches!(debounce.begin(start + SETTLE), Some(DueWork::Take(_))));
+        debounce.finish(start + SETTLE);
+        assert_eq!(debounce.wake(), Some(start + SETTLE), "the other is read next");
     }
 
     #[test]
     fn a_name_that_goes_puts_off_nothing() {
         let start = Instant::now();
-        let mut slot = slot(start);
+        let mut debounce = debounce(start);
         // As a ConfigMap is swapped: another folder takes the name, and the one before is removed.
-        slot.tell(Urgency::Renamed, start);
-        slot.tell(Urgency::Gone, start);
-        assert!(matches!(slot.begin(start), Some(DueWork::Look)));
-        slot.tell(Urgency::Gone, start);
-        slot.settle(held("a"), start);
-        slot.tell(Urgency::Gone, start);
-        slot.finish(start);
-        assert!(matches!(slot.begin(start + SETTLE), Some(DueWork::Take(_))));
-        slot.finish(start + SETTLE);
-        assert_eq!(slot.wake(), Some(start + SETTLE + QUIET), "whether it is there is seen later");
+        debounce.notify(Urgency::Renamed, start);
+        debounce.notify(Urgency::Gone, start);
+        assert!(matches!(debounce.begin(start), Some(DueWork::Look)));
+        debounce.notify(Urgency::Gone, start);
+        debounce.settle(held("a"), start);
+        debounce.notify(Urgency::Gone, start);
+        debounce.finish(start);
+        assert!(matches!(debounce.begin(start + SETTLE), Some(DueWork::Take(_))));
+        debounce.finish(start + SETTLE);
+        assert_eq!(debounce.wake(), Some(start + SETTLE + QUIET), "whether it is there is seen later");
         // By itself it is like any change: who replaces a file may remove it first.
-        let mut slot = self::slot(start);
-        slot.tell(Urgency::Gone, start);
-        assert_eq!(slot.wake(), Some(start + QUIET));
+        let mut debounce = self::debounce(start);
+        debounce.notify(Urgency::Gone, start);
+        assert_eq!(debounce.wake(), Some(start + QUIET));
         // What was being written stays unfinished.
-        slot.tell(Urgency::WhenQuiet, start + SETTLE);
-        slot.tell(Urgency::Gone, start + SETTLE);
-        assert_eq!(slot.wake(), Some(start + SETTLE + QUIET));
+        debounce.notify(Urgency::WhenQuiet, start + SETTLE);
+        debounce.notify(Urgency::Gone, start + SETTLE);
+        assert_eq!(debounce.wake(), Some(start + SETTLE + QUIET));
     }
 
     #[test]
     fn what_is_written_to_while_it_settles_is_read_again_when_it_is_quiet() {
         let start = Instant::now();
-        let mut slot = slot(start);
-        slot.tell(Urgency::Renamed, start);
-        assert!(matches!(slot.begin(start), Some(DueWork::Look)));
-        slot.tell(Urgency::WhenQuiet, start);
-        slot.settle(held("half"), start);
-        slot.finish(start);
+        let mut debounce = debounce(start);
+        debounce.notify(Urgency::Renamed, start);
+        assert!(matches!(debounce.begin(start), Some(DueWork::Look)));
+        debounce.notify(Urgency::WhenQuiet, start);
+        debounce.settle(held("half"), start);
+        debounce.finish(start);
         let later = start + SETTLE;
-        assert!(slot.begin(later).is_none());
-        assert_eq!(slot.wake(), Some(later + QUIET));
+        assert!(debounce.begin(later).is_none());
+        assert_eq!(debounce.wake(), Some(later + QUIET));
         // Written to again, it waits again; the last event counts.
-        slot.tell(Urgency::Closed, later);
-        slot.tell(Urgency::WhenQuiet, later + QUIET / 2);
-        assert_eq!(slot.wake(), Some(later + QUIET / 2 + QUIET));
+        debounce.notify(Urgency::Closed, later);
+        debounce.notify(Urgency::WhenQuiet, later + QUIET / 2);
+        assert_eq!(debounce.wake(), Some(later + QUIET / 2 + QUIET));
     }
 
     #[test]
     fn names_that_come_and_go_for_ever_do_not_put_the_listing_off() {
         let start = Instant::now();
-        let mut slot = slot(start);
+        let mut debounce = debounce(start);
         for step in 0..50 {
-            slot.tell(Urgency::Gathered, start + GATHER * step / 50);
+            debounce.notify(Urgency::Gathered, start + GATHER * step / 50);
         }
-        assert_eq!(slot.wake(), Some(start + GATHER));
+        assert_eq!(debounce.wake(), Some(start + GATHER));
     }
 
     #[test]
     fn polling_takes_what_is_the_same_twice_and_offers_what_was_refused_once() {
         let start = Instant::now();
-        let mut slot = slot(start);
+        let mut debounce = debounce(start);
         let nowhere = FileStamp::of("/nowhere/at/all".as_ref());
-        assert!(matches!(slot.begin(start + POLL), Some(DueWork::Poll)));
-        assert!(!slot.has_to_be_read(&nowhere), "the stamp is what it was");
+        assert!(matches!(debounce.begin(start + POLL), Some(DueWork::Poll)));
+        assert!(!debounce.has_to_be_read(&nowhere), "the stamp is what it was");
         let known = Some(Err(RejectionKind::Missing));
-        assert!(!slot.saw(fingerprint("a"), known, nowhere.clone()));
-        assert!(slot.has_to_be_read(&nowhere), "the second look");
-        assert!(!slot.saw(fingerprint("b"), known, nowhere.clone()), "it changed between the looks");
-        assert!(slot.saw(fingerprint("b"), known, nowhere.clone()));
-        slot.took(fingerprint("b"), known);
-        assert!(!slot.saw(fingerprint("b"), known, nowhere.clone()), "refused already");
+        assert!(!debounce.saw(fingerprint("a"), known, nowhere.clone()));
+        assert!(debounce.has_to_be_read(&nowhere), "the second look");
+        assert!(!debounce.saw(fingerprint("b"), known, nowhere.clone()), "it changed between the looks");
+        assert!(debounce.saw(fingerprint("b"), known, nowhere.clone()));
+        debounce.took(fingerprint("b"), known);
+        assert!(!debounce.saw(fingerprint("b"), known, nowhere.clone()), "refused already");
         let mut reads = 0;
         for _ in 0..WHOLE_LOOKS {
-            reads += u32::from(slot.has_to_be_read(&nowhere));
+            reads += u32::from(debounce.has_to_be_read(&nowhere));
         }
         assert_eq!(reads, 1, "now and then whatever the stamp says");
     }

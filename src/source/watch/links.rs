@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
+use crate::source::file_system;
+
 /// Links followed on the way to a file, as many as Linux does.
 const MAX_LINKS: usize = 40;
 
@@ -35,7 +37,7 @@ fn first_link(path: &Path) -> Option<(PathBuf, PathBuf)> {
             Component::CurDir => continue,
             _ => walked.push(component),
         }
-        if let Ok(target) = std::fs::read_link(&walked) {
+        if let Ok(target) = file_system::read_link(&walked) {
             let folder = walked.parent().unwrap_or(Path::new("/")).to_owned();
             let rest: &OsStr = components.as_path().as_os_str();
             let followed = folder.join(target);

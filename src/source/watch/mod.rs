@@ -2,15 +2,18 @@
 //!
 //! The *directories* of the path and of every link on the way to it are watched, because a watch on the file dies at
 //! the first atomic rename. A rename or a close after writing is a finished version and is taken at once, unless another
-//! modification follows on its heels; a bare modification waits until the file has been quiet; and since network file
-//! systems and some mounts tell nothing at all, every few seconds the file's stamp is looked at as well, and its contents
-//! if that has changed, and they are taken when they are the same twice.
+//! modification follows on its heels; a bare modification waits until the file has been quiet. Network file systems and
+//! some mounts report no events, so every few seconds the file's stamp is polled as well, and its contents if the stamp
+//! has changed; they are taken when two polls agree.
 //!
-//! One [`Watcher`] does so for thousands of files.
+//! One [`Watcher`] does so for thousands of files. No status, drop or other file system waits for one that hangs.
 
 mod debounce;
+mod file_stamp;
 mod folders;
 mod links;
+mod ready;
+mod routes;
 mod scheduler;
 mod target;
 
@@ -19,21 +22,23 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use self::folders::{Listing, OpenEvents, WatchId, recommended};
+use self::folders::{Listing, OpenEvents, recommended};
+use self::routes::WatchId;
 use self::scheduler::Scheduler;
 use self::target::{CallbackTarget, SiteTarget, Target, contents, names};
 use crate::live::Shared;
 
-/// How often things are looked at that tell of no events, where nobody says otherwise.
+/// How often a target without events is polled by default.
 pub(super) const POLL: Duration = Duration::from_secs(2);
 
-/// Tells of changes of files: any number of them with one set of threads and one source of file system events.
+/// Reports changes of files: any number of them with one set of threads.
 ///
 /// Cheap to clone; clones share everything. It ends with the last clone and the last thing it watches. Give one to every
-/// [`LiveBuilder`](super::LiveBuilder) of a process, and use it for whatever else is reloaded; a builder that is given
-/// none starts one of its own.
+/// [`LiveBuilder`](super::LiveBuilder) of a process, and use it for everything else that is reloaded; a builder without
+/// one starts its own.
 ///
-/// A file on a file system that hangs holds up no other, unless four do at once.
+/// A file system that hangs holds up no file of another: each has workers and events of its own. No status and no drop
+/// waits for one; starting to watch a path there does, and so does a reload of a file there.
 ///
 /// ```
 /// use tower_robots::live::LiveRobots;
@@ -55,14 +60,14 @@ pub struct Watcher {
     handle: Arc<Handle>,
 }
 
-/// Something that is being watched until this is dropped.
-#[must_use = "nothing is watched once it is dropped"]
+/// A file or folder that is watched until this is dropped.
+#[must_use = "dropping it ends the watching"]
 pub struct Watched {
     handle: Arc<Handle>,
     id: WatchId,
 }
 
-/// Ends the threads, which hold the scheduler, once nobody can ask anything of them.
+/// Ends the threads, which hold the scheduler, with the last handle.
 struct Handle(Arc<Scheduler>);
 
 impl Watcher {
@@ -72,19 +77,19 @@ impl Watcher {
         Self::with(recommended)
     }
 
-    fn with(ask: OpenEvents) -> Self {
-        Self { handle: Arc::new(Handle(Arc::new(Scheduler::new(ask)))) }
+    fn with(open: OpenEvents) -> Self {
+        Self { handle: Arc::new(Handle(Arc::new(Scheduler::new(open)))) }
     }
 
     /// Calls back when the contents of a file have changed, when it is gone and when it is back. What it holds now is no
     /// change: read it after this call.
     ///
-    /// The callback runs on a thread of the watcher; what comes meanwhile calls it again. Nothing half-written is told
-    /// of: the rules are those for a robots.txt. Contents are compared up to [`MAX_FILE`](crate::live::MAX_FILE).
+    /// The callback runs on a thread of the watcher; a change meanwhile calls it again. A half-written file is not
+    /// reported: the rules are those for a robots.txt. Contents are compared up to [`MAX_FILE`](crate::live::MAX_FILE).
     pub fn file(&self, path: impl Into<PathBuf>, changed: impl Fn() + Send + Sync + 'static) -> Watched {
         let path = path.into();
         let read = contents(path.clone());
-        let watched = self.arm(path, Listing::Contents, POLL, || {
+        let watched = self.add(path, Listing::Contents, POLL, || {
             CallbackTarget::new(read, move || {
                 changed();
                 None
@@ -94,7 +99,8 @@ impl Watcher {
         watched
     }
 
-    /// Calls back when names that count have come to a folder or gone from it, and again after as long as it answers.
+    /// Calls back when names that count have come to a folder or gone from it, and again after the time that the callback
+    /// returns.
     pub(super) fn folder(
         &self,
         path: PathBuf,
@@ -103,24 +109,24 @@ impl Watcher {
         changed: impl Fn() -> Option<Duration> + Send + Sync + 'static,
     ) -> Watched {
         let read = names(path.clone(), counts);
-        let watched = self.arm(path, Listing::Names, poll, || CallbackTarget::new(read, changed));
+        let watched = self.add(path, Listing::Names, poll, || CallbackTarget::new(read, changed));
         watched.begin();
         watched
     }
 
-    /// Starts to listen for a robots.txt; [`Watched::begin`] starts the looking.
+    /// Starts to note changes of a robots.txt; [`Watched::begin`] starts to read them.
     pub(super) fn robots(&self, path: PathBuf, poll: Duration, shared: Weak<Shared>) -> Watched {
-        self.arm(path, Listing::Contents, poll, || SiteTarget(shared))
+        self.add(path, Listing::Contents, poll, || SiteTarget(shared))
     }
 
-    fn arm<S: Target + 'static>(
+    fn add<T: Target + 'static>(
         &self,
         path: PathBuf,
         listing: Listing,
         poll: Duration,
-        target: impl FnOnce() -> S,
+        target: impl FnOnce() -> T,
     ) -> Watched {
-        let id = self.handle.0.arm(path, listing, poll, target);
+        let id = self.handle.0.add(path, listing, poll, target);
         Watched { handle: self.handle.clone(), id }
     }
 }
@@ -136,7 +142,7 @@ impl Watched {
         self.handle.0.begin(self.id);
     }
 
-    /// Why changes are only found by polling, where the file system's events cannot be had.
+    /// Why changes are found by polling only, where the file system reports no events. It waits for no file system.
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         self.handle.0.trouble(self.id)
@@ -145,7 +151,7 @@ impl Watched {
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        self.handle.0.forget(self.id);
+        self.handle.0.remove(self.id);
     }
 }
 
@@ -177,8 +183,9 @@ mod tests {
     use super::folders::{EventHandler, EventSource};
     use super::*;
     use crate::live::{Cause, LiveRobots};
+    use crate::source::file_system::hanging::{HangingFolder, returns};
 
-    /// What a process gets that has every inotify watch it may have.
+    /// The events of a process that has used up its inotify watches.
     struct Exhausted;
 
     impl notify::Watcher for Exhausted {
@@ -209,14 +216,14 @@ mod tests {
 
     #[test]
     fn without_events_changes_are_found_by_polling_and_the_status_says_why() {
-        for (ask, reason) in [(exhausted as OpenEvents, "OS file watch limit reached."), (none, "no more instances")] {
+        for (open, reason) in [(exhausted as OpenEvents, "OS file watch limit reached."), (none, "no more instances")] {
             let folder = tempfile::tempdir().expect("a folder");
             let path = folder.path().join("robots.txt");
             std::fs::write(&path, "User-agent: *\nDisallow: /a\n").expect("written");
-            let watcher = Watcher::with(ask);
+            let watcher = Watcher::with(open);
             let builder = LiveRobots::file(&path).watcher(&watcher).poll_every(Duration::from_millis(50));
             let live = builder.open().expect("a robots.txt");
-            let trouble = live.status().watch_trouble().expect("it is told").to_owned();
+            let trouble = live.status().watch_trouble().expect("it is reported").to_owned();
             assert!(trouble.contains("no file events, changes are found by polling"), "{trouble}");
             assert!(trouble.contains(reason), "{trouble}");
             std::fs::write(&path, "User-agent: *\nDisallow: /b\n").expect("written");
@@ -228,5 +235,57 @@ mod tests {
             let body = live.with(|snapshot| snapshot.content().map(|content| content.body().clone()));
             assert_eq!(body.as_deref(), Some(&b"User-agent: *\nDisallow: /b\n"[..]));
         }
+    }
+
+    fn has_body(live: &LiveRobots, text: &str) -> bool {
+        live.with(|snapshot| snapshot.content().is_some_and(|content| content.body() == text))
+    }
+
+    #[test]
+    fn a_file_system_that_hangs_stops_no_status_no_drop_and_no_other_file_system() {
+        let watcher = Watcher::new();
+        let hung = HangingFolder::new();
+        let poll = Duration::from_millis(50);
+        let open = {
+            let watcher = watcher.clone();
+            move |path: &Path| LiveRobots::file(path).watcher(&watcher).poll_every(poll).open().expect("a robots.txt")
+        };
+        let there: Vec<_> = (0..10).map(|number| hung.path().join(format!("{number}.txt"))).collect();
+        let mut hanging: Vec<_> = there
+            .iter()
+            .map(|path| {
+                std::fs::write(path, "User-agent: *\nDisallow: /a\n").expect("written");
+                open(path)
+            })
+            .collect();
+        let watched = watcher.file(&there[0], || ());
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("robots.txt");
+        std::fs::write(&path, "User-agent: *\nDisallow: /a\n").expect("written");
+        let other = open(&path);
+
+        hung.hang(ready::MOST_WORKERS);
+
+        let live = hanging[0].clone();
+        returns("the status of a site that hangs", move || live.status());
+        let watched = returns("the trouble of a file that hangs", move || {
+            assert_eq!(watched.trouble(), None);
+            watched
+        });
+        returns("dropping a file that hangs", move || drop(watched));
+        hanging.truncate(5);
+        returns("dropping sites that hang", move || drop(hanging));
+        let status = other.clone();
+        returns("the status of another site", move || status.status());
+        std::fs::write(&path, "User-agent: *\nDisallow: /b\n").expect("written");
+        let live = other.clone();
+        returns("a change of another site", move || {
+            while !has_body(&live, "User-agent: *\nDisallow: /b\n") {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        let another = returns("opening another site", move || open(&path));
+        returns("dropping other sites", move || drop((other, another)));
+        returns("dropping the watcher", move || drop(watcher));
     }
 }

@@ -1,37 +1,40 @@
-//! One clock and a few workers for everything that is watched.
+//! One clock thread and a few workers for everything that is watched.
 //!
-//! The clock reads no file: it waits for the next time that anything is due and for events, and hands what is due to a
-//! worker. Workers read, compile and call back, at most [`MOST_WORKERS`] at a time: a file system that hangs holds up
-//! that many files and no clock. Whatever comes meanwhile for a file is kept in its debounce, so a storm of events takes no
-//! more memory than one.
+//! The clock reads no file: it waits for events and for the next time that anything is due, and hands what is due to a
+//! worker. Workers read, compile and call back, a few at a time for each file system, so that one that hangs holds up
+//! neither the clock nor the others. Events that come meanwhile for a file change its [`Debounce`], so a storm of them
+//! takes no more memory than one.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, HashMap};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::debounce::{Debounce, DueWork, Urgency};
-use super::folders::{Folders, Impact, Listing, OpenEvents, Registration, WatchId};
-use super::target::{FileStamp, Target, fingerprint};
+use super::file_stamp::FileStamp;
+use super::folders::{Folders, Listing, OpenEvents, Registration};
+use super::ready::ReadyTargets;
+use super::routes::{Impact, WatchId};
+use super::target::{ReadResult, Target, fingerprint};
 use crate::live::{Cause, RejectionKind};
-
-const MOST_WORKERS: usize = 4;
 
 /// How long a worker waits for more before it ends.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// What is due within one tick is done in one go, which costs one awakening.
+/// Targets that are due within one tick are handed out together, which costs one wakeup.
 const TICK: Duration = Duration::from_millis(50);
 
 pub(super) struct Scheduler {
-    state: Mutex<Queues>,
-    /// Something is due earlier than the clock thinks.
+    /// Held for a moment only.
+    queues: Mutex<Queues>,
+    /// A target is due earlier than the clock thread waits for.
     earlier: Condvar,
-    /// There is something to do.
+    /// A target is due now.
     ready: Condvar,
     folders: Folders,
     /// Started by the first thing that is watched, or why it could not be.
@@ -44,101 +47,113 @@ struct Queues {
     watched: HashMap<WatchId, Scheduled, foldhash::fast::RandomState>,
     next_id: WatchId,
     timers: BinaryHeap<Reverse<(Instant, WatchId)>>,
-    ready: VecDeque<WatchId>,
-    /// When the clock will look again.
+    ready: ReadyTargets,
+    /// When the clock thread wakes up.
     next_tick: Option<Instant>,
     workers: usize,
-    idle: usize,
-    stopped: bool,
+    is_stopped: bool,
 }
 
 struct Scheduled {
     debounce: Debounce,
-    task: Arc<WatchedTarget>,
+    target: Arc<WatchedTarget>,
 }
 
-/// What is watched, apart from when.
+/// A target and its folders, apart from its timing.
 struct WatchedTarget {
     path: PathBuf,
     listing: Listing,
     target: Box<dyn Target>,
-    armed: Mutex<(Registration, Option<String>)>,
+    /// The file system that its workers count for.
+    system: AtomicU64,
+    /// Held by one worker while it looks folders up, which takes as long as their file system does: others only try it.
+    registration: Mutex<Registration>,
+    /// Why events are missing. Held for a moment only.
+    trouble: Mutex<Option<String>>,
 }
 
 impl Scheduler {
-    pub(super) fn new(ask: OpenEvents) -> Self {
+    pub(super) fn new(open: OpenEvents) -> Self {
         Self {
-            state: Mutex::default(),
+            queues: Mutex::default(),
             earlier: Condvar::new(),
             ready: Condvar::new(),
-            folders: Folders::new(ask),
+            folders: Folders::new(open),
             clock: OnceLock::new(),
             start: Instant::now(),
         }
     }
 
-    /// EventSource the folders on the way to a path. What happens from now on is not missed, and looked at once
-    /// [`Scheduler::begin`] is called.
-    pub(super) fn arm<S: Target + 'static>(
+    /// Watches the folders on the way to a path. Changes from now on are noted, and read once [`Scheduler::begin`] is
+    /// called. Blocks for as long as the file system of the path does.
+    pub(super) fn add<T: Target + 'static>(
         self: &Arc<Self>,
         path: PathBuf,
         listing: Listing,
         poll: Duration,
-        target: impl FnOnce() -> S,
+        target: impl FnOnce() -> T,
     ) -> WatchId {
         self.ensure_started();
         let id = {
-            let mut state = self.state();
-            state.next_id += 1;
-            state.next_id
+            let mut queues = self.queues();
+            queues.next_id += 1;
+            queues.next_id
         };
-        let mut armed = Registration::default();
-        let (result, orphans) = self.folders.arm(id, &path, listing, &mut armed);
+        let mut registration = Registration::default();
+        let (result, orphans) = self.folders.register(id, &path, listing, &mut registration);
         let stamp = FileStamp::of(&path);
-        let armed = Mutex::new((armed, result.err()));
-        let target = Box::new(target());
-        let task = Arc::new(WatchedTarget { path, listing, target, armed });
+        let system = stamp.system().or(registration.system()).unwrap_or_default();
+        let target = Arc::new(WatchedTarget {
+            path,
+            listing,
+            target: Box::new(target()),
+            system: AtomicU64::new(system),
+            registration: Mutex::new(registration),
+            trouble: Mutex::new(result.err()),
+        });
         let now = Instant::now();
-        let mut state = self.state();
-        state.watched.insert(id, Scheduled { debounce: Debounce::new(poll, now, stamp), task });
+        let mut queues = self.queues();
+        queues.watched.insert(id, Scheduled { debounce: Debounce::new(poll, now, stamp), target });
         for orphan in orphans {
-            self.tell(&mut state, orphan, Urgency::WhenQuiet, now);
+            self.notify(&mut queues, orphan, Urgency::WhenQuiet, now);
         }
         id
     }
 
     pub(super) fn begin(self: &Arc<Self>, id: WatchId) {
-        let mut state = self.state();
+        let mut queues = self.queues();
         let now = Instant::now();
-        if let Some(watched) = state.watched.get_mut(&id) {
+        if let Some(watched) = queues.watched.get_mut(&id) {
             watched.debounce.finish(now);
         }
-        self.schedule(&mut state, id, now);
+        self.schedule(&mut queues, id, now);
     }
 
-    pub(super) fn forget(&self, id: WatchId) {
-        let forgotten = self.state().watched.remove(&id);
-        if let Some(watched) = forgotten {
-            self.folders.disarm(id, &watched.task.armed().0);
+    /// Watches a target no longer. Waits neither for a worker that reads it nor for its file system.
+    pub(super) fn remove(&self, id: WatchId) {
+        let removed = self.queues().watched.remove(&id);
+        let Some(Scheduled { target, .. }) = removed else { return };
+        match target.registration.try_lock() {
+            Ok(mut registration) => self.folders.unregister(id, &mut registration),
+            Err(TryLockError::Poisoned(poisoned)) => self.folders.unregister(id, &mut poisoned.into_inner()),
+            // A worker looks its folders up, and finds it removed afterwards.
+            Err(TryLockError::WouldBlock) => {}
         }
     }
 
     pub(super) fn trouble(&self, id: WatchId) -> Option<String> {
-        let task = {
-            if let Some(Err(trouble)) = self.clock.get() {
-                return Some(trouble.clone());
-            }
-            self.state().watched.get(&id)?.task.clone()
-        };
-        let armed = task.armed();
-        armed.1.clone()
+        if let Some(Err(trouble)) = self.clock.get() {
+            return Some(trouble.clone());
+        }
+        let target = self.queues().watched.get(&id)?.target.clone();
+        target.trouble().clone()
     }
 
     pub(super) fn stop(&self) {
         let watched = {
-            let mut state = self.state();
-            state.stopped = true;
-            std::mem::take(&mut state.watched)
+            let mut queues = self.queues();
+            queues.is_stopped = true;
+            std::mem::take(&mut queues.watched)
         };
         self.earlier.notify_all();
         self.ready.notify_all();
@@ -146,67 +161,67 @@ impl Scheduler {
         drop(watched);
     }
 
-    /// Starts what tells of events, and the clock, for the first thing that is watched.
+    /// Starts the clock thread and the events for the first thing that is watched.
     fn ensure_started(self: &Arc<Self>) {
         self.clock.get_or_init(|| {
-            let hub = Arc::downgrade(self);
+            let scheduler = Arc::downgrade(self);
             self.folders.start(move |event| {
-                if let Some(hub) = hub.upgrade() {
-                    hub.hear(&event);
+                if let Some(scheduler) = scheduler.upgrade() {
+                    scheduler.on_event(&event);
                 }
             });
-            let hub = self.clone();
-            let spawned = thread::Builder::new().name("robots-watch".into()).spawn(move || hub.keep_time());
+            let scheduler = self.clone();
+            let spawned = thread::Builder::new().name("robots-watch".into()).spawn(move || scheduler.keep_time());
             spawned.map(drop).map_err(|error| format!("no thread to watch the file could be started: {error}"))
         });
     }
 
-    fn hear(self: &Arc<Self>, event: &notify::Result<notify::Event>) {
-        let news = self.folders.news(event);
-        if matches!(news, Impact::Nothing) {
+    fn on_event(self: &Arc<Self>, event: &notify::Result<notify::Event>) {
+        let impact = self.folders.impact(event);
+        if matches!(impact, Impact::Nothing) {
             return;
         }
-        let mut state = self.state();
+        let mut queues = self.queues();
         let now = Instant::now();
-        match news {
+        match impact {
             Impact::Nothing => {}
-            Impact::For(ids) => ids.into_iter().for_each(|(id, urgency)| self.tell(&mut state, id, urgency, now)),
+            Impact::For(ids) => ids.into_iter().for_each(|(id, urgency)| self.notify(&mut queues, id, urgency, now)),
             Impact::ForAll => {
-                let ids: Vec<_> = state.watched.keys().copied().collect();
-                ids.into_iter().for_each(|id| self.tell(&mut state, id, Urgency::WhenQuiet, now));
+                let ids: Vec<_> = queues.watched.keys().copied().collect();
+                ids.into_iter().for_each(|id| self.notify(&mut queues, id, Urgency::WhenQuiet, now));
             }
         }
     }
 
-    fn tell(self: &Arc<Self>, state: &mut Queues, id: WatchId, urgency: Urgency, now: Instant) {
-        if let Some(watched) = state.watched.get_mut(&id) {
-            watched.debounce.tell(urgency, now);
-            self.schedule(state, id, now);
+    fn notify(self: &Arc<Self>, queues: &mut Queues, id: WatchId, urgency: Urgency, now: Instant) {
+        if let Some(watched) = queues.watched.get_mut(&id) {
+            watched.debounce.notify(urgency, now);
+            self.schedule(queues, id, now);
         }
     }
 
-    /// Sees to it that a debounce is looked at when it wants to be.
-    fn schedule(self: &Arc<Self>, state: &mut Queues, id: WatchId, now: Instant) {
-        let Some(watched) = state.watched.get_mut(&id) else { return };
+    /// Queues a target that is due, or sets its timer.
+    fn schedule(self: &Arc<Self>, queues: &mut Queues, id: WatchId, now: Instant) {
+        let Some(watched) = queues.watched.get_mut(&id) else { return };
         let Some(wake) = watched.debounce.wake() else { return };
         if wake <= now {
             watched.debounce.queue();
-            state.ready.push_back(id);
-            self.call_worker(state);
+            queues.ready.push(watched.target.system.load(Ordering::Relaxed), id);
+            self.call_worker(queues);
             return;
         }
         let wake = self.tick_after(wake, now);
-        // Later entries of the heap are passed over when their time comes.
+        // The clock passes over later entries of the heap when their time comes.
         if watched.debounce.queued.is_none_or(|queued| wake < queued) {
             watched.debounce.queued = Some(wake);
-            state.timers.push(Reverse((wake, id)));
-            if state.next_tick.is_none_or(|tick| wake < tick) {
+            queues.timers.push(Reverse((wake, id)));
+            if queues.next_tick.is_none_or(|tick| wake < tick) {
                 self.earlier.notify_one();
             }
         }
     }
 
-    /// What is far off waits for the end of its tick; what is near is not put off.
+    /// A time that is far off moves to the end of its tick; a near one stays.
     fn tick_after(&self, wake: Instant, now: Instant) -> Instant {
         if wake.saturating_duration_since(now) < TICK * 2 {
             return wake;
@@ -216,14 +231,14 @@ impl Scheduler {
     }
 
     fn keep_time(self: Arc<Self>) {
-        let mut state = self.state();
-        while !state.stopped {
+        let mut queues = self.queues();
+        while !queues.is_stopped {
             let now = Instant::now();
-            let next = state.timers.peek().map(|Reverse((time, _))| *time);
+            let next = queues.timers.peek().map(|Reverse((time, _))| *time);
             match next {
                 Some(time) if time <= now => {
-                    let Some(Reverse((time, id))) = state.timers.pop() else { continue };
-                    let due = state.watched.get_mut(&id).is_some_and(|watched| {
+                    let Some(Reverse((time, id))) = queues.timers.pop() else { continue };
+                    let due = queues.watched.get_mut(&id).is_some_and(|watched| {
                         let is_its = watched.debounce.queued == Some(time);
                         if is_its {
                             watched.debounce.queued = None;
@@ -231,130 +246,132 @@ impl Scheduler {
                         is_its
                     });
                     if due {
-                        self.schedule(&mut state, id, now);
+                        self.schedule(&mut queues, id, now);
                     }
                 }
                 Some(time) => {
-                    state.next_tick = Some(time);
+                    queues.next_tick = Some(time);
                     let wait = time.saturating_duration_since(now);
-                    state = self.earlier.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
+                    queues = self.earlier.wait_timeout(queues, wait).unwrap_or_else(PoisonError::into_inner).0;
                 }
                 None => {
-                    state.next_tick = None;
-                    state = self.earlier.wait(state).unwrap_or_else(PoisonError::into_inner);
+                    queues.next_tick = None;
+                    queues = self.earlier.wait(queues).unwrap_or_else(PoisonError::into_inner);
                 }
             }
         }
     }
 
-    /// Wakes a worker, or starts one if all are at work.
-    fn call_worker(self: &Arc<Self>, state: &mut Queues) {
+    /// Wakes a worker, or starts one if there is work for more.
+    fn call_worker(self: &Arc<Self>, queues: &mut Queues) {
         self.ready.notify_one();
-        if state.ready.len() > state.idle && state.workers < MOST_WORKERS {
-            let hub = self.clone();
-            state.workers += 1;
-            if thread::Builder::new().name("robots-reload".into()).spawn(move || hub.work()).is_err() {
-                // Whoever is at work comes to it; else the next event or poll tries again.
-                state.workers -= 1;
+        if queues.workers < queues.ready.workers() {
+            let scheduler = self.clone();
+            queues.workers += 1;
+            if thread::Builder::new().name("robots-reload".into()).spawn(move || scheduler.work()).is_err() {
+                // A worker that is busy takes it afterwards; without one the next event or poll tries again.
+                queues.workers -= 1;
             }
         }
     }
 
     fn work(self: Arc<Self>) {
-        let mut state = self.state();
+        let mut queues = self.queues();
         loop {
-            while let Some(id) = state.ready.pop_front() {
-                drop(state);
-                self.look(id);
-                state = self.state();
+            while let Some((system, id)) = queues.ready.pop() {
+                drop(queues);
+                self.run(id);
+                queues = self.queues();
+                queues.ready.finish(system);
             }
-            if state.stopped {
+            if queues.is_stopped {
                 break;
             }
-            state.idle += 1;
-            let (back, waited) = self.ready.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
-            state = back;
-            state.idle -= 1;
-            if waited.timed_out() && state.ready.is_empty() {
+            let (back, waited) = self.ready.wait_timeout(queues, IDLE).unwrap_or_else(PoisonError::into_inner);
+            queues = back;
+            if waited.timed_out() && !queues.ready.has_some() {
                 break;
             }
         }
-        state.workers -= 1;
+        queues.workers -= 1;
     }
 
-    /// Does what is to be done for one debounce.
-    fn look(self: &Arc<Self>, id: WatchId) {
+    /// Does the work that is due for one target.
+    fn run(self: &Arc<Self>, id: WatchId) {
         let begun = {
-            let mut state = self.state();
-            state.watched.get_mut(&id).map(|watched| (watched.debounce.begin(Instant::now()), watched.task.clone()))
+            let mut queues = self.queues();
+            queues.watched.get_mut(&id).map(|watched| (watched.debounce.begin(Instant::now()), watched.target.clone()))
         };
-        let Some((job, task)) = begun else { return };
-        if let Some(job) = job {
-            // A panic of whoever is called back ends no watching; the panic hook has told of it.
-            let _ = catch_unwind(AssertUnwindSafe(|| self.carry_out(id, &task, job)));
+        let Some((work, target)) = begun else { return };
+        if let Some(work) = work {
+            // A panic of a callback ends no watching; the panic hook has reported it.
+            let _ = catch_unwind(AssertUnwindSafe(|| self.carry_out(id, &target, work)));
         } else {
-            let mut state = self.state();
-            self.schedule(&mut state, id, Instant::now());
+            let mut queues = self.queues();
+            self.schedule(&mut queues, id, Instant::now());
             return;
         }
         let now = Instant::now();
-        let mut state = self.state();
-        match state.watched.get_mut(&id) {
+        let mut queues = self.queues();
+        match queues.watched.get_mut(&id) {
             Some(watched) => {
                 watched.debounce.finish(now);
-                self.schedule(&mut state, id, now);
+                self.schedule(&mut queues, id, now);
             }
             None => {
-                // Forgotten meanwhile, perhaps before it was armed again.
-                drop(state);
-                self.folders.disarm(id, &task.armed().0);
+                // Removed meanwhile, perhaps before its folders were registered again.
+                drop(queues);
+                self.folders.unregister(id, &mut target.registration());
             }
         }
     }
 
-    fn carry_out(self: &Arc<Self>, id: WatchId, task: &WatchedTarget, job: DueWork) {
-        match job {
-            DueWork::Take(held) => {
+    fn carry_out(self: &Arc<Self>, id: WatchId, target: &WatchedTarget, work: DueWork) {
+        match work {
+            DueWork::Take(settled) => {
                 // Another reload may have published a later version: what was read before must not replace it.
-                let again = task.target.read();
-                if fingerprint(&again) == fingerprint(&held) {
-                    self.take(id, task, Cause::Event, again);
+                let again = target.target.read();
+                if fingerprint(&again) == fingerprint(&settled) {
+                    self.take(id, target, Cause::Event, again);
                 } else {
-                    self.carry_out(id, task, DueWork::Look);
+                    self.carry_out(id, target, DueWork::Look);
                 }
             }
             DueWork::Look => {
                 // Before reading, so that no change after it goes unnoticed, wherever a link leads by now.
-                self.rearm(id, task);
-                let held = task.target.read();
-                let now = fingerprint(&held);
+                self.register_again(id, target);
+                let read = target.target.read();
+                let now = fingerprint(&read);
                 if now == Err(RejectionKind::Unstable) {
                     self.debounce(id, Debounce::again_when_quiet);
-                } else if now.is_err() || task.target.known() == Some(now) {
-                    self.take(id, task, Cause::Event, held);
+                } else if now.is_err() || target.target.known() == Some(now) {
+                    self.take(id, target, Cause::Event, read);
                 } else {
-                    self.debounce(id, |debounce| debounce.settle(held, Instant::now()));
+                    self.debounce(id, |debounce| debounce.settle(read, Instant::now()));
                 }
             }
             DueWork::Poll => {
-                let stamp = FileStamp::of(&task.path);
+                let stamp = FileStamp::of(&target.path);
+                if let Some(system) = stamp.system() {
+                    target.system.store(system, Ordering::Relaxed);
+                }
                 if self.debounce(id, |debounce| debounce.has_to_be_read(&stamp)) != Some(true) {
                     return;
                 }
-                self.rearm(id, task);
-                let held = task.target.read();
-                let (now, known) = (fingerprint(&held), task.target.known());
+                self.register_again(id, target);
+                let read = target.target.read();
+                let (now, known) = (fingerprint(&read), target.target.known());
                 if self.debounce(id, |debounce| debounce.saw(now, known, stamp)) == Some(true) {
-                    self.take(id, task, Cause::Poll, held);
+                    self.take(id, target, Cause::Poll, read);
                 }
             }
         }
     }
 
-    fn take(&self, id: WatchId, task: &WatchedTarget, cause: Cause, held: super::target::ReadResult) {
-        let now = fingerprint(&held);
-        let again = task.target.take(cause, held);
-        let known = task.target.known();
+    fn take(&self, id: WatchId, target: &WatchedTarget, cause: Cause, read: ReadResult) {
+        let now = fingerprint(&read);
+        let again = target.target.take(cause, read);
+        let known = target.target.known();
         self.debounce(id, |debounce| {
             debounce.took(now, known);
             if let Some(rest) = again {
@@ -363,38 +380,38 @@ impl Scheduler {
         });
     }
 
-    fn rearm(self: &Arc<Self>, id: WatchId, task: &WatchedTarget) {
-        let orphans = {
-            let mut armed = task.armed();
-            let (result, orphans) = self.folders.arm(id, &task.path, task.listing, &mut armed.0);
-            armed.1 = result.err();
-            orphans
-        };
+    fn register_again(self: &Arc<Self>, id: WatchId, target: &WatchedTarget) {
+        let (result, orphans) = self.folders.register(id, &target.path, target.listing, &mut target.registration());
+        *target.trouble() = result.err();
         if !orphans.is_empty() {
-            let mut state = self.state();
+            let mut queues = self.queues();
             let now = Instant::now();
-            orphans.into_iter().for_each(|orphan| self.tell(&mut state, orphan, Urgency::WhenQuiet, now));
+            orphans.into_iter().for_each(|orphan| self.notify(&mut queues, orphan, Urgency::WhenQuiet, now));
         }
     }
 
     fn debounce<R>(&self, id: WatchId, change: impl FnOnce(&mut Debounce) -> R) -> Option<R> {
-        self.state().watched.get_mut(&id).map(|watched| change(&mut watched.debounce))
+        self.queues().watched.get_mut(&id).map(|watched| change(&mut watched.debounce))
     }
 
-    fn state(&self) -> MutexGuard<'_, Queues> {
-        // No callback runs while it is held, and what is done under it leaves it whole.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn queues(&self) -> MutexGuard<'_, Queues> {
+        // No callback runs while it is held, and every change under it is whole.
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl WatchedTarget {
-    fn armed(&self) -> MutexGuard<'_, (Registration, Option<String>)> {
-        self.armed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn registration(&self) -> MutexGuard<'_, Registration> {
+        self.registration.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn trouble(&self) -> MutexGuard<'_, Option<String>> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl fmt::Debug for Scheduler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scheduler").field("watched", &self.state().watched.len()).finish_non_exhaustive()
+        f.debug_struct("Scheduler").field("watched", &self.queues().watched.len()).finish_non_exhaustive()
     }
 }

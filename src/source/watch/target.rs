@@ -1,79 +1,36 @@
-//! What is watched: how it is read, and what is done once it has changed.
+//! Watched things: how each is read, and what happens once it has changed.
 
-use std::fs::Metadata;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use crate::live::{Cause, Loaded, Rejection, RejectionKind, Shared, VersionHash};
-use crate::source::file;
+use crate::source::{file, file_system};
 
-/// What a look found.
-pub(in crate::source) type ReadResult = Result<Loaded, Rejection>;
+/// What a read found.
+pub(super) type ReadResult = Result<Loaded, Rejection>;
 
-/// What a look found, to be compared: equal sights call for nothing.
+/// What a read found, to be compared: equal fingerprints call for nothing.
 pub(super) type Fingerprint = Result<VersionHash, RejectionKind>;
 
-/// How coarse the clock of a file system may be: what was changed within it may be changed again without a trace.
-const COARSEST_CLOCK: Duration = Duration::from_secs(3);
-
 /// A thing that is watched.
-pub(in crate::source) trait Target: Send + Sync {
-    /// Reads it. May block for as long as the file system does.
+pub(super) trait Target: Send + Sync {
+    /// Reads it. Blocks for as long as the file system does.
     fn read(&self) -> ReadResult;
 
-    /// What was taken last: `None` if that has to be taken again.
+    /// What was taken last; `None` if it has to be taken again.
     fn known(&self) -> Option<Fingerprint>;
 
-    /// Takes what was read; after how long it has to be looked at again, if not all of it could be taken.
-    fn take(&self, cause: Cause, held: ReadResult) -> Option<Duration>;
+    /// Takes what was read. Returns how soon to read it again, if not all of it could be taken.
+    fn take(&self, cause: Cause, read: ReadResult) -> Option<Duration>;
 }
 
-pub(super) fn fingerprint(held: &ReadResult) -> Fingerprint {
-    held.as_ref().map(|loaded| VersionHash::of(&loaded.bytes)).map_err(Rejection::kind)
+pub(super) fn fingerprint(read: &ReadResult) -> Fingerprint {
+    read.as_ref().map(|loaded| VersionHash::of(&loaded.bytes)).map_err(Rejection::kind)
 }
 
-/// What the file system says of a file without its being read: equal stamps mean equal contents, nearly always.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct FileStamp {
-    found: Option<FileFacts>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct FileFacts {
-    length: u64,
-    modified: Option<SystemTime>,
-    /// Device, inode, and when the inode was changed: a rename changes that too, and nobody can set it back.
-    identity: (u64, u64, i64, i64),
-}
-
-impl FileStamp {
-    pub(super) fn of(path: &Path) -> Self {
-        Self { found: std::fs::metadata(path).ok().map(|metadata| FileFacts::of(&metadata)) }
-    }
-
-    /// Whether a change that came right after this stamp was taken would show in the next one.
-    pub(super) fn is_telling(&self) -> bool {
-        let modified = self.found.as_ref().and_then(|found| found.modified);
-        modified.is_none_or(|modified| modified.elapsed().is_ok_and(|age| age > COARSEST_CLOCK))
-    }
-}
-
-impl FileFacts {
-    fn of(metadata: &Metadata) -> Self {
-        #[cfg(unix)]
-        let identity = {
-            use std::os::unix::fs::MetadataExt;
-            (metadata.dev(), metadata.ino(), metadata.ctime(), metadata.ctime_nsec())
-        };
-        #[cfg(not(unix))]
-        let identity = Default::default();
-        Self { length: metadata.len(), modified: metadata.modified().ok(), identity }
-    }
-}
-
-/// A robots.txt. Whoever holds it may let it go at any time; then there is nothing left to do.
-pub(in crate::source) struct SiteTarget(pub(in crate::source) Weak<Shared>);
+/// The robots.txt of a site. Its owner may drop it at any time; then there is nothing left to do.
+pub(super) struct SiteTarget(pub(super) Weak<Shared>);
 
 impl SiteTarget {
     fn gone() -> Rejection {
@@ -90,17 +47,17 @@ impl Target for SiteTarget {
         self.0.upgrade().map(|shared| shared.live().ok_or(RejectionKind::Missing))
     }
 
-    fn take(&self, cause: Cause, held: ReadResult) -> Option<Duration> {
-        self.0.upgrade()?.take(cause, held);
+    fn take(&self, cause: Cause, read: ReadResult) -> Option<Duration> {
+        self.0.upgrade()?.take(cause, read);
         None
     }
 }
 
-/// Anything else that is kept in a file or a folder, and whoever wants to know of its changes.
+/// Any other file or folder, with a callback for its changes.
 pub(super) struct CallbackTarget<R, C> {
     read: R,
     changed: C,
-    /// Nothing where the last was not taken whole.
+    /// `None` if the last was not taken whole.
     known: Mutex<Option<Fingerprint>>,
 }
 
@@ -129,8 +86,8 @@ where
         *self.known()
     }
 
-    fn take(&self, _: Cause, held: ReadResult) -> Option<Duration> {
-        let now = Some(fingerprint(&held));
+    fn take(&self, _: Cause, read: ReadResult) -> Option<Duration> {
+        let now = Some(fingerprint(&read));
         let before = std::mem::replace(&mut *self.known(), now);
         let again = if before == now { None } else { (self.changed)() };
         if again.is_some() {
@@ -155,7 +112,7 @@ pub(super) fn contents(path: PathBuf) -> impl Fn() -> ReadResult + Send + Sync {
     }
 }
 
-/// Reads the names in a folder: they are what its contents are.
+/// Reads the names in a folder: they are its contents.
 pub(super) fn names(
     path: PathBuf,
     counts: impl Fn(&str) -> bool + Send + Sync,
@@ -164,7 +121,7 @@ pub(super) fn names(
     move || {
         let failed = |error| Rejection::io(error, &origin);
         let mut names = Vec::new();
-        for entry in std::fs::read_dir(&path).map_err(failed)? {
+        for entry in file_system::read_dir(&path).map_err(failed)? {
             let name = entry.map_err(failed)?.file_name();
             let name = name.to_string_lossy();
             if counts(&name) {

@@ -1,0 +1,175 @@
+//! The handle of a directory, and how it is opened.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::event::{DirectoryError, DirectoryEvent};
+use super::scan::{Age, DirectorySettings, DirectoryState};
+use crate::live::{CompileCache, LiveRobots};
+use crate::source::builder::LiveBuilder;
+use crate::source::sites::{SiteMap, Sites};
+#[cfg(feature = "watch")]
+use crate::source::watch::Watcher;
+
+/// A folder of robots.txt files, each named for its host, live: files that come make sites, and each is reloaded when it
+/// changes.
+///
+/// | file | host |
+/// |---|---|
+/// | `example.com.txt` | `example.com`, whatever the port |
+/// | `example.com_8080.txt`, `example.com:8080.txt` | `example.com:8080` |
+/// | `_wildcard.example.com.txt` | `*.example.com` |
+/// | `münchen.example.txt`, `xn--mnchen-3ya.example.txt` | `xn--mnchen-3ya.example` |
+/// | `127.0.0.1.txt`, `[::1].txt` | that address |
+/// | `default.txt` | every other host |
+///
+/// Names that begin with a dot or do not end in `.txt` are left alone; other names that are no host are reported once and
+/// ignored, and so is a second name for a host (the first in the order of their octets counts).
+///
+/// A file that cannot be used harms no other: as [`LiveRobots`] do, its site keeps the last good version, and one that
+/// never had any has no rules. A file that is removed is such a file: a robots.txt that is gone by accident would open
+/// the whole site. Its site goes when the folder is opened anew, or at once if there never was a good version.
+///
+/// ```
+/// use tower_robots::source::Directory;
+/// # let folder = tempfile::tempdir()?;
+/// # let folder = folder.path();
+///
+/// std::fs::write(folder.join("example.com.txt"), "User-agent: *\nDisallow: /private/\n")?;
+/// let directory = Directory::new(folder).open()?;
+/// assert!(directory.sites().load().get("example.com").is_some());
+/// assert!(directory.sites().load().get("example.org").is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Directory {
+    shared: Arc<DirectoryState>,
+}
+
+/// Opens a [`Directory`].
+#[must_use]
+pub struct DirectoryBuilder {
+    settings: DirectorySettings,
+}
+
+impl Directory {
+    /// A folder with a file for each host.
+    #[expect(clippy::new_ret_no_self, reason = "the builder makes it, as everywhere in this room")]
+    pub fn new(path: impl Into<PathBuf>) -> DirectoryBuilder {
+        DirectoryBuilder { settings: DirectorySettings::new(path.into()) }
+    }
+
+    /// The sites, for a [`RobotsLayer`](crate::layer::RobotsLayer) or to be looked up. They follow the folder as long as
+    /// the directory is held.
+    #[must_use]
+    pub fn sites(&self) -> &SiteMap {
+        self.shared.sites()
+    }
+
+    /// Every host with its site, by name. It waits for no file system.
+    #[must_use]
+    pub fn hosts(&self) -> Vec<(String, LiveRobots)> {
+        self.shared.hosts()
+    }
+
+    /// Reads the folder again now. Files that are there already are not read: [`LiveRobots::reload`] does so.
+    ///
+    /// It waits for the file system, and for a reading of the folder that is under way; nothing else here waits for
+    /// either.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be listed; the sites stay as they are.
+    pub fn rescan(&self) -> Result<(), DirectoryError> {
+        self.shared.scan(Age::Settled).map(drop)
+    }
+
+    /// Why changes are found by polling only, where the file system reports no events.
+    #[must_use]
+    pub fn watch_trouble(&self) -> Option<String> {
+        self.shared.watch_trouble()
+    }
+}
+
+impl From<&Directory> for Sites {
+    fn from(directory: &Directory) -> Self {
+        directory.sites().into()
+    }
+}
+
+impl DirectoryBuilder {
+    /// The name of the file for every host without one. Default: `default.txt`.
+    pub fn fallback(mut self, name: impl Into<String>) -> Self {
+        self.settings.fallback = name.into();
+        self
+    }
+
+    /// The settings of each site, by its host: policy, registry, check, gate and so on. The directory's compile cache,
+    /// watcher and polling replace those set here, and [`WhenMissing::Fail`] is read as
+    /// [`WhenMissing::Unavailable`]: one bad file must not keep the others out. Many files are opened by several threads at once.
+    /// Default: the builder's own.
+    ///
+    /// [`WhenMissing::Fail`]: crate::live::WhenMissing::Fail
+    /// [`WhenMissing::Unavailable`]: crate::live::WhenMissing::Unavailable
+    pub fn each(mut self, each: impl Fn(&str, LiveBuilder) -> LiveBuilder + Send + Sync + 'static) -> Self {
+        self.settings.each = Box::new(each);
+        self
+    }
+
+    /// Calls back with the events of the folder. The callback holds up the next reading of the folder, so it must not call
+    /// [`Directory::rescan`].
+    pub fn on_event(mut self, listener: impl Fn(&DirectoryEvent<'_>) + Send + Sync + 'static) -> Self {
+        self.settings.listeners.push(Box::new(listener));
+        self
+    }
+
+    /// Shares compiled files with other sites, too. Default: with those of the folder.
+    pub fn compile_cache(mut self, compile_cache: &CompileCache) -> Self {
+        self.settings.compile_cache = compile_cache.clone();
+        self
+    }
+
+    /// How often the folder and each file are polled for changes that the file system has not reported. Default: two
+    /// seconds.
+    pub fn poll_every(mut self, poll: Duration) -> Self {
+        self.settings.poll = poll.max(Duration::from_millis(50));
+        self
+    }
+
+    /// The watcher of the folder and its files. Default: a watcher of its own.
+    #[cfg(feature = "watch")]
+    pub fn watcher(mut self, watcher: &Watcher) -> Self {
+        self.settings.watcher = watcher.clone();
+        self
+    }
+
+    /// Reads the folder and every file, and starts to watch them.
+    ///
+    /// # Errors
+    ///
+    /// If the folder cannot be listed. The status of a site says what is wrong with its file.
+    pub fn open(self) -> Result<Directory, DirectoryError> {
+        let shared = Arc::new(DirectoryState::new(self.settings));
+        #[cfg(feature = "watch")]
+        shared.watch();
+        shared.scan(Age::Any)?;
+        Ok(Directory { shared })
+    }
+}
+
+impl fmt::Debug for Directory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Directory").field("path", &self.shared.path()).field("sites", self.shared.sites()).finish()
+    }
+}
+
+impl fmt::Debug for DirectoryBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DirectoryBuilder")
+            .field("path", &self.settings.path)
+            .field("fallback", &self.settings.fallback)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,287 @@
+//! Reading the folder, and opening a site for each file in it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::event::{DirectoryError, DirectoryEvent, DirectoryListener};
+#[cfg(feature = "watch")]
+use super::file_names::is_site_file;
+use super::file_names::list;
+use crate::live::{CompileCache, LiveRobots};
+use crate::source::builder::LiveBuilder;
+use crate::source::hosts::HostMap;
+use crate::source::sites::SiteMap;
+#[cfg(feature = "watch")]
+use crate::source::watch::{Watched, Watcher};
+use crate::source::{file, file_system};
+
+/// Threads that open files at once, and the files that are worth one.
+const MOST_THREADS: usize = 8;
+const FEWEST: usize = 64;
+
+pub(super) struct DirectorySettings {
+    pub(super) path: PathBuf,
+    pub(super) fallback: String,
+    pub(super) each: EachSite,
+    pub(super) listeners: Vec<DirectoryListener>,
+    pub(super) compile_cache: CompileCache,
+    pub(super) poll: Duration,
+    #[cfg(feature = "watch")]
+    pub(super) watcher: Watcher,
+}
+
+/// The settings of a site, by its host.
+type EachSite = Box<dyn Fn(&str, LiveBuilder) -> LiveBuilder + Send + Sync>;
+
+pub(super) struct DirectoryState {
+    settings: DirectorySettings,
+    sites: SiteMap,
+    /// By host. Held for a moment only; only a scan changes it.
+    open: Mutex<BTreeMap<String, DirectorySite>>,
+    /// Held while the folder is read and files are opened, so that scans follow one another.
+    scan: Mutex<ScanRecord>,
+    #[cfg(feature = "watch")]
+    watched: std::sync::OnceLock<Watched>,
+}
+
+/// Events that were reported.
+#[derive(Default)]
+struct ScanRecord {
+    ignored: BTreeSet<String>,
+    is_unreadable: bool,
+}
+
+struct DirectorySite {
+    name: String,
+    live: LiveRobots,
+}
+
+/// Whether files may be half-written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Age {
+    Any,
+    Settled,
+}
+
+impl DirectorySettings {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self {
+            path,
+            fallback: "default.txt".into(),
+            each: Box::new(|_, builder| builder),
+            listeners: Vec::new(),
+            compile_cache: CompileCache::new(),
+            poll: Duration::from_secs(2),
+            #[cfg(feature = "watch")]
+            watcher: Watcher::new(),
+        }
+    }
+}
+
+impl DirectoryState {
+    pub(super) fn new(settings: DirectorySettings) -> Self {
+        Self {
+            settings,
+            sites: SiteMap::new(HostMap::new()),
+            open: Mutex::default(),
+            scan: Mutex::default(),
+            #[cfg(feature = "watch")]
+            watched: std::sync::OnceLock::new(),
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.settings.path
+    }
+
+    pub(super) const fn sites(&self) -> &SiteMap {
+        &self.sites
+    }
+
+    pub(super) fn hosts(&self) -> Vec<(String, LiveRobots)> {
+        self.open().iter().map(|(host, site)| (host.clone(), site.live.clone())).collect()
+    }
+
+    pub(super) fn watch_trouble(&self) -> Option<String> {
+        #[cfg(feature = "watch")]
+        return self.watched.get().and_then(Watched::trouble);
+        #[cfg(not(feature = "watch"))]
+        None
+    }
+
+    /// Before the folder is read, so that no name that comes after it goes unnoticed.
+    #[cfg(feature = "watch")]
+    pub(super) fn watch(self: &std::sync::Arc<Self>) {
+        let directory = std::sync::Arc::downgrade(self);
+        let look = move || {
+            // An event has reported why it cannot be listed.
+            directory.upgrade().and_then(|directory| directory.scan(Age::Settled).ok()).flatten()
+        };
+        let (path, poll) = (self.settings.path.clone(), self.settings.poll);
+        let watched = self.settings.watcher.folder(path, poll, is_site_file, look);
+        // No other call sets it.
+        let _ = self.watched.set(watched);
+    }
+
+    /// Makes sites of the files that have come. Returns how long to wait for files that are too young: a file that has
+    /// just come may be half-written, so it is opened once it has been left alone.
+    pub(super) fn scan(&self, age: Age) -> Result<Option<Duration>, DirectoryError> {
+        let DirectorySettings { path, fallback, .. } = &self.settings;
+        // A listener that panicked has left the sites that were opened so far; the next scan goes on there.
+        let mut record = self.scan.lock().unwrap_or_else(PoisonError::into_inner);
+        let listing = match list(path, fallback) {
+            Ok(listing) => listing,
+            Err(error) => {
+                let error = DirectoryError::new(path, error);
+                if !std::mem::replace(&mut record.is_unreadable, true) {
+                    self.report(&DirectoryEvent::Unreadable { error: &error });
+                }
+                return Err(error);
+            }
+        };
+        record.is_unreadable = false;
+        for (name, reason) in &listing.ignored {
+            if !record.ignored.contains(name) {
+                self.report(&DirectoryEvent::Ignored { name, reason: reason.clone() });
+            }
+        }
+        // A name that went and comes again is reported again, and the record does not grow with names that went.
+        record.ignored = listing.ignored.into_keys().collect();
+        let mut wait = None;
+        let mut changed = self.close_sites_without_file(&listing.hosts);
+        let mut come = Vec::new();
+        for (host, name) in listing.hosts {
+            let is_open = self.open().get(&host).is_some_and(|site| site.name == name);
+            if is_open {
+                continue;
+            }
+            match rest(&path.join(&name)).filter(|_| age == Age::Settled) {
+                Some(rest) => wait = wait.max(Some(rest)),
+                None => come.push((host, name)),
+            }
+        }
+        for (host, site) in self.open_all(come) {
+            self.report(&DirectoryEvent::Added { host: &host, live: &site.live });
+            let replaced = self.open().insert(host, site);
+            drop(replaced);
+            changed = true;
+        }
+        if changed {
+            self.publish();
+        }
+        Ok(wait)
+    }
+
+    /// Opens sites on every core: thousands of files are mostly compiling.
+    fn open_all(&self, come: Vec<(String, String)>) -> Vec<(String, DirectorySite)> {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+        let share = come.len().div_ceil(threads).max(FEWEST);
+        let (first, others) = come.split_at(share.min(come.len()));
+        std::thread::scope(|scope| {
+            let open = |come: &[(String, String)]| -> Vec<_> {
+                come.iter().filter_map(|(host, name)| Some((host.clone(), self.open_one(host, name)?))).collect()
+            };
+            let spawn = |come| {
+                let spawned =
+                    std::thread::Builder::new().name("robots-open".into()).spawn_scoped(scope, move || open(come));
+                // The system gives no thread: this one does it.
+                spawned.map_err(|_| come)
+            };
+            let others: Vec<_> = others.chunks(share).map(spawn).collect();
+            let mut opened = open(first);
+            for other in others {
+                match other.map(std::thread::ScopedJoinHandle::join) {
+                    Ok(Ok(sites)) => opened.extend(sites),
+                    // A panic of the settings or of a listener goes on in the caller that opens the folder.
+                    Ok(Err(panic)) => std::panic::resume_unwind(panic),
+                    Err(come) => opened.extend(open(come)),
+                }
+            }
+            opened
+        })
+    }
+
+    fn open_one(&self, host: &str, name: &str) -> Option<DirectorySite> {
+        let settings = &self.settings;
+        let file = LiveRobots::file(settings.path.join(name));
+        let builder = (settings.each)(host, file).compile_cache(&settings.compile_cache).poll_every(settings.poll);
+        #[cfg(feature = "watch")]
+        let builder = builder.watcher(&settings.watcher);
+        // It cannot fail: what cannot be used is a site without rules.
+        let live = builder.never_fail().open().ok()?;
+        Some(DirectorySite { name: name.to_owned(), live })
+    }
+
+    /// Closes sites that have lost their file and never had a good version.
+    fn close_sites_without_file(&self, listed: &BTreeMap<String, String>) -> bool {
+        let closed: Vec<_> = {
+            let mut open = self.open();
+            let without = |(host, site): (&String, &DirectorySite)| {
+                let stays = listed.contains_key(host) || site.live.with(|snapshot| snapshot.content().is_some());
+                (!stays).then(|| host.clone())
+            };
+            let hosts: Vec<_> = open.iter().filter_map(without).collect();
+            hosts.into_iter().filter_map(|host| open.remove_entry(&host)).collect()
+        };
+        for (host, _) in &closed {
+            self.report(&DirectoryEvent::Removed { host });
+        }
+        !closed.is_empty()
+    }
+
+    fn publish(&self) {
+        let mut hosts = HostMap::new();
+        for (host, site) in self.open().iter() {
+            // The listing has inserted each by the same rules.
+            let _ = hosts.insert(host, site.live.clone());
+        }
+        self.sites.replace(hosts);
+    }
+
+    fn report(&self, event: &DirectoryEvent<'_>) {
+        #[cfg(feature = "tracing")]
+        tracing::info!("{event}");
+        self.settings.listeners.iter().for_each(|listener| listener(event));
+    }
+
+    fn open(&self) -> MutexGuard<'_, BTreeMap<String, DirectorySite>> {
+        // No callback runs while it is held.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How long a file that was written to a moment ago has to be left alone still.
+fn rest(path: &Path) -> Option<Duration> {
+    file::unrest(file_system::metadata(path).ok()?.modified().ok()?)
+}
+
+#[cfg(all(test, feature = "watch"))]
+mod tests {
+    use std::time::Duration;
+
+    use crate::source::Directory;
+    use crate::source::file_system::hanging::{HangingFolder, returns};
+
+    #[test]
+    fn no_reader_waits_for_a_folder_that_hangs_and_neither_does_its_drop() {
+        let hung = HangingFolder::new();
+        std::fs::write(hung.path().join("a.test.txt"), "User-agent: *\nDisallow: /a\n").expect("written");
+        let directory = Directory::new(hung.path()).poll_every(Duration::from_millis(50)).open().expect("a folder");
+        hung.hang(1);
+        // Two that wait for the folder, one of them for the other.
+        for _ in 0..2 {
+            let directory = directory.clone();
+            std::thread::spawn(move || directory.rescan());
+        }
+        hung.hang(2);
+        let read = directory.clone();
+        let (hosts, found) = returns("the hosts", move || (read.hosts(), read.sites().load().get("a.test").is_some()));
+        assert_eq!((hosts.len(), found), (1, true));
+        let read = directory.clone();
+        returns("the trouble of the folder", move || read.watch_trouble());
+        returns("the status of a site", move || hosts[0].1.status());
+        returns("dropping the directory", move || drop(directory));
+    }
+}

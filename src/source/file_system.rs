@@ -1,0 +1,163 @@
+//! The file operations of this room.
+//!
+//! Each blocks for as long as its file system hangs, so no caller holds a lock that a reader, a drop or another file system
+//! waits for. They stand in one place so that a test can hang a folder, which then counts as a file system of its own.
+
+use std::fs::{File, Metadata, OpenOptions, ReadDir};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Tells one file system from another: its device number, where the system has such.
+#[cfg(feature = "watch")]
+pub(super) type FileSystemId = u64;
+
+pub(super) fn metadata(path: &Path) -> io::Result<Metadata> {
+    wait_while_hung(path);
+    std::fs::metadata(path)
+}
+
+#[cfg(feature = "watch")]
+pub(super) fn read_link(path: &Path) -> io::Result<PathBuf> {
+    wait_while_hung(path);
+    std::fs::read_link(path)
+}
+
+#[cfg(feature = "watch")]
+pub(super) fn canonicalize(path: &Path) -> io::Result<PathBuf> {
+    wait_while_hung(path);
+    std::fs::canonicalize(path)
+}
+
+pub(super) fn read_dir(path: &Path) -> io::Result<ReadDir> {
+    wait_while_hung(path);
+    std::fs::read_dir(path)
+}
+
+pub(super) fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
+    wait_while_hung(path);
+    options.open(path)
+}
+
+/// The file system that holds a file with this metadata.
+#[cfg(feature = "watch")]
+pub(super) fn id(path: &Path, metadata: &Metadata) -> FileSystemId {
+    #[cfg(test)]
+    if let Some(id) = hanging::id(path) {
+        return id;
+    }
+    #[cfg(unix)]
+    {
+        let _ = path;
+        std::os::unix::fs::MetadataExt::dev(metadata)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = (path, metadata);
+        0
+    }
+}
+
+/// Blocks while a test hangs the folder; an operation of the system that takes the path of a folder calls it too.
+#[cfg(all(test, feature = "watch"))]
+pub(super) fn wait_while_hung(path: &Path) {
+    hanging::wait(path);
+}
+
+#[cfg(not(all(test, feature = "watch")))]
+pub(super) fn wait_while_hung(_: &Path) {}
+
+/// Folders that hang.
+#[cfg(all(test, feature = "watch"))]
+pub(super) mod hanging {
+    use std::path::{Path, PathBuf};
+    use std::sync::mpsc;
+    use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+    use std::time::{Duration, Instant};
+
+    use super::FileSystemId;
+
+    static FOLDERS: Mutex<Vec<Folder>> = Mutex::new(Vec::new());
+    static CHANGED: Condvar = Condvar::new();
+
+    struct Folder {
+        path: PathBuf,
+        id: FileSystemId,
+        is_hung: bool,
+        waiting: usize,
+    }
+
+    /// A folder that counts as a file system of its own, and hangs on demand.
+    pub(in crate::source) struct HangingFolder {
+        _folder: tempfile::TempDir,
+        path: PathBuf,
+    }
+
+    impl HangingFolder {
+        pub(in crate::source) fn new() -> Self {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().canonicalize().expect("a path");
+            let mut folders = folders();
+            // No device has such a number.
+            let id = u64::MAX - folders.len() as u64;
+            folders.push(Folder { path: path.clone(), id, is_hung: false, waiting: 0 });
+            Self { _folder: folder, path }
+        }
+
+        pub(in crate::source) fn path(&self) -> &Path {
+            &self.path
+        }
+
+        /// Hangs until this is dropped; returns once so many operations hang.
+        pub(in crate::source) fn hang(&self, operations: usize) {
+            let mut folders = folders();
+            let deadline = Instant::now() + Duration::from_secs(60);
+            loop {
+                let folder = folders.iter_mut().find(|folder| folder.path == self.path).expect("it is there");
+                folder.is_hung = true;
+                if folder.waiting >= operations {
+                    return;
+                }
+                let left = deadline.checked_duration_since(Instant::now()).expect("as many operations hang");
+                folders = CHANGED.wait_timeout(folders, left).unwrap_or_else(PoisonError::into_inner).0;
+            }
+        }
+    }
+
+    impl Drop for HangingFolder {
+        fn drop(&mut self) {
+            if let Some(folder) = folders().iter_mut().find(|folder| folder.path == self.path) {
+                folder.is_hung = false;
+            }
+            CHANGED.notify_all();
+        }
+    }
+
+    /// Fails if `call` waits for a file system that hangs.
+    pub(in crate::source) fn returns<R: Send + 'static>(what: &str, call: impl FnOnce() -> R + Send + 'static) -> R {
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || sender.send(call()));
+        let returned = receiver.recv_timeout(Duration::from_secs(20));
+        returned.unwrap_or_else(|error| panic!("{what} waits for a file system that hangs: {error}"))
+    }
+
+    pub(super) fn wait(path: &Path) {
+        let mut folders = folders();
+        let Some(at) = folders.iter().position(|folder| folder.is_hung && path.starts_with(&folder.path)) else {
+            return;
+        };
+        folders[at].waiting += 1;
+        CHANGED.notify_all();
+        while folders[at].is_hung {
+            folders = CHANGED.wait(folders).unwrap_or_else(PoisonError::into_inner);
+        }
+        folders[at].waiting -= 1;
+    }
+
+    pub(super) fn id(path: &Path) -> Option<FileSystemId> {
+        folders().iter().find(|folder| path.starts_with(&folder.path)).map(|folder| folder.id)
+    }
+
+    fn folders() -> MutexGuard<'static, Vec<Folder>> {
+        FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
