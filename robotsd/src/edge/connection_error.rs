@@ -1,8 +1,9 @@
-//! What goes wrong with connections, told without flooding whoever listens.
+//! Errors of connections, reported without flooding the log.
 //!
-//! Anybody can cause these events at line rate, so each kind is told at most once a second, with the count of what was
-//! left untold. Writing the line is the business of the callback.
+//! Clients can cause these events at line rate, so each kind is reported at most once a second, with the count of those in
+//! between. The callback writes the line.
 
+use std::error::Error;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,11 +14,11 @@ use std::time::Instant;
 pub(crate) struct ConnectionError {
     /// What happened.
     pub(crate) kind: ConnectionErrorKind,
-    /// Whose connection it was; none while accepting.
+    /// The client of the connection; none while accepting.
     pub(crate) peer: Option<SocketAddr>,
-    /// The error behind it, in its own words; empty where the kind says it all.
+    /// The text of the error behind it; empty where the kind says it all.
     pub(crate) detail: String,
-    /// How often this happened since the last time this kind was told, this time included.
+    /// How often this happened since this kind was last reported, this time included.
     pub(crate) count: u64,
 }
 
@@ -37,7 +38,7 @@ pub(crate) enum ConnectionErrorKind {
     Handshake,
     /// The client sent something that is not HTTP, or broke its rules.
     Protocol,
-    /// The client sent frames that ask for nothing, far more than its requests and their answers explain.
+    /// The client sent frames that request nothing, far more than its requests and their responses explain.
     Flood,
     /// The connection broke, or a response could not be written in time.
     Broken,
@@ -81,44 +82,47 @@ impl fmt::Display for ConnectionError {
     }
 }
 
-/// Counts trouble and passes some of it on.
+/// How a connection failed.
+pub(crate) type ConnectionFailure = (ConnectionErrorKind, Box<dyn Error + Send + Sync>);
+
+/// Counts connection errors and calls back for some of them.
 pub(crate) struct ConnectionErrorReporter<F> {
-    tell: F,
+    on_error: F,
     start: Instant,
     tallies: [EventCounter; ConnectionErrorKind::COUNT],
 }
 
-/// Counts one kind of event, and says when it is to be told: at most once a second.
+/// Counts one kind of event, and decides when it is reported: at most once a second.
 #[derive(Debug, Default)]
 pub(crate) struct EventCounter {
-    untold: AtomicU64,
-    /// The second, counted from the start and from one, in which this kind was last told; zero for never.
-    told: AtomicU64,
+    unreported: AtomicU64,
+    /// The second, counted from the start and from one, in which this kind was last reported; zero for never.
+    reported: AtomicU64,
 }
 
 impl<F: Fn(&ConnectionError)> ConnectionErrorReporter<F> {
-    pub(crate) fn new(tell: F) -> Self {
-        Self { tell, start: Instant::now(), tallies: Default::default() }
+    pub(crate) fn new(on_error: F) -> Self {
+        Self { on_error, start: Instant::now(), tallies: Default::default() }
     }
 
-    /// Counts an event; the error is put into words only when it is told.
+    /// Counts an event; the error is formatted only when it is reported.
     pub(crate) fn report(&self, kind: ConnectionErrorKind, peer: Option<SocketAddr>, detail: &dyn fmt::Display) {
         if let Some(count) = self.tallies[kind as usize].count(self.start) {
-            (self.tell)(&ConnectionError { kind, peer, detail: detail.to_string(), count });
+            (self.on_error)(&ConnectionError { kind, peer, detail: detail.to_string(), count });
         }
     }
 }
 
 impl EventCounter {
-    /// Counts an event; the number of those to tell of, if it is time to.
+    /// Counts an event. Returns the number to report, if it is time to.
     pub(crate) fn count(&self, start: Instant) -> Option<u64> {
-        self.untold.fetch_add(1, Ordering::Relaxed);
+        self.unreported.fetch_add(1, Ordering::Relaxed);
         let second = start.elapsed().as_secs() + 1;
-        let told = self.told.load(Ordering::Relaxed);
-        // Losing the exchange means that another thread tells, and this event is in its count or in the next one.
-        let mine =
-            told != second && self.told.compare_exchange(told, second, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-        mine.then(|| self.untold.swap(0, Ordering::Relaxed).max(1))
+        let last = self.reported.load(Ordering::Relaxed);
+        // Losing the exchange means that another thread reports, and this event is in its count or in the next one.
+        let is_ours = last != second
+            && self.reported.compare_exchange(last, second, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        is_ours.then(|| self.unreported.swap(0, Ordering::Relaxed).max(1))
     }
 }
 
@@ -129,29 +133,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_burst_is_told_once_and_counted() {
-        let told = Mutex::new(Vec::new());
+    fn a_burst_is_reported_once_and_counted() {
+        let reported = Mutex::new(Vec::new());
         let reporter =
-            ConnectionErrorReporter::new(|trouble: &ConnectionError| told.lock().unwrap().push(trouble.clone()));
-        // All but instantaneous; a burst that straddles a second is told once more.
+            ConnectionErrorReporter::new(|error: &ConnectionError| reported.lock().unwrap().push(error.clone()));
+        // All but instantaneous; a burst that straddles a second is reported once more.
         for _ in 0..1000 {
             reporter.report(ConnectionErrorKind::Slow, None, &"");
         }
         reporter.report(ConnectionErrorKind::Full, None, &"");
-        let told = told.lock().unwrap();
-        assert!((2..=3).contains(&told.len()), "{told:?}");
-        assert_eq!(told[0].count, 1);
-        assert_eq!(told.last().unwrap().kind, ConnectionErrorKind::Full);
+        let reported = reported.lock().unwrap();
+        assert!((2..=3).contains(&reported.len()), "{reported:?}");
+        assert_eq!(reported[0].count, 1);
+        assert_eq!(reported.last().unwrap().kind, ConnectionErrorKind::Full);
     }
 
     #[test]
     fn an_event_stays_on_one_line() {
-        let trouble = ConnectionError {
+        let error = ConnectionError {
             kind: ConnectionErrorKind::Protocol,
             peer: Some(([127, 0, 0, 1], 9).into()),
             detail: "bad\nline".into(),
             count: 3,
         };
-        assert_eq!(trouble.to_string(), "protocol 127.0.0.1:9: bad\\nline (3 times)");
+        assert_eq!(error.to_string(), "protocol 127.0.0.1:9: bad\\nline (3 times)");
     }
 }

@@ -17,119 +17,112 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 use tower::Service;
 
+use crate::edge::connection;
 use crate::edge::connection::client_socket::{self, ClientSocket};
-use crate::edge::connection::hyper_driver::{self, ConnectionSettings};
-use crate::edge::connection_error::{ConnectionError, ConnectionErrorKind, ConnectionErrorReporter};
-use crate::edge::connection_state::registry::{Claims, ConnectionRegistry, WorkerConnections};
+use crate::edge::connection::settings::ConnectionSettings;
+use crate::edge::connection_error::{ConnectionError, ConnectionErrorKind, ConnectionErrorReporter, ConnectionFailure};
+use crate::edge::connection_state::limit::ConnectionLimit;
 use crate::edge::connection_state::state::ConnectionState;
 use crate::edge::http1_fast::DateClock;
 use crate::edge::limits::EdgeLimits;
 use crate::edge::request::access_record::OnAccess;
-use crate::edge::request::body::RequestBody;
 use crate::edge::request::forwarded::{ForwardedFields, Scheme};
+use crate::edge::request::request_body::RequestBody;
 use crate::edge::request::service::{ConnectionInfo, RequestService};
 use crate::edge::request::trusted::Trusted;
 use crate::edge::tls::TlsAcceptor;
 
-/// What sets a listener apart from others. By default it speaks no TLS and trusts nobody.
+/// What sets a listener apart from others. By default it speaks no TLS and trusts no proxy.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ListenerSettings {
     pub(crate) tls: Option<TlsAcceptor>,
     pub(crate) trusted: Arc<Trusted>,
 }
 
-/// What the listeners of a process have in common: limits, places for connections, and who hears of trouble.
+/// What the listeners of a process share: settings, the connection limit, and the callback for connection errors.
 ///
 /// Cheap to clone. It is written once a connection, never for a request.
 #[derive(Clone)]
 pub(crate) struct Edge {
-    terms: Arc<ArcSwap<ConnectionSettings>>,
+    settings: Arc<ArcSwap<ConnectionSettings>>,
     shared: Arc<SharedConnections>,
 }
 
 struct SharedConnections {
-    /// Of the whole process: divided among listeners and threads, one could be full while others have room.
-    places: Arc<Semaphore>,
-    registry: ConnectionRegistry,
-    claims: Claims,
+    limit: ConnectionLimit,
     /// Connections so far; a connection's number is part of its requests' ids.
     opened: AtomicU64,
-    reporter: ConnectionErrorReporter<Tell>,
+    reporter: ConnectionErrorReporter<OnConnectionError>,
 }
 
-type Tell = Box<dyn Fn(&ConnectionError) + Send + Sync>;
+type OnConnectionError = Box<dyn Fn(&ConnectionError) + Send + Sync>;
 
 impl Edge {
-    /// `on_error` is told what goes wrong, each kind at most once a second; `on_visit` of every request. They must not
-    /// block.
+    /// `on_error` is called for connection errors, for each kind at most once a second; `on_access` for every request.
+    /// They must not block.
     pub(crate) fn new(
         limits: EdgeLimits,
         on_error: impl Fn(&ConnectionError) + Send + Sync + 'static,
-        on_visit: Option<OnAccess>,
+        on_access: Option<OnAccess>,
     ) -> Self {
         let shared = SharedConnections {
-            places: Arc::new(Semaphore::new(limits.connections)),
-            registry: ConnectionRegistry::default(),
-            claims: Claims::default(),
+            limit: ConnectionLimit::new(limits.connections),
             opened: AtomicU64::new(0),
             reporter: ConnectionErrorReporter::new(Box::new(on_error)),
         };
-        Self {
-            shared: Arc::new(shared),
-            terms: Arc::new(ArcSwap::from_pointee(ConnectionSettings::new(limits, on_visit))),
-        }
+        let settings = ArcSwap::from_pointee(ConnectionSettings::new(limits, on_access));
+        Self { shared: Arc::new(shared), settings: Arc::new(settings) }
     }
 
-    /// The same with other limits for what a connection and a request may be; the places stay those there are.
+    /// The same with other limits for a connection and a request; the slots for connections stay shared.
     pub(crate) fn with_limits(&self, change: impl FnOnce(EdgeLimits) -> EdgeLimits) -> Self {
-        let terms = self.terms.load();
-        let terms = ArcSwap::from_pointee(terms.with(change(terms.limits.clone())));
-        Self { shared: Arc::clone(&self.shared), terms: Arc::new(terms) }
+        let settings = self.settings.load();
+        let settings = ArcSwap::from_pointee(settings.with(change(settings.limits.clone())));
+        Self { shared: Arc::clone(&self.shared), settings: Arc::new(settings) }
     }
 
-    /// Grants other limits to connections that are yet to come; the places stay those there are.
+    /// Sets other limits for connections that are yet to come; the slots for connections stay as they are.
     pub(crate) fn set_limits(&self, limits: EdgeLimits) {
-        let terms = self.terms.load().with(limits);
-        self.terms.store(Arc::new(terms));
+        let settings = self.settings.load().with(limits);
+        self.settings.store(Arc::new(settings));
     }
 
-    /// Makes places for so many connections where there were `before`, for all that share them. Where fewer may be open
-    /// than are, idle ones are closed and others that end give no place back until the bound is met. Needs a runtime.
+    /// Allows `now` connections where `before` were allowed, for all listeners. Where more are open than that, idle ones
+    /// close, and others that end free no slot until the bound is met. Needs a runtime.
     pub(crate) fn set_places(&self, before: usize, now: usize) {
-        let places = &self.shared.places;
         if now >= before {
-            places.add_permits(now - before);
+            self.shared.limit.grow(now - before);
             return;
         }
-        let owed = before - now - places.forget_permits(before - now);
+        let owed = self.shared.limit.shrink(before - now);
         let shared = Arc::clone(&self.shared);
         drop(tokio::spawn(async move {
             let none = Arc::default();
             for _ in 0..owed {
-                shared.place(&none).await.forget();
+                shared.limit.acquire(&none, &shared.reporter).await.forget();
             }
         }));
     }
 
     /// The bound on open connections.
     pub(crate) fn connections(&self) -> usize {
-        self.terms.load().limits.connections
+        self.settings.load().limits.connections
     }
 
     /// Serves a listener until `shutdown` completes and its connections have drained.
     ///
-    /// At shutdown the listener closes after taking what waits in its backlog, idle connections close at once, those on
-    /// which nothing has come yet after [`EdgeLimits::greeting`], and requests in progress have [`EdgeLimits::drain`] to finish.
+    /// At shutdown the listener closes after it has accepted its backlog, idle connections close at once, those on which
+    /// nothing has come yet after [`EdgeLimits::greeting`], and requests in progress have [`EdgeLimits::drain`] to finish.
     /// Dropping the future ends everything at once.
     pub(crate) async fn serve<S, B>(
         &self,
         listener: TcpListener,
-        entrance: ListenerSettings,
+        listener_settings: ListenerSettings,
         service: S,
         shutdown: impl Future<Output = ()>,
     ) where
@@ -139,31 +132,31 @@ impl Edge {
         B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
         client_socket::bound_unsent(&listener);
-        let SharedConnections { places, reporter, registry, .. } = &*self.shared;
-        let terms = &self.terms;
-        let shard = registry.shard();
+        let SharedConnections { limit, reporter, .. } = &*self.shared;
+        let settings = &self.settings;
+        let worker = limit.of_this_worker();
         let clock = Arc::new(DateClock::default());
         let (stop, stopped) = watch::channel(false);
         let mut connections = JoinSet::new();
         let mut shutdown = pin!(shutdown);
 
-        let (shared, for_connections, register) = (Arc::clone(&self.shared), Arc::clone(terms), Arc::clone(&shard));
-        let open = move |(socket, peer): (TcpStream, SocketAddr), place: OwnedSemaphorePermit| {
-            // Without it, small responses may wait for an acknowledgement; one that refuses it is broken already.
+        let (shared, for_connections, register) = (Arc::clone(&self.shared), Arc::clone(settings), Arc::clone(&worker));
+        let open = move |(socket, peer): (TcpStream, SocketAddr), slot: OwnedSemaphorePermit| {
+            // Without it, small responses may wait for an acknowledgement; a socket that refuses it is broken already.
             let _ = socket.set_nodelay(true);
             let number = shared.opened.fetch_add(1, Ordering::Relaxed);
-            let (entrance, service, clock) = (entrance.clone(), service.clone(), Arc::clone(&clock));
-            let (shared, terms, mut stopped) = (Arc::clone(&shared), for_connections.load_full(), stopped.clone());
-            let activity = Arc::new(ConnectionState::new(&terms.limits));
-            let registered = register.add(&activity);
+            let (listener_settings, service, clock) = (listener_settings.clone(), service.clone(), Arc::clone(&clock));
+            let (shared, settings, mut stopped) = (Arc::clone(&shared), for_connections.load_full(), stopped.clone());
+            let state = Arc::new(ConnectionState::new(&settings.limits));
+            let registered = register.add(&state);
             async move {
-                activity.enter_task().await;
+                state.enter_task().await;
                 let full =
-                    || shared.reporter.report(ConnectionErrorKind::Full, Some(peer), &"no place for a TLS handshake");
-                let served = match entrance.enter(socket, peer, &mut stopped, &activity, full).await {
-                    Ok(Some((socket, entry))) => {
-                        let gate = RequestService::new(service, Arc::clone(&terms), activity, entry, number);
-                        hyper_driver::serve(socket, gate, terms, clock, stopped).await
+                    || shared.reporter.report(ConnectionErrorKind::Full, Some(peer), &"no slot for a TLS handshake");
+                let served = match listener_settings.secure(socket, peer, &mut stopped, &state, full).await {
+                    Ok(Some((socket, info))) => {
+                        let service = RequestService::new(service, Arc::clone(&settings), state, info, number);
+                        connection::serve(socket, service, settings, clock, stopped).await
                     }
                     Ok(None) => Ok(()),
                     Err(failure) => Err(failure),
@@ -171,16 +164,16 @@ impl Edge {
                 if let Err((kind, error)) = served {
                     shared.reporter.report(kind, Some(peer), &error);
                 }
-                // In this order, or a claim would look as if it had brought no place.
-                drop(place);
+                // In this order, or a claim would look as if it had freed no slot.
+                drop(slot);
                 drop(registered);
             }
         };
 
-        // Accepted, but there is no place for it yet. Taking the place first would not do: listeners that wait for
-        // connections would hold places that others need.
+        // Accepted, but without a slot yet. Taking the slot first would not do: listeners that wait for connections would
+        // hold slots that others need.
         let mut waiting = None;
-        let mut place = pin!(None);
+        let mut slot = pin!(None);
         let mut pause = Duration::ZERO;
         let mut resume = Instant::now();
         loop {
@@ -189,10 +182,10 @@ impl Edge {
                 () = &mut shutdown => break,
                 // Before accepting, or a flood of short connections would leave their remains here.
                 Some(_) = connections.join_next() => continue,
-                taken = of_some(place.as_mut()), if waiting.is_some() => {
-                    place.set(None);
+                acquired = of_some(slot.as_mut()), if waiting.is_some() => {
+                    slot.set(None);
                     if let Some(accepted) = waiting.take() {
-                        connections.spawn(open(accepted, taken));
+                        connections.spawn(open(accepted, acquired));
                     }
                     continue;
                 }
@@ -201,17 +194,17 @@ impl Edge {
             match accepted {
                 Ok(accepted) => {
                     pause = Duration::ZERO;
-                    match Arc::clone(places).try_acquire_owned() {
-                        Ok(place) => drop(connections.spawn(open(accepted, place))),
-                        Err(_) => {
+                    match limit.try_acquire() {
+                        Some(slot) => drop(connections.spawn(open(accepted, slot))),
+                        None => {
                             waiting = Some(accepted);
-                            place.set(Some(self.shared.place(&shard)));
+                            slot.set(Some(limit.acquire(&worker, reporter)));
                         }
                     }
                 }
                 Err(error) if is_of_one_connection(&error) => {}
                 // Most often the process is out of descriptors. Accepting again at once would only spin; connections
-                // that end meanwhile give some back.
+                // that end meanwhile free some.
                 Err(error) => {
                     reporter.report(ConnectionErrorKind::Accept, None, &error);
                     pause = (pause * 2).clamp(Duration::from_millis(10), Duration::from_secs(1));
@@ -220,19 +213,19 @@ impl Edge {
             }
         }
 
-        place.set(None);
-        // Whoever has been let in by the kernel gets an answer; who comes later is refused.
-        while let Ok(place) = Arc::clone(places).try_acquire_owned() {
+        slot.set(None);
+        // The kernel has accepted these clients already, so they are answered; later ones are refused.
+        while let Some(slot) = limit.try_acquire() {
             let accepted = match waiting.take() {
                 None => now(listener.accept()).await.and_then(Result::ok),
                 waiting => waiting,
             };
             let Some(accepted) = accepted else { break };
-            connections.spawn(open(accepted, place));
+            connections.spawn(open(accepted, slot));
         }
         drop(listener);
         let _ = stop.send(true);
-        let drained = timeout(terms.load().limits.drain, async { while connections.join_next().await.is_some() {} });
+        let drained = timeout(settings.load().limits.drain, async { while connections.join_next().await.is_some() {} });
         if drained.await.is_err() {
             let left = connections.len();
             reporter.report(ConnectionErrorKind::Aborted, None, &format_args!("{left} connections cut off"));
@@ -241,73 +234,32 @@ impl Edge {
     }
 }
 
-impl SharedConnections {
-    /// Waits for a place, which idle connections are closed for.
-    async fn place(&self, shard: &Arc<WorkerConnections>) -> OwnedSemaphorePermit {
-        let mut acquiring = pin!(Arc::clone(&self.places).acquire_owned());
-        let waiter = self.claims.wait();
-        let mut is_first = true;
-        loop {
-            let is_full = !waiter.claim(|| {
-                let claim = self.registry.reclaim(shard)?;
-                self.reporter.report(
-                    ConnectionErrorKind::Recycled,
-                    None,
-                    &format_args!(
-                        "as many connections are open as may be: the longest idle was closed for a new one, after {:.1?}",
-                        claim.idle
-                    ),
-                );
-                Some(claim)
-            });
-            if is_full && is_first {
-                self.reporter.report(
-                    ConnectionErrorKind::Full,
-                    None,
-                    &"as many connections are open as may be and none is idle: new ones wait",
-                );
-            }
-            is_first = false;
-            tokio::select! {
-                biased;
-                Ok(place) = &mut acquiring => return place,
-                () = sleep(CLAIM_AGAIN) => {}
-            }
-        }
-    }
-}
-
-/// After how long to look whether what was claimed has come, has to be claimed elsewhere, or can be claimed at all.
-pub(crate) const CLAIM_AGAIN: Duration = Duration::from_millis(10);
-
 impl ListenerSettings {
-    /// Makes of a socket what requests come over; none where nobody is there any more.
-    async fn enter(
+    /// The socket that requests come over, after its TLS handshake if there is one; none where the client has left.
+    async fn secure(
         &self,
         socket: TcpStream,
         peer: SocketAddr,
         stop: &mut watch::Receiver<bool>,
-        activity: &Arc<ConnectionState>,
+        state: &Arc<ConnectionState>,
         full: impl FnOnce(),
-    ) -> Result<Option<(ClientSocket, ConnectionInfo)>, (ConnectionErrorKind, Box<dyn Error + Send + Sync>)> {
-        let origin = |scheme| ForwardedFields::new(peer, scheme, Arc::clone(&self.trusted));
+    ) -> Result<Option<(ClientSocket, ConnectionInfo)>, ConnectionFailure> {
+        let forwarded = |scheme| ForwardedFields::new(peer, scheme, Arc::clone(&self.trusted));
         let Some(tls) = &self.tls else {
-            return Ok(Some((
-                ClientSocket::Plain(socket),
-                ConnectionInfo { origin: origin(Scheme::Http), secured: None },
-            )));
+            let info = ConnectionInfo { forwarded: forwarded(Scheme::Http), secured: None };
+            return Ok(Some((ClientSocket::Plain(socket), info)));
         };
-        // Boxed: connections that are not for it should not carry a handshake.
-        Ok(Box::pin(tls.secure(socket, stop, activity, full)).await?.map(|(stream, secured)| {
-            let entry = ConnectionInfo { origin: origin(Scheme::Https), secured: Some(secured) };
-            (ClientSocket::Tls(Box::new(stream)), entry)
+        // Boxed: connections without TLS should not carry a handshake.
+        Ok(Box::pin(tls.secure(socket, stop, state, full)).await?.map(|(stream, secured)| {
+            let info = ConnectionInfo { forwarded: forwarded(Scheme::Https), secured: Some(secured) };
+            (ClientSocket::Tls(Box::new(stream)), info)
         }))
     }
 }
 
 impl fmt::Debug for Edge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Edge").field("limits", &self.terms.load().limits).finish_non_exhaustive()
+        f.debug_struct("Edge").field("limits", &self.settings.load().limits).finish_non_exhaustive()
     }
 }
 
@@ -319,18 +271,18 @@ async fn accept(listener: &TcpListener, resume: Instant) -> io::Result<(TcpStrea
     listener.accept().await
 }
 
-/// Whether only the connection that was about to be accepted is affected.
+/// Whether the error concerns only the connection that was about to be accepted.
 fn is_of_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
 
-/// What a future gives, where there is one.
+/// The output of a future, where there is one.
 async fn of_some<F: Future>(mut future: Pin<&mut Option<F>>) -> F::Output {
     poll_fn(|cx| future.as_mut().as_pin_mut().map_or(Poll::Pending, |future| future.poll(cx))).await
 }
 
-/// What a future gives without waiting.
+/// The output of a future that is ready without waiting.
 async fn now<F: Future>(future: F) -> Option<F::Output> {
     tokio::select! {
         biased;

@@ -28,6 +28,7 @@ mod idle_timeout;
 mod transfer;
 mod tunnel;
 mod write_batching;
+mod write_timeout;
 
 #[cfg(test)]
 pub(crate) mod raw;
@@ -39,9 +40,9 @@ pub(crate) use self::idle_timeout::IdleTimeout;
 pub(crate) use self::limits::{Callers, EdgeLimits};
 pub(crate) use self::listener::{Edge, ListenerSettings};
 pub(crate) use self::request::access_record::{AccessFields, AccessRecord, AccessValue, OnAccess};
-pub(crate) use self::request::body::{RequestBody, RequestBodyError};
-pub(crate) use self::request::forwarded::{OriginalAgent, Peer};
+pub(crate) use self::request::client_info::{OriginalAgent, Peer};
 pub(crate) use self::request::ready_call::ReadyCall;
+pub(crate) use self::request::request_body::{RequestBody, RequestBodyError};
 #[cfg(test)]
 pub(crate) use self::request::request_id::RequestId;
 pub(crate) use self::request::trusted::{Trusted, X_REQUEST_ID};

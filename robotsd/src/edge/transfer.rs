@@ -1,7 +1,7 @@
-//! An answer that holds a connection to an upstream, as seen by those who write it to the client.
+//! A response that holds a connection to an upstream, as seen by the writers that send it to the client.
 //!
-//! A body is asked for data only when the client can take it, so it cannot see that a client does not read. The writers
-//! can: they report each stall here, where what stands behind the edge may read on without the client, or end the answer
+//! A body is polled for data only when the client can take it, so it cannot see that a client does not read. The writers
+//! can: they report each stall here, and the upstream side may then read on without the client, or end the response
 //! because its connection is needed elsewhere. The report is made only when a write has to wait; a client that reads costs
 //! nothing.
 
@@ -9,36 +9,36 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
 
-/// What stands behind an answer that holds a connection.
+/// The upstream side of a response that holds a connection.
 pub(crate) trait StallObserver: Send + Sync {
-    /// The client does not take what it was handed. Ready once the answer is to be ended; else the task is woken for what
-    /// is left to do.
+    /// The client does not take the data that it was sent. Ready once the response is to be ended; else wakes the task for
+    /// what is left to do.
     fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()>;
 
     /// The client has taken something after a stall.
-    fn moved(&self);
+    fn resumed(&self);
 }
 
-/// A response extension of answers that hold a connection.
-// Weak: the connection belongs to the body alone, and is closed when that is dropped.
+/// A response extension of responses that hold a connection.
+// Weak: the connection belongs to the body alone, and closes when that is dropped.
 #[derive(Clone)]
 pub(crate) struct Transfer(Weak<dyn StallObserver>);
 
 impl Transfer {
-    pub(crate) fn new<S: StallObserver + 'static>(behind: &Arc<S>) -> Self {
-        let behind: Weak<S> = Arc::downgrade(behind);
-        Self(behind)
+    pub(crate) fn new<S: StallObserver + 'static>(observer: &Arc<S>) -> Self {
+        let observer: Weak<S> = Arc::downgrade(observer);
+        Self(observer)
     }
 
     /// See [`StallObserver::poll_stalled`].
     pub(crate) fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.0.upgrade().map_or(Poll::Pending, |behind| behind.poll_stalled(cx))
+        self.0.upgrade().map_or(Poll::Pending, |observer| observer.poll_stalled(cx))
     }
 
-    /// See [`StallObserver::moved`].
-    pub(crate) fn moved(&self) {
-        if let Some(behind) = self.0.upgrade() {
-            behind.moved();
+    /// See [`StallObserver::resumed`].
+    pub(crate) fn resumed(&self) {
+        if let Some(observer) = self.0.upgrade() {
+            observer.resumed();
         }
     }
 }

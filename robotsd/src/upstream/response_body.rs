@@ -196,7 +196,7 @@ impl StallObserver for StreamingBody {
         }
     }
 
-    fn moved(&self) {
+    fn resumed(&self) {
         if self.flow().connection.is_some() {
             self.usage.moved();
         }
@@ -253,7 +253,7 @@ impl StreamState {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ResponseBodyError>>> {
         match self.poll_incoming(cx) {
             Poll::Ready(Some(Ok(frame))) => {
-                self.idle.moved();
+                self.idle.reset();
                 // With a known length nobody asks again after the last octet.
                 if self.incoming.is_end_stream() {
                     self.release();

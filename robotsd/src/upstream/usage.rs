@@ -199,7 +199,7 @@ impl StallObserver for Usage {
         self.poll_given_up(cx)
     }
 
-    fn moved(&self) {
+    fn resumed(&self) {
         self.passed();
     }
 }

@@ -1,4 +1,4 @@
-//! What a client's octets come over: a socket, or TLS on one.
+//! The socket of a client, with or without TLS.
 
 use std::io;
 use std::io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected, UnexpectedEof};
@@ -17,9 +17,9 @@ use tokio_rustls::server::TlsStream;
 #[cfg(target_os = "linux")]
 const UNSENT: u32 = 128 * 1024;
 
-/// Has connections that a listener accepts say soon that their client reads on. The kernel copies the setting to each.
+/// Makes the connections of a listener writable again soon after their client reads. The kernel copies the setting to each.
 pub(crate) fn bound_unsent(listener: &TcpListener) {
-    // A kernel that does not know it notices the same later.
+    // A kernel without it notices the same later.
     #[cfg(target_os = "linux")]
     let _ = socket2::SockRef::from(listener).set_tcp_notsent_lowat(UNSENT);
     #[cfg(not(target_os = "linux"))]
@@ -37,8 +37,8 @@ impl AsyncRead for ClientSocket {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(socket) => Pin::new(socket).poll_read(cx, buffer),
-            // Many clients leave without saying so in TLS. Requests have a length of their own, so one that is cut off is
-            // found out either way, and this is an end like any other.
+            // Many clients leave without a close_notify. Requests have a length of their own, so one that is cut off is
+            // noticed either way, and this is an end like any other.
             Self::Tls(stream) => Poll::Ready(match ready!(Pin::new(stream).poll_read(cx, buffer)) {
                 Err(error) if error.kind() == UnexpectedEof => Ok(()),
                 read => read,
@@ -83,7 +83,7 @@ impl AsyncWrite for ClientSocket {
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(socket) => Pin::new(socket).poll_shutdown(cx),
-            // What is left to say is goodbye, and whoever has gone already does not miss it.
+            // Only close_notify is left to send, and a client that has gone does not miss it.
             Self::Tls(stream) => Poll::Ready(match ready!(Pin::new(stream).poll_shutdown(cx)) {
                 Err(error) if matches!(error.kind(), BrokenPipe | ConnectionReset | NotConnected) => Ok(()),
                 shut => shut,
@@ -92,8 +92,10 @@ impl AsyncWrite for ClientSocket {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
+    #![cfg(target_os = "linux")]
+
     use tokio::io::AsyncReadExt;
 
     use super::*;

@@ -1,10 +1,10 @@
-//! One connection, from its first byte to its end.
+//! Drives a connection that hyper speaks on: its deadlines, shutdown, and the claim of its slot.
 
 use std::convert::Infallible;
 use std::error::Error;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -12,134 +12,75 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body::Body;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
+use hyper_util::rt::TokioIo;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 use tower::Service;
 
-use crate::date;
-use crate::edge::connection::client_socket::ClientSocket;
-use crate::edge::connection::hyper_socket::ClientStream;
-use crate::edge::connection_error::ConnectionErrorKind;
-use crate::edge::connection_state::state::{ConnectionState, Unsent};
-use crate::edge::http1_fast::{self, DateClock, FastPathEnd};
-use crate::edge::http2::stream_timeout::StreamExecutor;
-use crate::edge::limits::EdgeLimits;
-use crate::edge::request::access_record::OnAccess;
-use crate::edge::request::body::RequestBody;
-use crate::edge::request::service::RequestService;
-
-/// What holds for every connection of a listener.
-pub(crate) struct ConnectionSettings {
-    pub(crate) limits: EdgeLimits,
-    protocol: Builder<StreamExecutor>,
-    pub(crate) on_visit: Option<OnAccess>,
-}
-
-impl ConnectionSettings {
-    pub(crate) fn new(limits: EdgeLimits, on_visit: Option<OnAccess>) -> Self {
-        Self { protocol: protocol(&limits), limits, on_visit }
-    }
-
-    /// The same with other limits.
-    pub(crate) fn with(&self, limits: EdgeLimits) -> Self {
-        Self::new(limits, self.on_visit.clone())
-    }
-}
-
-/// How many fields hyper lets a head have where it is told nothing.
-const USUAL_FIELDS: usize = 100;
-
-/// hyper's side of the limits; the rest is ours.
-fn protocol(limits: &EdgeLimits) -> Builder<StreamExecutor> {
-    let mut protocol = Builder::new(StreamExecutor { idle: limits.body_idle });
-    protocol
-        .http1()
-        .timer(TokioTimer::new())
-        // One deadline for heads, first bytes and idle connections alike: see `activity`.
-        .header_read_timeout(None)
-        .max_buf_size(limits.head_bytes);
-    // Said only where it must be: a bound of one's own costs an allocation a request.
-    if limits.fields > USUAL_FIELDS {
-        protocol.http1().max_headers(limits.fields);
-    }
-    if !date::is_clock_set() {
-        protocol.http1().auto_date_header(false);
-        protocol.http2().auto_date_header(false);
-    }
-    protocol
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(limits.streams)
-        .initial_stream_window_size(limits.window_bytes)
-        // Four streams' worth: one upload that its upstream does not take must not stop the others.
-        .initial_connection_window_size(limits.window_bytes.saturating_mul(4))
-        .max_send_buf_size(limits.window_bytes as usize)
-        .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
-        // A peer that has gone without a word is noticed also while its streams wait for something.
-        .keep_alive_interval(limits.keep_alive)
-        .keep_alive_timeout(limits.header_read);
-    protocol
-}
-
-/// How a connection ended, where that is worth a word.
-pub(crate) type Ended = Result<(), (ConnectionErrorKind, Box<dyn Error + Send + Sync>)>;
-
-/// Serves a connection until it ends, or until it has drained after `stop`.
-pub(crate) async fn serve<S, B>(
-    socket: ClientSocket,
-    gate: RequestService<S>,
-    terms: Arc<ConnectionSettings>,
-    clock: Arc<DateClock>,
-    stop: watch::Receiver<bool>,
-) -> Ended
-where
-    S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send,
-    B: Body<Data = Bytes> + Send + 'static,
-    B::Error: Into<Box<dyn Error + Send + Sync>>,
-{
-    let activity = Arc::clone(gate.activity());
-    let (socket, early, gate) = match http1_fast::serve(socket, gate, &terms, clock, &stop).await {
-        FastPathEnd::Handover(socket, early, gate) => (socket, early, gate),
-        FastPathEnd::Ended(ended) => return ended,
-    };
-    let socket = ClientStream::new(socket, early, gate.agreed(), Arc::clone(&activity), terms.limits.body_idle);
-    // Boxed, because most connections come to their end without it.
-    Box::pin(converse(socket, gate, activity, terms, stop)).await
-}
+use crate::edge::connection::hyper_socket::HyperSocket;
+use crate::edge::connection::settings::ConnectionSettings;
+use crate::edge::connection_error::{ConnectionErrorKind, ConnectionFailure};
+use crate::edge::connection_state::delivery::Unsent;
+use crate::edge::connection_state::state::ConnectionState;
+use crate::edge::http1_fast::Handover;
+use crate::edge::request::request_body::RequestBody;
+use crate::edge::tls::SettledProtocol;
 
 /// Leaves the rest of a connection to hyper.
-async fn converse<S, B>(
-    socket: ClientStream<ClientSocket>,
-    gate: RequestService<S>,
-    activity: Arc<ConnectionState>,
-    terms: Arc<ConnectionSettings>,
-    mut stop: watch::Receiver<bool>,
-) -> Ended
+pub(crate) async fn serve<S, B>(
+    handover: Handover<S>,
+    settings: Arc<ConnectionSettings>,
+    stop: watch::Receiver<bool>,
+) -> Result<(), ConnectionFailure>
 where
     S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let limits = &terms.limits;
-    let mut connection = pin!(terms.protocol.serve_connection_with_upgrades(TokioIo::new(socket), gate));
+    let Handover { socket, octets, protocol, service } = handover;
+    let state = Arc::clone(service.connection());
+    let socket = HyperSocket::new(socket, octets, protocol, Arc::clone(&state), settings.limits.body_idle);
+    let socket = TokioIo::new(socket);
+    match protocol {
+        Some(SettledProtocol::Http1) => {
+            let connection = settings.http1.serve_connection(socket, service).with_upgrades();
+            drive(connection, |connection| connection.graceful_shutdown(), &state, &settings, stop).await
+        }
+        Some(SettledProtocol::Http2) | None => {
+            let connection = settings.http1_or_2.serve_connection_with_upgrades(socket, service);
+            drive(connection, |connection| connection.graceful_shutdown(), &state, &settings, stop).await
+        }
+    }
+}
+
+async fn drive<C, E>(
+    connection: C,
+    begin_shutdown: impl Fn(Pin<&mut C>),
+    state: &Arc<ConnectionState>,
+    settings: &ConnectionSettings,
+    mut stop: watch::Receiver<bool>,
+) -> Result<(), ConnectionFailure>
+where
+    C: Future<Output = Result<(), E>>,
+    E: Into<Box<dyn Error + Send + Sync>>,
+{
+    let limits = &settings.limits;
+    let mut connection = pin!(connection);
     let mut timer = pin!(sleep_until(Instant::now() + limits.first_byte));
     let mut stop = pin!(async {
         // The sender outlives the connection; if it were gone, leaving would be right too.
         let _ = stop.wait_for(|stop| *stop).await;
-        if activity.is_silent() {
+        if state.is_silent() {
             // Boxed, so that connections that never see a shutdown have no room for it.
             let mut greeting = Box::pin(sleep(limits.greeting));
-            poll_fn(|cx| if activity.is_silent() { greeting.as_mut().poll(cx) } else { Poll::Ready(()) }).await;
+            poll_fn(|cx| if state.is_silent() { greeting.as_mut().poll(cx) } else { Poll::Ready(()) }).await;
         }
     });
-    let mut leaving = false;
-    // What is given to a client that has been told goodbye.
+    let mut is_leaving = false;
+    // How long a client has that has been sent a GOAWAY.
     let mut patience = Instant::now();
-    let mut untaken = Untaken(None);
+    let mut untaken = UntakenStreams(None);
 
     let served = loop {
         // The connection comes first: what has arrived by now is served, whatever else is due.
@@ -147,26 +88,25 @@ where
             if let Poll::Ready(served) = connection.as_mut().poll(cx) {
                 return Poll::Ready(Event::Served(served));
             }
-            if !leaving && stop.as_mut().poll(cx).is_ready() {
+            if !is_leaving && stop.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Event::Leave);
             }
-            if activity.is_reclaimed() {
-                // hyper has taken up every request that was there, so what it reads now is new, or nothing.
-                activity.goodbye().ask();
+            if state.is_reclaimed() {
+                // hyper has taken up every request that was there, so the next read finds a new one, or nothing.
+                state.idle_close().request();
                 let served = connection.as_mut().poll(cx);
-                activity.goodbye().withdraw();
-                if activity.goodbye().is_said() {
+                state.idle_close().cancel();
+                if state.idle_close().is_done() {
                     return Poll::Ready(Event::Reclaimed);
                 }
                 if let Poll::Ready(served) = served {
                     return Poll::Ready(Event::Served(served));
                 }
-                activity.decline();
+                state.decline();
             }
             loop {
                 let now = Instant::now();
-                let deadline =
-                    activity.deadline().into_iter().chain(untaken.deadline(&activity, limits.body_idle, now));
+                let deadline = state.deadline().into_iter().chain(untaken.deadline(state, limits.body_idle, now));
                 let deadline = deadline.min().map(|deadline| deadline.max(patience));
                 // Looking again after `header_read` is soon enough to catch a head that has not begun yet.
                 let look = deadline.unwrap_or(now + limits.header_read);
@@ -186,45 +126,45 @@ where
         match event {
             Event::Served(served) => break served,
             Event::Reclaimed => return Ok(()),
-            // HTTP/2 can say goodbye first; HTTP/1.1 has no words for it.
-            Event::Overdue if leaving || !activity.is_http2() => {
+            // HTTP/2 can say goodbye first; HTTP/1.1 has no message for it.
+            Event::Overdue if is_leaving || !state.is_http2() => {
                 let slow = (ConnectionErrorKind::Slow, "no request in time".into());
-                return if activity.has_served() { Ok(()) } else { Err(slow) };
+                return if state.has_served() { Ok(()) } else { Err(slow) };
             }
             Event::Leave | Event::Overdue => {
-                leaving = true;
-                connection.as_mut().graceful_shutdown();
+                is_leaving = true;
+                begin_shutdown(connection.as_mut());
                 patience = Instant::now() + limits.header_read;
             }
         }
     };
-    match served {
+    match served.map_err(Into::into) {
         Ok(()) => {}
-        // A goodbye may cut off a connection on which nothing was going on.
-        Err(_) if leaving && activity.is_idle() => return Ok(()),
-        Err(error) if activity.is_flooded() => return Err((ConnectionErrorKind::Flood, cause(error))),
+        // A shutdown may cut off a connection on which no request was in progress.
+        Err(_) if is_leaving && state.is_idle() => return Ok(()),
+        Err(error) if state.is_flooded() => return Err((ConnectionErrorKind::Flood, root_cause(error))),
         Err(error) => return Err((kind_of(&*error), error)),
     }
-    if let Some(tunnel) = activity.take_tunnel() {
-        let _busy = activity.begin(false);
+    if let Some(tunnel) = state.take_tunnel() {
+        let _busy = state.begin(false);
         return tunnel.run(limits.tunnel_idle).await.map_err(|error| (ConnectionErrorKind::Broken, error.into()));
     }
     Ok(())
 }
 
-/// Since when the first HTTP/2 stream with something to send has not moved although hyper has all of its answer. No task
-/// is left then that could be ended as in [`stall`](crate::edge::http2::stream_timeout), so the connection is. A request that comes meanwhile
-/// postpones that while it is in progress, and no further.
-struct Untaken(Option<(u32, Instant)>);
+/// Since when the first HTTP/2 stream with something to send has not moved although hyper has all of its response. No task
+/// is left then that [`stream_timeout`](crate::edge::http2::stream_timeout) could end, so the connection ends. A request
+/// that comes meanwhile postpones that while it is in progress, and no further.
+struct UntakenStreams(Option<(u32, Instant)>);
 
-impl Untaken {
-    fn deadline(&mut self, activity: &ConnectionState, body_idle: Duration, now: Instant) -> Option<Instant> {
-        let Unsent::Streams(turn) = activity.unsent() else {
+impl UntakenStreams {
+    fn deadline(&mut self, state: &ConnectionState, body_idle: Duration, now: Instant) -> Option<Instant> {
+        let Unsent::Streams(turn) = state.delivery().unsent() else {
             self.0 = None;
             return None;
         };
         self.0 = self.0.filter(|(seen, _)| *seen == turn);
-        if !activity.is_idle() {
+        if !state.is_idle() {
             return None;
         }
         let (_, since) = self.0.get_or_insert((turn, now));
@@ -232,16 +172,16 @@ impl Untaken {
     }
 }
 
-enum Event {
-    Served(Result<(), Box<dyn Error + Send + Sync>>),
+enum Event<E> {
+    Served(Result<(), E>),
     Leave,
     Overdue,
-    /// The connection was idle, and a new one has its place.
+    /// The connection was idle, and a new one has its slot.
     Reclaimed,
 }
 
-/// What an error goes back to.
-fn cause(error: Box<dyn Error + Send + Sync>) -> Box<dyn Error + Send + Sync> {
+/// The first of the errors that led to this one.
+fn root_cause(error: Box<dyn Error + Send + Sync>) -> Box<dyn Error + Send + Sync> {
     let mut cause: &(dyn Error + 'static) = &*error;
     while let Some(source) = cause.source() {
         cause = source;

@@ -1,4 +1,9 @@
-//! What each connection is doing, and which idle ones close when a new one needs their place.
+//! What each connection is doing, and which idle ones close when a new connection needs their slot.
 
-pub(crate) mod registry;
+pub(crate) mod delivery;
+pub(crate) mod reclaim;
 pub(crate) mod state;
+
+pub(crate) mod claims;
+pub(crate) mod limit;
+pub(crate) mod registry;

@@ -1,14 +1,14 @@
-//! Idle connections give their places to new ones.
+//! The open connections of each worker, and which idle one closes first for a new one.
 //!
-//! Anyone can open connections and say nothing on them. So when the process has as many as it may, a new connection
-//! takes the place of the one that has been idle for longest, as with nginx: of its own worker first, else of another. A
-//! connection with a request in progress is never closed for a new one.
+//! Anyone can open connections and send nothing on them. So when the process has as many as it may, a new connection
+//! takes the slot of the one that has been idle for longest, as with nginx: of its own worker first, else of another. A
+//! connection with a request in progress never closes for a new one.
 //!
-//! Nothing here is touched by a request. A connection enters when it is accepted and leaves when it ends; what it does
-//! in between stands in its [`ConnectionState`], which is only read when the limit is reached. One pass over all connections of
-//! a worker then yields a sixteenth of them, in the order in which they are to go, and each is looked at again before it
-//! is asked to leave: so the cost of a pass is shared by as many new connections. The order stays exact meanwhile,
-//! because a connection that becomes idle later has been idle for less time than any of these.
+//! No request touches anything here. A connection enters when it is accepted and leaves when it ends; its
+//! [`ConnectionState`] is only read when the limit is reached. One pass over all connections of a worker then yields a
+//! sixteenth of them, in the order in which they are to close, and each is looked at again before it is claimed: so as
+//! many new connections share the cost of a pass. The order stays exact meanwhile, because a connection that becomes idle
+//! later has been idle for less time than any of these.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::edge::connection_state::claims::SlotClaim;
 use crate::edge::connection_state::state::{ConnectionState, Idleness};
 
 /// The connections of the process, by worker.
@@ -29,7 +30,7 @@ pub(crate) struct WorkerConnections(Mutex<OpenConnections>);
 
 #[derive(Default)]
 struct OpenConnections {
-    slots: Vec<Option<Arc<ConnectionState>>>,
+    entries: Vec<Option<Arc<ConnectionState>>>,
     free: Vec<usize>,
     /// Idle connections in the last pass, those that have been idle for longest at the end.
     idle: Vec<Candidate>,
@@ -42,51 +43,17 @@ struct OpenConnections {
 #[derive(Clone, Copy)]
 struct Candidate {
     since: Instant,
-    slot: usize,
+    entry: usize,
 }
 
-/// A connection that has been asked to leave.
-#[derive(Debug)]
-pub(crate) struct Claim {
-    activity: Arc<ConnectionState>,
-    made: Instant,
-    /// How long it had been idle.
-    pub(crate) idle: Duration,
-}
-
-/// Claims whose places have not come yet, of all that wait for a place.
-///
-/// A worker that is busy computing lets those that wait wait. More claims would bring no place sooner, and would close
-/// connections that nobody needs; so there are as many as places are waited for. Only where connections decline, which
-/// have something to do after all, are more asked at once.
-#[derive(Debug, Default)]
-pub(crate) struct Claims(Mutex<Outstanding>);
-
-#[derive(Debug, Default)]
-struct Outstanding {
-    waiters: usize,
-    claims: Vec<Claim>,
-    /// One more than are claimed in excess of the places that are waited for.
-    at_once: usize,
-}
-
-/// Somebody who waits for a place, until dropped.
-pub(crate) struct Waiter<'c>(&'c Claims);
-
-/// How many connections are asked to leave for the sake of one place where others have declined.
-const MOST_CLAIMS: usize = 32;
-
-/// After so long a claim no longer counts: whatever keeps its place, others may be free sooner.
-const CLAIM_LASTS: Duration = Duration::from_secs(1);
-
-/// A connection that is open; it leaves its shard when this is dropped.
+/// A connection that is open; it leaves its worker's list when this is dropped.
 pub(crate) struct RegisteredConnection {
-    shard: Arc<WorkerConnections>,
-    slot: usize,
+    worker: Arc<WorkerConnections>,
+    entry: usize,
 }
 
 /// A request head that takes longer than this is no longer protected once nothing else is idle: else one octet of a head
-/// would keep a place for as long as `header_read` allows. Every head of an honest client is here sooner.
+/// would keep a slot for as long as `header_read` allows. Every head of an honest client is here sooner.
 const HEAD_GRACE: Duration = if cfg!(test) { Duration::from_millis(300) } else { Duration::from_secs(1) };
 
 /// At least so many candidates are kept from a pass.
@@ -99,8 +66,8 @@ const PASS_SHARE: u32 = 20;
 const MOST_PAUSE: Duration = Duration::from_secs(1);
 
 impl ConnectionRegistry {
-    /// Where the connections of this thread are.
-    pub(crate) fn shard(&self) -> Arc<WorkerConnections> {
+    /// The connections of the current thread.
+    pub(crate) fn of_this_worker(&self) -> Arc<WorkerConnections> {
         let thread = std::thread::current().id();
         let mut shards = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, shard)) = shards.iter().find(|(of, _)| *of == thread) {
@@ -111,9 +78,9 @@ impl ConnectionRegistry {
         shard
     }
 
-    /// Asks the connection that has been idle for longest to leave: one of `own`, else of another worker. Returns nothing
+    /// Claims the slot of the connection that has been idle for longest: one of `own`, else of another worker. Returns nothing
     /// if all connections are busy.
-    pub(crate) fn reclaim(&self, own: &Arc<WorkerConnections>) -> Option<Claim> {
+    pub(crate) fn reclaim(&self, own: &Arc<WorkerConnections>) -> Option<SlotClaim> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let others = || all.iter().map(|(_, shard)| shard).filter(|shard| !Arc::ptr_eq(shard, own));
         let reclaim = |idleness| std::iter::once(own).chain(others()).find_map(|shard| shard.reclaim(idleness));
@@ -121,73 +88,29 @@ impl ConnectionRegistry {
     }
 }
 
-impl Claims {
-    pub(crate) fn wait(&self) -> Waiter<'_> {
-        self.outstanding().waiters += 1;
-        Waiter(self)
-    }
-
-    fn outstanding(&self) -> MutexGuard<'_, Outstanding> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Waiter<'_> {
-    /// Makes as many claims as are due with `reclaim`. Returns whether all of them could be made.
-    pub(crate) fn claim(&self, mut reclaim: impl FnMut() -> Option<Claim>) -> bool {
-        let mut outstanding = self.0.outstanding();
-        let Outstanding { waiters, claims, at_once } = &mut *outstanding;
-        let (mut came, mut declined) = (false, false);
-        claims.retain(|claim| {
-            let has_ended = claim.activity.has_ended();
-            came |= has_ended;
-            let is_open = !has_ended && claim.activity.is_reclaimed();
-            declined |= !has_ended && !is_open;
-            is_open && claim.made.elapsed() < CLAIM_LASTS
-        });
-        *at_once = match (came, declined) {
-            (false, false) => (*at_once).max(1),
-            (_, true) => (*at_once * 2).clamp(1, MOST_CLAIMS),
-            (true, false) => 1,
-        };
-        while claims.len() + 1 < *waiters + *at_once {
-            match reclaim() {
-                Some(claim) => claims.push(claim),
-                None => return !claims.is_empty(),
-            }
-        }
-        true
-    }
-}
-
-impl Drop for Waiter<'_> {
-    fn drop(&mut self) {
-        self.0.outstanding().waiters -= 1;
-    }
-}
-
 impl WorkerConnections {
     /// Enters a connection.
-    pub(crate) fn add(self: &Arc<Self>, activity: &Arc<ConnectionState>) -> RegisteredConnection {
+    pub(crate) fn add(self: &Arc<Self>, connection: &Arc<ConnectionState>) -> RegisteredConnection {
         let mut open = self.open();
-        let slot = open.free.pop().unwrap_or_else(|| {
-            open.slots.push(None);
-            open.slots.len() - 1
+        let entry = open.free.pop().unwrap_or_else(|| {
+            open.entries.push(None);
+            open.entries.len() - 1
         });
-        open.slots[slot] = Some(Arc::clone(activity));
-        RegisteredConnection { shard: Arc::clone(self), slot }
+        open.entries[entry] = Some(Arc::clone(connection));
+        RegisteredConnection { worker: Arc::clone(self), entry }
     }
 
-    fn reclaim(&self, idleness: Idleness) -> Option<Claim> {
+    fn reclaim(&self, idleness: Idleness) -> Option<SlotClaim> {
         let mut open = self.open();
         let now = Instant::now();
         loop {
-            while let Some(Candidate { since, slot }) = open.candidates(idleness).pop() {
-                // It may have done something since, or have made room for another connection.
-                let unchanged = open.slots[slot].as_ref().filter(|activity| activity.idle() == Some((idleness, since)));
-                if let Some(activity) = unchanged.filter(|activity| activity.reclaim(idleness)) {
-                    let (activity, idle) = (Arc::clone(activity), now.saturating_duration_since(since));
-                    return Some(Claim { activity, made: now, idle });
+            while let Some(Candidate { since, entry }) = open.candidates(idleness).pop() {
+                // A request may have come on it since, or another waiter may have claimed it.
+                let unchanged =
+                    open.entries[entry].as_ref().filter(|connection| connection.idle() == Some((idleness, since)));
+                if let Some(connection) = unchanged.filter(|connection| connection.reclaim(idleness)) {
+                    let idle = now.saturating_duration_since(since);
+                    return Some(SlotClaim::new(Arc::clone(connection), now, idle));
                 }
             }
             if open.next_pass.is_some_and(|next| now < next) {
@@ -214,17 +137,17 @@ impl OpenConnections {
     fn pass(&mut self, now: Instant) {
         self.idle.clear();
         self.slow.clear();
-        for (slot, activity) in self.slots.iter().enumerate() {
-            match activity.as_ref().and_then(|activity| activity.idle()) {
-                Some((Idleness::Idle, since)) => self.idle.push(Candidate { since, slot }),
+        for (entry, connection) in self.entries.iter().enumerate() {
+            match connection.as_ref().and_then(|connection| connection.idle()) {
+                Some((Idleness::Idle, since)) => self.idle.push(Candidate { since, entry }),
                 Some((Idleness::Slow, since)) if now.saturating_duration_since(since) >= HEAD_GRACE => {
-                    self.slow.push(Candidate { since, slot });
+                    self.slow.push(Candidate { since, entry });
                 }
                 _ => {}
             }
         }
         let few = self.idle.len() < BATCH;
-        let most = BATCH.max(self.slots.len() / 16);
+        let most = BATCH.max(self.entries.len() / 16);
         keep_oldest(&mut self.idle, most);
         keep_oldest(&mut self.slow, most);
         let pause = if few { (now.elapsed() * PASS_SHARE).min(MOST_PAUSE) } else { Duration::ZERO };
@@ -245,18 +168,20 @@ fn keep_oldest(candidates: &mut Vec<Candidate>, most: usize) {
 
 impl Drop for RegisteredConnection {
     fn drop(&mut self) {
-        let mut open = self.shard.open();
-        if let Some(activity) = open.slots[self.slot].take() {
-            activity.end();
+        let mut open = self.worker.open();
+        if let Some(connection) = open.entries[self.entry].take() {
+            connection.end();
         }
-        open.free.push(self.slot);
+        open.free.push(self.entry);
     }
 }
 
 impl fmt::Debug for WorkerConnections {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let open = self.open();
-        f.debug_struct("Shard").field("connections", &(open.slots.len() - open.free.len())).finish_non_exhaustive()
+        f.debug_struct("WorkerConnections")
+            .field("connections", &(open.entries.len() - open.free.len()))
+            .finish_non_exhaustive()
     }
 }
 
@@ -295,7 +220,7 @@ mod tests {
     #[test]
     fn the_longest_idle_goes_first() {
         let registry = ConnectionRegistry::default();
-        let shard = registry.shard();
+        let shard = registry.of_this_worker();
         let (all, mut registered) = connections(&shard, 2 * BATCH);
         for expected in 1..=BATCH {
             assert!(registry.reclaim(&shard).is_some());
@@ -321,7 +246,7 @@ mod tests {
     #[test]
     fn busy_connections_stay_and_those_that_were_busy_go_last() {
         let registry = ConnectionRegistry::default();
-        let shard = registry.shard();
+        let shard = registry.of_this_worker();
         let (all, _registered) = connections(&shard, 4);
         let busy = all[0].begin(false);
         let was_busy = all[1].begin(false);
@@ -341,7 +266,7 @@ mod tests {
     #[test]
     fn a_connection_that_is_used_again_is_not_closed() {
         let registry = ConnectionRegistry::default();
-        let shard = registry.shard();
+        let shard = registry.of_this_worker();
         let (all, _registered) = connections(&shard, 1);
         assert!(registry.reclaim(&shard).is_some());
         assert!(all[0].is_reclaimed());
@@ -355,9 +280,9 @@ mod tests {
     #[test]
     fn slow_heads_go_when_nothing_is_idle() {
         let registry = ConnectionRegistry::default();
-        let shard = registry.shard();
+        let shard = registry.of_this_worker();
         let (all, _registered) = connections(&shard, 2);
-        all[0].bytes_read();
+        all[0].octets_read();
         assert!(registry.reclaim(&shard).is_some());
         assert_eq!(left(&all), [1]);
         let begun = Instant::now();
@@ -371,8 +296,8 @@ mod tests {
     #[test]
     fn another_worker_gives_way_where_the_own_has_nothing_idle() {
         let registry = ConnectionRegistry::default();
-        let own = registry.shard();
-        let other = std::thread::scope(|scope| scope.spawn(|| registry.shard()).join().unwrap());
+        let own = registry.of_this_worker();
+        let other = std::thread::scope(|scope| scope.spawn(|| registry.of_this_worker()).join().unwrap());
         assert!(!Arc::ptr_eq(&own, &other));
         let (older, _older) = connections(&other, 1);
         let (all, _all) = connections(&own, 1);

@@ -1,8 +1,8 @@
-//! What a connection is doing, so that its deadline is known without a timer a request.
+//! What one connection is doing, so that its deadline is known without a timer for each request.
 //!
-//! The stream says when bytes arrive, the service when requests begin and end, and the driver of the connection asks
-//! for the deadline whenever it wakes. hyper's own header timer is not used: it is off until a first byte has decided
-//! the protocol, it also ends idle kept-alive connections, and it costs a timer for every request.
+//! The socket reports octets, the service reports when requests begin and end, and the driver of the connection reads the
+//! deadline whenever it wakes. hyper's own header timer is not used: it is off until a first octet has decided the
+//! protocol, it also ends idle kept-alive connections, and it costs a timer for every request.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::edge::connection_state::delivery::{Delivery, Unsent};
+use crate::edge::connection_state::reclaim::{IdleClose, NEVER, ReclaimMark};
 use crate::edge::limits::EdgeLimits;
-use crate::edge::request::access_record::PendingRecord;
-use crate::edge::transfer::Transfer;
 use crate::edge::tunnel::PendingTunnel;
 
-/// The state of one connection, shared by its stream, its service and its driver.
+/// The state of one connection, shared by its socket, its service and its driver.
 #[derive(Debug)]
 pub(crate) struct ConnectionState {
     opened: Instant,
@@ -26,41 +26,22 @@ pub(crate) struct ConnectionState {
     keep_alive: Duration,
     /// The phase in the lowest two bits, the millisecond it began (counted from `opened`) above them.
     phase: AtomicU64,
-    /// Requests being answered. While there are any, the phase does not count.
-    in_flight: AtomicUsize,
+    /// Requests in progress. While there are any, the phase does not count.
+    in_progress: AtomicUsize,
     http2: AtomicBool,
-    /// The preface of HTTP/2 has been read; [`http2`](Self::http2) waits for a request.
+    /// The preface of HTTP/2 has been read; `http2` is set by the first request.
     preface: AtomicBool,
-    /// The phase in which a new connection claimed the place of this one; [`NEVER`] until one does. A connection that
-    /// goes on is in another phase, so nothing has to be taken back when a request begins.
-    reclaimed: AtomicU64,
-    /// The place was claimed although something has come in part.
-    reclaimed_slow: AtomicBool,
-    /// The millisecond in which a claim last failed: since then the connection counts as idle, so that others go first.
-    declined: AtomicU64,
     /// The millisecond in which the frame or field section began that has come in part; [`NEVER`] between frames.
     partial: AtomicU64,
     /// The same of the first one in its phase, so that beginning anew wins no time.
     first_partial: AtomicU64,
-    goodbye: Goodbye,
+    reclaim: ReclaimMark,
+    delivery: Delivery,
     ended: AtomicBool,
-    /// What of an answer is still to be sent: what hyper has taken of a body counts as answered here.
-    unsent: AtomicU64,
     flood: AtomicBool,
     /// Wakes the connection's task, from any thread.
     task: OnceLock<Waker>,
     tunnel: Mutex<Option<PendingTunnel>>,
-    /// What the answer being written holds behind the edge; of HTTP/1.1.
-    transfer: Mutex<Option<Transfer>>,
-    /// How often the client's socket has taken something that had to wait for it.
-    taken: AtomicUsize,
-}
-
-/// How an idle connection that hyper has is brought to its end: its driver asks, its stream answers.
-#[derive(Debug, Default)]
-pub(crate) struct Goodbye {
-    wanted: AtomicBool,
-    said: AtomicBool,
 }
 
 /// What a connection without a request in progress waits for.
@@ -72,34 +53,12 @@ pub(crate) enum Idleness {
     Slow,
 }
 
-/// What of an answer is still to be sent while no request is in progress any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unsent {
-    Nothing,
-    /// The client's socket takes nothing, which has a deadline of its own.
-    Socket,
-    /// Streams of HTTP/2 wait for their client's window. The number changes whenever the first of them moves.
-    Streams(u32),
-}
-
-impl Unsent {
-    const fn number(self) -> u64 {
-        match self {
-            Self::Nothing => 0,
-            Self::Socket => 1,
-            Self::Streams(turn) => 2 + turn as u64,
-        }
-    }
-}
-
 /// Nothing has been read yet.
 const SILENT: u64 = 0;
-/// Some bytes of a request head have been read.
+/// Some octets of a request head have been read.
 const HEAD: u64 = 1;
 /// A request has been answered.
 const BETWEEN: u64 = 2;
-/// No phase.
-const NEVER: u64 = u64::MAX;
 
 impl ConnectionState {
     pub(crate) fn new(limits: &EdgeLimits) -> Self {
@@ -109,27 +68,22 @@ impl ConnectionState {
             header_read: limits.header_read,
             keep_alive: limits.keep_alive,
             phase: AtomicU64::new(SILENT),
-            in_flight: AtomicUsize::new(0),
+            in_progress: AtomicUsize::new(0),
             http2: AtomicBool::new(false),
             preface: AtomicBool::new(false),
-            reclaimed: AtomicU64::new(NEVER),
-            reclaimed_slow: AtomicBool::new(false),
-            declined: AtomicU64::new(0),
             partial: AtomicU64::new(NEVER),
             first_partial: AtomicU64::new(NEVER),
-            goodbye: Goodbye::default(),
+            reclaim: ReclaimMark::new(),
+            delivery: Delivery::default(),
             ended: AtomicBool::new(false),
-            unsent: AtomicU64::new(Unsent::Nothing.number()),
             flood: AtomicBool::new(false),
             task: OnceLock::new(),
             tunnel: Mutex::new(None),
-            transfer: Mutex::new(None),
-            taken: AtomicUsize::new(0),
         }
     }
 
-    /// Bytes came from the client.
-    pub(crate) fn bytes_read(&self) {
+    /// Octets came from the client.
+    pub(crate) fn octets_read(&self) {
         if !self.is_idle() {
             return;
         }
@@ -141,20 +95,20 @@ impl ConnectionState {
         }
     }
 
-    /// A request is complete as far as its head goes; the returned guard ends it.
-    pub(crate) fn begin(self: &Arc<Self>, http2: bool) -> Exchange {
+    /// The head of a request is complete; the request is in progress until the returned value is dropped.
+    pub(crate) fn begin(self: &Arc<Self>, http2: bool) -> RequestInProgress {
         if http2 {
             self.http2.store(true, Ordering::Relaxed);
         }
-        self.in_flight.fetch_add(1, Ordering::AcqRel);
-        Exchange { activity: Arc::clone(self), has_transfer: false, visit: None }
+        self.in_progress.fetch_add(1, Ordering::AcqRel);
+        RequestInProgress(Arc::clone(self))
     }
 
     pub(crate) fn is_http2(&self) -> bool {
         self.http2.load(Ordering::Relaxed)
     }
 
-    /// When the connection is overdue, should nothing change until then; none while requests are answered, whose
+    /// When the connection is overdue, should nothing change until then; none while requests are in progress, whose
     /// bodies have deadlines of their own.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         if !self.is_idle() {
@@ -173,9 +127,9 @@ impl ConnectionState {
         }
     }
 
-    /// Whether no request is being answered.
+    /// Whether no request is in progress.
     pub(crate) fn is_idle(&self) -> bool {
-        self.in_flight.load(Ordering::Acquire) == 0
+        self.in_progress.load(Ordering::Acquire) == 0
     }
 
     /// Whether nothing has come from the client yet.
@@ -188,8 +142,8 @@ impl ConnectionState {
         self.phase.load(Ordering::Relaxed) & 3 == BETWEEN
     }
 
-    /// Notes which task the connection is, to be called first of all by that task. A task has one waker for all its life,
-    /// so this is done once a connection and not at each wait.
+    /// Notes which task the connection is; that task calls it first of all. A task has one waker for all its life, so this
+    /// is done once a connection and not at each wait.
     pub(crate) async fn enter_task(&self) {
         poll_fn(|cx| {
             let _ = self.task.set(cx.waker().clone());
@@ -198,7 +152,7 @@ impl ConnectionState {
         .await;
     }
 
-    /// The connection has been secured: only now is its request waited for.
+    /// The TLS handshake is over: the wait for the first request begins here.
     pub(crate) fn secured(&self) {
         self.enter(SILENT);
     }
@@ -222,11 +176,11 @@ impl ConnectionState {
         self.partial.store(now, Ordering::Release);
     }
 
-    /// What the connection waits for and since when; nothing while requests are answered, or once its place has been
+    /// What the connection waits for and since when; nothing while requests are in progress, or once its slot has been
     /// claimed.
     pub(crate) fn idle(&self) -> Option<(Idleness, Instant)> {
         let state = self.phase.load(Ordering::Acquire);
-        if !self.is_idle() || self.is_unsent() || state == self.reclaimed.load(Ordering::Relaxed) {
+        if !self.is_idle() || self.is_unsent() || self.reclaim.is_set_in(state) {
             return None;
         }
         let mut since = state >> 2;
@@ -236,27 +190,45 @@ impl ConnectionState {
         }
         let is_slow = is_partial || state & 3 == HEAD && !self.preface.load(Ordering::Relaxed);
         let idleness = if is_slow { Idleness::Slow } else { Idleness::Idle };
-        Some((idleness, self.at(since.max(self.declined.load(Ordering::Relaxed)))))
+        Some((idleness, self.at(since.max(self.reclaim.declined()))))
     }
 
-    /// Claims the place of the connection, from any thread: it ends unless something happens on it first. Returns false
-    /// if that is the case already.
+    /// Claims the slot of the connection, from any thread: the connection closes unless something happens on it first.
+    /// Returns false if that is the case already.
     pub(crate) fn reclaim(&self, idleness: Idleness) -> bool {
         let state = self.phase.load(Ordering::Acquire);
         if !self.is_idle() || self.is_unsent() {
             return false;
         }
-        self.reclaimed_slow.store(idleness == Idleness::Slow, Ordering::Relaxed);
-        self.reclaimed.store(state, Ordering::Release);
+        self.reclaim.set(state, idleness == Idleness::Slow);
         if let Some(task) = self.task.get() {
             task.wake_by_ref();
         }
         true
     }
 
-    /// Whether the place has been claimed, and nothing has happened since.
+    /// Whether the slot has been claimed, and nothing has happened since.
     pub(crate) fn is_reclaimed(&self) -> bool {
-        self.reclaimed.load(Ordering::Acquire) == self.phase.load(Ordering::Relaxed) && self.is_idle()
+        self.reclaim.is_set_in(self.phase.load(Ordering::Relaxed)) && self.is_idle()
+    }
+
+    /// Whether the slot was claimed although something has come in part.
+    pub(crate) fn is_reclaimed_as_slow(&self) -> bool {
+        self.reclaim.is_slow()
+    }
+
+    /// The connection cannot close now: the claim lapses, and others go before the connection is claimed again.
+    pub(crate) fn decline(&self) {
+        self.reclaim.decline(self.now());
+    }
+
+    /// Completes when the slot has been claimed.
+    pub(crate) async fn reclaimed(&self) {
+        poll_fn(|_| if self.is_reclaimed() { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+
+    pub(crate) fn idle_close(&self) -> &IdleClose {
+        self.reclaim.close()
     }
 
     /// The connection has ended.
@@ -268,44 +240,15 @@ impl ConnectionState {
         self.ended.load(Ordering::Relaxed)
     }
 
-    /// Whether the place was claimed although something has come in part.
-    pub(crate) fn is_reclaimed_as_slow(&self) -> bool {
-        self.reclaimed_slow.load(Ordering::Relaxed)
-    }
-
-    /// The connection cannot end now: the claim lapses, and others go before the connection is claimed again.
-    pub(crate) fn decline(&self) {
-        self.declined.store(self.now(), Ordering::Relaxed);
-        self.reclaimed.store(NEVER, Ordering::Release);
-    }
-
-    /// Completes when the place has been claimed.
-    pub(crate) async fn reclaimed(&self) {
-        poll_fn(|_| if self.is_reclaimed() { Poll::Ready(()) } else { Poll::Pending }).await;
-    }
-
-    pub(crate) fn goodbye(&self) -> &Goodbye {
-        &self.goodbye
-    }
-
-    /// Notes what of an answer is still to be sent.
-    pub(crate) fn set_unsent(&self, unsent: Unsent) {
-        self.unsent.store(unsent.number(), Ordering::Relaxed);
-    }
-
-    pub(crate) fn unsent(&self) -> Unsent {
-        match self.unsent.load(Ordering::Relaxed) {
-            0 => Unsent::Nothing,
-            1 => Unsent::Socket,
-            number => Unsent::Streams((number - 2) as u32),
-        }
+    pub(crate) fn delivery(&self) -> &Delivery {
+        &self.delivery
     }
 
     fn is_unsent(&self) -> bool {
-        self.unsent() != Unsent::Nothing
+        self.delivery.unsent() != Unsent::Nothing
     }
 
-    /// The client floods the connection with frames, which is closed for it.
+    /// The client floods the connection with frames, and the connection closes for it.
     pub(crate) fn flooded(&self) {
         self.flood.store(true, Ordering::Relaxed);
     }
@@ -323,25 +266,6 @@ impl ConnectionState {
         self.tunnel.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// What the answer being written holds behind the edge.
-    pub(crate) fn transfer(&self) -> Option<Transfer> {
-        self.transfer.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn set_transfer(&self, transfer: Option<Transfer>) {
-        *self.transfer.lock().unwrap_or_else(PoisonError::into_inner) = transfer;
-    }
-
-    /// The client's socket has taken something that had to wait for it.
-    pub(crate) fn note_taken(&self) {
-        self.taken.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Another number whenever the client's socket has taken something that had to wait for it.
-    pub(crate) fn taken(&self) -> usize {
-        self.taken.load(Ordering::Relaxed)
-    }
-
     fn enter(&self, phase: u64) {
         self.phase.store(self.now() << 2 | phase, Ordering::Release);
     }
@@ -356,58 +280,20 @@ impl ConnectionState {
     }
 }
 
-impl Goodbye {
-    /// The next read that finds nothing ends the connection.
-    pub(crate) fn ask(&self) {
-        self.wanted.store(true, Ordering::Relaxed);
-    }
-
-    /// Something has been read instead.
-    pub(crate) fn withdraw(&self) {
-        self.wanted.store(false, Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.wanted.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn say(&self) {
-        self.said.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn is_said(&self) -> bool {
-        self.said.load(Ordering::Relaxed)
-    }
-}
-
-/// One request being answered. Ends when dropped: with the last byte of the response body, or when the client leaves.
+/// A request in progress. When the last one is dropped, the wait for the next request begins.
 #[derive(Debug)]
-pub(crate) struct Exchange {
-    activity: Arc<ConnectionState>,
-    has_transfer: bool,
-    /// The account of it, where one is kept.
-    pub(crate) visit: Option<Box<PendingRecord>>,
-}
+pub(crate) struct RequestInProgress(Arc<ConnectionState>);
 
-impl Exchange {
-    pub(crate) fn activity(&self) -> &Arc<ConnectionState> {
-        &self.activity
-    }
-
-    /// The answer holds a connection to an upstream.
-    pub(crate) fn carries(&mut self, transfer: Transfer) {
-        self.has_transfer = true;
-        self.activity.set_transfer(Some(transfer));
+impl RequestInProgress {
+    pub(crate) fn connection(&self) -> &Arc<ConnectionState> {
+        &self.0
     }
 }
 
-impl Drop for Exchange {
+impl Drop for RequestInProgress {
     fn drop(&mut self) {
-        if self.has_transfer {
-            self.activity.set_transfer(None);
-        }
-        if self.activity.in_flight.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.activity.enter(BETWEEN);
+        if self.0.in_progress.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.enter(BETWEEN);
         }
     }
 }

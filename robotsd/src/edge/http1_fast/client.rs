@@ -1,4 +1,4 @@
-//! The client's end of a connection, without a protocol.
+//! The client's end of a connection: reads through the stack, and writes with a deadline.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -14,22 +14,22 @@ use tokio::sync::watch;
 
 use crate::edge::connection::client_socket::ClientSocket;
 use crate::edge::http1_fast::date_clock::DateClock;
-use crate::edge::idle_timeout::IdleTimeout;
 use crate::edge::transfer::Transfer;
+use crate::edge::write_timeout::WriteTimeout;
 
 /// Octets read at once, through the stack; a request head that is longer is hyper's.
 pub(crate) const READ: usize = 8 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct FastClient {
-    transport: ClientSocket,
-    /// Read while something else was awaited.
+    socket: ClientSocket,
+    /// Read during the wait for a response.
     early: Bytes,
     /// What is to be written, and how much of it has been.
     out: Vec<u8>,
     sent: usize,
-    stalled: IdleTimeout,
-    /// What the answer being written holds behind the edge.
+    timeout: WriteTimeout,
+    /// The upstream connection that the response being written holds.
     transfer: Option<Transfer>,
     write_idle: Duration,
     pub(crate) clock: Arc<DateClock>,
@@ -39,27 +39,27 @@ pub(crate) struct FastClient {
 
 impl FastClient {
     pub(crate) fn new(
-        transport: ClientSocket,
+        socket: ClientSocket,
         write_idle: Duration,
         clock: Arc<DateClock>,
         stop: watch::Receiver<bool>,
     ) -> Self {
-        let stalled = IdleTimeout::new(write_idle);
+        let timeout = WriteTimeout::new(write_idle);
         let (early, out) = (Bytes::new(), Vec::new());
-        Self { transport, early, out, sent: 0, stalled, transfer: None, write_idle, clock, stop }
+        Self { socket, early, out, sent: 0, timeout, transfer: None, write_idle, clock, stop }
     }
 
-    pub(crate) fn into_transport(self) -> ClientSocket {
-        self.transport
+    pub(crate) fn into_socket(self) -> ClientSocket {
+        self.socket
     }
 
-    /// Where the head of a response is written to.
+    /// The buffer that the head of a response is written to.
     pub(crate) fn out(&mut self) -> &mut Vec<u8> {
         &mut self.out
     }
 
-    /// The answer that is written from now on holds this behind the edge.
-    pub(crate) fn carry(&mut self, transfer: Option<Transfer>) {
+    /// The response that is written from now on holds this.
+    pub(crate) fn hold(&mut self, transfer: Option<Transfer>) {
         self.transfer = transfer;
     }
 
@@ -90,15 +90,15 @@ impl FastClient {
     pub(crate) fn poll_send(&mut self, cx: &mut Context<'_>, data: &mut Bytes) -> Poll<io::Result<()>> {
         loop {
             let out = &self.out[self.sent..];
-            let transport = Pin::new(&mut self.transport);
+            let socket = Pin::new(&mut self.socket);
             let written = match (out.is_empty(), data.is_empty()) {
                 (true, true) => break,
-                (false, true) => transport.poll_write(cx, out),
-                (true, false) => transport.poll_write(cx, data),
-                (false, false) => transport.poll_write_vectored(cx, &[IoSlice::new(out), IoSlice::new(data)]),
+                (false, true) => socket.poll_write(cx, out),
+                (true, false) => socket.poll_write(cx, data),
+                (false, false) => socket.poll_write_vectored(cx, &[IoSlice::new(out), IoSlice::new(data)]),
             };
-            let Poll::Ready(written) = written else { return self.poll_stuck(cx) };
-            self.moved();
+            let Poll::Ready(written) = written else { return self.poll_stalled(cx) };
+            self.progressed();
             match written? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 written => {
@@ -110,56 +110,49 @@ impl FastClient {
         }
         self.out.clear();
         self.sent = 0;
-        if let ClientSocket::Tls(stream) = &mut self.transport {
+        if let ClientSocket::Tls(stream) = &mut self.socket {
             match Pin::new(stream).poll_flush(cx) {
                 Poll::Ready(flushed) => flushed?,
-                Poll::Pending => return self.poll_stuck(cx),
+                Poll::Pending => return self.poll_stalled(cx),
             }
-            self.moved();
+            self.progressed();
         }
         Poll::Ready(Ok(()))
     }
 
-    /// Says that nothing more will come, to a client that listens.
+    /// Closes the sending side in order.
     pub(crate) async fn close(&mut self) {
-        let closing = poll_fn(|cx| Pin::new(&mut self.transport).poll_shutdown(cx));
-        // One that does not is not waited for.
+        let closing = poll_fn(|cx| Pin::new(&mut self.socket).poll_shutdown(cx));
+        // A client that does not listen is not waited for.
         let _ = tokio::time::timeout(self.write_idle, closing).await;
     }
 
     /// The same without waiting.
     pub(crate) fn close_now(&mut self) {
-        let _ = Pin::new(&mut self.transport).poll_shutdown(&mut Context::from_waker(Waker::noop()));
+        let _ = Pin::new(&mut self.socket).poll_shutdown(&mut Context::from_waker(Waker::noop()));
     }
 
     /// Gives up everything but the socket.
     pub(crate) fn park(&mut self) {
         self.out = Vec::new();
-        self.stalled = IdleTimeout::new(self.write_idle);
+        self.timeout = WriteTimeout::new(self.write_idle);
     }
 
     /// The client has taken something.
-    fn moved(&mut self) {
-        if self.stalled.is_waiting()
-            && let Some(transfer) = &self.transfer
-        {
-            transfer.moved();
-        }
-        self.stalled.moved();
+    fn progressed(&mut self) {
+        let Self { timeout, transfer, .. } = self;
+        timeout.progressed(|| transfer.clone());
     }
 
-    fn poll_stuck(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let given_up = self.transfer.as_ref().is_some_and(|transfer| transfer.poll_stalled(cx).is_ready());
-        if !given_up {
-            ready!(self.stalled.poll_expired(cx));
-        }
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read from its connection")))
+    /// A write has to wait.
+    fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.timeout.poll_stalled(self.transfer.as_ref(), cx).map(|()| Err(WriteTimeout::error()))
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Option<Bytes>>> {
         let mut room = [MaybeUninit::uninit(); READ];
         let mut buffer = ReadBuf::uninit(&mut room);
-        ready!(Pin::new(&mut self.transport).poll_read(cx, &mut buffer))?;
+        ready!(Pin::new(&mut self.socket).poll_read(cx, &mut buffer))?;
         let octets = buffer.filled();
         Poll::Ready(Ok(if octets.is_empty() { None } else { Some(Bytes::copy_from_slice(octets)) }))
     }

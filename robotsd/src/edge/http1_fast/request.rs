@@ -1,4 +1,4 @@
-//! The head of a plain request.
+//! The head of a request of the fast path.
 
 use std::mem::MaybeUninit;
 
@@ -6,17 +6,18 @@ use bytes::Bytes;
 use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Uri};
 
+use crate::edge::connection::parser_policy;
 use crate::edge::http1_fast::target_escape::escaped;
 use crate::edge::limits::EdgeLimits;
 
-/// Fields of a head that is looked at; one with more is hyper's.
+/// Fields of a head that the fast path takes; one with more is hyper's.
 const FIELDS: usize = 64;
 
 /// Fields that the edge adds.
 const ADDED: usize = 4;
 
-/// A request, if the octets are all of a plain one and nothing more; anything that is in any doubt is not. Else the octets,
-/// escaped where they have to be: hyper takes no more in a target than is taken here.
+/// A request, if the octets are the whole head of one for the fast path and nothing more; a doubtful one is not. Else the
+/// octets, escaped where they have to be: hyper takes no more in a target than the fast path.
 pub(crate) fn parse(octets: Bytes, limits: &EdgeLimits) -> Result<Request<()>, Bytes> {
     let fits = octets.len() <= limits.head_bytes;
     let parse_octets = |octets: &Bytes| if fits { parse_octets(octets) } else { None };
@@ -31,15 +32,13 @@ pub(crate) fn parse(octets: Bytes, limits: &EdgeLimits) -> Result<Request<()>, B
 
 fn parse_octets(octets: &Bytes) -> Option<Request<()>> {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS];
-    let mut head = httparse::Request::new(&mut []);
-    let parsed = head.parse_with_uninit_headers(octets, &mut fields);
+    let head = parser_policy::parse_whole(octets, &mut fields)?;
     let method = match head.method {
         Some("GET") => Method::GET,
         Some("HEAD") => Method::HEAD,
         _ => return None,
     };
-    let is_whole = matches!(parsed, Ok(httparse::Status::Complete(length)) if length == octets.len());
-    if !is_whole || head.version != Some(1) {
+    if head.version != Some(1) {
         return None;
     }
     let target = head.path.filter(|target| target.starts_with('/'))?;
@@ -51,7 +50,7 @@ fn parse_octets(octets: &Bytes) -> Option<Request<()>> {
             return None;
         }
         if name == CONNECTION {
-            // Said to us, and done.
+            // Meant for us, and done.
             match field.value.eq_ignore_ascii_case(b"keep-alive") {
                 true => continue,
                 false => return None,
@@ -66,7 +65,7 @@ fn parse_octets(octets: &Bytes) -> Option<Request<()>> {
     Some(request)
 }
 
-/// Whether a field has to do with bodies, or with what becomes of the connection.
+/// Whether a field concerns bodies, or what becomes of the connection.
 fn is_delicate(name: &HeaderName) -> bool {
     use http::header::{CONTENT_LENGTH, EXPECT, TE, TRAILER, TRANSFER_ENCODING, UPGRADE};
     matches!(*name, CONTENT_LENGTH | TRANSFER_ENCODING | UPGRADE | EXPECT | TE | TRAILER)

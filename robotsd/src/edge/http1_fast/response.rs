@@ -1,4 +1,4 @@
-//! The answer to a plain request, written as HTTP/1.1 (RFC 9112).
+//! The response to a request of the fast path, written as HTTP/1.1 (RFC 9112).
 
 use std::error::Error;
 use std::future::{Future, poll_fn};
@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_LENGTH, DATE, TRANSFER_ENCODING};
-use http::{HeaderValue, Response, StatusCode, response};
+use http::header::{CONNECTION, DATE};
+use http::{Response, response};
 use http_body::Body;
 
 use crate::edge::http1_fast::client::FastClient;
 use crate::edge::http1_fast::date_clock::DateClock;
+use crate::edge::http1_fast::framing::Framing;
 use crate::edge::transfer::Transfer;
 use crate::edge::write_batching::yield_before_write;
 
@@ -28,12 +29,12 @@ pub(crate) enum AfterResponse {
     Close,
     /// The client has left.
     Gone,
-    /// It is of no more use; whoever reads a half response must see that it is one.
+    /// It is of no more use; the reader of half a response must see that it is one.
     Broken(Box<dyn Error + Send + Sync>),
 }
 
 /// Waits for a response and writes it.
-pub(crate) async fn answer<A, B, E>(
+pub(crate) async fn write<A, B, E>(
     mut client: Box<FastClient>,
     answering: A,
     is_head: bool,
@@ -50,7 +51,7 @@ where
     });
     let Some(response) = answered.await else { return (client, AfterResponse::Gone) };
     let (mut head, body) = response.into_parts();
-    client.carry(head.extensions.remove::<Transfer>());
+    client.hold(head.extensions.remove::<Transfer>());
     let is_last = head.headers.remove(CONNECTION).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"close"))
         || client.stop.has_changed().unwrap_or(true);
     let framing = Framing::new(&mut head, &body, is_head);
@@ -61,51 +62,8 @@ where
         AfterResponse::Next if is_last => AfterResponse::Close,
         after => after,
     };
-    client.carry(None);
+    client.hold(None);
     (client, after)
-}
-
-/// How the end of a body is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Framing {
-    /// There is none, whatever the head says.
-    Absent,
-    /// The head says so already, or has to.
-    Length {
-        octets: u64,
-        is_said: bool,
-    },
-    Chunked,
-}
-
-impl Framing {
-    fn new(head: &mut response::Parts, body: &impl Body, is_head: bool) -> Self {
-        // RFC 9110, section 6.4.1.
-        let has_none = matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-        if head.status == StatusCode::NO_CONTENT {
-            head.headers.remove(CONTENT_LENGTH);
-        }
-        head.headers.remove(TRANSFER_ENCODING);
-        if is_head || has_none {
-            return Self::Absent;
-        }
-        let said = head.headers.get(CONTENT_LENGTH).map(length);
-        match (said, body.size_hint().exact()) {
-            (Some(Some(octets)), _) => Self::Length { octets, is_said: true },
-            (None, Some(octets)) => Self::Length { octets, is_said: false },
-            (Some(None), exact) => {
-                head.headers.remove(CONTENT_LENGTH);
-                exact.map_or(Self::Chunked, |octets| Self::Length { octets, is_said: false })
-            }
-            (None, None) => Self::Chunked,
-        }
-    }
-}
-
-/// The number in a `Content-Length`, if it is one.
-fn length(value: &HeaderValue) -> Option<u64> {
-    let text = std::str::from_utf8(value.as_bytes()).ok()?;
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
 fn write_head(out: &mut Vec<u8>, head: &response::Parts, framing: Framing, is_last: bool, clock: &DateClock) {
@@ -124,7 +82,7 @@ fn write_head(out: &mut Vec<u8>, head: &response::Parts, framing: Framing, is_la
         out.extend_from_slice(b"\r\n");
     }
     match framing {
-        Framing::Length { octets, is_said: false } => {
+        Framing::Length { octets, is_in_head: false } => {
             // Writing to a vector does not fail.
             let _ = write!(out, "content-length: {octets}\r\n");
         }
@@ -142,7 +100,7 @@ fn write_head(out: &mut Vec<u8>, head: &response::Parts, framing: Framing, is_la
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes what waits to be written, and a body behind it.
+/// Writes the octets that wait to be written, and a body behind them.
 async fn write_body<B>(client: &mut FastClient, mut body: Pin<&mut B>, framing: Framing) -> AfterResponse
 where
     B: Body<Data = Bytes>,
@@ -163,7 +121,7 @@ where
             Poll::Ready(None) => Poll::Ready(BodyStep::End),
             Poll::Ready(Some(Err(error))) => Poll::Ready(BodyStep::Failed(error.into())),
             Poll::Ready(Some(Ok(frame))) => Poll::Ready(BodyStep::Data(frame.into_data().unwrap_or_default())),
-            // What there is goes out before more is waited for, and a client that has left is not worth the wait.
+            // The octets there are go out before more are waited for, and a client that has left ends the wait.
             Poll::Pending => match client.poll_send(cx, &mut Bytes::new()) {
                 Poll::Ready(Err(error)) => Poll::Ready(BodyStep::Failed(error.into())),
                 _ => client.poll_left(cx).map(|()| BodyStep::Left),
@@ -173,7 +131,7 @@ where
         let sent = match (step, &mut left) {
             (BodyStep::Left, _) => return AfterResponse::Gone,
             (BodyStep::Failed(error), _) => {
-                // The client gets as far as the upstream did.
+                // The client gets as much as the upstream sent.
                 let _ = client.send(Bytes::new()).await;
                 return AfterResponse::Broken(error);
             }
@@ -196,7 +154,7 @@ where
             (BodyStep::Data(data), None) => {
                 let _ = write!(client.out(), "{:X}\r\n", data.len());
                 let sent = send(client, data).await;
-                // Goes out with what comes next.
+                // Goes out with the next octets.
                 client.out().extend_from_slice(b"\r\n");
                 sent.map(|()| false)
             }

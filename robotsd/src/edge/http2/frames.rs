@@ -1,12 +1,4 @@
-//! HTTP/2 frames as they pass, counted by their heads.
-//!
-//! Some frames ask for nothing and are answered or obeyed all the same: PING, SETTINGS, PRIORITY, WINDOW_UPDATE,
-//! RST_STREAM, an empty DATA or CONTINUATION, frames of unknown types. hyper takes each of them as fast as it comes, so
-//! a client that sends nothing else keeps a core busy and never meets a limit. So they are paid for from a budget, which
-//! grows with what such frames are needed for: requests, and what is sent in answer to them. What is read here is the
-//! head of each frame alone (RFC 9113, section 4.1); everything else is hyper's to judge.
-
-use tokio::time::Instant;
+//! The heads of HTTP/2 frames as they pass (RFC 9113, section 4.1); everything else in a frame is hyper's to judge.
 
 /// Where in the frames one direction of a connection is.
 #[derive(Debug, Default)]
@@ -73,87 +65,6 @@ impl Frames {
 /// The highest bit of a stream's number is reserved.
 const MOST_STREAM: u32 = u32::MAX >> 1;
 
-/// What a client may still send of frames that ask for nothing.
-///
-/// What a client sends for a reason follows from what it asked for or what it was sent: a browser gives its requests
-/// priorities and larger windows, a download gives back two windows for each frame or for each piece that the client
-/// reads, gRPC measures the way with a PING for each burst of DATA that it gets, and requests are reset. The numbers
-/// leave room for several times as much.
-#[derive(Debug)]
-pub(crate) struct Budget {
-    left: u32,
-    refilled: Instant,
-}
-
-/// What a connection begins with, and gets back with time.
-const BASE: u32 = 1000;
-
-/// What time gives back.
-const PER_SECOND: u64 = 100;
-
-/// What can be saved: a client with a window of 32 MiB that reads a kibibyte at a time and gives both windows back.
-const MOST: u32 = 65_536;
-
-/// For a request, and for each HEADERS or DATA frame that is sent to the client.
-const PER_FRAME: u32 = 4;
-
-/// One for so many octets of DATA that are sent: two WINDOW_UPDATE for each kibibyte.
-const OCTETS: u32 = 512;
-
-/// A SETTINGS frame is answered, and may change the window of every stream.
-const SETTINGS_COST: u32 = 10;
-
-/// Padding up to the most a frame can have, and nothing else.
-const ALL_PADDING: usize = 256;
-
-impl Budget {
-    pub(crate) fn new(now: Instant) -> Self {
-        Self { left: BASE, refilled: now }
-    }
-
-    /// Accounts for a frame from the client. Returns false where it is one too many. The time is only asked for when
-    /// there is need.
-    pub(crate) fn received(&mut self, frame: Frame, now: impl FnOnce() -> Instant) -> bool {
-        match frame.kind {
-            HEADERS => self.earn(PER_FRAME),
-            DATA if frame.length > ALL_PADDING || frame.length > 0 && frame.flags & PADDED == 0 => self.earn(1),
-            // Only the first of a field section asks for something; how many may follow is bounded by hyper.
-            SETTINGS => return self.spend(SETTINGS_COST, now),
-            _ => return self.spend(1, now),
-        }
-        true
-    }
-
-    /// Accounts for a frame to the client.
-    pub(crate) fn sent(&mut self, frame: Frame) {
-        match frame.kind {
-            HEADERS => self.earn(PER_FRAME),
-            DATA => self.earn(PER_FRAME + u32::try_from(frame.length).unwrap_or(0) / OCTETS),
-            _ => {}
-        }
-    }
-
-    fn earn(&mut self, tokens: u32) {
-        self.left = self.left.saturating_add(tokens).min(MOST);
-    }
-
-    fn spend(&mut self, tokens: u32, now: impl FnOnce() -> Instant) -> bool {
-        if self.left < tokens {
-            let now = now();
-            let since = now.saturating_duration_since(self.refilled).as_millis() as u64;
-            self.refilled = now;
-            self.earn((since * PER_SECOND / 1000).min(u64::from(BASE)) as u32);
-        }
-        match self.left.checked_sub(tokens) {
-            Some(left) => {
-                self.left = left;
-                true
-            }
-            None => false,
-        }
-    }
-}
-
 /// A frame that ends a connection (RFC 9113, section 6.8); `last` is the last stream that was or will be answered.
 pub(crate) fn goaway(last: u32, code: u32) -> [u8; 17] {
     let [a, b, c, d] = last.to_be_bytes();
@@ -187,13 +98,7 @@ pub(crate) const fn name(kind: u8) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-
-    fn frame(kind: u8, length: usize) -> Frame {
-        Frame { kind, flags: 0, stream: 1, length }
-    }
 
     #[test]
     fn frames_are_found_wherever_they_are_cut() {
@@ -211,51 +116,5 @@ mod tests {
         let mut frames = Frames::default();
         frames.pass(&octets[..20], |_| {});
         assert!(!frames.is_between());
-    }
-
-    /// How many of a frame pass at a time.
-    fn passing(budget: &mut Budget, frame: Frame, now: Instant) -> u32 {
-        (0..2 * MOST).take_while(|_| budget.received(frame, || now)).count() as u32
-    }
-
-    #[test]
-    fn frames_that_ask_for_nothing_are_bounded_and_come_back_with_time() {
-        let padding = Frame { flags: PADDED, ..frame(DATA, ALL_PADDING) };
-        let frames = [2, 3, 6, 8, CONTINUATION, 0x42].map(|kind| frame(kind, 4));
-        let frames = frames.into_iter().chain([frame(DATA, 0), padding]).map(|frame| (frame, 1));
-        for (frame, cost) in frames.chain([(frame(SETTINGS, 6), SETTINGS_COST)]) {
-            let start = Instant::now();
-            let mut budget = Budget::new(start);
-            assert_eq!(passing(&mut budget, frame, start), BASE / cost, "{frame:?}");
-            let later = start + Duration::from_secs(1);
-            assert_eq!(passing(&mut budget, frame, later), PER_SECOND as u32 / cost, "{frame:?}");
-            let much_later = later + Duration::from_secs(3600);
-            assert_eq!(passing(&mut budget, frame, much_later), BASE / cost, "{frame:?}");
-        }
-    }
-
-    #[test]
-    fn downloads_and_requests_pay_for_their_frames() {
-        let start = Instant::now();
-        let mut budget = Budget::new(start);
-        let takes = |budget: &mut Budget, kind| assert!(budget.received(frame(kind, 4), || start), "{kind}");
-        for _ in 0..100_000 {
-            // Both windows, a kibibyte at a time; and a PING for each frame.
-            budget.sent(frame(DATA, 16 * 1024));
-            (0..32).for_each(|_| takes(&mut budget, 8));
-            takes(&mut budget, 6);
-        }
-        for _ in 0..100_000 {
-            // Small messages, each with both windows and a PING.
-            budget.sent(frame(DATA, 20));
-            [8, 8, 6].into_iter().for_each(|kind| takes(&mut budget, kind));
-        }
-        for _ in 0..100_000 {
-            // Requests with a priority and a window of their own that are given up.
-            [HEADERS, 2, 8, 3].into_iter().for_each(|kind| takes(&mut budget, kind));
-        }
-        // What can be saved is bounded.
-        (0..100_000).for_each(|_| budget.sent(frame(DATA, 16 * 1024)));
-        assert_eq!(passing(&mut budget, frame(8, 4), start), MOST);
     }
 }

@@ -1,8 +1,8 @@
-//! Ends HTTP/2 streams whose client does not take what it asked for.
+//! Ends HTTP/2 streams whose client does not take their response.
 //!
-//! A stream waits for flow-control window inside hyper, where neither the socket (other streams still move) nor the
-//! body (nobody asks for more) can see it. So each stream's task is wrapped: the body notes when a frame was handed
-//! out, and when nobody asked for the next one in time the task ends, which resets this stream and no other.
+//! A stream waits for flow-control window inside hyper, where neither the socket (other streams still move) nor the body
+//! (which is not polled) can see it. So each stream's task is wrapped: the body notes when a frame was handed out, and
+//! when the next one is not polled for in time the task ends, which resets this stream and no other.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,21 +18,22 @@ use tokio::time::Instant;
 use crate::edge::connection_state::state::ConnectionState;
 use crate::edge::idle_timeout::IdleTimeout;
 use crate::edge::transfer::Transfer;
+use crate::edge::write_timeout::WriteTimeout;
 
 tokio::task_local! {
     static CONSUMER: StreamConsumer;
 }
 
-/// Whoever takes frames of a response body; found through the task, because hyper builds the stream around the
-/// service's answer and offers no other way from one to the other.
+/// What takes the frames of a response body; found through the task, because hyper builds the stream around the service's
+/// response and offers no other way from one to the other.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamConsumer(Arc<StreamDelivery>);
 
 #[derive(Debug, Default)]
 struct StreamDelivery {
-    /// Odd from when a frame is handed out until the next one is asked for; never twice the same value for two frames.
+    /// Odd from when a frame is handed out until the next one is polled for; never twice the same value for two frames.
     turn: AtomicUsize,
-    /// What the stream holds behind the edge, and the connection it is a stream of.
+    /// The upstream connection that the response holds, and the connection it is a stream of.
     holds: OnceLock<(Transfer, Arc<ConnectionState>)>,
 }
 
@@ -42,17 +43,17 @@ impl StreamConsumer {
         CONSUMER.try_with(Clone::clone).ok()
     }
 
-    pub(crate) fn asks(&self) {
+    pub(crate) fn polled(&self) {
         self.0.turn.store(self.turn().next_multiple_of(2), Ordering::Relaxed);
     }
 
-    pub(crate) fn is_served(&self) {
+    pub(crate) fn handed_out(&self) {
         self.0.turn.store(self.turn() | 1, Ordering::Relaxed);
     }
 
-    /// The answer holds a connection to an upstream.
-    pub(crate) fn carries(&self, transfer: Transfer, connection: Arc<ConnectionState>) {
-        // A stream has one answer.
+    /// The response holds a connection to an upstream.
+    pub(crate) fn hold(&self, transfer: Transfer, connection: Arc<ConnectionState>) {
+        // A stream has one response.
         let _ = self.0.holds.set((transfer, connection));
     }
 
@@ -77,7 +78,7 @@ where
         let consumer = StreamConsumer(Arc::default());
         let stream = CONSUMER.scope(consumer.clone(), stream);
         let turns = Turns::new(TURN, LOOK);
-        tokio::spawn(Watched { stream, consumer, seen: 0, idle: IdleTimeout::new(self.idle), turns });
+        tokio::spawn(Watched { stream, consumer, seen: 0, timeout: WriteTimeout::new(self.idle), turns });
     }
 }
 
@@ -87,12 +88,12 @@ pin_project! {
         stream: F,
         consumer: StreamConsumer,
         seen: usize,
-        idle: IdleTimeout,
+        timeout: WriteTimeout,
         turns: Turns,
     }
 }
 
-/// How often a stream that stands still finds out whether its connection moves.
+/// How often a stream that stands still looks whether its connection moves.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// So long a stream may wait for its turn on a connection that moves: a hundred pieces at 50 KB a second. Not for longer,
@@ -107,7 +108,7 @@ const TURN: Duration = Duration::from_secs(30);
 struct Turns {
     /// When the stream itself last moved.
     last: Instant,
-    /// As the connection last said.
+    /// As last read from the connection.
     taken: usize,
     longest: Duration,
     look: IdleTimeout,
@@ -123,16 +124,16 @@ impl Turns {
         self.last = Instant::now();
     }
 
-    /// Whether the connection has moved for others since it was last asked.
+    /// Whether the connection has moved for others since the last call.
     fn have_passed(&mut self, connection: &ConnectionState) -> bool {
-        let taken = connection.taken();
+        let taken = connection.delivery().taken();
         std::mem::replace(&mut self.taken, taken) != taken && self.last.elapsed() < self.longest
     }
 
     /// Has the task look again, while the stream stands still.
     fn look_again(&mut self, cx: &mut Context<'_>) {
         while self.look.poll_expired(cx).is_ready() {
-            self.look.moved();
+            self.look.reset();
         }
     }
 }
@@ -145,31 +146,24 @@ impl<F: Future> Future for Watched<F> {
         if this.stream.poll(cx).is_ready() {
             return Poll::Ready(());
         }
+        let held = this.consumer.0.holds.get();
         let turn = this.consumer.turn();
         if *this.seen != turn {
             *this.seen = turn;
-            if this.idle.is_waiting()
-                && let Some((transfer, _)) = this.consumer.0.holds.get()
-            {
-                transfer.moved();
-            }
-            this.idle.moved();
+            this.timeout.progressed(|| held.map(|(transfer, _)| transfer.clone()));
             this.turns.moved();
         }
-        // Single octets of window do not count as moving: a whole piece has to fit through in time.
+        // Single octets of window do not count as progress: a whole piece has to fit through in time.
         if turn.is_multiple_of(2) {
             return Poll::Pending;
         }
-        if let Some((transfer, connection)) = this.consumer.0.holds.get() {
-            if this.turns.have_passed(connection) && this.idle.is_waiting() {
-                transfer.moved();
-            }
-            if transfer.poll_stalled(cx).is_ready() {
-                return Poll::Ready(());
+        if let Some((transfer, connection)) = held {
+            if this.turns.have_passed(connection) && this.timeout.is_waiting() {
+                transfer.resumed();
             }
             this.turns.look_again(cx);
         }
-        this.idle.poll_expired(cx)
+        this.timeout.poll_stalled(held.map(|(transfer, _)| transfer), cx)
     }
 }
 
@@ -184,7 +178,7 @@ mod tests {
     #[derive(Debug, Default)]
     struct Reports {
         stalled: AtomicUsize,
-        moved: AtomicUsize,
+        resumed: AtomicUsize,
     }
 
     impl StallObserver for Reports {
@@ -193,8 +187,8 @@ mod tests {
             Poll::Pending
         }
 
-        fn moved(&self) {
-            self.moved.fetch_add(1, Ordering::Relaxed);
+        fn resumed(&self) {
+            self.resumed.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -203,22 +197,22 @@ mod tests {
         let (connection, reports) =
             (Arc::new(ConnectionState::new(&EdgeLimits::default())), Arc::new(Reports::default()));
         let consumer = StreamConsumer(Arc::default());
-        consumer.carries(Transfer::new(&reports), Arc::clone(&connection));
-        consumer.is_served();
+        consumer.hold(Transfer::new(&reports), Arc::clone(&connection));
+        consumer.handed_out();
         let turns = Turns::new(turn, Duration::from_millis(1));
-        let idle = IdleTimeout::new(Duration::from_secs(600));
-        let stream = tokio::spawn(Watched { stream: std::future::pending::<()>(), consumer, seen: 0, idle, turns });
+        let timeout = WriteTimeout::new(Duration::from_secs(600));
+        let stream = tokio::spawn(Watched { stream: std::future::pending::<()>(), consumer, seen: 0, timeout, turns });
         soon(async {
             while reports.stalled.load(Ordering::Relaxed) < 20 {
                 if is_taking {
-                    connection.note_taken();
+                    connection.delivery().note_taken();
                 }
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         })
         .await;
         stream.abort();
-        reports.moved.load(Ordering::Relaxed) > 0
+        reports.resumed.load(Ordering::Relaxed) > 0
     }
 
     #[tokio::test]

@@ -1,7 +1,7 @@
-//! The account of one request, for whoever keeps one.
+//! The access record of one request, for the log.
 //!
-//! It begins when the head of the request has come and is told when its answer has ended, however that was; both cost
-//! nothing where nobody listens. What passes through several hands on the way may be noted down by each of them.
+//! It begins when the head of the request has come and is handed over when its response has ended, however that was; both
+//! cost nothing where no log is kept. Each service on the way may add fields of its own.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use http::header::{REFERER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
 
-use crate::edge::request::forwarded::ClientInfo;
+use crate::edge::request::client_info::ClientInfo;
 use crate::edge::request::request_id::RequestId;
 
 /// A request and how it was answered.
@@ -27,9 +27,9 @@ pub(crate) struct AccessRecord {
     pub(crate) host: Option<HeaderValue>,
     pub(crate) referer: Option<HeaderValue>,
     pub(crate) user_agent: Option<HeaderValue>,
-    /// None if the client left before there was an answer.
+    /// None if the client left before there was a response.
     pub(crate) status: Option<StatusCode>,
-    /// Octets of the answer's content that were handed to the connection.
+    /// Octets of the response's content that were handed to the connection.
     pub(crate) sent: u64,
     /// Whether that was all of it.
     pub(crate) is_whole: bool,
@@ -37,30 +37,30 @@ pub(crate) struct AccessRecord {
     pub(crate) notes: Vec<(&'static str, AccessValue)>,
 }
 
-/// Is told of every request that has ended. Must not block.
+/// Called for every request that has ended. Must not block.
 pub(crate) type OnAccess = Arc<dyn Fn(Box<AccessRecord>) + Send + Sync>;
 
-/// What those behind the edge note down about a request; a request extension where anyone listens.
+/// What the services behind the edge add to the record; a request extension where a log is kept.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AccessFields(Arc<Mutex<Vec<(&'static str, AccessValue)>>>);
 
-/// What a note says.
+/// The value of an added field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AccessValue {
     Text(String),
     Number(usize),
 }
 
-/// A visit that has not ended.
+/// The record of a request that has not ended.
 pub(crate) struct PendingRecord {
-    visit: Option<Box<AccessRecord>>,
+    record: Option<Box<AccessRecord>>,
     began: Instant,
-    notes: AccessFields,
-    told: OnAccess,
+    fields: AccessFields,
+    on_access: OnAccess,
 }
 
 impl AccessFields {
-    /// Adds a note. Of several of one name, all are kept.
+    /// Adds a field. Of several of one name, all are kept.
     pub(crate) fn add(&self, name: &'static str, value: impl Into<AccessValue>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push((name, value.into()));
     }
@@ -89,15 +89,15 @@ impl From<usize> for AccessValue {
 }
 
 impl PendingRecord {
-    /// Begins the account of a request, as the client sent it.
+    /// Begins the record of a request, as the client sent it.
     pub(crate) fn new(
         (method, target, version): (&Method, &Uri, Version),
         headers: &HeaderMap,
         id: RequestId,
         ClientInfo { peer, agent }: ClientInfo,
-        told: OnAccess,
+        on_access: OnAccess,
     ) -> Self {
-        let visit = AccessRecord {
+        let record = AccessRecord {
             at: SystemTime::now(),
             peer: peer.address,
             id,
@@ -113,46 +113,47 @@ impl PendingRecord {
             took: Duration::ZERO,
             notes: Vec::new(),
         };
-        Self { visit: Some(visit.into()), began: Instant::now(), notes: AccessFields::default(), told }
+        Self { record: Some(record.into()), began: Instant::now(), fields: AccessFields::default(), on_access }
     }
 
-    pub(crate) fn notes(&self) -> AccessFields {
-        self.notes.clone()
+    /// Where the services behind the edge add fields.
+    pub(crate) fn fields(&self) -> AccessFields {
+        self.fields.clone()
     }
 
     pub(crate) fn answered(&mut self, status: StatusCode) {
-        if let Some(visit) = &mut self.visit {
-            visit.status = Some(status);
-            visit.is_whole |= visit.method == Method::HEAD;
+        if let Some(record) = &mut self.record {
+            record.status = Some(status);
+            record.is_whole |= record.method == Method::HEAD;
         }
     }
 
     pub(crate) fn sent(&mut self, octets: usize) {
-        if let Some(visit) = &mut self.visit {
-            visit.sent += octets as u64;
+        if let Some(record) = &mut self.record {
+            record.sent += octets as u64;
         }
     }
 
-    /// The answer has no further content.
+    /// The response has no further content.
     pub(crate) fn whole(&mut self) {
-        if let Some(visit) = &mut self.visit {
-            visit.is_whole = true;
+        if let Some(record) = &mut self.record {
+            record.is_whole = true;
         }
     }
 }
 
 impl Drop for PendingRecord {
     fn drop(&mut self) {
-        if let Some(mut visit) = self.visit.take() {
-            visit.took = self.began.elapsed();
-            visit.notes = self.notes.take();
-            (self.told)(visit);
+        if let Some(mut record) = self.record.take() {
+            record.took = self.began.elapsed();
+            record.notes = self.fields.take();
+            (self.on_access)(record);
         }
     }
 }
 
 impl std::fmt::Debug for PendingRecord {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OpenVisit").field("visit", &self.visit).finish_non_exhaustive()
+        f.debug_struct("PendingRecord").field("record", &self.record).finish_non_exhaustive()
     }
 }

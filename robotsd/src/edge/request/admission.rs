@@ -1,8 +1,7 @@
-//! Whether a request may pass, and what it looks like when it does.
+//! Whether a request may pass: method, bounds, target, codings, expectation.
 //!
-//! Everything hyper leaves open about a request head is decided here, in one synchronous function: methods, bounds,
-//! target, host, codings, expectations. What passes is in origin-form, has one `Host`, and holds no field that is not
-//! end-to-end. The octets of path and query are not changed here; those that no parser takes were
+//! Everything that hyper leaves open about a request head is decided here or in [`host`](super::host), in synchronous
+//! functions. The octets of path and query are not changed; those that no parser takes were
 //! [escaped](crate::edge::http1_fast) before.
 
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING, UPGRADE};
@@ -10,25 +9,18 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 
 use crate::edge::limits::{Callers, EdgeLimits};
-use crate::edge::request::fields::Sender;
 use crate::edge::request::refusal::RequestRefusal;
-use crate::edge::request::{fields, host};
 
-/// What a client may ask a connection to become.
+/// The protocol that a request wants the connection to speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestedProtocol {
-    /// An answer.
-    Response,
-    /// A WebSocket.
+    /// The one it speaks: a response follows.
+    Unchanged,
     WebSocket,
 }
 
-/// Checks a request head and puts it into the form everything behind the edge relies on.
-pub(crate) fn admit(
-    head: &mut Parts,
-    limits: &EdgeLimits,
-    sender: Sender,
-) -> Result<RequestedProtocol, RequestRefusal> {
+/// Checks a request head, and meets its expectation.
+pub(crate) fn admit(head: &mut Parts, limits: &EdgeLimits) -> Result<RequestedProtocol, RequestRefusal> {
     let is_question = limits.callers == Callers::AskingProxies;
     if head.method == Method::CONNECT || head.method == Method::TRACE && !is_question {
         return Err(RequestRefusal::new(StatusCode::METHOD_NOT_ALLOWED, "method not allowed"));
@@ -37,23 +29,15 @@ pub(crate) fn admit(
         return Err(RequestRefusal::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "too many header fields"));
     }
     check_target(head, limits)?;
-    host::settle(head)?;
     // One look at each name: most requests have none of these.
     let is_simple = |name: &HeaderName| !matches!(*name, TRANSFER_ENCODING | CONTENT_LENGTH | EXPECT | UPGRADE);
-    let mut asks = RequestedProtocol::Response;
+    let mut requested = RequestedProtocol::Unchanged;
     if !head.headers.keys().all(is_simple) {
         check_codings(&head.headers)?;
         check_expectation(head)?;
-        asks = asked(head);
+        requested = requested_protocol(head);
     }
-    match limits.callers {
-        Callers::Clients => fields::clean_request(&mut head.headers, sender),
-        Callers::AskingProxies => fields::clean_question(&mut head.headers),
-    }
-    if head.version == Version::HTTP_2 {
-        fields::join_cookies(&mut head.headers);
-    }
-    Ok(asks)
+    Ok(requested)
 }
 
 fn check_target(head: &Parts, limits: &EdgeLimits) -> Result<(), RequestRefusal> {
@@ -91,7 +75,7 @@ fn check_codings(headers: &HeaderMap) -> Result<(), RequestRefusal> {
     Ok(())
 }
 
-/// The expectation is met here: hyper sends the 100 as soon as the body is asked for.
+/// The expectation is met here: hyper sends the 100 as soon as the body is polled.
 fn check_expectation(head: &mut Parts) -> Result<(), RequestRefusal> {
     if head.version == Version::HTTP_10 {
         head.headers.remove(EXPECT);
@@ -105,7 +89,7 @@ fn check_expectation(head: &mut Parts) -> Result<(), RequestRefusal> {
     }
 }
 
-fn asked(head: &Parts) -> RequestedProtocol {
+fn requested_protocol(head: &Parts) -> RequestedProtocol {
     let mentions = |name, token: &[u8]| {
         let mut values = head.headers.get_all(name).iter().map(HeaderValue::as_bytes);
         values.any(|value| value.split(|byte| *byte == b',').any(|item| item.trim_ascii().eq_ignore_ascii_case(token)))
@@ -120,7 +104,7 @@ fn asked(head: &Parts) -> RequestedProtocol {
     {
         RequestedProtocol::WebSocket
     } else {
-        RequestedProtocol::Response
+        RequestedProtocol::Unchanged
     }
 }
 
@@ -132,7 +116,7 @@ mod tests {
 
     fn admitted(request: http::request::Builder) -> Result<RequestedProtocol, StatusCode> {
         let (mut head, ()) = request.header("host", "h.test").body(()).unwrap().into_parts();
-        admit(&mut head, &EdgeLimits::default(), Sender::Anyone).map_err(|refusal| refusal.status)
+        admit(&mut head, &EdgeLimits::default()).map_err(|refusal| refusal.status)
     }
 
     #[test]
@@ -162,7 +146,7 @@ mod tests {
         for (method, target) in [("TRACE", "/"), ("GET", "/a\\b")] {
             let request = Request::builder().method(method).uri(target).header("host", "h.test");
             let (mut head, ()) = request.header("x-original-uri", "/x").body(()).unwrap().into_parts();
-            assert!(admit(&mut head, &limits, Sender::Anyone).is_ok(), "{method} {target}");
+            assert!(admit(&mut head, &limits).is_ok(), "{method} {target}");
             assert!(head.headers.contains_key("x-original-uri"));
         }
     }
@@ -184,11 +168,14 @@ mod tests {
     fn only_a_proper_handshake_asks_for_a_websocket() {
         let handshake = || Request::builder().uri("/").header(UPGRADE, "WebSocket");
         assert_eq!(admitted(handshake().header(CONNECTION, "keep-alive, Upgrade")), Ok(RequestedProtocol::WebSocket));
-        assert_eq!(admitted(handshake()), Ok(RequestedProtocol::Response));
-        assert_eq!(admitted(handshake().header(CONNECTION, "upgrade").method("POST")), Ok(RequestedProtocol::Response));
+        assert_eq!(admitted(handshake()), Ok(RequestedProtocol::Unchanged));
+        assert_eq!(
+            admitted(handshake().header(CONNECTION, "upgrade").method("POST")),
+            Ok(RequestedProtocol::Unchanged)
+        );
         assert_eq!(
             admitted(Request::builder().uri("/").header(UPGRADE, "h2c").header(CONNECTION, "upgrade")),
-            Ok(RequestedProtocol::Response)
+            Ok(RequestedProtocol::Unchanged)
         );
     }
 

@@ -4,9 +4,13 @@
 //! later, a client's `Connection: Robots-Verdict` would take our tag with it. Fields by which a proxy vouches for
 //! something come from proxies, so a client's are removed. What replaces them is in [`forwarded`](crate::edge::request::forwarded).
 
+use http::Version;
 use http::header::{CONNECTION, COOKIE, HeaderMap, HeaderName, HeaderValue};
+use http::request::Parts;
 
-/// Who sent a request.
+use crate::edge::limits::Callers;
+
+/// The sender of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sender {
     Anyone,
@@ -14,8 +18,19 @@ pub(crate) enum Sender {
     TrustedProxy,
 }
 
-/// Removes from a request what was meant for us, and what its sender must not say.
-pub(crate) fn clean_request(fields: &mut HeaderMap, sender: Sender) {
+/// Leaves the fields that go further, and puts cookies into one field.
+pub(crate) fn clean(head: &mut Parts, callers: Callers, sender: Sender) {
+    match callers {
+        Callers::Clients => clean_request(&mut head.headers, sender),
+        Callers::AskingProxies => clean_question(&mut head.headers),
+    }
+    if head.version == Version::HTTP_2 {
+        join_cookies(&mut head.headers);
+    }
+}
+
+/// Removes the fields that were meant for us, and those that the sender must not send.
+fn clean_request(fields: &mut HeaderMap, sender: Sender) {
     let named = named_in_connection(fields);
     remove(fields, |name| {
         let name_text = name.as_str();
@@ -23,11 +38,11 @@ pub(crate) fn clean_request(fields: &mut HeaderMap, sender: Sender) {
     });
 }
 
-/// Removes from a proxy's question what was meant for us; what it says of the original request is what we want to know.
+/// Removes from a proxy's question the fields that were meant for us; those about the original request are the question.
 ///
 /// Also where `Connection` names it: a question goes no further, and a proxy that passes on its client's `Connection`
 /// must not let that client decide what the question says.
-pub(crate) fn clean_question(fields: &mut HeaderMap) {
+fn clean_question(fields: &mut HeaderMap) {
     remove(fields, |name| is_hop_by_hop(name.as_str()));
     fields.remove("robots-verdict");
 }
@@ -62,7 +77,7 @@ fn remove(fields: &mut HeaderMap, is_removed: impl Fn(&HeaderName) -> bool) {
 }
 
 /// Puts the cookies of HTTP/2, which may come in pieces, into the one field HTTP/1.1 has (RFC 9113, section 8.2.3).
-pub(crate) fn join_cookies(fields: &mut HeaderMap) {
+fn join_cookies(fields: &mut HeaderMap) {
     if fields.get_all(COOKIE).iter().nth(1).is_none() {
         return;
     }
@@ -92,14 +107,14 @@ fn is_hop_by_hop(name: &str) -> bool {
     matches!(name.as_bytes().first(), Some(b'c' | b'h' | b'k' | b'p' | b't' | b'u')) && HOP_BY_HOP.contains(&name)
 }
 
-/// Fields that naming them in `Connection` does not remove: host and framing are settled, and who asks must not be
-/// hidden from the rules while it could have been said.
+/// Fields that naming them in `Connection` does not remove: host and framing are settled, and the agent must
+/// not be hidden from the rules.
 fn is_end_to_end(name: &HeaderName) -> bool {
     use http::header::{CONTENT_LENGTH, HOST, USER_AGENT};
     [HOST, CONTENT_LENGTH, USER_AGENT].contains(name)
 }
 
-/// Whether only a proxy may say this.
+/// Whether only a proxy may send this.
 ///
 /// Applications that read fields through CGI's or WSGI's environment cannot tell `X_Real_IP` from `X-Real-IP`, so a
 /// name counts in every spelling that becomes the same variable.
@@ -119,7 +134,7 @@ fn is_forged(name: &str) -> bool {
     }
 }
 
-/// Whether only a trusted proxy may say this. Another spelling is removed from that as well: such a proxy sets the field, and
+/// Whether only a trusted proxy may send this. Another spelling is removed from that as well: such a proxy sets the field, and
 /// may pass on what its client has sent under a name that becomes the same variable.
 fn is_of_proxies(name: &str, sender: Sender) -> bool {
     let is_its_own = |known: &str| sender == Sender::TrustedProxy && name == known;
@@ -138,7 +153,7 @@ fn as_variable(byte: u8) -> u8 {
 /// In these, CDNs name the client to their origins; we read none of them, but applications do.
 const CLIENT_ADDRESS: &[&str] = &["cf-connecting-ip", "true-client-ip"];
 
-/// `Proxy` is nothing anybody sends: under CGI it becomes the variable HTTP_PROXY, and with it an HTTP client's proxy
+/// `Proxy` is in no honest request: under CGI it becomes the variable HTTP_PROXY, and with it an HTTP client's proxy
 /// (httpoxy, CVE-2016-5385).
 const VOUCHING: &[&str] = &[
     "forwarded",
@@ -152,7 +167,7 @@ const VOUCHING: &[&str] = &[
     "x-rewrite-url",
 ];
 
-/// Spelled right, these are ours to check; respelled, they are an attempt on whoever reads variables.
+/// Spelled right, these are ours to check; respelled, they are an attack on applications that read variables.
 const FRAMING: &[&str] = &["content-length", "host"];
 
 #[cfg(test)]

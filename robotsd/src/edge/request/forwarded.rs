@@ -1,54 +1,21 @@
-//! The fields that tell an upstream who asked, and how.
+//! The fields that report the client and its way to an upstream.
 //!
-//! Always ours: what came in under these names has been removed. From a [trusted](crate::edge::request::trusted) peer they have been
-//! read before, and what it said is in ours. There is no `Forwarded` among them: two ways to say one thing are two
+//! Always ours: the incoming fields of these names have been removed. From a [trusted](super::trusted) peer they have been
+//! read before, and ours carry what they said. There is no `Forwarded` among them: two ways to say one thing are two
 //! readers that can disagree, and more applications read these.
 
 use std::net::SocketAddr;
-use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use http::HeaderValue;
 use http::header::{HOST, HeaderMap};
 
+use crate::edge::request::client_info::{ClientInfo, Peer};
 use crate::edge::request::fields::{self, Sender};
 use crate::edge::request::hops::X_FORWARDED_FOR;
 use crate::edge::request::trusted::{ForwardedInfo, Trusted, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 
-/// The address a request came from; a request extension.
-///
-/// That of the connection, or what trusted proxies say. In the latter case the port is 0 unless they say that too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Peer {
-    pub(crate) address: SocketAddr,
-    /// The number of the client's connection, from 1; none where a trusted proxy sends requests of several clients over it.
-    pub(crate) connection: Option<NonZeroU64>,
-}
-
-impl Peer {
-    /// A client of which only the address is known.
-    pub(crate) fn at(address: SocketAddr) -> Self {
-        Self { address, connection: None }
-    }
-}
-
-/// The client's `User-Agent`, where trusted proxies tell it in another field; a request extension.
-#[derive(Clone, Debug)]
-pub(crate) struct OriginalAgent(Arc<[HeaderValue]>);
-
-impl OriginalAgent {
-    pub(crate) fn new<'a>(lines: impl IntoIterator<Item = &'a HeaderValue>) -> Option<Self> {
-        let lines: Arc<[HeaderValue]> = lines.into_iter().cloned().collect();
-        if lines.is_empty() { None } else { Some(Self(lines)) }
-    }
-
-    /// Every line of it; at least one.
-    pub(crate) fn lines(&self) -> &[HeaderValue] {
-        &self.0
-    }
-}
-
-/// What is told about every request of a connection, in the form it is told.
+/// The forwarded fields of every request of a connection, in the form in which they are written.
 #[derive(Clone, Debug)]
 pub(crate) struct ForwardedFields {
     peer: Peer,
@@ -58,18 +25,11 @@ pub(crate) struct ForwardedFields {
     is_trusted: bool,
 }
 
-/// How a connection reached us.
+/// The scheme of a connection to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheme {
     Http,
     Https,
-}
-
-/// Who asks, once that is settled.
-#[derive(Debug)]
-pub(crate) struct ClientInfo {
-    pub(crate) peer: Peer,
-    pub(crate) agent: Option<OriginalAgent>,
 }
 
 impl ForwardedFields {
@@ -81,46 +41,42 @@ impl ForwardedFields {
         Self { peer: Peer::at(peer), address, scheme, trusted, is_trusted }
     }
 
-    /// Who sends the requests of the connection.
+    /// The sender of the connection's requests.
     pub(crate) const fn sender(&self) -> Sender {
         if self.is_trusted { Sender::TrustedProxy } else { Sender::Anyone }
     }
 
-    /// What the peer says about a request, if its word counts. To be asked before the fields are removed.
-    pub(crate) fn listen(&self, fields: &HeaderMap) -> Option<ForwardedInfo> {
+    /// Reads the fields of a request, if the peer is trusted. To be called before they are removed.
+    pub(crate) fn read(&self, fields: &HeaderMap) -> Option<ForwardedInfo> {
         self.is_trusted.then(|| self.trusted.read(fields, self.peer.address))
     }
 
-    /// Who asks, as far as that is known.
-    pub(crate) fn asker(&self, told: Option<&ForwardedInfo>) -> ClientInfo {
-        match told {
+    /// The client of a request, as far as it is known.
+    pub(crate) fn client(&self, forwarded: Option<&ForwardedInfo>) -> ClientInfo {
+        match forwarded {
             None => ClientInfo { peer: self.peer, agent: None },
-            Some(told) => ClientInfo { peer: Peer::at(told.client), agent: told.agent.clone() },
+            Some(forwarded) => ClientInfo { peer: Peer::at(forwarded.client), agent: forwarded.agent.clone() },
         }
     }
 
-    /// Adds the fields to a request whose own have been removed, and says who asks.
-    pub(crate) fn announce(&self, fields: &mut HeaderMap, told: Option<ForwardedInfo>) -> ClientInfo {
+    /// Adds the fields to a request whose own have been removed.
+    pub(crate) fn write(&self, fields: &mut HeaderMap, forwarded: Option<ForwardedInfo>, client: &ClientInfo) {
         if let Some(name) = &self.trusted.agent_header {
             fields::remove_spellings(fields, name);
+            for line in client.agent.iter().flat_map(|agent| agent.lines()) {
+                fields.append(name, line.clone());
+            }
         }
         let own_scheme = match self.scheme {
             Scheme::Http => "http",
             Scheme::Https => "https",
         };
-        let asker = self.asker(told.as_ref());
-        if let (Some(name), Some(agent)) = (&self.trusted.agent_header, &asker.agent) {
-            for line in agent.lines() {
-                fields.append(name, line.clone());
-            }
-        }
         let (way, scheme, host) =
-            told.map_or((None, None, None), |ForwardedInfo { way, scheme, host, .. }| (way, scheme, host));
+            forwarded.map_or((None, None, None), |ForwardedInfo { way, scheme, host, .. }| (way, scheme, host));
         fields.insert(X_FORWARDED_FOR, way.unwrap_or_else(|| self.address.clone()));
         fields.insert(X_FORWARDED_PROTO, HeaderValue::from_static(scheme.unwrap_or(own_scheme)));
         if let Some(host) = host.or_else(|| fields.get(HOST).cloned()) {
             fields.insert(X_FORWARDED_HOST, host);
         }
-        asker
     }
 }

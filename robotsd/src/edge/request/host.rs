@@ -1,15 +1,16 @@
 //! Which host a request is for: one answer, whichever of its three places the client named it in.
 //!
 //! The rules are those of RFC 9112, section 3.2, and RFC 9113, section 8.3.1. Afterwards the target is in origin-form and
-//! `Host` is the only place left to look. Whether the host is one of ours is for the sites to say.
+//! `Host` is the only place left to look. Whether the host is one of ours is for the sites to decide.
 
 use http::header::HOST;
 use http::request::Parts;
 use http::uri::{PathAndQuery, Uri};
-use http::{HeaderValue, Version};
+use http::{HeaderValue, StatusCode, Version};
 use tower_robots::rules::{Authority, Port};
 
 use crate::edge::request::refusal::RequestRefusal;
+use crate::edge::tls::{Secured, SettledProtocol};
 
 /// Settles the host of a request and puts its target into origin-form.
 pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
@@ -39,8 +40,8 @@ pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
     if !is_valid(authority.as_bytes()) {
         return Err(RequestRefusal::bad_request("invalid authority"));
     }
-    // On HTTP/1.1 the target wins silently, as its specification demands; on HTTP/2 two hosts are somebody's attempt to
-    // have two readers disagree.
+    // On HTTP/1.1 the target wins silently, as its specification demands; on HTTP/2 two hosts are an attempt to
+    // make two readers disagree.
     let differs = host.is_some_and(|host| !host.as_bytes().eq_ignore_ascii_case(authority.as_bytes()));
     if differs && head.version == Version::HTTP_2 {
         return Err(RequestRefusal::bad_request("Host differs from :authority"));
@@ -53,8 +54,25 @@ pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
     Ok(())
 }
 
+/// Whether a request, whose host is settled, belongs on its TLS connection.
+///
+/// The protocol is the one that the handshake settled on (RFC 9113, section 3.2). And the host is one that the certificate
+/// of this connection covers: a client that named one site and requests another, whose certificate it has not seen, has to
+/// make a connection for it (RFC 9110, section 15.5.20). Where it named none, `Host` is all there is to go by.
+pub(crate) fn check_connection(head: &Parts, secured: &Secured) -> Result<(), RequestRefusal> {
+    if (head.version == Version::HTTP_2) != (secured.protocol() == SettledProtocol::Http2) {
+        return Err(RequestRefusal::bad_request("not the protocol that was agreed on"));
+    }
+    match head.headers.get(HOST).and_then(|host| host.to_str().ok()) {
+        Some(host) if !secured.is_for(without_port(host)) => {
+            Err(RequestRefusal::new(StatusCode::MISDIRECTED_REQUEST, "this connection was made for another host"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The name or address in a valid host, without its port and its brackets.
-pub(crate) fn without_port(host: &str) -> &str {
+fn without_port(host: &str) -> &str {
     std::str::from_utf8(Authority::of_host_field(host.as_bytes()).bare_host()).unwrap_or(host)
 }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE};
 use http::{HeaderValue, Response, StatusCode, Version};
 
-use crate::edge::request::body::ResponseBody;
+use crate::edge::request::response_body::ResponseBody;
 
 /// Why a request goes no further than the edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

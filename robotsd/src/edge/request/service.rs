@@ -1,4 +1,13 @@
-//! The service of one connection: admits a request, hands it inward, and finishes the answer.
+//! The service of one connection: the chain that every request goes through, and the end of its response.
+//!
+//! 1. [Forwarded fields](super::trusted): read while they are there, if the peer is a trusted proxy.
+//! 2. [Request id](super::request_id): the one a trusted proxy gave, or a new one. The exchange and its
+//!    [access record](super::access_record) begin.
+//! 3. [Admission](super::admission): method, bounds, target, codings, expectation.
+//! 4. [Host](super::host): one host, in one place, that the TLS connection is for.
+//! 5. [Fields](super::fields): hop-by-hop and made-up ones go, [ours](super::forwarded) are written.
+//!
+//! Then the service behind the edge chooses the site.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -17,93 +26,118 @@ use hyper::upgrade::OnUpgrade;
 use pin_project_lite::pin_project;
 use tower::Service;
 
-use crate::edge::connection::hyper_driver::ConnectionSettings;
-use crate::edge::connection_state::state::{ConnectionState, Exchange};
+use crate::edge::connection::settings::ConnectionSettings;
+use crate::edge::connection_state::state::ConnectionState;
 use crate::edge::http2::stream_timeout::StreamConsumer;
 use crate::edge::limits::Callers;
 use crate::edge::request::access_record::PendingRecord;
-use crate::edge::request::admission::{RequestedProtocol, admit};
-use crate::edge::request::body::{RequestBody, ResponseBody};
+use crate::edge::request::admission::{self, RequestedProtocol};
+use crate::edge::request::exchange::Exchange;
 use crate::edge::request::fields;
-use crate::edge::request::forwarded::{ClientInfo, ForwardedFields};
+use crate::edge::request::forwarded::ForwardedFields;
+use crate::edge::request::host;
 use crate::edge::request::ready_call::ReadyCall;
 use crate::edge::request::refusal::RequestRefusal;
+use crate::edge::request::request_body::RequestBody;
 use crate::edge::request::request_id::RequestId;
+use crate::edge::request::response_body::ResponseBody;
 use crate::edge::request::trusted::{ForwardedInfo, X_REQUEST_ID};
-use crate::edge::tls::{AlpnProtocol, Secured};
+use crate::edge::tls::{Secured, SettledProtocol};
 use crate::edge::transfer::Transfer;
 use crate::edge::tunnel::{PendingTunnel, Tunnel, WebSocket};
 
 /// How a connection came in.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionInfo {
-    pub(crate) origin: ForwardedFields,
+    pub(crate) forwarded: ForwardedFields,
     /// None on a listener without TLS.
     pub(crate) secured: Option<Secured>,
 }
 
-/// What hyper calls for every request of a connection.
+/// Answers every request of a connection.
 pub(crate) struct RequestService<S> {
     inner: S,
-    terms: Arc<ConnectionSettings>,
-    activity: Arc<ConnectionState>,
-    entry: ConnectionInfo,
-    connection: u64,
+    settings: Arc<ConnectionSettings>,
+    connection: Arc<ConnectionState>,
+    info: ConnectionInfo,
+    /// The connection's number.
+    number: u64,
+    /// Requests so far.
     requests: AtomicU64,
 }
 
 impl<S> RequestService<S> {
     pub(crate) fn new(
         inner: S,
-        terms: Arc<ConnectionSettings>,
-        activity: Arc<ConnectionState>,
-        entry: ConnectionInfo,
-        connection: u64,
+        settings: Arc<ConnectionSettings>,
+        connection: Arc<ConnectionState>,
+        info: ConnectionInfo,
+        number: u64,
     ) -> Self {
-        Self { inner, terms, activity, entry, connection, requests: AtomicU64::new(0) }
+        Self { inner, settings, connection, info, number, requests: AtomicU64::new(0) }
     }
 
-    /// Whether the connection waits for another request, having answered at least one.
-    pub(crate) fn has_served(&self) -> bool {
-        self.activity.has_served()
-    }
-
-    pub(crate) fn activity(&self) -> &Arc<ConnectionState> {
-        &self.activity
+    pub(crate) fn connection(&self) -> &Arc<ConnectionState> {
+        &self.connection
     }
 
     /// The protocol that the handshake has settled on; none in the clear, where the preface decides.
-    pub(crate) fn agreed(&self) -> Option<AlpnProtocol> {
-        self.entry.secured.as_ref().map(Secured::agreed)
+    pub(crate) fn settled_protocol(&self) -> Option<SettledProtocol> {
+        self.info.secured.as_ref().map(Secured::protocol)
     }
 
-    /// Checks and cleans a request and says what is known about it.
+    /// Step 2.
+    fn request_id(&self, forwarded: Option<&ForwardedInfo>) -> RequestId {
+        let given = forwarded.and_then(|forwarded| forwarded.id);
+        given.unwrap_or_else(|| RequestId::new(self.number, self.requests.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// The exchange, with an access record where one is kept. A request that is refused has both, too.
+    fn begin(&self, request: &mut Request<RequestBody>, id: RequestId, forwarded: Option<&ForwardedInfo>) -> Exchange {
+        let mut exchange = Exchange::begin(&self.connection, request.version() == Version::HTTP_2);
+        if let Some(on_access) = &self.settings.on_access {
+            let line = (request.method(), request.uri(), request.version());
+            let client = self.info.forwarded.client(forwarded);
+            let record = PendingRecord::new(line, request.headers(), id, client, Arc::clone(on_access));
+            request.extensions_mut().insert(record.fields());
+            exchange.record = Some(record.into());
+        }
+        exchange
+    }
+
+    /// Steps 3 to 5.
     fn prepare(
         &self,
         request: Request<RequestBody>,
         id: RequestId,
-        told: Option<ForwardedInfo>,
+        forwarded: Option<ForwardedInfo>,
     ) -> Result<(Request<RequestBody>, RequestedProtocol), RequestRefusal> {
+        let limits = &self.settings.limits;
         let (mut head, body) = request.into_parts();
-        let asks = admit(&mut head, &self.terms.limits, self.entry.origin.sender())?;
-        if let Some(secured) = &self.entry.secured {
-            secured.admit(&head)?;
+
+        let requested = admission::admit(&mut head, limits)?;
+
+        host::settle(&mut head)?;
+        if let Some(secured) = &self.info.secured {
+            host::check_connection(&head, secured)?;
         }
-        let is_shared = told.is_some();
-        let ClientInfo { mut peer, agent } = match self.terms.limits.callers {
-            Callers::Clients => self.entry.origin.announce(&mut head.headers, told),
-            Callers::AskingProxies => self.entry.origin.asker(told.as_ref()),
-        };
+
+        fields::clean(&mut head, limits.callers, self.info.forwarded.sender());
+        let is_shared = forwarded.is_some();
+        let mut client = self.info.forwarded.client(forwarded.as_ref());
+        if limits.callers == Callers::Clients {
+            self.info.forwarded.write(&mut head.headers, forwarded, &client);
+        }
         head.headers.insert(X_REQUEST_ID, id.to_value());
-        peer.connection = NonZeroU64::new(self.connection + 1).filter(|_| !is_shared);
-        head.extensions.insert(peer);
-        if let Some(agent) = agent {
+        client.peer.connection = NonZeroU64::new(self.number + 1).filter(|_| !is_shared);
+        head.extensions.insert(client.peer);
+        if let Some(agent) = client.agent {
             head.extensions.insert(agent);
         }
-        if asks == RequestedProtocol::WebSocket {
+        if requested == RequestedProtocol::WebSocket {
             head.extensions.insert(WebSocket);
         }
-        Ok((Request::from_parts(head, body), asks))
+        Ok((Request::from_parts(head, body), requested))
     }
 }
 
@@ -118,7 +152,7 @@ where
 
     fn call(&self, mut request: Request<Incoming>) -> PendingResponse<S> {
         let upgrade = hyper::upgrade::on(&mut request);
-        self.answer(request.map(|body| RequestBody::new(body, self.terms.limits.body_idle)), Some(upgrade))
+        self.answer(request.map(|body| RequestBody::new(body, self.settings.limits.body_idle)), Some(upgrade))
     }
 }
 
@@ -127,38 +161,28 @@ where
     S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone,
     B: Body<Data = Bytes>,
 {
-    /// Answers a request. Without `upgrade` it cannot become anything but an answer, and it is written without hyper.
+    /// Answers a request. Without `upgrade` the connection cannot switch, and the response is written without hyper.
     pub(crate) fn answer(&self, mut request: Request<RequestBody>, upgrade: Option<OnUpgrade>) -> PendingResponse<S> {
         let version = request.version();
-        let is_plain = upgrade.is_none();
-        // Before the fields that say it are removed.
-        let told = self.entry.origin.listen(request.headers());
-        let given = told.as_ref().and_then(|told| told.id);
-        let id =
-            given.unwrap_or_else(|| RequestId::new(self.connection, self.requests.fetch_add(1, Ordering::Relaxed)));
-        let mut exchange = self.activity.begin(version == Version::HTTP_2);
-        if let Some(on_visit) = &self.terms.on_visit {
-            let line = (request.method(), request.uri(), version);
-            let asker = self.entry.origin.asker(told.as_ref());
-            let visit = PendingRecord::new(line, request.headers(), id, asker, Arc::clone(on_visit));
-            request.extensions_mut().insert(visit.notes());
-            exchange.visit = Some(visit.into());
-        }
-        let (state, upgrade) = match self.prepare(request, id, told) {
-            Ok((request, asks)) => (
-                State::Called { answer: ReadyCall::new(self.inner.clone(), request) },
+        let is_fast = upgrade.is_none();
+        let forwarded = self.info.forwarded.read(request.headers());
+        let id = self.request_id(forwarded.as_ref());
+        let exchange = self.begin(&mut request, id, forwarded.as_ref());
+        let (state, upgrade) = match self.prepare(request, id, forwarded) {
+            Ok((request, requested)) => (
+                State::Called { response: ReadyCall::new(self.inner.clone(), request) },
                 upgrade
-                    .filter(|_| asks == RequestedProtocol::WebSocket)
-                    .map(|upgrade| (upgrade, Arc::clone(&self.activity))),
+                    .filter(|_| requested == RequestedProtocol::WebSocket)
+                    .map(|upgrade| (upgrade, Arc::clone(&self.connection))),
             ),
             Err(refusal) => (State::Refused { refusal, version }, None),
         };
-        PendingResponse { state, id, exchange: Some(exchange), is_plain, upgrade }
+        PendingResponse { state, id, exchange: Some(exchange), is_fast, upgrade }
     }
 }
 
 pin_project! {
-    /// The answer to one request.
+    /// The response to one request.
     pub(crate) struct PendingResponse<S>
     where
         S: Service<Request<RequestBody>>,
@@ -167,7 +191,7 @@ pin_project! {
         state: State<S>,
         id: RequestId,
         exchange: Option<Exchange>,
-        is_plain: bool,
+        is_fast: bool,
         upgrade: Option<(OnUpgrade, Arc<ConnectionState>)>,
     }
 }
@@ -178,7 +202,7 @@ pin_project! {
     where
         S: Service<Request<RequestBody>>,
     {
-        Called { #[pin] answer: ReadyCall<S, Request<RequestBody>> },
+        Called { #[pin] response: ReadyCall<S, Request<RequestBody>> },
         Refused { refusal: RequestRefusal, version: Version },
     }
 }
@@ -193,8 +217,8 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let mut response = match this.state.project() {
-            StateProjection::Called { answer } => {
-                let Ok(response) = ready!(answer.poll(cx));
+            StateProjection::Called { response } => {
+                let Ok(response) = ready!(response.poll(cx));
                 finish(response, this.upgrade.take())
             }
             StateProjection::Refused { refusal, version } => refusal.into_response(*version),
@@ -203,23 +227,23 @@ where
         let mut exchange = this.exchange.take();
         if let (Some(transfer), Some(exchange)) = (response.extensions().get::<Transfer>(), &mut exchange) {
             match StreamConsumer::current() {
-                Some(consumer) => consumer.carries(transfer.clone(), Arc::clone(exchange.activity())),
-                // What is written without hyper takes it from the response.
-                None if *this.is_plain => {}
-                None => exchange.carries(transfer.clone()),
+                Some(consumer) => consumer.hold(transfer.clone(), Arc::clone(exchange.connection())),
+                // The fast path takes it from the response.
+                None if *this.is_fast => {}
+                None => exchange.hold(transfer.clone()),
             }
         }
-        if let Some(visit) = exchange.as_mut().and_then(|exchange| exchange.visit.as_mut()) {
-            visit.answered(response.status());
+        if let Some(record) = exchange.as_mut().and_then(|exchange| exchange.record.as_mut()) {
+            record.answered(response.status());
             if response.body().is_end_stream() {
-                visit.whole();
+                record.whole();
             }
         }
         Poll::Ready(Ok(response.map(|body| body.ending(exchange))))
     }
 }
 
-/// Takes from a response what is not the client's, and lets a connection switch that both sides asked to.
+/// Removes hop-by-hop fields from a response, and switches a connection where client and upstream both want that.
 fn finish<B>(
     mut response: Response<B>,
     upgrade: Option<(OnUpgrade, Arc<ConnectionState>)>,
@@ -231,14 +255,14 @@ fn finish<B>(
     }
     let upstream = response.extensions_mut().remove::<Tunnel>();
     match (upgrade, upstream) {
-        (Some((client, activity)), Some(upstream)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
-            activity.leave_tunnel(PendingTunnel { client, upstream });
+        (Some((client, connection)), Some(upstream)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+            connection.leave_tunnel(PendingTunnel { client, upstream });
             let fields = response.headers_mut();
             fields.insert(CONNECTION, HeaderValue::from_static("upgrade"));
             fields.insert(UPGRADE, HeaderValue::from_static("websocket"));
             response.map(|_| ResponseBody::own(Bytes::new()))
         }
-        // Nobody asked for this: passed on, it would let the upstream's next octets pose as another response.
+        // No client requested this: passed on, it would let the upstream's next octets pose as another response.
         _ => {
             RequestRefusal::new(StatusCode::BAD_GATEWAY, "unexpected interim response").into_response(Version::HTTP_11)
         }

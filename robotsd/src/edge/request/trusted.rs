@@ -1,25 +1,25 @@
-//! Whose word counts about where a request came from.
+//! Which proxies are trusted, and what their forwarded fields say about a request.
 
 use std::net::{IpAddr, SocketAddr};
 
 use http::header::{FORWARDED, HeaderMap, HeaderName, HeaderValue};
 use tower_robots::policy::Network;
 
-use crate::edge::request::forwarded::OriginalAgent;
+use crate::edge::request::client_info::OriginalAgent;
 use crate::edge::request::hops::{self, Hop, X_FORWARDED_FOR};
 use crate::edge::request::host;
 use crate::edge::request::request_id::RequestId;
 
-/// The proxies in front of a listener. By default there are none, and nobody's word counts.
+/// The proxies in front of a listener. By default there are none, and forwarded fields are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Trusted {
-    /// Where they are.
+    /// Their addresses.
     pub(crate) networks: Vec<Network>,
-    /// The field in which they tell the client's `User-Agent`, where they put something else in its own.
+    /// The field in which they send the client's `User-Agent`, where they put something else in its own.
     pub(crate) agent_header: Option<HeaderName>,
 }
 
-/// What trusted proxies say about a request.
+/// What the fields of trusted proxies say about a request.
 #[derive(Debug)]
 pub(crate) struct ForwardedInfo {
     /// The first on the way back that is not trusted, else the one furthest away.
@@ -28,9 +28,9 @@ pub(crate) struct ForwardedInfo {
     pub(crate) way: Option<HeaderValue>,
     pub(crate) scheme: Option<&'static str>,
     pub(crate) host: Option<HeaderValue>,
-    /// The name the request was given.
+    /// The id the request was given.
     pub(crate) id: Option<RequestId>,
-    /// The client's `User-Agent`, if it is told.
+    /// The client's `User-Agent`, if they send it.
     pub(crate) agent: Option<OriginalAgent>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct ForwardedInfo {
 const MAX_HOPS: usize = 32;
 
 impl Trusted {
-    /// Whether the word of whoever is at an address counts.
+    /// Whether the fields of a peer at this address count.
     pub(crate) fn trusts(&self, address: IpAddr) -> bool {
         self.networks.iter().any(|network| network.contains(address))
     }
@@ -46,7 +46,7 @@ impl Trusted {
     /// Reads the fields of a request that came from a trusted peer.
     ///
     /// Of the two ways to say it, `X-Forwarded-*` counts where there is an `X-Forwarded-For`, else `Forwarded`: proxies
-    /// write the former unless they are told otherwise, and one that does leaves a client's `Forwarded` as it was. The
+    /// write the former unless configured otherwise, and one that does leaves a client's `Forwarded` as it was. The
     /// two are never mixed.
     pub(crate) fn read(&self, fields: &HeaderMap, peer: SocketAddr) -> ForwardedInfo {
         let by_forwarded = !fields.contains_key(X_FORWARDED_FOR) && fields.contains_key(FORWARDED);
@@ -58,7 +58,7 @@ impl Trusted {
         let client = way.last().copied().unwrap_or(peer);
         way.reverse();
         let way = way.iter().map(|hop| hop.ip().to_canonical().to_string()).collect::<Vec<_>>().join(", ");
-        let (said_scheme, said_host) = match last {
+        let (given_scheme, given_host) = match last {
             Some(Hop { scheme, host, .. }) if by_forwarded => (scheme, host),
             _ if by_forwarded => (None, None),
             _ => (last_of(fields, &X_FORWARDED_PROTO), last_of(fields, &X_FORWARDED_HOST)),
@@ -66,8 +66,10 @@ impl Trusted {
         ForwardedInfo {
             client,
             way: HeaderValue::from_str(&way).ok(),
-            scheme: said_scheme.and_then(|said| scheme(&said)),
-            host: said_host.filter(|said| host::is_valid(said)).and_then(|said| HeaderValue::from_bytes(&said).ok()),
+            scheme: given_scheme.and_then(|given| scheme(&given)),
+            host: given_host
+                .filter(|given| host::is_valid(given))
+                .and_then(|given| HeaderValue::from_bytes(&given).ok()),
             id: request_id(fields),
             agent: self.agent_header.as_ref().and_then(|name| OriginalAgent::new(fields.get_all(name))),
         }
@@ -77,7 +79,7 @@ impl Trusted {
     fn way_back(&self, peer: SocketAddr, hops: impl Iterator<Item = Option<Hop>>) -> (Vec<SocketAddr>, Option<Hop>) {
         let mut way = vec![peer];
         let mut last = None;
-        // What cannot be read, and what stands before it, could be from anybody.
+        // An entry that cannot be read, and those before it, could be from anyone.
         for hop in hops.map_while(|hop| hop).take(MAX_HOPS) {
             let is_trusted = self.trusts(hop.address.ip());
             way.push(hop.address);
@@ -90,7 +92,7 @@ impl Trusted {
     }
 }
 
-/// The name a trusted proxy gave a request, if that is one that can stand anywhere.
+/// The id a trusted proxy gave a request, if it can stand in a log, a page and a header.
 fn request_id(fields: &HeaderMap) -> Option<RequestId> {
     let mut given = fields.get_all(X_REQUEST_ID).iter();
     match (given.next(), given.next()) {
@@ -101,18 +103,18 @@ fn request_id(fields: &HeaderMap) -> Option<RequestId> {
 
 pub(crate) const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 pub(crate) const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
-/// The name of a request, ours or that of a trusted proxy; nobody else's gets past the edge.
+/// The id of a request, ours or that of a trusted proxy; any other is removed.
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The last entry of a list: who added to it stands nearest to us.
+/// The last entry of a list, which the nearest proxy has added.
 fn last_of(fields: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
     let lines = fields.get_all(name).iter().rev();
     let mut entries = lines.flat_map(|line| line.as_bytes().rsplit(|octet| *octet == b','));
     entries.next().map(|entry| entry.trim_ascii().to_vec())
 }
 
-fn scheme(said: &[u8]) -> Option<&'static str> {
-    ["https", "http"].into_iter().find(|scheme| said.eq_ignore_ascii_case(scheme.as_bytes()))
+fn scheme(given: &[u8]) -> Option<&'static str> {
+    ["https", "http"].into_iter().find(|scheme| given.eq_ignore_ascii_case(scheme.as_bytes()))
 }
 
 #[cfg(test)]

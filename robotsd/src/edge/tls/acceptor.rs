@@ -1,56 +1,70 @@
 //! From an accepted socket to a secured stream, within a deadline.
 //!
-//! Until its ClientHello is whole a connection takes nothing but memory for the octets that have come, and its place
-//! among the open connections, which it gives up to a new one like any other idle connection. So that this memory is
-//! bounded for all connections together, a hello of more than [`client_hello::USUAL`] octets is a handshake under way
-//! before it is whole, and gives its place up like others.
+//! Until its ClientHello is whole a connection takes only the memory for the octets that have come, and its slot among the
+//! open connections, which it gives up to a new one like any other idle connection. So that this memory is bounded for all
+//! connections together, a hello of more than [`client_hello::USUAL`] octets is a handshake under way before it is whole.
 
-use std::collections::VecDeque;
-use std::error::Error;
 use std::future::poll_fn;
 use std::io;
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::{AcquireError, SemaphorePermit, watch};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::sync::{AcquireError, Semaphore, SemaphorePermit, watch};
+use tokio::time::{sleep, timeout};
 use tokio_rustls::StartHandshake;
 use tokio_rustls::rustls::server::{Accepted, Acceptor};
 use tokio_rustls::server::TlsStream;
 
 use super::client_hello::{self, HelloProgress};
-use super::{Secured, TlsAcceptor};
-use crate::edge::connection_error::ConnectionErrorKind;
-use crate::edge::connection_state::state::{ConnectionState, Idleness};
+use super::handshakes::HandshakesUnderWay;
+use super::live::LiveCertificates;
+use super::secured::Secured;
+use crate::edge::connection_error::{ConnectionErrorKind, ConnectionFailure};
+use crate::edge::connection_state::state::ConnectionState;
 
-type HandshakeFailure = (ConnectionErrorKind, Box<dyn Error + Send + Sync>);
+/// What a listener needs to speak TLS. Cheap to clone, and shared by every thread that accepts for the listener.
+#[derive(Clone, Debug)]
+pub(crate) struct TlsAcceptor {
+    certificates: LiveCertificates,
+    /// Handshakes that may be under way at once.
+    permits: Arc<Semaphore>,
+    under_way: Arc<HandshakesUnderWay>,
+    deadline: Duration,
+}
 
 impl TlsAcceptor {
-    /// Secures a connection; none where it ended before anything was said, or gave its place to another.
+    /// At most so many `handshakes` are under way at once, from a whole ClientHello on; each has the `deadline`, the
+    /// client's silence and its wait for a permit included.
+    pub(crate) fn new(certificates: LiveCertificates, handshakes: usize, deadline: Duration) -> Self {
+        let permits = Arc::new(Semaphore::new(handshakes.min(Semaphore::MAX_PERMITS)));
+        Self { certificates, permits, under_way: Arc::default(), deadline }
+    }
+
+    /// Secures a connection; none where it ended before its first octet, or gave its slot to another.
     ///
     /// `full` is called when all handshakes that may be under way are; the connection then waits for one to end.
     pub(crate) async fn secure(
         &self,
         socket: TcpStream,
         stop: &mut watch::Receiver<bool>,
-        activity: &Arc<ConnectionState>,
+        connection: &Arc<ConnectionState>,
         full: impl FnOnce(),
-    ) -> Result<Option<(TlsStream<TcpStream>, Secured)>, HandshakeFailure> {
+    ) -> Result<Option<(TlsStream<TcpStream>, Secured)>, ConnectionFailure> {
         let shaking = async {
             tokio::select! {
                 biased;
-                shaken = self.shake_hands(socket, stop, activity, full) => shaken,
-                () = activity.reclaimed() => Ok(None),
+                shaken = self.shake_hands(socket, stop, connection, full) => shaken,
+                () = connection.reclaimed() => Ok(None),
             }
         };
         let shaken = timeout(self.deadline, shaking)
             .await
             .unwrap_or_else(|_| Err((ConnectionErrorKind::Slow, "no TLS handshake in time".into())));
-        activity.secured();
+        connection.secured();
         shaken
     }
 
@@ -58,13 +72,13 @@ impl TlsAcceptor {
         &self,
         mut socket: TcpStream,
         stop: &mut watch::Receiver<bool>,
-        activity: &Arc<ConnectionState>,
+        connection: &Arc<ConnectionState>,
         full: impl FnOnce(),
-    ) -> Result<Option<(TlsStream<TcpStream>, Secured)>, HandshakeFailure> {
+    ) -> Result<Option<(TlsStream<TcpStream>, Secured)>, ConnectionFailure> {
         let mut hello = Vec::new();
         let mut begin = Some(async || {
             let place = self.place(full).await.map_err(|error| (ConnectionErrorKind::Handshake, error.into()))?;
-            Ok::<_, HandshakeFailure>((place, self.under_way.begin(activity)))
+            Ok::<_, ConnectionFailure>((place, self.under_way.begin(connection)))
         });
         let mut begun = None;
         loop {
@@ -124,11 +138,11 @@ impl TlsAcceptor {
     /// Waits for a place among the handshakes. One that has waited for its client for more than [`GRACE`] is given up for
     /// it: else a thousand clients that say hello and nothing more would keep all others out until the deadline.
     async fn place(&self, full: impl FnOnce()) -> Result<SemaphorePermit<'_>, AcquireError> {
-        if let Ok(place) = self.places.try_acquire() {
+        if let Ok(place) = self.permits.try_acquire() {
             return Ok(place);
         }
         full();
-        let mut acquiring = pin!(self.places.acquire());
+        let mut acquiring = pin!(self.permits.acquire());
         loop {
             let next = self.under_way.give_up();
             tokio::select! {
@@ -139,57 +153,6 @@ impl TlsAcceptor {
         }
     }
 }
-
-/// Longer than the way to any client and back.
-const GRACE: Duration = if cfg!(test) { Duration::from_millis(300) } else { Duration::from_secs(1) };
-
-/// Handshakes that have a place, in the order in which they got it. Those that have ended stay until they come first or
-/// there are too many of them.
-#[derive(Debug, Default)]
-pub(super) struct UnderWay(Mutex<VecDeque<(Instant, Weak<Handshake>)>>);
-
-/// Held by a handshake while it is under way.
-#[derive(Debug)]
-struct Handshake(Arc<ConnectionState>);
-
-impl UnderWay {
-    fn begin(&self, activity: &Arc<ConnectionState>) -> Arc<Handshake> {
-        let handshake = Arc::new(Handshake(Arc::clone(activity)));
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        while all.front().is_some_and(|(_, first)| first.strong_count() == 0) {
-            all.pop_front();
-        }
-        // One that lasts keeps those behind it here.
-        if all.len() >= 64 && all.len() == all.capacity() {
-            all.retain(|(_, handshake)| handshake.strong_count() > 0);
-        }
-        all.push_back((Instant::now(), Arc::downgrade(&handshake)));
-        handshake
-    }
-
-    /// Gives up the handshake that has been under way for longest, if that is long enough. Returns when to look again.
-    fn give_up(&self) -> Duration {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some((since, first)) = all.front() {
-            let waited = since.elapsed();
-            let Some(handshake) = first.upgrade() else {
-                all.pop_front();
-                continue;
-            };
-            if waited < GRACE {
-                return GRACE - waited;
-            }
-            all.pop_front();
-            if handshake.0.reclaim(Idleness::Idle) {
-                break;
-            }
-        }
-        LOOK_AGAIN
-    }
-}
-
-/// How long a place that is given up may take to be free.
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Reads what there is, up to so many octets, through the stack: a connection that waits keeps no room for what it may
 /// read.

@@ -1,0 +1,152 @@
+//! One HTTP/2 connection as its frames pass: which streams still have a response to send, whether a frame or a field
+//! section has come in part, and whether the client sends too many frames.
+
+use tokio::time::Instant;
+
+use crate::edge::http2::flood_budget::FrameBudget;
+use crate::edge::http2::frames::{self, Frames};
+
+/// The size of a frame of HTTP/2 (RFC 9113, section 4.2), in which response bodies are handed to hyper. That a piece was
+/// taken is the only sign that a client reads; larger ones would make slow clients look like those that have stopped.
+pub(crate) const PIECE: usize = 16 * 1024;
+
+#[derive(Debug)]
+pub(crate) struct Http2Session {
+    received: Frames,
+    sent: Frames,
+    budget: FrameBudget,
+    /// The highest stream the client has opened.
+    last: u32,
+    open: OpenStreams,
+    /// A field section has begun, and its last frame has not.
+    in_fields: bool,
+    /// The stream whose field section is whole with the frame that is coming.
+    coming: Option<u32>,
+    /// Frames and field sections that have begun.
+    begun: u32,
+}
+
+/// Streams whose response has not been sent to its end.
+#[derive(Debug, Default)]
+struct OpenStreams {
+    /// In order.
+    streams: Vec<u32>,
+    /// Changes when the first of them has moved by a whole piece, or ended. Single octets do not count, as in
+    /// [`stream_timeout`](super::stream_timeout).
+    turn: u32,
+    /// Octets of that piece that have been sent.
+    moved: usize,
+}
+
+/// The client has sent more frames than its requests explain, the last one of this type.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TooManyFrames {
+    pub(crate) kind: u8,
+}
+
+impl Http2Session {
+    pub(crate) fn new() -> Self {
+        Self {
+            received: Frames::default(),
+            sent: Frames::default(),
+            budget: FrameBudget::new(Instant::now()),
+            last: 0,
+            open: OpenStreams::default(),
+            in_fields: false,
+            coming: None,
+            begun: 0,
+        }
+    }
+
+    /// Looks at octets from the client.
+    pub(crate) fn received(&mut self, octets: &[u8]) -> Result<(), TooManyFrames> {
+        let Self { received, budget, last, open, in_fields, coming, begun, .. } = self;
+        let mut flood = None;
+        // A request is one once its field section is whole: the frames before that keep no connection open.
+        let mut arrived = |open: &mut OpenStreams, stream: Option<u32>| {
+            if let Some(stream) = stream.filter(|stream| stream > last) {
+                *last = stream;
+                open.streams.push(stream);
+            }
+        };
+        received.pass(octets, |frame| {
+            arrived(open, coming.take());
+            if !*in_fields {
+                *begun = begun.wrapping_add(1);
+            }
+            match frame.kind {
+                frames::HEADERS | frames::CONTINUATION => {
+                    *in_fields = frame.flags & frames::END_HEADERS == 0;
+                    *coming = Some(frame.stream).filter(|_| !*in_fields);
+                }
+                frames::RST_STREAM => open.close(frame.stream),
+                _ => {}
+            }
+            if !budget.received(frame, Instant::now) {
+                flood.get_or_insert(frame.kind);
+            }
+        });
+        if received.is_between() {
+            arrived(open, coming.take());
+        }
+        flood.map_or(Ok(()), |kind| Err(TooManyFrames { kind }))
+    }
+
+    /// Looks at octets that the client has taken.
+    pub(crate) fn sent(&mut self, octets: &[u8]) {
+        let Self { sent, budget, open, .. } = self;
+        sent.pass(octets, |frame| {
+            budget.sent(frame);
+            if frame.kind == frames::DATA {
+                open.sent(frame.stream, frame.length);
+            }
+            let is_end = match frame.kind {
+                frames::DATA | frames::HEADERS => frame.flags & frames::END_STREAM != 0,
+                kind => kind == frames::RST_STREAM,
+            };
+            if is_end {
+                open.close(frame.stream);
+            }
+        });
+    }
+
+    /// The number of the frame, or of the field section of several, that has come in part.
+    pub(crate) fn partial(&self) -> Option<u32> {
+        (!self.received.is_between() || self.in_fields).then_some(self.begun)
+    }
+
+    /// Where streams have a response to send: a number that changes whenever the first of them moves.
+    pub(crate) fn unsent(&self) -> Option<u32> {
+        (!self.open.streams.is_empty()).then_some(self.open.turn)
+    }
+
+    /// A GOAWAY with a code; none within a frame that is being sent.
+    pub(crate) fn goaway(&self, code: u32) -> Option<[u8; 17]> {
+        self.sent.is_between().then(|| frames::goaway(self.last, code))
+    }
+}
+
+impl OpenStreams {
+    fn sent(&mut self, stream: u32, octets: usize) {
+        if self.streams.first() == Some(&stream) {
+            self.moved += octets;
+            if self.moved >= PIECE {
+                self.turn();
+            }
+        }
+    }
+
+    fn close(&mut self, stream: u32) {
+        if let Ok(at) = self.streams.binary_search(&stream) {
+            self.streams.remove(at);
+            if at == 0 {
+                self.turn();
+            }
+        }
+    }
+
+    fn turn(&mut self) {
+        self.turn = self.turn.wrapping_add(1);
+        self.moved = 0;
+    }
+}

@@ -1,0 +1,41 @@
+//! One request and its response, from the end of the head to the last octet of the body.
+
+use std::sync::Arc;
+
+use crate::edge::connection_state::state::{ConnectionState, RequestInProgress};
+use crate::edge::request::access_record::PendingRecord;
+use crate::edge::transfer::Transfer;
+
+/// Ends when dropped: with the last octet of the response body, or when the client leaves.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    // Ends before the record does: whoever reads the record finds the connection idle.
+    in_progress: RequestInProgress,
+    holds_transfer: bool,
+    /// The account of it, where one is kept.
+    pub(crate) record: Option<Box<PendingRecord>>,
+}
+
+impl Exchange {
+    pub(crate) fn begin(connection: &Arc<ConnectionState>, http2: bool) -> Self {
+        Self { in_progress: connection.begin(http2), holds_transfer: false, record: None }
+    }
+
+    pub(crate) fn connection(&self) -> &Arc<ConnectionState> {
+        self.in_progress.connection()
+    }
+
+    /// The response holds a connection to an upstream.
+    pub(crate) fn hold(&mut self, transfer: Transfer) {
+        self.holds_transfer = true;
+        self.connection().delivery().set_transfer(Some(transfer));
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if self.holds_transfer {
+            self.connection().delivery().set_transfer(None);
+        }
+    }
+}
