@@ -6,6 +6,7 @@ use super::finding::Severity;
 use super::lint::Lint;
 use super::site_context::SiteContext;
 use crate::agent::Registry;
+use crate::rules::{PathPattern, PathPatternError};
 
 /// How to check. The default runs every lint with its own severity, knows the built-in crawlers, takes `/.well-known/`
 /// for exempt and no crawler for refused.
@@ -47,9 +48,16 @@ impl Options {
     }
 
     /// The path patterns (as in robots.txt) whose requests are never judged, in place of the default, `/.well-known/`.
-    pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
-        self.site.exempt = SiteContext::patterns(patterns);
-        self
+    ///
+    /// # Errors
+    ///
+    /// If one of them begins with neither `/` nor `*`: it would match no path.
+    pub fn exempt_paths<P: AsRef<[u8]>>(
+        mut self,
+        patterns: impl IntoIterator<Item = P>,
+    ) -> Result<Self, PathPatternError> {
+        self.site.exempt = patterns.into_iter().map(PathPattern::parse).collect::<Result<_, _>>()?;
+        Ok(self)
     }
 
     /// The registered names of crawlers that are refused what the file disallows to them. Default: none. Only search

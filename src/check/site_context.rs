@@ -5,9 +5,6 @@ use std::sync::Arc;
 use crate::agent::Registry;
 use crate::rules::{PathPattern, Reading};
 
-/// Path patterns whose requests are never judged, where the options name no others.
-const EXEMPT: [&str; 1] = ["/.well-known/"];
-
 /// What the options say of the site.
 #[derive(Clone, Debug)]
 pub(super) struct SiteContext {
@@ -18,17 +15,10 @@ pub(super) struct SiteContext {
     pub(super) refused: Vec<Box<str>>,
 }
 
-impl SiteContext {
-    /// Patterns that match nothing are dropped.
-    pub(super) fn patterns<P: AsRef<[u8]>>(patterns: impl IntoIterator<Item = P>) -> Vec<PathPattern> {
-        let patterns = patterns.into_iter().map(|pattern| PathPattern::new(pattern.as_ref(), Reading::Standard));
-        patterns.filter(|pattern| pattern.priority() > 0).collect()
-    }
-}
-
 impl Default for SiteContext {
     fn default() -> Self {
-        Self { registry: Registry::builtin().clone(), exempt: Self::patterns(EXEMPT), refused: Vec::new() }
+        let exempt = vec![PathPattern::new(PathPattern::WELL_KNOWN.as_bytes(), Reading::Standard)];
+        Self { registry: Registry::builtin().clone(), exempt, refused: Vec::new() }
     }
 }
 

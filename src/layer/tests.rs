@@ -545,7 +545,9 @@ async fn a_person_behind_a_crawlers_name_is_noticed() {
     let policy = Policy::builder()
         .mode(Mode::Refuse)
         .session_cookies(["sid"])
+        .expect("a name")
         .exempt_cookies(["staff"])
+        .expect("a name")
         .exempt_networks(["10.0.0.0/8".parse().expect("a network")])
         .build();
     let live = LiveRobots::inline(FILE).policy(policy).open().expect("open");

@@ -1,6 +1,7 @@
 //! Putting a policy together.
 
-use super::Policy;
+use super::decide::Policy;
+use super::error::PolicyError;
 use super::evidence::{Cookies, SuspectHuman};
 use super::exempt::Exemptions;
 use super::mode::Mode;
@@ -8,34 +9,30 @@ use super::network::Network;
 use super::overrides::{Override, called};
 use super::scope::{EmptyAgent, Star, StarExceptions, StarScope};
 use crate::agent::Category;
-use crate::rules::{PathForms, ProductToken};
+use crate::rules::{PathForms, PathPattern};
 
-/// Builds a [`Policy`].
-#[derive(Clone, Debug)]
+/// Builds a [`Policy`]. A value that would match nothing is refused where it is given.
+#[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct PolicyBuilder {
-    mode: Mode,
-    star: Star,
-    family: bool,
-    forms: PathForms,
-    paths: Vec<Box<[u8]>>,
-    networks: Vec<Network>,
-    agents: Vec<ProductToken>,
-    cookies: Cookies,
-    suspect_human: SuspectHuman,
-    overrides: Vec<Override>,
+    policy: Policy,
 }
 
-impl Default for PolicyBuilder {
+impl Policy {
+    /// Starts from the defaults, which each method of the builder names.
+    pub fn builder() -> PolicyBuilder {
+        PolicyBuilder::default()
+    }
+}
+
+impl Default for Policy {
     fn default() -> Self {
         Self {
             mode: Mode::default(),
             star: Star::default(),
             family: true,
             forms: PathForms::ALL,
-            paths: vec![b"/.well-known/"[..].into()],
-            networks: Vec::new(),
-            agents: Vec::new(),
+            exempt: Exemptions::default(),
             cookies: Cookies::default(),
             suspect_human: SuspectHuman::default(),
             overrides: Vec::new(),
@@ -46,111 +43,122 @@ impl Default for PolicyBuilder {
 impl PolicyBuilder {
     /// What is done about disallowed requests. Default: [`Mode::Observe`].
     pub const fn mode(mut self, mode: Mode) -> Self {
-        self.mode = mode;
+        self.policy.mode = mode;
         self
     }
 
     /// Whom the groups for `*` are for. Default: [`StarScope::Declared`].
     pub const fn star_scope(mut self, scope: StarScope) -> Self {
-        self.star.scope = scope;
+        self.policy.star.scope = scope;
         self
     }
 
     /// The methods the groups for `*` are for, without case. Default: `GET` and `HEAD`. Methods that IANA's registry does
     /// not have are always held: most servers answer them like `GET`. A group that names an agent holds for every method.
-    pub fn star_methods<M: AsRef<str>>(mut self, methods: impl IntoIterator<Item = M>) -> Self {
-        self.star.methods = methods.into_iter().map(|method| method.as_ref().into()).collect();
-        self
+    ///
+    /// # Errors
+    ///
+    /// If one of them is not made of letters and hyphens.
+    pub fn star_methods<M: AsRef<str>>(mut self, methods: impl IntoIterator<Item = M>) -> Result<Self, PolicyError> {
+        self.policy.star.methods = Star::methods(methods)?;
+        Ok(self)
     }
 
     /// Categories of registered crawlers that the groups for `*` are not for. Default: infrastructure, monitoring,
     /// preview, feed and user-fetch.
     pub fn star_exempt(mut self, categories: impl IntoIterator<Item = Category>) -> Self {
-        self.star.exempt = categories.into_iter().collect();
+        self.policy.star.exempt = categories.into_iter().collect();
         self
     }
 
     /// Whether the groups for `*` are for crawlers documented to ignore them. Default: [`StarExceptions::Honour`].
     pub const fn star_exceptions(mut self, exceptions: StarExceptions) -> Self {
-        self.star.exceptions = exceptions;
+        self.policy.star.exceptions = exceptions;
         self
     }
 
     /// Whether the groups for `*` are for requests without a `User-Agent`. Default: [`EmptyAgent::ByScope`].
     pub const fn star_empty(mut self, empty: EmptyAgent) -> Self {
-        self.star.empty = empty;
+        self.policy.star.empty = empty;
         self
     }
 
     /// Holds a crawler only to groups that name it itself, not to those of the crawlers its operator says it follows
     /// (Googlebot-Image is held to Googlebot's group where it has none). Default: it is held to those as well.
     pub const fn without_family(mut self) -> Self {
-        self.family = false;
+        self.policy.family = false;
         self
     }
 
     /// The forms of a path that are judged besides the one it was sent in. Default: [`PathForms::ALL`]. An application
     /// whose path parameters are part of its pages leaves out [`PathForm::Parameters`](crate::rules::PathForm).
     pub const fn forms(mut self, forms: PathForms) -> Self {
-        self.forms = forms;
+        self.policy.forms = forms;
         self
     }
 
     /// Path patterns (as in robots.txt: prefixes, with `*` and `$`) whose requests pass unjudged, in place of the
     /// default, `/.well-known/`. `/robots.txt` is always exempt.
-    pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Self {
-        self.paths = patterns.into_iter().map(|pattern| pattern.as_ref().into()).collect();
-        self
+    ///
+    /// # Errors
+    ///
+    /// If one of them begins with neither `/` nor `*`: it would match no path.
+    pub fn exempt_paths<P: AsRef<[u8]>>(mut self, patterns: impl IntoIterator<Item = P>) -> Result<Self, PolicyError> {
+        self.policy.exempt.patterns = patterns.into_iter().map(PathPattern::parse).collect::<Result<_, _>>()?;
+        Ok(self)
     }
 
     /// Networks whose requests pass unjudged. Default: none.
     pub fn exempt_networks(mut self, networks: impl IntoIterator<Item = Network>) -> Self {
-        self.networks = networks.into_iter().collect();
+        self.policy.exempt.networks = networks.into_iter().collect();
         self
     }
 
     /// Crawlers, by name or own product token, whose requests pass unjudged. Default: none.
-    pub fn exempt_agents<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        self.agents = names.into_iter().map(|name| called(name.as_ref())).collect();
-        self
+    ///
+    /// # Errors
+    ///
+    /// If no product token is left of a name.
+    pub fn exempt_agents<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Result<Self, PolicyError> {
+        self.policy.exempt.agents = names.into_iter().map(|name| called(name.as_ref())).collect::<Result<_, _>>()?;
+        Ok(self)
     }
 
     /// Names of cookies whose requests pass. Default: none.
-    pub fn exempt_cookies<N: AsRef<[u8]>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        self.cookies.exempt = names.into_iter().map(|name| name.as_ref().into()).collect();
-        self
+    ///
+    /// # Errors
+    ///
+    /// If a `Cookie` field cannot hold such a name.
+    pub fn exempt_cookies<N: AsRef<[u8]>>(mut self, names: impl IntoIterator<Item = N>) -> Result<Self, PolicyError> {
+        self.policy.cookies.exempt = Cookies::names(names)?;
+        Ok(self)
     }
 
     /// Names of cookies that suggest a person behind a request. Default: none.
-    pub fn session_cookies<N: AsRef<[u8]>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        self.cookies.session = names.into_iter().map(|name| name.as_ref().into()).collect();
-        self
+    ///
+    /// # Errors
+    ///
+    /// If a `Cookie` field cannot hold such a name.
+    pub fn session_cookies<N: AsRef<[u8]>>(mut self, names: impl IntoIterator<Item = N>) -> Result<Self, PolicyError> {
+        self.policy.cookies.session = Cookies::names(names)?;
+        Ok(self)
     }
 
     /// What is done where a person seems to be behind a disallowed request. Default: [`SuspectHuman::Record`].
     pub const fn suspect_human(mut self, suspect_human: SuspectHuman) -> Self {
-        self.suspect_human = suspect_human;
+        self.policy.suspect_human = suspect_human;
         self
     }
 
     /// Adds another mode for some disallowed requests; of several that fit, the last one added counts. Default: none.
     pub fn with_override(mut self, over: Override) -> Self {
-        self.overrides.push(over);
+        self.policy.overrides.push(over);
         self
     }
 
     /// The policy.
     #[must_use]
     pub fn build(self) -> Policy {
-        Policy {
-            mode: self.mode,
-            star: self.star,
-            family: self.family,
-            forms: self.forms,
-            exempt: Exemptions::new(self.paths, self.networks, self.agents),
-            cookies: self.cookies,
-            suspect_human: self.suspect_human,
-            overrides: self.overrides,
-        }
+        self.policy
     }
 }

@@ -6,6 +6,8 @@
 
 use crate::rules::Authority;
 
+use super::error::{PolicyError, PolicyErrorKind};
+
 /// What else a request says about who sends it, as octets. Only gathered once a request is disallowed.
 #[derive(Clone, Debug, Default)]
 pub struct HumanEvidence<'a> {
@@ -39,6 +41,19 @@ pub enum SuspectHuman {
 pub(super) struct Cookies {
     pub(super) exempt: Vec<Box<[u8]>>,
     pub(super) session: Vec<Box<[u8]>>,
+}
+
+impl Cookies {
+    /// Names of cookies as they are configured.
+    pub(super) fn names<N: AsRef<[u8]>>(names: impl IntoIterator<Item = N>) -> Result<Vec<Box<[u8]>>, PolicyError> {
+        // What cannot stand before the "=" of a pair, and what is trimmed from it.
+        let ends = |byte: &u8| matches!(byte, b'=' | b';' | b' ' | 0..=0x1F | 0x7F);
+        let name = |name: N| match name.as_ref() {
+            name if !name.is_empty() && !name.iter().any(ends) => Ok(name.into()),
+            other => Err(PolicyError::new(PolicyErrorKind::CookieName, other)),
+        };
+        names.into_iter().map(name).collect()
+    }
 }
 
 impl<'a> HumanEvidence<'a> {

@@ -8,21 +8,20 @@ use crate::rules::{PathPattern, ProductToken, Reading, RequestPath};
 /// Paths, addresses and agents whose requests pass unjudged.
 #[derive(Clone, Debug)]
 pub(super) struct Exemptions {
-    patterns: Vec<PathPattern>,
-    networks: Vec<Network>,
-    agents: Vec<ProductToken>,
+    pub(super) patterns: Vec<PathPattern>,
+    pub(super) networks: Vec<Network>,
+    pub(super) agents: Vec<ProductToken>,
+}
+
+impl Default for Exemptions {
+    fn default() -> Self {
+        let pattern = |pattern: &str| PathPattern::new(pattern.as_bytes(), Reading::Standard);
+        Self { patterns: Self::DEFAULT_PATHS.map(pattern).into(), networks: Vec::new(), agents: Vec::new() }
+    }
 }
 
 impl Exemptions {
-    pub(super) fn new<P: AsRef<[u8]>>(
-        patterns: impl IntoIterator<Item = P>,
-        networks: Vec<Network>,
-        agents: Vec<ProductToken>,
-    ) -> Self {
-        let patterns = patterns.into_iter().map(|pattern| PathPattern::new(pattern.as_ref(), Reading::Standard));
-        // An empty pattern would exempt everything; in a list of paths it can only be a slip.
-        Self { patterns: patterns.filter(|pattern| pattern.priority() > 0).collect(), networks, agents }
-    }
+    pub(super) const DEFAULT_PATHS: [&str; 1] = [PathPattern::WELL_KNOWN];
 
     /// Every form has to be exempt: `/.well-known/..%2fprivate/x` is `/private/x` to some servers.
     pub(super) fn cover_path(&self, path: &RequestPath<'_>) -> bool {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::SystemTime;
 
+use super::error::{PolicyError, PolicyErrorKind};
 use super::facts::Facts;
 use super::mode::Mode;
 use crate::agent::{Agent, Category};
@@ -25,9 +26,12 @@ enum Whom {
 
 impl Override {
     /// For one crawler, by its name or its own product token, without case.
-    #[must_use]
-    pub fn agent(name: &str, mode: Mode) -> Self {
-        Self { whom: Whom::Agent(called(name)), mode, until: None }
+    ///
+    /// # Errors
+    ///
+    /// If no product token is left of the name.
+    pub fn agent(name: &str, mode: Mode) -> Result<Self, PolicyError> {
+        Ok(Self { whom: Whom::Agent(called(name)?), mode, until: None })
     }
 
     /// For the registered crawlers of a category.
@@ -36,12 +40,16 @@ impl Override {
         Self { whom: Whom::Category(category), mode, until: None }
     }
 
-    /// For one rule, by its path pattern in any of its spellings: `/%40x` and `/@x` are one.
-    #[must_use]
-    pub fn pattern(pattern: impl AsRef<[u8]>, mode: Mode) -> Self {
+    /// For one rule, by its path pattern in any of its spellings: `/%40x` and `/@x` are one. Where a pattern without a
+    /// leading slash counts ([`Reading::Legacy`]), it is written with one here.
+    ///
+    /// # Errors
+    ///
+    /// If the pattern begins with neither `/` nor `*`: no rule with such a pattern disallows a path.
+    pub fn pattern(pattern: impl AsRef<[u8]>, mode: Mode) -> Result<Self, PolicyError> {
         let pattern = pattern.as_ref();
-        let compared = PathPattern::new(pattern, Reading::Standard);
-        Self { whom: Whom::Pattern(pattern.into(), compared), mode, until: None }
+        let compared = PathPattern::parse(pattern)?;
+        Ok(Self { whom: Whom::Pattern(pattern.into(), compared), mode, until: None })
     }
 
     /// Ends it: from this moment on it fits nothing. Default: it does not end. Where a request comes without a clock
@@ -80,7 +88,7 @@ impl Override {
             Whom::Category(category) => agent.category() == Some(*category),
             Whom::Pattern(pattern, compared) => verdict.rule().is_some_and(|rule| {
                 let rule = rule.pattern();
-                *rule == **pattern || PathPattern::new(rule, Reading::Standard).is_spelling_of(compared)
+                *rule == **pattern || PathPattern::new(rule, Reading::Legacy).is_spelling_of(compared)
             }),
         }
     }
@@ -97,9 +105,10 @@ impl fmt::Display for Override {
     }
 }
 
-/// What a name in a configuration means: as in robots.txt, `GPTBot/1.2` is `GPTBot`.
-pub(super) fn called(name: &str) -> ProductToken {
-    ProductToken::from_name(name.as_bytes()).unwrap_or_else(|| ProductToken::new(name))
+/// The token of a configured name: as in robots.txt, `GPTBot/1.2` is `GPTBot`.
+pub(super) fn called(name: &str) -> Result<ProductToken, PolicyError> {
+    let wrong = || PolicyError::new(PolicyErrorKind::AgentName, name.as_bytes());
+    ProductToken::from_name(name.as_bytes()).ok_or_else(wrong)
 }
 
 /// Whether an agent goes by this name: its crawler's, or its own token. Not its whole chain: what is said of Googlebot
@@ -118,10 +127,10 @@ mod tests {
         let mode = Mode::Observe;
         for (over, want) in [
             (Override::agent("GPTBot/1.2", mode), "agent \"gptbot\""),
-            (Override::category(Category::Search, mode), "category \"search\""),
+            (Ok(Override::category(Category::Search, mode)), "category \"search\""),
             (Override::pattern("/a\x1b/*$", mode), "pattern \"/a\\x1b/*$\""),
         ] {
-            assert_eq!(over.to_string(), want);
+            assert_eq!(over.expect(want).to_string(), want);
         }
     }
 }

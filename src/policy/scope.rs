@@ -1,5 +1,6 @@
 //! Whom the groups for `*` are for.
 
+use super::error::{PolicyError, PolicyErrorKind};
 use crate::agent::{Agent, Category, Class, Obeys};
 
 /// The classes of agents that `User-agent: *` is applied to; each includes those before it.
@@ -123,14 +124,8 @@ impl Default for Star {
     fn default() -> Self {
         Self {
             scope: StarScope::default(),
-            methods: ["GET", "HEAD"].map(Into::into).into(),
-            exempt: vec![
-                Category::Infrastructure,
-                Category::Monitoring,
-                Category::Preview,
-                Category::Feed,
-                Category::UserFetch,
-            ],
+            methods: Self::DEFAULT_METHODS.map(Into::into).into(),
+            exempt: Self::DEFAULT_EXEMPT.into(),
             exceptions: StarExceptions::default(),
             empty: EmptyAgent::default(),
         }
@@ -138,6 +133,22 @@ impl Default for Star {
 }
 
 impl Star {
+    pub(super) const DEFAULT_METHODS: [&str; 2] = ["GET", "HEAD"];
+
+    pub(super) const DEFAULT_EXEMPT: [Category; 5] =
+        [Category::Infrastructure, Category::Monitoring, Category::Preview, Category::Feed, Category::UserFetch];
+
+    /// Methods as they are configured.
+    pub(super) fn methods<M: AsRef<str>>(methods: impl IntoIterator<Item = M>) -> Result<Vec<Box<str>>, PolicyError> {
+        let is_method =
+            |method: &str| !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-');
+        let method = |method: M| match method.as_ref() {
+            method if is_method(method) => Ok(method.into()),
+            other => Err(PolicyError::new(PolicyErrorKind::Method, other.as_bytes())),
+        };
+        methods.into_iter().map(method).collect()
+    }
+
     /// Servers answer `get`, `post` and `FOO` with the page, so none is a way around the methods that are configured. What
     /// is registered, as it is spelled, and not configured is known to do something else.
     pub(super) fn covers_method(&self, method: &str) -> bool {

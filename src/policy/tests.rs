@@ -2,9 +2,10 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use super::grace::Grace;
 use super::*;
 use crate::agent::{Category, Recognizer, Registry};
-use crate::rules::{PathForm, Reading, RobotsTxt};
+use crate::rules::{MatchBudget, PathForm, PathForms, Reading, RequestPath, RobotsTxt, RuleSet};
 
 const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
 const GPTBOT: &str =
@@ -99,7 +100,7 @@ fn star_is_for_get_and_head_and_a_name_for_every_method() {
         assert_eq!(site.decide(&policy, &[UNKNOWN], method, "/"), want, "{method}");
         assert_eq!(site.decide(&policy, &[GPTBOT], method, "/"), REFUSED, "{method}");
     }
-    let policy = refusing().star_methods(["Post"]).build();
+    let policy = refusing().star_methods(["Post"]).expect("a method").build();
     assert_eq!(site.decide(&policy, &[UNKNOWN], "POST", "/"), REFUSED);
     assert_eq!(site.decide(&policy, &[UNKNOWN], "GET", "/"), NO_GROUP);
     assert_eq!(site.decide(&policy, &[UNKNOWN], "FOO", "/"), REFUSED);
@@ -189,7 +190,8 @@ fn a_request_that_would_take_too_long_to_judge_counts_as_disallowed() {
 #[test]
 fn a_lenient_override_for_one_rule_opens_no_other() {
     let site = Site::new("User-agent: GPTBot\nDisallow: /old/\nDisallow: /private/\n");
-    let policy = refusing().with_override(Override::pattern("/old/", Mode::Observe)).build();
+    let policy =
+        refusing().with_override(Override::pattern("/old/", Mode::Observe).expect("a name or a pattern")).build();
     assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/old/x"), (Action::Pass, Reason::Observed));
     assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/old/../open/"), (Action::Pass, Reason::Observed));
     for target in ["/old/../private/x", "/old/..;/private/x", "/old/..%2fprivate/x"] {
@@ -275,7 +277,7 @@ fn a_path_is_exempt_only_if_every_form_is() {
     ] {
         assert_eq!(site.decide(&policy, &[GPTBOT], "GET", target), want, "{target}");
     }
-    let policy = refusing().exempt_paths(["/healthz$", ""]).build();
+    let policy = refusing().exempt_paths(["/healthz$"]).expect("a pattern").build();
     assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/healthz"), EXEMPT);
     assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/healthzz"), REFUSED);
     assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/.well-known/x"), REFUSED);
@@ -286,8 +288,8 @@ fn the_last_override_that_fits_wins() {
     let site = Site::new("User-agent: *\nDisallow: /search\nDisallow: /\n");
     let policy = refusing()
         .with_override(Override::category(Category::Search, Mode::Tag))
-        .with_override(Override::agent("gptbot", Mode::Observe))
-        .with_override(Override::pattern("/se%61rch", Mode::Off))
+        .with_override(Override::agent("gptbot", Mode::Observe).expect("a name or a pattern"))
+        .with_override(Override::pattern("/se%61rch", Mode::Off).expect("a name or a pattern"))
         .build();
     let tagged = (Action::Tag, Reason::Disallowed);
     assert_eq!(site.decide(&policy, &[GOOGLEBOT], "GET", "/x"), tagged);
@@ -300,7 +302,8 @@ fn the_last_override_that_fits_wins() {
 #[test]
 fn an_override_for_an_agent_is_not_for_its_family() {
     let site = Site::new("User-agent: Googlebot\nDisallow: /\n");
-    let policy = refusing().with_override(Override::agent("Googlebot", Mode::Tag)).build();
+    let policy =
+        refusing().with_override(Override::agent("Googlebot", Mode::Tag).expect("a name or a pattern")).build();
     let applebot = "Mozilla/5.0 (compatible; Applebot/0.1; +http://www.apple.com/go/applebot)";
     assert_eq!(site.decide(&policy, &[GOOGLEBOT], "GET", "/"), (Action::Tag, Reason::Disallowed));
     assert_eq!(site.decide(&policy, &[applebot], "GET", "/"), REFUSED);
@@ -377,7 +380,7 @@ fn a_family_is_followed_unless_told_otherwise() {
 #[test]
 fn exempt_agents_and_networks_pass_unjudged() {
     let site = Site::new("User-agent: *\nDisallow: /\n");
-    let policy = refusing().exempt_agents(["gptbot"]).build();
+    let policy = refusing().exempt_agents(["gptbot"]).expect("a name").build();
     assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/"), EXEMPT);
     assert_eq!(site.decide(&policy, &[GOOGLEBOT], "GET", "/"), REFUSED);
     // An exempt agent beside another does not cover for it.
@@ -407,7 +410,7 @@ fn what_speaks_for_a_person_is_recorded_or_exempts() {
     };
     let browsing = || HumanEvidence::new().fetch_metadata(b"none", b"navigate", b"document");
     let cookies = || HumanEvidence::new().cookies(b"a=1; sid=2;staff");
-    let record = refusing().session_cookies(["sid"]).build();
+    let record = refusing().session_cookies(["sid"]).expect("a name").build();
     let refused = |signs: &[&'static str]| (Action::Refuse, Reason::Disallowed, signs.to_vec());
     assert_eq!(weigh(&record, HumanEvidence::new()), refused(&[]));
     assert_eq!(weigh(&record, cookies()), refused(&["session-cookie"]));
@@ -425,10 +428,10 @@ fn what_speaks_for_a_person_is_recorded_or_exempts() {
         let evidence = HumanEvidence::new().fetch_metadata(site.as_bytes(), mode.as_bytes(), destination.as_bytes());
         assert_eq!(weigh(&record, evidence), refused(&[]), "{site} {mode} {destination}");
     }
-    let exempt = refusing().session_cookies(["sid"]).suspect_human(SuspectHuman::Exempt).build();
+    let exempt = refusing().session_cookies(["sid"]).expect("a name").suspect_human(SuspectHuman::Exempt).build();
     assert_eq!(weigh(&exempt, cookies()), (Action::Pass, Reason::SuspectHuman, vec!["session-cookie"]));
     assert_eq!(weigh(&exempt, HumanEvidence::new()), refused(&[]));
-    let staff = refusing().exempt_cookies(["staff"]).build();
+    let staff = refusing().exempt_cookies(["staff"]).expect("a name").build();
     assert_eq!(weigh(&staff, cookies()).0, Action::Pass);
     assert_eq!(weigh(&staff, HumanEvidence::new().cookies(b"staffroom=1")).0, Action::Refuse);
 }
@@ -438,8 +441,8 @@ fn an_override_holds_until_it_ends() {
     let site = Site::new("User-agent: GPTBot\nDisallow: /\n");
     let end = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
     let policy = refusing()
-        .with_override(Override::agent("GPTBot", Mode::Tag))
-        .with_override(Override::agent("GPTBot", Mode::Observe).until(end))
+        .with_override(Override::agent("GPTBot", Mode::Tag).expect("a name or a pattern"))
+        .with_override(Override::agent("GPTBot", Mode::Observe).expect("a name or a pattern").until(end))
         .build();
     let at = |now: Option<SystemTime>| {
         let path = RequestPath::new(b"/x");
@@ -519,4 +522,17 @@ fn a_target_is_read_in_the_forms_of_the_policy() {
         let facts = Facts::of_target("GET", b"/x/../private/");
         assert_eq!(policy.decide(&site.rules, &agents, facts).action(), action);
     }
+}
+
+#[test]
+fn an_override_with_a_slash_fits_a_rule_that_is_read_with_one() {
+    let robots = RobotsTxt::parse(&b"User-agent: GPTBot\nDisallow: private/\nDisallow: /other/\n"[..]);
+    let site = Site {
+        rules: robots.compile(Reading::Legacy),
+        recognizer: Recognizer::new(Registry::builtin().clone(), &robots),
+    };
+    let over = Override::pattern("/private/", Mode::Tag).expect("a pattern");
+    let policy = refusing().with_override(over).build();
+    assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/private/x"), (Action::Tag, Reason::Disallowed));
+    assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/other/x"), REFUSED);
 }

@@ -48,7 +48,7 @@ pub(crate) use self::index::MatchBudget;
 pub use self::line::{Directive, Field, Line, LineKind, MAX_LINE};
 pub use self::note::{Note, NoteKind};
 pub use self::path::RequestPath;
-pub use self::pattern::PathPattern;
+pub use self::pattern::{PathPattern, PathPatternError};
 pub use self::reading::{Reading, STANDARD_LIMIT};
 pub use self::rule_set::{Fallback, RuleSet, Selection, Verdict};
 pub use self::token::ProductToken;

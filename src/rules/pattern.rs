@@ -1,5 +1,6 @@
 //! Path patterns: what a rule compares a path with.
 
+use std::error::Error;
 use std::fmt;
 
 use super::reading::Reading;
@@ -14,7 +15,28 @@ pub struct PathPattern {
     priority: usize,
 }
 
+/// A text that matches no path as a pattern, from [`PathPattern::parse`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathPatternError {
+    value: String,
+}
+
 impl PathPattern {
+    /// Metadata about a site (RFC 8615), which policy and check exempt by default.
+    pub const WELL_KNOWN: &str = "/.well-known/";
+
+    /// The pattern of a setting, in [`Reading::Standard`].
+    ///
+    /// # Errors
+    ///
+    /// If it begins with neither `/` nor `*`: it would match no path.
+    pub fn parse(written: impl AsRef<[u8]>) -> Result<Self, PathPatternError> {
+        match written.as_ref() {
+            written @ [b'/' | b'*', ..] => Ok(Self::new(written, Reading::Standard)),
+            other => Err(PathPatternError { value: String::from_utf8_lossy(other).into_owned() }),
+        }
+    }
+
     /// The pattern of an allow or disallow line, as written.
     #[must_use]
     pub fn new(written: &[u8], reading: Reading) -> Self {
@@ -61,6 +83,22 @@ impl fmt::Debug for PathPattern {
         write!(f, "PathPattern({})", texts.join(" or "))
     }
 }
+
+impl PathPatternError {
+    /// The text.
+    #[must_use]
+    pub fn value(&self) -> &str {
+        &self.value
+    }
+}
+
+impl fmt::Display for PathPatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is not a path pattern: it matches nothing unless it begins with \"/\" or \"*\"", self.value)
+    }
+}
+
+impl Error for PathPatternError {}
 
 /// The length of the pattern once octets ≥ 0x80 are escaped, as the reference parser counts it.
 pub(super) fn priority(written: &[u8]) -> usize {

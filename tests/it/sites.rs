@@ -66,7 +66,7 @@ fn equal_files_share_what_is_made_of_them() {
     let (one, same, other) = (open("# a\n"), open("# a\n"), open("# b\n"));
     assert_eq!(rules(&one), rules(&same));
     assert_ne!(rules(&one), rules(&other));
-    let strict = tower_robots::check::Options::default().exempt_paths(["/x/"]);
+    let strict = tower_robots::check::Options::default().exempt_paths(["/x/"]).unwrap();
     let apart = LiveRobots::inline("# a\n").compile_cache(&compile_cache).check(strict).open().unwrap();
     assert_ne!(rules(&one), rules(&apart), "another check has other findings");
     assert_ne!(rules(&one), rules(&live("# a\n")), "another cache");

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use toml::value::Datetime;
 use tower_robots::agent::Category;
-use tower_robots::policy::{EmptyAgent, Mode, StarExceptions, StarScope, SuspectHuman};
+use tower_robots::policy::{EmptyAgent, Mode, Policy, StarExceptions, StarScope, SuspectHuman};
 use tower_robots::rules::PathForm;
 
 use super::values::{Address, Size, Span};
@@ -236,19 +236,18 @@ pub(super) struct RawAgents {
     pub(super) star_exceptions: StarExceptions,
     pub(super) star_empty: EmptyAgent,
     pub(super) family: Family,
-    pub(super) ignore: Vec<String>,
+    pub(super) ignore: Vec<Spanned<String>>,
     pub(super) registry_extra: Option<Spanned<PathBuf>>,
-    pub(super) session_cookies: Vec<String>,
+    pub(super) session_cookies: Vec<Spanned<String>>,
     pub(super) suspect_human: SuspectHuman,
 }
 
 impl Default for RawAgents {
     fn default() -> Self {
-        use Category::{Feed, Infrastructure, Monitoring, Preview, UserFetch};
         Self {
             star_scope: StarScope::default(),
-            star_methods: unplaced(["GET", "HEAD"]),
-            star_exempt: vec![Infrastructure, Monitoring, Preview, Feed, UserFetch],
+            star_methods: unplaced(Policy::DEFAULT_STAR_METHODS),
+            star_exempt: Policy::DEFAULT_STAR_EXEMPT.into(),
             star_exceptions: StarExceptions::default(),
             star_empty: EmptyAgent::default(),
             family: Family::default(),
@@ -274,12 +273,12 @@ pub(super) enum Family {
 pub(super) struct RawExempt {
     pub(super) paths: Vec<Spanned<String>>,
     pub(super) cidrs: Vec<Spanned<String>>,
-    pub(super) cookies: Vec<String>,
+    pub(super) cookies: Vec<Spanned<String>>,
 }
 
 impl Default for RawExempt {
     fn default() -> Self {
-        Self { paths: unplaced(["/.well-known/"]), cidrs: Vec::new(), cookies: Vec::new() }
+        Self { paths: unplaced(Policy::DEFAULT_EXEMPT_PATHS), cidrs: Vec::new(), cookies: Vec::new() }
     }
 }
 

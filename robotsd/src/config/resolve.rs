@@ -11,7 +11,7 @@ use toml::value::{Datetime, Offset};
 use tower_robots::agent::{Crawler, Registry};
 use tower_robots::check::{self, Severity};
 use tower_robots::live::WhenMissing;
-use tower_robots::policy::{Mode, Network, Override, Policy, PolicyBuilder};
+use tower_robots::policy::{Mode, Network, Override, Policy, PolicyError};
 use tower_robots::rules::PathForm;
 use tower_robots::source::HostMap;
 
@@ -201,7 +201,9 @@ fn resolve_check(file: &RawConfig, site: &raw::RawSite) -> Result<check::Options
         check::lint(code.get_ref()).ok_or_else(|| Fault::new(code.span(), wrong()))
     };
     let mut options = check::Options::new().refused_crawlers(refused(file, site));
-    options = options.exempt_paths(file.exempt.paths.iter().map(Spanned::get_ref));
+    options = options
+        .exempt_paths(file.exempt.paths.iter().map(Spanned::get_ref))
+        .map_err(|error| refused_value(&file.exempt.paths, error.value(), &error))?;
     for code in &file.check.deny {
         options = options.report_as(lint(code)?, Severity::Error);
     }
@@ -231,20 +233,27 @@ fn resolve_policy(file: &RawConfig, site: &raw::RawSite) -> Result<Policy, Fault
         text.get_ref().parse::<Network>().map_err(|error| Fault::new(text.span(), error.to_string()))
     };
     let networks = file.exempt.cidrs.iter().map(network).collect::<Result<Vec<_>, _>>()?;
-    let mut policy: PolicyBuilder = Policy::builder()
+    let (agents, exempt) = (&file.agents, &file.exempt);
+    let refused = |values| move |error: PolicyError| refused_value(values, error.value(), &error);
+    let mut policy = Policy::builder()
         .mode(site.enforcement.mode.unwrap_or(file.mode))
-        .star_scope(file.agents.star_scope)
-        .star_methods(file.agents.star_methods.iter().map(Spanned::get_ref))
-        .star_exempt(file.agents.star_exempt.iter().copied())
-        .star_exceptions(file.agents.star_exceptions)
-        .star_empty(file.agents.star_empty)
+        .star_scope(agents.star_scope)
+        .star_exempt(agents.star_exempt.iter().copied())
+        .star_exceptions(agents.star_exceptions)
+        .star_empty(agents.star_empty)
         .forms(site.enforcement.forms.iter().map(|form| *form.get_ref()).collect())
-        .exempt_paths(file.exempt.paths.iter().map(Spanned::get_ref))
-        .exempt_agents(&file.agents.ignore)
         .exempt_networks(networks)
-        .exempt_cookies(&file.exempt.cookies)
-        .session_cookies(&file.agents.session_cookies)
-        .suspect_human(file.agents.suspect_human);
+        .suspect_human(agents.suspect_human)
+        .star_methods(agents.star_methods.iter().map(Spanned::get_ref))
+        .map_err(refused(&agents.star_methods))?
+        .exempt_paths(exempt.paths.iter().map(Spanned::get_ref))
+        .map_err(refused(&exempt.paths))?
+        .exempt_agents(agents.ignore.iter().map(Spanned::get_ref))
+        .map_err(refused(&agents.ignore))?
+        .exempt_cookies(exempt.cookies.iter().map(Spanned::get_ref))
+        .map_err(refused(&exempt.cookies))?
+        .session_cookies(agents.session_cookies.iter().map(Spanned::get_ref))
+        .map_err(refused(&agents.session_cookies))?;
     if file.agents.family == Family::Ignore {
         policy = policy.without_family();
     }
@@ -252,34 +261,29 @@ fn resolve_policy(file: &RawConfig, site: &raw::RawSite) -> Result<Policy, Fault
         let message = format!("{:?} is always judged: forms lists those besides it", form.get_ref().as_str());
         return Err(Fault::new(form.span(), message));
     }
-    let is_method = |method: &&Spanned<String>| {
-        !method.get_ref().is_empty() && method.get_ref().bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-')
-    };
-    if let Some(method) = file.agents.star_methods.iter().find(|method| !is_method(method)) {
-        let message = format!("{:?} is not a method: write one such as \"GET\"", method.get_ref());
-        return Err(Fault::new(method.span(), message));
-    }
-    if let Some(path) = file.exempt.paths.iter().find(|path| !path.get_ref().starts_with(['/', '*'])) {
-        let message =
-            format!("{:?} is no path pattern: it matches nothing unless it begins with \"/\" or \"*\"", path.get_ref());
-        return Err(Fault::new(path.span(), message));
-    }
     for over in &site.overrides {
         let span = over.span();
         let over = over.get_ref();
         let until = over.until.as_ref().map(end).transpose()?;
         let over = match (&over.category, &over.agent, &over.pattern) {
-            (Some(category), None, None) => Override::category(*category, over.mode),
+            (Some(category), None, None) => Ok(Override::category(*category, over.mode)),
             (None, Some(agent), None) => Override::agent(agent, over.mode),
             (None, None, Some(pattern)) => Override::pattern(pattern, over.mode),
             _ => return Err(Fault::new(span, "an override has exactly one of category, agent and pattern")),
         };
+        let over = over.map_err(|error| Fault::new(span, error.to_string()))?;
         policy = policy.with_override(match until {
             Some(end) => over.until(end),
             None => over,
         });
     }
     Ok(policy.build())
+}
+
+/// The fault of a value that the library refuses, where it stands in the file.
+fn refused_value(values: &[Spanned<String>], refused: &str, error: &dyn std::error::Error) -> Fault {
+    let place = values.iter().find(|value| value.get_ref() == refused);
+    Fault::new(place.map_or(0..0, Spanned::span), error.to_string())
 }
 
 /// When an override ends: a moment, or the end of a day, which is UTC's.

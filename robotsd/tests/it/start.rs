@@ -105,7 +105,16 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
             site("root = \".\"\n[site.robots]\nsource = \"inline\""),
             "7:10: source = \"inline\" wants the robots.txt itself",
         ),
-        (site("root = \".\"\n[exempt]\npaths = [\"healthz\"]"), "7:10: \"healthz\" is no path pattern"),
+        (site("root = \".\"\n[exempt]\npaths = [\"healthz\"]"), "7:10: \"healthz\" is not a path pattern"),
+        (
+            site("root = \".\"\n[exempt]\ncookies = [\"staff\", \"sid=\"]"),
+            "7:21: \"sid=\" is not a cookie's name: write the part before \"=\"",
+        ),
+        (site("root = \".\"\n[agents]\nignore = [\"\"]"), "7:11: \"\" is not a crawler's name"),
+        (
+            site("root = \".\"\n[[site.override]]\npattern = \"private/\"\nmode = \"tag\""),
+            "6:1: \"private/\" is not a path pattern",
+        ),
         (
             site("root = \".\"\n[agents]\nstar_methods = [\"G T\"]"),
             "7:17: \"G T\" is not a method: write one such as \"GET\"",

@@ -1,0 +1,181 @@
+//! A policy, and how it decides: groups, exemptions, verdict, mode.
+
+use super::decision::{Action, Decision, Reason};
+use super::evidence::{Cookies, HumanEvidence, SuspectHuman};
+use super::exempt::Exemptions;
+use super::facts::Facts;
+use super::grace::Grace;
+use super::mode::Mode;
+use super::overrides::Override;
+use super::scope::Star;
+use crate::agent::{Agent, Category};
+use crate::rules::{Access, Fallback, MatchBudget, PathForms, RequestPath, RuleSet, Selection, Verdict};
+
+/// What is done about requests that robots.txt disallows. Immutable; build one with [`Policy::builder`].
+#[derive(Clone, Debug)]
+pub struct Policy {
+    pub(super) mode: Mode,
+    pub(super) star: Star,
+    pub(super) family: bool,
+    pub(super) forms: PathForms,
+    pub(super) exempt: Exemptions,
+    pub(super) cookies: Cookies,
+    pub(super) suspect_human: SuspectHuman,
+    pub(super) overrides: Vec<Override>,
+}
+
+impl Policy {
+    /// The methods that the groups for `*` hold for by default.
+    pub const DEFAULT_STAR_METHODS: [&str; 2] = Star::DEFAULT_METHODS;
+
+    /// The categories of registered crawlers that the groups for `*` are not for by default.
+    pub const DEFAULT_STAR_EXEMPT: [Category; 5] = Star::DEFAULT_EXEMPT;
+
+    /// The path patterns whose requests are exempt by default.
+    pub const DEFAULT_EXEMPT_PATHS: [&str; 1] = Exemptions::DEFAULT_PATHS;
+
+    /// What is done about a request.
+    ///
+    /// 1. An agent is held to the groups that name it for every method, else to those of `*` where
+    ///    [`Policy::holds_to_star`] says so and the method is one of the configured ones or of none that is registered;
+    ///    where there is no such group, it passes unjudged.
+    /// 2. So does a request for `/robots.txt`, one from an exempt address, one whose path is exempt in every form it can
+    ///    be read in, and that of an exempt agent.
+    /// 3. An allowed request passes; for a disallowed one the last override that fits decides, else the mode.
+    /// 4. Of several agents the one with the strictest outcome counts.
+    #[must_use]
+    pub fn decide<'r>(&self, rules: &'r RuleSet, agents: &[Agent], request: Facts<'_>) -> Decision<'r> {
+        self.decide_with_grace(rules, None, agents, request)
+    }
+
+    /// As [`Policy::decide`]; what is in grace is only observed. Each agent is asked by itself: of two agents, one in
+    /// grace must not let the other pass.
+    pub(crate) fn decide_with_grace<'r>(
+        &self,
+        rules: &'r RuleSet,
+        grace: Option<&Grace>,
+        agents: &[Agent],
+        request: Facts<'_>,
+    ) -> Decision<'r> {
+        let request = &request;
+        let work = &mut MatchBudget::new();
+        match agents {
+            // One agent is what nearly every request has.
+            [agent] => self.decide_for(rules, grace, agent, request, work),
+            _ => agents
+                .iter()
+                .enumerate()
+                .map(|(index, agent)| self.decide_for(rules, grace, agent, request, work).for_agent(index))
+                .reduce(Decision::stricter)
+                .unwrap_or(Decision::unjudged(Reason::NoGroup)),
+        }
+    }
+
+    /// Weighs what speaks for a person behind a disallowed request: an exempt cookie lets it pass; other signs are
+    /// recorded, and let it pass where the policy says so. Any other decision stays as it is.
+    #[must_use]
+    pub fn weigh<'r>(&self, decision: Decision<'r>, evidence: &HumanEvidence<'_>) -> Decision<'r> {
+        if decision.verdict().is_none_or(|verdict| verdict.access() == Access::Allow) {
+            return decision;
+        }
+        if evidence.is_exempt(&self.cookies) {
+            return decision.passed(Reason::Exempt);
+        }
+        let decision = decision.with_signs(evidence.signs(&self.cookies));
+        match self.suspect_human {
+            SuspectHuman::Exempt if decision.signs().any() => decision.passed(Reason::SuspectHuman),
+            SuspectHuman::Exempt | SuspectHuman::Record => decision,
+        }
+    }
+
+    /// Whether the groups for `*` apply to this agent, where no group names it, for methods they hold for.
+    #[must_use]
+    pub fn holds_to_star(&self, agent: &Agent) -> bool {
+        self.star.holds(agent)
+    }
+
+    /// The path of a request, in the forms this policy judges.
+    #[must_use]
+    pub fn path<'t>(&self, target: &'t [u8]) -> RequestPath<'t> {
+        RequestPath::with_forms(target, self.forms)
+    }
+
+    /// What is done about disallowed requests where no override fits.
+    #[must_use]
+    pub const fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The overrides, in their order: the last one that fits counts.
+    #[must_use]
+    pub fn overrides(&self) -> &[Override] {
+        &self.overrides
+    }
+
+    pub(super) fn decide_for<'r>(
+        &self,
+        rules: &'r RuleSet,
+        grace: Option<&Grace>,
+        agent: &Agent,
+        request: &Facts<'_>,
+        work: &mut MatchBudget,
+    ) -> Decision<'r> {
+        let star = self.star.holds(agent) && self.star.covers_method(request.method());
+        let tokens = if self.family { agent.tokens() } else { &agent.tokens()[..agent.tokens().len().min(1)] };
+        let fallback = if star { Fallback::Star } else { Fallback::Nothing };
+        let selection = rules.select(tokens, fallback);
+        if !selection.applies() {
+            return Decision::unjudged(Reason::NoGroup);
+        }
+        if self.exempt.cover_agent(agent)
+            || self.exempt.cover_address(request.address())
+            || self.exempt.cover_path(request.path(self.forms))
+        {
+            return Decision::unjudged(Reason::Exempt);
+        }
+        let verdict = selection.verdict_within(request.path(self.forms), work);
+        match verdict.access() {
+            Access::Allow => Decision::judged(Action::Pass, Reason::Allowed, verdict),
+            Access::Disallow => {
+                let (mode, verdict) = self.strictest(agent, selection, verdict, request, work);
+                let young = |grace: &Grace| {
+                    let now = request.now();
+                    now.is_some_and(|now| {
+                        grace.covers(now, request.path(self.forms), |rules| rules.select(tokens, fallback), work)
+                    })
+                };
+                match mode {
+                    Mode::Off => Decision::judged(Action::Pass, Reason::Off, verdict),
+                    Mode::Observe => Decision::judged(Action::Pass, Reason::Observed, verdict),
+                    _ if grace.is_some_and(young) => Decision::judged(Action::Pass, Reason::Grace, verdict),
+                    Mode::Tag => Decision::judged(Action::Tag, Reason::Disallowed, verdict),
+                    Mode::Refuse => Decision::judged(Action::Refuse, Reason::Disallowed, verdict),
+                }
+            }
+        }
+    }
+
+    /// The mode for a disallowed request, and the verdict it is for. An override for a pattern speaks of one rule, and a path
+    /// can meet another in each form it is read in: `/old/../private/` is not only what is observed below `/old/`.
+    fn strictest<'r>(
+        &self,
+        agent: &Agent,
+        selection: Selection<'r>,
+        verdict: Verdict<'r>,
+        request: &Facts<'_>,
+        work: &mut MatchBudget,
+    ) -> (Mode, Verdict<'r>) {
+        let mode = self.mode_for(agent, &verdict, request);
+        if mode == Mode::Refuse || !self.overrides.iter().any(Override::is_for_pattern) {
+            return (mode, verdict);
+        }
+        let each = selection.disallowing(request.path(self.forms), work);
+        let modes = each.map(|verdict| (self.mode_for(agent, &verdict, request), verdict));
+        modes.fold((mode, verdict), |strictest, next| if next.0 > strictest.0 { next } else { strictest })
+    }
+
+    fn mode_for(&self, agent: &Agent, verdict: &Verdict<'_>, request: &Facts<'_>) -> Mode {
+        let mut fitting = self.overrides.iter().rev().filter(|over| over.fits(agent, verdict));
+        fitting.find(|over| over.holds(request)).map_or(self.mode, Override::mode)
+    }
+}
