@@ -536,3 +536,123 @@ fn an_override_with_a_slash_fits_a_rule_that_is_read_with_one() {
     assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/private/x"), (Action::Tag, Reason::Disallowed));
     assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/other/x"), REFUSED);
 }
+#[test]
+fn holds_to_star_says_what_a_decision_does() {
+    let star = Site::new("User-agent: *\nDisallow: /\n");
+    for policy in [refusing().build(), refusing().star_scope(StarScope::Everyone).build()] {
+        for field in [GPTBOT, GOOGLEBOT, UNKNOWN, FIREFOX, "", "curl/8.5.0", "kube-probe/1.29", "AdsBot-Google"] {
+            let held = policy.holds_to_star(&star.recognizer.identify(field.as_bytes()));
+            assert_eq!(star.decide(&policy, &[field], "GET", "/") == REFUSED, held, "{field}");
+        }
+    }
+    let policy = refusing().build();
+    assert!(policy.holds_to_star(&star.recognizer.identify(UNKNOWN.as_bytes())));
+    assert!(!policy.holds_to_star(&star.recognizer.identify(FIREFOX.as_bytes())));
+}
+
+#[test]
+fn a_decision_is_about_the_first_of_the_agents_with_the_strictest_outcome() {
+    let site = Site::new("User-agent: GPTBot\nUser-agent: Googlebot\nDisallow: /\n");
+    let policy = refusing().build();
+    let path = RequestPath::new(b"/");
+    for (fields, agent) in [
+        (&[FIREFOX, GPTBOT, GOOGLEBOT][..], 1),
+        (&[GOOGLEBOT, GPTBOT], 0),
+        (&[FIREFOX, FIREFOX], 0),
+        (&[GPTBOT, FIREFOX], 0),
+    ] {
+        let agents: Vec<_> = fields.iter().map(|field| site.recognizer.identify(field.as_bytes())).collect();
+        assert_eq!(policy.decide(&site.rules, &agents, Facts::new("GET", &path)).agent(), agent, "{fields:?}");
+    }
+}
+
+#[test]
+fn each_sign_of_a_person_counts_by_itself() {
+    let site = Site::new("User-agent: GPTBot\nDisallow: /\n");
+    let policy = refusing().session_cookies(["sid"]).expect("a name").suspect_human(SuspectHuman::Exempt).build();
+    let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
+    let path = RequestPath::new(b"/");
+    let reason = |evidence: HumanEvidence<'_>| {
+        let decision = policy.decide(&site.rules, &agents, Facts::new("GET", &path));
+        policy.weigh(decision, &evidence).reason()
+    };
+    assert_eq!(reason(HumanEvidence::new().cookies(b"sid=1")), Reason::SuspectHuman);
+    let browsing = HumanEvidence::new().fetch_metadata(b"none", b"navigate", b"document");
+    assert_eq!(reason(browsing), Reason::SuspectHuman);
+    assert_eq!(reason(HumanEvidence::new().cookies(b"other=1")), Reason::Disallowed);
+}
+
+#[test]
+fn an_agent_is_called_by_its_crawlers_name_or_by_its_own_token() {
+    // A registered crawler whose name is no token of its own, and an unregistered one.
+    let site = Site::new("User-agent: NeverHeardOfBot\nUser-agent: Googlebot-Image\nDisallow: /\n");
+    for (field, name) in [(UNKNOWN, "neverheardofbot"), ("Googlebot-Image/1.0", "googlebot-image")] {
+        let policy = refusing().exempt_agents([name]).expect("a name").build();
+        assert_eq!(site.decide(&policy, &[field], "GET", "/"), EXEMPT, "{name}");
+    }
+    let differing = Registry::builtin().crawlers().find_map(|crawler| {
+        let agent = site.recognizer.identify(crawler.name().as_bytes());
+        let own = agent.tokens().first()?.to_string();
+        let is_one = agent.crawler() == Some(crawler.name());
+        (is_one && !own.eq_ignore_ascii_case(crawler.name())).then(|| (crawler.name().to_owned(), own))
+    });
+    let (name, token) = differing.expect("a crawler whose token is not its name");
+    let site = Site::new(&format!("User-agent: {token}\nDisallow: /\n"));
+    assert_eq!(site.decide(&refusing().build(), &[&name], "GET", "/"), REFUSED, "{name} {token}");
+    for called in [&name, &token] {
+        let policy = refusing().exempt_agents([called]).expect("a name").build();
+        assert_eq!(site.decide(&policy, &[&name], "GET", "/"), EXEMPT, "{called}");
+    }
+}
+
+#[test]
+fn actions_and_reasons_have_the_names_that_logs_and_fields_show() {
+    for (action, name) in [(Action::Pass, "pass"), (Action::Tag, "tag"), (Action::Refuse, "refuse")] {
+        assert_eq!(action.as_str(), name);
+    }
+    for (reason, name) in [
+        (Reason::NothingKnown, "nothing-known"),
+        (Reason::KillSwitch, "kill-switch"),
+        (Reason::Exempt, "exempt"),
+        (Reason::NoGroup, "no-group"),
+        (Reason::Allowed, "allowed"),
+        (Reason::Off, "off"),
+        (Reason::SuspectHuman, "suspect-human"),
+        (Reason::Observed, "observed"),
+        (Reason::Grace, "grace"),
+        (Reason::Disallowed, "disallowed"),
+    ] {
+        assert_eq!(reason.as_str(), name);
+    }
+}
+
+#[test]
+fn a_policy_lists_its_overrides_in_their_order() {
+    let overrides = [Override::category(Category::Search, Mode::Tag), Override::category(Category::Feed, Mode::Off)];
+    let policy = overrides.iter().cloned().fold(refusing(), PolicyBuilder::with_override).build();
+    assert_eq!(policy.overrides(), overrides);
+}
+
+#[test]
+fn grace_ends_at_its_very_end() {
+    let start = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+    let site = Site::new("User-agent: GPTBot\nDisallow: /\n");
+    let old = Site::new("User-agent: GPTBot\nDisallow: /\n").rules;
+    let length = Duration::from_secs(100);
+    let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
+    let path = RequestPath::new(b"/");
+    let at = |grace: &Grace, now: SystemTime| {
+        let clock = || now;
+        let facts = Facts::new("GET", &path).with_clock(&clock);
+        refusing().build().decide_with_grace(&site.rules, Some(grace), &agents, facts).reason()
+    };
+    let tick = Duration::from_nanos(1);
+    let alone = Grace::new(length, start);
+    assert_eq!(at(&alone, start + length - tick), Reason::Grace);
+    assert_eq!(at(&alone, start + length), Reason::Disallowed);
+    // An earlier version that disallows the same ends it, at its own end.
+    let mut with_earlier = Grace::new(length, start + length / 2);
+    with_earlier.add(start, old);
+    assert_eq!(at(&with_earlier, start + length - tick), Reason::Grace);
+    assert_eq!(at(&with_earlier, start + length), Reason::Disallowed);
+}
