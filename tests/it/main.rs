@@ -25,11 +25,11 @@ mod fetch;
 mod full_disk;
 #[cfg(feature = "watch")]
 mod gate;
+mod google_suite;
 mod lints;
 #[cfg(feature = "layer")]
 mod pitfalls;
 mod properties;
-mod reference;
 #[cfg(feature = "watch")]
 mod reload;
 #[cfg(feature = "watch")]

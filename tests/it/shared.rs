@@ -1,31 +1,59 @@
-//! Where the full case sets live: beside the project, if at all. Both packages' tests use it.
+//! The case sets. The whole ones live beside the project, if at all (`../shared`); a part of each is drawn into
+//! `tests/cases` by `tests/draw_cases.py`, for every clone. Both packages' tests use them.
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::io::{Read, Write};
+use std::path::Path;
 
-/// The path of a shared case file, or `None` (with a printed reason) where the folder is not beside the project.
+use serde_json::Value;
+
+/// How many cases of how many are drawn, by the name of the whole set.
+const DRAWN: &str = include_str!("../cases/drawn.json");
+
+/// The cases of a set under `../shared/cases`: all of them, or those drawn from it where the folder is not here. Then a
+/// line on the standard error, which no test captures, says how many are left out.
 ///
-/// In CI the folder must be there.
-pub(crate) fn case_file(name: &str) -> Option<PathBuf> {
-    let path = Path::new(crate::SHARED).join(name);
+/// In CI the whole set must be there.
+pub(crate) fn cases(name: &str) -> Vec<Value> {
+    let path = Path::new(crate::SHARED).join("cases").join(name);
     if path.exists() {
-        return Some(path);
+        let file = std::fs::read(&path).expect("a readable case file");
+        return lines(&if name.ends_with(".gz") { unpacked(&file) } else { file });
     }
     assert!(std::env::var_os("CI").is_none(), "{} is missing, and CI has to run it", path.display());
-    println!("skipped: {} is not here", path.display());
-    None
+    let cases = drawn(name);
+    let whole = counts(name).1;
+    let left_out = format!("{name}: {} of {whole} cases, the others are not here\n", cases.len());
+    std::io::stderr().write_all(left_out.as_bytes()).expect("a standard error");
+    cases
 }
 
-/// The lines of a shared case file, unpacked where it is packed.
-pub(crate) fn case_lines(name: &str) -> Option<Vec<serde_json::Value>> {
-    let path = case_file(name)?;
-    let mut text = String::new();
-    let file = std::fs::File::open(&path).expect("a readable case file");
-    if name.ends_with(".gz") {
-        flate2::read::GzDecoder::new(file).read_to_string(&mut text)
-    } else {
-        std::io::BufReader::new(file).read_to_string(&mut text)
-    }
-    .expect("case files are text");
-    Some(text.lines().map(|line| serde_json::from_str(line).expect("a case a line")).collect())
+/// The cases drawn from a set.
+pub(crate) fn drawn(name: &str) -> Vec<Value> {
+    let packed: &[u8] = match name {
+        "reference_suite.jsonl" => include_bytes!("../cases/reference_suite.jsonl.gz"),
+        "robots_files.jsonl.gz" => include_bytes!("../cases/robots_files.jsonl.gz"),
+        "verdicts.jsonl.gz" => include_bytes!("../cases/verdicts.jsonl.gz"),
+        _ => panic!("{name} is not a set of cases"),
+    };
+    let cases = lines(&unpacked(packed));
+    assert_eq!(cases.len(), counts(name).0, "{name}: tests/draw_cases.py writes both");
+    cases
+}
+
+/// How many cases of a set are drawn, and how many it holds.
+fn counts(name: &str) -> (usize, usize) {
+    let counts: Value = serde_json::from_str(DRAWN).expect("JSON");
+    let count = |key: &str| counts[name][key].as_u64().and_then(|count| usize::try_from(count).ok()).expect("a count");
+    (count("drawn"), count("whole"))
+}
+
+fn unpacked(octets: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
+    flate2::read::GzDecoder::new(octets).read_to_end(&mut text).expect("a packed case file");
+    text
+}
+
+fn lines(text: &[u8]) -> Vec<Value> {
+    let text = std::str::from_utf8(text).expect("case files are text");
+    text.lines().map(|line| serde_json::from_str(line).expect("a case a line")).collect()
 }

@@ -1,13 +1,13 @@
 //! `Reading::Reference` against the answers of the reference parser.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::Value;
 use tower_robots::rules::{Access, Fallback, ProductToken, Reading, RequestPath, RobotsTxt, RuleSet};
 
-use crate::shared::case_lines;
+use crate::shared::{cases, drawn};
 
 fn answer(rules: &RuleSet, agent: &str, url: &[u8]) -> (bool, u64) {
     let verdict = rules.select(&[ProductToken::new(agent)], Fallback::Star).verdict(&RequestPath::verbatim(url));
@@ -31,7 +31,7 @@ fn compile(bytes: impl AsRef<[u8]>) -> RuleSet {
 
 #[test]
 fn the_reference_suite_agrees_in_verdict_and_line() {
-    let Some(cases) = case_lines("cases/reference_suite.jsonl") else { return };
+    let cases = cases("reference_suite.jsonl");
     assert!(!cases.is_empty());
     let wrong: Vec<_> = cases
         .iter()
@@ -45,10 +45,22 @@ fn the_reference_suite_agrees_in_verdict_and_line() {
 
 #[test]
 fn real_files_agree_in_verdict_and_line() {
-    let (Some(files), Some(cases)) = (case_lines("cases/robots_files.jsonl.gz"), case_lines("cases/verdicts.jsonl.gz"))
-    else {
-        return;
+    agree(&cases("robots_files.jsonl.gz"), &cases("verdicts.jsonl.gz"));
+}
+
+#[test]
+fn the_drawn_files_agree_and_hold_every_kind_of_case() {
+    let (files, verdicts) = (drawn("robots_files.jsonl.gz"), drawn("verdicts.jsonl.gz"));
+    agree(&files, &verdicts);
+    let held = |cases: &[Value]| -> HashSet<String> {
+        let quirks = |case: &Value| case["quirks"].as_array().cloned().unwrap_or_default();
+        let features = cases.iter().flat_map(|case| quirks(case).into_iter().chain([case["kind"].clone()]));
+        features.map(|feature| feature.to_string()).collect()
     };
+    assert_eq!(held(&verdicts), held(&cases("verdicts.jsonl.gz")));
+}
+
+fn agree(files: &[Value], cases: &[Value]) {
     let files: HashMap<&str, RuleSet> = files
         .iter()
         .map(|file| {
