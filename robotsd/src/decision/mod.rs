@@ -11,7 +11,9 @@
 //! be told is passed or refused as the config says, counted and logged ([`error`]); a path is never made up. The verdicts
 //! are the layer's, so a refusal is the same here and there.
 
+mod original_request;
 mod preset;
+mod preset_fields;
 mod question_error;
 mod response;
 

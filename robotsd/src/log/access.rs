@@ -6,6 +6,7 @@
 
 mod combined;
 mod json;
+mod status;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -210,13 +211,6 @@ impl std::fmt::Display for Sink {
             Self::File { path, .. } => write!(f, "{}", path.display()),
         }
     }
-}
-
-/// A client that left before it was answered, as nginx writes it: no answer of ours has this status.
-const CLIENT_LEFT: u16 = 499;
-
-fn status(record: &AccessRecord) -> u16 {
-    record.status.map_or(CLIENT_LEFT, |status| status.as_u16())
 }
 
 #[cfg(test)]

@@ -16,7 +16,6 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use self::entry::escaped;
 use self::queue::{Queue, Taken};
 use crate::config::LogFormat;
 

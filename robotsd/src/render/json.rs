@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use tower_robots::check::Finding;
 
-use super::Checked;
+use super::checked::Checked;
 
 #[derive(Serialize)]
 struct FindingRecord<'a> {

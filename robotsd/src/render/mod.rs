@@ -3,6 +3,7 @@
 //! Nothing of a robots.txt or of a path reaches the output raw: control characters would be commands to a terminal
 //! and to the log of a CI run.
 
+mod checked;
 mod github;
 mod json;
 mod printable;
@@ -10,19 +11,9 @@ mod text;
 
 use std::io::{self, Write};
 
-use tower_robots::check::Report;
-use tower_robots::rules::RobotsTxt;
-
+pub(crate) use self::checked::Checked;
 pub(crate) use self::printable::printable;
-
-/// A file and what was found in it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Checked<'a> {
-    /// What to call the file; may hold anything.
-    pub(crate) name: &'a str,
-    pub(crate) robots: &'a RobotsTxt,
-    pub(crate) report: &'a Report,
-}
+pub(crate) use self::text::Colour;
 
 /// How findings are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,13 +24,6 @@ pub(crate) enum FindingFormat {
     Json,
     /// Workflow commands, which GitHub shows beside the line.
     Github,
-}
-
-/// Whether escape sequences for colour may be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Colour {
-    Plain,
-    Styled,
 }
 
 /// Writes every finding about a file.

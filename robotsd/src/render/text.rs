@@ -8,14 +8,21 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use tower_robots::check::{Finding, Severity};
 use tower_robots::rules::Line;
 
+use super::checked::Checked;
 use super::printable::{printable, printable_with_span};
-use super::{Checked, Colour};
 
 /// Octets of a line that a snippet shows; a longer line is cut around the finding.
 const SHOWN: usize = 120;
 
 /// How many of them stand before the finding.
 const BEFORE: usize = 40;
+
+/// Whether escape sequences for colour may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Colour {
+    Plain,
+    Styled,
+}
 
 pub(super) fn write(out: &mut impl Write, colour: Colour, checked: Checked<'_>) -> io::Result<()> {
     let name = printable(checked.name.as_bytes());

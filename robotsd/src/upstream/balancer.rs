@@ -10,14 +10,15 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use tokio::time::{sleep, sleep_until, timeout, timeout_at};
 
+use super::candidates::{CandidateServer, Candidates, Lease};
 use super::connection::{Certainty, UpstreamConnection};
-use super::connection_limit::{Demand, LimitReached, Permit, QueuedRequest};
+use super::connection_limit::{LimitReached, Permit};
 use super::failure::{FailureKind, UpstreamFailure};
 use super::health::Ticket;
 use super::origins::OriginsState;
@@ -25,6 +26,7 @@ use super::pool::Pool;
 use super::server::{Server, Unreachable};
 use super::shares::Standing;
 use super::usage::ClientKey;
+use super::wait_queue::{Demand, QueuedRequest};
 
 /// What an address is given to answer before the next one is tried, even where many are left.
 const LEAST_ATTEMPT: Duration = Duration::from_secs(1);
@@ -41,30 +43,6 @@ pub(super) struct Balancer {
     candidates: ArcSwap<Candidates>,
     demand: Arc<Demand>,
     turn: AtomicUsize,
-}
-
-#[derive(Debug)]
-struct Candidates {
-    /// The list the seats were made for.
-    servers: Arc<Vec<Arc<Server>>>,
-    list: Vec<Arc<CandidateServer>>,
-}
-
-/// A server, and the worker's idle connections to it.
-#[derive(Debug)]
-pub(super) struct CandidateServer {
-    server: Arc<Server>,
-    pool: Arc<Pool>,
-    /// How often the server had been out when the connections in the pool were still good.
-    ejections: AtomicU32,
-}
-
-/// A connection for one request.
-#[derive(Debug)]
-pub(super) struct Lease {
-    pub(super) connection: Box<UpstreamConnection>,
-    candidate: Arc<CandidateServer>,
-    ticket: Ticket,
 }
 
 /// Whose turn it is.
@@ -381,49 +359,11 @@ impl Balancer {
                 let same = before.list.iter().find(|candidate| Arc::ptr_eq(&candidate.server, server));
                 same.cloned().unwrap_or_else(|| {
                     let (demand, timeout) = (Arc::clone(&self.demand), self.shared.limits.idle_timeout);
-                    Arc::new(CandidateServer {
-                        server: Arc::clone(server),
-                        pool: Arc::new(Pool::new(self.idle, timeout, demand)),
-                        ejections: AtomicU32::new(server.health().ejections()),
-                    })
+                    Arc::new(CandidateServer::new(Arc::clone(server), Pool::new(self.idle, timeout, demand)))
                 })
             };
             let list = servers.iter().map(candidate).collect();
             Candidates { servers, list }
         });
-    }
-}
-
-impl CandidateServer {
-    /// An idle connection, made since the server was last out.
-    fn take(&self, certainty: Certainty) -> Option<Box<UpstreamConnection>> {
-        let ejections = self.server.health().ejections();
-        if self.ejections.swap(ejections, Ordering::Relaxed) != ejections {
-            self.pool.clear();
-        }
-        self.pool.take(certainty)
-    }
-
-    fn lease(self: &Arc<Self>, certainty: Certainty, ticket: Ticket) -> Option<Lease> {
-        Some(Lease { connection: self.take(certainty)?, candidate: Arc::clone(self), ticket })
-    }
-}
-
-impl Lease {
-    /// The connection, and where it goes when it is free.
-    pub(super) fn into_parts(self) -> (Box<UpstreamConnection>, Arc<Pool>) {
-        (self.connection, Arc::clone(&self.candidate.pool))
-    }
-
-    /// Closes the connection; what is left is whose it was.
-    pub(super) fn close(self) -> Arc<CandidateServer> {
-        self.candidate
-    }
-}
-
-impl fmt::Display for Lease {
-    /// The server, for whoever looks into a failure.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.candidate.server.fmt(f)
     }
 }

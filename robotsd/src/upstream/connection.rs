@@ -23,11 +23,11 @@ use super::cause::Cause;
 use super::connection_limit::Permit;
 use super::exchange_progress::ExchangeProgress;
 use super::http1_fast::{self, FastAnswer, FastConnection};
-use super::incoming_body::IncomingBody;
 use super::limits::UpstreamLimits;
 use super::request_body::OutgoingBody;
 use super::socket::Socket;
 use super::tracked_io::TrackedIo;
+use super::unread_body::UnreadBody;
 use super::usage::ClientKey;
 use crate::edge::RequestBody;
 
@@ -112,7 +112,7 @@ impl UpstreamConnection {
         engine: HttpEngine,
         client: ClientKey,
         limits: &UpstreamLimits,
-    ) -> Result<Response<IncomingBody>, ExchangeError> {
+    ) -> Result<Response<UnreadBody>, ExchangeError> {
         self.exchanges += 1;
         self.progress.usage().begin(client);
         let now = Instant::now();
@@ -124,7 +124,7 @@ impl UpstreamConnection {
                 None => return Err(ExchangeError::Timeout),
                 Some(Ok(FastAnswer::Answer(response))) => {
                     self.progress.has_head();
-                    return Ok(self.answered(is_head, response.map(IncomingBody::Fast)));
+                    return Ok(self.answered(is_head, response.map(UnreadBody::Fast)));
                 }
                 Some(Ok(FastAnswer::Other(early))) => early,
                 Some(Err(error)) => return Err(ExchangeError::Unanswered(request, error.into())),
@@ -132,10 +132,10 @@ impl UpstreamConnection {
         };
         // Boxed, because most requests need no room for it.
         let response = Box::pin(self.exchange_by_hyper(request, early, limits)).await?;
-        Ok(self.answered(is_head, response.map(IncomingBody::Hyper)))
+        Ok(self.answered(is_head, response.map(UnreadBody::Hyper)))
     }
 
-    fn answered(&mut self, is_head: bool, response: Response<IncomingBody>) -> Response<IncomingBody> {
+    fn answered(&mut self, is_head: bool, response: Response<UnreadBody>) -> Response<UnreadBody> {
         self.is_doubtful = is_head || matches!(response.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
         response
     }

@@ -8,7 +8,6 @@
 //! are told that somebody waits, and give up what they do not use. Nor must clients that do not read: for a request whose
 //! client [has no more than its share](super::shares) a transfer that has stalled is given up.
 
-use std::future::Future;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,6 +15,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
+use super::by_standing::ByStanding;
 use super::server::Server;
 use super::shares::{STALLED, Shares, Standing};
 use super::usage::{ClientKey, Usage, millis};
@@ -27,46 +27,15 @@ pub(super) struct ConnectionLimit {
     capacity: usize,
     per_server: usize,
     /// Requests that wait for a place, on all workers.
-    waiting: ByStanding<AtomicUsize>,
+    pub(super) waiting: ByStanding<AtomicUsize>,
     freed: ByStanding<Notify>,
-    wanted: Notify,
+    pub(super) wanted: Notify,
     shares: Mutex<Shares>,
-    start: Instant,
+    pub(super) start: Instant,
     /// Until then, in milliseconds, clients beyond their share get no connection; zero where none has been given up.
     short_until: AtomicU64,
     /// Until then there is no use in looking for a transfer to give up: there was none.
     fruitless_until: AtomicU64,
-}
-
-/// One for requests of clients within their share, and one for the others.
-#[derive(Debug, Default)]
-struct ByStanding<T> {
-    within: T,
-    beyond: T,
-}
-
-impl<T> ByStanding<T> {
-    fn of(&self, standing: Standing) -> &T {
-        match standing {
-            Standing::Within => &self.within,
-            Standing::Beyond => &self.beyond,
-        }
-    }
-}
-
-impl ByStanding<AtomicUsize> {
-    fn add(&self, standing: Standing) {
-        self.of(standing).fetch_add(1, Ordering::SeqCst);
-    }
-
-    fn remove(&self, standing: Standing) {
-        self.of(standing).fetch_sub(1, Ordering::SeqCst);
-    }
-
-    /// Those who come first, if there are any.
-    fn first(&self) -> Option<Standing> {
-        [Standing::Within, Standing::Beyond].into_iter().find(|standing| self.of(*standing).load(Ordering::SeqCst) > 0)
-    }
 }
 
 /// The right to a connection, held as long as it is open.
@@ -77,26 +46,6 @@ pub(super) struct Permit {
     usage: Arc<Usage>,
 }
 
-/// What the requests of one worker are waiting for.
-#[derive(Debug)]
-pub(super) struct Demand {
-    limit: Arc<ConnectionLimit>,
-    waiting: ByStanding<AtomicUsize>,
-    /// Those of them that do nothing else: who waits may also be connecting by now.
-    parked: ByStanding<AtomicUsize>,
-    returned: ByStanding<Notify>,
-    /// Connections that came back while somebody here waited.
-    turn: AtomicUsize,
-}
-
-/// What becomes of a connection whose exchange is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Disposition {
-    Keep,
-    /// Another worker needs its place.
-    Close,
-}
-
 /// Why there is no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LimitReached {
@@ -105,17 +54,6 @@ pub(super) enum LimitReached {
     /// All servers together have.
     Site,
 }
-
-/// A request that waits.
-#[derive(Debug)]
-pub(super) struct QueuedRequest<'d> {
-    demand: &'d Demand,
-    client: ClientKey,
-    standing: Standing,
-}
-
-/// Of so many connections that come back while requests wait here and elsewhere, one is closed for those elsewhere.
-const FOR_OTHERS: usize = 8;
 
 /// Where there was nothing to give up, there will be nothing for so many milliseconds.
 const FRUITLESS: u64 = 20;
@@ -204,11 +142,11 @@ impl ConnectionLimit {
     }
 
     /// How many connections there may be to so many servers.
-    fn share_out(&self, servers: usize) -> usize {
+    pub(super) fn share_out(&self, servers: usize) -> usize {
         self.per_server.saturating_mul(servers.max(1)).min(self.capacity)
     }
 
-    fn shares(&self) -> MutexGuard<'_, Shares> {
+    pub(super) fn shares(&self) -> MutexGuard<'_, Shares> {
         self.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -246,123 +184,6 @@ impl Drop for Permit {
         if let Some(first) = self.limit.waiting.first() {
             self.limit.freed.of(first).notify_one();
         }
-    }
-}
-
-impl Demand {
-    pub(super) fn new(limit: Arc<ConnectionLimit>) -> Self {
-        let (waiting, parked, returned) = Default::default();
-        Self { limit, waiting, parked, returned, turn: AtomicUsize::new(0) }
-    }
-
-    /// Whether somebody of this worker waits already, and so comes first, unless a newcomer stands better.
-    pub(super) fn has_parked(&self) -> bool {
-        self.has_parked_within() || self.parked.beyond.load(Ordering::Relaxed) > 0
-    }
-
-    /// Whether somebody of this worker waits whose client stays within its share.
-    pub(super) fn has_parked_within(&self) -> bool {
-        self.parked.within.load(Ordering::Relaxed) > 0
-    }
-
-    /// Begins to wait, with so many servers to choose from.
-    pub(super) fn wait(&self, client: ClientKey, servers: usize) -> QueuedRequest<'_> {
-        let mut shares = self.limit.shares();
-        let standing = shares.standing(client, self.limit.share_out(servers), millis(self.limit.start));
-        let waiting = QueuedRequest { demand: self, client, standing };
-        waiting.enter(&mut shares);
-        waiting
-    }
-
-    /// Told when a connection of this worker is free.
-    pub(super) fn returned(&self, standing: Standing) -> Notified<'_> {
-        self.returned.of(standing).notified()
-    }
-
-    /// What to do with a connection that could be used again.
-    pub(super) fn disposition(&self) -> Disposition {
-        let Some(first) = self.limit.waiting.first() else { return Disposition::Keep };
-        let everywhere = self.limit.waiting.of(first).load(Ordering::SeqCst);
-        let here = self.waiting.of(first).load(Ordering::SeqCst);
-        let is_for_others = everywhere > here
-            && (here == 0 || self.turn.fetch_add(1, Ordering::Relaxed) % FOR_OTHERS == FOR_OTHERS - 1);
-        if is_for_others { Disposition::Close } else { Disposition::Keep }
-    }
-
-    /// A connection has been put where the next request finds it.
-    pub(super) fn has_returned(&self) {
-        if let Some(first) = self.waiting.first() {
-            self.returned.of(first).notify_one();
-        }
-    }
-}
-
-impl QueuedRequest<'_> {
-    pub(super) fn standing(&self) -> Standing {
-        self.standing
-    }
-
-    /// Finds out anew where the request stands, with so many servers to choose from.
-    pub(super) fn review(&mut self, servers: usize) {
-        let limit = &self.demand.limit;
-        let mut shares = limit.shares();
-        self.leave(&mut shares);
-        self.standing = shares.standing(self.client, limit.share_out(servers), millis(limit.start));
-        self.enter(&mut shares);
-    }
-
-    /// Whether a connection that is free may be taken.
-    pub(super) fn may_take(&self) -> bool {
-        let limit = &self.demand.limit;
-        self.standing == Standing::Within || !(limit.are_owed() || limit.are_short())
-    }
-
-    /// Waits for something to come free.
-    pub(super) async fn park<T>(&self, free: impl Future<Output = T>) -> T {
-        let _parked = ParkedCount::new(self.demand.parked.of(self.standing));
-        // Idle connections of other workers are of no use to a request that may not take them.
-        if self.may_take() {
-            self.demand.limit.wanted.notify_waiters();
-        }
-        free.await
-    }
-
-    fn enter(&self, shares: &mut Shares) {
-        self.demand.waiting.add(self.standing);
-        self.demand.limit.waiting.add(self.standing);
-        if self.standing == Standing::Within {
-            shares.wait(self.client);
-        }
-    }
-
-    fn leave(&self, shares: &mut Shares) {
-        self.demand.waiting.remove(self.standing);
-        self.demand.limit.waiting.remove(self.standing);
-        if self.standing == Standing::Within {
-            shares.stop_waiting(self.client);
-        }
-    }
-}
-
-impl Drop for QueuedRequest<'_> {
-    fn drop(&mut self) {
-        self.leave(&mut self.demand.limit.shares());
-    }
-}
-
-/// Counted while it exists.
-struct ParkedCount<'c>(&'c AtomicUsize);
-
-impl<'c> ParkedCount<'c> {
-    fn new(count: &'c AtomicUsize) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(count)
-    }
-}
-
-impl Drop for ParkedCount<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::connection::{Certainty, UpstreamConnection};
-use super::connection_limit::{Demand, Disposition};
+use super::wait_queue::{Demand, Disposition};
 
 #[derive(Debug)]
 pub(super) struct Pool {

@@ -19,10 +19,10 @@ use tokio::time::Instant;
 use super::cause::Cause;
 use super::connection::UpstreamConnection;
 use super::http1_fast::FastBody;
-use super::incoming_body::IncomingBody;
 use super::limits::UpstreamLimits;
 use super::pool::Pool;
 use super::read_ahead::{BufferBudget, ReadAhead};
+use super::unread_body::UnreadBody;
 use super::usage::Usage;
 use crate::edge::{IdleTimeout, StallObserver, Transfer};
 
@@ -45,7 +45,7 @@ struct StreamingBody {
 
 #[derive(Debug)]
 struct StreamState {
-    incoming: IncomingBody,
+    incoming: UnreadBody,
     /// None once the connection has ended or gone back to the pool.
     connection: Option<Box<UpstreamConnection>>,
     pool: Arc<Pool>,
@@ -62,7 +62,7 @@ struct StreamState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WaitsFor {
     Upstream,
-    ClientKey,
+    Client,
 }
 
 impl ResponseBody {
@@ -75,7 +75,7 @@ impl ResponseBody {
     }
 
     pub(super) fn new(
-        incoming: IncomingBody,
+        incoming: UnreadBody,
         connection: Box<UpstreamConnection>,
         pool: Arc<Pool>,
         limits: &UpstreamLimits,
@@ -83,11 +83,11 @@ impl ResponseBody {
     ) -> Self {
         match incoming {
             // Nothing more will come, so the connection is free while the client still reads.
-            IncomingBody::Fast(FastBody { first, left: 0, .. }) => {
+            UnreadBody::Fast(FastBody { first, left: 0, .. }) => {
                 pool.put(connection);
                 Self(Content::Own(Some(first).filter(|first| !first.is_empty())))
             }
-            IncomingBody::Hyper(incoming) if incoming.is_end_stream() => {
+            UnreadBody::Hyper(incoming) if incoming.is_end_stream() => {
                 pool.put(connection);
                 Self::empty()
             }
@@ -189,7 +189,7 @@ impl StallObserver for StreamingBody {
                 self.usage.moved();
                 Poll::Pending
             }
-            WaitsFor::ClientKey => {
+            WaitsFor::Client => {
                 self.usage.stall();
                 self.usage.poll_given_up(cx)
             }
@@ -247,7 +247,7 @@ impl StreamState {
                 Poll::Pending => break,
             }
         }
-        WaitsFor::ClientKey
+        WaitsFor::Client
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ResponseBodyError>>> {
@@ -275,12 +275,12 @@ impl StreamState {
 
     fn poll_incoming(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cause>>> {
         let incoming = match &mut self.incoming {
-            IncomingBody::Hyper(incoming) => incoming,
-            IncomingBody::Fast(rest) if !rest.first.is_empty() => {
+            UnreadBody::Hyper(incoming) => incoming,
+            UnreadBody::Fast(rest) if !rest.first.is_empty() => {
                 return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut rest.first)))));
             }
-            IncomingBody::Fast(FastBody { left: 0, .. }) => return Poll::Ready(None),
-            IncomingBody::Fast(rest) => {
+            UnreadBody::Fast(FastBody { left: 0, .. }) => return Poll::Ready(None),
+            UnreadBody::Fast(rest) => {
                 let Some(connection) = &mut self.connection else { return Poll::Ready(None) };
                 let read = ready!(connection.poll_body(cx, rest.left, self.buffer_bytes));
                 return Poll::Ready(Some(match read {

@@ -19,6 +19,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use http::header::{CONTENT_LENGTH, HOST};
+
+use super::failure::{FailureKind, UpstreamFailure};
 use super::*;
 use crate::edge;
 use crate::edge::raw::{Raw, soon};

@@ -6,9 +6,10 @@
 
 use std::io::Write as _;
 
-use super::{AccessRecord, LogPrivacy, status};
+use super::status::status;
 use crate::date;
-use crate::edge::AccessValue;
+use crate::edge::{AccessRecord, AccessValue};
+use crate::log::privacy::LogPrivacy;
 
 pub(super) fn line(record: &AccessRecord, privacy: LogPrivacy, out: &mut Vec<u8>) {
     let address = privacy.network(record.peer.ip()).map_or_else(|| "-".to_owned(), |address| address.to_string());

@@ -3,10 +3,11 @@
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use super::super::escaped;
-use super::{AccessRecord, LogPrivacy, status};
+use super::status::status;
 use crate::date;
-use crate::edge::AccessValue;
+use crate::edge::{AccessRecord, AccessValue};
+use crate::log::entry::escaped;
+use crate::log::privacy::LogPrivacy;
 
 pub(super) fn line(record: &AccessRecord, privacy: LogPrivacy, out: &mut Vec<u8>) {
     let json = serde_json::to_string(&Line { record, privacy }).unwrap_or_default();

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::mpsc;
 
 use super::super::resolver::Resolver;
+use super::failure::{FailureKind, UpstreamFailure};
 use super::*;
 
 const HOME: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);

@@ -9,6 +9,9 @@ use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 
+use http::header::CONNECTION;
+use hyper::ext::ReasonPhrase;
+
 use super::*;
 use crate::edge::raw::as_escaped;
 use crate::edge::{Edge, EdgeLimits, ListenerSettings};

@@ -5,6 +5,8 @@ use std::sync::Mutex;
 use tokio::net::TcpSocket;
 use tokio::task::JoinHandle;
 
+use std::sync::atomic::AtomicBool;
+
 use super::*;
 
 /// An origin that can be killed and brought back at its address. It answers every request with its name.

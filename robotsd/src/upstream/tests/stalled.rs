@@ -5,6 +5,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpSocket;
 
+use super::balancer::Balancer;
+use super::connection::Certainty;
+use super::usage::ClientKey;
 use super::*;
 
 /// Less than is buffered, more than is read with a head.
@@ -421,7 +424,7 @@ async fn an_idle_connection_is_not_taken_before_those_who_wait_on_another_worker
     let lease = soon(balancer.connection(first, Certainty::EventLoop, ClientKey::default())).await.unwrap();
     let (connection, pool) = lease.into_parts();
     pool.put(connection);
-    let other = connection_limit::Demand::new(Arc::clone(scene.origins.0.connection_limit()));
+    let other = wait_queue::Demand::new(Arc::clone(scene.origins.0.connection_limit()));
     let waiting = other.wait(ClientKey { address: 1, connection: 1 }, 1);
     assert!(balancer.ready(Certainty::EventLoop).is_err());
     drop(waiting);

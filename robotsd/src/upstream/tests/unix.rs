@@ -4,6 +4,7 @@ use std::path::Path;
 
 use tokio::net::UnixListener;
 
+use super::failure::{FailureKind, UpstreamFailure};
 use super::*;
 
 fn upstream_at(path: &Path) -> Upstream {

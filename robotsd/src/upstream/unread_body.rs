@@ -7,12 +7,12 @@ use super::http1_fast::FastBody;
 
 /// A response body that is still to be read, at least in part.
 #[derive(Debug)]
-pub(super) enum IncomingBody {
+pub(super) enum UnreadBody {
     Fast(FastBody),
     Hyper(Incoming),
 }
 
-impl IncomingBody {
+impl UnreadBody {
     pub(super) fn is_end_stream(&self) -> bool {
         match self {
             Self::Fast(rest) => rest.first.is_empty() && rest.left == 0,

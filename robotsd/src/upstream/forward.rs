@@ -1,0 +1,193 @@
+//! One request on its way to a server and back.
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use http::header::UPGRADE;
+use http::{HeaderValue, Request, Response, StatusCode};
+use http_body::Body;
+use hyper::ext::ReasonPhrase;
+
+use super::balancer::Balancer;
+use super::candidates::Lease;
+use super::cause::Cause;
+use super::connection::{Certainty, ExchangeError, HttpEngine, UpstreamConnection};
+use super::exchange_progress::BodyFailure;
+use super::failure::{FailureKind, UpstreamFailure};
+use super::origins::OriginsState;
+use super::request_head::{prepare, without_body};
+use super::response_body::ResponseBody;
+use super::response_framing::unify_framing;
+use super::unread_body::UnreadBody;
+use super::usage::ClientKey;
+use crate::edge::{Peer, RequestBody, Transfer, Tunnel, WebSocket, yield_before_write};
+
+/// The connections of one worker to the servers of a site, and the forwarding of its requests.
+#[derive(Debug)]
+pub(super) struct UpstreamState {
+    shared: Arc<OriginsState>,
+    balancer: Balancer,
+    is_swept: AtomicBool,
+}
+
+impl UpstreamState {
+    pub(super) fn new(shared: Arc<OriginsState>, workers: NonZeroUsize) -> Self {
+        Self { balancer: Balancer::new(Arc::clone(&shared), workers), shared, is_swept: AtomicBool::new(false) }
+    }
+
+    pub(super) fn shared(&self) -> &Arc<OriginsState> {
+        &self.shared
+    }
+
+    pub(super) async fn forward(
+        self: &Arc<Self>,
+        mut request: Box<Request<RequestBody>>,
+    ) -> Result<Response<ResponseBody>, UpstreamFailure> {
+        let wants_websocket = request.extensions().get::<WebSocket>().is_some();
+        let client = request.extensions().get::<Peer>().map(ClientKey::new).unwrap_or_default();
+        prepare(&mut request, wants_websocket, &self.shared.authority);
+        let is_replayable = request.method().is_idempotent() && request.body().is_end_stream() && !wants_websocket;
+
+        // Before a connection is taken, so that what has been found out about it is still true when it is written to.
+        yield_before_write().await;
+        let certainty = if is_replayable { Certainty::EventLoop } else { Certainty::AskKernel };
+        let mut lease = match self.balancer.ready(certainty) {
+            Ok(lease) => lease,
+            Err(first) => {
+                self.start_sweeping();
+                // Boxed, because few requests connect and the rest need not carry the room for it.
+                Box::pin(self.balancer.connection(first, certainty, client)).await?
+            }
+        };
+        let mut is_second = false;
+        loop {
+            let connection = &mut lease.connection;
+            let engine = connection.engine(&request);
+            let copy = (is_replayable && connection.has_served() && engine == HttpEngine::Hyper)
+                .then(|| without_body(&request));
+            let failed = match connection.exchange(request, engine, client, &self.shared.limits).await {
+                Ok(response) => {
+                    self.balancer.succeeded(&lease);
+                    return self.receive(response, lease, wants_websocket).await;
+                }
+                Err(failed) => failed,
+            };
+            if !connection.is_reused()
+                && connection.progress().nothing_received()
+                && connection.progress().body_failure().is_none()
+                && let ExchangeError::Unsent(_, error)
+                | ExchangeError::Unanswered(_, error)
+                | ExchangeError::Broken(error) = &failed
+            {
+                self.balancer.failed(&lease, error);
+            }
+            request = match (failed, copy) {
+                (ExchangeError::Unsent(request, _), _) if !is_second => request,
+                (ExchangeError::Unanswered(request, _), _) if is_replayable && lease.connection.is_reused() => request,
+                (ExchangeError::Broken(_), Some(copy)) if lease.connection.progress().nothing_received() => copy,
+                (ExchangeError::Timeout, _) => {
+                    let detail = format_args!("{lease}: no response in time");
+                    return Err(UpstreamFailure::new(FailureKind::ResponseTimeout, detail));
+                }
+                (ExchangeError::GivenUp, _) => {
+                    let detail = "the client did not go on with its request, and the connection was needed for others";
+                    return Err(UpstreamFailure::new(FailureKind::RequestTimeout, format_args!("{lease}: {detail}")));
+                }
+                (
+                    ExchangeError::Unsent(_, error)
+                    | ExchangeError::Unanswered(_, error)
+                    | ExchangeError::Broken(error),
+                    _,
+                ) => {
+                    return Err(failure(&lease, &error));
+                }
+            };
+            // On a connection of its own, so that there is no third time.
+            is_second = true;
+            let failed = lease.close();
+            lease = Box::pin(self.balancer.another(&failed, client)).await?;
+        }
+    }
+
+    async fn receive(
+        &self,
+        mut response: Response<UnreadBody>,
+        lease: Lease,
+        wants_websocket: bool,
+    ) -> Result<Response<ResponseBody>, UpstreamFailure> {
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return Box::pin(switch(response, lease, wants_websocket)).await;
+        }
+        if matches!(response.body(), UnreadBody::Hyper(_)) {
+            unify_framing(response.headers_mut())
+                .map_err(|detail| UpstreamFailure::new(FailureKind::Invalid, format_args!("{lease}: {detail}")))?;
+            // Ours for all, not the upstream's for those that hyper has read.
+            response.extensions_mut().remove::<ReasonPhrase>();
+        }
+        let (mut head, coming) = response.into_parts();
+        let (connection, pool) = lease.into_parts();
+        let body = ResponseBody::new(coming, connection, pool, &self.shared.limits, &self.shared.buffers);
+        if let Some(transfer) = body.transfer() {
+            head.extensions.insert(transfer);
+        }
+        Ok(Response::from_parts(head, body))
+    }
+
+    /// Looks after idle connections while nobody uses them, for as long as the upstream exists.
+    fn start_sweeping(self: &Arc<Self>) {
+        if self.is_swept.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let this = Arc::downgrade(self);
+        let connection_limit = Arc::clone(self.shared.connection_limit());
+        let pause = self.shared.limits.idle_timeout.max(Duration::from_millis(100)) / 2;
+        tokio::spawn(async move {
+            loop {
+                let is_wanted = tokio::select! {
+                    () = tokio::time::sleep(pause) => false,
+                    () = connection_limit.wanted() => true,
+                };
+                let Some(this) = this.upgrade() else { return };
+                if is_wanted { this.balancer.give_up() } else { this.balancer.sweep() }
+            }
+        });
+    }
+}
+
+/// Makes a tunnel of a 101, if it was asked for.
+async fn switch(
+    response: Response<UnreadBody>,
+    lease: Lease,
+    wants_websocket: bool,
+) -> Result<Response<ResponseBody>, UpstreamFailure> {
+    let is_websocket = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"websocket");
+    if !wants_websocket || !response.headers().get(UPGRADE).is_some_and(is_websocket) {
+        return Err(UpstreamFailure::new(FailureKind::Invalid, format_args!("{lease}: switched protocols unasked")));
+    }
+    let (head, _) = response.into_parts();
+    let broken = UpstreamFailure::new(
+        FailureKind::Broken,
+        format_args!("{lease}: the connection ended while it switched protocols"),
+    );
+    let Some((socket, early)) = lease.into_parts().0.into_socket().await else {
+        return Err(broken);
+    };
+    let mut response = Response::from_parts(head, ResponseBody::empty());
+    let transfer = Transfer::new(socket.usage());
+    response.extensions_mut().insert(Tunnel::holding(socket, early, transfer));
+    Ok(response)
+}
+
+/// Whose fault a broken exchange is.
+fn failure(lease: &Lease, error: &Cause) -> UpstreamFailure {
+    let connection: &UpstreamConnection = &lease.connection;
+    let kind = match connection.progress().body_failure() {
+        Some(BodyFailure::Idle) => FailureKind::RequestTimeout,
+        Some(BodyFailure::Broken) => FailureKind::RequestBody,
+        None if error.is_parse() || connection.progress().is_flooded() => FailureKind::Invalid,
+        None => FailureKind::Broken,
+    };
+    UpstreamFailure::new(kind, format_args!("{lease}: {error}"))
+}

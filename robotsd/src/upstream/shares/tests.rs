@@ -1,0 +1,152 @@
+use std::time::Instant;
+
+use super::super::health::{Health, HealthPolicy};
+use super::super::server::ServerAddress;
+use super::*;
+
+const NOW: u64 = 100_000;
+
+struct Site {
+    server: Arc<Server>,
+    shares: Shares,
+}
+
+impl Site {
+    fn new() -> Self {
+        let health = Health::new(HealthPolicy::default(), Instant::now());
+        Self { server: Arc::new(Server::new(ServerAddress::Loopback(1), None, health)), shares: Shares::default() }
+    }
+
+    /// Opens a connection for a client that has stalled for so many seconds, or moves.
+    fn open(&mut self, client: (u64, u64), stalled: Option<u64>) -> Arc<Usage> {
+        let usage = Arc::new(Usage::new(Arc::clone(&self.server), Instant::now(), by(client)));
+        if let Some(seconds) = stalled {
+            usage.stalled_since(NOW - seconds * 1000);
+        }
+        self.shares.add(Arc::clone(&usage));
+        usage
+    }
+
+    /// Whose transfer is given up for a request of this client.
+    fn victim(&mut self, client: (u64, u64)) -> Option<Arc<Usage>> {
+        let capacity = self.shares.usages.len();
+        self.shares.victim(by(client), capacity, NOW, |_| true).map(|(usage, _)| usage)
+    }
+}
+
+fn by((address, connection): (u64, u64)) -> ClientKey {
+    ClientKey { address, connection }
+}
+
+#[test]
+fn who_waits_within_its_share_counts_among_the_clients() {
+    let mut site = Site::new();
+    let _open: Vec<_> = (1..16).map(|at| site.open((1, 1 + at % 4), None)).collect();
+    // Three connections are as many as a fifth of sixteen allows, four as a quarter.
+    assert_eq!(site.shares.standing(by((1, 1)), 16, NOW), Standing::Within);
+    site.shares.wait(by((1, 9)));
+    assert_eq!(site.shares.standing(by((1, 1)), 16, NOW), Standing::Beyond);
+    assert_eq!(site.shares.standing(by((1, 9)), 16, NOW), Standing::Within);
+    site.shares.stop_waiting(by((1, 9)));
+    assert_eq!(site.shares.standing(by((1, 1)), 16, NOW), Standing::Within);
+}
+
+#[test]
+fn of_those_beyond_their_share_the_one_that_has_stalled_for_longest_goes() {
+    let mut site = Site::new();
+    // Within its share, and for longer than all others.
+    site.open((2, 2), Some(9));
+    site.open((1, 1), Some(2));
+    let longest = site.open((1, 1), Some(3));
+    site.open((1, 1), None);
+    assert!(Arc::ptr_eq(&site.victim((3, 3)).unwrap(), &longest));
+    // What has been taken is not taken twice.
+    assert!(longest.give_up(longest.stalled().unwrap()));
+    let next = site.victim((3, 3)).unwrap().stalled().unwrap();
+    assert_eq!(next.lasts(NOW), Duration::from_secs(2));
+}
+
+#[test]
+fn who_is_beyond_by_address_and_by_connection_goes_first() {
+    let mut site = Site::new();
+    site.open((2, 2), Some(4));
+    let both = [site.open((1, 1), Some(3)), site.open((1, 1), Some(2))];
+    site.open((1, 3), Some(3));
+    site.open((1, 4), Some(3));
+    assert!(Arc::ptr_eq(&site.victim((2, 5)).unwrap(), &both[0]));
+}
+
+#[test]
+fn who_moves_or_has_only_just_stalled_keeps_its_connection() {
+    let mut site = Site::new();
+    for stalled in [None, Some(0), None] {
+        site.open((1, 1), stalled);
+    }
+    assert!(site.victim((2, 2)).is_none());
+    // One within its share does not suffer for it.
+    site.open((2, 2), Some(60));
+    assert!(site.victim((3, 3)).is_none());
+}
+
+#[test]
+fn where_all_have_the_same_it_takes_longer() {
+    let mut site = Site::new();
+    site.open((1, 1), Some(4));
+    let long = site.open((2, 2), Some(6));
+    assert!(Arc::ptr_eq(&site.victim((2, 2)).unwrap(), &long));
+    long.moved();
+    assert!(site.victim((2, 2)).is_none());
+}
+
+#[test]
+fn tunnels_go_only_where_their_address_has_more_than_its_share() {
+    let mut site = Site::new();
+    let tunnels = [(1, 1), (1, 2), (1, 3), (2, 4)].map(|client| {
+        let tunnel = site.open(client, None);
+        tunnel.tunnel();
+        tunnel.stalled_since(NOW - 60_000);
+        tunnel
+    });
+    assert!(site.victim((1, 5)).is_some_and(|given_up| !Arc::ptr_eq(&given_up, &tunnels[3])));
+    tunnels[..3].iter().for_each(|tunnel| tunnel.stalled_since(NOW - 4_000));
+    assert!(site.victim((2, 5)).is_none());
+}
+
+#[test]
+fn an_idle_connection_is_waited_for() {
+    let mut site = Site::new();
+    site.open((1, 1), Some(9));
+    site.open((1, 1), Some(9)).rest();
+    assert!(site.victim((2, 2)).is_none());
+}
+
+#[test]
+fn a_request_stands_by_what_its_client_has_and_waits_for() {
+    let mut site = Site::new();
+    for _ in 0..6 {
+        site.open((1, 1), None);
+    }
+    let mut stands = |client| site.shares.standing(by(client), 6, NOW);
+    assert_eq!(stands((1, 1)), Standing::Within, "alone");
+    site.open((2, 2), None);
+    let mut stands = |client| site.shares.standing(by(client), 6, NOW + FRESH);
+    assert_eq!((stands((1, 1)), stands((2, 2))), (Standing::Beyond, Standing::Within));
+    // Its address has more than its share, on whatever connection.
+    assert_eq!((stands((1, 7)), stands((3, 3))), (Standing::Beyond, Standing::Within));
+    site.shares.wait(by((2, 2)));
+    site.shares.wait(by((2, 2)));
+    let mut stands = |client| site.shares.standing(by(client), 6, NOW + FRESH);
+    assert_eq!(stands((2, 2)), Standing::Beyond);
+    site.shares.stop_waiting(by((2, 2)));
+    assert_eq!(site.shares.standing(by((2, 2)), 6, NOW + FRESH), Standing::Within);
+}
+
+#[test]
+fn a_connection_that_many_clients_share_is_no_client() {
+    let mut site = Site::new();
+    for address in [1, 1, 1, 2] {
+        site.open((address, 0), None);
+    }
+    let mut stands = |address| site.shares.standing(by((address, 0)), 4, NOW);
+    assert_eq!([1, 2, 3].map(&mut stands), [Standing::Beyond, Standing::Within, Standing::Within]);
+}
