@@ -1,12 +1,17 @@
 //! Keeps the certificates of all listeners as new as their files.
+//!
+//! Those of each listener are read on a blocking thread of their own, one at a time: a file system that hangs holds up no
+//! other listener, and keeps one thread.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use tokio::task::spawn_blocking;
+
 use crate::edge::{CertificateEvent, LiveCertificates};
 use crate::log::Log;
 
-/// Looking is reading a few small files; certificates are replaced every few weeks, and nobody waits for it.
+/// A look reads a few small files; certificates are replaced every few weeks.
 const EVERY: Duration = Duration::from_secs(5);
 
 /// How long files that have changed must stay as they are.
@@ -15,61 +20,81 @@ const SETTLING: Duration = Duration::from_millis(400);
 /// The certificates of all listeners. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct CertificateWatch {
-    all: Arc<Mutex<Vec<LiveCertificates>>>,
+    followed: Arc<Mutex<Vec<FollowedCertificates>>>,
     log: Log,
 }
 
+/// The certificates of one listener.
+#[derive(Clone, Debug)]
+struct FollowedCertificates {
+    live: LiveCertificates,
+    /// Held while their files are read.
+    order: Arc<tokio::sync::Mutex<()>>,
+}
+
 impl CertificateWatch {
-    /// Says in the log what there is.
+    /// Logs what the certificates are.
     pub(super) fn introduce(all: Vec<LiveCertificates>, log: &Log) -> Self {
-        let certificates = Self { all: Arc::default(), log: log.clone() };
+        let certificates = Self { followed: Arc::default(), log: log.clone() };
         certificates.follow(all);
         certificates
     }
 
-    /// Follows these from now on, and says of those that are new what they are.
+    /// Follows these from now on, and logs those that are new. It reads no file, and those that are new are read by no other
+    /// thread yet.
     pub(super) fn follow(&self, all: Vec<LiveCertificates>) {
-        let before = std::mem::replace(&mut *self.all(), all.clone());
-        let is_new = |one: &&LiveCertificates| !before.iter().any(|other| one.is(other));
+        let before = self.followed().clone();
         let now = SystemTime::now();
-        let news = all.iter().filter(is_new).flat_map(|certificates| certificates.introduce(now));
-        news.for_each(|CertificateEvent { event, message }| self.log.say(event, message));
+        let mut followed = Vec::with_capacity(all.len());
+        for live in all {
+            followed.push(match before.iter().find(|other| live.is(&other.live)) {
+                Some(same) => same.clone(),
+                None => {
+                    log_news(&self.log, live.introduce(now));
+                    FollowedCertificates { live, order: Arc::default() }
+                }
+            });
+        }
+        *self.followed() = followed;
     }
 
-    /// Reads them again because somebody asked for it, on a thread of its own.
+    /// Reads them again on request.
     pub(super) fn reload(&self) {
-        let certificates = self.clone();
-        // What comes of it is logged.
-        drop(tokio::task::spawn_blocking(move || certificates.tell(LiveCertificates::reload)));
+        for FollowedCertificates { live, order } in self.followed().clone() {
+            let log = self.log.clone();
+            tokio::spawn(async move {
+                let order = order.lock_owned().await;
+                spawn_blocking(move || {
+                    let _order = order;
+                    log_news(&log, live.reload(SystemTime::now()));
+                })
+                .await
+            });
+        }
     }
 
     /// Looks at the files again and again, for as long as the runtime lives.
     pub(super) async fn watch(self) {
         loop {
             tokio::time::sleep(EVERY).await;
-            if self.all().is_empty() {
-                continue;
-            }
-            let certificates = self.clone();
-            let looked = tokio::task::spawn_blocking(move || {
-                certificates.tell(|certificates, now| certificates.look(now, SETTLING))
-            });
-            if let Err(error) = looked.await {
-                self.log.say("certificate-rejected", format!("the files could not be looked at: {error}"));
+            for FollowedCertificates { live, order } in self.followed().clone() {
+                // The look before this one may not have ended.
+                let Ok(order) = order.try_lock_owned() else { continue };
+                let log = self.log.clone();
+                // The panic hook reports a panic.
+                drop(spawn_blocking(move || {
+                    let _order = order;
+                    log_news(&log, live.look(SystemTime::now(), SETTLING));
+                }));
             }
         }
     }
 
-    fn all(&self) -> MutexGuard<'_, Vec<LiveCertificates>> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    fn followed(&self) -> MutexGuard<'_, Vec<FollowedCertificates>> {
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn tell(&self, ask: impl Fn(&LiveCertificates, SystemTime) -> Vec<CertificateEvent>) {
-        let now = SystemTime::now();
-        for CertificateEvent { event, message } in
-            self.all().clone().iter().flat_map(|certificates| ask(certificates, now))
-        {
-            self.log.say(event, message);
-        }
-    }
+fn log_news(log: &Log, news: Vec<CertificateEvent>) {
+    news.into_iter().for_each(|CertificateEvent { event, message }| log.say(event, message));
 }
