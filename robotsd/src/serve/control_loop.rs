@@ -52,7 +52,7 @@ impl<'a> ControlLoop<'a> {
             heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
             heartbeat
         });
-        let _flush = FlushOnDrop { state: active.sites.state().cloned(), log: active.log.clone() };
+        let _flush = FlushOnDrop { state: active.sites.state().directory().cloned(), log: active.log.clone() };
         Self { _flush, active, workers, signals, requested, supervisor, access, heartbeat, background }
     }
 

@@ -12,25 +12,26 @@ use crate::log::Log;
 /// Opens every robots.txt as serving would, and fetches what is fetched: what keeps a site from being served as its
 /// source has it, and the errors that the check finds. What is remembered of the sites is neither read nor written.
 pub(crate) fn rehearse(config: &Config) -> Vec<String> {
-    let shared = match RobotsOpener::new(config, StateHandle::in_memory()) {
-        Ok(shared) => shared,
+    let opener = match RobotsOpener::new(config, StateHandle::in_memory()) {
+        Ok(opener) => opener,
         Err(message) => return vec![message],
     };
     let of_site = |site: &config::SiteConfig| {
-        let problems = problems(site, &shared);
+        let problems = problems(site, &opener);
         problems.into_iter().map(|(name, problem)| format!("site {name:?}: {problem}")).collect::<Vec<_>>()
     };
     config.sites.iter().flat_map(of_site).collect()
 }
 
-fn problems(site: &config::SiteConfig, shared: &RobotsOpener) -> Vec<(String, String)> {
+fn problems(site: &config::SiteConfig, opener: &RobotsOpener) -> Vec<(String, String)> {
     let when_missing = match site.robots {
         // Waits for the first answer.
         RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => WhenMissing::Fail,
         _ => WhenMissing::Unavailable,
     };
-    let opened = shared.demands(site).gate(&shared.registry);
-    let opened = opened.and_then(|gate| shared.open(site, shared.terms(site, gate), when_missing, &Log::nowhere()));
+    let opened = opener.gate_settings(site).gate(&opener.registry);
+    let opened =
+        opened.and_then(|gate| opener.open(site, opener.site_settings(site, gate), when_missing, &Log::nowhere()));
     match opened {
         Ok(robots) => robots.lives(&site.name, &site.hosts).iter().flat_map(problems_of).collect(),
         Err(message) => vec![(site.name.clone(), message)],

@@ -14,15 +14,19 @@ mod control_loop;
 mod startup;
 
 mod backend;
+mod backend_source;
 mod router;
 mod static_files;
 mod workers;
 
 mod gate_settings;
 mod robots_opener;
+mod served_site;
 mod site_name;
+mod site_opener;
 mod site_robots;
 mod site_settings;
+mod site_switches;
 mod sites;
 mod state_handle;
 

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 
 use tower_robots::live::{Enforcement, LiveRobots, ReloadOutcome, Status, VersionHashPrefix};
 
+use super::served_site::ServedSite;
 use super::site_robots::LiveSite;
 use super::sites::Sites;
 use crate::admin::{ChangeReport, NextStep};
@@ -28,7 +29,7 @@ pub(crate) enum ChangeError {
 impl Sites {
     /// Brings the version of a site live that waits.
     pub(crate) fn accept(&self, site: &str, hash: &VersionHashPrefix) -> Result<ChangeReport, ChangeError> {
-        let live = self.named(site)?;
+        let (_, live) = self.named(site)?;
         let report = accept(&live.name, &live.robots, hash)?;
         self.note("accept", Some(&live), &report);
         Ok(self.done(report))
@@ -36,7 +37,7 @@ impl Sites {
 
     /// Brings the version live that was accepted before.
     pub(crate) fn roll_back(&self, site: &str) -> Result<ChangeReport, ChangeError> {
-        let live = self.named(site)?;
+        let (_, live) = self.named(site)?;
         let report = roll_back(&live.name, &live.robots)?;
         self.note("rollback", Some(&live), &report);
         Ok(self.done(report))
@@ -45,11 +46,11 @@ impl Sites {
     /// Turns enforcement of a site, or of every site, off or on again.
     pub(crate) fn enforce(&self, site: Option<&str>, to: Enforcement) -> Result<ChangeReport, ChangeError> {
         let site = site.map(|name| self.named(name)).transpose()?;
-        let site = site.as_ref();
-        let (before, written) = match site {
-            Some(site) => (site.robots.status().switch(), site.robots.set_enforcement(to)),
-            None => (self.memory.switch(), self.memory.set_switch(to)),
+        let (before, written) = match &site {
+            Some((of, live)) => (live.robots.status().switch(), self.state().turn_site(&of.name, &live.name, to)),
+            None => (self.state().switch(), self.state().turn(to)),
         };
+        let site = site.as_ref().map(|(_, live)| live);
         let of = site.map_or_else(|| "every site".to_owned(), |site| format!("site {:?}", site.name));
         let mut message = if before == to {
             format!("the switch of {of} was {to} already")
@@ -82,14 +83,14 @@ impl Sites {
 
     /// What to do next that concerns every site.
     pub(crate) fn advice(&self) -> Vec<NextStep> {
-        match self.memory.switch() {
+        match self.state().switch() {
             Enforcement::Off => vec![NextStep::command("to enforce again", ["robotsd", "enforce", "on"])],
             Enforcement::On => Vec::new(),
         }
     }
 
     /// The robots.txt of this name: a site's, or `SITE/HOST` where a site has a folder of them.
-    pub(super) fn named(&self, name: &str) -> Result<LiveSite, ChangeError> {
+    pub(super) fn named(&self, name: &str) -> Result<(&ServedSite, LiveSite), ChangeError> {
         self.live(name).ok_or_else(|| ChangeError::Unknown(self.unknown(name)))
     }
 
@@ -102,7 +103,7 @@ impl Sites {
     /// `enforce on` of one kind leaves the switches of the other kind as they are.
     fn name_what_stays_off(&self, message: &mut String, site: Option<&LiveSite>) {
         match site {
-            Some(_) if self.memory.switch() == Enforcement::Off => {
+            Some(_) if self.state().switch() == Enforcement::Off => {
                 message.push_str("; that of every site is off still, so nothing is enforced: `robotsd enforce on`");
             }
             Some(_) => {}
@@ -121,7 +122,7 @@ impl Sites {
 
     fn note(&self, event: &str, site: Option<&LiveSite>, report: &ChangeReport) {
         let trouble = report.trouble.as_ref().map(|trouble| format!("; {trouble}")).unwrap_or_default();
-        self.log.write(&LogEntry {
+        self.log().write(&LogEntry {
             event,
             site: site.map(|site| &*site.name),
             robots_hash: site.and_then(|site| site.robots.status().live()).map(|hash| hash.short()),
@@ -131,7 +132,7 @@ impl Sites {
     }
 
     fn done(&self, report: ChangeReport) -> ChangeReport {
-        ChangeReport { running: true, kept: self.memory.state.is_some() && report.trouble.is_none(), ..report }
+        ChangeReport { running: true, kept: self.state().directory().is_some() && report.trouble.is_none(), ..report }
     }
 }
 

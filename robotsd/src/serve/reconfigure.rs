@@ -100,7 +100,7 @@ impl ActiveConfig {
             let config = Config::load(&path).map_err(|error| error.to_string())?;
             let plan = listeners.lock().unwrap_or_else(PoisonError::into_inner).plan(&config, count)?;
             let renewal = sites.renew(&config)?;
-            renewal.settle();
+            renewal.apply_settings();
             Ok(PreparedConfig { config, plan, renewal })
         }));
     }
@@ -146,7 +146,6 @@ impl ActiveConfig {
 
     fn swap(&mut self, prepared: PreparedConfig, workers: &mut Workers) -> (&'static str, String) {
         let PreparedConfig { config, plan, renewal } = prepared;
-        renewal.take_switches();
         let Renewal { sites, mut changes, unusable, .. } = renewal;
         changes.extend(plan.changes.iter().cloned());
         self.sites = Arc::new(sites);

@@ -1,121 +1,191 @@
-//! Reading everything again, because somebody asked for it.
+//! Reads everything again on request: the registry, expectations, directories, and every robots.txt.
+//!
+//! Files are read on blocking threads. Each site has its own, so a file system that hangs delays the answer for its sites
+//! by at most [`PATIENCE`] and holds up no other site.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::timeout;
+
+use super::served_site::ServedSite;
 use super::site_robots::LiveSite;
-use super::sites::{ServedSite, Sites};
+use super::sites::Sites;
 use crate::admin::{RegistryReload, ReloadReport, SiteReload};
 use crate::config::load_registry;
 
-/// Files read at once: each has a thread, and there may be thousands.
+/// Sites read at once: each has a thread, and there may be thousands.
 const AT_ONCE: usize = 16;
+
+/// How long an answer waits for one site, and a site for the one before it. Far more than a fetch takes.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// There is no site of this name.
 #[derive(Debug)]
 pub(crate) struct UnknownSite(pub(crate) String);
 
 impl Sites {
-    /// Reads the registry and every robots.txt again, or that of one site alone, off the request path; and says what came
-    /// of it. A registry with a fault changes nothing. What changes is logged by the listeners of the sites.
+    /// Reads the registry and every robots.txt again, or that of one site alone, and reports the outcome. A registry with a
+    /// fault changes nothing. The listeners of the sites log every change.
     pub(crate) async fn reload(self: &Arc<Self>, only: Option<&str>) -> Result<ReloadReport, UnknownSite> {
-        let is_known = |name: &str| self.iter().any(|site| site.is_called(name)) || self.live(name).is_some();
-        if let Some(name) = only.filter(|name| !is_known(name)) {
-            return Err(UnknownSite(name.to_owned()));
-        }
-        let (this, name) = (Arc::clone(self), only.map(str::to_owned));
-        // Reads files and compiles every site's rules: not for the control thread. A panic in it has been told of by its
-        // hook, and what was in force stays.
-        let preparing = tokio::task::spawn_blocking(move || {
-            let registry = if name.is_none() { this.reload_registry() } else { None };
-            this.renew_gates(name.as_deref());
-            let is_meant = |site: &&ServedSite| name.as_deref().is_none_or(|name| site.is_called(name));
-            this.iter().filter(is_meant).for_each(|site| site.robots.rescan());
-            registry
-        });
-        let registry = preparing.await.unwrap_or_default();
-        let chosen: Vec<LiveSite> = match only {
-            None => self.lives().collect(),
-            Some(name) => match self.iter().find(|site| site.is_called(name)) {
-                Some(site) => site.lives(),
-                None => self.live(name).into_iter().collect(),
-            },
-        };
-        let mut sites = Vec::with_capacity(chosen.len());
-        for some in chosen.chunks(AT_ONCE) {
-            let under_way: Vec<_> = some.iter().map(|live| (live, live.robots.reload())).collect();
-            for (live, reloading) in under_way {
-                let reload = reloading.await;
-                sites.push(SiteReload {
-                    name: live.name.clone(),
-                    outcome: reload.outcome().kind().as_str().to_owned(),
-                    hash: live.robots.status().live().map(|hash| hash.to_string()),
-                    message: reload.to_string(),
-                });
+        let chosen: Vec<usize> = match only {
+            None => (0..self.count()).collect(),
+            Some(name) => {
+                let is_meant = |site: &ServedSite| site.is_called(name) || site.live(name).is_some();
+                vec![self.iter().position(is_meant).ok_or_else(|| UnknownSite(name.to_owned()))?]
             }
-        }
-        Ok(ReloadReport { config: None, registry, sites })
+        };
+        let registry = if only.is_none() { self.reload_registry().await } else { None };
+        let (this, name) = (Arc::clone(self), only.map(str::to_owned));
+        let of_sites = in_windows(chosen, move |number| {
+            let (this, name) = (Arc::clone(&this), name.clone());
+            async move { this.reload_site(number, name.as_deref()).await }
+        });
+        Ok(ReloadReport { config: None, registry, sites: of_sites.await.into_iter().flatten().collect() })
     }
 
-    /// Takes up what has changed in the registry or in what is expected. What waits for what is expected is looked at
-    /// again.
+    /// Applies changes of the registry and of expectations, and reads every robots.txt again whose version waits.
     pub(super) async fn follow(self: Arc<Self>, changed: BTreeSet<PathBuf>) {
+        if self.registry_extra().is_some_and(|path| changed.contains(path)) {
+            self.reload_registry().await;
+        }
+        let expects = |site: &ServedSite| site.gate.expectations.as_ref().is_some_and(|path| changed.contains(path));
+        let expecting: Vec<usize> =
+            self.iter().enumerate().filter(|(_, site)| expects(site)).map(|(number, _)| number).collect();
         let this = Arc::clone(&self);
-        let renewing = tokio::task::spawn_blocking(move || {
-            if this.registry_extra.as_ref().is_some_and(|path| changed.contains(path)) {
-                this.reload_registry();
-            }
-            let is_meant =
-                |site: &&ServedSite| site.demands.expectations.as_ref().is_some_and(|path| changed.contains(path));
-            for site in this.iter().filter(is_meant) {
-                if this.renew_gate(site) {
-                    let path = site.demands.expectations.as_deref().unwrap_or(Path::new(""));
-                    this.log.say("gate", format!("{}: what {} expects is in force", site.name, path.display()));
+        in_windows(expecting, move |number| {
+            let this = Arc::clone(&this);
+            async move {
+                let renewed = this.blocking(number, |sites, site| sites.renew_gate(site)).await;
+                if let (Some(true), Some(site)) = (renewed, this.iter().nth(number)) {
+                    let path = site.gate.expectations.as_deref().unwrap_or(Path::new(""));
+                    this.log().say("gate", format!("{}: what {} expects is in force", site.name, path.display()));
                 }
             }
-        });
-        // What went wrong in it has been told by the panic's hook, and what was in force stays.
-        let _ = renewing.await;
-        for live in self.lives().filter(|live| live.robots.status().pending().is_some()) {
-            let _ = live.robots.reload().await;
-        }
+        })
+        .await;
+        let waiting = self.lives().filter(|live| live.robots.status().pending().is_some());
+        in_windows(waiting, |live: LiveSite| async move { timeout(PATIENCE, live.robots.reload()).await.is_ok() })
+            .await;
     }
 
-    fn reload_registry(&self) -> Option<RegistryReload> {
-        let path = self.registry_extra.as_ref()?;
-        let (event, outcome, message) = match load_registry(Some(path)) {
-            Ok(registry) => {
-                let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-                self.iter().for_each(|site| site.robots.set_registry(&registry));
-                shared.registry = registry;
-                ("registry", "published", format!("{}: is in force", path.display()))
+    /// Reads the expectations, the directory and every robots.txt of a site again, or that of one name.
+    async fn reload_site(self: Arc<Self>, number: usize, only: Option<&str>) -> Vec<SiteReload> {
+        let prepared = self.blocking(number, |sites, site| {
+            sites.renew_gate(site);
+            site.robots.rescan();
+        });
+        let is_prepared = prepared.await.is_some();
+        let Some(site) = self.iter().nth(number) else { return Vec::new() };
+        if !is_prepared {
+            return vec![SiteReload {
+                name: site.name.to_string(),
+                outcome: "kept".to_owned(),
+                hash: None,
+                message: format!("its files are still being read after {} s", PATIENCE.as_secs()),
+            }];
+        }
+        let is_meant = |live: &LiveSite| only.is_none_or(|name| site.is_called(name) || live.name == name);
+        in_windows(site.lives().into_iter().filter(is_meant), reload_live).await
+    }
+
+    /// Reads the extra registry again; none without one.
+    async fn reload_registry(self: &Arc<Self>) -> Option<RegistryReload> {
+        let path = self.registry_extra()?.clone();
+        // What is read last is applied last.
+        let order = self.opener().registry_order;
+        let this = Arc::clone(self);
+        let loading = async {
+            let order = order.lock_owned().await;
+            let loaded = spawn_blocking(move || load_registry(Some(&path)).map(|registry| (registry, order))).await;
+            loaded.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+        };
+        let late = |_| Err(format!("still being read after {} s", PATIENCE.as_secs()));
+        let loaded = timeout(PATIENCE, loading).await.unwrap_or_else(late);
+        let path = self.registry_extra()?.display();
+        let (event, outcome, message) = match loaded {
+            Ok((registry, _order)) => {
+                self.set_registry(&registry);
+                in_windows(0..self.count(), move |number| {
+                    let (this, registry) = (Arc::clone(&this), registry.clone());
+                    async move { this.blocking(number, move |_, site| site.robots.set_registry(&registry)).await }
+                })
+                .await;
+                ("registry", "published", format!("{path}: is in force"))
             }
             Err(message) => ("registry-rejected", "kept", format!("{message}; the one before stays in force")),
         };
-        self.log.say(event, message.clone());
+        self.log().say(event, message.clone());
         Some(RegistryReload { outcome: outcome.to_owned(), message })
     }
 
-    /// Expectations are files too.
-    fn renew_gates(&self, only: Option<&str>) {
-        for site in self.iter().filter(|site| only.is_none_or(|name| site.is_called(name) || site.has(name))) {
-            self.renew_gate(site);
-        }
+    /// Works on a site on a blocking thread, once earlier work on it has ended; none where that takes longer than
+    /// [`PATIENCE`] or panics. It is done to its end in any case. So a site whose files hang keeps one thread, however often
+    /// it is requested.
+    async fn blocking<R: Send + 'static>(
+        self: &Arc<Self>,
+        number: usize,
+        work: impl FnOnce(&Self, &ServedSite) -> R + Send + 'static,
+    ) -> Option<R> {
+        let order = self.iter().nth(number)?.robots.order();
+        let this = Arc::clone(self);
+        let working = async {
+            let order = order.lock_owned().await;
+            let work = move || {
+                let _order = order;
+                this.iter().nth(number).map(|site| work(&this, site))
+            };
+            // The panic hook has reported a panic.
+            spawn_blocking(work).await.ok().flatten()
+        };
+        timeout(PATIENCE, working).await.ok().flatten()
     }
 
-    /// Whether what is expected could be used.
+    /// Whether the expectations could be used.
     fn renew_gate(&self, site: &ServedSite) -> bool {
-        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        match site.demands.gate(&shared.registry) {
+        match site.gate.gate(&self.opener().registry) {
             Ok(gate) => {
                 site.robots.set_gate(&gate);
                 true
             }
             Err(message) => {
-                self.log.say("gate", format!("{}: {message}; the demands before stay", site.name));
+                self.log().say("gate", format!("{}: {message}; the demands before stay", site.name));
                 false
             }
         }
     }
+}
+
+async fn reload_live(live: LiveSite) -> SiteReload {
+    let reload = timeout(PATIENCE, live.robots.reload()).await;
+    let hash = live.robots.status().live().map(|hash| hash.to_string());
+    let (outcome, message) = match reload {
+        Ok(reload) => (reload.outcome().kind().as_str(), reload.to_string()),
+        Err(_) => ("kept", format!("still being read after {} s; the outcome is logged", PATIENCE.as_secs())),
+    };
+    SiteReload { name: live.name, outcome: outcome.to_owned(), hash, message }
+}
+
+/// Works on all of them, at most [`AT_ONCE`] at a time; the results are in their order. Work that panics has none.
+async fn in_windows<T, F: Future<Output: Send + 'static> + Send + 'static>(
+    items: impl IntoIterator<Item = T>,
+    work: impl Fn(T) -> F,
+) -> Vec<F::Output> {
+    let mut results = Vec::new();
+    let mut under_way = JoinSet::new();
+    for (number, item) in items.into_iter().enumerate() {
+        if under_way.len() >= AT_ONCE {
+            results.extend(under_way.join_next().await.and_then(Result::ok));
+        }
+        let working = work(item);
+        under_way.spawn(async move { (number, working.await) });
+    }
+    while let Some(done) = under_way.join_next().await {
+        results.extend(done.ok());
+    }
+    results.sort_unstable_by_key(|(number, _)| *number);
+    results.into_iter().map(|(_, result)| result).collect()
 }

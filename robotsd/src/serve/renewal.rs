@@ -1,200 +1,180 @@
-//! The sites of a config that takes another's place.
+//! Makes the sites of a config that takes another's place.
 //!
-//! What is the same in both goes on: a robots.txt whose source is the same keeps its versions, its history and the agents
-//! it has recognised, servers that are the same keep their health and their connections. Nothing that is served is
-//! touched until everything new is known to work.
+//! Whatever is the same in both goes on: a robots.txt whose source is the same keeps its versions, its history and the
+//! agents it has recognised, servers that are the same keep their health and their connections. Nothing that is served
+//! changes until everything new works.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 
 use tower_robots::live::{Gate, WhenMissing};
 
 use super::gate_settings::GateSettings;
 use super::robots_opener::RobotsOpener;
-use super::site_robots::SiteRobots;
+use super::served_site::ServedSite;
+use super::site_opener::SiteOpener;
+use super::site_robots::{LiveSite, SiteRobots};
 use super::site_settings::SiteSettings;
-use super::sites::{ServedSite, SiteOpener, Sites};
+use super::sites::Sites;
 use crate::config::{self, Config, load_registry};
-use crate::upstream::SharedResources;
 
 /// Sources opened at once: those that are fetched take as long as their servers do.
 const AT_ONCE: usize = 16;
 
-/// The sites of another config, ready to take the place of those there are.
+/// The sites of another config, ready to take the place of those that are served.
 #[derive(Debug)]
 pub(super) struct Renewal {
     pub(super) sites: Sites,
-    /// By what terms those go on that stay.
-    terms: Vec<(SiteRobots, SiteSettings)>,
-    /// What was live of sites that have another source, and what is to be.
-    replaced: Vec<(SiteRobots, SiteRobots)>,
-    /// What is different, for people; none where nothing is.
+    /// The settings of every robots.txt that was served before, or takes the place of one.
+    settings: Vec<(SiteRobots, SiteSettings)>,
+    /// The differences, for people; none where nothing differs.
     pub(super) changes: Vec<String>,
-    /// Sources that cannot be used, whose sites keep the one before.
+    /// Sources that cannot be used; their sites keep the source before.
     pub(super) unusable: Vec<String>,
 }
 
-/// What becomes of a site's robots.txt.
+/// The robots.txt of a site in another config.
 enum SourceChange {
-    /// It goes on.
-    Stays(SiteRobots),
-    /// It is opened.
-    New(SiteRobots),
-    /// The source cannot be used, and why; what there was goes on.
+    /// The same as before.
+    Kept(SiteRobots),
+    Opened(SiteRobots),
+    /// The one before, and why the new source cannot be used.
     Unusable(SiteRobots, String),
 }
 
 impl Sites {
-    /// Makes the sites of another config. Blocks: it reads files, and waits for what is fetched for a site that has a
-    /// robots.txt already.
+    /// Makes the sites of another config. Blocks: it reads files, and waits for a fetch where a site has a robots.txt
+    /// already.
+    ///
+    /// # Errors
+    ///
+    /// If the registry, a gate, a new site or a backend cannot be used; nothing has changed then.
     pub(super) fn renew(&self, config: &Config) -> Result<Renewal, String> {
-        let held = self.shared();
-        let registry = if self.registry_extra == config.registry_extra {
-            // Whether its rows are others is another question, and asked apart.
+        let held = self.opener();
+        let registry = if self.registry_extra() == config.registry_extra.as_ref() {
+            // Its rows are followed apart from the config.
             held.registry.clone()
         } else {
             load_registry(config.registry_extra.as_deref()).map_err(|error| error.to_string())?
         };
-        let shared = held.with(registry, config.gate.clone());
+        let opener = held.with(registry, config.gate.clone());
         let before: HashMap<&str, &ServedSite> = self.iter().map(|site| (&*site.name, site)).collect();
         let of = |site: &config::SiteConfig| before.get(&*site.name).copied();
 
-        // All that can be wrong without opening anything first.
-        let mut terms = Vec::with_capacity(config.sites.len());
-        let mut demands = Vec::with_capacity(config.sites.len());
+        // First everything that can be wrong without a source being opened.
+        let mut settings = Vec::with_capacity(config.sites.len());
+        let mut gates = Vec::with_capacity(config.sites.len());
         for site in &config.sites {
-            let demanded = shared.demands(site);
-            let gate = self.gate(&demanded, &shared, site, of(site))?;
-            terms.push(shared.terms(site, gate));
-            demands.push(demanded);
+            let gate_settings = opener.gate_settings(site);
+            let gate = self.gate(&gate_settings, &opener, site, of(site))?;
+            settings.push(opener.site_settings(site, gate));
+            gates.push(gate_settings);
         }
-        let work: Vec<_> = config.sites.iter().zip(&terms).collect();
-        let mut fates = Vec::with_capacity(work.len());
+        let work: Vec<_> = config.sites.iter().zip(&settings).collect();
+        let mut changes = Vec::with_capacity(work.len());
         for some in work.chunks(AT_ONCE) {
-            let open = |(site, terms): &(&config::SiteConfig, &SiteSettings)| self.fate(&shared, site, terms, of(site));
-            fates.extend(if some.iter().all(|(site, _)| of(site).is_some_and(|before| before.has_source_of(site))) {
+            let open = |(site, settings): &(&config::SiteConfig, &SiteSettings)| {
+                self.source(&opener, site, settings, of(site))
+            };
+            let is_kept = |site: &config::SiteConfig| of(site).is_some_and(|before| before.has_source_of(site));
+            changes.extend(if some.iter().all(|(site, _)| is_kept(site)) {
                 some.iter().map(open).collect::<Vec<_>>()
             } else {
                 in_parallel(some, open)
             });
         }
 
-        let (log, privacy) = (&self.log, self.privacy);
-        let opening = SiteOpener { config, surroundings: SharedResources::system(), privacy, log };
-        let mut renewal = Renewal {
-            sites: Self {
-                sites: Vec::new(),
-                memory: shared.memory.clone(),
-                registry_extra: config.registry_extra.clone(),
-                shared: Mutex::new(shared.clone()),
-                log: log.clone(),
-                privacy,
-            },
-            terms: Vec::new(),
-            replaced: Vec::new(),
-            changes: Vec::new(),
-            unusable: Vec::new(),
-        };
-        for (((site, terms), demands), fate) in config.sites.iter().zip(terms).zip(demands).zip(fates) {
+        let sites = SiteOpener::new(config, self.log(), self.privacy());
+        let mut renewed = Vec::with_capacity(config.sites.len());
+        let mut applied = Vec::new();
+        let (mut differences, mut unusable) = (Vec::new(), Vec::new());
+        for (((site, settings), gate), change) in config.sites.iter().zip(settings).zip(gates).zip(changes) {
             let before = of(site);
-            let (robots, why) = match fate.map_err(|error| format!("site {:?}: {error}", site.name))? {
-                SourceChange::Stays(robots) => (robots, None),
-                SourceChange::New(robots) => {
-                    renewal.replaced.extend(before.map(|before| (before.robots.clone(), robots.clone())));
-                    (robots, None)
-                }
+            let (robots, why) = match change.map_err(|error| format!("site {:?}: {error}", site.name))? {
+                SourceChange::Kept(robots) | SourceChange::Opened(robots) => (robots, None),
                 SourceChange::Unusable(robots, why) => (robots, Some(why)),
             };
             if before.is_some() {
-                renewal.terms.push((robots.clone(), terms));
+                applied.push((robots.clone(), settings));
             }
-            let mut made = opening.around(site, demands, robots, before)?;
+            let mut made = sites.around(site, gate, robots, before)?;
             if let (Some(why), Some(before)) = (why, before) {
-                renewal.unusable.push(format!("site {:?}: {why}; its source before stays", site.name));
+                unusable.push(format!("site {:?}: {why}; its source before stays", site.name));
                 made.keep_source_of(before);
             }
-            renewal.changes.extend(change(before, &made));
-            renewal.sites.sites.push(made);
+            differences.extend(difference(before, &made));
+            renewed.push(made);
         }
         let stays = |name: &str| config.sites.iter().any(|site| site.name == name);
-        for gone in self.iter().filter(|site| !stays(&site.name)) {
-            renewal.changes.push(format!("site {:?} is gone", &*gone.name));
-        }
-        Ok(renewal)
+        let gone = self.iter().filter(|site| !stays(&site.name));
+        differences.extend(gone.map(|gone| format!("site {:?} is gone", &*gone.name)));
+        let sites = Sites::new(renewed, config, opener, self.log(), self.privacy());
+        Ok(Renewal { sites, settings: applied, changes: differences, unusable })
     }
 
-    /// What a version of a site must not do. Expectations that have a fault are no reason to refuse a config that names
-    /// the same file as before.
+    /// The gate of a site. Expectations with a fault do not refuse a config that names the same file as before.
     fn gate(
         &self,
-        demands: &GateSettings,
-        shared: &RobotsOpener,
+        settings: &GateSettings,
+        opener: &RobotsOpener,
         site: &config::SiteConfig,
         before: Option<&ServedSite>,
     ) -> Result<Gate, String> {
-        let error = match demands.gate(&shared.registry) {
+        let error = match settings.gate(&opener.registry) {
             Ok(gate) => return Ok(gate),
             Err(error) => error,
         };
-        let same = before.filter(|before| before.demands.expectations == site.expectations);
-        let held = same.and_then(|before| before.demands.last());
+        let same = before.filter(|before| before.gate.expectations == site.expectations);
+        let held = same.and_then(|before| before.gate.last());
         let held = held.ok_or_else(|| format!("site {:?}: {error}", site.name))?;
-        self.log.say("gate", format!("{}: {error}; the demands before stay", site.name));
-        demands.keep(&held);
+        self.log().say("gate", format!("{}: {error}; the demands before stay", site.name));
+        settings.keep(&held);
         Ok(held)
     }
 
-    fn fate(
+    /// The robots.txt of a site: the one before where the source is the same, else one that is opened and has joined the
+    /// switch of the site.
+    fn source(
         &self,
-        shared: &RobotsOpener,
+        opener: &RobotsOpener,
         site: &config::SiteConfig,
-        terms: &SiteSettings,
+        settings: &SiteSettings,
         before: Option<&ServedSite>,
     ) -> Result<SourceChange, String> {
-        let Some(before) = before else {
-            return shared.open(site, terms.clone(), site.when_missing, &self.log).map(SourceChange::New);
-        };
-        if before.has_source_of(site) {
-            return Ok(SourceChange::Stays(before.robots.clone()));
+        if let Some(before) = before.filter(|before| before.has_source_of(site)) {
+            return Ok(SourceChange::Kept(before.robots.clone()));
         }
-        let lives = before.lives();
-        let is_live = lives.iter().any(|live| live.robots.with(|snapshot| snapshot.content().is_some()));
-        // A site that has rules goes on with them until there are others.
-        let when_missing = if is_live { WhenMissing::Fail } else { site.when_missing };
-        let robots = match shared.open(site, terms.clone(), when_missing, &self.log) {
-            Ok(robots) => robots,
-            Err(why) if is_live => return Ok(SourceChange::Unusable(before.robots.clone(), why)),
-            Err(why) => return Err(why),
+        let is_live = |live: &LiveSite| live.robots.with(|snapshot| snapshot.content().is_some());
+        // A site that has rules keeps them until there are others.
+        let live = before.filter(|before| before.lives().iter().any(is_live));
+        let when_missing = if live.is_some() { WhenMissing::Fail } else { site.when_missing };
+        let robots = match (opener.open(site, settings.clone(), when_missing, self.log()), live) {
+            (Ok(robots), _) => robots,
+            (Err(why), Some(before)) => return Ok(SourceChange::Unusable(before.robots.clone(), why)),
+            (Err(why), None) => return Err(why),
         };
-        Ok(SourceChange::New(robots))
+        opener.state.join(&site.name, &robots);
+        Ok(SourceChange::Opened(robots))
     }
 }
 
 impl Renewal {
-    /// Has what stays go on by the new terms. Blocks.
-    pub(super) fn settle(&self) {
-        self.terms.iter().for_each(|(robots, terms)| robots.take_by(terms));
-        // Here it may write; at the swap hardly anything is left to do.
-        self.take_switches();
-    }
-
-    /// Has the kill switches of sites stand as they do now: they may be turned until the sites are swapped.
-    pub(super) fn take_switches(&self) {
-        self.replaced.iter().for_each(|(before, robots)| robots.take_switches(before));
+    /// Applies the new settings to every robots.txt that is served already. Blocks.
+    pub(super) fn apply_settings(&self) {
+        self.settings.iter().for_each(|(robots, settings)| robots.apply(settings));
     }
 }
 
-/// What is different about a site, for people.
-fn change(before: Option<&ServedSite>, site: &ServedSite) -> Option<String> {
+/// The difference of a site, for people.
+fn difference(before: Option<&ServedSite>, site: &ServedSite) -> Option<String> {
     let Some(before) = before else { return Some(format!("site {:?} is new", &*site.name)) };
     let mut parts = Vec::new();
-    let mut say = |is_same: bool, what| parts.extend((!is_same).then_some(what));
-    let (were, are) = (before.settings(), site.settings());
-    say(were.hosts == are.hosts, "hosts");
-    say(before.has_source_of(are), "source");
-    say(were.terms == are.terms, "terms");
-    say(were.expectations == are.expectations, "expectations");
-    say(site.is_served_as(before), "backend");
+    let mut compare = |is_same: bool, what| parts.extend((!is_same).then_some(what));
+    let (were, are) = (&before.settings, &site.settings);
+    compare(were.hosts == are.hosts, "hosts");
+    compare(before.has_source_of(are), "source");
+    compare(were.terms == are.terms, "terms");
+    compare(were.expectations == are.expectations, "expectations");
+    compare(site.has_backend_of(before), "backend");
     (!parts.is_empty()).then(|| format!("site {:?} has another {}", &*site.name, parts.join(", another ")))
 }
 
@@ -208,4 +188,58 @@ fn in_parallel<T: Sync, R: Send>(work: &[T], each: impl Fn(&T) -> R + Sync) -> V
             .map(|thread| thread.join().unwrap_or_else(|cause| std::panic::resume_unwind(cause)))
             .collect()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use tower_robots::live::Enforcement;
+
+    use super::*;
+    use crate::log::Log;
+
+    /// A config of a site `a` with this source.
+    fn config(folder: &std::path::Path, state: &str, robots: &str) -> Config {
+        let path = folder.join("robotsd.toml");
+        let listener = "[[listener]]\naddress = \"127.0.0.1:0\"\n";
+        let text = format!("{state}{listener}[[site]]\nname = \"a\"\nroot = \".\"\n{robots}\n");
+        std::fs::write(&path, text).unwrap();
+        Config::load(&path).unwrap()
+    }
+
+    fn switches(sites: &Sites) -> Vec<Enforcement> {
+        sites.lives().map(|live| live.robots.status().switch()).collect()
+    }
+
+    #[test]
+    fn a_switch_that_is_turned_while_sites_are_swapped_is_not_lost() {
+        const FILE: &str = "robots.text = \"User-agent: *\"";
+        const DIRECTORY: &str = "robots.source = \"directory\"\nrobots.path = \"each\"";
+        for state in ["", "state_dir = \"state\"\n"] {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::create_dir(folder.path().join("each")).unwrap();
+            for host in ["one.test.txt", "two.test.txt"] {
+                std::fs::write(folder.path().join("each").join(host), "User-agent: *\n").unwrap();
+            }
+            let served = Sites::open(&config(folder.path(), state, FILE), false, &Log::nowhere()).unwrap();
+            served.enforce(Some("a"), Enforcement::Off).unwrap();
+            // A source that takes the place of another is switched as that was.
+            let other = format!("{FILE}\nrobots.max_age = \"7m\"");
+            let renewal = served.renew(&config(folder.path(), state, &other)).unwrap();
+            renewal.apply_settings();
+            assert_eq!(switches(&renewal.sites), [Enforcement::Off]);
+            // The sites are open and not yet swapped.
+            served.enforce(Some("a"), Enforcement::On).unwrap();
+            assert_eq!(switches(&renewal.sites), [Enforcement::On]);
+            // They are swapped, and a request that began before still holds the sites before.
+            let swapped = renewal.sites;
+            served.enforce(Some("a"), Enforcement::Off).unwrap();
+            assert_eq!((switches(&served), switches(&swapped)), (vec![Enforcement::Off], vec![Enforcement::Off]));
+            drop(served);
+            // So is every host of a directory.
+            let hosts = swapped.renew(&config(folder.path(), state, DIRECTORY)).unwrap().sites;
+            assert_eq!(switches(&hosts), [Enforcement::Off; 2]);
+            hosts.enforce(Some("a/one.test"), Enforcement::On).unwrap();
+            assert_eq!(switches(&hosts), [Enforcement::On, Enforcement::Off]);
+        }
+    }
 }

@@ -70,9 +70,7 @@ impl RouteTable<SiteBackend> {
             let before = before.and_then(|before| before.backends.get(&site.name));
             let Some(backend) = site.backend(workers, before) else { continue };
             let service = site.layer().layer(backend.clone());
-            let every = [String::from("*")];
-            let hosts = if site.hosts.is_empty() { &every[..] } else { &site.hosts };
-            for host in hosts {
+            for host in site.host_patterns() {
                 // The config was refused if a host was malformed or belonged to two sites.
                 let _ = map.hosts.insert(host, (site.name.clone(), service.clone()));
             }

@@ -24,7 +24,7 @@ impl Sites {
 
     /// What was tried for a site, and what came of it.
     pub(crate) fn history(&self, name: &str) -> Result<HistoryReport, ChangeError> {
-        let live = self.named(name)?;
+        let (_, live) = self.named(name)?;
         let entries = live.robots.history();
         Ok(HistoryReport { site: live.name, entries: entries.iter().map(recorded).collect() })
     }
@@ -76,7 +76,7 @@ impl LiveSite {
                 outcome: reload.outcome().kind().as_str().to_owned(),
                 message: reload.to_string(),
             }),
-            reloads: self.tally.report(),
+            reloads: self.counts.report(),
             pending: status.pending().map(|pending| PendingReport {
                 hash: pending.hash().to_string(),
                 origin: pending.origin().to_owned(),

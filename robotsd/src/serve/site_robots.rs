@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tower_robots::agent::Registry;
 use tower_robots::layer::RobotsLayer;
@@ -12,63 +12,93 @@ use tower_robots::source::Directory;
 use super::reload_counts::ReloadCounts;
 use super::site_settings::SiteSettings;
 
-/// A site's robots.txt, or a folder of them. Cheap to clone; clones are the same.
+/// A site's robots.txt, or a directory of them. Cheap to clone; clones are the same.
 #[derive(Clone)]
-pub(super) enum SiteRobots {
+pub(super) struct SiteRobots(Arc<OpenRobots>);
+
+/// A [`SiteRobots`] that is not kept alive.
+pub(super) struct WeakSiteRobots(Weak<OpenRobots>);
+
+struct OpenRobots {
+    kind: RobotsKind,
+    /// Held while its files are read on request.
+    order: Arc<tokio::sync::Mutex<()>>,
+}
+
+enum RobotsKind {
     One(LiveRobots, ReloadCounts),
     Directory(RobotsDirectory),
 }
 
-/// A folder with a robots.txt for each host.
-#[derive(Clone)]
-pub(super) struct RobotsDirectory {
-    pub(super) directory: Directory,
+/// A directory with a robots.txt for each host.
+struct RobotsDirectory {
+    directory: Directory,
     /// For files that are yet to come.
-    pub(super) terms: Arc<Mutex<SiteSettings>>,
-    /// By host.
-    pub(super) tallies: Arc<Mutex<HashMap<String, ReloadCounts>>>,
+    settings: Arc<Mutex<SiteSettings>>,
+    counts: Arc<HostCounts>,
 }
 
-/// One live robots.txt: that of a site, or of a host of a site that has a folder of them.
+/// The reload counts of a directory, by host.
+#[derive(Debug, Default)]
+pub(super) struct HostCounts(Mutex<HashMap<String, ReloadCounts>>);
+
+/// One live robots.txt: that of a site, or of a host of a site that has a directory of them.
 #[derive(Clone, Debug)]
 pub(crate) struct LiveSite {
-    /// The site's name, and the host's behind a slash where the site has a folder.
+    /// The site's name; with a directory `SITE/HOST`.
     pub(crate) name: String,
     /// Host patterns; none for every host.
     pub(crate) hosts: Vec<String>,
     pub(crate) robots: LiveRobots,
-    /// What came of which cause.
-    pub(super) tally: ReloadCounts,
+    pub(super) counts: ReloadCounts,
 }
 
 impl SiteRobots {
-    /// What is live of it now.
+    pub(super) fn one(robots: LiveRobots, counts: ReloadCounts) -> Self {
+        Self::new(RobotsKind::One(robots, counts))
+    }
+
+    /// A directory whose files that are yet to come are opened with the settings.
+    pub(super) fn directory(directory: Directory, settings: Arc<Mutex<SiteSettings>>, counts: Arc<HostCounts>) -> Self {
+        Self::new(RobotsKind::Directory(RobotsDirectory { directory, settings, counts }))
+    }
+
+    fn new(kind: RobotsKind) -> Self {
+        Self(Arc::new(OpenRobots { kind, order: Arc::default() }))
+    }
+
+    /// Held by those who read its files on request, one at a time.
+    pub(super) fn order(&self) -> Arc<tokio::sync::Mutex<()>> {
+        self.0.order.clone()
+    }
+
+    /// Every robots.txt of it, by the name of the site.
     pub(super) fn lives(&self, site: &str, hosts: &[String]) -> Vec<LiveSite> {
-        match self {
-            Self::One(robots, tally) => {
-                let (robots, tally) = (robots.clone(), tally.clone());
-                vec![LiveSite { name: site.to_owned(), hosts: hosts.to_vec(), robots, tally }]
+        match &self.0.kind {
+            RobotsKind::One(robots, counts) => {
+                let (robots, counts) = (robots.clone(), counts.clone());
+                vec![LiveSite { name: site.to_owned(), hosts: hosts.to_vec(), robots, counts }]
             }
-            Self::Directory(folder) => {
-                let tallies = folder.tallies.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            RobotsKind::Directory(of) => {
                 let live = |(host, robots): (String, LiveRobots)| {
-                    let tally = tallies.get(&host).cloned().unwrap_or_default();
-                    LiveSite { name: within(site, &host), hosts: vec![host], robots, tally }
+                    let counts = of.counts.of(&host);
+                    LiveSite { name: host_name(site, &host), hosts: vec![host], robots, counts }
                 };
-                folder.directory.hosts().into_iter().map(live).collect()
+                of.directory.hosts().into_iter().map(live).collect()
             }
         }
     }
 
     /// A layer of one worker's own. All layers of a site read the same snapshots.
     pub(super) fn layer(&self) -> RobotsLayer {
-        match self {
-            Self::One(live, _) => RobotsLayer::new(live.clone()),
-            Self::Directory(folder) => RobotsLayer::new(&folder.directory),
+        match &self.0.kind {
+            RobotsKind::One(live, _) => RobotsLayer::new(live.clone()),
+            RobotsKind::Directory(of) => RobotsLayer::new(&of.directory),
         }
     }
 
-    /// Has the switches stand as in what this takes the place of; off for whatever is new where all of that was off.
+    /// Turns the switches as in the robots.txt that this one replaces; a host that is new is off where all of them are.
+    /// Blocks: it writes to the state directory.
     pub(super) fn take_switches(&self, before: &Self) {
         let before: HashMap<_, _> =
             before.lives("", &[]).into_iter().map(|live| (live.name, live.robots.status().switch())).collect();
@@ -77,37 +107,37 @@ impl SiteRobots {
             let own = robots.status().switch();
             let switch = before.get(&name).copied().unwrap_or(if was_off { Enforcement::Off } else { own });
             if own != switch {
-                // What could not be written down stands in the status.
+                // A failure to write it stands in the status.
                 let _ = robots.set_enforcement(switch);
             }
         }
     }
 
-    /// What does not work as it should with all of it; troubles of one robots.txt stand in its status.
+    /// Why changes are found only by polling, of the directory or the file.
     pub(super) fn watch_trouble(&self) -> Option<String> {
-        match self {
-            Self::One(live, _) => live.status().watch_trouble().map(str::to_owned),
-            Self::Directory(folder) => folder.directory.watch_trouble(),
+        match &self.0.kind {
+            RobotsKind::One(live, _) => live.status().watch_trouble().map(str::to_owned),
+            RobotsKind::Directory(of) => of.directory.watch_trouble(),
         }
     }
 
-    /// Looks for names that have come and gone. Blocks; what is wrong has been told.
+    /// Looks for files that have come and gone. Blocks; errors are logged by the directory's listener.
     pub(super) fn rescan(&self) {
-        if let Self::Directory(folder) = self {
-            let _ = folder.directory.rescan();
+        if let RobotsKind::Directory(of) = &self.0.kind {
+            let _ = of.directory.rescan();
         }
     }
 
-    /// Takes it by other terms from now on. Blocks while what is live is made anew, which a registry or checks that are
-    /// others call for.
-    pub(super) fn take_by(&self, terms: &SiteSettings) {
+    /// Applies other settings. Blocks while the live version is compiled or checked again, which another registry or other
+    /// checks require.
+    pub(super) fn apply(&self, settings: &SiteSettings) {
         self.change(
-            |held| held.clone_from(terms),
+            |held| held.clone_from(settings),
             |live| {
-                live.set_policy(terms.policy.clone());
-                live.set_registry(terms.registry.clone());
-                live.set_check(terms.check.clone());
-                live.set_gate(terms.gate.clone());
+                live.set_policy(settings.policy.clone());
+                live.set_registry(settings.registry.clone());
+                live.set_check(settings.check.clone());
+                live.set_gate(settings.gate.clone());
             },
         );
     }
@@ -120,28 +150,54 @@ impl SiteRobots {
         self.change(|held| held.gate.clone_from(gate), |live| live.set_gate(gate.clone()));
     }
 
-    /// Files that are yet to come first: one that is opened meanwhile is changed again, and none is left out.
-    fn change(&self, terms: impl FnOnce(&mut SiteSettings), live: impl Fn(&LiveRobots)) {
-        match self {
-            Self::One(robots, _) => live(robots),
-            Self::Directory(folder) => {
-                terms(&mut folder.terms.lock().unwrap_or_else(PoisonError::into_inner));
-                folder.directory.hosts().iter().for_each(|(_, robots)| live(robots));
+    pub(super) fn downgrade(&self) -> WeakSiteRobots {
+        WeakSiteRobots(Arc::downgrade(&self.0))
+    }
+
+    /// The settings of files that are yet to come change first: a file that is opened meanwhile is changed again, and none is
+    /// left out.
+    fn change(&self, settings: impl FnOnce(&mut SiteSettings), live: impl Fn(&LiveRobots)) {
+        match &self.0.kind {
+            RobotsKind::One(robots, _) => live(robots),
+            RobotsKind::Directory(of) => {
+                settings(&mut of.settings.lock().unwrap_or_else(PoisonError::into_inner));
+                of.directory.hosts().iter().for_each(|(_, robots)| live(robots));
             }
         }
     }
 }
 
+impl WeakSiteRobots {
+    /// None once the last [`SiteRobots`] is dropped.
+    pub(super) fn upgrade(&self) -> Option<SiteRobots> {
+        self.0.upgrade().map(SiteRobots)
+    }
+}
+
+impl HostCounts {
+    /// The counts of a host. They stay when its file goes and comes again.
+    pub(super) fn of(&self, host: &str) -> ReloadCounts {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.entry(host.to_owned()).or_default().clone()
+    }
+}
+
+impl fmt::Debug for WeakSiteRobots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WeakSiteRobots").field(&self.upgrade()).finish()
+    }
+}
+
 impl fmt::Debug for SiteRobots {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::One(live, _) => f.debug_tuple("One").field(live).finish(),
-            Self::Directory(folder) => f.debug_tuple("Directory").field(&folder.directory).finish(),
+        match &self.0.kind {
+            RobotsKind::One(live, _) => f.debug_tuple("One").field(live).finish(),
+            RobotsKind::Directory(of) => f.debug_tuple("Directory").field(&of.directory).finish(),
         }
     }
 }
 
-/// What a host of a site with a folder is called.
-pub(super) fn within(site: &str, host: &str) -> String {
+/// The name of a host's robots.txt in a site with a directory.
+pub(super) fn host_name(site: &str, host: &str) -> String {
     format!("{site}/{host}")
 }

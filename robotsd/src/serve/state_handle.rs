@@ -1,50 +1,72 @@
-//! What outlives a version of a site: the state directory, and the switch of every site.
+//! What outlives a version of a site and a config: the state directory, and every kill switch.
 
 use tower_robots::live::{Enforcement, KillSwitch, StateDir, StateError};
 use tower_robots::source::LiveBuilder;
 
+use super::site_robots::SiteRobots;
+use super::site_switches::SiteSwitches;
 use crate::config::Config;
 
-/// What is known of every site whatever its version: the state directory, or without one the switch of all. Cheap to clone;
-/// clones are the same.
+/// The state directory, if there is one, the switch of every site, and that of each site. Cheap to clone; clones are the
+/// same.
 #[derive(Clone, Debug)]
 pub(super) struct StateHandle {
-    pub(super) state: Option<StateDir>,
-    switch: KillSwitch,
+    directory: Option<StateDir>,
+    /// Without a state directory; with one it has the switch of every site.
+    all: KillSwitch,
+    sites: SiteSwitches,
 }
 
 impl StateHandle {
     /// Opens the state directory of a config, if it names one.
     pub(super) fn open(config: &Config) -> Self {
-        Self { state: config.state_dir.as_ref().map(StateDir::open), ..Self::in_memory() }
+        Self { directory: config.state_dir.as_ref().map(StateDir::open), ..Self::in_memory() }
     }
 
     /// Keeps nothing beyond the process.
     pub(super) fn in_memory() -> Self {
-        Self { state: None, switch: KillSwitch::new() }
+        Self { directory: None, all: KillSwitch::new(), sites: SiteSwitches::default() }
     }
 
-    /// Adds to a builder where the site of this name keeps its state, and the switch of every site.
-    pub(super) fn finish(&self, builder: LiveBuilder, name: &str) -> LiveBuilder {
-        match &self.state {
+    pub(super) const fn directory(&self) -> Option<&StateDir> {
+        self.directory.as_ref()
+    }
+
+    /// A builder with the state of the robots.txt of this name, and the switch of every site.
+    pub(super) fn attach(&self, builder: LiveBuilder, name: &str) -> LiveBuilder {
+        match &self.directory {
             Some(state) => builder.state(state, name),
-            None => builder.kill_switch(&self.switch),
+            None => builder.kill_switch(&self.all),
         }
+    }
+
+    /// Joins what was opened to the switch of its site. Blocks.
+    pub(super) fn join(&self, site: &str, robots: &SiteRobots) {
+        self.sites.join(site, robots);
     }
 
     /// The switch of every site.
     pub(super) fn switch(&self) -> Enforcement {
-        self.state.as_ref().map_or_else(|| self.switch.enforcement(), StateDir::enforcement)
+        self.directory.as_ref().map_or_else(|| self.all.enforcement(), StateDir::enforcement)
     }
 
-    /// Turns the switch of every site; fails where that could not be written down.
-    pub(super) fn set_switch(&self, to: Enforcement) -> Result<(), StateError> {
-        match &self.state {
+    /// Turns the switch of every site. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// If it could not be written to the state directory; it is turned then, too.
+    pub(super) fn turn(&self, to: Enforcement) -> Result<(), StateError> {
+        match &self.directory {
             Some(state) => state.set_enforcement(to),
             None => {
-                self.switch.set_enforcement(to);
+                self.all.set_enforcement(to);
                 Ok(())
             }
         }
+    }
+
+    /// Turns the switch of one robots.txt of a site, as [`SiteSwitches::turn`] does. Blocks.
+    pub(super) fn turn_site(&self, site: &str, name: &str, to: Enforcement) -> Result<(), StateError> {
+        self.sites.turn(site, name, to)
     }
 }

@@ -53,8 +53,8 @@ pub(super) struct ListenerId(u64);
 #[derive(Debug)]
 struct Worker {
     runtime: Handle,
-    front: Router,
-    desk: SiteTable,
+    router: Router,
+    decision_sites: SiteTable,
     // Held for its drop, which ends the thread.
     _alive: oneshot::Sender<Infallible>,
 }
@@ -81,7 +81,7 @@ impl Workers {
         edge: &Edge,
         entrance: &ListenerSettings,
     ) -> io::Result<ListenerId> {
-        self.open_with(sockets, edge, entrance, |worker| worker.front.clone())
+        self.open_with(sockets, edge, entrance, |worker| worker.router.clone())
     }
 
     /// Answers other proxies on sockets made likewise.
@@ -92,7 +92,7 @@ impl Workers {
         entrance: &ListenerSettings,
         doubts: &Arc<QuestionErrors>,
     ) -> io::Result<ListenerId> {
-        self.open_with(sockets, edge, entrance, |worker| Decisions::new(worker.desk.clone(), doubts.clone()))
+        self.open_with(sockets, edge, entrance, |worker| Decisions::new(worker.decision_sites.clone(), doubts.clone()))
     }
 
     fn open_with<S, B>(
@@ -148,8 +148,8 @@ impl Workers {
     /// From the next request on, every worker serves these sites, on connections that are open too.
     pub(super) fn replace(&self, sites: &Sites) {
         for worker in &self.workers {
-            worker.front.replace(sites, self.count());
-            worker.desk.store(Arc::new(sites.desk()));
+            worker.router.replace(sites, self.count());
+            worker.decision_sites.store(Arc::new(sites.decision_sites()));
         }
     }
 
@@ -183,8 +183,8 @@ impl Worker {
             runtime.shutdown_background();
         };
         std::thread::Builder::new().name(format!("robotsd-{number}")).spawn(run)?;
-        let desk = Arc::new(ArcSwap::from_pointee(sites.desk()));
-        Ok(Self { runtime: handle, front: Router::new(sites, count), desk, _alive: alive })
+        let decision_sites = Arc::new(ArcSwap::from_pointee(sites.decision_sites()));
+        Ok(Self { runtime: handle, router: Router::new(sites, count), decision_sites, _alive: alive })
     }
 }
 

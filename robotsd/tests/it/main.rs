@@ -33,6 +33,8 @@ mod explain;
 #[cfg(target_os = "linux")]
 mod full_disk;
 mod gate;
+#[cfg(target_os = "linux")]
+mod hanging_files;
 mod lifecycle;
 mod live;
 mod operate;

@@ -1,0 +1,65 @@
+//! What stands behind a site, shared by all workers; each makes a [`SiteBackend`] of its own from it.
+
+use std::num::NonZeroUsize;
+
+use super::backend::SiteBackend;
+use super::log_events;
+use super::site_name::SiteName;
+use super::static_files;
+use crate::config::{Backend, StaticFiles};
+use crate::log::Log;
+use crate::upstream::{Origins, OriginsSettings, SharedResources, Upstream, UpstreamLimits};
+
+/// Upstream servers, with what they were configured by, or static files.
+#[derive(Clone, Debug)]
+pub(super) enum BackendSource {
+    Upstreams { origins: Origins, settings: OriginsSettings, limits: UpstreamLimits },
+    Files(StaticFiles),
+}
+
+impl BackendSource {
+    /// What a site's settings name. Servers that are the same as `before` are shared with it.
+    pub(super) fn open(
+        site: &SiteName,
+        settings: &Backend,
+        limits: &UpstreamLimits,
+        resources: &SharedResources,
+        before: Option<&Self>,
+        log: &Log,
+    ) -> Result<Self, String> {
+        let settings = match settings {
+            Backend::Files(files) => return Ok(Self::Files(files.clone())),
+            Backend::Upstreams(settings) => settings,
+        };
+        let is_same = |before: &&Self| matches!(before, Self::Upstreams { settings: held, limits: under, .. } if held == settings && under == limits);
+        if let Some(same) = before.filter(is_same) {
+            return Ok(same.clone());
+        }
+        let on_event = log_events::upstream(site.clone(), log.clone());
+        let origins = Origins::new(settings, limits.clone(), resources, on_event)
+            .map_err(|message| format!("site {site:?}: {message}"))?;
+        origins.look_up();
+        Ok(Self::Upstreams { origins, settings: settings.clone(), limits: limits.clone() })
+    }
+
+    /// A backend of one worker's own; what is known of the servers is shared. One that the worker has had `before` goes on
+    /// with its connections if it leads to the same servers.
+    pub(super) fn backend(&self, workers: NonZeroUsize, before: Option<&SiteBackend>) -> SiteBackend {
+        match (self, before) {
+            (Self::Upstreams { origins, .. }, Some(SiteBackend::Upstream(upstream))) if upstream.leads_to(origins) => {
+                SiteBackend::Upstream(upstream.clone())
+            }
+            (Self::Upstreams { origins, .. }, _) => SiteBackend::Upstream(Upstream::new(origins, workers)),
+            (Self::Files(files), _) => SiteBackend::Files(static_files::serve(files)),
+        }
+    }
+
+    /// Whether requests are answered by the same servers or files.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Upstreams { origins, .. }, Self::Upstreams { origins: others, .. }) => origins.are(others),
+            (Self::Files(files), Self::Files(others)) => files == others,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! One site: its robots.txt, live, and the backend behind it.
+
+use std::num::NonZeroUsize;
+
+use tower_robots::layer::RobotsLayer;
+
+use super::backend::SiteBackend;
+use super::backend_source::BackendSource;
+use super::gate_settings::GateSettings;
+use super::log_events;
+use super::site_name::SiteName;
+use super::site_robots::{LiveSite, SiteRobots};
+use crate::config;
+use crate::edge::{OriginalAgent, Peer};
+use crate::log::{Log, LogPrivacy};
+
+/// One site of a config, open.
+#[derive(Debug)]
+pub(super) struct ServedSite {
+    pub(super) name: SiteName,
+    pub(super) hosts: Vec<String>,
+    pub(super) robots: SiteRobots,
+    pub(super) gate: GateSettings,
+    /// The settings it was opened with; their source is that of `robots`.
+    pub(super) settings: config::SiteConfig,
+    /// None where no listener forwards requests.
+    pub(super) backend: Option<BackendSource>,
+    pub(super) log: Log,
+    pub(super) privacy: LogPrivacy,
+}
+
+impl ServedSite {
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        *self.name == *name
+    }
+
+    /// The robots.txt of this name, if it is one of the site's: `SITE`, or `SITE/HOST` with a directory.
+    pub(super) fn live(&self, name: &str) -> Option<LiveSite> {
+        let rest = name.strip_prefix(&*self.name)?;
+        let may_be = rest.is_empty() || rest.starts_with('/');
+        self.lives().into_iter().filter(|_| may_be).find(|live| live.name == name)
+    }
+
+    pub(super) fn lives(&self) -> Vec<LiveSite> {
+        self.robots.lives(&self.name, &self.hosts)
+    }
+
+    /// The host patterns for a map of hosts: `*` where the site names none.
+    pub(super) fn host_patterns(&self) -> impl Iterator<Item = &str> {
+        let every = self.hosts.is_empty().then_some("*");
+        every.into_iter().chain(self.hosts.iter().map(String::as_str))
+    }
+
+    /// A layer of one worker's own. All layers of a site read the same snapshots.
+    pub(super) fn layer(&self) -> RobotsLayer {
+        self.quiet_layer().observe(log_events::event(self.name.clone(), self.log.clone(), self.privacy))
+    }
+
+    /// A layer that logs nothing.
+    pub(super) fn quiet_layer(&self) -> RobotsLayer {
+        self.robots
+            .layer()
+            .address_from(|extensions| extensions.get::<Peer>().map(|peer| peer.address.ip()))
+            .agent_from(|extensions| extensions.get::<OriginalAgent>().map(OriginalAgent::lines))
+    }
+
+    /// A backend of one worker's own; see [`BackendSource::backend`].
+    pub(super) fn backend(&self, workers: NonZeroUsize, before: Option<&SiteBackend>) -> Option<SiteBackend> {
+        self.backend.as_ref().map(|source| source.backend(workers, before))
+    }
+
+    /// Keeps the source of the site before in its settings, because the new one cannot be used: the next config is compared
+    /// with what is open.
+    pub(super) fn keep_source_of(&mut self, before: &Self) {
+        let config::SiteConfig { robots, max_age, grace, when_missing, .. } = before.settings.clone();
+        self.settings = config::SiteConfig { robots, max_age, grace, when_missing, ..self.settings.clone() };
+    }
+
+    /// Whether its robots.txt is what these settings would open.
+    pub(super) fn has_source_of(&self, site: &config::SiteConfig) -> bool {
+        let of = |site: &config::SiteConfig| (site.robots.clone(), site.max_age, site.grace, site.when_missing);
+        of(&self.settings) == of(site)
+    }
+
+    pub(super) fn has_backend_of(&self, other: &Self) -> bool {
+        match (&self.backend, &other.backend) {
+            (Some(ours), Some(theirs)) => ours.is(theirs),
+            (ours, theirs) => ours.is_none() && theirs.is_none(),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Opens a site: its robots.txt and its backend.
+
+use std::sync::Arc;
+
+use tower_robots::live::{Enforcement, WhenMissing};
+
+use super::backend_source::BackendSource;
+use super::gate_settings::GateSettings;
+use super::robots_opener::RobotsOpener;
+use super::served_site::ServedSite;
+use super::site_name::SiteName;
+use super::site_robots::{LiveSite, SiteRobots};
+use crate::config::{self, Config};
+use crate::log::{Log, LogPrivacy};
+use crate::upstream::SharedResources;
+
+/// Opens the sites of one config.
+pub(super) struct SiteOpener<'a> {
+    config: &'a Config,
+    resources: SharedResources,
+    log: &'a Log,
+    privacy: LogPrivacy,
+}
+
+impl<'a> SiteOpener<'a> {
+    pub(super) fn new(config: &'a Config, log: &'a Log, privacy: LogPrivacy) -> Self {
+        Self { config, resources: SharedResources::system(), log, privacy }
+    }
+
+    /// Opens a site of a process that starts; `strict` fails where it has no usable robots.txt.
+    pub(super) fn open(
+        &self,
+        site: &config::SiteConfig,
+        opener: &RobotsOpener,
+        strict: bool,
+    ) -> Result<ServedSite, String> {
+        let of_site = |message: String| format!("site {:?}: {message}", site.name);
+        let when_missing = if strict { WhenMissing::Fail } else { site.when_missing };
+        let gate = opener.gate_settings(site);
+        let settings = opener.site_settings(site, gate.gate(&opener.registry).map_err(of_site)?);
+        let robots = opener.open(site, settings, when_missing, self.log).map_err(of_site)?;
+        opener.state.join(&site.name, &robots);
+        if strict {
+            // A directory opens whatever its files hold.
+            let lives = robots.lives(&site.name, &[]);
+            if let Some(live) = lives.iter().find(|live| live.robots.snapshot().content().is_none()) {
+                return Err(format!("site {:?}: {}", live.name, live.robots.status().last_reload()));
+            }
+        }
+        self.around(site, gate, robots, None)
+    }
+
+    /// The site around a robots.txt that is open. It shares with the site `before` whatever is the same in both.
+    pub(super) fn around(
+        &self,
+        site: &config::SiteConfig,
+        gate: GateSettings,
+        robots: SiteRobots,
+        before: Option<&ServedSite>,
+    ) -> Result<ServedSite, String> {
+        let log = self.log;
+        let name: SiteName = Arc::from(&*site.name);
+        if before.is_none() {
+            if let Some(trouble) = robots.watch_trouble() {
+                log.say("watch", format!("{name}: {trouble}"));
+            }
+            for LiveSite { name, robots, .. } in robots.lives(&name, &[]) {
+                if robots.status().switch() == Enforcement::Off {
+                    let message = format!("OFF for site {name:?}: `robotsd enforce on --site NAME` turns it on");
+                    log.say("enforcement", message);
+                }
+            }
+        }
+        let before = before.and_then(|before| before.backend.as_ref());
+        let open = |settings| BackendSource::open(&name, settings, &self.config.upstream, &self.resources, before, log);
+        let backend = site.backend.as_ref().map(open).transpose()?;
+        let (hosts, settings, log) = (site.hosts.clone(), site.clone(), log.clone());
+        Ok(ServedSite { name, hosts, robots, gate, settings, backend, log, privacy: self.privacy })
+    }
+}

@@ -1,0 +1,66 @@
+//! A file system that hangs: reading a file blocks for ever, and only what needs that file waits.
+
+use std::fs::{self, File};
+use std::process::Command;
+
+use super::admin::ask;
+use super::process::{GPTBOT, Running, folder, robotsd, run, wait_for};
+
+const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /page\n";
+const EXPECTED: &str = "[[allow]]\nagents = [\"bingbot\"]\npaths = [\"/\"]\n";
+const LISTENER: &str =
+    "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n";
+const HANGING: &str = "[[site]]\nname = \"hanging\"\nhosts = [\"hanging.test\"]\nroot = \".\"\n\
+    robots.path = \"hanging.txt\"\nrobots.expectations = \"expected.toml\"\n";
+const WELL: &str = "[[site]]\nname = \"well\"\nhosts = [\"well.test\"]\nroot = \".\"\nrobots.path = \"well.txt\"\n";
+
+fn told(running: &Running, arguments: &[&str]) -> String {
+    let output = run(robotsd().args(arguments).arg("--admin").arg(running.admin().to_string()));
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn page(running: &Running, host: &str) -> u16 {
+    running.request("GET", "/page.html", &[("Host", host), ("User-Agent", GPTBOT)]).status
+}
+
+#[test]
+fn a_file_whose_reading_never_ends_holds_up_its_own_site_alone() {
+    let folder = folder(&[
+        ("robotsd.toml", &[LISTENER, HANGING, WELL].concat()),
+        ("hanging.txt", ROBOTS),
+        ("well.txt", ROBOTS),
+        ("expected.toml", EXPECTED),
+        ("page.html", "hello"),
+    ]);
+    let mut running = Running::start(folder.path());
+    // A pipe that has a writer who writes nothing, in place of the file.
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let expected = folder.path().join("expected.toml");
+    fs::rename(&pipe, &expected).unwrap();
+    let _writer = File::options().read(true).write(true).open(&expected).unwrap();
+    let is_reading = || {
+        let open = fs::read_dir(format!("/proc/{}/fd", running.id())).unwrap().flatten();
+        open.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|path| path == expected).then_some(())
+    };
+    wait_for("robotsd to read what is expected", is_reading);
+
+    assert!(told(&running, &["status"]).contains("site well"), "the status is answered");
+    assert_eq!(ask(running.admin(), "GET /readyz", "Host: localhost\r\n").status, 200);
+    assert!(told(&running, &["reload", "--site", "well"]).contains("unchanged"));
+    for (switch, status) in [("off", 200), ("on", 403)] {
+        for arguments in [&["enforce", switch][..], &["enforce", switch, "--site", "hanging"]] {
+            told(&running, arguments);
+        }
+        assert_eq!((page(&running, "well.test"), page(&running, "hanging.test")), (status, status));
+    }
+    // Without the site its file is not needed.
+    fs::write(folder.path().join("robotsd.toml"), [LISTENER, WELL].concat()).unwrap();
+    let is_gone = |line: &serde_json::Value| line["message"].as_str().unwrap().contains("site \"hanging\" is gone");
+    running.wait_for_event("config", is_gone);
+    assert!(!told(&running, &["status"]).contains("site hanging"));
+    assert_eq!((page(&running, "well.test"), page(&running, "hanging.test")), (403, 421));
+    running.signal("TERM");
+    assert!(running.wait_for_end().success());
+}
