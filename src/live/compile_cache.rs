@@ -21,76 +21,95 @@ const PLACES: usize = 64 << 10;
 /// many sites; a builder that is given none has one of its own. It holds on to nothing that no site has.
 #[derive(Clone)]
 pub struct CompileCache {
-    shared: Arc<Shared>,
+    shared: Arc<SharedCompilations>,
 }
 
-struct Shared {
+struct SharedCompilations {
     /// By what each is made of; several only where the settings of sites differ.
-    versions: Mutex<HashMap<VersionHash, Vec<Kept>>>,
+    versions: Mutex<HashMap<VersionHash, Vec<Compilation>>>,
     budget: Arc<Budget>,
 }
 
-struct Kept {
+struct Compilation {
     reading: Reading,
     registry: Weak<Registry>,
     options: check::Options,
     compiled: Weak<Compiled>,
 }
 
+/// What a version is compiled with.
+#[derive(Clone, Debug)]
+pub(super) struct CompileSettings {
+    pub(super) reading: Reading,
+    pub(super) registry: Arc<Registry>,
+    pub(super) check: check::Options,
+}
+
 impl CompileCache {
     /// An empty cache.
     #[must_use]
     pub fn new() -> Self {
-        Self { shared: Arc::new(Shared { versions: Mutex::default(), budget: Budget::new(PLACES) }) }
+        Self { shared: Arc::new(SharedCompilations { versions: Mutex::default(), budget: Budget::new(PLACES) }) }
     }
 
-    /// What a file amounts to, made only if no site has it.
-    pub(super) fn compile(
-        &self,
-        robots: RobotsTxt,
-        reading: Reading,
-        registry: &Arc<Registry>,
-        options: check::Options,
-    ) -> Arc<Compiled> {
-        let hash = VersionHash::of(robots.bytes());
-        let found = |kept: &Kept| {
-            let same = kept.reading == reading
-                && std::ptr::eq(kept.registry.as_ptr(), Arc::as_ptr(registry))
-                && kept.options == options;
-            same.then(|| kept.compiled.upgrade()).flatten()
-        };
-        let find = |versions: &HashMap<VersionHash, Vec<Kept>>| {
-            versions.get(&hash).and_then(|kept| kept.iter().find_map(found))
-        };
-        if let Some(compiled) = find(&self.versions()) {
+    /// A version that a site holds.
+    pub(super) fn find(&self, hash: VersionHash, settings: &CompileSettings) -> Option<Arc<Compiled>> {
+        find(&self.versions(), hash, settings, &settings.options())
+    }
+
+    /// What a file amounts to, made only if no site holds it.
+    pub(super) fn compile(&self, hash: VersionHash, robots: RobotsTxt, settings: &CompileSettings) -> Arc<Compiled> {
+        let options = settings.options();
+        if let Some(compiled) = find(&self.versions(), hash, settings, &options) {
             return compiled;
         }
         // Not under the lock: one long file would hold up every other site.
+        let (reading, registry) = (settings.reading, &settings.registry);
         let compiled = Compiled::new(robots, hash, reading, registry, &options, self.shared.budget.clone());
         let compiled = Arc::new(compiled);
         let mut versions = self.versions();
         // Two sites may have compiled the same at once; then the first is for both.
-        if let Some(first) = find(&versions) {
+        if let Some(first) = find(&versions, hash, settings, &options) {
             return first;
         }
         if versions.len() == versions.capacity() {
             // Before it grows, so that it grows with what is live and the cost is spread.
-            versions.retain(|_, kept| {
-                kept.retain(|kept| kept.compiled.strong_count() > 0);
-                !kept.is_empty()
+            versions.retain(|_, compilations| {
+                compilations.retain(|compilation| compilation.compiled.strong_count() > 0);
+                !compilations.is_empty()
             });
         }
-        let kept = versions.entry(hash).or_default();
-        kept.retain(|kept| kept.compiled.strong_count() > 0);
+        let compilations = versions.entry(hash).or_default();
+        compilations.retain(|compilation| compilation.compiled.strong_count() > 0);
         let (registry, made) = (Arc::downgrade(registry), Arc::downgrade(&compiled));
-        kept.push(Kept { reading, registry, options, compiled: made });
+        compilations.push(Compilation { reading, registry, options, compiled: made });
         compiled
     }
 
-    fn versions(&self) -> std::sync::MutexGuard<'_, HashMap<VersionHash, Vec<Kept>>> {
+    fn versions(&self) -> std::sync::MutexGuard<'_, HashMap<VersionHash, Vec<Compilation>>> {
         // Only whole entries are put in.
         self.shared.versions.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl CompileSettings {
+    fn options(&self) -> check::Options {
+        self.check.clone().with_registry(self.registry.clone())
+    }
+}
+
+fn find(
+    versions: &HashMap<VersionHash, Vec<Compilation>>,
+    hash: VersionHash,
+    settings: &CompileSettings,
+    options: &check::Options,
+) -> Option<Arc<Compiled>> {
+    let is_same = |known: &&Compilation| {
+        known.reading == settings.reading
+            && std::ptr::eq(known.registry.as_ptr(), Arc::as_ptr(&settings.registry))
+            && known.options == *options
+    };
+    versions.get(&hash)?.iter().filter(is_same).find_map(|known| known.compiled.upgrade())
 }
 
 impl Default for CompileCache {

@@ -5,8 +5,10 @@
 //! last good snapshot stays, and [`LiveRobots::status`] says why. A [`Gate`] refuses what is rarely meant, and a
 //! [`StateDir`] remembers what was accepted.
 //!
-//! This room writes the state directory. It knows no source: where bytes come from is for [`source`](crate::source).
+//! This room writes the state directory. It knows no file that a robots.txt is read from, no watcher and no HTTP: that is
+//! for [`source`](crate::source), which hands in candidates.
 
+mod accepted_versions;
 mod agent_cache;
 mod clock;
 mod compile_cache;
@@ -14,33 +16,48 @@ mod date;
 mod enforcement;
 mod gate;
 mod handle;
-
 mod history;
-mod publish;
+mod kill_switch;
+mod notices;
+mod publisher;
 mod rejection;
 mod reload;
 mod reload_record;
+mod reloading;
+mod remembered;
+mod settings;
+mod site;
 mod snapshot;
+mod source;
 mod state;
 mod status;
+mod version;
 mod version_hash;
-mod versions;
 
 pub use self::compile_cache::CompileCache;
-pub use self::enforcement::{Enforcement, KillSwitch};
+pub use self::enforcement::Enforcement;
 pub use self::gate::{Gate, GateBuilder, Objection, ObjectionKind, Pending};
-pub use self::handle::{LiveRobots, WhenMissing};
+pub use self::handle::LiveRobots;
 pub use self::history::{HistoryEntry, MAX_HISTORY};
-pub use self::publish::{AcceptError, RollbackError};
+pub use self::kill_switch::KillSwitch;
+pub use self::publisher::{AcceptError, RollbackError};
 pub use self::rejection::{MAX_FILE, Rejection, RejectionKind};
-pub use self::reload::{Cause, Reload, ReloadOutcome, ReloadOutcomeKind, Reloading};
-pub use self::snapshot::{Content, Snapshot};
+pub use self::reload::{Cause, Reload, ReloadOutcome, ReloadOutcomeKind};
+pub use self::reloading::Reloading;
+pub use self::settings::{DEFAULT_MAX_AGE, LONGEST_MAX_AGE};
+pub use self::snapshot::{Content, Snapshot, WhenMissing};
+pub use self::source::FetchStatus;
 pub use self::state::{StateDir, StateError, StateEvent};
 pub use self::status::{Condition, Status};
 pub use self::version_hash::{VersionHash, VersionHashError, VersionHashPrefix};
 
 pub(crate) use self::clock::Clock;
-pub(crate) use self::handle::{Past, Shared};
-pub(crate) use self::publish::{Loaded, Making, Settings, Source};
-pub(crate) use self::reload::Completion;
-pub(crate) use self::state::{Remembered, SiteState};
+pub(crate) use self::reloading::Completion;
+pub(crate) use self::settings::SiteSettings;
+pub(crate) use self::site::Site;
+#[cfg(feature = "fetch")]
+pub(crate) use self::source::Candidate;
+#[cfg(any(feature = "watch", feature = "fetch"))]
+pub(crate) use self::source::SourceStatus;
+pub(crate) use self::source::{Loaded, Source};
+pub(crate) use self::version::Version;

@@ -10,7 +10,6 @@ use super::agent_cache::{AgentCache, Budget, CachedAgent};
 use super::clock::Clock;
 use super::date;
 use super::enforcement::{Enforcement, Switches};
-use super::handle::WhenMissing;
 use super::version_hash::VersionHash;
 use crate::agent::{Agent, Recognizer, Registry};
 use crate::check::{self, Report};
@@ -34,6 +33,19 @@ pub struct Snapshot {
     when_missing: WhenMissing,
 }
 
+/// What to do when there is no usable robots.txt at the start. Later on the last good version always stays.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WhenMissing {
+    /// [`LiveBuilder::open`](crate::source::LiveBuilder::open) returns the error. The default.
+    #[default]
+    Fail,
+    /// Start without one: nothing is enforced, and `/robots.txt` is answered with 503 until there is one.
+    Unavailable,
+    /// Start without one: nothing is enforced, and `/robots.txt` goes to the application behind.
+    Relay,
+}
+
 /// What one version of a robots.txt amounts to.
 #[derive(Debug)]
 pub struct Content {
@@ -43,7 +55,7 @@ pub struct Content {
 
 /// What the bytes of a version amount to, wherever they lie and whenever they were put there.
 #[derive(Debug)]
-pub(crate) struct Compiled {
+pub(super) struct Compiled {
     robots: RobotsTxt,
     rules: RuleSet,
     recognizer: Recognizer,
@@ -57,33 +69,32 @@ pub(crate) struct Compiled {
 }
 
 impl Snapshot {
-    pub(crate) fn empty(policy: Arc<Policy>, clock: Clock, max_age: Duration, when_missing: WhenMissing) -> Self {
+    pub(super) fn empty(policy: Arc<Policy>, clock: Clock, max_age: Duration, when_missing: WhenMissing) -> Self {
         let switches = Switches::default();
         let cache_control = format!("public, max-age={}", max_age.as_secs()).into();
         Self { content: None, policy, grace: None, switches, clock, cache_control, max_age, when_missing }
     }
 
-    pub(crate) fn with_content(&self, content: Arc<Content>, grace: Option<Arc<Grace>>) -> Self {
+    pub(super) fn with_content(&self, content: Arc<Content>, grace: Option<Arc<Grace>>) -> Self {
         Self { content: Some(content), grace, ..self.clone() }
     }
 
     /// There is no robots.txt: whoever asks hears so from the application behind.
-    #[cfg(feature = "fetch")]
-    pub(crate) fn without_content(&self) -> Self {
+    pub(super) fn without_content(&self) -> Self {
         Self { content: None, grace: None, when_missing: WhenMissing::Relay, ..self.clone() }
     }
 
-    pub(crate) fn with_policy(&self, policy: Arc<Policy>) -> Self {
+    pub(super) fn with_policy(&self, policy: Arc<Policy>) -> Self {
         Self { policy, ..self.clone() }
     }
 
-    pub(crate) fn with_switches(&self, change: impl FnOnce(&mut Switches)) -> Self {
+    pub(super) fn with_switches(&self, change: impl FnOnce(&mut Switches)) -> Self {
         let mut next = self.clone();
         change(&mut next.switches);
         next
     }
 
-    pub(crate) const fn switches(&self) -> Switches {
+    pub(super) const fn switches(&self) -> Switches {
         self.switches
     }
 
@@ -165,12 +176,19 @@ impl Compiled {
             rules,
         }
     }
+
+    pub(super) fn robots(&self) -> &RobotsTxt {
+        &self.robots
+    }
+
+    pub(super) fn report(&self) -> &Report {
+        &self.report
+    }
 }
 
 impl Content {
-    pub(crate) fn new(compiled: Arc<Compiled>, modified: Option<SystemTime>) -> Self {
-        // A date in the future would make caches hold on to the file (RFC 9110, section 8.8.2.1).
-        let modified = modified.map(|modified| modified.min(SystemTime::now()));
+    /// `modified` must not be in the future: caches would hold on to the file (RFC 9110, section 8.8.2.1).
+    pub(super) fn new(compiled: Arc<Compiled>, modified: Option<SystemTime>) -> Self {
         // A date that HTTP cannot write is left out, as if the file had none.
         let modified = modified.and_then(|modified| Some((modified, date::http(modified)?.into())));
         Self { compiled, modified }

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 use super::enforcement::Enforcement;
 use super::gate::Pending;
 use super::reload::{Reload, ReloadOutcome};
+use super::source::{FetchStatus, SourceStatus};
 use super::state::StateTroubles;
 use super::version_hash::VersionHash;
 
@@ -22,9 +23,7 @@ pub struct Status {
     pub(super) faults: u64,
     pub(super) callback_faults: u64,
     pub(super) state_troubles: StateTroubles,
-    pub(super) watch_trouble: Option<String>,
-    #[cfg(feature = "fetch")]
-    pub(super) fetch: Option<crate::source::fetch::FetchStatus>,
+    pub(super) source: SourceStatus,
 }
 
 /// How a site is, in one word.
@@ -173,14 +172,12 @@ impl Status {
     /// Why changes are only found by polling, where the file system's events cannot be had.
     #[must_use]
     pub fn watch_trouble(&self) -> Option<&str> {
-        self.watch_trouble.as_deref()
+        self.source.watch_trouble.as_deref()
     }
 
     /// How it stands with fetching, where the robots.txt is fetched.
-    #[cfg(feature = "fetch")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
     #[must_use]
-    pub const fn fetch(&self) -> Option<&crate::source::fetch::FetchStatus> {
-        self.fetch.as_ref()
+    pub const fn fetch(&self) -> Option<&FetchStatus> {
+        self.source.fetch.as_ref()
     }
 }

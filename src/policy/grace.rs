@@ -1,6 +1,7 @@
 //! Rules that are too young to act on.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crate::rules::{Access, MatchBudget, RequestPath, RuleSet, Selection};
@@ -14,7 +15,7 @@ pub(crate) struct Grace {
     length: Duration,
     /// Since when the rules that hold now were known.
     since: SystemTime,
-    earlier: Vec<(SystemTime, RuleSet)>,
+    earlier: Vec<(SystemTime, Arc<RuleSet>)>,
 }
 
 #[cfg(any(feature = "live", test))]
@@ -24,7 +25,7 @@ impl Grace {
     }
 
     /// Adds a version that was known before the one that holds now.
-    pub(crate) fn add(&mut self, since: SystemTime, rules: RuleSet) {
+    pub(crate) fn add(&mut self, since: SystemTime, rules: Arc<RuleSet>) {
         if since < self.since {
             self.earlier.push((since, rules));
         }

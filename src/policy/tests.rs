@@ -465,7 +465,7 @@ fn what_was_allowed_a_moment_ago_is_in_grace() {
         "User-agent: *\nDisallow: /new\nDisallow: /shop/\n\nUser-agent: GPTBot\nDisallow: /old\nDisallow: /all\n",
     );
     let mut grace = Grace::new(hours(24), start + hours(100));
-    grace.add(start, old);
+    grace.add(start, old.into());
     let policy = refusing().build();
     let at = |hour: u64, fields: &[&str], target: &str| {
         let path = RequestPath::new(target.as_bytes());
@@ -652,7 +652,7 @@ fn grace_ends_at_its_very_end() {
     assert_eq!(at(&alone, start + length), Reason::Disallowed);
     // An earlier version that disallows the same ends it, at its own end.
     let mut with_earlier = Grace::new(length, start + length / 2);
-    with_earlier.add(start, old);
+    with_earlier.add(start, old.into());
     assert_eq!(at(&with_earlier, start + length - tick), Reason::Grace);
     assert_eq!(at(&with_earlier, start + length), Reason::Disallowed);
 }

@@ -1,28 +1,22 @@
 //! Reading a file that an operator may be writing, or may have replaced with anything.
 
-use super::file_system;
-use crate::live::{MAX_FILE, Rejection, RejectionKind};
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use super::file_system;
+use crate::live::{Loaded, MAX_FILE, Rejection, RejectionKind, Version};
+
 /// How long a file must be left alone after a modification that was not followed by a close.
-pub(crate) const QUIET: Duration = Duration::from_millis(400);
+pub(super) const QUIET: Duration = Duration::from_millis(400);
 
 /// How far the clock of a file server may be ahead of ours. What is dated later was given that date.
 const MOST_AHEAD: Duration = Duration::from_secs(2);
 
-/// The whole of a file, and when it was last changed.
-#[derive(Debug)]
-pub(crate) struct Reading {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) modified: Option<SystemTime>,
-}
-
 /// Reads a regular file whole, or says why not. Blocks for as long as the file system does, never for a writer.
-pub(crate) fn read(path: &Path, origin: &Arc<str>) -> Result<Reading, Rejection> {
+pub(super) fn load(path: &Path, origin: &Arc<str>) -> Loaded {
     let failed = |error| Rejection::io(error, origin);
     let mut file = open(path).map_err(failed)?;
     let before = file.metadata().map_err(failed)?;
@@ -39,11 +33,11 @@ pub(crate) fn read(path: &Path, origin: &Arc<str>) -> Result<Reading, Rejection>
     if bytes.len() as u64 != after.len() || changed(&before, &after) {
         return Err(Rejection::new(RejectionKind::Unstable, origin));
     }
-    Ok(Reading { bytes, modified: after.modified().ok() })
+    Ok(Version::new(bytes, origin, after.modified().ok()))
 }
 
 /// How long a file that was changed then has to be left alone still, for it may be half-written; `None` once it was.
-pub(crate) fn unrest(modified: SystemTime) -> Option<Duration> {
+pub(super) fn unrest(modified: SystemTime) -> Option<Duration> {
     match modified.elapsed() {
         Ok(age) => QUIET.checked_sub(age),
         Err(ahead) => Some(ahead.duration() + QUIET).filter(|_| ahead.duration() <= MOST_AHEAD),
@@ -66,9 +60,10 @@ fn changed(before: &Metadata, after: &Metadata) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::live::VersionHash;
 
     fn kind(path: &Path) -> RejectionKind {
-        read(path, &"it".into()).expect_err("a rejection").kind()
+        load(path, &"it".into()).expect_err("a rejection").kind()
     }
 
     #[test]
@@ -78,7 +73,7 @@ mod tests {
         assert_eq!(kind(&path), RejectionKind::Missing);
         assert_eq!(kind(folder.path()), RejectionKind::NotAFile);
         std::fs::write(&path, "# x\n").expect("written");
-        assert_eq!(read(&path, &"it".into()).expect("read").bytes, b"# x\n");
+        assert_eq!(load(&path, &"it".into()).expect("read").hash(), VersionHash::of(b"# x\n"));
         File::create(&path).and_then(|file| file.set_len(2 << 30)).expect("a sparse file");
         assert_eq!(kind(&path), RejectionKind::TooLarge);
     }

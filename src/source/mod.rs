@@ -10,21 +10,22 @@ mod directory;
 #[cfg(feature = "fetch")]
 #[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
 pub mod fetch;
-pub(crate) mod file;
+mod file;
+mod file_source;
 mod file_system;
 mod hosts;
+mod inline;
 mod origin;
 mod sites;
 #[cfg(feature = "watch")]
 mod watch;
 
-pub use self::builder::LiveBuilder;
+pub use self::builder::{LiveBuilder, SiteSource};
 pub use self::directory::{Directory, DirectoryBuilder, DirectoryError, DirectoryEvent};
+pub use self::file_source::FileSource;
 pub use self::hosts::{HostMap, HostPatternError};
+pub use self::inline::InlineSource;
 pub use self::origin::{Origin, Scheme};
 pub use self::sites::{SiteMap, Sites};
 #[cfg(feature = "watch")]
-pub use self::watch::{Watched, Watcher};
-
-#[cfg(feature = "fetch")]
-pub(crate) use self::fetch::{Fetched, RemoteSource, SitePoller};
+pub use self::watch::{DEFAULT_POLL, SHORTEST_POLL, Watched, Watcher};

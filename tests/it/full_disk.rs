@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tower_robots::live::{
     Condition, Enforcement, Gate, LiveRobots, MAX_HISTORY, ReloadOutcomeKind, StateDir, VersionHash,
 };
-use tower_robots::source::LiveBuilder;
+use tower_robots::source::{FileSource, LiveBuilder};
 
 use crate::small_disk::SmallDisk;
 
@@ -64,7 +64,7 @@ impl<'d> Site<'d> {
     }
 
     /// Polled so seldom that only what a test does brings news.
-    fn builder(&self) -> LiveBuilder {
+    fn builder(&self) -> LiveBuilder<FileSource> {
         LiveRobots::file(self.path()).gate(Gate::builder().build()).poll_every(PATIENCE * 100)
     }
 

@@ -13,7 +13,7 @@ use tower_robots::live::{
     VersionHash, VersionHashPrefix, WhenMissing,
 };
 use tower_robots::rules::Access;
-use tower_robots::source::LiveBuilder;
+use tower_robots::source::{FileSource, LiveBuilder};
 
 const OPEN: &str = "User-agent: *\nDisallow: /cart\n";
 const STAGING: &str = "User-agent: *\nDisallow: /\n";
@@ -43,7 +43,7 @@ impl Site {
     }
 
     /// Polled so seldom that only what a test does brings news.
-    fn builder(&self) -> LiveBuilder {
+    fn builder(&self) -> LiveBuilder<FileSource> {
         let told = self.told.clone();
         LiveRobots::file(self.path())
             .gate(Gate::builder().build())

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use tower_robots::live::{LiveRobots, Rejection, RejectionKind, ReloadOutcome, WhenMissing};
-use tower_robots::source::LiveBuilder;
+use tower_robots::source::{FileSource, LiveBuilder};
 
 /// Far more than any of this takes; a machine may be busy.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -34,7 +34,7 @@ impl Site {
         Self::polled(place, PATIENCE * 10)
     }
 
-    fn with(more: impl FnOnce(LiveBuilder) -> LiveBuilder) -> Self {
+    fn with(more: impl FnOnce(LiveBuilder<FileSource>) -> LiveBuilder<FileSource>) -> Self {
         Self::built(|folder| folder.join("robots.txt"), |builder| more(builder.poll_every(PATIENCE * 10)))
     }
 
@@ -42,7 +42,10 @@ impl Site {
         Self::built(place, |builder| builder.poll_every(every))
     }
 
-    fn built(place: impl FnOnce(&Path) -> PathBuf, more: impl FnOnce(LiveBuilder) -> LiveBuilder) -> Self {
+    fn built(
+        place: impl FnOnce(&Path) -> PathBuf,
+        more: impl FnOnce(LiveBuilder<FileSource>) -> LiveBuilder<FileSource>,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = place(folder.path());
         if !path.exists() {

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use tower_robots::live::{Cause, Condition, Enforcement, Gate, LiveRobots, MAX_HISTORY, ReloadOutcomeKind, StateDir};
 use tower_robots::policy::{Action, Facts, Mode, Policy, Reason};
 use tower_robots::rules::RequestPath;
-use tower_robots::source::LiveBuilder;
+use tower_robots::source::{InlineSource, LiveBuilder};
 
 const GPTBOT: &[u8] = b"Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot)";
 const OPEN: &str = "User-agent: *\nDisallow: /cart\n";
@@ -40,7 +40,7 @@ impl Site {
         StateDir::open(self.path())
     }
 
-    fn builder(&self, text: &str) -> LiveBuilder {
+    fn builder(&self, text: &str) -> LiveBuilder<InlineSource> {
         let now = self.now.clone();
         LiveRobots::inline(text)
             .gate(Gate::builder().build())

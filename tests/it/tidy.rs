@@ -8,8 +8,7 @@ const ROOMS: [(&str, &[&str]); 7] = [
     ("agent", &["rules"]),
     ("check", &["rules", "agent"]),
     ("policy", &["rules", "agent"]),
-    // The arrow from `live` to `source` goes once sources hand in their candidates.
-    ("live", &["rules", "agent", "check", "policy", "source"]),
+    ("live", &["rules", "agent", "check", "policy"]),
     ("source", &["rules", "agent", "check", "policy", "live"]),
     ("layer", &["rules", "agent", "check", "policy", "live", "source"]),
 ];

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tower_robots::agent::Registry;
 use tower_robots::live::{CompileCache, Gate, GateBuilder, LiveRobots, WhenMissing};
-use tower_robots::source::fetch::{Fetcher, FetcherBuilder, Schedule};
-use tower_robots::source::{Directory, DirectoryEvent, LiveBuilder, Watcher};
+use tower_robots::source::fetch::{Fetcher, FetcherBuilder, RemoteSource, Schedule};
+use tower_robots::source::{Directory, DirectoryEvent, FileSource, LiveBuilder, SiteSource, Watcher};
 
 use super::gate_settings::GateSettings;
 use super::log_events;
@@ -28,6 +28,26 @@ pub(super) struct RobotsOpener {
     fetcher: Arc<Mutex<Option<Fetcher>>>,
     /// Held while a registry is read again and applied.
     pub(super) registry_order: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// A site of one robots.txt, whatever its source.
+struct OneSite<'a> {
+    opener: &'a RobotsOpener,
+    site: &'a config::SiteConfig,
+    settings: &'a SiteSettings,
+    when_missing: WhenMissing,
+    log: &'a Log,
+}
+
+impl OneSite<'_> {
+    fn open<S: SiteSource>(&self, builder: LiveBuilder<S>) -> Result<SiteRobots, String> {
+        let Self { opener, site, settings, when_missing, log } = self;
+        let counts = ReloadCounts::default();
+        let builder = builder.when_missing(*when_missing).compile_cache(&opener.compile_cache);
+        let builder = opener.configured(builder, site, &site.name, settings, &counts, log);
+        let live = builder.open().map_err(|rejection| rejection.to_string())?;
+        Ok(SiteRobots::one(live, counts))
+    }
 }
 
 impl RobotsOpener {
@@ -65,30 +85,26 @@ impl RobotsOpener {
         when_missing: WhenMissing,
         log: &Log,
     ) -> Result<SiteRobots, String> {
-        let builder = match &site.robots {
+        let one = OneSite { opener: self, site, settings: &settings, when_missing, log };
+        match &site.robots {
             RobotsSource::Directory { path, fallback } => {
-                return self.open_directory(site, path, fallback, settings, when_missing, log);
+                self.open_directory(site, path, fallback, settings, when_missing, log)
             }
-            RobotsSource::File(path) => LiveRobots::file(path),
-            RobotsSource::Inline(text) => LiveRobots::inline(text),
+            RobotsSource::File(path) => one.open(LiveRobots::file(path).watcher(&self.watcher)),
+            RobotsSource::Inline(text) => one.open(LiveRobots::inline(text)),
             RobotsSource::Upstream { upstreams, host, server_name, remote } => {
                 let builder = LiveRobots::upstream(upstreams, host).map_err(|error| error.to_string())?;
                 let builder = self.fetched(builder, remote)?;
-                match server_name {
+                one.open(match server_name {
                     Some(server_name) => builder.server_name(server_name),
                     None => builder,
-                }
+                })
             }
             RobotsSource::Url { url, remote } => {
                 let builder = LiveRobots::url(url).map_err(|error| error.to_string())?;
-                self.fetched(builder, remote)?
+                one.open(self.fetched(builder, remote)?)
             }
-        };
-        let counts = ReloadCounts::default();
-        let builder = builder.when_missing(when_missing).compile_cache(&self.compile_cache).watcher(&self.watcher);
-        let builder = self.configured(builder, site, &site.name, &settings, &counts, log);
-        let live = builder.open().map_err(|rejection| rejection.to_string())?;
-        Ok(SiteRobots::one(live, counts))
+        }
     }
 
     fn open_directory(
@@ -105,7 +121,7 @@ impl RobotsOpener {
         let each = {
             let (opener, site, settings) = (self.clone(), site.clone(), settings.clone());
             let (counts, log) = (counts.clone(), log.clone());
-            move |host: &str, builder: LiveBuilder| {
+            move |host: &str, builder: LiveBuilder<FileSource>| {
                 let name = host_name(&site.name, host);
                 let settings = settings.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 let builder = builder.when_missing(when_missing);
@@ -131,7 +147,7 @@ impl RobotsOpener {
         Ok(SiteRobots::directory(directory, settings, counts))
     }
 
-    fn fetched(&self, builder: LiveBuilder, remote: &Remote) -> Result<LiveBuilder, String> {
+    fn fetched<S: RemoteSource>(&self, builder: LiveBuilder<S>, remote: &Remote) -> Result<LiveBuilder<S>, String> {
         let schedule = Schedule::new().every(remote.refresh).hold(remote.hold);
         let fetcher = match &remote.ca {
             // A certificate authority that one site trusts is not trusted by another.
@@ -152,15 +168,15 @@ impl RobotsOpener {
     }
 
     /// A builder with everything that does not depend on the source; `name` is that of the robots.txt.
-    fn configured(
+    fn configured<S>(
         &self,
-        builder: LiveBuilder,
+        builder: LiveBuilder<S>,
         site: &config::SiteConfig,
         name: &str,
         settings: &SiteSettings,
         counts: &ReloadCounts,
         log: &Log,
-    ) -> LiveBuilder {
+    ) -> LiveBuilder<S> {
         let builder = builder
             .policy(settings.policy.clone())
             .registry(settings.registry.clone())

@@ -3,9 +3,9 @@
 use std::time::SystemTime;
 
 use tower_robots::check::Severity;
+use tower_robots::live::FetchStatus;
 use tower_robots::live::HistoryEntry;
 use tower_robots::policy::Override;
-use tower_robots::source::fetch::FetchStatus;
 
 use super::next_steps;
 use super::operate::ChangeError;

@@ -33,7 +33,7 @@ impl StateHandle {
     }
 
     /// A builder with the state of the robots.txt of this name, and the switch of every site.
-    pub(super) fn attach(&self, builder: LiveBuilder, name: &str) -> LiveBuilder {
+    pub(super) fn attach<S>(&self, builder: LiveBuilder<S>, name: &str) -> LiveBuilder<S> {
         match &self.directory {
             Some(state) => builder.state(state, name),
             None => builder.kill_switch(&self.all),

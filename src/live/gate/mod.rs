@@ -100,7 +100,19 @@ impl Gate {
         accepted: Option<&RobotsTxt>,
         registry: &Arc<Registry>,
     ) -> Vec<Objection> {
-        if self.accepted.contains(&VersionHash::of(robots.bytes())) {
+        self.examine_version(VersionHash::of(robots.bytes()), robots, report, accepted, registry)
+    }
+
+    /// [`Gate::examine`] of bytes whose hash is known.
+    pub(super) fn examine_version(
+        &self,
+        hash: VersionHash,
+        robots: &RobotsTxt,
+        report: &Report,
+        accepted: Option<&RobotsTxt>,
+        registry: &Arc<Registry>,
+    ) -> Vec<Objection> {
+        if self.accepted.contains(&hash) {
             return Vec::new();
         }
         let mut objections = Vec::new();
@@ -124,6 +136,13 @@ impl Gate {
             objections.extend(Objection::findings(severity, report));
         }
         objections
+    }
+}
+
+impl Gate {
+    /// Whether the version that was accepted last matters.
+    pub(super) fn compares(&self) -> bool {
+        self.compares == Compare::Effects || !self.guards.is_empty()
     }
 }
 

@@ -5,68 +5,58 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::objection::{Objection, ObjectionKind};
+use crate::live::version::Version;
 use crate::live::version_hash::VersionHash;
 
 /// A version that the gate refused, or that was rolled back, with the reasons. Cheap to clone.
 #[derive(Clone)]
 pub struct Pending {
-    parts: Arc<Parts>,
+    waiting: Arc<Waiting>,
 }
 
-struct Parts {
-    hash: VersionHash,
-    bytes: Arc<[u8]>,
-    origin: Arc<str>,
-    modified: Option<SystemTime>,
+struct Waiting {
+    version: Version,
     since: SystemTime,
     objections: Vec<Objection>,
 }
 
 impl Pending {
-    pub(in crate::live) fn new(
-        bytes: Arc<[u8]>,
-        origin: Arc<str>,
-        modified: Option<SystemTime>,
-        since: SystemTime,
-        objections: Vec<Objection>,
-    ) -> Self {
-        let hash = VersionHash::of(&bytes);
-        Self { parts: Arc::new(Parts { hash, bytes, origin, modified, since, objections }) }
+    pub(in crate::live) fn new(version: Version, since: SystemTime, objections: Vec<Objection>) -> Self {
+        Self { waiting: Arc::new(Waiting { version, since, objections }) }
     }
 
     /// Its hash, by which it is accepted.
     #[must_use]
     pub fn hash(&self) -> VersionHash {
-        self.parts.hash
+        self.waiting.version.hash()
     }
 
     /// The file.
     #[must_use]
     pub fn bytes(&self) -> &Arc<[u8]> {
-        &self.parts.bytes
+        self.waiting.version.bytes()
     }
 
     /// Where the bytes came from.
     #[must_use]
     pub fn origin(&self) -> &str {
-        &self.parts.origin
+        self.waiting.version.origin()
     }
 
     /// Since when it waits.
     #[must_use]
     pub fn since(&self) -> SystemTime {
-        self.parts.since
+        self.waiting.since
     }
 
     /// Why it waits; never empty.
     #[must_use]
     pub fn objections(&self) -> &[Objection] {
-        &self.parts.objections
+        &self.waiting.objections
     }
 
-    /// When the file was last changed.
-    pub(in crate::live) fn modified(&self) -> Option<SystemTime> {
-        self.parts.modified
+    pub(in crate::live) fn version(&self) -> &Version {
+        &self.waiting.version
     }
 
     pub(in crate::live) fn is_rolled_back(&self) -> bool {

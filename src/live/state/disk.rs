@@ -8,10 +8,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::StateError;
+use super::error::StateError;
 use crate::live::enforcement::Enforcement;
+use crate::live::rejection::{MAX_FILE, Rejection, RejectionKind};
+use crate::live::remembered::Durability;
 use crate::live::version_hash::VersionHash;
-use crate::source::file;
 
 const SWITCH: &str = "enforcement";
 const PROBE: &str = ".probe";
@@ -19,73 +20,173 @@ const PROBE: &str = ".probe";
 /// The files in a state directory, besides those that are called by a hash.
 const OURS: [&str; 5] = ["state.json", "history.jsonl", "live", SWITCH, PROBE];
 
-/// What a write must outlive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Durability {
-    /// The process: what a source holds can be read again, and ten thousand files that change at once must not wait for
-    /// the disk.
-    Process,
-    /// The machine: what somebody decided, and what waits for a decision.
-    Machine,
+/// The file system, through which every file of a state directory is reached. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Disk {
+    /// A test can block or observe each operation here; a file system that hangs does so too.
+    #[cfg(test)]
+    pub(super) before: Option<Arc<dyn Fn(&Path) + Send + Sync>>,
 }
 
-/// Writes a file aside and renames it. The folder is made where there is none. Both are for their owner alone, and a link
-/// that somebody has put there leads nowhere.
-pub(super) fn write(path: &Path, bytes: &[u8], durability: Durability) -> Result<(), StateError> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    // One thread writes one file at a time, and another process has another number.
-    let aside = folder.join(format!(".{name}.{}.{:?}.tmp", std::process::id(), std::thread::current().id()));
-    let written = (|| {
-        let mut file = create(&aside).or_else(|error| match error.kind() {
-            io::ErrorKind::NotFound => make(folder).and_then(|()| create(&aside)),
-            // Left by a process of that number which was killed.
-            io::ErrorKind::AlreadyExists => fs::remove_file(&aside).and_then(|()| create(&aside)),
+impl Disk {
+    /// Called before every operation on a file.
+    pub(super) fn reach(&self, path: &Path) {
+        #[cfg(test)]
+        if let Some(before) = &self.before {
+            before(path);
+        }
+        #[cfg(not(test))]
+        let _ = path;
+    }
+
+    /// Writes a file aside and renames it. The folder is made where there is none. Both are for their owner alone, and a link
+    /// that somebody has put there leads nowhere.
+    pub(super) fn write(&self, path: &Path, bytes: &[u8], durability: Durability) -> Result<(), StateError> {
+        self.reach(path);
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        // One thread writes one file at a time, and another process has another number.
+        let aside = folder.join(format!(".{name}.{}.{:?}.tmp", std::process::id(), std::thread::current().id()));
+        let written = (|| {
+            let mut file = create(&aside).or_else(|error| match error.kind() {
+                io::ErrorKind::NotFound => make(folder).and_then(|()| create(&aside)),
+                // Left by a process of that number which was killed.
+                io::ErrorKind::AlreadyExists => fs::remove_file(&aside).and_then(|()| create(&aside)),
+                _ => Err(error),
+            })?;
+            file.write_all(bytes)?;
+            if durability == Durability::Machine {
+                file.sync_all()?;
+            }
+            drop(file);
+            fs::rename(&aside, path)?;
+            if durability == Durability::Machine {
+                sync(folder)?;
+            }
+            Ok(())
+        })();
+        written.map_err(|cause| {
+            // What could not be finished may not be there either.
+            let _ = fs::remove_file(&aside);
+            StateError::new(path, cause)
+        })
+    }
+
+    /// Adds lines to a file, and says how many of them are in it, whole. They are written at once. A line that was cut, by the
+    /// end of the process or of the room on the disk, is skipped when read, and the next one begins behind it.
+    pub(super) fn append(&self, path: &Path, lines: &[Vec<u8>]) -> (usize, Result<(), StateError>) {
+        self.reach(path);
+        let open = || {
+            let mut options = for_owner();
+            #[cfg(unix)]
+            options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+            options.read(true).create(true).append(true).open(path)
+        };
+        let file = open().or_else(|error| match error.kind() {
+            io::ErrorKind::NotFound => make(path.parent().unwrap_or(Path::new("."))).and_then(|()| open()),
             _ => Err(error),
-        })?;
-        file.write_all(bytes)?;
-        if durability == Durability::Machine {
-            file.sync_all()?;
-        }
-        drop(file);
-        fs::rename(&aside, path)?;
-        if durability == Durability::Machine {
-            sync(folder)?;
-        }
-        Ok(())
-    })();
-    written.map_err(|cause| {
-        // What could not be finished may not be there either.
-        let _ = fs::remove_file(&aside);
-        StateError::new(path, cause)
-    })
-}
+        });
+        let mut count = 0;
+        let written = file.and_then(|mut file| {
+            if is_cut(&mut file)? {
+                file.write_all(b"\n")?;
+            }
+            for line in lines {
+                file.write_all(line)?;
+                count += 1;
+            }
+            Ok(())
+        });
+        (count, written.map_err(|cause| StateError::new(path, cause)))
+    }
 
-/// Adds lines to a file, and says how many of them are in it, whole. They are written at once. A line that was cut, by the
-/// end of the process or of the room on the disk, is skipped when read, and the next one begins behind it.
-pub(super) fn append(path: &Path, lines: &[Vec<u8>]) -> (usize, Result<(), StateError>) {
-    let open = || {
-        let mut options = for_owner();
-        #[cfg(unix)]
-        options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-        options.read(true).create(true).append(true).open(path)
-    };
-    let file = open().or_else(|error| match error.kind() {
-        io::ErrorKind::NotFound => make(path.parent().unwrap_or(Path::new("."))).and_then(|()| open()),
-        _ => Err(error),
-    });
-    let mut count = 0;
-    let written = file.and_then(|mut file| {
-        if is_cut(&mut file)? {
-            file.write_all(b"\n")?;
+    /// Removes what processes that were killed have left of what they wrote aside. `began` is when this process opened the
+    /// directory: what it writes itself is later.
+    pub(super) fn clean(&self, folder: &Path, began: SystemTime) {
+        self.reach(folder);
+        let Ok(entries) = fs::read_dir(folder) else { return };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let Some(process) = name.to_str().and_then(writer_of) else { continue };
+            let Ok(metadata) = fs::symlink_metadata(entry.path()) else { continue };
+            if metadata.is_file() && metadata.modified().is_ok_and(|modified| is_left(process, modified, began)) {
+                // One that cannot be removed costs its size; one of a process that lives all the same is written again.
+                let _ = fs::remove_file(entry.path());
+            }
         }
-        for line in lines {
-            file.write_all(line)?;
-            count += 1;
+    }
+
+    /// Reads a file of bounded size: `None` where there is none.
+    pub(super) fn read(&self, path: &Path) -> Result<Option<Vec<u8>>, String> {
+        self.reach(path);
+        let origin: Arc<str> = path.to_string_lossy().into();
+        let trouble = |kind| Err(Rejection::new(kind, &origin).to_string());
+        // Below a file there is nothing: an io error of its own, but no trouble.
+        let is_absent =
+            |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+        if fs::symlink_metadata(path).is_err_and(is_absent) {
+            return Ok(None);
         }
-        Ok(())
-    });
-    (count, written.map_err(|cause| StateError::new(path, cause)))
+        let failed = |error| Rejection::io(error, &origin).to_string();
+        let file = open(path).map_err(failed)?;
+        if !file.metadata().map_err(failed)?.is_file() {
+            return trouble(RejectionKind::NotAFile);
+        }
+        // Another handle may append to a history meanwhile: what is read is whole up to some line.
+        let mut bytes = Vec::new();
+        file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.len() as u64 > MAX_FILE {
+            return trouble(RejectionKind::TooLarge);
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Whether the folder can be written to: found out before it matters.
+    pub(super) fn probe(&self, folder: &Path) -> Result<(), StateError> {
+        let path = folder.join(PROBE);
+        self.write(&path, b"", Durability::Process)?;
+        fs::remove_file(&path).map_err(|cause| StateError::new(&path, cause))
+    }
+
+    /// The kill switch in a folder, and what is wrong with it. One that says neither `on` nor `off` was turned by somebody:
+    /// off is the side on which nobody is refused.
+    pub(super) fn read_switch(&self, folder: &Path) -> (Enforcement, Option<String>) {
+        let path = folder.join(SWITCH);
+        match self.read(&path) {
+            Ok(None) => (Enforcement::On, None),
+            Ok(Some(bytes)) => match bytes.trim_ascii() {
+                b"on" => (Enforcement::On, None),
+                b"off" => (Enforcement::Off, None),
+                _ => {
+                    let path = path.display();
+                    (Enforcement::Off, Some(format!("{path}: this is neither \"on\" nor \"off\"; taken for \"off\"")))
+                }
+            },
+            Err(trouble) => (Enforcement::Off, Some(format!("{trouble}; taken for \"off\""))),
+        }
+    }
+
+    pub(super) fn write_switch(&self, folder: &Path, enforcement: Enforcement) -> Result<(), StateError> {
+        self.write(&folder.join(SWITCH), format!("{enforcement}\n").as_bytes(), Durability::Machine)
+    }
+
+    /// Removes a file that nothing refers to; one that cannot be removed costs its size.
+    pub(super) fn remove(&self, path: &Path) {
+        self.reach(path);
+        let _ = fs::remove_file(path);
+    }
+
+    /// How long a file is, if it is there.
+    pub(super) fn length(&self, path: &Path) -> Option<u64> {
+        self.reach(path);
+        fs::symlink_metadata(path).ok().map(|metadata| metadata.len())
+    }
+
+    /// When a file was changed last, as far as that is known.
+    pub(super) fn modified(&self, path: &Path) -> Option<SystemTime> {
+        self.reach(path);
+        fs::metadata(path).and_then(|metadata| metadata.modified()).ok()
+    }
 }
 
 fn is_cut(file: &mut File) -> io::Result<bool> {
@@ -100,21 +201,6 @@ fn is_cut(file: &mut File) -> io::Result<bool> {
     file.seek(SeekFrom::End(-1))?;
     file.read_exact(&mut last)?;
     Ok(last != *b"\n")
-}
-
-/// Removes what processes that were killed have left of what they wrote aside. `began` is when this process opened the
-/// directory: what it writes itself is later.
-pub(super) fn clean(folder: &Path, began: SystemTime) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let Some(process) = name.to_str().and_then(writer_of) else { continue };
-        let Ok(metadata) = fs::symlink_metadata(entry.path()) else { continue };
-        if metadata.is_file() && metadata.modified().is_ok_and(|modified| is_left(process, modified, began)) {
-            // One that cannot be removed costs its size; one of a process that lives all the same is written again.
-            let _ = fs::remove_file(entry.path());
-        }
-    }
 }
 
 /// The process that wrote a file aside, by its name: `.NAME.PROCESS.ThreadId(THREAD).tmp`, where NAME is one of ours.
@@ -140,6 +226,15 @@ fn is_left(process: u32, modified: SystemTime, began: SystemTime) -> bool {
     began.duration_since(modified).is_ok_and(|age| age >= Duration::from_secs(60))
 }
 
+/// Opens without waiting: a FIFO in place of a file would block until a writer comes.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    options.custom_flags(libc::O_NONBLOCK);
+    options.open(path)
+}
+
 /// A file that is new: nothing that stands there under its name is written to, nor what a link there leads to.
 fn create(path: &Path) -> io::Result<File> {
     for_owner().write(true).create_new(true).open(path)
@@ -163,49 +258,6 @@ fn make(folder: &Path) -> io::Result<()> {
 fn sync(folder: &Path) -> io::Result<()> {
     // Elsewhere a folder cannot be opened as a file, and renames last by themselves.
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
-}
-
-/// Reads a file of bounded size: `None` where there is none.
-pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
-    let origin: Arc<str> = path.to_string_lossy().into();
-    // Below a file there is nothing: an io error of its own, but no trouble.
-    let is_absent = |error: io::Error| matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
-    if fs::symlink_metadata(path).is_err_and(is_absent) {
-        return Ok(None);
-    }
-    match file::read(path, &origin) {
-        Ok(reading) => Ok(Some(reading.bytes)),
-        Err(rejection) => Err(rejection.to_string()),
-    }
-}
-
-/// Whether the folder can be written to: found out before it matters.
-pub(super) fn probe(folder: &Path) -> Result<(), StateError> {
-    let path = folder.join(PROBE);
-    write(&path, b"", Durability::Process)?;
-    fs::remove_file(&path).map_err(|cause| StateError::new(&path, cause))
-}
-
-/// The kill switch in a folder, and what is wrong with it. One that says neither `on` nor `off` was turned by somebody:
-/// off is the side on which nobody is refused.
-pub(super) fn read_switch(folder: &Path) -> (Enforcement, Option<String>) {
-    let path = folder.join(SWITCH);
-    match read(&path) {
-        Ok(None) => (Enforcement::On, None),
-        Ok(Some(bytes)) => match bytes.trim_ascii() {
-            b"on" => (Enforcement::On, None),
-            b"off" => (Enforcement::Off, None),
-            _ => {
-                let path = path.display();
-                (Enforcement::Off, Some(format!("{path}: this is neither \"on\" nor \"off\"; taken for \"off\"")))
-            }
-        },
-        Err(trouble) => (Enforcement::Off, Some(format!("{trouble}; taken for \"off\""))),
-    }
-}
-
-pub(super) fn write_switch(folder: &Path, enforcement: Enforcement) -> Result<(), StateError> {
-    write(&folder.join(SWITCH), format!("{enforcement}\n").as_bytes(), Durability::Machine)
 }
 
 /// A site's name as the name of a folder: letters in lower case, digits, `-`, `_` and inner dots stand for themselves.
@@ -254,8 +306,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let mode = |path: &Path| fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
         let inner = folder.path().join("a/b");
-        write(&inner.join("state"), b"1", Durability::Machine).expect("written");
-        append(&inner.join("lines"), &[b"1\n".to_vec()]).1.expect("written");
+        Disk::default().write(&inner.join("state"), b"1", Durability::Machine).expect("written");
+        Disk::default().append(&inner.join("lines"), &[b"1\n".to_vec()]).1.expect("written");
         assert_eq!((mode(&inner), mode(&inner.join("state")), mode(&inner.join("lines"))), (0o700, 0o600, 0o600));
         let foreign = folder.path().join("foreign");
         fs::write(&foreign, "theirs").expect("written");
@@ -265,8 +317,8 @@ mod tests {
         }
         let aside = format!(".state.{}.{:?}.tmp", std::process::id(), std::thread::current().id());
         symlink(&foreign, inner.join(aside)).expect("a link");
-        write(&inner.join("state"), b"2", Durability::Process).expect("written in place of the links");
-        assert!(append(&inner.join("lines"), &[b"2\n".to_vec()]).1.is_err());
+        Disk::default().write(&inner.join("state"), b"2", Durability::Process).expect("written in place of the links");
+        assert!(Disk::default().append(&inner.join("lines"), &[b"2\n".to_vec()]).1.is_err());
         assert_eq!(fs::read(&foreign).expect("read"), b"theirs");
         assert_eq!(fs::read(inner.join("state")).expect("read"), b"2");
         assert!(fs::symlink_metadata(inner.join("state")).expect("it is there").is_file());
@@ -303,7 +355,7 @@ mod tests {
             fs::write(folder.path().join(name), "x").expect("written");
         }
         fs::create_dir(folder.path().join(format!(".state.json.{gone}.ThreadId(8).tmp"))).expect("made");
-        clean(folder.path(), SystemTime::now() + Duration::from_secs(1));
+        Disk::default().clean(folder.path(), SystemTime::now() + Duration::from_secs(1));
         for name in &left {
             assert!(!folder.path().join(name).exists(), "{name}");
         }
@@ -313,7 +365,7 @@ mod tests {
         assert!(folder.path().join(format!(".state.json.{gone}.ThreadId(8).tmp")).is_dir());
         let own = folder.path().join(format!(".state.json.{}.ThreadId(7).tmp", std::process::id()));
         fs::write(&own, "x").expect("written");
-        clean(folder.path(), SystemTime::now() - Duration::from_secs(1));
+        Disk::default().clean(folder.path(), SystemTime::now() - Duration::from_secs(1));
         assert!(own.exists(), "it may be being written");
     }
 
@@ -322,7 +374,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("lines");
         fs::write(&path, "1\n2").expect("written");
-        let (count, written) = append(&path, &[b"3\n".to_vec(), b"4\n".to_vec()]);
+        let (count, written) = Disk::default().append(&path, &[b"3\n".to_vec(), b"4\n".to_vec()]);
         assert!(written.is_ok());
         assert_eq!((count, fs::read(&path).expect("read")), (2, b"1\n2\n3\n4\n".to_vec()));
     }
@@ -330,13 +382,13 @@ mod tests {
     #[test]
     fn a_switch_that_says_neither_is_off() {
         let folder = tempfile::tempdir().expect("a folder");
-        assert_eq!(read_switch(folder.path()), (Enforcement::On, None));
+        assert_eq!(Disk::default().read_switch(folder.path()), (Enforcement::On, None));
         for enforcement in [Enforcement::Off, Enforcement::On] {
-            write_switch(folder.path(), enforcement).expect("written");
-            assert_eq!(read_switch(folder.path()), (enforcement, None));
+            Disk::default().write_switch(folder.path(), enforcement).expect("written");
+            assert_eq!(Disk::default().read_switch(folder.path()), (enforcement, None));
         }
         fs::write(folder.path().join(SWITCH), "\0\0").expect("written");
-        let (enforcement, trouble) = read_switch(folder.path());
+        let (enforcement, trouble) = Disk::default().read_switch(folder.path());
         assert_eq!(enforcement, Enforcement::Off);
         assert!(trouble.expect("told").ends_with("this is neither \"on\" nor \"off\"; taken for \"off\""));
     }

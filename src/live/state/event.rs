@@ -12,10 +12,10 @@ pub struct StateEvent<'a> {
     pub(super) trouble: Result<&'a str, &'a str>,
 }
 
-type Listener = Box<dyn Fn(&StateEvent<'_>) + Send + Sync>;
+type StateListener = Box<dyn Fn(&StateEvent<'_>) + Send + Sync>;
 
 #[derive(Default)]
-pub(super) struct Listeners(Mutex<Vec<Listener>>);
+pub(super) struct StateListeners(Mutex<Vec<StateListener>>);
 
 impl<'a> StateEvent<'a> {
     /// The site whose part of the directory it is about; `None` where it is the directory itself.
@@ -45,12 +45,12 @@ impl fmt::Display for StateEvent<'_> {
     }
 }
 
-impl Listeners {
-    pub(super) fn add(&self, listener: Listener) {
+impl StateListeners {
+    pub(super) fn add(&self, listener: StateListener) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(listener);
     }
 
-    pub(super) fn hear(&self, event: &StateEvent<'_>) {
+    pub(super) fn notify(&self, event: &StateEvent<'_>) {
         #[cfg(feature = "tracing")]
         match event.trouble {
             Err(_) => tracing::warn!("{event}"),

@@ -5,17 +5,17 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
+use crate::live::accepted_versions::{AcceptedVersion, AcceptedVersions, Standing};
 use crate::live::gate::{Objection, ObjectionKind, Pending};
 use crate::live::history::HistoryEntry;
 use crate::live::reload::{Cause, ReloadOutcomeKind};
 use crate::live::version_hash::VersionHash;
-use crate::live::versions::{Fate, Version, Versions};
 
 /// Raised when an older one could not make sense of it.
 const FORMAT: u64 = 1;
 
 /// What `state.json` says, without the bytes.
-pub(super) struct Listed {
+pub(super) struct ListedState {
     /// What the record of what is live is older or newer than.
     pub(super) stamp: u64,
     pub(super) versions: Vec<ListedVersion>,
@@ -24,28 +24,29 @@ pub(super) struct Listed {
 
 pub(super) struct ListedVersion {
     pub(super) hash: VersionHash,
-    origin: Arc<str>,
-    modified: Option<SystemTime>,
+    pub(super) origin: Arc<str>,
+    pub(super) modified: Option<SystemTime>,
     pub(super) since: SystemTime,
-    fate: Fate,
+    pub(super) standing: Standing,
 }
 
 pub(super) struct ListedPending {
     pub(super) hash: VersionHash,
-    origin: Arc<str>,
-    modified: Option<SystemTime>,
-    since: SystemTime,
-    objections: Vec<Objection>,
+    pub(super) origin: Arc<str>,
+    pub(super) modified: Option<SystemTime>,
+    pub(super) since: SystemTime,
+    pub(super) objections: Vec<Objection>,
 }
 
-pub(super) fn write(stamp: u64, versions: &Versions, pending: Option<&Pending>) -> Vec<u8> {
-    let version = |version: &Version| {
+pub(super) fn write(stamp: u64, versions: &AcceptedVersions, pending: Option<&Pending>) -> Vec<u8> {
+    let version = |accepted: &AcceptedVersion| {
+        let AcceptedVersion { version, since, standing } = accepted;
         json!({
-            "hash": version.hash.to_string(),
-            "origin": &*version.origin,
-            "modified": version.modified.map(millis),
-            "since": millis(version.since),
-            "fate": fate_name(version.fate),
+            "hash": version.hash().to_string(),
+            "origin": &**version.origin(),
+            "modified": version.modified().map(millis),
+            "since": millis(*since),
+            "fate": standing_name(*standing),
         })
     };
     let pending = pending.map(|pending| {
@@ -53,7 +54,7 @@ pub(super) fn write(stamp: u64, versions: &Versions, pending: Option<&Pending>) 
         json!({
             "hash": pending.hash().to_string(),
             "origin": pending.origin(),
-            "modified": pending.modified().map(millis),
+            "modified": pending.version().modified().map(millis),
             "since": millis(pending.since()),
             "objections": pending.objections().iter().map(objection).collect::<Vec<_>>(),
         })
@@ -65,7 +66,7 @@ pub(super) fn write(stamp: u64, versions: &Versions, pending: Option<&Pending>) 
 
 /// `None` where it is not what [`write()`] writes. No date lies after `now`: a grace must end. `modified` is when the file was
 /// written.
-pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) -> Option<Listed> {
+pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) -> Option<ListedState> {
     let document: Value = serde_json::from_slice(bytes).ok()?;
     if document["format"].as_u64()? != FORMAT {
         return None;
@@ -76,7 +77,7 @@ pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) 
             origin: version["origin"].as_str()?.into(),
             modified: time(&version["modified"], now),
             since: time(&version["since"], now)?,
-            fate: fate(version["fate"].as_str()?)?,
+            standing: standing(version["fate"].as_str()?)?,
         })
     });
     let pending = match &document["pending"] {
@@ -103,23 +104,12 @@ pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) 
     let newest = || versions.iter().map(|version| millis(version.since)).max().unwrap_or_default();
     let written = || modified.map_or_else(newest, |modified| millis(modified.min(SystemTime::now())));
     let stamp = document["stamp"].as_u64().unwrap_or_else(|| written().try_into().unwrap_or_default());
-    Some(Listed { stamp, versions, pending })
+    Some(ListedState { stamp, versions, pending })
 }
 
 impl ListedVersion {
     pub(super) fn is_accepted(&self) -> bool {
-        self.fate == Fate::Accepted
-    }
-
-    pub(super) fn with(self, bytes: Arc<[u8]>) -> Version {
-        let Self { hash, origin, modified, since, fate } = self;
-        Version { hash, bytes, origin, modified, since, fate }
-    }
-}
-
-impl ListedPending {
-    pub(super) fn with(self, bytes: Arc<[u8]>) -> Pending {
-        Pending::new(bytes, self.origin, self.modified, self.since, self.objections)
+        self.standing == Standing::Accepted
     }
 }
 
@@ -175,16 +165,18 @@ pub(super) fn time(value: &Value, now: SystemTime) -> Option<SystemTime> {
     Some(time.min(now))
 }
 
-const fn fate_name(fate: Fate) -> &'static str {
-    match fate {
-        Fate::Accepted => "accepted",
-        Fate::Held => "held",
-        Fate::Left => "left",
+const fn standing_name(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Accepted => "accepted",
+        Standing::RolledBack => "held",
+        Standing::Superseded => "left",
     }
 }
 
-fn fate(name: &str) -> Option<Fate> {
-    [Fate::Accepted, Fate::Held, Fate::Left].into_iter().find(|fate| fate_name(*fate) == name)
+fn standing(name: &str) -> Option<Standing> {
+    [Standing::Accepted, Standing::RolledBack, Standing::Superseded]
+        .into_iter()
+        .find(|standing| standing_name(*standing) == name)
 }
 
 #[cfg(test)]

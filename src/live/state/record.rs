@@ -6,47 +6,45 @@
 //! other still says what it said. Each slot and `state.json` bear a stamp; where the slot's is newer, the state could not
 //! be written down after it.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
-#[cfg(unix)]
-use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
 use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
-use super::StateError;
-use super::disk::{self, Durability};
 use super::json::{millis, time};
+use crate::live::accepted_versions::{AcceptedVersions, Standing};
 use crate::live::version_hash::VersionHash;
-use crate::live::versions::{Fate, Versions};
 
 /// Octets of a slot: a hash that is live and as many that were rolled back as are ever kept.
-const SLOT: usize = 1024;
+pub(super) const SLOT: usize = 1024;
 
 /// Digits of the digest in front of a slot.
 const DIGEST: usize = 16;
 
 /// What is live, and what was rolled back from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Record {
+pub(super) struct LiveRecord {
     pub(super) live: Option<VersionHash>,
     /// When it was first accepted.
     pub(super) since: SystemTime,
     pub(super) held: Vec<VersionHash>,
 }
 
-impl Record {
-    pub(super) fn of(versions: &Versions) -> Self {
+impl LiveRecord {
+    pub(super) fn of(versions: &AcceptedVersions) -> Self {
         let current = versions.current();
         Self {
-            live: current.map(|version| version.hash),
+            live: current.map(|version| version.hash()),
             since: current.map_or(SystemTime::UNIX_EPOCH, |version| version.since),
-            held: versions.iter().filter(|version| version.fate == Fate::Held).map(|version| version.hash).collect(),
+            held: versions
+                .iter()
+                .filter(|version| version.standing == Standing::RolledBack)
+                .map(|version| version.hash())
+                .collect(),
         }
     }
 
-    fn slot(&self, stamp: u64) -> Option<[u8; SLOT]> {
+    /// A slot that says so; `None` where more was rolled back than fits, which are more than are ever kept.
+    pub(super) fn slot(&self, stamp: u64) -> Option<[u8; SLOT]> {
         let Self { live, since, held } = self;
         let text = json!({
             "stamp": stamp,
@@ -64,60 +62,22 @@ impl Record {
     }
 }
 
-/// The record and its stamp; `None` where there is none that is whole. No date lies after `now`.
-pub(super) fn read(path: &Path, now: SystemTime) -> Result<Option<(u64, Record)>, String> {
-    let bytes = disk::read(path)?.unwrap_or_default();
-    Ok(slots(&bytes, now).into_iter().flatten().max_by_key(|(stamp, _)| *stamp))
+/// The newer of the slots that are whole, with its stamp. No date lies after `now`.
+pub(super) fn newest(bytes: &[u8], now: SystemTime) -> Option<(u64, LiveRecord)> {
+    slots(bytes, now).into_iter().flatten().max_by_key(|(stamp, _)| *stamp)
 }
 
-/// Writes a record over the older of the two slots. Only a file that is not there yet, or is none of ours, takes room.
-pub(super) fn write(path: &Path, stamp: u64, record: &Record, durability: Durability) -> Result<(), StateError> {
-    // As many are held as versions are kept, and those fit.
-    let slot = record.slot(stamp).ok_or_else(|| StateError::new(path, io::ErrorKind::InvalidInput.into()))?;
-    match overwrite(path, &slot, durability) {
-        Ok(()) => Ok(()),
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) => {
-            disk::write(path, &[&slot[..], &[b' '; SLOT]].concat(), durability)
-        }
-        Err(error) => Err(StateError::new(path, error)),
-    }
+/// Where in a file of two slots the older one is.
+pub(super) fn older(bytes: &[u8], now: SystemTime) -> u64 {
+    let [first, second] = slots(bytes, now).map(|slot| slot.map(|(stamp, _)| stamp));
+    if first <= second { 0 } else { SLOT as u64 }
 }
 
-fn overwrite(path: &Path, slot: &[u8; SLOT], durability: Durability) -> io::Result<()> {
-    let mut file = open(path)?;
-    let metadata = file.metadata()?;
-    if !metadata.is_file() || metadata.len() != 2 * SLOT as u64 {
-        return Err(io::ErrorKind::InvalidData.into());
-    }
-    let mut bytes = [0; 2 * SLOT];
-    file.read_exact(&mut bytes)?;
-    let [first, second] = slots(&bytes, SystemTime::now()).map(|slot| slot.map(|(stamp, _)| stamp));
-    let at = if first <= second { 0 } else { SLOT as u64 };
-    file.seek(SeekFrom::Start(at))?;
-    file.write_all(slot)?;
-    if durability == Durability::Machine {
-        file.sync_data()?;
-    }
-    Ok(())
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    options.read(true).write(true).open(path).map_err(|error| match error.raw_os_error() {
-        // A symlink in its place is replaced; the file it leads to stays as it is.
-        #[cfg(unix)]
-        Some(libc::ELOOP) => io::ErrorKind::InvalidData.into(),
-        _ => error,
-    })
-}
-
-fn slots(bytes: &[u8], now: SystemTime) -> [Option<(u64, Record)>; 2] {
+fn slots(bytes: &[u8], now: SystemTime) -> [Option<(u64, LiveRecord)>; 2] {
     [0, SLOT].map(|at| parse(bytes.get(at..at + SLOT)?, now))
 }
 
-fn parse(slot: &[u8], now: SystemTime) -> Option<(u64, Record)> {
+fn parse(slot: &[u8], now: SystemTime) -> Option<(u64, LiveRecord)> {
     let (written, text) = (slot.get(..DIGEST)?, slot.get(DIGEST..)?.trim_ascii());
     if written != digest(text).as_bytes() {
         return None;
@@ -128,7 +88,7 @@ fn parse(slot: &[u8], now: SystemTime) -> Option<(u64, Record)> {
         live => Some(live.as_str()?.parse().ok()?),
     };
     let held = value["held"].as_array()?.iter().map(|hash| hash.as_str()?.parse().ok());
-    let record = Record { live, since: time(&value["since"], now)?, held: held.collect::<Option<_>>()? };
+    let record = LiveRecord { live, since: time(&value["since"], now)?, held: held.collect::<Option<_>>()? };
     Some((value["stamp"].as_u64()?, record))
 }
 
@@ -136,56 +96,4 @@ fn digest(text: &[u8]) -> String {
     let mut digits = VersionHash::of(text).hex();
     digits.truncate(DIGEST);
     digits
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::time::Duration;
-
-    use super::*;
-
-    fn record(text: &str) -> Record {
-        let since = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000);
-        Record { live: Some(VersionHash::of(text.as_bytes())), since, held: vec![VersionHash::of(b"held"); 7] }
-    }
-
-    #[test]
-    fn a_record_is_overwritten_in_place_and_a_cut_one_leaves_the_one_before() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("live");
-        let now = SystemTime::now() + Duration::from_secs(1 << 32);
-        assert_eq!(read(&path, now), Ok(None));
-        for (stamp, text) in [(1, "a"), (2, "b"), (5, "c"), (6, "d")] {
-            write(&path, stamp, &record(text), Durability::Machine).expect("written");
-            assert_eq!(read(&path, now), Ok(Some((stamp, record(text)))));
-            assert_eq!(fs::metadata(&path).expect("it is there").len(), 2 * SLOT as u64);
-        }
-        let whole = fs::read(&path).expect("read");
-        let newest = if whole[..SLOT].windows(9).any(|text| text == b"\"stamp\":6") { 0 } else { SLOT };
-        for damage in [newest + 3, newest + 40, newest + 90] {
-            let mut bytes = whole.clone();
-            bytes[damage] ^= 1;
-            fs::write(&path, bytes).expect("written");
-            assert_eq!(read(&path, now), Ok(Some((5, record("c")))), "{damage}");
-        }
-        for bytes in [&whole[..SLOT - 1], b"", b"foreign"] {
-            fs::write(&path, bytes).expect("written");
-            assert_eq!(read(&path, now), Ok(None));
-            write(&path, 7, &record("e"), Durability::Process).expect("made anew");
-            assert_eq!(read(&path, now), Ok(Some((7, record("e")))));
-        }
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_link_in_its_place_leads_nowhere() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let (path, foreign) = (folder.path().join("live"), folder.path().join("foreign"));
-        fs::write(&foreign, vec![b'x'; 2 * SLOT]).expect("written");
-        std::os::unix::fs::symlink(&foreign, &path).expect("a link");
-        write(&path, 1, &record("a"), Durability::Process).expect("written in place of the link");
-        assert_eq!(fs::read(&foreign).expect("read"), vec![b'x'; 2 * SLOT]);
-        assert!(fs::symlink_metadata(&path).expect("it is there").is_file());
-    }
 }

@@ -3,23 +3,23 @@
 mod loading;
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-pub(crate) use self::loading::{Remembered, WasLive};
-
-use super::disk::{self, Durability};
-use super::event::{Listeners, StateEvent};
-use super::record::{self, Record};
-use super::writer::{Job, Place, Writer};
-use super::{StateError, StateTroubles, json};
+use super::disk::Disk;
+use super::error::StateError;
+use super::event::{StateEvent, StateListeners};
+use super::json;
+use super::record::LiveRecord;
+use super::troubles::{StateTroubles, switch_trouble};
+use super::writer::{QueuePlace, StateJob, StateWriter};
+use crate::live::accepted_versions::AcceptedVersions;
 use crate::live::enforcement::Enforcement;
 use crate::live::gate::Pending;
 use crate::live::history::{HistoryEntry, MAX_HISTORY};
+use crate::live::remembered::{Durability, Remembered};
 use crate::live::version_hash::VersionHash;
-use crate::live::versions::Versions;
 
 const STATE: &str = "state.json";
 const HISTORY: &str = "history.jsonl";
@@ -30,18 +30,21 @@ const MAX_HISTORY_OCTETS: u64 = 128 << 10;
 
 /// Reads what one site remembers, and sees to it that it is written down: by a thread that does so for all sites, or at
 /// the latest when this is dropped.
-pub(crate) struct SiteState {
-    notes: Arc<Notes>,
-    writer: Arc<Writer>,
+pub(in crate::live) struct SiteState {
+    store: Arc<SiteStore>,
+    writer: Arc<StateWriter>,
 }
 
 /// What a site has on disk, and what it has not yet.
-pub(super) struct Notes {
+pub(super) struct SiteStore {
+    disk: Disk,
     folder: PathBuf,
     site: String,
-    listeners: Arc<Listeners>,
-    troubles: Mutex<Troubles>,
-    place: Mutex<Place>,
+    /// When the directory was opened: what is older and was left unfinished is of another process.
+    began: SystemTime,
+    listeners: Arc<StateListeners>,
+    troubles: Mutex<SiteTroubles>,
+    place: Mutex<QueuePlace>,
     /// Held for a moment only.
     unwritten: Mutex<Unwritten>,
     /// What stands in the folder. Held while anything is written.
@@ -52,7 +55,7 @@ pub(super) struct Notes {
 
 /// Each ends by itself.
 #[derive(Default)]
-struct Troubles {
+struct SiteTroubles {
     /// What was damaged when it was read.
     damaged: Option<String>,
     /// What is served is older than what was live.
@@ -67,7 +70,7 @@ struct Troubles {
 struct Written {
     /// The bytes that stand in the folder and what they outlive, so that none is written twice.
     bytes: HashMap<VersionHash, Durability>,
-    record: Option<Record>,
+    record: Option<LiveRecord>,
     stamp: u64,
 }
 
@@ -75,9 +78,9 @@ struct Written {
 /// history, however many come.
 #[derive(Default)]
 struct Unwritten {
-    state: Option<Arc<State>>,
+    state: Option<Arc<SavedState>>,
     /// The record where it is not what the state says that is written: later there may be no room for it.
-    record: Option<Record>,
+    record: Option<LiveRecord>,
     entries: VecDeque<HistoryEntry>,
     /// How many entries came before the first of these.
     begun: usize,
@@ -86,83 +89,83 @@ struct Unwritten {
     switch: Option<Enforcement>,
 }
 
-struct State {
-    versions: Versions,
+struct SavedState {
+    versions: AcceptedVersions,
     pending: Option<Pending>,
     durability: Durability,
 }
 
 impl SiteState {
-    pub(super) fn new(notes: Arc<Notes>, writer: Arc<Writer>) -> Self {
-        Self { notes, writer }
+    pub(super) fn new(store: Arc<SiteStore>, writer: Arc<StateWriter>) -> Self {
+        Self { store, writer }
     }
 
     /// Everything that is there and whole.
-    pub(crate) fn load(&self, now: SystemTime) -> Remembered {
-        let remembered = self.notes.load(now);
-        self.retry();
+    pub(in crate::live) fn load(&self, now: SystemTime) -> Remembered {
+        let remembered = self.store.load(now);
+        self.write_soon();
         remembered
     }
 
-    /// Sees to it that it is written down which versions there are.
-    pub(crate) fn save(&self, versions: Versions, pending: Option<Pending>, durability: Durability) {
+    /// Takes the versions to be written down. Waits for nothing.
+    pub(in crate::live) fn save(&self, versions: AcceptedVersions, pending: Option<Pending>, durability: Durability) {
         let before = {
-            let mut unwritten = self.notes.unwritten();
+            let mut unwritten = self.store.unwritten();
             // What was not written yet has to outlive what it had to.
             let durability = unwritten.state.as_ref().map_or(durability, |before| before.durability.max(durability));
-            unwritten.state.replace(Arc::new(State { versions, pending, durability }))
+            unwritten.state.replace(Arc::new(SavedState { versions, pending, durability }))
         };
         // It may hold the last of a large file.
         drop(before);
-        self.writer.call(self.notes.clone());
     }
 
-    /// Sees to it that an entry is added to the history on disk.
-    pub(crate) fn append(&self, entry: HistoryEntry) {
-        {
-            let mut unwritten = self.notes.unwritten();
-            unwritten.entries.push_back(entry);
-            unwritten.bound();
-        }
-        self.writer.call(self.notes.clone());
+    /// Takes an entry to be added to the history on disk. Waits for nothing.
+    pub(in crate::live) fn append(&self, entry: HistoryEntry) {
+        let mut unwritten = self.store.unwritten();
+        unwritten.entries.push_back(entry);
+        unwritten.bound();
     }
 
     /// Writes down now what has not been.
-    pub(crate) fn write(&self) {
-        if !self.notes.write() {
-            self.writer.call_later(self.notes.clone());
+    pub(in crate::live) fn write(&self) {
+        if !self.store.write() {
+            self.writer.call_later(self.store.clone());
         }
     }
 
-    /// Has what could not be written tried again now.
-    pub(crate) fn retry(&self) {
-        if !self.notes.unwritten().is_empty() {
-            self.writer.call(self.notes.clone());
+    /// Has the writer's thread write what is not written yet.
+    pub(in crate::live) fn write_soon(&self) {
+        if !self.store.unwritten().is_empty() {
+            self.writer.call(self.store.clone());
         }
     }
 
     /// Writes the kill switch down, now or as soon as that can be done.
-    pub(crate) fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
-        let written = self.notes.set_switch(enforcement);
+    pub(in crate::live) fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
+        let written = self.store.set_switch(enforcement);
         if written.is_err() {
-            self.writer.call_later(self.notes.clone());
+            self.writer.call_later(self.store.clone());
         }
         written
     }
 
     /// Says that what is served is older than what was live, or that it is no longer.
-    pub(crate) fn is_behind(&self, trouble: Option<String>) {
-        self.notes.tell(|troubles| &mut troubles.behind, trouble, "what is served is no older than what was live");
+    pub(in crate::live) fn is_behind(&self, trouble: Option<String>) {
+        self.store.set_trouble(
+            |troubles| &mut troubles.behind,
+            trouble,
+            "what is served is no older than what was live",
+        );
     }
 
     /// What is wrong, if anything is.
     pub(in crate::live) fn troubles(&self) -> StateTroubles {
-        let troubles = self.notes.troubles();
-        let Troubles { damaged, behind, save, append, switch } = &*troubles;
+        let troubles = self.store.troubles();
+        let SiteTroubles { damaged, behind, save, append, switch } = &*troubles;
         StateTroubles {
             save: save.clone(),
             switch: switch.clone(),
-            append: append.as_ref().map(|cause| self.notes.waiting(cause)),
+            append: append.as_ref().map(|cause| self.store.waiting(cause)),
             behind: behind.clone(),
             damaged: damaged.clone(),
         }
@@ -175,12 +178,14 @@ impl Drop for SiteState {
             // What holds up the writer would hold up the end of the process too.
             return;
         }
-        self.write();
+        if !self.store.unwritten().is_empty() {
+            self.write();
+        }
     }
 }
 
-impl Job for Notes {
-    fn place(&self) -> &Mutex<Place> {
+impl StateJob for SiteStore {
+    fn place(&self) -> &Mutex<QueuePlace> {
         &self.place
     }
 
@@ -196,21 +201,21 @@ impl Job for Notes {
             let (saved, recorded) = self.save(&mut written, &state);
             if saved.is_ok() {
                 let mut unwritten = self.unwritten();
-                unwritten.record = recorded.is_err().then(|| Record::of(&state.versions));
+                unwritten.record = recorded.is_err().then(|| LiveRecord::of(&state.versions));
                 unwritten.state.take_if(|newest| Arc::ptr_eq(newest, &state));
             }
-            self.tell_of_save(saved, recorded);
+            self.report_save(saved, recorded);
         } else if let Some(record) = record {
             let recorded = self.record(&mut written, &record, Durability::Process);
             if recorded.is_ok() {
                 self.unwritten().record = None;
             }
-            self.tell_of_save(Ok(()), recorded);
+            self.report_save(Ok(()), recorded);
         }
         if !entries.is_empty() {
             let (count, result) = self.append(&entries);
             self.unwritten().are_written(begun + count);
-            self.tell_of_history(result);
+            self.report_history(result);
         }
         drop(written);
         self.write_switch();
@@ -244,11 +249,18 @@ impl Unwritten {
     }
 }
 
-impl Notes {
-    pub(super) fn new(folder: PathBuf, site: &str, began: SystemTime, listeners: Arc<Listeners>) -> Self {
-        disk::clean(&folder, began);
+impl SiteStore {
+    pub(super) fn new(
+        disk: Disk,
+        folder: PathBuf,
+        site: &str,
+        began: SystemTime,
+        listeners: Arc<StateListeners>,
+    ) -> Self {
         Self {
+            disk,
             folder,
+            began,
             site: site.to_owned(),
             listeners,
             troubles: Mutex::default(),
@@ -262,28 +274,29 @@ impl Notes {
     /// Writes down which versions there are: first which one is live, which mostly takes no room; then their bytes,
     /// and what is not needed any more goes after.
     /// What became of the state, and what of the record.
-    fn save(&self, written: &mut Written, state: &State) -> (Result<(), StateError>, Result<(), StateError>) {
-        let State { versions, pending, durability } = state;
-        let kept = versions.iter().map(|version| (version.hash, &version.bytes));
-        let kept: Vec<_> = kept.chain(pending.iter().map(|pending| (pending.hash(), pending.bytes()))).collect();
-        let recorded = self.record(written, &Record::of(versions), *durability);
+    fn save(&self, written: &mut Written, state: &SavedState) -> (Result<(), StateError>, Result<(), StateError>) {
+        let SavedState { versions, pending, durability } = state;
+        let kept = versions.iter().map(|accepted| &accepted.version);
+        let kept: Vec<_> = kept.chain(pending.iter().map(Pending::version)).collect();
+        let recorded = self.record(written, &LiveRecord::of(versions), *durability);
         let saved = (|| {
-            for (hash, bytes) in &kept {
-                if written.bytes.get(hash).is_none_or(|had| had < durability) {
-                    disk::write(&self.path_of(*hash), bytes, *durability)?;
-                    written.bytes.insert(*hash, *durability);
+            for version in &kept {
+                let hash = version.hash();
+                if written.bytes.get(&hash).is_none_or(|had| had < durability) {
+                    self.disk.write(&self.path_of(hash), version.bytes(), *durability)?;
+                    written.bytes.insert(hash, *durability);
                 }
             }
             let stamp = written.next_stamp();
-            disk::write(&self.folder.join(STATE), &json::write(stamp, versions, pending.as_ref()), *durability)
+            self.disk.write(&self.folder.join(STATE), &json::write(stamp, versions, pending.as_ref()), *durability)
         })();
         if saved.is_ok() {
-            let kept: HashSet<VersionHash> = kept.iter().map(|(hash, _)| *hash).collect();
+            let kept: HashSet<VersionHash> = kept.iter().map(|version| version.hash()).collect();
             written.bytes.retain(|hash, _| {
                 let stays = kept.contains(hash);
                 if !stays {
                     // Nothing refers to it; one that cannot be removed costs its size.
-                    let _ = fs::remove_file(self.path_of(*hash));
+                    self.disk.remove(&self.path_of(*hash));
                 }
                 stays
             });
@@ -291,7 +304,7 @@ impl Notes {
         (saved, recorded)
     }
 
-    fn tell_of_save(&self, saved: Result<(), StateError>, recorded: Result<(), StateError>) {
+    fn report_save(&self, saved: Result<(), StateError>, recorded: Result<(), StateError>) {
         let trouble = match (saved, recorded) {
             (Ok(()), Ok(())) => None,
             // Always of the folder: which of its files fails first changes from one attempt to the next.
@@ -307,16 +320,16 @@ impl Notes {
                 path.display()
             )),
         };
-        self.tell(|troubles| &mut troubles.save, trouble, "what is live is written down again");
+        self.set_trouble(|troubles| &mut troubles.save, trouble, "what is live is written down again");
     }
 
     /// Writes down what is live, if that is not what is written there.
-    fn record(&self, written: &mut Written, record: &Record, durability: Durability) -> Result<(), StateError> {
+    fn record(&self, written: &mut Written, record: &LiveRecord, durability: Durability) -> Result<(), StateError> {
         if written.record.as_ref() == Some(record) {
             return Ok(());
         }
         let stamp = written.next_stamp();
-        record::write(&self.folder.join(RECORD), stamp, record, durability)?;
+        super::record_file::write(&self.disk, &self.folder.join(RECORD), stamp, record, durability)?;
         written.record = Some(record.clone());
         Ok(())
     }
@@ -325,26 +338,26 @@ impl Notes {
     /// it.
     fn append(&self, entries: &VecDeque<HistoryEntry>) -> (usize, Result<(), StateError>) {
         let path = self.folder.join(HISTORY);
-        let is_grown = fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.len() >= MAX_HISTORY_OCTETS);
+        let is_grown = self.disk.length(&path).is_some_and(|length| length >= MAX_HISTORY_OCTETS);
         if is_grown {
             let mut history = self.load_history(SystemTime::now());
             entries.iter().cloned().for_each(|entry| history.push(entry));
             let lines: Vec<u8> = history.iter().flat_map(json::write_entry).collect();
-            let result = disk::write(&path, &lines, Durability::Process);
+            let result = self.disk.write(&path, &lines, Durability::Process);
             (if result.is_ok() { entries.len() } else { 0 }, result)
         } else {
             let lines: Vec<_> = entries.iter().map(json::write_entry).collect();
-            disk::append(&path, &lines)
+            self.disk.append(&path, &lines)
         }
     }
 
-    fn tell_of_history(&self, result: Result<(), StateError>) {
+    fn report_history(&self, result: Result<(), StateError>) {
         let cause = result.err().map(|error| error.cause.to_string());
         let before = std::mem::replace(&mut self.troubles().append, cause.clone());
         match (&before, &cause) {
             // How many wait is no news.
-            (_, Some(now)) if before != cause => self.hear(Err(&self.waiting(now))),
-            (Some(_), None) => self.hear(Ok("the history is written down again")),
+            (_, Some(now)) if before != cause => self.notify(Err(&self.waiting(now))),
+            (Some(_), None) => self.notify(Ok("the history is written down again")),
             _ => {}
         }
     }
@@ -385,12 +398,12 @@ impl Notes {
     }
 
     fn try_switch(&self, enforcement: Enforcement) -> Result<(), StateError> {
-        let result = disk::write_switch(&self.folder, enforcement);
+        let result = self.disk.write_switch(&self.folder, enforcement);
         if result.is_ok() {
             self.unwritten().switch = None;
         }
         let trouble = result.as_ref().err().map(switch_trouble);
-        self.tell(|troubles| &mut troubles.switch, trouble, "the kill switch is written down again");
+        self.set_trouble(|troubles| &mut troubles.switch, trouble, "the kill switch is written down again");
         result
     }
 
@@ -409,25 +422,30 @@ impl Notes {
 
     fn note(&self, trouble: Option<String>) {
         if let Some(trouble) = trouble {
-            self.tell(|troubles| &mut troubles.damaged, Some(trouble), "");
+            self.set_trouble(|troubles| &mut troubles.damaged, Some(trouble), "");
         }
     }
 
-    /// Keeps what is wrong, and has the listeners hear that it began or is over.
-    fn tell(&self, which: impl Fn(&mut Troubles) -> &mut Option<String>, trouble: Option<String>, over: &str) {
+    /// Keeps what is wrong, and notifies the listeners that it began or is over.
+    fn set_trouble(
+        &self,
+        which: impl Fn(&mut SiteTroubles) -> &mut Option<String>,
+        trouble: Option<String>,
+        over: &str,
+    ) {
         let before = std::mem::replace(which(&mut self.troubles()), trouble.clone());
         match (&before, &trouble) {
-            (_, Some(now)) if before != trouble => self.hear(Err(now)),
-            (Some(_), None) => self.hear(Ok(over)),
+            (_, Some(now)) if before != trouble => self.notify(Err(now)),
+            (Some(_), None) => self.notify(Ok(over)),
             _ => {}
         }
     }
 
-    fn hear(&self, trouble: Result<&str, &str>) {
-        self.listeners.hear(&StateEvent { site: Some(&self.site), trouble });
+    fn notify(&self, trouble: Result<&str, &str>) {
+        self.listeners.notify(&StateEvent { site: Some(&self.site), trouble });
     }
 
-    fn troubles(&self) -> MutexGuard<'_, Troubles> {
+    fn troubles(&self) -> MutexGuard<'_, SiteTroubles> {
         self.troubles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -439,9 +457,4 @@ impl Written {
         self.stamp = now.max(self.stamp + 1);
         self.stamp
     }
-}
-
-pub(super) fn switch_trouble(error: &StateError) -> String {
-    let StateError { path, cause } = error;
-    format!("{}: cannot be written, so a restart forgets the kill switch: {cause}; it is tried again", path.display())
 }

@@ -16,9 +16,9 @@ const RETRY_MOST: Duration = Duration::from_secs(30);
 const TRIED_AT_ONCE: usize = 8;
 
 /// Something that has to be written down.
-pub(super) trait Job: Send + Sync {
+pub(super) trait StateJob: Send + Sync {
     /// Where it stands with the writer.
-    fn place(&self) -> &Mutex<Place>;
+    fn place(&self) -> &Mutex<QueuePlace>;
 
     /// Writes what has come since the last time; whether nothing is left to be written.
     fn write(&self) -> bool;
@@ -26,14 +26,14 @@ pub(super) trait Job: Send + Sync {
 
 /// Where a job stands: at most once in either queue.
 #[derive(Debug, Default)]
-pub(super) struct Place {
+pub(super) struct QueuePlace {
     is_called: bool,
     is_later: bool,
 }
 
 /// One thread for a state directory, which ends when there is nothing to write, or no site left to write for.
 #[derive(Default)]
-pub(super) struct Writer {
+pub(super) struct StateWriter {
     queue: Mutex<Queue>,
     called: Condvar,
     idle: Condvar,
@@ -41,9 +41,9 @@ pub(super) struct Writer {
 
 #[derive(Default)]
 struct Queue {
-    jobs: VecDeque<Arc<dyn Job>>,
+    jobs: VecDeque<Arc<dyn StateJob>>,
     /// What could not be written.
-    later: VecDeque<Arc<dyn Job>>,
+    later: VecDeque<Arc<dyn StateJob>>,
     is_running: bool,
     is_writing: bool,
     /// A flush timed out: the file system may hang, and no other caller waits for it.
@@ -60,9 +60,9 @@ struct Retry {
     has_succeeded: bool,
 }
 
-impl Writer {
+impl StateWriter {
     /// Has it written soon.
-    pub(super) fn call(self: &Arc<Self>, job: Arc<dyn Job>) {
+    pub(super) fn call(self: &Arc<Self>, job: Arc<dyn StateJob>) {
         // Taken first: a flush must not find a job that is called and in no queue.
         let mut queue = self.queue();
         if std::mem::replace(&mut place(&*job).is_called, true) {
@@ -73,7 +73,7 @@ impl Writer {
     }
 
     /// Has it tried again later.
-    pub(super) fn call_later(self: &Arc<Self>, job: Arc<dyn Job>) {
+    pub(super) fn call_later(self: &Arc<Self>, job: Arc<dyn StateJob>) {
         let mut queue = self.queue();
         queue.put_later(job);
         self.wake(queue);
@@ -182,7 +182,7 @@ impl Queue {
     }
 
     /// What came of a job.
-    fn note(&mut self, job: Arc<dyn Job>, is_written: bool) {
+    fn note(&mut self, job: Arc<dyn StateJob>, is_written: bool) {
         let was_retried = self.retry.tried > 0;
         self.retry.tried = self.retry.tried.saturating_sub(1);
         self.retry.has_succeeded |= was_retried && is_written;
@@ -200,7 +200,7 @@ impl Queue {
         }
     }
 
-    fn put_later(&mut self, job: Arc<dyn Job>) {
+    fn put_later(&mut self, job: Arc<dyn StateJob>) {
         if std::mem::replace(&mut place(&*job).is_later, true) {
             return;
         }
@@ -220,7 +220,7 @@ impl Queue {
         }
     }
 
-    fn call_again(&mut self, job: Arc<dyn Job>) {
+    fn call_again(&mut self, job: Arc<dyn StateJob>) {
         let is_called = {
             let mut place = place(&*job);
             place.is_later = false;
@@ -239,14 +239,14 @@ impl Default for Retry {
     }
 }
 
-fn place(job: &dyn Job) -> MutexGuard<'_, Place> {
+fn place(job: &dyn StateJob) -> MutexGuard<'_, QueuePlace> {
     job.place().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl fmt::Debug for Writer {
+impl fmt::Debug for StateWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let queue = self.queue();
-        f.debug_struct("Writer")
+        f.debug_struct("StateWriter")
             .field("queued", &queue.jobs.len())
             .field("later", &queue.later.len())
             .finish_non_exhaustive()
@@ -261,10 +261,10 @@ mod tests {
 
     /// A disk that never takes anything.
     #[derive(Default)]
-    struct Unwritable(Mutex<Place>);
+    struct Unwritable(Mutex<QueuePlace>);
 
-    impl Job for Unwritable {
-        fn place(&self) -> &Mutex<Place> {
+    impl StateJob for Unwritable {
+        fn place(&self) -> &Mutex<QueuePlace> {
             &self.0
         }
 
@@ -275,8 +275,8 @@ mod tests {
 
     #[test]
     fn a_flush_does_not_take_what_is_tried_again_for_written() {
-        let writer = Arc::new(Writer::default());
-        let job: Arc<dyn Job> = Arc::new(Unwritable::default());
+        let writer = Arc::new(StateWriter::default());
+        let job: Arc<dyn StateJob> = Arc::new(Unwritable::default());
         writer.call(job.clone());
         let is_over = AtomicBool::new(false);
         let counts = thread::scope(|scope| {

@@ -3,15 +3,17 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+#[cfg(feature = "watch")]
 use std::time::Duration;
 
 use super::event::{DirectoryError, DirectoryEvent};
 use super::scan::{Age, DirectorySettings, DirectoryState};
 use crate::live::{CompileCache, LiveRobots};
 use crate::source::builder::LiveBuilder;
+use crate::source::file_source::FileSource;
 use crate::source::sites::{SiteMap, Sites};
 #[cfg(feature = "watch")]
-use crate::source::watch::Watcher;
+use crate::source::watch::{SHORTEST_POLL, Watcher};
 
 /// A folder of robots.txt files, each named for its host, live: files that come make sites, and each is reloaded when it
 /// changes.
@@ -113,7 +115,10 @@ impl DirectoryBuilder {
     ///
     /// [`WhenMissing::Fail`]: crate::live::WhenMissing::Fail
     /// [`WhenMissing::Unavailable`]: crate::live::WhenMissing::Unavailable
-    pub fn each(mut self, each: impl Fn(&str, LiveBuilder) -> LiveBuilder + Send + Sync + 'static) -> Self {
+    pub fn each(
+        mut self,
+        each: impl Fn(&str, LiveBuilder<FileSource>) -> LiveBuilder<FileSource> + Send + Sync + 'static,
+    ) -> Self {
         self.settings.each = Box::new(each);
         self
     }
@@ -131,10 +136,11 @@ impl DirectoryBuilder {
         self
     }
 
-    /// How often the folder and each file are polled for changes that the file system has not reported. Default: two
-    /// seconds.
+    /// How often the folder and each file are polled for changes that the file system has not reported. Default:
+    /// [`DEFAULT_POLL`](crate::source::DEFAULT_POLL).
+    #[cfg(feature = "watch")]
     pub fn poll_every(mut self, poll: Duration) -> Self {
-        self.settings.poll = poll.max(Duration::from_millis(50));
+        self.settings.poll = poll.max(SHORTEST_POLL);
         self
     }
 

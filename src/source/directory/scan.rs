@@ -11,10 +11,11 @@ use super::file_names::is_site_file;
 use super::file_names::list;
 use crate::live::{CompileCache, LiveRobots};
 use crate::source::builder::LiveBuilder;
+use crate::source::file_source::FileSource;
 use crate::source::hosts::HostMap;
 use crate::source::sites::SiteMap;
 #[cfg(feature = "watch")]
-use crate::source::watch::{Watched, Watcher};
+use crate::source::watch::{DEFAULT_POLL, Watched, Watcher};
 use crate::source::{file, file_system};
 
 /// Threads that open files at once, and the files that are worth one.
@@ -27,13 +28,14 @@ pub(super) struct DirectorySettings {
     pub(super) each: EachSite,
     pub(super) listeners: Vec<DirectoryListener>,
     pub(super) compile_cache: CompileCache,
+    #[cfg(feature = "watch")]
     pub(super) poll: Duration,
     #[cfg(feature = "watch")]
     pub(super) watcher: Watcher,
 }
 
 /// The settings of a site, by its host.
-type EachSite = Box<dyn Fn(&str, LiveBuilder) -> LiveBuilder + Send + Sync>;
+type EachSite = Box<dyn Fn(&str, LiveBuilder<FileSource>) -> LiveBuilder<FileSource> + Send + Sync>;
 
 pub(super) struct DirectoryState {
     settings: DirectorySettings,
@@ -73,7 +75,8 @@ impl DirectorySettings {
             each: Box::new(|_, builder| builder),
             listeners: Vec::new(),
             compile_cache: CompileCache::new(),
-            poll: Duration::from_secs(2),
+            #[cfg(feature = "watch")]
+            poll: DEFAULT_POLL,
             #[cfg(feature = "watch")]
             watcher: Watcher::new(),
         }
@@ -206,9 +209,9 @@ impl DirectoryState {
     fn open_one(&self, host: &str, name: &str) -> Option<DirectorySite> {
         let settings = &self.settings;
         let file = LiveRobots::file(settings.path.join(name));
-        let builder = (settings.each)(host, file).compile_cache(&settings.compile_cache).poll_every(settings.poll);
+        let builder = (settings.each)(host, file).compile_cache(&settings.compile_cache);
         #[cfg(feature = "watch")]
-        let builder = builder.watcher(&settings.watcher);
+        let builder = builder.poll_every(settings.poll).watcher(&settings.watcher);
         // It cannot fail: what cannot be used is a site without rules.
         let live = builder.never_fail().open().ok()?;
         Some(DirectorySite { name: name.to_owned(), live })

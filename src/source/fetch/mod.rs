@@ -25,7 +25,6 @@ mod remote;
 mod resolver;
 mod schedule;
 mod site_freshness;
-mod status;
 #[cfg(feature = "tls")]
 mod tls;
 mod url;
@@ -39,9 +38,6 @@ pub use self::error::{FetchError, FetchErrorKind};
 pub use self::fetcher::{Fetcher, FetcherBuilder, Fetching};
 pub use self::freshness::Freshness;
 pub use self::outcome::{FetchOutcome, Found, Validators};
+pub use self::remote::{RemoteSource, UpstreamSource, UrlSource};
 pub use self::schedule::Schedule;
-pub use self::status::FetchStatus;
 pub use self::url::{FetchUrl, UrlError};
-
-pub(crate) use self::poller::SitePoller;
-pub(crate) use self::remote::{Fetched, RemoteSource};

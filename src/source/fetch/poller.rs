@@ -1,5 +1,6 @@
 //! Keeping one site's robots.txt up to date: a task on the fetcher's thread.
 
+use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -12,18 +13,18 @@ use super::client::{Client, FetchMode, FetchTarget};
 use super::error::{FetchError, FetchErrorKind};
 use super::fetcher::Fetcher;
 use super::outcome::FetchOutcome;
-use super::remote::{Fetched, RemoteSource};
+use super::schedule::Schedule;
 use super::site_freshness::{LiveVersion, Settled, SiteFreshness, Step, Trouble};
-use super::status::FetchStatus;
 use crate::live::{
-    Cause, Clock, Completion, Loaded, Rejection, RejectionKind, Reload, ReloadOutcome, Reloading, Shared,
+    Candidate, Cause, Clock, Completion, FetchStatus, Rejection, RejectionKind, Reload, ReloadOutcome, Reloading, Site,
+    Version,
 };
 
 /// Whatever is set, no site is left alone for longer.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// A site that is followed; stops when dropped.
-pub(crate) struct SitePoller {
+pub(super) struct SitePoller {
     asks: UnboundedSender<FetchRequest>,
     status: Arc<Mutex<FetchStatus>>,
     task: AbortHandle,
@@ -41,10 +42,10 @@ struct FetchRequest {
 struct PollTask {
     place: FetchTarget,
     client: Arc<Client>,
-    shared: Weak<Shared>,
+    site: Weak<Site>,
     clock: Clock,
     /// What was fetched and taken last, for when it has not changed.
-    last: Option<Loaded>,
+    last: Option<Version>,
     origin: Arc<str>,
     state: SiteFreshness,
     status: Arc<Mutex<FetchStatus>>,
@@ -54,17 +55,22 @@ struct PollTask {
 
 impl SitePoller {
     /// Starts to fetch at once; the second part tells what comes of the first time.
-    pub(crate) fn start(remote: &RemoteSource, fetcher: Fetcher, shared: &Arc<Shared>) -> (Self, Reloading) {
-        let origin = &shared.origin;
+    pub(super) fn start(
+        target: FetchTarget,
+        schedule: Schedule,
+        fetcher: Fetcher,
+        site: &Arc<Site>,
+        origin: &Arc<str>,
+    ) -> (Self, Reloading) {
         let (asks, inbox) = mpsc::unbounded_channel();
         let (first, slot) = Reloading::new();
-        let state = SiteFreshness::new(remote.schedule.clone(), shared.clock.now());
-        let status = Arc::new(Mutex::new(FetchStatus::of(&state)));
+        let state = SiteFreshness::new(schedule, site.clock().now());
+        let status = Arc::new(Mutex::new(fetch_status(&state)));
         let task = PollTask {
-            place: remote.place.clone(),
+            place: target,
             client: fetcher.client().clone(),
-            shared: Arc::downgrade(shared),
-            clock: shared.clock.clone(),
+            site: Arc::downgrade(site),
+            clock: site.clock().clone(),
             last: None,
             origin: origin.clone(),
             state,
@@ -79,13 +85,19 @@ impl SitePoller {
     }
 
     /// Fetches now, and fills the slot with what comes of it.
-    pub(crate) fn reload(&self, slot: Arc<Completion>) {
+    pub(super) fn reload(&self, slot: Arc<Completion>) {
         // Where nobody hears it any more, it is answered as it is dropped.
         let _ = self.asks.send(FetchRequest { slot: Some(slot), origin: self.origin.clone() });
     }
 
-    pub(crate) fn status(&self) -> FetchStatus {
+    pub(super) fn status(&self) -> FetchStatus {
         *self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for SitePoller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SitePoller").field("status", &self.status()).finish_non_exhaustive()
     }
 }
 
@@ -124,7 +136,7 @@ impl PollTask {
             let answer = self.fetch().await;
             let Some(reload) = self.conclude(answer, cause).await else { return };
             drop(permit);
-            *self.status.lock().unwrap_or_else(PoisonError::into_inner) = FetchStatus::of(&self.state);
+            *self.status.lock().unwrap_or_else(PoisonError::into_inner) = fetch_status(&self.state);
             for ask in waiting.drain(..) {
                 ask.answer(reload.clone());
             }
@@ -148,49 +160,59 @@ impl PollTask {
 
     /// Brings about what an answer means; `None` where nobody is left to care.
     async fn conclude(&mut self, answer: FetchOutcome, cause: Cause) -> Option<Reload> {
-        let live = self.shared.upgrade()?.live();
+        let live = self.site.upgrade()?.live();
         self.state.observe(if live.is_some() { LiveVersion::Something } else { LiveVersion::Nothing });
         let now = self.clock.now();
         let roll = self.dice.hash_one(now) as u32;
         let step = self.state.take(answer, now, roll);
         // The next upstream may know better.
         self.turn = self.state.failures() as usize;
-        let (fetched, found) = match step {
+        let (candidate, found) = match step {
             Step::Offer(found) => {
                 let modified = found.validators.last_modified();
                 let modified = modified.and_then(|date| httpdate::parse_http_date(date.to_str().ok()?).ok());
-                let loaded = Loaded { bytes: found.bytes, modified };
+                let version = Version::new(found.bytes, &self.origin, modified);
                 let interval = self.state.schedule().interval(found.freshness);
-                (Fetched::File(loaded.clone()), Some((loaded, found.validators, interval)))
+                (Candidate::Version(version.clone()), Some((version, found.validators, interval)))
             }
             // It may have been taken back meanwhile, or wait: that is for others to judge.
             Step::Confirm => match &self.last {
-                Some(last) => (Fetched::File(last.clone()), None),
-                None => (Fetched::Nothing(Rejection::new(RejectionKind::NotFetched, &self.origin)), None),
+                Some(last) => (Candidate::Version(last.clone()), None),
+                None => (Candidate::Rejected(Rejection::new(RejectionKind::NotFetched, &self.origin)), None),
             },
-            Step::Open(status) => (Fetched::Absent { status: status.as_u16() }, None),
+            Step::Open(status) => (Candidate::Absent { status: status.as_u16() }, None),
             Step::Hold(status, until) => {
-                (Fetched::Nothing(Rejection::held(status.to_string(), until, &self.origin)), None)
+                (Candidate::Rejected(Rejection::held(status.to_string(), until, &self.origin)), None)
             }
-            Step::Keep(trouble) => (Fetched::Nothing(rejection(&trouble, &self.origin)), None),
+            Step::Keep(trouble) => (Candidate::Rejected(rejection(&trouble, &self.origin)), None),
         };
-        let reload = self.offer(cause, fetched).await?;
-        if let Some((loaded, validators, interval)) = found {
+        let reload = self.offer(cause, candidate).await?;
+        if let Some((version, validators, interval)) = found {
             let settled = match reload.outcome() {
                 ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. } => Settled::Taken,
                 _ => Settled::Refused,
             };
-            self.last = Some(loaded);
+            self.last = Some(version);
             self.state.settle(settled, validators, interval, now);
         }
         Some(reload)
     }
 
     /// Compiling, and whoever listens to reloads, would hold up the other sites.
-    async fn offer(&self, cause: Cause, fetched: Fetched) -> Option<Reload> {
-        let shared = self.shared.upgrade()?;
-        let offered = tokio::task::spawn_blocking(move || shared.offer(cause, fetched)).await;
+    async fn offer(&self, cause: Cause, candidate: Candidate) -> Option<Reload> {
+        let site = self.site.upgrade()?;
+        let offered = tokio::task::spawn_blocking(move || site.offer(cause, candidate)).await;
         Some(offered.unwrap_or_else(|_| Reload::interrupted(cause, &self.origin, None)))
+    }
+}
+
+fn fetch_status(state: &SiteFreshness) -> FetchStatus {
+    FetchStatus {
+        confirmed: state.confirmed(),
+        failing_since: state.failing_since(),
+        failures: state.failures(),
+        held_until: state.held_until(),
+        next: state.next(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! A `LiveRobots` whose file is fetched.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::client::FetchTarget;
 use super::fetcher::Fetcher;
@@ -9,25 +9,44 @@ use super::peer::Peer;
 use super::poller::SitePoller;
 use super::schedule::Schedule;
 use super::url::UrlError;
-use crate::live::{LiveRobots, Loaded, Rejection, RejectionKind, ReloadOutcome, Shared, Source, WhenMissing};
-use crate::source::LiveBuilder;
+use crate::live::{
+    Completion, LiveRobots, Loaded, Rejection, RejectionKind, ReloadOutcome, Site, SiteSettings, Source, SourceStatus,
+    WhenMissing,
+};
+use crate::source::builder::{LiveBuilder, SiteSource, sealed};
+
+/// A robots.txt at a URL; see [`LiveRobots::url`].
+#[derive(Debug)]
+pub struct UrlSource(Remote);
+
+/// The robots.txt of the application behind; see [`LiveRobots::upstream`].
+#[derive(Debug)]
+pub struct UpstreamSource(Remote);
+
+/// A source that is fetched: [`UrlSource`] and [`UpstreamSource`]. Sealed.
+pub trait RemoteSource: SiteSource + fetched::Remotely {}
+
+mod fetched {
+    /// How it is fetched.
+    pub trait Remotely {
+        fn set_fetcher(&mut self, fetcher: super::Fetcher);
+        fn set_schedule(&mut self, schedule: super::Schedule);
+    }
+}
 
 /// A robots.txt that is fetched, and how.
-#[derive(Clone, Debug)]
-pub(crate) struct RemoteSource {
-    pub(super) place: FetchTarget,
-    pub(super) schedule: Schedule,
+#[derive(Debug)]
+struct Remote {
+    target: FetchTarget,
+    schedule: Schedule,
     fetcher: Option<Fetcher>,
 }
 
-/// What came of a fetch.
-pub(crate) enum Fetched {
-    /// What the source holds.
-    File(Loaded),
-    /// It holds none, says this status.
-    Absent { status: u16 },
-    /// It said nothing that counts.
-    Nothing(Rejection),
+/// What fetches for a site that is open.
+#[derive(Debug)]
+struct Polled {
+    origin: Arc<str>,
+    poller: OnceLock<SitePoller>,
 }
 
 impl LiveRobots {
@@ -57,9 +76,9 @@ impl LiveRobots {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
-    pub fn url(url: &str) -> Result<LiveBuilder, UrlError> {
-        let place = FetchTarget { url: url.parse()?, via: Arc::default(), server_name: None };
-        Ok(LiveBuilder::new(Source::Remote(RemoteSource::at(place))).when_missing(WhenMissing::Unavailable))
+    pub fn url(url: &str) -> Result<LiveBuilder<UrlSource>, UrlError> {
+        let target = FetchTarget { url: url.parse()?, via: Arc::default(), server_name: None };
+        Ok(LiveBuilder::new(UrlSource(Remote::at(target))).when_missing(WhenMissing::Unavailable))
     }
 
     /// The robots.txt of the application behind: `/robots.txt` as the upstreams answer it for a host, fetched now, and
@@ -83,7 +102,7 @@ impl LiveRobots {
     pub fn upstream<U: AsRef<str>>(
         upstreams: impl IntoIterator<Item = U>,
         host: &str,
-    ) -> Result<LiveBuilder, UrlError> {
+    ) -> Result<LiveBuilder<UpstreamSource>, UrlError> {
         let via =
             upstreams.into_iter().map(|upstream| Peer::parse(upstream.as_ref())).collect::<Result<Arc<[_]>, _>>()?;
         let first = via.first().ok_or_else(|| UrlError::host(""))?;
@@ -91,73 +110,134 @@ impl LiveRobots {
             return Err(UrlError::host(host));
         }
         let url = format!("{}://{host}/robots.txt", first.scheme().as_str());
-        let place = FetchTarget { url: url.parse()?, via, server_name: None };
-        Ok(LiveBuilder::new(Source::Remote(RemoteSource::at(place))).when_missing(WhenMissing::Relay))
+        let target = FetchTarget { url: url.parse()?, via, server_name: None };
+        Ok(LiveBuilder::new(UpstreamSource(Remote::at(target))).when_missing(WhenMissing::Relay))
     }
 }
 
-impl LiveBuilder {
-    /// Who fetches. Default: a [`Fetcher`] of this site's own, with a thread of its own; share one where there are many.
-    /// Has no effect on a file or an inline text.
+impl<S: RemoteSource> LiveBuilder<S> {
+    /// The fetcher. Default: a [`Fetcher`] of this site's own, with a thread of its own; share one where there are many.
+    ///
+    /// Only what is fetched has these settings:
+    ///
+    /// ```compile_fail
+    /// # use tower_robots::live::LiveRobots;
+    /// # use tower_robots::source::fetch::Fetcher;
+    /// let live = LiveRobots::file("robots.txt").fetcher(&Fetcher::new()?).open();
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     #[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
     pub fn fetcher(self, fetcher: &Fetcher) -> Self {
-        self.with_remote(|remote| remote.fetcher = Some(fetcher.clone()))
+        self.with_source(|source| source.set_fetcher(fetcher.clone()))
     }
 
-    /// When it is fetched again, and how long it must be gone before that is believed. Default: [`Schedule::new`]. Has no
-    /// effect on a file or an inline text.
+    /// When it is fetched again, and how long it must be gone before that is believed. Default: [`Schedule::new`].
     #[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
     pub fn schedule(self, schedule: Schedule) -> Self {
-        self.with_remote(|remote| remote.schedule = schedule)
-    }
-
-    /// Whom the certificate of an upstream has to be for. Default: the host it is written with. Has no effect on anything
-    /// but an `https` upstream.
-    #[cfg(feature = "tls")]
-    #[cfg_attr(docsrs, doc(cfg(all(feature = "fetch", feature = "tls"))))]
-    pub fn server_name(self, name: &str) -> Self {
-        self.with_remote(|remote| remote.place.server_name = Some(name.into()))
-    }
-
-    fn with_remote(mut self, change: impl FnOnce(&mut RemoteSource)) -> Self {
-        if let Source::Remote(remote) = &mut self.source {
-            change(remote);
-        }
-        self
+        self.with_source(|source| source.set_schedule(schedule))
     }
 }
 
-impl RemoteSource {
-    fn at(place: FetchTarget) -> Self {
-        Self { place, schedule: Schedule::new(), fetcher: None }
+#[cfg(feature = "tls")]
+impl LiveBuilder<UpstreamSource> {
+    /// The name that the certificate of an `https` upstream must be valid for. Default: the host it is written with.
+    #[cfg_attr(docsrs, doc(cfg(all(feature = "fetch", feature = "tls"))))]
+    pub fn server_name(self, name: &str) -> Self {
+        self.with_source(|source| source.0.target.server_name = Some(name.into()))
+    }
+}
+
+impl RemoteSource for UrlSource {}
+impl RemoteSource for UpstreamSource {}
+
+impl fetched::Remotely for UrlSource {
+    fn set_fetcher(&mut self, fetcher: Fetcher) {
+        self.0.fetcher = Some(fetcher);
+    }
+
+    fn set_schedule(&mut self, schedule: Schedule) {
+        self.0.schedule = schedule;
+    }
+}
+
+impl fetched::Remotely for UpstreamSource {
+    fn set_fetcher(&mut self, fetcher: Fetcher) {
+        self.0.fetcher = Some(fetcher);
+    }
+
+    fn set_schedule(&mut self, schedule: Schedule) {
+        self.0.schedule = schedule;
+    }
+}
+
+impl SiteSource for UrlSource {}
+impl SiteSource for UpstreamSource {}
+
+impl sealed::Opens for UrlSource {
+    fn open(builder: LiveBuilder<Self>) -> Result<LiveRobots, Rejection> {
+        builder.source.0.open(builder.settings)
+    }
+}
+
+impl sealed::Opens for UpstreamSource {
+    fn open(builder: LiveBuilder<Self>) -> Result<LiveRobots, Rejection> {
+        builder.source.0.open(builder.settings)
+    }
+}
+
+impl Remote {
+    fn at(target: FetchTarget) -> Self {
+        Self { target, schedule: Schedule::new(), fetcher: None }
     }
 
     /// Starts to fetch. Only where a start without a robots.txt is to fail it waits for the first answer.
-    pub(crate) fn follow(&self, shared: &Arc<Shared>) -> Result<(), Rejection> {
-        let fetcher = match &self.fetcher {
-            Some(fetcher) => fetcher.clone(),
-            None => Fetcher::new().map_err(|error| Rejection::io(error, &shared.origin))?,
+    fn open(self, settings: SiteSettings) -> Result<LiveRobots, Rejection> {
+        let origin: Arc<str> = self.to_string().into();
+        let must_have_one = settings.when_missing == WhenMissing::Fail;
+        let polled = Arc::new(Polled { origin: origin.clone(), poller: OnceLock::new() });
+        let site = Site::new(settings, &origin, |_| polled.clone());
+        site.start()?;
+        let fetcher = match self.fetcher {
+            Some(fetcher) => fetcher,
+            None => Fetcher::new().map_err(|error| Rejection::io(error, &origin))?,
         };
-        let (following, first) = SitePoller::start(self, fetcher, shared);
-        // Nothing else sets it: this is only called where `shared` is new.
-        let _ = shared.following.set(following);
-        if shared.live().is_some() || shared.settings.when_missing != WhenMissing::Fail {
-            return Ok(());
+        let (poller, first) = SitePoller::start(self.target, self.schedule, fetcher, &site, &origin);
+        // Nothing else sets it.
+        let _ = polled.poller.set(poller);
+        if site.live().is_none() && must_have_one {
+            match first.wait().outcome() {
+                ReloadOutcome::Kept { rejection, .. } => return Err(rejection.clone()),
+                ReloadOutcome::Gated { pending, .. } => return Err(Rejection::gated(pending.clone(), &origin)),
+                ReloadOutcome::Absent { .. } => return Err(Rejection::new(RejectionKind::Missing, &origin)),
+                ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. } => {}
+            }
         }
-        match first.wait().outcome {
-            ReloadOutcome::Kept { rejection, .. } => Err(rejection),
-            ReloadOutcome::Gated { pending, .. } => Err(Rejection::gated(pending, &shared.origin)),
-            ReloadOutcome::Absent { .. } => Err(Rejection::new(RejectionKind::Missing, &shared.origin)),
-            ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. } => Ok(()),
+        Ok(LiveRobots::of(site))
+    }
+}
+
+impl Source for Polled {
+    /// What is fetched is offered by the poller.
+    fn load(&self) -> Loaded {
+        Err(Rejection::new(RejectionKind::NotFetched, &self.origin))
+    }
+
+    fn reload(&self, completion: Arc<Completion>) {
+        if let Some(poller) = self.poller.get() {
+            poller.reload(completion);
         }
+    }
+
+    fn status(&self) -> SourceStatus {
+        SourceStatus { watch_trouble: None, fetch: self.poller.get().map(SitePoller::status) }
     }
 }
 
 /// Where it comes from, for a log: the URL, and whom it is asked of.
-impl fmt::Display for RemoteSource {
+impl fmt::Display for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.place.url)?;
-        match self.place.via.first() {
+        write!(f, "{}", self.target.url)?;
+        match self.target.via.first() {
             Some(via) => write!(f, " at {via}"),
             None => Ok(()),
         }

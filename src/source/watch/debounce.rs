@@ -224,9 +224,7 @@ impl Debounce {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::Loaded;
-    use crate::live::RejectionKind;
-    use crate::live::VersionHash;
+    use crate::live::{RejectionKind, Version, VersionHash};
 
     const POLL: Duration = Duration::from_secs(2);
 
@@ -237,7 +235,7 @@ mod tests {
     }
 
     fn held(text: &str) -> ReadResult {
-        Ok(Loaded { bytes: text.as_bytes().into(), modified: None })
+        Ok(Version::new(text.as_bytes(), &"it".into(), None))
     }
 
     fn fingerprint(text: &str) -> Fingerprint {

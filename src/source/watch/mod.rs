@@ -26,10 +26,13 @@ use self::folders::{Listing, OpenEvents, recommended};
 use self::routes::WatchId;
 use self::scheduler::Scheduler;
 use self::target::{CallbackTarget, SiteTarget, Target, contents, names};
-use crate::live::Shared;
+use crate::live::Site;
 
-/// How often a target without events is polled by default.
-pub(super) const POLL: Duration = Duration::from_secs(2);
+/// How often a target is polled for changes that the file system has not reported, by default.
+pub const DEFAULT_POLL: Duration = Duration::from_secs(2);
+
+/// The shortest time between two polls that can be set.
+pub const SHORTEST_POLL: Duration = Duration::from_millis(50);
 
 /// Reports changes of files: any number of them with one set of threads.
 ///
@@ -89,7 +92,7 @@ impl Watcher {
     pub fn file(&self, path: impl Into<PathBuf>, changed: impl Fn() + Send + Sync + 'static) -> Watched {
         let path = path.into();
         let read = contents(path.clone());
-        let watched = self.add(path, Listing::Contents, POLL, || {
+        let watched = self.add(path, Listing::Contents, DEFAULT_POLL, || {
             CallbackTarget::new(read, move || {
                 changed();
                 None
@@ -115,8 +118,8 @@ impl Watcher {
     }
 
     /// Starts to note changes of a robots.txt; [`Watched::begin`] starts to read them.
-    pub(super) fn robots(&self, path: PathBuf, poll: Duration, shared: Weak<Shared>) -> Watched {
-        self.add(path, Listing::Contents, poll, || SiteTarget(shared))
+    pub(super) fn robots(&self, path: PathBuf, poll: Duration, site: Weak<Site>) -> Watched {
+        self.add(path, Listing::Contents, poll, || SiteTarget(site))
     }
 
     fn add<T: Target + 'static>(

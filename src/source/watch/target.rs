@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use crate::live::{Cause, Loaded, Rejection, RejectionKind, Shared, VersionHash};
+use crate::live::{Cause, Loaded, Rejection, RejectionKind, Site, Version, VersionHash};
 use crate::source::{file, file_system};
 
 /// What a read found.
-pub(super) type ReadResult = Result<Loaded, Rejection>;
+pub(super) type ReadResult = Loaded;
 
 /// What a read found, to be compared: equal fingerprints call for nothing.
 pub(super) type Fingerprint = Result<VersionHash, RejectionKind>;
@@ -26,11 +26,11 @@ pub(super) trait Target: Send + Sync {
 }
 
 pub(super) fn fingerprint(read: &ReadResult) -> Fingerprint {
-    read.as_ref().map(|loaded| VersionHash::of(&loaded.bytes)).map_err(Rejection::kind)
+    read.as_ref().map(Version::hash).map_err(Rejection::kind)
 }
 
 /// The robots.txt of a site. Its owner may drop it at any time; then there is nothing left to do.
-pub(super) struct SiteTarget(pub(super) Weak<Shared>);
+pub(super) struct SiteTarget(pub(super) Weak<Site>);
 
 impl SiteTarget {
     fn gone() -> Rejection {
@@ -44,11 +44,11 @@ impl Target for SiteTarget {
     }
 
     fn known(&self) -> Option<Fingerprint> {
-        self.0.upgrade().map(|shared| shared.live().ok_or(RejectionKind::Missing))
+        self.0.upgrade().map(|site| site.live().ok_or(RejectionKind::Missing))
     }
 
     fn take(&self, cause: Cause, read: ReadResult) -> Option<Duration> {
-        self.0.upgrade()?.take(cause, read);
+        self.0.upgrade()?.offer(cause, read.into());
         None
     }
 }
@@ -106,10 +106,7 @@ impl<R, C> CallbackTarget<R, C> {
 /// Reads the whole of a file.
 pub(super) fn contents(path: PathBuf) -> impl Fn() -> ReadResult + Send + Sync {
     let origin: Arc<str> = path.to_string_lossy().into();
-    move || {
-        let read = file::read(&path, &origin)?;
-        Ok(Loaded { bytes: read.bytes.into(), modified: read.modified })
-    }
+    move || file::load(&path, &origin)
 }
 
 /// Reads the names in a folder: they are its contents.
@@ -129,6 +126,6 @@ pub(super) fn names(
             }
         }
         names.sort_unstable();
-        Ok(Loaded { bytes: names.join("\0").into_bytes().into(), modified: None })
+        Ok(Version::new(names.join("\0").into_bytes(), &origin, None))
     }
 }

@@ -10,7 +10,7 @@ use tower_robots::layer::RobotsLayer;
 use tower_robots::live::{LiveRobots, ReloadOutcome};
 use tower_robots::policy::{Mode, Policy};
 use tower_robots::source::LiveBuilder;
-use tower_robots::source::fetch::Schedule;
+use tower_robots::source::fetch::{RemoteSource, Schedule};
 
 use super::server::{PATIENCE, Server, response, robots};
 
@@ -30,7 +30,7 @@ fn get(live: &LiveRobots, target: &str) -> (StatusCode, String) {
     })
 }
 
-fn open(builder: LiveBuilder) -> LiveRobots {
+fn open(builder: LiveBuilder<impl RemoteSource>) -> LiveRobots {
     let policy = Policy::builder().mode(Mode::Refuse).build();
     builder.policy(policy).schedule(Schedule::new().retry(PATIENCE * 10, PATIENCE * 10)).open().unwrap()
 }
@@ -75,11 +75,10 @@ fn before_the_first_success_an_upstream_answers_for_itself() {
 #[test]
 fn without_a_robots_txt_nothing_is_enforced_and_the_upstreams_answer_is_relayed() {
     let server = Server::saying(response("404 N", "", ""));
-    for builder in [
-        LiveRobots::url(&server.url("/robots.txt")).unwrap(),
-        LiveRobots::upstream([server.address.to_string()], "shop.example").unwrap(),
+    for live in [
+        open(LiveRobots::url(&server.url("/robots.txt")).unwrap()),
+        open(LiveRobots::upstream([server.address.to_string()], "shop.example").unwrap()),
     ] {
-        let live = open(builder);
         assert!(matches!(live.reload().wait().outcome(), ReloadOutcome::Absent { status: 404, .. }));
         assert_eq!(get(&live, "/robots.txt"), (StatusCode::OK, "app".to_owned()));
         assert!(!refused(&live));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tower_robots::live::{Cause, Gate, LiveRobots, RejectionKind, Reload, ReloadOutcome, StateDir, WhenMissing};
 use tower_robots::source::LiveBuilder;
-use tower_robots::source::fetch::{Fetcher, Schedule};
+use tower_robots::source::fetch::{Fetcher, Schedule, UrlSource};
 
 use super::server::{PATIENCE, Server, Stream, nowhere, response, robots, wait_for};
 
@@ -19,7 +19,7 @@ fn often() -> Schedule {
     Schedule::new().every(tick).between(tick, tick).retry(tick, tick)
 }
 
-fn url(server: &Server) -> LiveBuilder {
+fn url(server: &Server) -> LiveBuilder<UrlSource> {
     LiveRobots::url(&server.url("/robots.txt")).unwrap().schedule(seldom())
 }
 
@@ -204,7 +204,7 @@ fn a_file_that_never_was_means_no_rules_at_once() {
 }
 
 /// A site that remembers, and its origin.
-fn remembering(state: &StateDir, url: &str) -> LiveBuilder {
+fn remembering(state: &StateDir, url: &str) -> LiveBuilder<UrlSource> {
     LiveRobots::url(url).unwrap().schedule(seldom()).state(state, "shop")
 }
 

@@ -1,115 +1,118 @@
 //! The versions that were accepted, the live one last: what a rollback goes back to, what a new version is compared with,
 //! and since when each rule is known.
 
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use super::version::Version;
 use super::version_hash::VersionHash;
 
-/// Versions that are kept of one site.
-pub(crate) const MOST: usize = 8;
+/// AcceptedVersions that are kept of one site.
+pub(super) const MOST: usize = 8;
 
 /// Octets that the versions before the last two may have together.
 const MOST_OCTETS: usize = 4 << 20;
 
 /// A version that was accepted once.
 #[derive(Clone, Debug)]
-pub(crate) struct Version {
-    pub(crate) hash: VersionHash,
-    pub(crate) bytes: Arc<[u8]>,
-    pub(crate) origin: Arc<str>,
-    pub(crate) modified: Option<SystemTime>,
+pub(super) struct AcceptedVersion {
+    pub(super) version: Version,
     /// When it was first accepted.
-    pub(crate) since: SystemTime,
-    pub(crate) fate: Fate,
+    pub(super) since: SystemTime,
+    pub(super) standing: Standing,
 }
 
-/// What became of a version.
+/// What became of an accepted version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    /// Nothing: it is live, or another followed it.
+pub(super) enum Standing {
+    /// It is live, or another version followed it.
     Accepted,
     /// It was rolled back, and does not come back by itself.
-    Held,
-    /// It was rolled back, and the source has held something else since.
-    Left,
+    RolledBack,
+    /// It was rolled back, and the source has held something else since: it may come again.
+    Superseded,
 }
 
 /// At most [`MOST`] of them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Versions(Vec<Version>);
+pub(super) struct AcceptedVersions(Vec<AcceptedVersion>);
 
-impl Versions {
-    pub(crate) fn from_list(list: Vec<Version>) -> Self {
+impl AcceptedVersion {
+    pub(super) const fn hash(&self) -> VersionHash {
+        self.version.hash()
+    }
+}
+
+impl AcceptedVersions {
+    pub(super) fn from_list(list: Vec<AcceptedVersion>) -> Self {
         Self(list)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Version> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &AcceptedVersion> {
         self.0.iter()
     }
 
     /// The version that was accepted last.
-    pub(crate) fn current(&self) -> Option<&Version> {
+    pub(super) fn current(&self) -> Option<&AcceptedVersion> {
         self.accepted().next()
     }
 
     /// The one accepted before it.
-    pub(crate) fn before(&self) -> Option<&Version> {
+    pub(super) fn before(&self) -> Option<&AcceptedVersion> {
         self.accepted().nth(1)
     }
 
     /// Whether this version was rolled back from, and the source has held nothing else since.
-    pub(crate) fn holds(&self, hash: VersionHash) -> bool {
-        self.0.iter().any(|version| version.hash == hash && version.fate == Fate::Held)
+    pub(super) fn is_rolled_back(&self, hash: VersionHash) -> bool {
+        self.0.iter().any(|version| version.hash() == hash && version.standing == Standing::RolledBack)
     }
 
     /// Adds a version, or brings one back, which keeps the date at which it was first accepted.
-    pub(crate) fn accept(&mut self, mut version: Version, grace: Duration, now: SystemTime) {
-        if let Some(at) = self.0.iter().position(|known| known.hash == version.hash) {
+    pub(super) fn accept(&mut self, mut version: AcceptedVersion, grace: Duration, now: SystemTime) {
+        if let Some(at) = self.0.iter().position(|known| known.hash() == version.hash()) {
             version.since = self.0.remove(at).since.min(version.since);
         }
-        version.fate = Fate::Accepted;
+        version.standing = Standing::Accepted;
         self.0.push(version);
         self.thin(grace, now);
     }
 
     /// Takes the current version back, which the one before then is.
-    pub(crate) fn roll_back(&mut self) -> Option<Version> {
+    pub(super) fn roll_back(&mut self) -> Option<AcceptedVersion> {
         self.before()?;
-        let current = self.0.iter_mut().rfind(|version| version.fate == Fate::Accepted)?;
-        current.fate = Fate::Held;
+        let current = self.0.iter_mut().rfind(|version| version.standing == Standing::Accepted)?;
+        current.standing = Standing::RolledBack;
         Some(current.clone())
     }
 
     /// The source holds something else: what was rolled back may come again.
-    pub(crate) fn let_go(&mut self) {
-        let held = self.0.iter_mut().filter(|version| version.fate == Fate::Held);
-        held.for_each(|version| version.fate = Fate::Left);
+    pub(super) fn supersede(&mut self) {
+        let held = self.0.iter_mut().filter(|version| version.standing == Standing::RolledBack);
+        held.for_each(|version| version.standing = Standing::Superseded);
     }
 
     /// Has just these be the ones that were rolled back from.
-    pub(crate) fn hold(&mut self, hashes: &[VersionHash]) {
+    pub(super) fn set_rolled_back(&mut self, hashes: &[VersionHash]) {
         for version in &mut self.0 {
-            match (hashes.contains(&version.hash), version.fate) {
-                (true, _) => version.fate = Fate::Held,
-                (false, Fate::Held) => version.fate = Fate::Left,
-                (false, Fate::Accepted | Fate::Left) => {}
+            match (hashes.contains(&version.hash()), version.standing) {
+                (true, _) => version.standing = Standing::RolledBack,
+                (false, Standing::RolledBack) => version.standing = Standing::Superseded,
+                (false, Standing::Accepted | Standing::Superseded) => {}
             }
         }
     }
 
     /// Has a version that is known be the current one; whether it is known.
-    pub(crate) fn bring_back(&mut self, hash: VersionHash) -> bool {
-        let Some(at) = self.0.iter().position(|version| version.hash == hash) else { return false };
-        if self.current().is_none_or(|current| current.hash != hash) {
+    pub(super) fn bring_back(&mut self, hash: VersionHash) -> bool {
+        let Some(at) = self.0.iter().position(|version| version.hash() == hash) else { return false };
+        if self.current().is_none_or(|current| current.hash() != hash) {
             let version = self.0.remove(at);
-            self.0.push(Version { fate: Fate::Accepted, ..version });
+            self.0.push(AcceptedVersion { standing: Standing::Accepted, ..version });
         }
         true
     }
 
-    fn accepted(&self) -> impl Iterator<Item = &Version> {
-        self.0.iter().rev().filter(|version| version.fate == Fate::Accepted)
+    fn accepted(&self) -> impl Iterator<Item = &AcceptedVersion> {
+        self.0.iter().rev().filter(|version| version.standing == Standing::Accepted)
     }
 
     /// Forgets versions until they are within the bounds: the oldest, as long as another is known for longer than the
@@ -117,16 +120,17 @@ impl Versions {
     /// Never the last two that were accepted, nor what is held.
     fn thin(&mut self, grace: Duration, now: SystemTime) {
         loop {
-            let kept: Vec<VersionHash> = self.accepted().take(2).map(|version| version.hash).collect();
-            let is_kept = |version: &Version| version.fate == Fate::Held || kept.contains(&version.hash);
+            let kept: Vec<VersionHash> = self.accepted().take(2).map(|version| version.hash()).collect();
+            let is_kept =
+                |version: &AcceptedVersion| version.standing == Standing::RolledBack || kept.contains(&version.hash());
             let octets: usize =
-                self.0.iter().filter(|version| !is_kept(version)).map(|version| version.bytes.len()).sum();
+                self.0.iter().filter(|version| !is_kept(version)).map(|version| version.version.bytes().len()).sum();
             if self.0.len() <= MOST && octets <= MOST_OCTETS {
                 return;
             }
-            let mut all: Vec<&Version> = self.0.iter().collect();
+            let mut all: Vec<&AcceptedVersion> = self.0.iter().collect();
             all.sort_by_key(|version| version.since);
-            let is_due = |version: &Version| now.duration_since(version.since).is_ok_and(|age| age >= grace);
+            let is_due = |version: &AcceptedVersion| now.duration_since(version.since).is_ok_and(|age| age >= grace);
             let two_are_due = all.iter().filter(|version| is_due(version)).count() > 1;
             let since = |at: usize| all.get(at).map_or(now, |version| version.since);
             let gap = |at: &usize| since(at + 1).duration_since(since(at.saturating_sub(1))).unwrap_or_default();
@@ -137,8 +141,8 @@ impl Versions {
                 // Where nothing but the oldest is left, the bound on octets counts more.
                 candidates.clone().skip(1).min_by_key(gap).or_else(|| candidates.next())
             };
-            let Some(forgotten) = forgotten.map(|at| all[at].hash) else { return };
-            self.0.retain(|version| version.hash != forgotten);
+            let Some(forgotten) = forgotten.map(|at| all[at].hash()) else { return };
+            self.0.retain(|version| version.hash() != forgotten);
         }
     }
 }
@@ -149,54 +153,47 @@ mod tests {
 
     const DAY: Duration = Duration::from_secs(86400);
 
-    fn version(number: u32) -> Version {
-        let text = format!("# {number}\n");
-        Version {
-            hash: VersionHash::of(text.as_bytes()),
-            bytes: text.into_bytes().into(),
-            origin: "it".into(),
-            modified: None,
-            since: day(number),
-            fate: Fate::Accepted,
-        }
+    fn version(number: u32) -> AcceptedVersion {
+        let version = Version::new(format!("# {number}\n").into_bytes(), &"it".into(), None);
+        AcceptedVersion { version, since: day(number), standing: Standing::Accepted }
     }
 
     fn day(number: u32) -> SystemTime {
         SystemTime::UNIX_EPOCH + DAY * number
     }
 
-    fn days(versions: &Versions) -> Vec<u64> {
+    fn days(versions: &AcceptedVersions) -> Vec<u64> {
         let days = versions.iter().map(|version| version.since.duration_since(SystemTime::UNIX_EPOCH));
         days.map(|age| age.expect("after 1970").as_secs() / 86400).collect()
     }
 
     #[test]
     fn a_rollback_goes_back_one_and_what_was_rolled_back_is_held() {
-        let mut versions = Versions::default();
+        let mut versions = AcceptedVersions::default();
         for number in 1..=3 {
             versions.accept(version(number), Duration::ZERO, day(number));
         }
-        assert_eq!(versions.roll_back().map(|back| back.hash), Some(version(3).hash));
-        assert_eq!(versions.current().map(|current| current.hash), Some(version(2).hash));
-        assert!(versions.holds(version(3).hash));
+        assert_eq!(versions.roll_back().map(|back| back.hash()), Some(version(3).hash()));
+        assert_eq!(versions.current().map(|current| current.hash()), Some(version(2).hash()));
+        assert!(versions.is_rolled_back(version(3).hash()));
         assert!(versions.roll_back().is_some());
         assert!(versions.roll_back().is_none(), "nothing was before the first");
-        assert!(versions.holds(version(2).hash));
-        versions.let_go();
-        assert!(!versions.holds(version(3).hash));
-        versions.accept(Version { since: day(9), ..version(2) }, Duration::ZERO, day(9));
+        assert!(versions.is_rolled_back(version(2).hash()));
+        versions.supersede();
+        assert!(!versions.is_rolled_back(version(3).hash()));
+        versions.accept(AcceptedVersion { since: day(9), ..version(2) }, Duration::ZERO, day(9));
         assert_eq!(versions.current().map(|current| current.since), Some(day(2)), "it is known since then");
-        assert_eq!(versions.before().map(|before| before.hash), Some(version(1).hash));
+        assert_eq!(versions.before().map(|before| before.hash()), Some(version(1).hash()));
     }
 
     #[test]
     fn what_is_forgotten_is_what_the_grace_needs_least() {
-        let mut versions = Versions::default();
+        let mut versions = AcceptedVersions::default();
         for number in 1..=30 {
             versions.accept(version(number), Duration::ZERO, day(number));
         }
         assert_eq!(days(&versions), (23..=30).collect::<Vec<_>>(), "without a grace the oldest");
-        let mut versions = Versions::default();
+        let mut versions = AcceptedVersions::default();
         for number in 1..=60 {
             versions.accept(version(number), 20 * DAY, day(number));
         }

@@ -1,0 +1,109 @@
+//! The kill switch of many sites.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use super::enforcement::Enforcement;
+
+/// The kill switch of many sites, which ends with the process; a [`StateDir`](super::StateDir) has one that does not.
+/// Cheap to clone.
+///
+/// ```
+/// use tower_robots::live::{Enforcement, KillSwitch, LiveRobots};
+///
+/// let switch = KillSwitch::new();
+/// let live = LiveRobots::inline("User-agent: *\nDisallow: /\n").kill_switch(&switch).open()?;
+/// switch.set_enforcement(Enforcement::Off); // for every site that has it, at once
+/// assert_eq!(live.snapshot().enforcement(), Enforcement::Off);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct KillSwitch(Arc<Switch>);
+
+#[derive(Default)]
+struct Switch {
+    /// Held for a moment only: a reader never waits for the disk.
+    joined: Mutex<JoinedSites>,
+    /// Held while the switch is turned and written down, so that the last write is the last turn.
+    turning: Mutex<()>,
+}
+
+/// What a switch of many turns.
+pub(super) trait Switched: Send + Sync {
+    /// Sets how the switch of all sites stands. Waits for nothing.
+    fn set_switch_of_all(&self, enforcement: Enforcement);
+
+    /// Records that the switch `of` something was turned.
+    fn record_switch(&self, enforcement: Enforcement, of: &str);
+}
+
+#[derive(Default)]
+struct JoinedSites {
+    enforcement: Enforcement,
+    sites: Vec<Weak<dyn Switched>>,
+}
+
+impl KillSwitch {
+    /// A switch that is on.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub(super) fn standing(enforcement: Enforcement) -> Self {
+        let joined = Mutex::new(JoinedSites { enforcement, sites: Vec::new() });
+        Self(Arc::new(Switch { joined, turning: Mutex::default() }))
+    }
+
+    /// How it stands.
+    #[must_use]
+    pub fn enforcement(&self) -> Enforcement {
+        self.joined().enforcement
+    }
+
+    /// Turns enforcement off, or on again, for every site that has it, at once and for those opened later. A site's own
+    /// switch stays as it is.
+    pub fn set_enforcement(&self, enforcement: Enforcement) {
+        self.turn(enforcement, || {});
+    }
+
+    /// Turns it and writes that down. Every site has it before it is written.
+    pub(super) fn turn<R>(&self, enforcement: Enforcement, write: impl FnOnce() -> R) -> R {
+        let turning = self.0.turning.lock().unwrap_or_else(PoisonError::into_inner);
+        let (before, sites) = {
+            let mut joined = self.joined();
+            let before = std::mem::replace(&mut joined.enforcement, enforcement);
+            joined.sites.retain(|site| site.upgrade().map(|site| site.set_switch_of_all(enforcement)).is_some());
+            (before, joined.sites.iter().filter_map(Weak::upgrade).collect::<Vec<_>>())
+        };
+        let written = write();
+        drop(turning);
+        if before != enforcement {
+            sites.iter().for_each(|site| site.record_switch(enforcement, "every site"));
+        }
+        written
+    }
+
+    /// Sets a site to this switch, now and at every turn.
+    pub(super) fn join(&self, site: &Arc<impl Switched + 'static>) {
+        let mut joined = self.joined();
+        if joined.sites.len() == joined.sites.capacity() {
+            // Before it grows: at every site, ten thousand would be looked through ten thousand times.
+            joined.sites.retain(|other| other.strong_count() > 0);
+        }
+        let weak = Arc::downgrade(site);
+        joined.sites.push(weak);
+        site.set_switch_of_all(joined.enforcement);
+    }
+
+    fn joined(&self) -> MutexGuard<'_, JoinedSites> {
+        // Only whole values are put in, whatever panicked meanwhile.
+        self.0.joined.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for KillSwitch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("KillSwitch").field(&self.enforcement()).finish()
+    }
+}

@@ -1,0 +1,413 @@
+//! Which version goes live: a state machine without locks, files, clocks or callbacks.
+//!
+//! 1. A candidate that is live already changes nothing; what waited is forgotten.
+//! 2. What waits goes on waiting, until the gate is another.
+//! 3. What is no robots.txt is rejected, and the last good version stays.
+//! 4. What the gate objects to waits to be accepted by its hash.
+//! 5. Everything else is published.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use super::accepted_versions::{AcceptedVersion, AcceptedVersions, Standing};
+use super::compile_cache::{CompileCache, CompileSettings};
+use super::gate::{Gate, Objection, Pending};
+use super::rejection::Rejection;
+use super::reload::ReloadOutcome;
+use super::remembered::{Durability, WasLive};
+use super::snapshot::{Compiled, Content};
+use super::source::Candidate;
+use super::version::Version;
+use super::version_hash::{VersionHash, VersionHashPrefix};
+use crate::agent::Registry;
+use crate::check;
+use crate::policy::Grace;
+use crate::rules::{RobotsTxt, RuleSet};
+
+/// What is published of a site, what waits, and what was accepted before. Compiling goes through a cache, in which every
+/// version that is held here is found again.
+pub(super) struct Publisher {
+    settings: CompileSettings,
+    cache: CompileCache,
+    gate: Gate,
+    grace_length: Duration,
+    versions: AcceptedVersions,
+    was_live: WasLive,
+    pending: Option<Pending>,
+    /// What the waiting version amounts to, so that it is compiled once.
+    pending_compiled: Option<Arc<Compiled>>,
+    examined: Examined,
+    content: Option<Arc<Content>>,
+    grace: Option<Arc<Grace>>,
+    /// The compiled rules of the versions that the grace compares with.
+    earlier: Vec<(VersionHash, Arc<RuleSet>)>,
+    /// A remembered version that was parsed to be compared, until another is shown.
+    parsed: Option<(VersionHash, RobotsTxt)>,
+    unsaved: Option<Durability>,
+}
+
+/// Whether the gate that is set has examined what waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Examined {
+    Yes,
+    No,
+}
+
+/// Whether a setting changed what is published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(super) enum Republished {
+    Yes,
+    No,
+}
+
+/// Why a version was not accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcceptError {
+    requested: VersionHashPrefix,
+    pending: Option<VersionHash>,
+}
+
+/// There is no version to go back to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RollbackError;
+
+impl Publisher {
+    /// Publishes nothing yet.
+    pub(super) fn new(
+        settings: CompileSettings,
+        cache: CompileCache,
+        gate: Gate,
+        grace_length: Duration,
+        (versions, pending, was_live): (AcceptedVersions, Option<Pending>, WasLive),
+    ) -> Self {
+        Self {
+            settings,
+            cache,
+            gate,
+            grace_length,
+            versions,
+            was_live,
+            pending,
+            pending_compiled: None,
+            examined: Examined::No,
+            content: None,
+            grace: None,
+            earlier: Vec::new(),
+            parsed: None,
+            unsaved: None,
+        }
+    }
+
+    /// Considers the first candidate. Where it does not go live, the version that was accepted last does, and is returned.
+    pub(super) fn start(&mut self, candidate: Candidate, now: SystemTime) -> (ReloadOutcome, Option<AcceptedVersion>) {
+        let last = self.versions.current().cloned();
+        let mut outcome = self.consider(candidate, now);
+        let (ReloadOutcome::Kept { live, .. } | ReloadOutcome::Gated { live, .. }) = &mut outcome else {
+            return (outcome, None);
+        };
+        if let Some(last) = &last {
+            *live = Some(last.hash());
+            self.restore(&last.version, now);
+        }
+        (outcome, last)
+    }
+
+    /// Publishes a candidate, has it wait, or keeps what is live.
+    pub(super) fn consider(&mut self, candidate: Candidate, now: SystemTime) -> ReloadOutcome {
+        let live = self.live();
+        let version = match candidate {
+            Candidate::Version(version) => version,
+            Candidate::Rejected(rejection) => return ReloadOutcome::Kept { rejection, live },
+            Candidate::Absent { status } => {
+                (self.content, self.grace) = (None, None);
+                return ReloadOutcome::Absent { status };
+            }
+        };
+        let hash = version.hash();
+        if live == Some(hash) {
+            if self.stop_waiting() {
+                self.versions.supersede();
+                self.unsaved = Some(Durability::Machine);
+            }
+            return ReloadOutcome::Unchanged { hash };
+        }
+        let is_examined = |pending: &&Pending| self.examined == Examined::Yes || pending.is_rolled_back();
+        if let Some(pending) = self.pending.as_ref().filter(|pending| pending.hash() == hash).filter(is_examined) {
+            return ReloadOutcome::Gated { pending: pending.clone(), live };
+        }
+        let robots = self.document(&version);
+        if let Some(rejection) = Rejection::of(&robots, version.origin()) {
+            return ReloadOutcome::Kept { rejection, live };
+        }
+        let compiled = self.cache.compile(hash, robots, &self.settings);
+        let objections = self.objections(hash, &compiled);
+        if objections.is_empty() {
+            self.versions.supersede();
+            return self.publish(version, compiled, now);
+        }
+        let pending = Pending::new(version, now, objections);
+        self.wait(pending.clone(), Some(compiled));
+        ReloadOutcome::Gated { pending, live }
+    }
+
+    /// Publishes the version that waits, if `prefix` names it.
+    pub(super) fn accept(&mut self, prefix: &VersionHashPrefix, now: SystemTime) -> Result<ReloadOutcome, AcceptError> {
+        let Some(pending) = self.pending.clone().filter(|pending| prefix.matches(&pending.hash())) else {
+            let pending = self.pending.as_ref().map(Pending::hash);
+            return Err(AcceptError { requested: prefix.clone(), pending });
+        };
+        let compiled = self.compile(pending.version());
+        let outcome = self.publish(pending.version().clone(), compiled, now);
+        self.unsaved = Some(Durability::Machine);
+        Ok(outcome)
+    }
+
+    /// Publishes the version that was accepted before the current one, which waits from now on.
+    pub(super) fn roll_back(&mut self, now: SystemTime) -> Result<ReloadOutcome, RollbackError> {
+        let left = self.versions.roll_back().ok_or(RollbackError)?;
+        let before = self.versions.current().cloned().ok_or(RollbackError)?;
+        let compiled = self.cache.find(left.hash(), &self.settings);
+        self.wait(Pending::new(left.version, now, vec![Objection::rolled_back()]), compiled);
+        Ok(self.restore(&before.version, now))
+    }
+
+    /// Replaces the gate for the candidates to come; what waits is examined again when it is offered again.
+    pub(super) fn set_gate(&mut self, gate: Gate) {
+        self.gate = gate;
+        self.examined = Examined::No;
+    }
+
+    /// Compiles what is live for another registry.
+    pub(super) fn set_registry(&mut self, registry: Arc<Registry>, now: SystemTime) -> Republished {
+        if Arc::ptr_eq(&self.settings.registry, &registry) {
+            return Republished::No;
+        }
+        self.settings.registry = registry;
+        self.recompile(now)
+    }
+
+    /// Checks what is live with other options.
+    pub(super) fn set_check(&mut self, options: check::Options, now: SystemTime) -> Republished {
+        if self.settings.check == options {
+            return Republished::No;
+        }
+        self.settings.check = options;
+        self.recompile(now)
+    }
+
+    pub(super) fn content(&self) -> Option<&Arc<Content>> {
+        self.content.as_ref()
+    }
+
+    pub(super) fn grace(&self) -> Option<&Arc<Grace>> {
+        self.grace.as_ref()
+    }
+
+    pub(super) fn live(&self) -> Option<VersionHash> {
+        self.content.as_ref().map(|content| content.hash())
+    }
+
+    pub(super) fn versions(&self) -> &AcceptedVersions {
+        &self.versions
+    }
+
+    pub(super) fn pending(&self) -> Option<&Pending> {
+        self.pending.as_ref()
+    }
+
+    pub(super) fn registry(&self) -> &Arc<Registry> {
+        &self.settings.registry
+    }
+
+    pub(super) fn was_live(&self) -> WasLive {
+        self.was_live
+    }
+
+    /// What the waiting version amounts to.
+    pub(super) fn compiled_pending(&mut self) -> Option<Arc<Compiled>> {
+        if self.pending_compiled.is_none() {
+            let pending = self.pending.clone()?;
+            self.pending_compiled = Some(self.compile(pending.version()));
+        }
+        self.pending_compiled.clone()
+    }
+
+    /// What has to be written down since the last call, and what that must outlive.
+    pub(super) fn take_unsaved(&mut self) -> Option<Durability> {
+        self.unsaved.take()
+    }
+
+    fn objections(&mut self, hash: VersionHash, compiled: &Compiled) -> Vec<Objection> {
+        if self.versions.is_rolled_back(hash) {
+            return vec![Objection::rolled_back()];
+        }
+        let last = self.versions.current().cloned();
+        let was_live = matches!(self.was_live, WasLive::Other(other, _) if other == hash);
+        if was_live || last.as_ref().is_some_and(|last| last.hash() == hash) {
+            return Vec::new();
+        }
+        let last = last.filter(|_| self.gate.compares()).map(|last| {
+            let robots = self.document(&last.version);
+            self.parsed = Some((last.hash(), robots.clone()));
+            robots
+        });
+        self.gate.examine_version(hash, compiled.robots(), compiled.report(), last.as_ref(), &self.settings.registry)
+    }
+
+    fn publish(&mut self, version: Version, compiled: Arc<Compiled>, now: SystemTime) -> ReloadOutcome {
+        let hash = version.hash();
+        let is_known = self.pending.is_none() && self.versions.current().is_some_and(|last| last.hash() == hash);
+        let content = self.content_of(&version, compiled, now);
+        let modified = content.modified().map(|(modified, _)| modified);
+        let accepted = AcceptedVersion { version: version.dated(modified), since: now, standing: Standing::Accepted };
+        self.versions.accept(accepted, self.grace_length, now);
+        self.stop_waiting();
+        self.was_live = WasLive::Current;
+        self.show(content, now);
+        if !is_known {
+            // The source can be read again; ten thousand files that are changed at once must not wait for the disk.
+            self.unsaved = Some(Durability::Process);
+        }
+        ReloadOutcome::Published { hash }
+    }
+
+    /// Shows a version that was accepted before.
+    fn restore(&mut self, version: &Version, now: SystemTime) -> ReloadOutcome {
+        let compiled = self.compile(version);
+        let content = self.content_of(version, compiled, now);
+        self.show(content, now);
+        ReloadOutcome::Published { hash: version.hash() }
+    }
+
+    /// Makes the content that is live again, of the same bytes.
+    fn recompile(&mut self, now: SystemTime) -> Republished {
+        self.pending_compiled = None;
+        self.earlier.clear();
+        let Some(content) = self.content.clone() else { return Republished::No };
+        let compiled = self.cache.compile(content.hash(), content.robots().clone(), &self.settings);
+        let modified = content.modified().map(|(modified, _)| modified);
+        self.show(Content::new(compiled, modified), now);
+        Republished::Yes
+    }
+
+    fn show(&mut self, content: Content, now: SystemTime) {
+        self.grace = self.grace_at(now);
+        self.content = Some(Arc::new(content));
+        self.parsed = None;
+    }
+
+    fn wait(&mut self, pending: Pending, compiled: Option<Arc<Compiled>>) {
+        self.pending = Some(pending);
+        self.pending_compiled = compiled;
+        self.examined = Examined::Yes;
+        self.unsaved = Some(Durability::Machine);
+    }
+
+    fn stop_waiting(&mut self) -> bool {
+        self.pending_compiled = None;
+        self.pending.take().is_some()
+    }
+
+    /// What is newly disallowed by the current version; `None` once everything is old enough. Called before the content is
+    /// replaced, whose document is used again.
+    fn grace_at(&mut self, now: SystemTime) -> Option<Arc<Grace>> {
+        let earlier = std::mem::take(&mut self.earlier);
+        let current = self.versions.current().filter(|_| self.grace_length > Duration::ZERO)?.clone();
+        let mut grace = Grace::new(self.grace_length, current.since);
+        if grace.end() <= now {
+            return None;
+        }
+        let before: Vec<_> = self.versions.iter().filter(|version| version.since < current.since).cloned().collect();
+        for AcceptedVersion { version, since, .. } in before {
+            let hash = version.hash();
+            let known = earlier.iter().find(|(known, _)| *known == hash).map(|(_, rules)| rules.clone());
+            let rules = known.unwrap_or_else(|| {
+                let registry = self.settings.registry.clone();
+                let stands_for = |name: crate::rules::Name<'_>| registry.stands_for(name.value());
+                self.document(&version).compile_with(self.settings.reading, stands_for).into()
+            });
+            self.earlier.push((hash, rules.clone()));
+            grace.add(since, rules);
+        }
+        Some(grace.into())
+    }
+
+    fn content_of(&self, version: &Version, compiled: Arc<Compiled>, now: SystemTime) -> Content {
+        let modified = self.dated(version, now);
+        Content::new(compiled, modified.map(|modified| modified.min(now)))
+    }
+
+    /// A version that replaces another is never dated before it, or a client that has the other by its date would keep
+    /// it: an older file put back keeps its old date.
+    fn dated(&self, version: &Version, now: SystemTime) -> Option<SystemTime> {
+        let before = match &self.content {
+            Some(content) => content.modified().map(|(modified, _)| modified),
+            // At the start the one before is what an earlier process showed.
+            None => {
+                let last = self.versions.current().filter(|last| last.hash() != version.hash());
+                last.and_then(|last| last.version.modified())
+            }
+        };
+        match (version.modified(), before) {
+            (Some(modified), Some(before)) if modified <= before => Some(now),
+            (modified, _) => modified,
+        }
+    }
+
+    fn compile(&self, version: &Version) -> Arc<Compiled> {
+        match self.cache.find(version.hash(), &self.settings) {
+            Some(compiled) => compiled,
+            None => self.cache.compile(version.hash(), self.document(version), &self.settings),
+        }
+    }
+
+    /// The parsed version, parsed only where it is not held already.
+    fn document(&self, version: &Version) -> RobotsTxt {
+        let hash = version.hash();
+        if let Some(content) = self.content.as_ref().filter(|content| content.hash() == hash) {
+            return content.robots().clone();
+        }
+        if let Some((_, robots)) = self.parsed.as_ref().filter(|(parsed, _)| *parsed == hash) {
+            return robots.clone();
+        }
+        match self.cache.find(hash, &self.settings) {
+            Some(compiled) => compiled.robots().clone(),
+            None => RobotsTxt::parse(version.bytes().clone()),
+        }
+    }
+}
+
+impl AcceptError {
+    /// The version that waits, if one does.
+    #[must_use]
+    pub const fn pending(&self) -> Option<VersionHash> {
+        self.pending
+    }
+}
+
+impl fmt::Display for AcceptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { requested, pending } = self;
+        match pending {
+            Some(pending) => write!(f, "no version \"{requested}\" waits to be accepted: \"{pending}\" does"),
+            None => write!(f, "no version \"{requested}\" waits to be accepted: none does"),
+        }
+    }
+}
+
+impl Error for AcceptError {}
+
+impl fmt::Display for RollbackError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("there is no version to go back to: none is remembered from before the one that was accepted last")
+    }
+}
+
+impl Error for RollbackError {}
+
+#[cfg(test)]
+mod tests;

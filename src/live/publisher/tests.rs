@@ -1,0 +1,246 @@
+use super::*;
+use crate::live::rejection::RejectionKind;
+use crate::rules::Reading;
+
+const OPEN: &str = "User-agent: *\nDisallow: /cart\n";
+const OTHER: &str = "User-agent: *\nDisallow: /cart\nDisallow: /account\n";
+const SHUT: &str = "User-agent: *\nDisallow: /\n";
+const DAY: Duration = Duration::from_secs(86400);
+
+fn day(number: u32) -> SystemTime {
+    SystemTime::UNIX_EPOCH + DAY * number
+}
+
+fn version(text: &str) -> Version {
+    Version::new(text.as_bytes(), &"it".into(), None)
+}
+
+fn hash(text: &str) -> VersionHash {
+    VersionHash::of(text.as_bytes())
+}
+
+fn holds(text: &str) -> Candidate {
+    Candidate::Version(version(text))
+}
+
+fn broken(kind: RejectionKind) -> Candidate {
+    Candidate::Rejected(Rejection::new(kind, &"it".into()))
+}
+
+fn publisher_with(gate: Gate, grace: Duration, versions: AcceptedVersions, was_live: WasLive) -> Publisher {
+    let settings = CompileSettings {
+        reading: Reading::default(),
+        registry: Registry::builtin().clone(),
+        check: check::Options::default(),
+    };
+    Publisher::new(settings, CompileCache::new(), gate, grace, (versions, None, was_live))
+}
+
+fn publisher() -> Publisher {
+    publisher_with(Gate::builder().build(), Duration::ZERO, AcceptedVersions::default(), WasLive::Unknown)
+}
+
+/// What an earlier process accepted, a day apart.
+fn accepted(texts: &[&str]) -> AcceptedVersions {
+    let mut versions = AcceptedVersions::default();
+    for (number, text) in (1..).zip(texts) {
+        let accepted = AcceptedVersion { version: version(text), since: day(number), standing: Standing::Accepted };
+        versions.accept(accepted, Duration::ZERO, day(number));
+    }
+    versions
+}
+
+fn rules(publisher: &Publisher) -> *const RuleSet {
+    publisher.content().map_or(std::ptr::null(), |content| std::ptr::from_ref(content.rules()))
+}
+
+#[track_caller]
+fn assert_published(outcome: &ReloadOutcome, text: &str) {
+    assert!(matches!(outcome, ReloadOutcome::Published { hash: now } if *now == hash(text)), "{outcome:?}");
+}
+
+#[track_caller]
+fn assert_gated(outcome: &ReloadOutcome, text: &str, stays: Option<&str>) {
+    let ReloadOutcome::Gated { pending, live } = outcome else { panic!("{outcome:?}") };
+    assert_eq!((pending.hash(), *live), (hash(text), stays.map(hash)));
+}
+
+#[test]
+fn a_candidate_is_published_once_and_unchanged_after_that() {
+    let mut publisher = publisher();
+    assert_eq!((publisher.live(), publisher.take_unsaved()), (None, None));
+    assert_published(&publisher.consider(holds(OPEN), day(1)), OPEN);
+    assert_eq!((publisher.live(), publisher.take_unsaved()), (Some(hash(OPEN)), Some(Durability::Process)));
+    let before = rules(&publisher);
+    let outcome = publisher.consider(holds(OPEN), day(2));
+    assert!(matches!(outcome, ReloadOutcome::Unchanged { hash: now } if now == hash(OPEN)), "{outcome:?}");
+    assert_eq!((rules(&publisher), publisher.take_unsaved()), (before, None), "nothing is made, nothing is written");
+}
+
+#[test]
+fn what_cannot_be_used_keeps_what_is_live() {
+    let mut publisher = publisher();
+    let outcome = publisher.consider(broken(RejectionKind::Missing), day(1));
+    assert!(matches!(outcome, ReloadOutcome::Kept { live: None, .. }), "{outcome:?}");
+    let _ = publisher.consider(holds(OPEN), day(1));
+    let _ = publisher.take_unsaved();
+    for (candidate, kind) in [
+        (broken(RejectionKind::Unreadable), RejectionKind::Unreadable),
+        (holds("<html>"), RejectionKind::Html),
+        (holds(" \n"), RejectionKind::Empty),
+    ] {
+        let ReloadOutcome::Kept { rejection, live } = publisher.consider(candidate, day(2)) else { panic!("{kind:?}") };
+        assert_eq!((rejection.kind(), live, publisher.live()), (kind, Some(hash(OPEN)), Some(hash(OPEN))));
+    }
+    assert_eq!(publisher.take_unsaved(), None);
+}
+
+#[test]
+fn a_source_that_says_it_has_none_leaves_nothing_live_and_the_accepted_versions_as_they_are() {
+    let mut publisher = publisher();
+    let _ = publisher.consider(holds(OPEN), day(1));
+    let outcome = publisher.consider(Candidate::Absent { status: 404 }, day(2));
+    assert!(matches!(outcome, ReloadOutcome::Absent { status: 404 }), "{outcome:?}");
+    assert!(publisher.content().is_none() && publisher.grace().is_none());
+    assert_eq!(publisher.versions().current().map(AcceptedVersion::hash), Some(hash(OPEN)));
+}
+
+#[test]
+fn what_the_gate_refuses_waits_until_it_is_accepted_by_its_hash() {
+    let mut publisher = publisher();
+    let _ = publisher.consider(holds(OPEN), day(1));
+    for _ in 0..2 {
+        assert_gated(&publisher.consider(holds(SHUT), day(2)), SHUT, Some(OPEN));
+    }
+    assert_eq!(publisher.take_unsaved(), Some(Durability::Machine));
+    let error = publisher.accept(&hash(OTHER).into(), day(3)).expect_err("another waits");
+    assert_eq!(error.pending(), Some(hash(SHUT)));
+    let compiled = publisher.compiled_pending().expect("it waits");
+    assert_published(&publisher.accept(&hash(SHUT).into(), day(3)).expect("it waits"), SHUT);
+    let content = publisher.content().expect("it is live");
+    assert!(std::ptr::eq(content.report(), compiled.report()), "what was compiled to be examined is what goes live");
+    assert_eq!((publisher.pending().is_none(), publisher.take_unsaved()), (true, Some(Durability::Machine)));
+    assert_eq!(publisher.accept(&hash(SHUT).into(), day(4)).expect_err("none waits").pending(), None);
+}
+
+#[test]
+fn what_waits_is_examined_again_by_another_gate_and_forgotten_when_the_live_version_comes_back() {
+    let mut publisher = publisher();
+    let _ = publisher.consider(holds(OPEN), day(1));
+    let _ = publisher.consider(holds(SHUT), day(1));
+    let _ = publisher.take_unsaved();
+    let _ = publisher.consider(holds(OPEN), day(1));
+    assert!(publisher.pending().is_none());
+    assert_eq!(publisher.take_unsaved(), Some(Durability::Machine), "that nothing waits is written down");
+    assert_gated(&publisher.consider(holds(SHUT), day(2)), SHUT, Some(OPEN));
+    publisher.set_gate(Gate::open());
+    assert!(publisher.pending().is_some(), "it is not examined before it is offered again");
+    assert_published(&publisher.consider(holds(SHUT), day(3)), SHUT);
+}
+
+#[test]
+fn a_rollback_goes_back_and_what_was_left_waits_until_the_source_holds_something_else() {
+    let mut publisher = publisher();
+    assert_eq!(publisher.roll_back(day(1)).err(), Some(RollbackError));
+    let _ = publisher.consider(holds(OPEN), day(1));
+    assert_eq!(publisher.roll_back(day(1)).err(), Some(RollbackError), "nothing was before the first");
+    let _ = publisher.consider(holds(OTHER), day(2));
+    let left = rules(&publisher);
+    assert_published(&publisher.roll_back(day(3)).expect("one was before"), OPEN);
+    assert_gated(&publisher.consider(holds(OTHER), day(4)), OTHER, Some(OPEN));
+    publisher.set_gate(Gate::open());
+    assert_gated(&publisher.consider(holds(OTHER), day(4)), OTHER, Some(OPEN));
+    assert_published(&publisher.accept(&hash(OTHER).into(), day(5)).expect("it waits"), OTHER);
+    assert_eq!(rules(&publisher), left, "it was not compiled again");
+    let _ = publisher.roll_back(day(6));
+    let _ = publisher.consider(holds(OPEN), day(7));
+    assert_published(&publisher.consider(holds(OTHER), day(8)), OTHER);
+}
+
+#[test]
+fn settings_that_are_the_same_publish_nothing() {
+    let mut publisher = publisher();
+    let _ = publisher.consider(holds(OPEN), day(1));
+    let before = rules(&publisher);
+    assert_eq!(publisher.set_check(check::Options::default(), day(2)), Republished::No);
+    assert_eq!(publisher.set_registry(Registry::builtin().clone(), day(2)), Republished::No);
+    assert_eq!(rules(&publisher), before);
+    let strict = check::Options::default().exempt_paths(["/cart"]).expect("a pattern");
+    assert_eq!(publisher.set_check(strict.clone(), day(2)), Republished::Yes);
+    assert_ne!(rules(&publisher), before);
+    assert_eq!(publisher.set_check(strict.clone(), day(2)), Republished::No);
+    let mut nothing = self::publisher();
+    assert_eq!(nothing.set_check(strict, day(1)), Republished::No, "nothing is live");
+}
+
+#[test]
+fn a_restart_falls_back_on_what_was_accepted_last() {
+    for candidate in [broken(RejectionKind::Missing), holds(SHUT)] {
+        let versions = accepted(&[OTHER, OPEN]);
+        let mut publisher = publisher_with(Gate::builder().build(), Duration::ZERO, versions, WasLive::Current);
+        let (outcome, restored) = publisher.start(candidate, day(9));
+        assert_eq!(restored.map(|last| (last.hash(), last.since)), Some((hash(OPEN), day(2))));
+        let (ReloadOutcome::Kept { live, .. } | ReloadOutcome::Gated { live, .. }) = outcome else {
+            panic!("{outcome:?}")
+        };
+        assert_eq!((live, publisher.live()), (Some(hash(OPEN)), Some(hash(OPEN))));
+        assert_eq!(publisher.versions().before().map(AcceptedVersion::hash), Some(hash(OTHER)));
+    }
+    let mut publisher = publisher();
+    let (outcome, restored) = publisher.start(broken(RejectionKind::Missing), day(9));
+    assert!(matches!(outcome, ReloadOutcome::Kept { live: None, .. }) && restored.is_none());
+}
+
+#[test]
+fn what_was_live_before_a_restart_passes_the_gate_although_its_bytes_are_missing() {
+    let was_live = WasLive::Other(hash(SHUT), day(3));
+    let mut publisher = publisher_with(Gate::builder().build(), Duration::ZERO, accepted(&[OPEN]), was_live);
+    assert_published(&publisher.start(holds(SHUT), day(9)).0, SHUT);
+    assert_eq!(publisher.was_live(), WasLive::Current);
+}
+
+#[test]
+fn the_grace_ends_exactly_when_the_newest_rule_is_old_enough() {
+    let nanosecond = Duration::from_nanos(1);
+    for (now, is_running) in [(day(6) - nanosecond, true), (day(6), false), (day(6) + nanosecond, false)] {
+        let versions = accepted(&[OPEN, OTHER]);
+        let mut publisher = publisher_with(Gate::open(), 4 * DAY, versions, WasLive::Current);
+        let _ = publisher.start(holds(OTHER), now);
+        assert_eq!(publisher.grace().map(|grace| grace.end()), is_running.then(|| day(6)));
+    }
+    let mut publisher = publisher();
+    let _ = publisher.consider(holds(OPEN), day(1));
+    let _ = publisher.consider(holds(OTHER), day(1));
+    assert!(publisher.grace().is_none(), "no grace is set");
+}
+
+#[test]
+fn the_grace_compiles_a_version_once() {
+    let mut publisher = publisher_with(Gate::open(), 9 * DAY, AcceptedVersions::default(), WasLive::Unknown);
+    let texts: Vec<String> = (1..=4).map(|number| format!("User-agent: *\nDisallow: /{number}\n")).collect();
+    let mut before: Vec<(VersionHash, Arc<RuleSet>)> = Vec::new();
+    for (number, text) in (1..).zip(&texts) {
+        let _ = publisher.consider(holds(text), day(number));
+        for (hash, rules) in &before {
+            let again = publisher.earlier.iter().find(|(again, _)| again == hash).expect("it is compared with still");
+            assert!(Arc::ptr_eq(&again.1, rules));
+        }
+        before.clone_from(&publisher.earlier);
+    }
+    assert_eq!(before.len(), 3);
+}
+
+#[test]
+fn an_older_file_put_back_is_dated_now_and_no_date_is_in_the_future() {
+    let dated = |text: &str, modified| Candidate::Version(Version::new(text.as_bytes(), &"it".into(), Some(modified)));
+    let modified = |publisher: &Publisher| {
+        publisher.content().and_then(|content| content.modified().map(|(modified, _)| modified))
+    };
+    let mut publisher = publisher();
+    let _ = publisher.consider(dated(OPEN, day(5)), day(6));
+    assert_eq!(modified(&publisher), Some(day(5)));
+    let _ = publisher.consider(dated(OTHER, day(5)), day(7));
+    assert_eq!(modified(&publisher), Some(day(7)), "a client that has the other by this date would keep it");
+    let _ = publisher.consider(dated(OPEN, day(99)), day(8));
+    assert_eq!(modified(&publisher), Some(day(8)));
+}

@@ -1,0 +1,132 @@
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use super::*;
+use crate::live::{LiveRobots, ReloadOutcome};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A source that holds nothing: what is published is what a test offers.
+#[derive(Debug)]
+struct Nothing(Arc<str>);
+
+impl Source for Nothing {
+    fn load(&self) -> Loaded {
+        Err(Rejection::new(RejectionKind::Missing, &self.0))
+    }
+
+    fn reload(&self, _: Arc<Completion>) {}
+}
+
+fn site(settings: SiteSettings) -> Arc<Site> {
+    let origin: Arc<str> = "it".into();
+    let settings = SiteSettings { when_missing: WhenMissing::Unavailable, ..settings };
+    let site = Site::new(settings, &origin, |_| Arc::new(Nothing(origin.clone())));
+    site.start().expect("a site may start without a file");
+    site
+}
+
+fn offer(site: &Site, text: &str) -> Reload {
+    site.offer(Cause::Poll, Candidate::Version(Version::new(text.as_bytes(), &"it".into(), None)))
+}
+
+/// Runs something that must not wait for ever.
+fn within_patience<R: Send + 'static>(run: impl FnOnce() -> R + Send + 'static) -> R {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || sender.send(run()));
+    receiver.recv_timeout(PATIENCE).expect("it does not wait for ever")
+}
+
+#[test]
+fn two_threads_that_publish_notify_listeners_of_each_version_once_and_in_order() {
+    let notified: Arc<Mutex<Vec<VersionHash>>> = Arc::default();
+    let heard = notified.clone();
+    let listener = move |reload: &Reload, snapshot: &Snapshot| {
+        if let ReloadOutcome::Published { hash } = reload.outcome() {
+            // Room for the other thread to publish, and to deliver if it could.
+            thread::yield_now();
+            assert_eq!(snapshot.content().map(|content| content.hash()), Some(*hash));
+            heard.lock().unwrap_or_else(PoisonError::into_inner).push(*hash);
+        }
+    };
+    let site = site(SiteSettings { listeners: vec![Box::new(listener)], ..SiteSettings::default() });
+    thread::scope(|scope| {
+        for writer in ["a", "b"] {
+            let site = &site;
+            scope.spawn(move || {
+                for number in 0..25 {
+                    offer(site, &format!("User-agent: *\nDisallow: /{writer}{number}\n"));
+                }
+            });
+        }
+    });
+    let history = site.history();
+    let published = history.iter().filter(|entry| entry.outcome() == ReloadOutcomeKind::Published);
+    let published: Vec<_> = published.filter_map(HistoryEntry::hash).collect();
+    assert_eq!(published.len(), 50);
+    // The last publisher may return before the other thread has delivered.
+    let start = std::time::Instant::now();
+    while notified.lock().unwrap_or_else(PoisonError::into_inner).len() < 50 && start.elapsed() < PATIENCE {
+        thread::yield_now();
+    }
+    assert_eq!(*notified.lock().unwrap_or_else(PoisonError::into_inner), published);
+}
+
+#[test]
+fn a_listener_may_use_the_site_that_it_is_notified_of() {
+    let (sender, receiver) = mpsc::channel();
+    let own: Arc<std::sync::OnceLock<Weak<Site>>> = Arc::default();
+    let known = own.clone();
+    let listener = move |reload: &Reload, _: &Snapshot| {
+        let site = known.get().and_then(Weak::upgrade);
+        if let (Some(site), ReloadOutcome::Gated { pending, .. }) = (site, reload.outcome()) {
+            let status = site.status();
+            site.set_check(check::Options::default());
+            site.set_gate(Gate::open());
+            let elsewhere = site.clone();
+            let reloaded = thread::spawn(move || elsewhere.reload(|_| true)).join().expect("no panic");
+            let accepted = site.accept(&pending.hash().into());
+            let _ = sender.send((status.pending().is_some(), reloaded.outcome().kind(), accepted.is_ok()));
+        }
+    };
+    let settings = SiteSettings { gate: Gate::builder().build(), ..SiteSettings::default() };
+    let site = site(SiteSettings { listeners: vec![Box::new(listener)], ..settings });
+    assert!(own.set(Arc::downgrade(&site)).is_ok());
+    let publishing = site.clone();
+    within_patience(move || offer(&publishing, "User-agent: *\nDisallow: /\n"));
+    let result = receiver.recv_timeout(PATIENCE).expect("the listener is through");
+    assert_eq!(result, (true, ReloadOutcomeKind::Kept, true));
+    assert!(site.live().is_some(), "what the listener accepted is live");
+}
+
+#[test]
+fn a_listener_that_blocks_holds_up_no_publication() {
+    let (sender, blocked) = mpsc::channel::<()>();
+    let (release, receiver) = mpsc::channel::<()>();
+    let receiver = Mutex::new(receiver);
+    let listener = move |reload: &Reload, _: &Snapshot| {
+        if reload.cause() != Cause::Start && sender.send(()).is_ok() {
+            let _ = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        }
+    };
+    let site = site(SiteSettings { listeners: vec![Box::new(listener)], ..SiteSettings::default() });
+    let first = site.clone();
+    let publishing = thread::spawn(move || offer(&first, "User-agent: *\nDisallow: /a\n"));
+    blocked.recv_timeout(PATIENCE).expect("the listener blocks");
+    let second = site.clone();
+    let reload = within_patience(move || offer(&second, "User-agent: *\nDisallow: /b\n"));
+    assert_eq!((reload.outcome().hash(), site.status().live()), (site.live(), site.live()));
+    drop(blocked);
+    drop(release);
+    publishing.join().expect("no panic");
+}
+
+#[test]
+fn a_caller_that_drops_the_site_after_a_reload_drops_it_for_good() {
+    let live = LiveRobots::inline("User-agent: *\nDisallow: /a\n").open().expect("a robots.txt");
+    for _ in 0..50 {
+        let _ = live.reload().wait();
+        assert_eq!(Arc::strong_count(live.site()), 1, "the thread that reloaded holds it no longer");
+    }
+}

@@ -1,0 +1,255 @@
+//! The state directory: the switch of all sites, and what each site remembers.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, SystemTime};
+
+use super::disk::Disk;
+use super::error::StateError;
+use super::event::{StateEvent, StateListeners};
+use super::site::{SiteState, SiteStore};
+use super::troubles::switch_trouble;
+use super::writer::{QueuePlace, StateJob, StateWriter};
+use crate::live::enforcement::Enforcement;
+use crate::live::kill_switch::KillSwitch;
+
+/// A folder in which sites remember what they accepted, what waits, what they tried, and the kill switch. Cheap to clone.
+///
+/// ```no_run
+/// use tower_robots::live::{Enforcement, LiveRobots, StateDir};
+///
+/// let state = StateDir::open("/var/lib/robotsd");
+/// let live = LiveRobots::file("/etc/robotsd/shop.txt").state(&state, "shop").open()?;
+/// state.set_enforcement(Enforcement::Off)?; // for every site, and after a restart
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct StateDir {
+    root: Arc<StateRoot>,
+}
+
+struct StateRoot {
+    folder: Arc<StateFolder>,
+    switch: KillSwitch,
+    writer: Arc<StateWriter>,
+    /// When it was opened: what is older and was left unfinished is of another process.
+    began: SystemTime,
+    /// By folder, so that a site that is opened anew finds what could not be written yet.
+    sites: Mutex<HashMap<PathBuf, Weak<SiteStore>>>,
+}
+
+/// What is in the folder itself.
+struct StateFolder {
+    path: PathBuf,
+    disk: Disk,
+    listeners: Arc<StateListeners>,
+    troubles: Mutex<FolderTroubles>,
+    place: Mutex<QueuePlace>,
+    /// A switch that could not be written. Held while it is written.
+    switch: Mutex<Option<Enforcement>>,
+}
+
+/// Each ends by itself.
+#[derive(Default)]
+struct FolderTroubles {
+    /// The switch was damaged when it was read.
+    damaged: Option<String>,
+    /// Nothing can be written.
+    probe: Option<String>,
+    switch: Option<String>,
+}
+
+impl StateDir {
+    /// Opens a folder, which is made where there is none. Where that fails, or what stands in it is damaged, it goes on
+    /// without: [`StateDir::trouble`] says so.
+    #[must_use]
+    pub fn open(path: impl Into<PathBuf>) -> Self {
+        Self::open_on(Disk::default(), path.into())
+    }
+
+    pub(super) fn open_on(disk: Disk, path: PathBuf) -> Self {
+        let began = SystemTime::now();
+        disk.clean(&path, began);
+        let (enforcement, damaged) = disk.read_switch(&path);
+        let probe = disk.probe(&path).err().map(|error| error.to_string());
+        let is_unwritable = probe.is_some();
+        let folder = Arc::new(StateFolder {
+            path,
+            disk,
+            listeners: Arc::default(),
+            troubles: Mutex::new(FolderTroubles { damaged, probe, switch: None }),
+            place: Mutex::default(),
+            switch: Mutex::default(),
+        });
+        let (switch, writer) = (KillSwitch::standing(enforcement), Arc::new(StateWriter::default()));
+        if is_unwritable {
+            writer.call_later(folder.clone());
+        }
+        Self { root: Arc::new(StateRoot { folder, switch, writer, began, sites: Mutex::default() }) }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.root.folder.path
+    }
+
+    /// The kill switch of all sites.
+    #[must_use]
+    pub fn enforcement(&self) -> Enforcement {
+        self.root.switch.enforcement()
+    }
+
+    /// Turns enforcement off, or on again, for every site opened with this folder (this value or a clone of it), at once
+    /// and for those opened later. A site's own switch stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// If it could not be written down: it is done, and will be forgotten when the process ends unless it can be written
+    /// before, which is tried.
+    pub fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
+        let StateRoot { folder, switch, writer, .. } = &*self.root;
+        switch.turn(enforcement, || {
+            let written = folder.write_switch(&mut folder.switch(), enforcement);
+            if written.is_err() {
+                writer.call_later(folder.clone());
+            }
+            written
+        })
+    }
+
+    /// Turns the switch of one site where no process serves it: it holds for whoever opens the site from now on. A site
+    /// that is open has [`LiveRobots::set_enforcement`](crate::live::LiveRobots::set_enforcement).
+    ///
+    /// # Errors
+    ///
+    /// If it could not be written down: nothing changes then.
+    pub fn set_enforcement_of(&self, site: &str, enforcement: Enforcement) -> Result<(), StateError> {
+        self.root.folder.disk.write_switch(&self.folder_of(site), enforcement)
+    }
+
+    /// Waits until what sites have to remember so far is written down: a thread does so a moment after it is live. A site
+    /// that is dropped is written before. What somebody decided is written when whoever decided it is answered. What
+    /// could not be written before is tried once more. Returns whether everything is written. Not to be called from a
+    /// callback, of this or of a site: it may be what is waited for.
+    pub fn flush(&self) -> bool {
+        self.root.writer.flush(None)
+    }
+
+    /// [`StateDir::flush`] that gives up after a while: a file system may hang. Then sites that are dropped later write
+    /// nothing either, or the end of the process would wait for them.
+    pub fn flush_within(&self, limit: Duration) -> bool {
+        self.root.writer.flush(Some(limit))
+    }
+
+    /// Calls back when something begins to be wrong with the directory or a site's part of it, and when it is over. What
+    /// was wrong before stands in [`StateDir::trouble`]. The callback runs on the thread that writes, holds up what is to
+    /// be written next, and must neither turn a kill switch nor call [`StateDir::flush`], which would wait for it; its panics
+    /// are caught.
+    pub fn on_event(&self, listener: impl Fn(&StateEvent<'_>) + Send + Sync + 'static) {
+        self.root.folder.listeners.add(Box::new(listener));
+    }
+
+    /// What is wrong with the folder itself; what is wrong with a site's part of it stands in its
+    /// [`Status::state_troubles`](crate::live::Status::state_troubles).
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        let troubles = self.root.folder.troubles();
+        [&troubles.switch, &troubles.probe, &troubles.damaged].into_iter().flatten().next().cloned()
+    }
+
+    /// What is remembered of a site.
+    pub(in crate::live) fn site(&self, name: &str) -> SiteState {
+        let StateRoot { folder, writer, began, sites, .. } = &*self.root;
+        let path = self.folder_of(name);
+        let mut sites = sites.lock().unwrap_or_else(PoisonError::into_inner);
+        let store = sites.get(&path).and_then(Weak::upgrade).unwrap_or_else(|| {
+            if sites.len() == sites.capacity() {
+                // Before it grows: at every site, ten thousand would be looked through ten thousand times.
+                sites.retain(|_, store| store.strong_count() > 0);
+            }
+            let store =
+                Arc::new(SiteStore::new(folder.disk.clone(), path.clone(), name, *began, folder.listeners.clone()));
+            sites.insert(path, Arc::downgrade(&store));
+            store
+        });
+        SiteState::new(store, writer.clone())
+    }
+
+    fn folder_of(&self, site: &str) -> PathBuf {
+        self.path().join("sites").join(super::disk::folder_name(site))
+    }
+
+    /// The one of all sites.
+    pub(in crate::live) fn switch(&self) -> &KillSwitch {
+        &self.root.switch
+    }
+}
+
+impl StateJob for StateFolder {
+    fn place(&self) -> &Mutex<QueuePlace> {
+        &self.place
+    }
+
+    fn write(&self) -> bool {
+        let mut switch = self.switch();
+        let is_written = switch.is_none_or(|enforcement| self.write_switch(&mut switch, enforcement).is_ok());
+        drop(switch);
+        let was_unwritable = self.troubles().probe.is_some();
+        let is_writable = !was_unwritable || {
+            let probe = self.disk.probe(&self.path).err().map(|error| error.to_string());
+            self.set_trouble(|troubles| &mut troubles.probe, probe, "the state directory can be written again")
+                .is_none()
+        };
+        is_written && is_writable
+    }
+}
+
+impl StateFolder {
+    /// Writes the switch, or keeps it until that can be done.
+    fn write_switch(&self, unwritten: &mut Option<Enforcement>, enforcement: Enforcement) -> Result<(), StateError> {
+        let written = self.disk.write_switch(&self.path, enforcement);
+        *unwritten = written.is_err().then_some(enforcement);
+        let trouble = written.as_ref().err().map(switch_trouble);
+        self.set_trouble(|troubles| &mut troubles.switch, trouble, "the kill switch is written down again");
+        written
+    }
+
+    /// Keeps what is wrong, and notifies the listeners that it began or is over.
+    fn set_trouble(
+        &self,
+        which: impl Fn(&mut FolderTroubles) -> &mut Option<String>,
+        trouble: Option<String>,
+        over: &str,
+    ) -> Option<String> {
+        let before = std::mem::replace(which(&mut self.troubles()), trouble.clone());
+        let event = match (&before, &trouble) {
+            (_, Some(now)) if before != trouble => Some(Err(&**now)),
+            (Some(_), None) => Some(Ok(over)),
+            _ => None,
+        };
+        if let Some(trouble) = event {
+            self.listeners.notify(&StateEvent { site: None, trouble });
+        }
+        trouble
+    }
+
+    fn switch(&self) -> MutexGuard<'_, Option<Enforcement>> {
+        self.switch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn troubles(&self) -> MutexGuard<'_, FolderTroubles> {
+        self.troubles.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for StateDir {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StateDir")
+            .field("path", &self.path())
+            .field("enforcement", &self.enforcement())
+            .finish_non_exhaustive()
+    }
+}

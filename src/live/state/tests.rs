@@ -1,0 +1,118 @@
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::disk::Disk;
+use super::state_dir::StateDir;
+use crate::check;
+use crate::live::{Enforcement, LiveRobots, WhenMissing};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A file system on which some files hang.
+#[derive(Default)]
+struct Hanging {
+    is_hanging: AtomicBool,
+    waiting: AtomicUsize,
+}
+
+impl Hanging {
+    fn disk(self: &Arc<Self>, is_affected: impl Fn(&Path) -> bool + Send + Sync + 'static) -> Disk {
+        let hanging = self.clone();
+        let before = move |path: &Path| {
+            if is_affected(path) && hanging.is_hanging.load(Ordering::SeqCst) {
+                hanging.waiting.fetch_add(1, Ordering::SeqCst);
+                while hanging.is_hanging.load(Ordering::SeqCst) {
+                    thread::sleep(Duration::from_millis(1));
+                }
+            }
+        };
+        Disk { before: Some(Arc::new(before)) }
+    }
+
+    #[track_caller]
+    fn wait_for(&self, waiting: usize) {
+        let start = Instant::now();
+        while self.waiting.load(Ordering::SeqCst) < waiting {
+            assert!(start.elapsed() < PATIENCE, "{waiting} operations hang");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// Runs something that must not wait for the disk.
+#[track_caller]
+fn without_waiting<R: Send + 'static>(run: impl FnOnce() -> R + Send + 'static) -> R {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || sender.send(run()));
+    receiver.recv_timeout(PATIENCE).expect("it waits for no disk")
+}
+
+#[test]
+fn a_disk_that_hangs_holds_up_neither_the_status_nor_switches_nor_other_sites() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let hanging = Arc::new(Hanging::default());
+    let disk =
+        hanging.disk(|path| path.components().any(|part| part.as_os_str() == "shop") || path.ends_with("enforcement"));
+    let state = StateDir::open_on(disk, folder.path().join("state"));
+    let path = folder.path().join("robots.txt");
+    std::fs::write(&path, "User-agent: *\nDisallow: /a\n").expect("written");
+    let shop = LiveRobots::inline("User-agent: *\nDisallow: /b\n").state(&state, "shop").open().expect("a robots.txt");
+    let other = LiveRobots::file(&path).state(&state, "other").open().expect("a robots.txt");
+    assert!(state.flush());
+    hanging.is_hanging.store(true, Ordering::SeqCst);
+    let site_switch = thread::spawn({
+        let shop = shop.clone();
+        move || shop.set_enforcement(Enforcement::Off).is_ok()
+    });
+    hanging.wait_for(1);
+    let switch_of_all = thread::spawn({
+        let state = state.clone();
+        move || state.set_enforcement(Enforcement::Off).is_ok()
+    });
+    hanging.wait_for(2);
+    without_waiting({
+        let (shop, other, state) = (shop.clone(), other.clone(), state.clone());
+        move || {
+            assert_eq!((state.enforcement(), state.trouble()), (Enforcement::Off, None));
+            assert_eq!((shop.status().switch(), shop.status().enforcement()), (Enforcement::Off, Enforcement::Off));
+            assert_eq!((shop.history().len(), shop.snapshot().enforcement()), (1, Enforcement::Off));
+            shop.set_check(check::Options::default().exempt_paths(["/b"]).expect("a pattern"));
+            assert!(shop.rollback().is_err());
+            // The other site goes on, and so does one that is opened now.
+            std::fs::write(&path, "User-agent: *\nDisallow: /c\n").expect("written");
+            let reload = other.reload().wait();
+            assert_eq!(
+                (reload.outcome().hash(), other.status().enforcement()),
+                (other.status().live(), Enforcement::Off)
+            );
+            let text = "User-agent: *\nDisallow: /d\n";
+            let third = LiveRobots::inline(text).when_missing(WhenMissing::Fail).open().expect("a robots.txt");
+            assert!(third.status().live().is_some());
+        }
+    });
+    hanging.is_hanging.store(false, Ordering::SeqCst);
+    assert!(site_switch.join().expect("no panic") && switch_of_all.join().expect("no panic"));
+    assert!(state.flush());
+    assert_eq!(shop.history().len(), 3, "both turns are in the history");
+}
+
+#[test]
+fn a_site_that_is_opened_on_a_disk_that_hangs_holds_up_no_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let hanging = Arc::new(Hanging::default());
+    let disk = hanging.disk(|path| path.components().any(|part| part.as_os_str() == "shop"));
+    let state = StateDir::open_on(disk, folder.path().join("state"));
+    hanging.is_hanging.store(true, Ordering::SeqCst);
+    let open = |site: &'static str| {
+        let state = state.clone();
+        move || LiveRobots::inline("User-agent: *\nDisallow: /\n").state(&state, site).open().is_ok()
+    };
+    let hung = thread::spawn(open("shop"));
+    hanging.wait_for(1);
+    assert!(without_waiting(open("other")));
+    hanging.is_hanging.store(false, Ordering::SeqCst);
+    assert!(hung.join().expect("no panic"));
+}

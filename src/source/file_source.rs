@@ -1,0 +1,140 @@
+//! A robots.txt kept in a file.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use super::builder::{LiveBuilder, SiteSource, sealed};
+use super::file;
+#[cfg(feature = "watch")]
+use super::watch::{Watched, Watcher};
+#[cfg(feature = "watch")]
+use crate::live::SourceStatus;
+use crate::live::{Completion, LiveRobots, Loaded, Rejection, Reload, Site, Source};
+
+/// How often a caller that waits for a file to settle looks whether the watcher has taken it.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// A robots.txt kept in a file; see [`LiveRobots::file`].
+#[derive(Debug)]
+pub struct FileSource {
+    path: PathBuf,
+    #[cfg(feature = "watch")]
+    poll: Duration,
+    #[cfg(feature = "watch")]
+    watcher: Option<Watcher>,
+}
+
+/// The file of a site that is open.
+#[derive(Debug)]
+struct OpenFile {
+    path: PathBuf,
+    origin: Arc<str>,
+    site: Weak<Site>,
+    #[cfg(feature = "watch")]
+    watched: Watched,
+}
+
+impl LiveRobots {
+    /// A robots.txt kept in a file, reloaded when it changes (with the `watch` feature) and on [`LiveRobots::reload`].
+    pub fn file(path: impl Into<PathBuf>) -> LiveBuilder<FileSource> {
+        LiveBuilder::new(FileSource {
+            path: path.into(),
+            #[cfg(feature = "watch")]
+            poll: super::watch::DEFAULT_POLL,
+            #[cfg(feature = "watch")]
+            watcher: None,
+        })
+    }
+}
+
+#[cfg(feature = "watch")]
+#[cfg_attr(docsrs, doc(cfg(feature = "watch")))]
+impl LiveBuilder<FileSource> {
+    /// How often the file is read to find changes that no file system event announces. Default:
+    /// [`DEFAULT_POLL`](super::DEFAULT_POLL); at least [`SHORTEST_POLL`](super::SHORTEST_POLL).
+    ///
+    /// Only a file is polled so; nothing else can be given this setting:
+    ///
+    /// ```compile_fail
+    /// # use std::time::Duration;
+    /// # use tower_robots::live::LiveRobots;
+    /// let live = LiveRobots::inline("User-agent: *\nDisallow:\n").poll_every(Duration::from_secs(9)).open();
+    /// ```
+    pub fn poll_every(self, poll: Duration) -> Self {
+        self.with_source(|source| source.poll = poll.max(super::watch::SHORTEST_POLL))
+    }
+
+    /// What watches the file, together with others. Default: a watcher of its own.
+    pub fn watcher(self, watcher: &Watcher) -> Self {
+        self.with_source(|source| source.watcher = Some(watcher.clone()))
+    }
+}
+
+impl SiteSource for FileSource {}
+
+impl sealed::Opens for FileSource {
+    fn open(builder: LiveBuilder<Self>) -> Result<LiveRobots, Rejection> {
+        let LiveBuilder { source, settings } = builder;
+        let origin: Arc<str> = source.path.to_string_lossy().into();
+        // Watched before it is read, so that no change after that goes unnoticed.
+        #[cfg(feature = "watch")]
+        let mut opened = None;
+        let site = Site::new(settings, &origin, |site| {
+            let file = Arc::new(OpenFile {
+                #[cfg(feature = "watch")]
+                watched: source.watcher.unwrap_or_default().robots(source.path.clone(), source.poll, site.clone()),
+                path: source.path,
+                origin: origin.clone(),
+                site,
+            });
+            #[cfg(feature = "watch")]
+            {
+                opened = Some(file.clone());
+            }
+            file
+        });
+        site.start()?;
+        #[cfg(feature = "watch")]
+        if let Some(file) = opened {
+            file.watched.begin();
+        }
+        Ok(LiveRobots::of(site))
+    }
+}
+
+impl Source for OpenFile {
+    fn load(&self) -> Loaded {
+        file::load(&self.path, &self.origin)
+    }
+
+    fn reload(&self, completion: Arc<Completion>) {
+        if let Some(site) = self.site.upgrade() {
+            Site::reload_apart(site, completion, reload_once_quiet);
+        }
+    }
+
+    #[cfg(feature = "watch")]
+    fn status(&self) -> SourceStatus {
+        SourceStatus { watch_trouble: self.watched.trouble(), fetch: None }
+    }
+}
+
+/// A caller may ask for a reload in the middle of writing: a file that was changed a moment ago is taken if it is the same
+/// once that moment has passed. The watcher may take it meanwhile.
+fn reload_once_quiet(site: &Site) -> Reload {
+    let first = site.load().ok();
+    if let Some(first) = &first {
+        // The clock of files says how long; how long that is, one that nobody sets.
+        let rest = first.modified().and_then(file::unrest).unwrap_or_default();
+        let quiet = Instant::now() + rest;
+        while site.live() != Some(first.hash()) {
+            let rest = quiet.saturating_duration_since(Instant::now());
+            if rest.is_zero() {
+                break;
+            }
+            std::thread::sleep(rest.min(LOOK_AGAIN));
+        }
+    }
+    site.reload(|again| first.is_none_or(|first| first.hash() == again.hash()))
+}
