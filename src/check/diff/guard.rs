@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Change;
+use super::change::Change;
 use super::subject::Subject;
 use crate::agent::Registry;
 use crate::rules::{PathPattern, ProductToken, Reading, RequestPath};
@@ -24,7 +24,7 @@ pub struct Breach {
 }
 
 impl Guard {
-    /// Reads `crawler:pattern`: a registered name or a product token (`*`: one that nobody names), then a path pattern
+    /// Reads `crawler:pattern`: a registered name or a product token (`*`: one that no group names), then a path pattern
     /// as in robots.txt. `None` where the colon or the leading slash is missing.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
@@ -50,7 +50,7 @@ impl Guard {
 
     pub(super) fn subject(&self, registry: &Registry) -> Subject {
         if self.crawler == "*" {
-            return Subject::nobody();
+            return Subject::unnamed();
         }
         match registry.crawler(&self.crawler) {
             Some(crawler) => Subject::of(crawler, true),

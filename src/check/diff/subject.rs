@@ -1,4 +1,4 @@
-//! Who is asked about: crawlers of the registry, names of the files, and one that nobody names.
+//! The crawlers that a change is shown for: those of the registry, names of the files, and one that no group names.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use crate::rules::{Fallback, ProductToken, RobotsTxt, RuleSet, Selection};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Subject {
-    /// `None` for a crawler that nobody names.
+    /// `None` for a crawler that no group names.
     name: Option<String>,
     category: Option<Category>,
     /// Whether one of the files names it.
@@ -43,7 +43,7 @@ impl Subject {
         rules.select(&self.tokens, self.fallback)
     }
 
-    /// Search engines first, then whoever a file names, then anybody, then the rest.
+    /// Search engines first, then crawlers that a file names, then the unnamed one, then the rest.
     pub(super) fn rank(&self) -> (u8, String) {
         let first = match (self.category, self.named, &self.name) {
             (Some(Category::Search), _, _) => 0,
@@ -75,7 +75,7 @@ impl Subject {
         Self { name: Some(header.to_owned()), category: None, named: true, tokens, fallback }
     }
 
-    pub(in crate::check) const fn nobody() -> Self {
+    pub(in crate::check) const fn unnamed() -> Self {
         Self { name: None, category: None, named: false, tokens: Vec::new(), fallback: Fallback::Star }
     }
 }
@@ -97,5 +97,5 @@ pub(super) fn all(old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Vec<
         let own = crawler.tokens().first();
         Subject::of(crawler, own.is_some_and(|own| named.contains(own)))
     });
-    registered.chain(unregistered).chain([Subject::nobody()]).collect()
+    registered.chain(unregistered).chain([Subject::unnamed()]).collect()
 }

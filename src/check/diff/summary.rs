@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::{Change, Diff, Effect, Subject};
+use super::change::Change;
+use super::compare::{Diff, Effect};
+use super::subject::Subject;
 use crate::check::quote::Quoted;
 use crate::rules::Access;
 
@@ -49,7 +51,7 @@ impl fmt::Display for FirstCrawlers<'_> {
             f.write_str(if at == 0 { "" } else { ", " })?;
             match crawler.name() {
                 Some(name) => write!(f, "{}", Quoted(name.as_bytes()))?,
-                None => f.write_str("crawlers that nobody names")?,
+                None => f.write_str("crawlers that no group names")?,
             }
         }
         match self.0.len().saturating_sub(NAMES) {

@@ -1,6 +1,7 @@
 //! Pairs of files and what changes between them.
 
 use super::*;
+use crate::rules::RobotsTxt;
 
 fn between(old: &str, new: &str) -> Diff {
     diff(&RobotsTxt::parse(old.as_bytes()), &RobotsTxt::parse(new.as_bytes()), &DiffOptions::new())

@@ -6,8 +6,10 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use super::compare::Pair;
+use super::subject::{self, Subject};
 use super::summary::FirstCrawlers;
-use super::{Pair, Subject, subject, witness};
+use super::witness;
 use crate::agent::{Category, Obeys, Registry};
 use crate::check::file_kind::NO_RESTRICTIONS;
 use crate::rules::{Access, RequestPath, RobotsTxt, Selection};
@@ -29,7 +31,7 @@ const UNNAMED: [&[u8]; 2] = [b"/wq3-named-by-no-rule", b"/Xk7/named-by-no-rule"]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Upheaval {
-    /// Nobody may fetch anything: neither a crawler that the file does not name nor any search engine. Before, somebody
+    /// No crawler may fetch anything: neither one that the file does not name nor any search engine. Before, some crawler
     /// might, or nothing is known of before.
     EveryoneShutOut,
     /// Crawlers that the file does not name were let in at large, and are not any more.
@@ -91,12 +93,12 @@ enum Extent {
 #[must_use]
 pub fn upheavals(old: Option<&RobotsTxt>, new: &RobotsTxt, registry: &Registry) -> Vec<Upheaval> {
     let Some(old) = old else {
-        // Compared with itself: only what holds now is asked.
+        // Compared with itself: only the state now counts.
         let pair = Pair::new(new, new, registry);
         return Vec::from_iter(is_everyone_shut(&pair, registry).then_some(Upheaval::EveryoneShutOut));
     };
     let pair = Pair::new(old, new, registry);
-    let [was, is] = pair.extents(&Subject::nobody());
+    let [was, is] = pair.extents(&Subject::unnamed());
     let engines: Vec<Subject> = engines(registry).filter(|engine| pair.shuts_out(engine)).collect();
     let mut found = Vec::new();
     if new.groups().len() == 0 && old.groups().len() > 0 {
@@ -105,7 +107,7 @@ pub fn upheavals(old: Option<&RobotsTxt>, new: &RobotsTxt, registry: &Registry) 
     if is == Extent::Shut && is_everyone_shut(&pair, registry) && (was > Extent::Shut || !engines.is_empty()) {
         found.push(Upheaval::EveryoneShutOut);
     } else {
-        if pair.shuts_out(&Subject::nobody()) {
+        if pair.shuts_out(&Subject::unnamed()) {
             found.push(Upheaval::UnnamedShutOut);
         }
         if !engines.is_empty() {
@@ -126,7 +128,7 @@ fn is_everyone_shut(pair: &Pair, registry: &Registry) -> bool {
         let [_, after] = pair.select(subject);
         !after.applies() || Extent::of(after) == Extent::Shut
     };
-    Extent::of(pair.select(&Subject::nobody())[1]) == Extent::Shut && engines(registry).all(|engine| is_shut(&engine))
+    Extent::of(pair.select(&Subject::unnamed())[1]) == Extent::Shut && engines(registry).all(|engine| is_shut(&engine))
 }
 
 /// The search engines that obey a robots.txt.
@@ -141,7 +143,7 @@ fn sorted(mut crawlers: Vec<Subject>) -> Vec<Subject> {
     crawlers
 }
 
-/// Each rule is asked about once for each pair of groups that hold for the same crawlers.
+/// Each rule is judged once for each pair of groups that hold for the same crawlers.
 fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Option<Upheaval> {
     let mut classes: HashMap<[Vec<usize>; 2], Subject> = HashMap::new();
     for subject in subject::all(old, new, registry) {
@@ -291,7 +293,7 @@ mod tests {
         assert_eq!(say(OPEN, "User-agent: *\nDisallow: /cart\nDisallow: /w\nDisallow: /checkout\n"), [""; 0]);
         assert_eq!(say(OPEN, "User-agent: *\nDisallow: /cart\nUser-agent: GPTBot\nDisallow: /\n"), [""; 0]);
         let shut = "User-agent: *\nDisallow: /\n";
-        assert_eq!(say(shut, "User-agent: *\nDisallow: /\nDisallow: /x\n"), [""; 0], "nobody was in");
+        assert_eq!(say(shut, "User-agent: *\nDisallow: /\nDisallow: /x\n"), [""; 0], "no crawler was allowed");
     }
 
     #[test]
