@@ -4,122 +4,20 @@
 //! decode `%2F` and `%5C`, take what follows `//` for an authority, resolve dot segments, merge empty segments. Each
 //! thing is a [kind](PathForm) here. What they make of a path together is tried in the orders that servers use; only a
 //! path that holds what makes readings differ has further forms.
+//!
+//! By hand, because a URL crate knows one reading of a path; the others are the point here.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use memchr::{memchr, memchr_iter, memchr3_iter, memmem, memrchr};
 
+use super::path_form::{PathForm, PathForms};
 use super::spelling::{TargetPart, escaped, push_escape, split_query, standard};
 
 /// How many forms a path has at most, the standard form included: two readings of `%u`, three of parameters (kept, cut before
 /// separators are decoded, or after), four of segments before that (as they are, resolved, merged and resolved, or both),
 /// three of separators, two of an authority, three orders of resolving and merging, and two of a final dot segment.
 pub(super) const MOST_FORMS: usize = 1 + 2 * 3 * 4 * 3 * 2 * 3 * 2;
-
-/// A way to read a request target. Of several things done to a path, the last in this list names the form.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
-#[non_exhaustive]
-pub enum PathForm {
-    /// The octets as they came, as the reference parser takes them.
-    Verbatim,
-    /// Escapes made alike, structure as sent.
-    Standard,
-    /// Dot segments removed (RFC 3986, section 5.2.4), with and without the slash that a final one leaves.
-    Resolved,
-    /// Empty segments merged, before or after dot segments are removed.
-    Merged,
-    /// `%2F` decoded, or `%2F` and `%5C`, which stands for a raw backslash as well.
-    Decoded,
-    /// Path parameters cut: what follows a `;` in a segment (RFC 3986, section 3.3).
-    Parameters,
-    /// `%uXXXX` read as the character of that code point.
-    Unicode,
-    /// What follows the authority, of a path that begins with `//`.
-    Authority,
-}
-
-impl PathForm {
-    /// The forms that a site can leave out.
-    pub const OPTIONAL: [Self; 6] =
-        [Self::Resolved, Self::Merged, Self::Decoded, Self::Parameters, Self::Unicode, Self::Authority];
-
-    /// The form's name in kebab-case.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Verbatim => "verbatim",
-            Self::Standard => "standard",
-            Self::Resolved => "resolved",
-            Self::Merged => "merged",
-            Self::Decoded => "decoded",
-            Self::Parameters => "parameters",
-            Self::Unicode => "unicode",
-            Self::Authority => "authority",
-        }
-    }
-}
-
-impl fmt::Display for PathForm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// Which forms of a path are judged besides the one it was sent in. Default: all of them.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct PathForms(u8);
-
-impl PathForms {
-    /// Every form.
-    pub const ALL: Self = Self::NONE
-        .with(PathForm::Resolved)
-        .with(PathForm::Merged)
-        .with(PathForm::Decoded)
-        .with(PathForm::Parameters)
-        .with(PathForm::Unicode)
-        .with(PathForm::Authority);
-
-    /// No form but the one as sent.
-    pub const NONE: Self = Self(0);
-
-    /// These forms and one more.
-    #[must_use]
-    pub const fn with(self, form: PathForm) -> Self {
-        Self(self.0 | 1 << form as u8)
-    }
-
-    /// These forms but for those that need a thing done: without [`PathForm::Decoded`], nothing is decoded in any form.
-    #[must_use]
-    pub const fn without(self, form: PathForm) -> Self {
-        Self(self.0 & !(1 << form as u8))
-    }
-
-    /// Whether a form is among these.
-    #[must_use]
-    pub const fn contains(self, form: PathForm) -> bool {
-        self.0 & (1 << form as u8) != 0
-    }
-}
-
-impl Default for PathForms {
-    fn default() -> Self {
-        Self::ALL
-    }
-}
-
-impl FromIterator<PathForm> for PathForms {
-    fn from_iter<I: IntoIterator<Item = PathForm>>(forms: I) -> Self {
-        forms.into_iter().fold(Self::NONE, Self::with)
-    }
-}
-
-impl fmt::Debug for PathForms {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(PathForm::OPTIONAL.iter().filter(|form| self.contains(**form))).finish()
-    }
-}
 
 /// Whether a target may have further forms. `false` is certain: it costs a scan of the path, finding forms costs more.
 pub(super) fn may_have(target: &[u8]) -> bool {
@@ -161,7 +59,7 @@ pub(super) fn of(target: &[u8], sent: &[u8], forms: PathForms) -> Vec<(PathForm,
     found
 }
 
-/// Forms are long and alike but for their ends: comparing the last octets first tells nearly all of them apart.
+/// Forms are long and alike but for their ends: comparing the last octets first distinguishes nearly all of them.
 fn are_equal(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.last_chunk::<16>() == other.last_chunk() && one == other
 }

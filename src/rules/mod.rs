@@ -1,8 +1,8 @@
 //! Bytes of a robots.txt to a verdict on a path.
 //!
 //! [`RobotsTxt`] is the document: every line with its number, the groups, what was ignored and why. Parsing never
-//! fails, because a crawler accepts the rest of a broken file. [`RuleSet`] is what a [`Reading`] makes of it, ready to
-//! be asked: [`RuleSet::select`] finds the group that a chain of [`ProductToken`]s obeys, and
+//! fails, because a crawler accepts the rest of a broken file. [`RuleSet`] is the document compiled for a
+//! [`Reading`]: [`RuleSet::select`] finds the group that a chain of [`ProductToken`]s obeys, and
 //! [`Selection::verdict`] judges a [`RequestPath`]. A [`Verdict`] carries the rule, its line and its group.
 //!
 //! This room knows nothing of crawlers that exist, of HTTP types, files or clocks.
@@ -29,6 +29,7 @@ mod index;
 mod line;
 mod note;
 mod path;
+mod path_form;
 mod pattern;
 mod reading;
 mod rule_set;
@@ -43,11 +44,11 @@ pub use self::authority::{Authority, Port};
 pub use self::costly::{Costly, CostlyKind, MANY_TOGETHER, MANY_WILDCARDS};
 pub use self::document::{Group, Name, RobotsTxt, Rule, Sitemap};
 pub use self::extension::{Extension, Meaning};
-pub use self::forms::{PathForm, PathForms};
 pub(crate) use self::index::MatchBudget;
 pub use self::line::{Directive, Field, Line, LineKind, MAX_LINE};
 pub use self::note::{Note, NoteKind};
 pub use self::path::RequestPath;
+pub use self::path_form::{PathForm, PathForms};
 pub use self::pattern::{PathPattern, PathPatternError};
 pub use self::reading::{Reading, STANDARD_LIMIT};
 pub use self::rule_set::{Fallback, RuleSet, Selection, Verdict};
@@ -56,7 +57,7 @@ pub use self::trace::{FormTrace, Trace};
 pub use self::value::{CleanParam, Host, Preferences};
 pub use self::write::{RobotsTxtBuilder, Unwritable, UnwritableKind};
 
-/// What a rule, and so a verdict, says about a path (RFC 9309, section 2.2.2).
+/// The effect of a rule, and of a verdict, on a path (RFC 9309, section 2.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
 pub enum Access {

@@ -1,4 +1,4 @@
-//! What a request asks for, in every form an upstream may read it.
+//! The target of a request, in every form in which an upstream may read it.
 //!
 //! The standard form makes escapes alike ([`spelling`](super::spelling)), as RFC 9309, section 2.2.2 wants before
 //! comparing. A *path* that servers read differently has further [`forms`](super::forms); those are judged too. The
@@ -7,13 +7,14 @@
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
-use super::forms::{self, PathForm, PathForms};
+use super::forms;
+use super::path_form::{PathForm, PathForms};
 use super::spelling::standard_target;
 
 /// The path and query of a request, ready to be judged.
 ///
 /// Borrows the target where it is already in standard form; then nothing is allocated. Further forms are found when they
-/// are first asked for: a request that no rule is for does not pay for them.
+/// are first used: a request that no rule is for does not pay for them.
 #[derive(Clone, Debug)]
 pub struct RequestPath<'t> {
     form: PathForm,
@@ -131,10 +132,10 @@ const fn is_telling(octet: u8, next: u8) -> bool {
         | ((octet == b'/') & ((next == b'/') | (next == b'.')))
 }
 
-/// What the reference parser takes for path, parameters and query of a URL.
+/// Path, parameters and query of a URL, as the reference parser finds them.
 fn path_of_url(url: &[u8]) -> Cow<'_, [u8]> {
     const ROOT: &[u8] = b"/";
-    // A leading `//` introduces an authority here: the reference parser is asked about URLs, not request targets.
+    // A leading `//` introduces an authority here: the reference parser takes URLs, not request targets.
     let skip = if url.starts_with(b"//") { 2 } else { 0 };
     let first = |from: usize| memchr::memchr3(b'/', b'?', b';', &url[from..]).map(|at| from + at);
     let early = first(skip);

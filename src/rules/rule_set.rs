@@ -1,4 +1,4 @@
-//! A document as one reading understands it, ready to be asked.
+//! A document compiled for one reading.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -6,11 +6,11 @@ use std::fmt;
 use super::Access;
 use super::costly::{self, Costly};
 use super::document::{Group, Name, RobotsTxt, Rule};
-use super::forms::PathForm;
 use super::hash::Folding;
 use super::index::{MAX_READ, MatchBudget, Rank, RuleIndex};
 use super::note::{Note, past_limit};
 use super::path::RequestPath;
+use super::path_form::PathForm;
 use super::reading::{Reading, STANDARD_LIMIT};
 use super::token::ProductToken;
 
@@ -58,7 +58,7 @@ pub struct Selection<'r> {
     star: bool,
 }
 
-/// What the rules say about a path, and why.
+/// Allow or disallow for a path, with the rule and the group that decide.
 #[derive(Clone, Copy)]
 pub struct Verdict<'r> {
     rules: &'r RuleSet,
@@ -76,8 +76,8 @@ impl RobotsTxt {
 
     /// Compiles the document for matching, where a name may stand for more tokens than itself.
     ///
-    /// `stands_for` is asked once for each name that is not `*`. It is how a registry of crawlers makes
-    /// `User-agent: Googlebot 2.1` a group for `Googlebot`. [`Reading::Reference`] does not ask.
+    /// `stands_for` is called once for each name that is not `*`. It is how a registry of crawlers makes
+    /// `User-agent: Googlebot 2.1` a group for `Googlebot`. [`Reading::Reference`] does not call it.
     #[must_use]
     pub fn compile_with(&self, reading: Reading, stands_for: impl FnMut(Name<'_>) -> Vec<ProductToken>) -> RuleSet {
         RuleSet::compile(self.clone(), reading, stands_for)
@@ -123,7 +123,7 @@ impl RuleSet {
         self.reading
     }
 
-    /// What this reading does not count, besides what no reading does ([`RobotsTxt::notes`]): lines past the octets
+    /// The parts of the file that this reading ignores, besides those that every reading does ([`RobotsTxt::notes`]): lines past the octets
     /// that count (RFC 9309, section 2.5).
     #[must_use]
     pub fn notes(&self) -> &[Note] {
@@ -304,7 +304,7 @@ impl fmt::Debug for Verdict<'_> {
 
 /// The groups of every token the file names, and those of `*`, each in the order of the file.
 ///
-/// A name that reaches past the limit would be read in half, so it is dropped (RFC 9309, section 2.5, asks for 500 KiB).
+/// A name that reaches past the limit would be read in half, so it is dropped (RFC 9309, section 2.5, requires 500 KiB).
 fn groups_by_token(
     document: &RobotsTxt,
     reading: Reading,

@@ -1,13 +1,13 @@
 //! Why a verdict is what it is: every rule that matches, in every form of the path.
 //!
-//! For people who ask, not for requests: each rule is compared by itself, so this takes as long as the file has rules.
+//! For people, not for requests: each rule is compared by itself, so this takes as long as the file has rules.
 
 use std::cmp::Reverse;
 
 use super::Access;
 use super::document::{Group, Rule};
-use super::forms::PathForm;
 use super::path::RequestPath;
+use super::path_form::PathForm;
 use super::pattern::{self, PathPattern};
 use super::reading::{Reading, STANDARD_LIMIT};
 use super::rule_set::{Selection, Verdict};
@@ -20,7 +20,7 @@ pub struct Trace<'r> {
     verdict: Verdict<'r>,
 }
 
-/// What the rules say about one form of a path.
+/// The verdict on one form of a path, and the rules that match it.
 #[derive(Clone, Debug)]
 pub struct FormTrace<'r> {
     form: PathForm,
@@ -62,7 +62,7 @@ impl<'r> Selection<'r> {
 }
 
 impl<'r> Trace<'r> {
-    /// The groups that were asked, in the order of the file; none where the agent is not held to the file.
+    /// The groups that apply, in the order of the file; none where the agent is not held to the file.
     #[must_use]
     pub fn groups(&self) -> &[Group<'r>] {
         &self.groups
@@ -80,7 +80,7 @@ impl<'r> Trace<'r> {
         self.forms.iter().find(|form| form.access() == Access::Disallow).or(self.forms.first())
     }
 
-    /// What came of it.
+    /// The verdict.
     #[must_use]
     pub const fn verdict(&self) -> Verdict<'r> {
         self.verdict
@@ -106,7 +106,7 @@ impl<'r> FormTrace<'r> {
         &self.rules
     }
 
-    /// What this form alone would get.
+    /// The verdict on this form alone.
     #[must_use]
     pub fn access(&self) -> Access {
         self.rules.first().map_or(Access::Allow, |rule| rule.access())
