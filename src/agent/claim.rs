@@ -1,10 +1,10 @@
-//! What a header that names no registered crawler says of itself: where it declares a product, and its class.
+//! The claims of a header that names no registered crawler: the parts that declare a product, and its class.
 
 use super::header::{Header, Marks, Part, Word};
 use super::kind::{Category, Class};
 use super::words::{Kinds, Trade, is_address_of_service, is_host, trades};
 
-/// A header, and what its words say it does.
+/// A header, and the purposes that its words state.
 #[derive(Debug)]
 pub(super) struct Testimony<'a, 'h> {
     header: &'a Header<'h>,
@@ -12,7 +12,7 @@ pub(super) struct Testimony<'a, 'h> {
     trades: Vec<(usize, Trade)>,
 }
 
-/// What an unregistered agent says it is.
+/// The claim of an unregistered agent.
 #[derive(Debug)]
 pub(super) struct Claim {
     pub(super) class: Class,
@@ -46,14 +46,14 @@ impl<'a, 'h> Testimony<'a, 'h> {
         Self { header, trades: found }
     }
 
-    /// Parts in which the header may name who is asking: all of them, or in a browser's only those that declare
+    /// Parts in which the header may name the agent: all of them, or in a browser's only those that declare
     /// something.
     pub(super) fn declared_parts(&self) -> impl Iterator<Item = &'a Part> {
         let header = self.header;
         header.parts().iter().enumerate().filter(|(at, _)| self.speaks(*at)).map(|(_, part)| part)
     }
 
-    /// The word that stands first where the header says who is asking; only there do everyday words count as names.
+    /// The first word of the parts that name the agent; only there do everyday words count as names.
     pub(super) fn leading_word(&self) -> Option<&'a Word> {
         let header = self.header;
         let first = header.words().find(|word| word.may_name_a_crawler())?;
@@ -84,7 +84,7 @@ impl<'a, 'h> Testimony<'a, 'h> {
         evidence.claim(header).unwrap_or_else(|| nothing(silent_class(header)))
     }
 
-    /// Whether the part at this position may name who is asking.
+    /// Whether the part at this position may name the agent.
     fn speaks(&self, at: usize) -> bool {
         self.header.browser().is_none_or(|browser| at < browser) || self.declares(at)
     }
@@ -136,7 +136,7 @@ impl<'a, 'h> Testimony<'a, 'h> {
     }
 }
 
-/// What the declared parts of a header hold.
+/// The findings in the declared parts of a header.
 #[derive(Default)]
 struct DeclaredEvidence<'a> {
     serves: Option<&'a Part>,
@@ -157,7 +157,7 @@ impl<'a> DeclaredEvidence<'a> {
         }
         let is_app = header.kinds().has(Kinds::APP);
         let leads_library = header.words().next().is_some_and(|first| first.kinds.has(Kinds::LIBRARY));
-        // `ChatBot/5 CFNetwork/1399` is somebody's telephone.
+        // `ChatBot/5 CFNetwork/1399` is a person's telephone.
         let is_someones = header.kinds().has(Kinds::RUNTIME) && self.addressed.is_none();
         let part = self
             .crawls
@@ -171,7 +171,7 @@ impl<'a> DeclaredEvidence<'a> {
     }
 }
 
-/// `example.com/1.0`: a product named after its site says whom to ask, as a contact does.
+/// `example.com/1.0`: a product named after its site names a contact.
 fn named_after_host<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
     let free = header.browser().unwrap_or(header.parts().len());
     header.parts()[..free].iter().find(|part| {
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn applications_on_devices_make_no_claim_by_bot_alone() {
-        // Somebody's telephone runs it.
+        // A person's telephone runs it.
         assert_eq!(claim("ChatBot/5 CFNetwork/1399 Darwin/22").0, Class::App);
         assert_eq!(claim("ChatBot/5 (+https://x.test) CFNetwork/1399 Darwin/22").0, Class::Declared);
     }

@@ -41,13 +41,13 @@ impl Crawler {
         &self.tokens
     }
 
-    /// Who runs it.
+    /// Its operator.
     #[must_use]
     pub fn operator(&self) -> &str {
         &self.operator
     }
 
-    /// What it fetches pages for.
+    /// The purpose it fetches pages for.
     #[must_use]
     pub const fn category(&self) -> Category {
         self.category
@@ -81,7 +81,7 @@ impl Crawler {
         self.ranges.iter().map(AsRef::as_ref)
     }
 
-    /// What the reverse DNS names of its addresses end with or, where they hold a `*`, look like.
+    /// Suffixes of the reverse DNS names of its addresses, or patterns where they hold a `*`.
     pub fn reverse_dns(&self) -> impl ExactSizeIterator<Item = &str> {
         self.rdns.iter().map(AsRef::as_ref)
     }

@@ -1,4 +1,4 @@
-//! What the names of groups stand for: a registered crawler, or the products of a pasted header.
+//! The meaning of group names: a registered crawler, or the products of a pasted header.
 
 use super::claim::Testimony;
 use super::header::{Header, Word};

@@ -1,7 +1,7 @@
-//! A `User-Agent` header taken apart: words, the parts they stand in, and which of them say who is asking.
+//! A `User-Agent` header taken apart: words, the parts they stand in, and which of them name the agent.
 //!
 //! A *word* is a run of letters, digits and `-`, `_`, `.`; a *part* is a product outside
-//! comments, or a segment between `(`, `;`, `,` and `)` inside one. Words that speak of somebody else are muted: in
+//! comments, or a segment between `(`, `;`, `,` and `)` inside one. Words about another agent are muted: in
 //! URLs and e-mail addresses, versions, in-app markers in brackets, what follows "like" and "compatible with", the
 //! model of an Android device.
 
@@ -31,7 +31,7 @@ pub(super) struct Word {
     pub(super) voice: Voice,
 }
 
-/// Whether a word may speak for who is asking.
+/// Whether a word may name the agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Voice {
     Speaks,
@@ -52,7 +52,7 @@ pub(super) struct Part {
     pub(super) marks: Marks,
 }
 
-/// What is known of a part.
+/// Properties of a part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Marks(u16);
 

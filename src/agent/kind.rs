@@ -69,7 +69,7 @@ scale! {
 }
 
 scale! {
-    /// What an agent fetches pages for.
+    /// The purpose an agent fetches pages for.
     Category {
         /// A search engine.
         Search = "search",
@@ -109,7 +109,7 @@ scale! {
         No = "no",
         /// In part, or only for some of its requests.
         Partial = "partial",
-        /// Nobody says, or nobody has checked.
+        /// Not documented, or not checked.
         Unknown = "unknown",
     }
 }

@@ -1,10 +1,10 @@
-//! Bytes of a `User-Agent` header to the agent that is asking, and the groups of a robots.txt it obeys.
+//! Bytes of a `User-Agent` header to the agent that sent it, and the groups of a robots.txt it obeys.
 //!
 //! RFC 9309 lets the *crawler* choose its group by its own product token. The server sees a header, in which that token
 //! is one word among the costume of browsers, platforms and addresses. A [`Recognizer`] finds it: first the crawlers of
 //! the [`Registry`], then the names the file holds besides, then what the header says of itself.
 //!
-//! 1. Words that speak of somebody else are muted: in URLs, e-mail addresses, versions, in-app markers in brackets,
+//! 1. Words about another agent are muted: in URLs, e-mail addresses, versions, in-app markers in brackets,
 //!    after "like" and "compatible with", in the model of an Android device.
 //! 2. A registered crawler is its header's first product whose name stands between boundaries; of two that begin
 //!    there, the longer. Names that are also words need further text in the header.
@@ -16,9 +16,9 @@
 //! 5. In a header shaped as a browser's only declared parts are looked at: after `compatible;`, segments with or
 //!    before a contact address, products that call themselves a crawler.
 //! 6. A comment with `MSIE` or `Konqueror` declares only what calls itself a crawler.
-//! 7. Whatever its name, its [`Class`] tells how it is known; whether `*` holds for it is for policy to say.
+//! 7. Whatever its name, its [`Class`] says how it is known; the policy decides whether `*` holds for it.
 //!
-//! What this cannot do is tell whether a header speaks the truth.
+//! A header may lie: recognition takes it at its word.
 
 mod builtin;
 mod claim;

@@ -31,7 +31,7 @@ pub(super) const fn is_blank(byte: u8) -> bool {
 }
 
 /// A hash of a word that does not see case: of its length, its first 64 octets and its last eight, so that no word
-/// costs more than a few steps. What else differs, comparing finds.
+/// costs more than a few steps. Comparing finds other differences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WordHash(u32);
 
@@ -39,7 +39,7 @@ impl WordHash {
     #[inline]
     pub(super) fn of(word: &[u8]) -> Self {
         const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
-        /// Bit 5 folds the case of letters and tells all other word octets apart.
+        /// Bit 5 folds the case of letters and keeps all other word octets distinct.
         const FOLD: u64 = 0x2020_2020_2020_2020;
         let (head, tail) = match (word.first_chunk(), word.last_chunk()) {
             (Some(head), Some(tail)) => (u64::from_le_bytes(*head), u64::from_le_bytes(*tail)),
@@ -60,7 +60,7 @@ impl WordHash {
     }
 }
 
-/// Names and what they stand for, found by first word.
+/// Names with a value each, found by first word.
 #[derive(Clone, Debug)]
 pub(super) struct NameIndex {
     /// Positions in `names` plus one, 0 for none; a power of two, at most half full.
@@ -77,7 +77,7 @@ pub(super) struct Named {
     text: Box<[u8]>,
     /// Octets before the first word: `!` of `!Susie`.
     lead: usize,
-    /// What the name stands for.
+    /// The value of the name.
     pub(super) value: u32,
 }
 
@@ -87,7 +87,7 @@ pub(super) enum End {
     /// Where a word ends.
     Whole,
     /// Inside a word that goes on with a version: `FooBot2`, `FooBot-1.0`, `FooBot_v2`. What goes on with letters is
-    /// another name (`FooBot-Image`), to RFC 9309 as to whoever named it.
+    /// another name (`FooBot-Image`), to RFC 9309 and to its operator.
     Versioned,
 }
 
@@ -137,13 +137,13 @@ impl NameIndex {
         self.names[first..].iter().take_while(move |name| name.hash == hash)
     }
 
-    /// What exactly this word, whose hash is given, stands for.
+    /// The value of exactly this word, whose hash is given.
     #[inline]
     pub(super) fn word(&self, hash: WordHash, word: &[u8]) -> Option<u32> {
         self.with_first_word(hash).find(|name| name.text.eq_ignore_ascii_case(word)).map(|name| name.value)
     }
 
-    /// What exactly this name stands for.
+    /// The value of exactly this name.
     pub(super) fn exact(&self, name: &[u8]) -> Option<u32> {
         let sought = Named::new(name, 0)?;
         self.with_first_word(sought.hash).find(|name| name.text == sought.text).map(|name| name.value)

@@ -10,7 +10,7 @@ use super::kind::{Category, Class, Obeys};
 use super::registry::Registry;
 use crate::rules::{ProductToken, RobotsTxt};
 
-/// Who a request says it is. Cheap to clone.
+/// The agent that a request claims to be from. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Agent {
     class: Class,
@@ -67,7 +67,7 @@ impl Recognizer {
         &self.registry
     }
 
-    /// Who one field line of `User-Agent` says is asking.
+    /// The agent that one field line of `User-Agent` names.
     ///
     /// Any octets will do, and the whole line counts, however long.
     #[must_use]
@@ -103,7 +103,7 @@ impl Agent {
         self.class
     }
 
-    /// What it fetches pages for, where the registry or its own words say so.
+    /// The purpose it fetches pages for, where the registry or the header states one.
     #[must_use]
     pub fn category(&self) -> Option<Category> {
         match &self.recognized {

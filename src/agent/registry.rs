@@ -118,7 +118,7 @@ impl Registry {
 
     /// The crawler that a header names first.
     pub(super) fn find(&self, header: &Header<'_>) -> Option<&Arc<Crawler>> {
-        // A crawler that lacks what its name requires is not asked again: the text would be searched for every mention.
+        // A crawler that lacks what its name requires is not tried again: the text would be searched for every mention.
         let mut refused = Vec::new();
         let words = header.words().filter(|word| word.may_name_a_crawler());
         words.into_iter().find_map(|word| self.named_at(word, header, &mut refused))

@@ -11,7 +11,7 @@ pub struct RegistryError {
     message: String,
 }
 
-/// What kind of mistake a [`RegistryError`] reports.
+/// The kind of mistake that a [`RegistryError`] reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RegistryErrorKind {
@@ -42,13 +42,13 @@ impl RegistryError {
         self.field
     }
 
-    /// What kind of mistake it is.
+    /// The kind of mistake.
     #[must_use]
     pub const fn kind(&self) -> RegistryErrorKind {
         self.kind
     }
 
-    /// What is wrong and what would be right, without the place.
+    /// The mistake and its correction, without the place.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message

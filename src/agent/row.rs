@@ -17,8 +17,8 @@ pub(super) enum RowChange {
 
 /// A crawler to add to a [`Registry`](super::Registry), or to put in the place of the one with the same name.
 ///
-/// What a row leaves out: its header name and its product token are its name, it obeys groups [`Obeys::Unknown`], and
-/// everything else is empty. [`Registry::extended_with`](super::Registry::extended_with) checks the values.
+/// Defaults: its header name and its product token are its name, it obeys groups [`Obeys::Unknown`], and everything else
+/// is empty. [`Registry::extended_with`](super::Registry::extended_with) checks the values.
 ///
 /// ```
 /// use tower_robots::agent::{Category, CrawlerRow, Obeys, Registry};
@@ -113,7 +113,7 @@ impl CrawlerRow {
         Self { tokens: Some(strings(tokens)), ..self }
     }
 
-    /// Who runs it. Default: empty.
+    /// Its operator. Default: empty.
     pub fn operator(self, operator: impl Into<String>) -> Self {
         Self { operator: operator.into(), ..self }
     }

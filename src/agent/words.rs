@@ -1,4 +1,4 @@
-//! Words that say something about a header, whoever sends it: those of browsers, platforms, libraries and robots.
+//! Words that classify a header: those of browsers, platforms, libraries and robots.
 //!
 //! Kinds of words, not crawlers: what is one product belongs in the registry.
 
@@ -9,7 +9,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use super::kind::Category;
 use super::name_index::{NameIndex, WordHash};
 
-/// What a whole word is; several may hold.
+/// The kinds of a whole word; several may hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kinds(u32);
 
@@ -127,7 +127,7 @@ static LEXICON: LazyLock<NameIndex> = LazyLock::new(|| {
     NameIndex::new(words.into_iter().map(|(word, kinds)| (word, kinds.0)))
 });
 
-/// What a word, whose hash is given, is.
+/// The kinds of a word, whose hash is given.
 #[inline]
 pub(super) fn kinds(word: &[u8], hash: WordHash) -> Kinds {
     LEXICON.word(hash, word).map_or(Kinds::default(), Kinds)
@@ -149,7 +149,7 @@ pub(super) fn is_host(word: &[u8]) -> bool {
         && DOMAINS.split_ascii_whitespace().any(|known| known.as_bytes() == domain)
 }
 
-/// What a product says it does, in a piece of one of its words.
+/// The purpose that a piece of a word states for its product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trade {
     /// It crawls: nothing else calls itself so, even in a browser's header.
@@ -256,7 +256,7 @@ pub(super) fn is_address_of_service(address: &[u8]) -> bool {
         .any(|text| [&b"webhook"[..], b"healthcheck", b"health-check"].iter().any(|stem| ends(text, stem)))
 }
 
-/// What the words of `text` say it does, from left to right, each with its place.
+/// The purposes that the words of `text` state, from left to right, each with its place.
 pub(super) fn trades(text: &[u8]) -> impl Iterator<Item = (usize, Trade)> {
     AUTOMATON.find_iter(text).filter_map(move |hit| {
         let (stem, trade) = STEMS.get(hit.pattern().as_usize())?;

@@ -39,7 +39,7 @@ impl<'r> CrawlersByToken<'r> {
         name.is_star() || self.named(name).is_some_and(|crawler| crawler.category() == Category::Search)
     }
 
-    /// Names that nobody knows and that are nearly a known one, each with that.
+    /// Unknown names that are nearly a known one, each with that one.
     pub(super) fn misspelled<'a>(
         &self,
         names: impl Iterator<Item = Name<'a>>,

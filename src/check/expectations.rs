@@ -107,7 +107,7 @@ impl Expectations {
 
     fn subject(&self, agent: &str, recognizer: &Recognizer) -> Subject {
         if agent == "*" {
-            return Subject::nobody();
+            return Subject::unnamed();
         }
         if let Some(crawler) = self.registry.crawler(agent) {
             return Subject::of(crawler, true);

@@ -1,4 +1,4 @@
-//! What a lint says about one place of the file.
+//! A lint's message about one place of the file.
 
 use std::fmt;
 use std::ops::Range;
@@ -80,13 +80,13 @@ impl Finding {
         self.span.clone()
     }
 
-    /// What is wrong, in one line without control characters.
+    /// The fault, in one line without control characters.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// What would be right, in one line without control characters.
+    /// The correction, in one line without control characters.
     #[must_use]
     pub fn help(&self) -> Option<&str> {
         self.help.as_deref()

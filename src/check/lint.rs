@@ -1,4 +1,4 @@
-//! What a lint is: a code, its reason, examples and a function.
+//! A lint: a code, its reason, examples and a function.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -58,7 +58,7 @@ impl Lint {
         self.severity
     }
 
-    /// What it finds, in a few words.
+    /// Its finding, in a few words.
     #[must_use]
     pub const fn summary(&self) -> &'static str {
         self.summary

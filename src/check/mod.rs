@@ -1,8 +1,8 @@
-//! A robots.txt to what is wrong with it, before crawlers read it.
+//! A robots.txt to the findings about it, before crawlers read it.
 //!
 //! [`check`] runs every [`Lint`] over a document and gathers their [`Finding`]s in a [`Report`]. A finding has a
 //! permanent code, a severity, a place in the file, a message and often a help line. A lint says what crawlers make of
-//! a line, not what somebody might have liked better: a clean ordinary file has no findings.
+//! a line, not which style is better: a clean ordinary file has no findings.
 //!
 //! [`diff`] says what a change of the file changes for whom, [`upheavals`] whether it closes or opens the site at large;
 //! [`Expectations`] say what must stay.

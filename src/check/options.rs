@@ -81,7 +81,7 @@ impl Options {
         self.find(lint) == Some(Level::Off)
     }
 
-    /// The severity asked for, which then holds for every finding of the lint.
+    /// The configured severity, which then holds for every finding of the lint.
     pub(super) fn severity(&self, lint: &Lint) -> Option<Severity> {
         match self.find(lint) {
             Some(Level::At(severity)) => Some(severity),

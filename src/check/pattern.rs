@@ -45,7 +45,7 @@ impl Canonical {
     }
 }
 
-/// Whether what a rule is about can be asked for only below one of these patterns.
+/// Whether every path of a rule lies below one of these patterns.
 pub(super) fn covered<'p>(written: &[u8], by: impl IntoIterator<Item = &'p PathPattern>) -> bool {
     Canonical::of(written).is_some_and(|pattern| by.into_iter().any(|other| pattern.is_within(other)))
 }

@@ -4,7 +4,7 @@ use super::finding::{Finding, Severity};
 use super::sink::Sink;
 use crate::rules::RobotsTxt;
 
-/// What [`check`](super::check()) found.
+/// The findings of [`check`](super::check()).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Report {

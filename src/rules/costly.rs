@@ -42,7 +42,7 @@ impl Costly {
     }
 }
 
-/// What is costly in the rules that end within the first `limit` octets, for sets of groups that apply together; in the
+/// The costly patterns in the rules that end within the first `limit` octets, for sets of groups that apply together; in the
 /// order of the file.
 pub(super) fn find(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> Vec<Costly> {
     let mut costly = Vec::new();

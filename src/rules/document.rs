@@ -101,7 +101,7 @@ impl RobotsTxt {
         (0..self.0.sitemaps.len()).map(|index| Sitemap { document: &self.0, index })
     }
 
-    /// What was ignored, in the order of the file. For what a reading ignores besides see
+    /// The ignored parts, in the order of the file. For those that a reading ignores besides see
     /// [`RuleSet::notes`](super::RuleSet::notes).
     #[must_use]
     pub fn notes(&self) -> &[Note] {
@@ -194,7 +194,7 @@ impl<'r> Name<'r> {
 }
 
 impl<'r> Rule<'r> {
-    /// What the rule says.
+    /// Allow or disallow.
     #[must_use]
     pub fn access(self) -> Access {
         self.record().access

@@ -1,6 +1,6 @@
 //! The lines of a robots.txt that are neither rules nor sitemaps: what they mean, and to which group they belong.
 //!
-//! No reading of the rules depends on them. They are read when asked for, not when the file is parsed.
+//! No reading of the rules depends on them. They are read on demand, not when the file is parsed.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::document::{Group, RobotsTxt};
 use super::line::{Directive, Field, LineKind};
 use super::value::{CleanParam, Host, Preferences, delay};
 
-/// A line that is neither a rule nor a sitemap: an extension of the standard, or a name nobody knows.
+/// A line that is neither a rule nor a sitemap: an extension of the standard, or an unknown name.
 #[derive(Clone, Debug)]
 pub struct Extension<'r> {
     line: usize,
@@ -17,7 +17,7 @@ pub struct Extension<'r> {
     group: Option<Group<'r>>,
 }
 
-/// What an [`Extension`] says.
+/// The meaning of an [`Extension`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Meaning<'r> {
@@ -86,7 +86,7 @@ impl<'r> Extension<'r> {
         self.line
     }
 
-    /// What its name stands for.
+    /// The meaning of its name.
     #[must_use]
     pub const fn directive(&self) -> Directive {
         self.field.directive()
@@ -117,7 +117,7 @@ impl<'r> Extension<'r> {
         self.group
     }
 
-    /// What it says.
+    /// Its meaning.
     #[must_use]
     pub fn meaning(&self) -> Meaning<'r> {
         let value = self.value();
@@ -141,7 +141,7 @@ mod tests {
 
     fn meanings(file: &str) -> Vec<(usize, Option<usize>, String)> {
         let robots = RobotsTxt::parse(file.as_bytes());
-        let told = |extension: Extension<'_>| {
+        let text = |extension: Extension<'_>| {
             let meaning = match extension.meaning() {
                 Meaning::Host(host) => host.to_string(),
                 Meaning::CrawlDelay(delay) => format!("{delay:?}"),
@@ -160,7 +160,7 @@ mod tests {
             };
             (extension.line(), extension.group().map(Group::line), meaning)
         };
-        robots.extensions().map(told).collect()
+        robots.extensions().map(text).collect()
     }
 
     #[test]
@@ -179,7 +179,7 @@ mod tests {
             (12, Some(8), "Invalid"),
             (13, Some(8), "Invalid"),
         ];
-        let want: Vec<_> = want.into_iter().map(|(line, group, told)| (line, group, told.to_owned())).collect();
+        let want: Vec<_> = want.into_iter().map(|(line, group, text)| (line, group, text.to_owned())).collect();
         assert_eq!(meanings(file), want);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
-/// Folded multiplication by secrets of this process: whoever writes a file cannot know which names collide.
+/// Folded multiplication by secrets of this process: the author of a file cannot know which names collide.
 #[derive(Clone, Debug)]
 pub(super) struct Folding {
     seed: u64,

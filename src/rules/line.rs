@@ -15,7 +15,7 @@ pub struct Line<'a> {
     range: Range<usize>,
 }
 
-/// What a [`Line`] is.
+/// The kind of a [`Line`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LineKind<'a> {
     /// Nothing but white space.
@@ -38,7 +38,7 @@ pub struct Field<'a> {
     colon: bool,
 }
 
-/// What the name of a field stands for.
+/// The directive that the name of a field is read as.
 ///
 /// The reference parser compares names as case-insensitive prefixes, so `Disallowed: /x` is a disallow line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -158,7 +158,7 @@ impl<'a> Line<'a> {
         trim(self.file, start..start + end)
     }
 
-    /// What the line is.
+    /// The kind of the line.
     #[must_use]
     pub fn kind(&self) -> LineKind<'a> {
         let content = self.content();
@@ -193,7 +193,7 @@ impl<'a> Line<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// What the name stands for.
+    /// The directive that the name is read as.
     #[must_use]
     pub const fn directive(&self) -> Directive {
         self.directive

@@ -1,4 +1,4 @@
-//! What of a file is not read, and why.
+//! The parts of a file that are not read, and why.
 
 use super::line::Lines;
 #[cfg(doc)]
@@ -48,14 +48,14 @@ impl Note {
         self.line
     }
 
-    /// What it says.
+    /// Its kind.
     #[must_use]
     pub const fn kind(&self) -> NoteKind {
         self.kind
     }
 }
 
-/// What is lost of a file of which only the first `limit` octets count.
+/// The parts lost of a file of which only the first `limit` octets count.
 pub(super) fn past_limit(file: &[u8], limit: usize) -> Vec<Note> {
     if file.len() <= limit {
         return Vec::new();

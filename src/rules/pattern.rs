@@ -48,7 +48,7 @@ impl PathPattern {
         Self { texts: text::queries(written, reading).map(text).collect(), priority: priority(written) }
     }
 
-    /// What decides between patterns that match: the length of the pattern as written, in octets.
+    /// The priority between patterns that match: the length of the pattern as written, in octets.
     #[must_use]
     pub const fn priority(&self) -> usize {
         self.priority
@@ -60,7 +60,7 @@ impl PathPattern {
         self.texts.iter().any(|text| text::matches(text, path))
     }
 
-    /// Whether both match the same paths, as far as their spelling tells.
+    /// Whether both match the same paths, as far as their spelling shows.
     pub(crate) fn is_spelling_of(&self, other: &Self) -> bool {
         self.texts == other.texts
     }

@@ -4,12 +4,14 @@
 //! path whole, so there every escape is decoded but those that stand for something else than the octet itself: `%25`,
 //! `%2F`, `%3F`, `%23` and `%5C`, controls, and octets from 0x80. In a query the reserved octets keep their spelling,
 //! because `&` separates what `%26` does not.
+//!
+//! By hand, because percent-encoding crates encode or decode whole texts: none keeps an escape by what it stands for.
 
 use std::borrow::Cow;
 
 use memchr::{memchr, memchr_iter, memchr2};
 
-/// What octets are a part of, which decides what their escapes stand for.
+/// The part of a target that octets stand in. It decides what their escapes stand for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TargetPart {
     /// A path: reserved octets are the same escaped or not.

@@ -139,7 +139,7 @@ fn is_host_name(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_label) && !last.bytes().all(|octet| octet.is_ascii_digit())
 }
 
-/// What stands before the first blank, and what behind.
+/// The text before the first blank, and the text behind it.
 fn first_word(value: &[u8]) -> (&[u8], &[u8]) {
     let (word, rest) = value.split_at(value.iter().position(|octet| is_space(*octet)).unwrap_or(value.len()));
     (word, trim(rest))

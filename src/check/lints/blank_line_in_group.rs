@@ -11,7 +11,7 @@ pub(super) const LINT: Lint = Lint {
     severity: Severity::Note,
     summary: "a blank line inside a group",
     why: "RFC 9309 gives blank lines no meaning. In the draft of 1996 they end a group, and parsers written after it \
-          read rules below a blank line as rules for nobody.",
+          read rules below a blank line as rules for no crawler.",
     bad: Example::new(b"User-agent: *\n\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::File(run),

@@ -12,7 +12,7 @@ pub(super) const LINT: Lint = Lint {
     severity: Severity::Note,
     summary: "a Crawl-delay that none of the named crawlers reads",
     why: "Crawl-delay is an extension. Google's crawlers never read it, and Yandex's have not since 2018; both document \
-          other ways to slow them down. It is found only where a group names nobody else.",
+          other ways to slow them down. It is found only where a group names no other crawler.",
     bad: Example::new(b"User-agent: Googlebot\nCrawl-delay: 10\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nCrawl-delay: 10\nDisallow: /private/\n"),
     pass: Pass::File(run),

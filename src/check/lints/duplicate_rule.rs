@@ -15,7 +15,7 @@ pub(super) const LINT: Lint = Lint {
     severity: Severity::Note,
     summary: "a rule that stands in its group already",
     why: "A rule that says the same of the same paths as another one of its group changes nothing. It does harm when \
-          somebody edits one of the two and wonders why nothing happens.",
+          an editor changes one of the two and nothing happens.",
     bad: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n"),
     pass: Pass::File(run),

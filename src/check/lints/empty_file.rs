@@ -11,8 +11,8 @@ pub(super) const LINT: Lint = Lint {
     code: "empty-file",
     severity: Severity::Warning,
     summary: "a file without a single line of text",
-    why: "An empty robots.txt is legal and restricts nobody. It is also what a full disk or a deployment that broke off \
-          leaves behind, and nothing tells the two apart. A group with an empty Disallow does.",
+    why: "An empty robots.txt is legal and restricts nothing. It is also what a full disk or a deployment that broke off \
+          leaves behind, and nothing distinguishes the two. A group with an empty Disallow does.",
     bad: Example::new(b"\n"),
     good: Example::new(b"User-agent: *\nDisallow:\n"),
     pass: Pass::File(run),

@@ -1,4 +1,4 @@
-//! `empty-user-agent`: a user-agent line that names nobody.
+//! `empty-user-agent`: a user-agent line that names no crawler.
 
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
@@ -11,7 +11,7 @@ pub(super) const LINT: Lint = Lint {
     severity: Severity::Error,
     summary: "a user-agent line without a name",
     why: "A user-agent line without a value names no crawler, not every crawler. Where it is the only one of its \
-          group, the rules of the group bind nobody.",
+          group, the rules of the group bind no crawler.",
     bad: Example::new(b"User-agent:\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),

@@ -12,7 +12,7 @@ pub(super) const LINT: Lint = Lint {
     code: "ignores-robots",
     severity: Severity::Note,
     summary: "rules for a crawler that does not obey robots.txt",
-    why: "Some fetchers do not obey robots.txt, most of them because a person set them off. Rules for them ask in \
+    why: "Some fetchers do not obey robots.txt, most of them because a person set them off. Rules for them request in \
           vain; only a server that enforces the file holds them to it.",
     bad: Example::new(b"User-agent: Pingdom\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: Googlebot\nDisallow: /private/\n"),

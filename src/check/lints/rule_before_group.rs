@@ -1,4 +1,4 @@
-//! `rule-before-group`: a rule that belongs to nobody.
+//! `rule-before-group`: a rule that belongs to no group.
 
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;

@@ -13,7 +13,7 @@ pub(super) const LINT: Lint = Lint {
     severity: Severity::Warning,
     summary: "a rule that points at something secret",
     why: "A robots.txt is public, and people who look for weak spots read it first. A rule about a backup, a database \
-          dump, a configuration or a password file tells them where it is, and robots.txt keeps nobody from fetching \
+          dump, a configuration or a password file shows them where it is, and robots.txt keeps no client from fetching \
           it.",
     bad: Example::new(b"User-agent: *\nDisallow: /backup/db.sql\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),

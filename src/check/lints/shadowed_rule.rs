@@ -16,7 +16,7 @@ pub(super) const LINT: Lint = Lint {
     summary: "a rule that can never decide",
     why: "Of all patterns that match a path the longest one decides (RFC 9309, section 2.2.2). Where a longer pattern \
           of the other kind matches everything that a shorter one does, because of a \"*\" that changes nothing or \
-          takes it all in, the shorter rule is never asked. Only rules of one group are compared, and of patterns \
+          takes it all in, the shorter rule never decides. Only rules of one group are compared, and of patterns \
           with a \"*\" inside only so many.",
     bad: Example::new(b"User-agent: *\nAllow: /fish\nDisallow: /*fish\n"),
     good: Example::new(b"User-agent: *\nAllow: /fish/bowl\nDisallow: /*fish\n"),

@@ -12,7 +12,7 @@ pub(super) const LINT: Lint = Lint {
     code: "sitemap-disallowed",
     severity: Severity::Warning,
     summary: "a sitemap that the file itself disallows",
-    why: "A sitemap tells crawlers what to fetch, and they fetch the sitemap under the same rules as any other page. \
+    why: "A sitemap lists what crawlers may fetch, and they fetch the sitemap under the same rules as any other page. \
           Where \"*\" may not, only crawlers with a group of their own can read it. A sitemap on another host is under \
           that host's rules, which are not known here.",
     bad: Example::new(b"User-agent: *\nDisallow: /feeds/\nSitemap: https://example.com/feeds/sitemap.xml\n"),

@@ -11,7 +11,7 @@ pub(super) const LINT: Lint = Lint {
     severity: Severity::Warning,
     summary: "a name that begins with \"* \"",
     why: "Crawlers that follow the reference parser take \"*\" followed by a blank and anything for \"*\" itself, that \
-          is for every crawler. Others compare the whole value and find that it names nobody.",
+          is for every crawler. Others compare the whole value and find that it names no crawler.",
     bad: Example::new(b"User-agent: * bots\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::File(run),
@@ -22,7 +22,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     for name in names.filter(|name| name.is_star() && name.value() != b"*") {
         sink.report(
             name.range(),
-            format_args!("{} names every crawler for some and nobody for others", Quoted(name.value())),
+            format_args!("{} names every crawler to some crawlers and none to others", Quoted(name.value())),
         )
         .help(format_args!("write \"*\" for every crawler, or the name of one"));
     }

@@ -9,8 +9,8 @@ use crate::check::sink::Sink;
 pub(super) const LINT: Lint = Lint {
     code: "unknown-crawler",
     severity: Severity::Warning,
-    summary: "a name nobody bears that is nearly a known one",
-    why: "A crawler looks for its own name, letter by letter, so a misspelled name is a group for nobody, and the \
+    summary: "an unknown name that is nearly a known one",
+    why: "A crawler looks for its own name, letter by letter, so a misspelled name is a group for no crawler, and the \
           crawler that was meant follows \"*\" instead. Names that are far from all known ones are left alone: not \
           every crawler is known here.",
     bad: Example::new(b"User-agent: Googelbot\nDisallow: /private/\n"),

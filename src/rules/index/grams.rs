@@ -6,6 +6,9 @@
 //!
 //! A pattern is tried at most twice in a verdict whatever the path is: a gram that was tried is remembered, and a path
 //! that holds too many different ones gets the plain list of all wildcards instead.
+//!
+//! By hand: of the automata of crates a lazy one takes 2.4 ms a verdict for paths chosen to empty its cache, and a dense
+//! one seconds to build.
 
 use std::ops::Range;
 

@@ -1,10 +1,10 @@
-//! What the verdicts on one request may cost together.
+//! A bound on the cost of all verdicts on one request.
 
-/// What may still be compared, in octets of paths and patterns.
+/// How much may still be compared, in octets of paths and patterns.
 ///
 /// The most that a client can make a request cost is bounded by this and not by the file: 17,000 wildcards that nearly
-/// match a path of 8 KiB took 48 ms, and 6.9 s with the path in 121 forms. What a request has not been judged by when it
-/// is used up counts against it: the first rule of the groups that disallows decides. Only files and paths that are made
+/// match a path of 8 KiB took 48 ms, and 6.9 s with the path in 121 forms. Once it
+/// is used up, the rest counts against the request: the first rule of the groups that disallows decides. Only files and paths that are made
 /// for it get there. A path of 200 octets in five forms is compared exactly with 12,000 wildcards.
 #[derive(Debug)]
 pub(crate) struct MatchBudget {

@@ -8,11 +8,11 @@ use super::match_budget::MatchBudget;
 use super::octets::OctetSet;
 use crate::rules::text;
 
-/// What a walk along a trie costs besides the octets it passes, eight of which cost as much as one that is compared with a
+/// The cost of a walk along a trie besides the octets it passes, eight of which cost as much as one that is compared with a
 /// wildcard.
 const WALK: usize = 64;
 
-/// What looking at a pattern costs that cannot match, in octets compared.
+/// The cost of looking at a pattern that cannot match, in octets compared.
 const LOOK: usize = 4;
 
 /// The patterns with wildcards of a file.
@@ -39,7 +39,7 @@ pub(super) struct Wildcard {
     pub(super) pattern: u32,
 }
 
-/// A path that patterns are tried on, and what octets it holds once that was asked for.
+/// A path that patterns are tried on. The set of its octets is made on first use.
 pub(super) struct Tried<'p, 'w> {
     path: &'p [u8],
     octets: Option<OctetSet>,

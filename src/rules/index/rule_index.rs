@@ -44,7 +44,7 @@ pub(super) struct WildcardList {
 }
 
 impl RuleIndex {
-    /// What decides about a path for a set of groups, within the work that is left.
+    /// The rank that decides about a path for a set of groups, within the budget that is left.
     pub(in crate::rules) fn decide(&self, set: usize, path: &[u8], work: &mut MatchBudget) -> Option<Rank> {
         let (mut best, mut tried) = (Rank::NONE, Tried::new(path, work));
         for root in &self.roots[self.sections[set].range()] {

@@ -3,7 +3,7 @@
 //! A token can stand in many groups and a group can name many tokens, so to copy the candidates of every group for every
 //! token could cost the square of the file: a thousand tokens in one group of a thousand rules, each also in a small
 //! group of its own. So the candidates copied for merging are bounded by a multiple of all there are, and the sets of
-//! groups that get no share of that are asked one group after the other, which costs no memory and compares the
+//! groups that get no share of that are searched one group after the other, which costs no memory and compares the
 //! answers. The sets of most groups gain most by merging and are merged first. In real files nearly every token has one
 //! group.
 

@@ -5,6 +5,9 @@
 //! special case. The nodes of a trie lie in breadth-first order in one vector with those of all other tries of the
 //! file, and the children of one node are neighbours. A step finds the child by its first octet, among eight in one
 //! comparison of words or else in a table, and compares eight octets of its label at once.
+//!
+//! By hand, because the radix trees of crates keep a value for each key and neither the best rank above a node nor all
+//! tries of a file in one vector.
 
 use super::candidates::Rank;
 use super::jumps::{JUMP, Jump, Jumps};
@@ -15,7 +18,7 @@ pub(super) const NO_LIST: u32 = u32::MAX;
 /// A trie that is walked from its root.
 const NO_JUMPS: u32 = u32::MAX;
 
-/// Children that are told apart in one word; more have a table.
+/// Children that are distinguished in one machine word; more have a table.
 const FEW: usize = 8;
 
 /// Octets of a label that stand in its node, and how many do of one that is longer.
@@ -26,7 +29,7 @@ const INLINE_OF_LONG: usize = 4;
 #[derive(Debug)]
 pub(super) struct Tries {
     nodes: Vec<Node>,
-    /// What is left of labels that are too long for their node.
+    /// The rest of labels that are too long for their node.
     labels: Vec<u8>,
     /// The children of nodes with many: one for each octet between the first and the last, 0 for none.
     tables: Vec<u32>,
@@ -62,7 +65,7 @@ struct Node {
     table: u8,
 }
 
-/// What most nodes have of the node above, or not at all.
+/// Values that most nodes share with the node above, or do not have.
 #[derive(Clone, Copy, Debug)]
 struct NodeEnd {
     /// The best candidate for a path that ends here, if it is better than the node's.
@@ -71,7 +74,7 @@ struct NodeEnd {
     list: u32,
 }
 
-/// What a trie is built from.
+/// The input of a trie.
 pub(super) struct Key<'t> {
     pub(super) octets: &'t [u8],
     pub(super) kind: KeyKind,
@@ -101,7 +104,7 @@ struct PendingNode {
 }
 
 impl Tries {
-    /// Adds a trie. `found` hears of each list and the nearest one above it.
+    /// Adds a trie. Calls `found` with each list and the nearest one above it.
     pub(super) fn add(&mut self, mut keys: Vec<Key<'_>>, mut found: impl FnMut(u32, u32)) -> Trie {
         keys.sort_unstable_by(|one, other| one.octets.cmp(other.octets));
         let (root, mut jumps) = (self.nodes.len(), Vec::new());
