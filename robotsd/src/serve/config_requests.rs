@@ -1,26 +1,38 @@
 //! Requests to read the config file again, from the admin interface and from signals to the control thread.
 
+use std::time::Duration;
+
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 
 use crate::admin::ConfigReload;
 
-/// Where another config is asked for. Cheap to clone.
+/// How long a request waits for its outcome, and how long one that hangs holds up a newer one.
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Sends the requests. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct ConfigRequests(mpsc::Sender<ReloadWaiter>);
 
-/// Who waits for what comes of it.
+/// Receives the outcome of a request.
 pub(super) type ReloadWaiter = oneshot::Sender<ConfigReload>;
 
 impl ConfigRequests {
     pub(super) fn new() -> (Self, mpsc::Receiver<ReloadWaiter>) {
-        let (orders, asked) = mpsc::channel(16);
-        (Self(orders), asked)
+        let (requests, requested) = mpsc::channel(16);
+        (Self(requests), requested)
     }
 
-    /// Has the config file read again and what it says done; tells what came of it. None while starting or ending.
+    /// Has the config file read again and applied, and waits for the outcome. None while the process starts or ends.
     pub(crate) async fn reconfigure(&self) -> Option<ConfigReload> {
-        let (asker, answer) = oneshot::channel();
-        self.0.send(asker).await.ok()?;
-        answer.await.ok()
+        let (waiter, outcome) = oneshot::channel();
+        let requesting = async {
+            self.0.send(waiter).await.ok()?;
+            outcome.await.ok()
+        };
+        timeout(PATIENCE, requesting).await.unwrap_or_else(|_| {
+            let message = format!("still being read after {} s; the outcome is logged", PATIENCE.as_secs());
+            Some(ConfigReload { outcome: "kept".to_owned(), message })
+        })
     }
 }

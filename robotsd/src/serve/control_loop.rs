@@ -58,7 +58,7 @@ impl<'a> ControlLoop<'a> {
 
     /// Runs until every connection is closed after a signal to stop, or a second such signal comes.
     pub(super) async fn run(mut self) -> Result<(), String> {
-        let (config_changed, others_changed) = (self.active.watches.config(), self.active.watches.demands());
+        let (config_changed, others_changed) = (self.active.watches.config(), self.active.watches.others());
         loop {
             let is_serving = self.active.state.phase() == Phase::Serving;
             tokio::select! {
@@ -72,10 +72,10 @@ impl<'a> ControlLoop<'a> {
                 },
                 // While draining no config is read: dropping the waiter ends its request.
                 Some(waiter) = self.requested.recv() => if is_serving {
-                    self.active.ask(Some(waiter), &self.workers);
+                    self.active.request(Some(waiter), &self.workers);
                 },
-                () = config_changed.notified(), if is_serving => self.active.ask(None, &self.workers),
-                end = self.active.changed(), if is_serving => self.active.make(end, &mut self.workers),
+                () = config_changed.notified(), if is_serving => self.active.request(None, &self.workers),
+                step = self.active.changed(), if is_serving => self.active.step(step, &mut self.workers),
                 () = others_changed.notified() => {
                     self.background.spawn(Arc::clone(&self.active.sites).follow(self.active.watches.changed()));
                 }

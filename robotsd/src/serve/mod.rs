@@ -32,9 +32,11 @@ mod state_handle;
 
 mod certificate_watch;
 mod config_requests;
+mod config_waiters;
 mod dry_run;
 mod listeners;
 mod operate;
+mod preparation;
 mod reconfigure;
 mod reload;
 mod renewal;

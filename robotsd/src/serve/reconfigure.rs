@@ -1,37 +1,35 @@
 //! Another config takes the place of the one that is served, while everything runs.
 //!
-//! All of it is known to work before anything is touched: it is read and checked, new listeners are bound, new sources
-//! are opened, on a thread that nobody waits for. Then sites and listeners are swapped at once. Whatever is wrong, there is
-//! one line in the log and everything stays as it was.
+//! A [`Preparation`] reads and checks it, binds new listeners and opens new sources, on a blocking thread. Only when all of
+//! that works are sites and listeners swapped, at once. Otherwise there is one line in the log, and everything stays as it
+//! was.
 
 use std::future::pending;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 
 use super::certificate_watch::CertificateWatch;
-use super::config_requests::ReloadWaiter;
+use super::config_requests::{PATIENCE, ReloadWaiter};
+use super::config_waiters::ConfigWaiters;
 use super::descriptors::Descriptors;
-use super::listeners::{ListenerPlan, Listeners};
+use super::listeners::Listeners;
+use super::preparation::{Preparation, PreparedConfig};
 use super::renewal::Renewal;
 use super::sites::Sites;
 use super::watched_files::WatchedFiles;
 use super::workers::Workers;
-use crate::admin::{ConfigReload, ServerState, Serving};
+use crate::admin::{ServerState, Serving};
 use crate::config::Config;
 use crate::edge::{Edge, EdgeLimits};
 use crate::log::Log;
 
-/// Who asks may do so in the middle of writing: the file must have been left alone for so long.
-const QUIET: Duration = Duration::from_millis(400);
-
 /// How long until a source that could not be used is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// The config that is served, and what is needed to serve another.
+/// The config that is served, and everything needed to serve another.
 pub(super) struct ActiveConfig {
     pub(super) path: PathBuf,
     pub(super) config: Arc<Config>,
@@ -46,36 +44,36 @@ pub(super) struct ActiveConfig {
     pub(super) change: PendingChange,
 }
 
-/// A change that is being prepared.
+/// A change that is being prepared, and the requests that wait for it.
 #[derive(Debug, Default)]
 pub(super) struct PendingChange {
-    preparing: Option<JoinHandle<Result<PreparedConfig, String>>>,
-    /// Who asked for it.
-    askers: Vec<ReloadWaiter>,
-    /// Who has asked since it began, for another.
-    next: Option<Vec<ReloadWaiter>>,
+    preparing: Option<Preparation>,
+    waiters: ConfigWaiters,
     /// When sources that could not be used are tried again.
     again: Option<Instant>,
-    /// What was last said of them.
-    said: Vec<String>,
+    /// The sources that were last logged as unusable.
+    logged: Vec<String>,
 }
 
-/// A config that makes sense, with all that is new of it open.
-#[derive(Debug)]
-struct PreparedConfig {
-    config: Config,
-    plan: ListenerPlan,
-    renewal: Renewal,
+/// What the change needs next.
+pub(super) enum ChangeStep {
+    Swap(Result<PreparedConfig, String>),
+    /// The preparation hangs, and a newer request waits.
+    Abandon,
+    /// Sources that could not be used are tried again.
+    TryAgain,
 }
 
 impl PendingChange {
-    /// Completes when a change is prepared, or when it is time to try again what could not be used.
-    async fn next(&mut self) -> Option<Result<Result<PreparedConfig, String>, JoinError>> {
+    async fn next(&mut self) -> ChangeStep {
         match (&mut self.preparing, self.again) {
-            (Some(preparing), _) => Some(preparing.await),
+            (Some(preparing), _) => {
+                let limit = self.waiters.has_next().then_some(PATIENCE);
+                preparing.end_within(limit).await.map_or(ChangeStep::Abandon, ChangeStep::Swap)
+            }
             (None, Some(again)) => {
                 tokio::time::sleep_until(again).await;
-                None
+                ChangeStep::TryAgain
             }
             (None, None) => pending().await,
         }
@@ -83,65 +81,58 @@ impl PendingChange {
 }
 
 impl ActiveConfig {
-    /// Begins to read the config file; an asker is told what comes of it.
-    pub(super) fn ask(&mut self, asker: Option<ReloadWaiter>, workers: &Workers) {
-        let askers = asker.into_iter();
-        if self.change.preparing.is_some() {
-            // What is being read may be older than the asking.
-            self.change.next.get_or_insert_default().extend(askers);
-            return;
+    /// Begins to read the config file; a waiter gets the outcome.
+    pub(super) fn request(&mut self, waiter: Option<ReloadWaiter>, workers: &Workers) {
+        match &self.change.preparing {
+            None => {
+                self.change.waiters.join(waiter);
+                self.prepare(workers);
+            }
+            Some(preparing) if preparing.is_reading() => self.change.waiters.queue(waiter),
+            Some(_) => self.change.waiters.join(waiter),
         }
-        self.change.askers.extend(askers);
-        self.change.again = None;
-        let (path, sites, listeners) = (self.path.clone(), Arc::clone(&self.sites), Arc::clone(&self.listeners));
-        let count = workers.count();
-        self.change.preparing = Some(tokio::task::spawn_blocking(move || {
-            wait_until_quiet(&path);
-            let config = Config::load(&path).map_err(|error| error.to_string())?;
-            let plan = listeners.lock().unwrap_or_else(PoisonError::into_inner).plan(&config, count)?;
-            let renewal = sites.renew(&config)?;
-            renewal.apply_settings();
-            Ok(PreparedConfig { config, plan, renewal })
-        }));
     }
 
-    /// Waits for a change to be ready, and makes it.
-    pub(super) async fn changed(&mut self) -> PreparationEnd {
-        PreparationEnd(self.change.next().await)
+    /// Waits until the change needs something.
+    pub(super) async fn changed(&mut self) -> ChangeStep {
+        self.change.next().await
     }
 
-    /// Makes a change that is ready.
-    pub(super) fn make(&mut self, ready: PreparationEnd, workers: &mut Workers) {
-        let PreparationEnd(Some(prepared)) = ready else {
-            return self.ask(None, workers);
+    pub(super) fn step(&mut self, step: ChangeStep, workers: &mut Workers) {
+        let prepared = match step {
+            ChangeStep::TryAgain => return self.prepare(workers),
+            ChangeStep::Swap(prepared) => prepared,
+            ChangeStep::Abandon => {
+                let (path, limit) = (self.path.display(), PATIENCE.as_secs());
+                Err(format!("{path}: a file of it was still being read after {limit} s, and it is read anew"))
+            }
         };
         self.change.preparing = None;
-        let was_asked = !self.change.askers.is_empty();
-        let prepared = prepared.unwrap_or_else(|error| Err(format!("it could not be looked at: {error}")));
         let (outcome, message) = match prepared {
             Ok(prepared) => self.swap(prepared, workers),
             Err(error) => ("kept", format!("{error}; the config before stays in force")),
         };
         match outcome {
             "kept" => self.log.say("config-rejected", message.clone()),
-            // Nobody needs to hear that nothing has changed, unless they asked.
-            "unchanged" if !was_asked => {}
+            // Only a request is worth a line that says that nothing is different.
+            "unchanged" if self.change.waiters.is_empty() => {}
             _ => self.log.say("config", message.clone()),
         }
-        for asker in self.change.askers.drain(..) {
-            // Who does not wait any more need not be told.
-            let _ = asker.send(ConfigReload { outcome: outcome.to_owned(), message: message.clone() });
-        }
-        if let Some(next) = self.change.next.take() {
-            self.change.askers = next;
-            self.ask(None, workers);
+        if self.change.waiters.answer(outcome, &message) {
+            self.prepare(workers);
         }
     }
 
-    /// Lets go of what would keep ports open, because the end has begun; who waits for a change waits for nothing.
+    /// Gives up the sockets that would keep ports open, because the end has begun. Requests that wait get no outcome.
     pub(super) fn let_go(&mut self) {
         self.change = PendingChange::default();
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner).let_go();
+    }
+
+    fn prepare(&mut self, workers: &Workers) {
+        self.change.again = None;
+        let (sites, listeners) = (Arc::clone(&self.sites), Arc::clone(&self.listeners));
+        self.change.preparing = Some(Preparation::begin(self.path.clone(), sites, listeners, workers.count()));
     }
 
     fn swap(&mut self, prepared: PreparedConfig, workers: &mut Workers) -> (&'static str, String) {
@@ -157,34 +148,31 @@ impl ActiveConfig {
             (opened, listeners.reports(), listeners.certificates())
         };
         match opened {
-            Ok(places) => places.iter().for_each(|place| self.log.say("listening", place)),
+            Ok(addresses) => addresses.iter().for_each(|address| self.log.say("listening", address)),
             // It was bound: only a process without descriptors gets here.
             Err(error) => changes.push(error),
         }
         changes.extend(self.limit(&config));
-        changes.extend(later(&self.config, &config));
+        changes.extend(deferred(&self.config, &config));
         self.certificates.follow(certificates);
         self.watches.follow(&self.sites);
         self.state.is_serving(Serving::new(&self.sites, reports, &self.edge));
         self.config = Arc::new(config);
 
         self.change.again = (!unusable.is_empty()).then(|| Instant::now() + AGAIN);
-        let is_news = self.change.said != unusable;
-        let shown = self.path.display();
+        let is_news = self.change.logged != unusable;
+        let path = self.path.display();
         let outcome = if changes.is_empty() && !is_news { "unchanged" } else { "published" };
         changes.extend(unusable.iter().cloned());
-        self.change.said = unusable;
+        self.change.logged = unusable;
         let message = if changes.is_empty() { "nothing is different".to_owned() } else { changes.join("; ") };
-        (outcome, format!("{shown}: {message}"))
+        (outcome, format!("{path}: {message}"))
     }
 
-    /// Grants what a config says to connections that are yet to come.
+    /// Grants the limits of a config to new connections.
     fn limit(&self, config: &Config) -> Option<String> {
         let before = self.edge.connections();
-        let connections = match self.descriptors.bound(config) {
-            Ok(places) => places.connections,
-            Err(_) => before,
-        };
+        let connections = self.descriptors.bound(config).map_or(before, |bound| bound.connections);
         if connections != before {
             self.edge.set_places(before, connections);
         }
@@ -194,11 +182,8 @@ impl ActiveConfig {
     }
 }
 
-/// What came of waiting for a change.
-pub(super) struct PreparationEnd(Option<Result<Result<PreparedConfig, String>, JoinError>>);
-
-/// What cannot change while the process runs.
-fn later(before: &Config, config: &Config) -> Option<String> {
+/// The differences that take effect only when the process starts again.
+fn deferred(before: &Config, config: &Config) -> Option<String> {
     let keys = [
         ("workers", before.workers == config.workers),
         ("state_dir", before.state_dir == config.state_dir),
@@ -207,13 +192,4 @@ fn later(before: &Config, config: &Config) -> Option<String> {
     ];
     let keys: Vec<_> = keys.into_iter().filter(|(_, is_same)| !is_same).map(|(key, _)| key).collect();
     (!keys.is_empty()).then(|| format!("from the next start on: {}", keys.join(", ")))
-}
-
-fn wait_until_quiet(path: &Path) {
-    let age = |path: &Path| std::fs::metadata(path).ok()?.modified().ok()?.elapsed().ok();
-    // Bounded, for a file that is written to without end.
-    let end = SystemTime::now() + 5 * QUIET;
-    while let Some(rest) = age(path).and_then(|age| QUIET.checked_sub(age)).filter(|_| SystemTime::now() < end) {
-        std::thread::sleep(rest);
-    }
 }

@@ -158,9 +158,10 @@ impl Sites {
 }
 
 impl Renewal {
-    /// Applies the new settings to every robots.txt that is served already. Blocks.
-    pub(super) fn apply_settings(&self) {
-        self.settings.iter().for_each(|(robots, settings)| robots.apply(settings));
+    /// Applies the new settings to every robots.txt that is served already, until the change is abandoned. Blocks.
+    pub(super) fn apply_settings(&self, is_abandoned: impl Fn() -> bool) {
+        let settings = self.settings.iter().take_while(|_| !is_abandoned());
+        settings.for_each(|(robots, settings)| robots.apply(settings));
     }
 }
 
@@ -225,7 +226,7 @@ mod tests {
             // A source that takes the place of another is switched as that was.
             let other = format!("{FILE}\nrobots.max_age = \"7m\"");
             let renewal = served.renew(&config(folder.path(), state, &other)).unwrap();
-            renewal.apply_settings();
+            renewal.apply_settings(|| false);
             assert_eq!(switches(&renewal.sites), [Enforcement::Off]);
             // The sites are open and not yet swapped.
             served.enforce(Some("a"), Enforcement::On).unwrap();

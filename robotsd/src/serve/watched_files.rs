@@ -1,4 +1,4 @@
-//! The files that are followed besides every robots.txt: the config, the registry, what is expected.
+//! The files that are watched besides every robots.txt: the config, the registry, expectations.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,16 +9,16 @@ use tower_robots::source::{Watched, Watcher};
 
 use super::sites::Sites;
 
-/// Files that are followed, and who hears of their changes.
+/// Watched files, and the notifications of their changes.
 #[derive(Debug)]
 pub(super) struct WatchedFiles {
     watcher: Watcher,
     config: Arc<Notify>,
-    demands: Arc<Notify>,
-    /// The others that have changed since somebody asked.
+    others_changed: Arc<Notify>,
+    /// The others that have changed since [`WatchedFiles::changed`] was last called.
     changed: Arc<Mutex<BTreeSet<PathBuf>>>,
     _config: Watched,
-    /// The registry and what is expected.
+    /// The registry and expectations.
     others: Vec<(PathBuf, Watched)>,
 }
 
@@ -31,7 +31,7 @@ impl WatchedFiles {
         let mut watches = Self {
             watcher,
             config: notify,
-            demands: Arc::default(),
+            others_changed: Arc::default(),
             changed: Arc::default(),
             _config: watched,
             others: Vec::new(),
@@ -48,7 +48,8 @@ impl WatchedFiles {
             let watched = match known {
                 Some(place) => before.swap_remove(place).1,
                 None => {
-                    let (notify, changed, of) = (Arc::clone(&self.demands), Arc::clone(&self.changed), path.clone());
+                    let (notify, changed, of) =
+                        (Arc::clone(&self.others_changed), Arc::clone(&self.changed), path.clone());
                     self.watcher.file(&path, move || {
                         changed.lock().unwrap_or_else(PoisonError::into_inner).insert(of.clone());
                         notify.notify_one();
@@ -59,18 +60,18 @@ impl WatchedFiles {
         }
     }
 
-    /// Told when the config has changed.
+    /// Notified when the config has changed.
     pub(super) fn config(&self) -> Arc<Notify> {
         Arc::clone(&self.config)
     }
 
-    /// Which of the others have changed since this was last asked.
+    /// Which of the others have changed since the last call.
     pub(super) fn changed(&self) -> BTreeSet<PathBuf> {
         std::mem::take(&mut self.changed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Told when the registry or an expectation has changed.
-    pub(super) fn demands(&self) -> Arc<Notify> {
-        Arc::clone(&self.demands)
+    /// Notified when the registry or an expectation has changed.
+    pub(super) fn others(&self) -> Arc<Notify> {
+        Arc::clone(&self.others_changed)
     }
 }

@@ -195,12 +195,15 @@ fn without_a_state_directory_a_switch_holds_until_the_end_and_says_so() {
     // A site that comes later is no exception.
     let more = "[[site]]\nname = \"news\"\nhosts = [\"news.test\"]\nroot = \".\"\n";
     let config = format!("{config}{more}");
-    let configure = |config: &str| {
+    // The watcher may be quicker than the command, which then finds nothing new.
+    let configure = |config: &str, change: &str| {
+        let is_said = |line: &Value| line["message"].as_str().unwrap().contains(change);
+        let before = operated.running.count("config", is_said);
         fs::write(folder.path().join("robotsd.toml"), config).unwrap();
-        operated.told(&["reload"])
+        operated.told(&["reload"]);
+        wait_for(change, || (operated.running.count("config", is_said) > before).then_some(()));
     };
-    let said = configure(&config);
-    assert!(said.contains("site \"news\" is new"), "{said}");
+    configure(&config, "site \"news\" is new");
     assert_eq!(operated.page("news.test"), 200);
     let said = operated.told(&["enforce", "on", "--site", "shop"]);
     assert!(unfolded(&said).contains("that of every site is off still"), "{said}");
@@ -210,15 +213,17 @@ fn without_a_state_directory_a_switch_holds_until_the_end_and_says_so() {
     // A source that takes the place of another is switched as that was, off and on.
     for (switch, status, max_age) in [("off", 200, 60), ("on", 403, 120)] {
         operated.told(&["enforce", switch, "--site", "news"]);
-        let said = configure(&format!("{config}robots.max_age = \"{max_age}s\"\n"));
-        assert!(said.contains("site \"news\" has another source"), "{said}");
+        configure(&format!("{config}robots.max_age = \"{max_age}s\"\n"), "site \"news\" has another source");
         assert_eq!((operated.page("news.test"), operated.page("shop.test")), (status, 403));
     }
     // So is a folder that takes the place of a file.
     operated.told(&["enforce", "off", "--site", "news"]);
     fs::create_dir(folder.path().join("each")).unwrap();
     fs::write(folder.path().join("each/news.test.txt"), OPEN).unwrap();
-    configure(&format!("{config}[site.robots]\nsource = \"directory\"\npath = \"each\"\n"));
+    configure(
+        &format!("{config}[site.robots]\nsource = \"directory\"\npath = \"each\"\n"),
+        "site \"news\" has another source",
+    );
     assert!(operated.told(&["status"]).contains("site news/news.test"), "{}", operated.told(&["status"]));
     assert_eq!((operated.page("news.test"), operated.page("shop.test")), (200, 403));
 }
