@@ -1,12 +1,12 @@
-//! Who may ask: a program of the operator's, directly. Never a web page, never through a proxy.
+//! Which requests are admitted: those of an operator's program, directly. Never a web page's, never through a proxy.
 //!
 //! A page that an operator looks at can make its browser send requests to the loopback. It cannot read the answers, unless
 //! it makes its own name point here (DNS rebinding); so over TCP the `Host` must be one that no page can have. It can
-//! send a POST blindly; so a change over TCP takes a field that a page cannot add without asking first (CORS), and
-//! asking first is refused. What browsers say of themselves (`Origin`, `Sec-Fetch-Site`) is believed as well.
+//! send a POST blindly; so a change over TCP takes a field that a page cannot add without a preflight request (CORS),
+//! which is refused. The fields that browsers add (`Origin`, `Sec-Fetch-Site`) count as well.
 //!
-//! A proxy that can be made to forward here would open the door to its clients. Those say for whom they forward
-//! (robotsd's own listeners always do), and are refused for it. So is robotsd's own fetcher: a robots.txt URL that leads
+//! A proxy that can be made to forward here would let its clients in. Proxies add fields that say for whom they
+//! forward (robotsd's own listeners always do), and are refused for them. So is robotsd's own fetcher: a robots.txt URL that leads
 //! here, by a redirect or by mistake, would publish an answer of this interface.
 
 use std::net::IpAddr;
@@ -32,7 +32,7 @@ const FORWARDING: [HeaderName; 4] = [
 /// How the `User-Agent` of robotsd's fetcher begins, whatever its version.
 const FETCHER: &[u8] = b"robotsd/";
 
-/// The way in that a request took.
+/// The rule for the listener that a request came by.
 #[derive(Clone, Debug)]
 pub(super) enum AccessRule {
     /// The address a TCP connection arrived at, and the names by which it may be called.
@@ -42,7 +42,7 @@ pub(super) enum AccessRule {
 }
 
 impl AccessRule {
-    /// Whether a request may come in at all.
+    /// Admits or refuses any request.
     pub(super) fn admit(&self, head: &Parts) -> Result<(), AdminReply> {
         let refuse = |message: &str| Err(AdminReply::error(StatusCode::FORBIDDEN, message));
         // An authority in the target would stand in for the Host (RFC 9112, section 3.2.2); no client of ours sends one.
@@ -89,7 +89,7 @@ impl AccessRule {
         }
     }
 
-    /// Whether a request that came in may change something.
+    /// Admits or refuses a request to change something.
     pub(super) fn admit_change(&self, head: &Parts) -> Result<(), AdminReply> {
         let said = head.headers.get(ADMIN).map(HeaderValue::as_bytes) == Some(b"1");
         match self {

@@ -1,4 +1,4 @@
-//! The other end: how a command reaches the robotsd that runs.
+//! The client: how a command reaches the robotsd that runs.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -27,7 +27,7 @@ use tokio::time::timeout;
 use super::access::ADMIN;
 use crate::config::AdminSettings;
 
-/// For a connection; what is on this machine answers at once or not at all.
+/// For a connection; a process on this machine answers at once or not at all.
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// For the answer: robotsd may read thousands of files first.
@@ -36,14 +36,14 @@ const WHOLE: Duration = Duration::from_secs(300);
 /// Interim answers (1xx) before the answer; robotsd sends none, and hyper would read them without end.
 const INTERIM: usize = 16;
 
-/// Connections for one question: robotsd closes the longest idle one where too many are open, and that may be this one
+/// Connections for one request: robotsd closes the longest idle one where too many are open, and that may be this one
 /// where the command is slow to write.
 const ATTEMPTS: usize = 5;
 
 /// The status of a hundred thousand sites.
 const MOST: usize = 128 * 1024 * 1024;
 
-/// Where a running robotsd is asked.
+/// The address of a running robotsd's admin interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AdminEndpoint {
     Address(SocketAddr),
@@ -53,7 +53,7 @@ pub(crate) enum AdminEndpoint {
 /// Why there is no answer.
 #[derive(Debug)]
 pub(crate) enum AskError {
-    /// Nobody listens there.
+    /// No process listens there.
     NotRunning(AdminEndpoint),
     /// It was understood and refused.
     Refused(StatusCode, String),
@@ -111,7 +111,7 @@ impl fmt::Display for AskError {
     }
 }
 
-/// Asks a running robotsd, or tells it something with POST, and reads its JSON.
+/// Sends a request to a running robotsd and reads the JSON it answers.
 pub(crate) fn ask<T: DeserializeOwned>(place: &AdminEndpoint, method: &Method, target: &str) -> Result<T, AskError> {
     let broken = |message: String| AskError::Broken(place.clone(), message);
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -132,7 +132,7 @@ pub(crate) fn ask<T: DeserializeOwned>(place: &AdminEndpoint, method: &Method, t
     serde_json::from_slice(&body).map_err(|error| broken(format!("this is not the answer of a robotsd: {error}")))
 }
 
-/// A way to robotsd, of whichever kind.
+/// A stream to robotsd, of either kind.
 trait AdminStream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> AdminStream for S {}
@@ -145,8 +145,8 @@ struct Traffic {
 }
 
 impl Traffic {
-    /// Whether a question that failed may be asked once more: it was not asked yet, or asking it twice is asking it once.
-    /// Where an answer had begun, it was heard.
+    /// Whether a request that failed may be sent again: it was not sent yet, or it is idempotent. Where an answer had begun, it
+    /// was received.
     fn may_be_repeated(&self, method: &Method, target: &str) -> bool {
         let path = target.split('?').next();
         let is_idempotent = method.is_safe() || path == Some("/enforce");
@@ -198,7 +198,7 @@ async fn exchange(place: &AdminEndpoint, method: &Method, target: &str) -> Resul
     }
 }
 
-/// A connection, and the `Host` to ask for over it.
+/// A connection, and the `Host` of requests on it.
 async fn connect(place: &AdminEndpoint) -> Result<(Box<dyn AdminStream>, String), AskError> {
     let failed = |error: io::Error| match error.kind() {
         ErrorKind::ConnectionRefused | ErrorKind::NotFound => AskError::NotRunning(place.clone()),
@@ -254,7 +254,7 @@ async fn send(
         let body = Limited::new(response.into_body(), MOST).collect().await.map_err(|error| broken(&error))?;
         Ok((status, body.to_bytes()))
     };
-    // The connection moves while the answer is awaited; what becomes of it afterwards is nobody's concern.
+    // The connection moves while the answer is awaited; it ends with the runtime.
     tokio::spawn(connection);
     tokio::select! {
         biased;

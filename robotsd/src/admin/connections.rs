@@ -25,7 +25,7 @@ pub(crate) const CONNECTIONS: usize = 2 * MOST + OWNERS;
 /// Of them, those that are left for requests that have to be answered however many others are worked on.
 const RESERVED: usize = 2;
 
-/// Who has connected. In the order in which their connections are closed for others.
+/// The role of a client. In the order in which their connections are closed for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum PeerRole {
     /// Anyone: over TCP, or another user on the Unix socket.
@@ -49,7 +49,7 @@ enum ConnectionStage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
     Usual,
-    /// It is to be done however many others are.
+    /// It is done however many others are.
     Urgent,
 }
 
@@ -80,7 +80,7 @@ struct OpenSlot {
     number: u64,
     peer: PeerRole,
     stage: ConnectionStage,
-    /// Dropped when the connection is to be closed.
+    /// Dropped to close the connection.
     _close: oneshot::Sender<Infallible>,
 }
 
@@ -92,7 +92,7 @@ pub(super) struct ConnectionSlot {
     slots: Arc<ConnectionSlots>,
 }
 
-/// Ends when the connection is to be closed for another.
+/// Ends when the connection must close for another.
 pub(super) type Closing = oneshot::Receiver<Infallible>;
 
 impl ConnectionSlots {
@@ -123,7 +123,7 @@ impl ConnectionSlots {
 }
 
 impl ConnectionSlot {
-    /// The whole request is there, and is to be worked on.
+    /// The whole request is there, and work on it begins.
     pub(super) fn begin(&self, work: Urgency) -> Result<(), SlotError> {
         let mut table = self.slots.table();
         let working = table.open.iter().filter(|open| open.stage == ConnectionStage::Working).count();

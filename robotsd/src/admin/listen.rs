@@ -39,7 +39,7 @@ pub(super) enum AdminListener {
 }
 
 impl AdminListeners {
-    /// Opens what is configured; what was passed for it is not bound again. To be called in a runtime.
+    /// Opens the configured listeners; a socket that was passed for one is not bound again. It must be called in a runtime.
     pub(crate) fn open(settings: &AdminSettings, passed: Vec<InheritedSocket>) -> Result<Self, String> {
         let mut listeners = Vec::new();
         let mut addresses = Vec::new();
@@ -116,7 +116,7 @@ fn listener(address: SocketAddr, passed: Option<TcpListener>) -> Result<tokio::n
         }
         None => {
             let listener = TcpListener::bind(address).map_err(cannot)?;
-            // std asks for 128: a burst of idle connections would make an operator's wait for a second and more, until
+            // The backlog of std is 128: a burst of idle connections would make an operator's wait for a second and more, until
             // its SYN is sent again.
             socket2::SockRef::from(&listener).listen(BACKLOG).map_err(cannot)?;
             listener
@@ -137,7 +137,7 @@ struct SocketFile {
 
 #[cfg(unix)]
 impl SocketFile {
-    /// Makes the socket beside its place, in a folder of its own, and moves it there: nobody else can open it before
+    /// Makes the socket beside its place, in a folder of its own, and moves it there: no other user can open it before
     /// its mode is set, and what a process that was killed left behind is replaced. A socket that answers is not.
     fn bind(path: &std::path::Path) -> std::io::Result<(UnixListener, Self)> {
         use std::io::{Error, ErrorKind};

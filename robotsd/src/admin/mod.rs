@@ -1,8 +1,8 @@
-//! Where an operator asks and tells a running robotsd: a small HTTP/1.1 service on a loopback address, a Unix socket, or
-//! both.
+//! The admin interface of a running robotsd: a small HTTP/1.1 service on a loopback address, a Unix socket, or both.
 //!
-//! Whoever reaches it can change what is served, so it is reached by few: [`access`] refuses what a web page, a proxy or a
-//! stray client could send. [`routes`] is the table of what can be asked; a new entry there is all a new question takes.
+//! It can change what is served, so access is restricted: [`access`] refuses what a web page, a proxy or a stray client could
+//! send. [`routes`] is the table of paths; a new path is a new entry there. [`report`] has the types of the answers, which
+//! the commands read too; [`state`] is what the answers are made from.
 //! It runs on the control thread and shares nothing with the listeners that serve sites, so that it answers however busy
 //! those are. Connections, heads, bodies and waiting are bounded.
 

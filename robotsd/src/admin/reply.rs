@@ -7,7 +7,7 @@ use http_body_util::Full;
 use serde::Serialize;
 use serde_json::json;
 
-/// An answer to whoever asks or tells.
+/// An answer to a request.
 #[derive(Debug)]
 pub(super) struct AdminReply {
     status: StatusCode,

@@ -1,7 +1,7 @@
-//! What is said over the wire, by the service and to the commands.
+//! The types of the answers, as the service writes and the commands read them.
 //!
-//! Fields are only ever added: a command and the process it asks may be of different versions, so readers know a default
-//! for what they do not find.
+//! Fields are only ever added: a command and the process it reaches may be of different versions, so readers have a
+//! default for fields that are missing.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub(crate) struct StatusReport {
     /// What to do next that concerns every site.
     #[serde(default)]
     pub(crate) next: Vec<NextStep>,
-    /// What does not work as it should for every site: the folder for what is to survive restarts.
+    /// Troubles that concern every site: those of the state directory.
     #[serde(default)]
     pub(crate) troubles: Vec<String>,
     #[serde(default)]
@@ -94,10 +94,10 @@ pub(crate) struct SiteReport {
     /// Times that logging what was decided ended in a fault of robotsd's; the decisions stood.
     #[serde(default)]
     pub(crate) callback_faults: u64,
-    /// What does not work as it should: events of the file system, the folder for what is to survive restarts.
+    /// Troubles of the site: with events of the file system, with the state directory.
     #[serde(default)]
     pub(crate) troubles: Vec<String>,
-    /// How it stands with fetching, where the robots.txt is fetched.
+    /// The state of fetching, where the robots.txt is fetched.
     #[serde(default)]
     pub(crate) fetch: Option<FetchReport>,
     /// What to do next, the most pressing first.
@@ -116,7 +116,7 @@ pub(crate) struct NextStep {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct OverrideReport {
-    /// Whom it is for: `agent "gptbot"`, `category "ai-training"` or `pattern "/private/"`.
+    /// Its scope: `agent "gptbot"`, `category "ai-training"` or `pattern "/private/"`.
     pub(crate) of: String,
     pub(crate) mode: String,
     #[serde(default)]
@@ -128,7 +128,7 @@ pub(crate) struct OverrideReport {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct FetchReport {
-    /// When the server last said that what is live is what it has.
+    /// When the server last confirmed the live version.
     #[serde(default)]
     pub(crate) confirmed: Option<String>,
     #[serde(default)]
@@ -177,7 +177,7 @@ pub(crate) struct LastReload {
     pub(crate) when: Option<String>,
     /// `start`, `event`, `poll` or `request`.
     pub(crate) cause: String,
-    /// `published`, `unchanged`, `kept` (what was read was not taken) or `gated` (it waits to be accepted).
+    /// `published`, `unchanged`, `kept` (the candidate was rejected) or `gated` (it waits to be accepted).
     pub(crate) outcome: String,
     pub(crate) message: String,
 }
@@ -212,7 +212,7 @@ pub(crate) struct RegistryReload {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SiteReload {
     pub(crate) name: String,
-    /// `published`, `unchanged`, `kept` (what was read was not taken) or `gated` (it waits to be accepted).
+    /// `published`, `unchanged`, `kept` (the candidate was rejected) or `gated` (it waits to be accepted).
     pub(crate) outcome: String,
     /// The version that is live now.
     #[serde(default)]
@@ -250,7 +250,7 @@ pub(crate) struct ChangeReport {
     pub(crate) trouble: Option<String>,
 }
 
-/// `GET /history`: what was tried for a site, the newest last.
+/// `GET /history`: the reloads of a site, the newest last.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct HistoryReport {
     pub(crate) site: String,

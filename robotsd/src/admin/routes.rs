@@ -128,8 +128,8 @@ impl Query {
 
 /// Whether requests are to be sent here.
 ///
-/// A site without a robots.txt is named, but takes nothing away from the others, and its own requests pass: it is not
-/// ready only for who asks with `?require=sites`.
+/// A site without a robots.txt is named, but does not affect the others, and its own requests pass: it counts as not
+/// ready only with `?require=sites`.
 fn ready(state: &ServerState, query: &Query) -> AdminReply {
     if let Some(reply) = query.beyond(&["require"]) {
         return reply;

@@ -110,7 +110,7 @@ where
             .auto_date_header(date::is_clock_set())
             .serve_connection(TokioIo::new(socket), service);
         tokio::select! {
-            // Whoever breaks off, or sends what is no HTTP, has been answered as far as that goes.
+            // A client that breaks off, or sends no HTTP, has been answered as far as possible.
             _ = timeout(WHOLE, connection) => {}
             _ = &mut closing => {}
         }
@@ -152,7 +152,7 @@ async fn reply(
                 "too many requests are being worked on: try again, or turn enforcement off, which always works";
             return AdminReply::error(StatusCode::SERVICE_UNAVAILABLE, message);
         }
-        // Nothing is done for a connection that cannot be told of it.
+        // Nothing is done for a connection that cannot receive the outcome.
         Err(SlotError::Closed) => std::future::pending().await,
     }
     if route.kind == RouteKind::Changes {

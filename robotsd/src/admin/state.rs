@@ -1,4 +1,4 @@
-//! What the answers are made from: the state of the process, kept up to date by whoever runs it.
+//! The state of the process, from which the answers are made. The control thread keeps it up to date.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::edge::Edge;
 use crate::log::Log;
 use crate::serve::{ConfigRequests, Sites};
 
-/// The state of the process. Its owner tells it what is served and that the end has begun; routes read it.
+/// The state of the process. The control thread sets the sites and the phase; routes read them.
 #[derive(Debug)]
 pub(crate) struct ServerState {
     started: (SystemTime, Instant),
@@ -23,7 +23,7 @@ pub(crate) struct ServerState {
     log: Log,
 }
 
-/// What is served.
+/// The sites and listeners that are served.
 #[derive(Debug)]
 pub(crate) struct Serving {
     pub(crate) sites: Arc<Sites>,
@@ -75,7 +75,7 @@ impl ServerState {
         *self.phase.borrow()
     }
 
-    /// What is served; none while starting.
+    /// The sites and listeners that are served; none while starting.
     pub(crate) fn serving(&self) -> Option<Arc<Serving>> {
         self.serving.load_full()
     }

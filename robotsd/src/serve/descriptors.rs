@@ -1,7 +1,7 @@
 //! How many connections the process has descriptors for.
 //!
 //! A process that runs out of them cannot accept, cannot connect to an upstream and cannot read a robots.txt. So the
-//! bound on connections is one that the limit of open files allows, whatever was asked for.
+//! bound on connections never exceeds what the limit of open files allows, whatever the config says.
 
 use crate::admin;
 use crate::config::{self, Config};
@@ -37,7 +37,7 @@ pub(super) struct ConnectionBound {
     pub(super) shortage: Shortage,
 }
 
-/// Whether that is fewer than were asked for.
+/// Whether that is fewer than configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shortage {
     No,
@@ -71,18 +71,18 @@ impl Descriptors {
         Self { limit: None, used: 0 }
     }
 
-    /// As many connections as a config asks for, if there are descriptors for them.
+    /// The connections of a config, as far as there are descriptors for them.
     pub(super) fn bound(self, config: &Config) -> Result<ConnectionBound, String> {
         let is_proxied = |site: &&config::SiteConfig| matches!(site.backend, Some(config::Backend::Upstreams(..)));
         let proxied = config.sites.iter().filter(is_proxied).count();
         let idle = proxied.saturating_mul(config.upstream.idle_connections);
-        self.places(config.connections, config.edge.connections, idle)
+        self.connections(config.connections, config.edge.connections, idle)
     }
 
-    /// As many connections as were asked for, or `usual` ones, if there are descriptors for them; `idle` ones to
+    /// The connections configured, or `usual` ones, as far as there are descriptors for them; `idle` ones to
     /// upstreams may be open besides.
-    fn places(self, asked: Option<usize>, usual: usize, idle: usize) -> Result<ConnectionBound, String> {
-        let wanted = asked.unwrap_or(usual);
+    fn connections(self, configured: Option<usize>, usual: usize, idle: usize) -> Result<ConnectionBound, String> {
+        let wanted = configured.unwrap_or(usual);
         let Some(limit) = self.limit else {
             let reason = format!("at most {wanted} connections");
             return Ok(ConnectionBound { connections: wanted, reason, shortage: Shortage::No });
@@ -99,11 +99,11 @@ impl Descriptors {
             let reason = format!("at most {wanted} connections; {open_files}");
             return Ok(ConnectionBound { connections: wanted, reason, shortage: Shortage::No });
         }
-        let reason = match asked {
-            Some(asked) => format!("at most {fit} connections, not {asked} as configured: {open_files}"),
+        let reason = match configured {
+            Some(configured) => format!("at most {fit} connections, not {configured} as configured: {open_files}"),
             None => format!("at most {fit} connections: {open_files}"),
         };
-        let shortage = if asked.is_some() { Shortage::Yes } else { Shortage::No };
+        let shortage = if configured.is_some() { Shortage::Yes } else { Shortage::No };
         Ok(ConnectionBound { connections: fit, reason, shortage })
     }
 }
@@ -112,30 +112,30 @@ impl Descriptors {
 mod tests {
     use super::*;
 
-    fn places(limit: u64, asked: Option<usize>, idle: usize) -> Result<(usize, Shortage), String> {
-        let places = Descriptors { limit: Some(limit), used: 36 }.places(asked, 16_384, idle)?;
-        assert!(places.reason.starts_with(&format!("at most {} connections", places.connections)));
-        Ok((places.connections, places.shortage))
+    fn bound(limit: u64, configured: Option<usize>, idle: usize) -> Result<(usize, Shortage), String> {
+        let bound = Descriptors { limit: Some(limit), used: 36 }.connections(configured, 16_384, idle)?;
+        assert!(bound.reason.starts_with(&format!("at most {} connections", bound.connections)));
+        Ok((bound.connections, bound.shortage))
     }
 
     #[test]
     fn connections_never_take_more_descriptors_than_there_are() {
         // Used, spare and idle ones first, then two a connection.
-        assert_eq!(places(1_048_576, None, 128), Ok((16_384, Shortage::No)));
-        assert_eq!(places(1124, None, 128), Ok((437, Shortage::No)));
-        assert_eq!(places(1124, None, 1_000_000), Ok((437, Shortage::No)));
-        assert_eq!(places(1124, None, 0), Ok((500, Shortage::No)));
-        assert_eq!(places(1124, Some(500), 0), Ok((500, Shortage::No)));
-        assert_eq!(places(1124, Some(501), 0), Ok((500, Shortage::Yes)));
-        assert_eq!(places(u64::MAX, Some(1_000_000), 0), Ok((1_000_000, Shortage::No)));
+        assert_eq!(bound(1_048_576, None, 128), Ok((16_384, Shortage::No)));
+        assert_eq!(bound(1124, None, 128), Ok((437, Shortage::No)));
+        assert_eq!(bound(1124, None, 1_000_000), Ok((437, Shortage::No)));
+        assert_eq!(bound(1124, None, 0), Ok((500, Shortage::No)));
+        assert_eq!(bound(1124, Some(500), 0), Ok((500, Shortage::No)));
+        assert_eq!(bound(1124, Some(501), 0), Ok((500, Shortage::Yes)));
+        assert_eq!(bound(u64::MAX, Some(1_000_000), 0), Ok((1_000_000, Shortage::No)));
     }
 
     #[test]
     fn too_few_to_serve_are_said() {
         for limit in [0, 50, 100, 131] {
-            let message = places(limit, None, 10).unwrap_err();
+            let message = bound(limit, None, 10).unwrap_err();
             assert!(message.starts_with(&format!("the limit of open files is {limit}, of which 36")), "{message}");
         }
-        assert_eq!(places(132, None, 0), Ok((4, Shortage::No)));
+        assert_eq!(bound(132, None, 0), Ok((4, Shortage::No)));
     }
 }

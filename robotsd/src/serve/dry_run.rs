@@ -1,4 +1,4 @@
-//! What serving a config would come to, for whoever wants to know before.
+//! A dry run: the problems that serving a config would have.
 
 use tower_robots::check::Severity;
 use tower_robots::live::{ReloadOutcome, WhenMissing};
@@ -9,8 +9,8 @@ use super::state_handle::StateHandle;
 use crate::config::{self, Config, RobotsSource};
 use crate::log::Log;
 
-/// Opens every robots.txt as serving would, and fetches what is fetched: what keeps a site from being served as its
-/// source has it, and the errors that the check finds. What is remembered of the sites is neither read nor written.
+/// Opens every robots.txt as serving would, fetches included. Returns why sites cannot be served as their sources say, and
+/// the errors that the check finds. State is neither read nor written.
 pub(crate) fn rehearse(config: &Config) -> Vec<String> {
     let opener = match RobotsOpener::new(config, StateHandle::in_memory()) {
         Ok(opener) => opener,
@@ -39,16 +39,16 @@ fn problems(site: &config::SiteConfig, opener: &RobotsOpener) -> Vec<(String, St
 }
 
 fn problems_of(live: &LiveSite) -> Vec<(String, String)> {
-    let told = |problem: String| (live.name.clone(), problem);
+    let named = |problem: String| (live.name.clone(), problem);
     let status = live.robots.status();
     let snapshot = live.robots.snapshot();
     let Some(content) = snapshot.content() else {
-        return vec![told(match status.last_reload().outcome() {
+        return vec![named(match status.last_reload().outcome() {
             ReloadOutcome::Kept { rejection, .. } => rejection.to_string(),
             _ => status.last_reload().to_string(),
         })];
     };
     let origin = status.last_reload().origin();
     let errors = content.report().findings().iter().filter(|finding| finding.severity() >= Severity::Error);
-    errors.map(|finding| told(format!("{origin}:{finding}"))).collect()
+    errors.map(|finding| named(format!("{origin}:{finding}"))).collect()
 }

@@ -9,12 +9,12 @@ use tower_robots::live::{Gate, GateBuilder};
 
 use crate::expectations::ExpectationsFile;
 
-/// What a version of one site must not do.
+/// The gate of the config, and the file with the expectations of the site.
 #[derive(Clone, Debug)]
 pub(super) struct GateSettings {
     gate: Option<GateBuilder>,
     pub(super) expectations: Option<PathBuf>,
-    /// What they came to the last time their file could be used.
+    /// The gate when the file could last be used.
     last: Arc<Mutex<Option<Gate>>>,
 }
 
@@ -34,7 +34,7 @@ impl GateSettings {
         Ok(gate)
     }
 
-    /// Has it that this is what they came to.
+    /// Keeps a gate as the last one.
     pub(super) fn keep(&self, gate: &Gate) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(gate.clone());
     }

@@ -1,7 +1,7 @@
-//! The listeners of a config, open, and how those of another config take their place without refusing anybody.
+//! The listeners of a config, open, and how those of another config take their place without refusing a connection.
 //!
 //! A listener that is the same in both is not touched. One that is other on the same address is opened a second time on
-//! the sockets it has, before the first stops to accept: whoever connects meanwhile is taken by the one or the other.
+//! the sockets it has, before the first stops to accept: one or the other accepts every connection in between.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -27,7 +27,7 @@ pub(super) struct Listeners {
 #[derive(Debug)]
 pub(super) struct ListenerPlan {
     steps: Vec<ListenerStep>,
-    /// What is different, for people.
+    /// The differences, for people.
     pub(super) changes: Vec<String>,
 }
 
@@ -101,7 +101,7 @@ impl ListenerPlan {
 }
 
 impl Listeners {
-    /// What it takes to have the listeners of a config. Binds what is new.
+    /// The steps to the listeners of a config. Binds those that are new.
     pub(super) fn plan(&self, config: &Config, workers: NonZeroUsize) -> Result<ListenerPlan, String> {
         let mut left: Vec<usize> = (0..self.open.len()).collect();
         // Several may be on port 0, where the address says nothing: those that are the same are found first.
@@ -140,7 +140,8 @@ impl Listeners {
         Ok(plan)
     }
 
-    /// Opens what is new, then closes what is gone; requests under way there are finished. The addresses that are new.
+    /// Opens listeners that are new, then closes those that are gone; requests under way there are finished. Returns the new
+    /// addresses.
     pub(super) fn apply(
         &mut self,
         plan: ListenerPlan,
@@ -167,7 +168,7 @@ impl Listeners {
             }
         }
         for OpenListener { sockets, ids, .. } in before.into_iter().flatten() {
-            // First ours, or the port would go on listening with nobody to accept.
+            // First ours, or the port would go on listening with no worker to accept.
             drop(sockets);
             ids.into_iter().for_each(|id| workers.close(id));
         }

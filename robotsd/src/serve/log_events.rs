@@ -1,4 +1,4 @@
-//! What the log is told.
+//! The lines that serving writes to the log: disallowed requests, reloads, troubles of connections, upstreams.
 
 use tower_robots::check::Severity;
 use tower_robots::layer::{Event, Record};
@@ -109,7 +109,7 @@ pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + 
     }
 }
 
-/// One line for trouble with connections, which the edge tells of at most once a second and kind.
+/// One line for trouble with connections, which the edge reports at most once a second and kind.
 pub(super) fn trouble(log: Log, privacy: LogPrivacy) -> impl Fn(&ConnectionError) + Send + Sync + 'static {
     move |trouble| {
         // Errors may quote what a client sent; the log escapes it.

@@ -1,4 +1,4 @@
-//! What to do next about a site, for whoever reads its status.
+//! What to do next about a site, for its status.
 
 use std::path::absolute;
 
@@ -7,7 +7,7 @@ use tower_robots::live::{Enforcement, ObjectionKind, ReloadOutcome, Snapshot, St
 
 use crate::admin::NextStep;
 
-/// What somebody could or should do, the most pressing first; nothing where all is well.
+/// The steps an operator could or should take, the most pressing first; none where all is well.
 pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status) -> Vec<NextStep> {
     let mut steps = Vec::new();
     let reload = status.last_reload();

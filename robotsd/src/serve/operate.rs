@@ -1,7 +1,7 @@
 //! What an operator decides while it runs: a version is accepted or rolled back, enforcement is switched.
 //!
-//! Each of these is done at once, written down where there is a state directory, and logged. They block, for the disk and
-//! for whatever is being compiled, so they are called where that harms nobody.
+//! Each of these is done at once, written to the state directory if there is one, and logged. They block, for the disk and
+//! for compiling, so they are called on blocking threads only.
 
 use std::fmt::Write as _;
 
@@ -94,7 +94,7 @@ impl Sites {
         self.live(name).ok_or_else(|| ChangeError::Unknown(self.unknown(name)))
     }
 
-    /// What is told of a name that no site has.
+    /// The message about a name that no site has.
     pub(crate) fn unknown(&self, name: &str) -> String {
         let names: Vec<String> = self.lives().map(|live| live.name).collect();
         unknown(name, names.iter().map(String::as_str))
@@ -152,7 +152,7 @@ pub(crate) fn roll_back_at_rest(config: &Config, site: &str) -> Result<ChangeRep
     Ok(ChangeReport { kept: report.trouble.is_none(), ..report })
 }
 
-/// What is told of a name that none of these is.
+/// The message about a name that none of these is.
 pub(crate) fn unknown<'a>(name: &str, known: impl ExactSizeIterator<Item = &'a str>) -> String {
     format!("there is no site {name:?}; there is {}", list(known))
 }

@@ -1,4 +1,4 @@
-//! How often what came of which cause: one counter for each.
+//! Counts reloads by cause and outcome.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,12 +7,12 @@ use tower_robots::live::{Reload, Snapshot};
 
 use crate::admin::ReloadCount;
 
-/// Counts the reloads of a site that the log is told of, since the process started. Cheap to clone.
+/// Counts the reloads of a site that are logged, since the process started. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReloadCounts(Arc<Mutex<BTreeMap<(&'static str, &'static str), u64>>>);
 
 impl ReloadCounts {
-    /// Counts what it hears of.
+    /// A listener that counts every reload.
     pub(super) fn listener(&self) -> impl Fn(&Reload, &Snapshot) + Send + Sync + 'static {
         let this = self.clone();
         move |reload, _| {

@@ -50,7 +50,7 @@ pin_project! {
 }
 
 impl Router {
-    /// The front of one of several workers: it shares with the others only what is never written.
+    /// The router of one of several workers: it shares with the others only values that are never written.
     pub(super) fn new(sites: &Sites, workers: NonZeroUsize) -> Self {
         Self { sites: Arc::new(ArcSwap::from_pointee(RouteTable::new(sites, workers, None))) }
     }
@@ -128,7 +128,7 @@ where
     }
 }
 
-/// RFC 9110, section 15.5.20: whoever sent this meant another server.
+/// RFC 9110, section 15.5.20: the request was meant for another server.
 fn nowhere() -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::from("421 Misdirected Request: there is no site for this host\n"));
     *response.status_mut() = StatusCode::MISDIRECTED_REQUEST;

@@ -1,4 +1,4 @@
-//! What the operating system asks of the process.
+//! Signals of the operating system.
 
 use std::io;
 

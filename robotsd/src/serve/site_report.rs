@@ -1,4 +1,4 @@
-//! What the sites are like, for whoever asks.
+//! The status and the history of sites, as the admin interface reports them.
 
 use std::time::SystemTime;
 

@@ -7,7 +7,7 @@ use tower_robots::check;
 use tower_robots::live::Gate;
 use tower_robots::policy::Policy;
 
-/// How what a source holds is taken, as far as that can be changed while it is live.
+/// The settings that apply to a robots.txt, whatever its source.
 #[derive(Clone, Debug)]
 pub(super) struct SiteSettings {
     pub(super) policy: Policy,

@@ -1,7 +1,7 @@
 //! Sockets that a supervisor passed to the process (`sd_listen_fds(3)`).
 //!
-//! They stay open while one process ends and the next starts, so that a restart refuses nobody: who connects meanwhile
-//! waits.
+//! They stay open while one process ends and the next starts, so that a restart refuses no connection: new ones
+//! wait.
 
 use std::net::{SocketAddr, TcpListener};
 
@@ -12,7 +12,7 @@ use crate::config;
 #[cfg(unix)]
 const ADMIN: &str = "admin";
 
-/// Sockets that nobody has taken yet.
+/// Sockets that no listener has taken yet.
 #[derive(Debug, Default)]
 pub(super) struct InheritedSockets {
     sockets: Vec<PassedSocket>,
@@ -30,8 +30,8 @@ struct PassedSocket {
 }
 
 impl InheritedSockets {
-    /// Takes what was passed to this process. To be called before there are threads: it changes the environment, so that
-    /// no child believes that the sockets are meant for it.
+    /// Takes the sockets passed to this process. It must be called before any thread starts: it changes the environment, so
+    /// that no child believes that the sockets are meant for it.
     #[cfg(unix)]
     pub(super) fn take() -> Result<Self, String> {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();

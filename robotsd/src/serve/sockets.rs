@@ -17,7 +17,7 @@ pub(super) fn bind(address: SocketAddr, workers: NonZeroUsize) -> io::Result<Vec
         return Ok(vec![listen(address, Sharing::Alone)?]);
     }
     // Sockets that share a port would also share it with another process of this user: two proxies started by mistake
-    // would each get half of the connections. So the port is first asked for alone.
+    // would each get half of the connections. So the port is first bound alone.
     if address.port() != 0 {
         drop(listen(address, Sharing::Alone)?);
     }

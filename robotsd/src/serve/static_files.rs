@@ -36,7 +36,7 @@ pub(super) struct ServedFolder {
 #[derive(Debug)]
 pub(super) struct OpenFile(TokioFile);
 
-/// What is known of a file, with a date only where HTTP has one for it: `ServeDir` would panic.
+/// The metadata of a file, with a date only where HTTP has one for it: `ServeDir` would panic.
 #[derive(Debug)]
 pub(super) struct Dated(std::fs::Metadata);
 
@@ -54,7 +54,7 @@ impl ServedFolder {
     }
 }
 
-/// Whether a part of a path is what is meant to be seen: `.git`, `.env` and `.htpasswd` are not.
+/// Whether a part of a path is meant to be seen: `.git`, `.env` and `.htpasswd` are not.
 fn is_plain(part: Component<'_>, depth: usize) -> bool {
     let name = part.as_os_str();
     !name.as_encoded_bytes().starts_with(b".") || depth == 0 && name == WELL_KNOWN

@@ -1,10 +1,10 @@
-//! What a supervisor such as systemd is told, in the protocol of `sd_notify(3)`. Without one nothing is said.
+//! Notifies a supervisor such as systemd, in the protocol of `sd_notify(3)`. Without one it does nothing.
 
 use std::time::Duration;
 
 use crate::log::Log;
 
-/// Tells the supervisor. Cheap to clone.
+/// Notifies the supervisor. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Supervisor {
     log: Log,
@@ -18,35 +18,35 @@ impl Supervisor {
 
     /// It serves, and what it serves.
     pub(super) fn ready(&self, status: &str) {
-        self.tell(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status(status)]);
+        self.notify(&[sd_notify::NotifyState::Ready, sd_notify::NotifyState::Status(status)]);
     }
 
-    /// It has begun to reload; [`Supervisor::ready`] ends that. The time is what tells this reload from one before.
+    /// It has begun to reload; [`Supervisor::ready`] ends that. The time distinguishes this reload from one before.
     pub(super) fn reloading(&self) {
         use sd_notify::NotifyState::{Reloading, Status};
         match sd_notify::NotifyState::monotonic_usec_now() {
-            Ok(now) => self.tell(&[Reloading, now, Status("reloading")]),
+            Ok(now) => self.notify(&[Reloading, now, Status("reloading")]),
             Err(error) => self.log.say("supervisor", format!("the clock cannot be read: {error}")),
         }
     }
 
     pub(super) fn stopping(&self, status: &str) {
-        self.tell(&[sd_notify::NotifyState::Stopping, sd_notify::NotifyState::Status(status)]);
+        self.notify(&[sd_notify::NotifyState::Stopping, sd_notify::NotifyState::Status(status)]);
     }
 
     /// It is alive.
     pub(super) fn alive(&self) {
-        self.tell(&[sd_notify::NotifyState::Watchdog]);
+        self.notify(&[sd_notify::NotifyState::Watchdog]);
     }
 
-    /// How often the supervisor wants to hear that, halved: one that comes late is not the end.
+    /// Half of the supervisor's interval, so that one late notification is not the end.
     pub(super) fn pulse() -> Option<Duration> {
         sd_notify::watchdog_enabled().map(|most| most / 2).filter(|most| !most.is_zero())
     }
 
-    fn tell(&self, states: &[sd_notify::NotifyState<'_>]) {
+    fn notify(&self, states: &[sd_notify::NotifyState<'_>]) {
         if let Err(error) = sd_notify::notify(states) {
-            self.log.say("supervisor", format!("it cannot be told how this is going: {error}"));
+            self.log.say("supervisor", format!("it cannot be notified: {error}"));
         }
     }
 }

@@ -4,7 +4,7 @@
 //! task changes threads and nothing is locked against another. What a request touches beyond its own thread is only
 //! read: the snapshot and its policy, whose loads write to a slot of the thread's own. The layer, its settings, the map
 //! of hosts and the pools are made once for every worker ([`Router::new`]), because even a counter of references is
-//! written by whoever clones. Shared and written are: places for connections and the numbers they get, once a
+//! written by each clone. Shared and written are: places for connections and the numbers they get, once a
 //! connection; the cache of recognised agents, when a header is new; the log's queue, for what is logged; and what is
 //! known of an upstream's addresses.
 //!
@@ -179,7 +179,7 @@ impl Worker {
         let (alive, ended) = oneshot::channel();
         let run = move || {
             let _ = runtime.block_on(ended);
-            // Nobody waits for a file that is still being read.
+            // The process does not wait for a file that is still being read.
             runtime.shutdown_background();
         };
         std::thread::Builder::new().name(format!("robotsd-{number}")).spawn(run)?;
