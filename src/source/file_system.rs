@@ -5,7 +5,9 @@
 
 use std::fs::{File, Metadata, OpenOptions, ReadDir};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+#[cfg(feature = "watch")]
+use std::path::PathBuf;
 
 /// Tells one file system from another: its device number, where the system has such.
 #[cfg(feature = "watch")]

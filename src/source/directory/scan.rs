@@ -259,32 +259,3 @@ impl DirectoryState {
 fn rest(path: &Path) -> Option<Duration> {
     file::unrest(file_system::metadata(path).ok()?.modified().ok()?)
 }
-
-#[cfg(all(test, feature = "watch"))]
-mod tests {
-    use std::time::Duration;
-
-    use crate::source::Directory;
-    use crate::source::file_system::hanging::{HangingFolder, returns};
-
-    #[test]
-    fn no_reader_waits_for_a_folder_that_hangs_and_neither_does_its_drop() {
-        let hung = HangingFolder::new();
-        std::fs::write(hung.path().join("a.test.txt"), "User-agent: *\nDisallow: /a\n").expect("written");
-        let directory = Directory::new(hung.path()).poll_every(Duration::from_millis(50)).open().expect("a folder");
-        hung.hang(1);
-        // Two that wait for the folder, one of them for the other.
-        for _ in 0..2 {
-            let directory = directory.clone();
-            std::thread::spawn(move || directory.rescan());
-        }
-        hung.hang(2);
-        let read = directory.clone();
-        let (hosts, found) = returns("the hosts", move || (read.hosts(), read.sites().load().get("a.test").is_some()));
-        assert_eq!((hosts.len(), found), (1, true));
-        let read = directory.clone();
-        returns("the trouble of the folder", move || read.watch_trouble());
-        returns("the status of a site", move || hosts[0].1.status());
-        returns("dropping the directory", move || drop(directory));
-    }
-}
