@@ -59,10 +59,18 @@ pub(super) fn id(path: &Path, metadata: &Metadata) -> FileSystemId {
     }
 }
 
-/// Blocks while a test hangs the folder; an operation of the system that takes the path of a folder calls it too.
+/// Stands before a folder is registered for events, which takes its path too.
+#[cfg(feature = "watch")]
+pub(super) fn before_registering(folder: &Path) {
+    #[cfg(test)]
+    hanging::wait(folder, hanging::Operations::Registering);
+    let _ = folder;
+}
+
+/// Blocks while a test hangs the folder.
 #[cfg(all(test, feature = "watch"))]
 pub(super) fn wait_while_hung(path: &Path) {
-    hanging::wait(path);
+    hanging::wait(path, hanging::Operations::All);
 }
 
 #[cfg(not(all(test, feature = "watch")))]
@@ -84,8 +92,15 @@ pub(super) mod hanging {
     struct Folder {
         path: PathBuf,
         id: FileSystemId,
-        is_hung: bool,
+        hangs: Option<Operations>,
         waiting: usize,
+    }
+
+    /// Operations that hang, or the one that is done.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    pub(in crate::source) enum Operations {
+        All,
+        Registering,
     }
 
     /// A folder that counts as a file system of its own, and hangs on demand.
@@ -101,7 +116,7 @@ pub(super) mod hanging {
             let mut folders = folders();
             // No device has such a number.
             let id = u64::MAX - folders.len() as u64;
-            folders.push(Folder { path: path.clone(), id, is_hung: false, waiting: 0 });
+            folders.push(Folder { path: path.clone(), id, hangs: None, waiting: 0 });
             Self { _folder: folder, path }
         }
 
@@ -110,13 +125,13 @@ pub(super) mod hanging {
         }
 
         /// Hangs until this is dropped; returns once so many operations hang.
-        pub(in crate::source) fn hang(&self, operations: usize) {
+        pub(in crate::source) fn hang(&self, operations: Operations, number: usize) {
             let mut folders = folders();
             let deadline = Instant::now() + Duration::from_secs(60);
             loop {
                 let folder = folders.iter_mut().find(|folder| folder.path == self.path).expect("it is there");
-                folder.is_hung = true;
-                if folder.waiting >= operations {
+                folder.hangs = Some(operations);
+                if folder.waiting >= number {
                     return;
                 }
                 let left = deadline.checked_duration_since(Instant::now()).expect("as many operations hang");
@@ -128,7 +143,7 @@ pub(super) mod hanging {
     impl Drop for HangingFolder {
         fn drop(&mut self) {
             if let Some(folder) = folders().iter_mut().find(|folder| folder.path == self.path) {
-                folder.is_hung = false;
+                folder.hangs = None;
             }
             CHANGED.notify_all();
         }
@@ -142,14 +157,14 @@ pub(super) mod hanging {
         returned.unwrap_or_else(|error| panic!("{what} waits for a file system that hangs: {error}"))
     }
 
-    pub(super) fn wait(path: &Path) {
+    pub(super) fn wait(path: &Path, operation: Operations) {
         let mut folders = folders();
-        let Some(at) = folders.iter().position(|folder| folder.is_hung && path.starts_with(&folder.path)) else {
-            return;
-        };
+        let hangs = |folder: &Folder| folder.hangs.is_some_and(|hangs| hangs == Operations::All || hangs == operation);
+        let hung = |folder: &Folder| path.starts_with(&folder.path) && hangs(folder);
+        let Some(at) = folders.iter().position(hung) else { return };
         folders[at].waiting += 1;
         CHANGED.notify_all();
-        while folders[at].is_hung {
+        while hangs(&folders[at]) {
             folders = CHANGED.wait(folders).unwrap_or_else(PoisonError::into_inner);
         }
         folders[at].waiting -= 1;

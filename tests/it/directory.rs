@@ -2,21 +2,18 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use tower_robots::live::{LiveRobots, RejectionKind};
 use tower_robots::source::{Directory, DirectoryBuilder, Watcher};
 
-/// Far more than any of this takes; a machine may be busy.
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::waiting::{PATIENCE, replace, wait_for, wait_or_explain};
 
 struct Folder {
     folder: TempDir,
     directory: Directory,
-    told: Arc<Mutex<Vec<String>>>,
+    reported: Arc<Mutex<Vec<String>>>,
 }
 
 impl Folder {
@@ -29,14 +26,14 @@ impl Folder {
         for (name, text) in files {
             fs::write(folder.path().join(name), text).unwrap();
         }
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let ear = told.clone();
+        let reported = Arc::new(Mutex::new(Vec::new()));
+        let reports = reported.clone();
         let directory = more(Directory::new(folder.path()))
-            .on_event(move |event| ear.lock().unwrap().push(event.to_string()))
+            .on_event(move |event| reports.lock().unwrap().push(event.to_string()))
             .open()
             .unwrap();
         assert_eq!(directory.watch_trouble(), None);
-        Self { folder, directory, told }
+        Self { folder, directory, reported }
     }
 
     fn path(&self, name: &str) -> std::path::PathBuf {
@@ -53,22 +50,12 @@ impl Folder {
     }
 
     fn wait_for(&self, what: &str, condition: impl Fn() -> bool) {
-        let start = Instant::now();
-        while !condition() {
-            assert!(start.elapsed() < PATIENCE, "{what}: {:?}", self.told.lock().unwrap());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_or_explain(condition, || format!("{what}: {:?}", self.reported.lock().unwrap()));
     }
 
     fn wait_for_body(&self, host: &str, text: &str) {
         self.wait_for(text, || self.body(host).as_deref() == Some(text));
     }
-}
-
-fn replace(path: &Path, text: &str) {
-    let aside = path.with_extension("new");
-    fs::write(&aside, text).unwrap();
-    fs::rename(aside, path).unwrap();
 }
 
 #[test]
@@ -94,9 +81,9 @@ fn each_file_is_a_site_and_the_fallback_is_every_other_host() {
     ] {
         assert_eq!(folder.body(host).as_deref(), Some(text), "{host}");
     }
-    let told = folder.told.lock().unwrap();
-    let ignored: Vec<_> = told.iter().filter(|line| line.contains("passed over")).collect();
-    assert_eq!(ignored.len(), 2, "{told:?}");
+    let reported = folder.reported.lock().unwrap();
+    let ignored: Vec<_> = reported.iter().filter(|line| line.contains("passed over")).collect();
+    assert_eq!(ignored.len(), 2, "{reported:?}");
     assert!(ignored.iter().any(|line| line.starts_with("\"no host.txt\" is passed over: \"no host\" is not a host")));
     assert!(ignored.iter().any(|line| line.contains("\"example.com.txt\"") && line.contains("stands here twice")));
 }
@@ -119,7 +106,7 @@ fn files_that_come_make_sites_and_files_that_go_leave_the_last_good_version() {
     assert_eq!(folder.body("b.test").as_deref(), Some("# c\n"));
     replace(&folder.path("b.test.txt"), "# d\n");
     folder.wait_for_body("b.test", "# d\n");
-    // Opened anew, what has no file has no site.
+    // Opened anew, a host without a file has no site.
     fs::remove_file(folder.path("b.test.txt")).unwrap();
     let again = Directory::new(folder.folder.path()).open().unwrap();
     assert_eq!(again.sites().load().len(), 1);
@@ -133,7 +120,7 @@ fn a_file_that_comes_is_not_taken_half_written() {
         file.write_all(b"Disallow: /\n").unwrap();
         assert!(folder.live("a.test").is_none_or(|live| live.snapshot().content().is_none()));
         // A pause inside the write, as a slow disk makes it; the test asserts nothing about its length.
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(std::time::Duration::from_millis(20));
     }
     file.write_all(b"# end\n").unwrap();
     drop(file);
@@ -178,11 +165,7 @@ fn one_bad_file_harms_no_other() {
         assert_eq!(kind("loop.test"), RejectionKind::Unreadable);
     }
     replace(&path("html.test.txt"), "# better\n");
-    let start = Instant::now();
-    while sites.get("html.test").unwrap().snapshot().content().is_none() {
-        assert!(start.elapsed() < PATIENCE);
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_for("the better version", || sites.get("html.test").unwrap().snapshot().content().is_some());
 }
 
 #[test]
@@ -219,35 +202,28 @@ fn other_files_are_watched_by_the_same_rules() {
     fs::write(&path, "a = 1\n").unwrap();
     let watcher = Watcher::new();
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let (ear, read) = (seen.clone(), path.clone());
-    let watched = watcher.file(&path, move || ear.lock().unwrap().push(fs::read_to_string(&read).ok()));
+    let (contents, read) = (seen.clone(), path.clone());
+    let watched = watcher.file(&path, move || contents.lock().unwrap().push(fs::read_to_string(&read).ok()));
     assert_eq!(watched.trouble(), None);
-    let wait_for = |want: Option<&str>| {
-        let start = Instant::now();
-        while seen.lock().unwrap().last().is_none_or(|last| last.as_deref() != want) {
-            assert!(start.elapsed() < PATIENCE, "{want:?}: {:?}", seen.lock().unwrap());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+    let wait_for_last = |want: Option<&str>| {
+        let is_last = || seen.lock().unwrap().last().is_some_and(|last| last.as_deref() == want);
+        wait_or_explain(is_last, || format!("{want:?}: {:?}", seen.lock().unwrap()));
     };
     replace(&path, "a = 2\n");
-    wait_for(Some("a = 2\n"));
+    wait_for_last(Some("a = 2\n"));
     fs::remove_file(&path).unwrap();
-    wait_for(None);
+    wait_for_last(None);
     fs::write(&path, "a = 3\n").unwrap();
-    wait_for(Some("a = 3\n"));
+    wait_for_last(Some("a = 3\n"));
     drop(watched);
     let before = seen.lock().unwrap().len();
     replace(&path, "a = 4\n");
     // Another watch of the same folder sees it: then the first would have, too.
-    let told = Arc::new(Mutex::new(0));
-    let ear = told.clone();
-    let other = watcher.file(folder.path().join("other"), move || *ear.lock().unwrap() += 1);
+    let calls = Arc::new(Mutex::new(0));
+    let called = calls.clone();
+    let other = watcher.file(folder.path().join("other"), move || *called.lock().unwrap() += 1);
     fs::write(folder.path().join("other"), "x").unwrap();
-    let start = Instant::now();
-    while *told.lock().unwrap() == 0 {
-        assert!(start.elapsed() < PATIENCE);
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_for("the other watch", || *calls.lock().unwrap() > 0);
     drop(other);
     assert_eq!(seen.lock().unwrap().len(), before);
 }
@@ -266,11 +242,7 @@ fn a_callback_that_blocks_or_panics_holds_up_no_other_file() {
     fs::write(folder.path().join("slow"), "x").unwrap();
     fs::write(folder.path().join("faulty"), "x").unwrap();
     replace(&live_path, "# b\n");
-    let start = Instant::now();
-    while live.snapshot().content().unwrap().body() != &b"# b\n"[..] {
-        assert!(start.elapsed() < PATIENCE);
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_for("the new version", || live.snapshot().content().unwrap().body() == &b"# b\n"[..]);
     drop(release);
     drop((slow, faulty));
 }

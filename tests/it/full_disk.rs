@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tempfile::TempDir;
 use tower_robots::live::{
@@ -17,8 +17,7 @@ use tower_robots::live::{
 use tower_robots::source::{FileSource, LiveBuilder};
 
 use crate::small_disk::SmallDisk;
-
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::waiting::{PATIENCE, replace_dated, wait_for};
 
 const FIRST: &str = "User-agent: *\nDisallow: /cart\n";
 const SECOND: &str = "User-agent: *\nDisallow: /cart\nDisallow: /account\n";
@@ -95,23 +94,12 @@ impl<'d> Site<'d> {
 
 /// Dated long ago, or each reload would wait for it to settle.
 fn write(folder: &Path, text: &str) {
-    let aside = folder.join("aside");
-    fs::write(&aside, text).unwrap();
     let past = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000);
-    File::options().write(true).open(&aside).unwrap().set_modified(past).unwrap();
-    fs::rename(aside, folder.join("robots.txt")).unwrap();
+    replace_dated(&folder.join("robots.txt"), text, past);
 }
 
 fn body(live: &LiveRobots) -> String {
     String::from_utf8(live.snapshot().content().unwrap().body().to_vec()).unwrap()
-}
-
-fn wait_for(what: &str, condition: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < PATIENCE, "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 fn short(text: &str) -> String {

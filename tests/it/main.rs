@@ -38,6 +38,8 @@ mod spec;
 #[cfg(feature = "watch")]
 mod state;
 mod tidy;
+#[cfg(feature = "watch")]
+mod waiting;
 
 /// Where the full case sets are, if they are there.
 const SHARED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../shared");

@@ -4,19 +4,18 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tempfile::TempDir;
-use tower_robots::live::{LiveRobots, Rejection, RejectionKind, ReloadOutcome, WhenMissing};
+use tower_robots::live::{Cause, LiveRobots, Rejection, RejectionKind, ReloadOutcome, WhenMissing};
 use tower_robots::source::{FileSource, LiveBuilder};
 
-/// Far more than any of this takes; a machine may be busy.
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::waiting::{PATIENCE, replace, replace_dated, wait_or_explain};
 
 struct Site {
     folder: TempDir,
     live: LiveRobots,
-    told: Arc<Mutex<Vec<String>>>,
+    reported: Arc<Mutex<Vec<String>>>,
 }
 
 fn version(name: &str) -> Vec<u8> {
@@ -29,7 +28,7 @@ impl Site {
         Self::at(|folder| folder.join("robots.txt"))
     }
 
-    /// A site whose file is at a place inside its folder, polled so seldom that only events can bring news.
+    /// A site whose file is at a place inside its folder, polled so seldom that only events report changes.
     fn at(place: impl FnOnce(&Path) -> PathBuf) -> Self {
         Self::polled(place, PATIENCE * 10)
     }
@@ -51,14 +50,14 @@ impl Site {
         if !path.exists() {
             fs::write(&path, version("old")).unwrap();
         }
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let ear = told.clone();
+        let reported = Arc::new(Mutex::new(Vec::new()));
+        let reports = reported.clone();
         let live = more(LiveRobots::file(&path))
-            .on_reload(move |reload, _| ear.lock().unwrap().push(reload.to_string()))
+            .on_reload(move |reload, _| reports.lock().unwrap().push(reload.to_string()))
             .open()
             .unwrap();
         assert_eq!(live.status().watch_trouble(), None);
-        Self { folder, live, told }
+        Self { folder, live, reported }
     }
 
     fn path(&self) -> PathBuf {
@@ -70,22 +69,18 @@ impl Site {
     }
 
     /// Waits for a condition; all the while only whole versions may be live.
-    fn wait_for(&self, what: &str, condition: impl Fn(&Self) -> bool) -> Duration {
-        let start = Instant::now();
-        while start.elapsed() < PATIENCE {
+    fn wait_for(&self, what: &str, condition: impl Fn(&Self) -> bool) {
+        let holds = || {
             let body = self.body();
             assert!(body.starts_with(b"# version ") && body.contains_end(), "half a file is live");
-            if condition(self) {
-                return start.elapsed();
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        panic!("{what}: not within {PATIENCE:?}; {:?}", self.told.lock().unwrap());
+            condition(self)
+        };
+        wait_or_explain(holds, || format!("{what}; {:?}", self.reported.lock().unwrap()));
     }
 
-    fn wait_for_version(&self, name: &str) -> Duration {
+    fn wait_for_version(&self, name: &str) {
         let want = version(name);
-        self.wait_for(name, |site| site.body() == want)
+        self.wait_for(name, |site| site.body() == want);
     }
 
     fn wait_for_rejection(&self, kind: RejectionKind) {
@@ -93,13 +88,13 @@ impl Site {
             matches!(site.live.status().last_reload().outcome(), ReloadOutcome::Kept { rejection, live: Some(_), .. } if rejection.kind() == kind)
         });
         assert_eq!(self.body(), version("old"), "the last good version stays");
-        // Those who listen hear of it a moment after it is so.
-        self.wait_for("told", |site| {
-            let told = site.told.lock().unwrap();
-            told.last().is_some_and(|last| *last == site.live.status().last_reload().to_string())
+        // Listeners are called a moment after the status has changed.
+        self.wait_for("the report", |site| {
+            let reported = site.reported.lock().unwrap();
+            reported.last().is_some_and(|last| *last == site.live.status().last_reload().to_string())
         });
-        let told = self.told.lock().unwrap();
-        let last = told.last().unwrap();
+        let reported = self.reported.lock().unwrap();
+        let last = reported.last().unwrap();
         assert!(last.contains("robots.txt: ") && last.ends_with("stays live"), "{last}");
     }
 
@@ -119,19 +114,15 @@ impl ContainsEnd for Vec<u8> {
     }
 }
 
-/// As editors do it: written aside, then renamed.
-fn replace(path: &Path, bytes: &[u8]) {
-    let aside = path.with_extension("new");
-    fs::write(&aside, bytes).unwrap();
-    fs::rename(aside, path).unwrap();
-}
-
 #[test]
 fn an_atomic_rename_is_live_at_once() {
     let site = Site::new();
     replace(&site.path(), &version("new"));
-    let took = site.wait_for_version("new");
-    assert!(took < Duration::from_secs(1), "{took:?}");
+    site.wait_for_version("new");
+    // The history follows the version by a moment.
+    site.wait_for("an event, not a poll", |site| {
+        site.live.history().last().map(|entry| entry.cause()) == Some(Cause::Event)
+    });
 }
 
 #[test]
@@ -154,7 +145,7 @@ fn a_file_that_stays_open_is_live_once_it_is_quiet() {
     file.set_len(0).unwrap();
     file.write_all(first).unwrap();
     file.write_all(second).unwrap();
-    // `wait_for` sees to it that the half was never live; the file is still open.
+    // `wait_for` asserts that the half was never live; the file is still open.
     site.wait_for_version("new");
     drop(file);
 }
@@ -256,7 +247,7 @@ fn the_target_of_a_link_is_watched_where_it_is() {
 }
 
 #[test]
-fn a_folder_that_was_moved_and_made_again_is_found_by_looking() {
+fn a_folder_that_was_moved_and_made_again_is_found_by_polling() {
     let site = Site::polled(
         |folder| {
             fs::create_dir(folder.join("inner")).unwrap();
@@ -269,7 +260,7 @@ fn a_folder_that_was_moved_and_made_again_is_found_by_looking() {
     fs::create_dir(&inner).unwrap();
     fs::write(inner.join("robots.txt"), version("new")).unwrap();
     site.wait_for_version("new");
-    // Events are back as well: the poll takes two looks, and a rename in the new folder only one.
+    // Events are back as well: a poll needs two looks, and a rename in the new folder only one.
     replace(&inner.join("robots.txt"), &version("two"));
     site.wait_for_version("two");
 }
@@ -285,7 +276,7 @@ fn a_storm_of_renames_ends_with_the_last_version() {
 }
 
 #[test]
-fn reload_tells_what_came_of_it() {
+fn reload_returns_its_outcome() {
     let site = Site::new();
     assert!(matches!(site.live.reload().wait().outcome(), ReloadOutcome::Unchanged { .. }));
     let good = site.live.status().live();
@@ -301,20 +292,20 @@ fn reload_tells_what_came_of_it() {
 }
 
 #[test]
-fn half_a_file_is_not_taken_for_the_asking() {
+fn half_a_file_is_not_taken_on_request() {
     let site = Site::new();
     let new = version("new");
     let mut file = OpenOptions::new().write(true).open(site.path()).unwrap();
     file.set_len(0).unwrap();
     file.write_all(&new[..new.len() / 2]).unwrap();
     std::thread::scope(|scope| {
-        let asked = scope.spawn(|| site.live.reload().wait());
-        // Asked for in the middle of writing: whichever comes first, no half is live.
-        while !asked.is_finished() {
+        let requested = scope.spawn(|| site.live.reload().wait());
+        // Requested in the middle of writing: whichever comes first, no half is live.
+        while !requested.is_finished() {
             site.wait_for("still whole", |_| true);
             file.write_all(b"#").unwrap();
         }
-        assert!(matches!(asked.join().unwrap().outcome(), ReloadOutcome::Kept { .. }));
+        assert!(matches!(requested.join().unwrap().outcome(), ReloadOutcome::Kept { .. }));
     });
     // Closing it would say that it is finished, so it is replaced first.
     replace(&site.path(), &version("two"));
@@ -347,15 +338,15 @@ fn two_writers_in_place_bring_no_half_file() {
 }
 
 #[test]
-fn a_listener_may_ask_for_the_status_and_set_the_policy() {
+fn a_listener_may_read_the_status_and_set_the_policy() {
     let live = Arc::new(std::sync::OnceLock::<LiveRobots>::new());
     let seen = Arc::new(Mutex::new(None));
-    let (own, told) = (live.clone(), seen.clone());
+    let (own, reported) = (live.clone(), seen.clone());
     let site = Site::with(|builder| {
         builder.on_reload(move |_, _| {
             if let Some(live) = own.get() {
                 live.set_policy(tower_robots::policy::Policy::default());
-                *told.lock().unwrap() = live.status().live();
+                *reported.lock().unwrap() = live.status().live();
             }
         })
     });
@@ -371,12 +362,9 @@ fn an_older_file_put_back_is_newer_than_what_it_replaces() {
     let site = Site::new();
     let modified = |site: &Site| site.live.snapshot().content().unwrap().modified().unwrap().0;
     let before = modified(&site);
-    let aside = site.path().with_extension("new");
-    fs::write(&aside, version("back")).unwrap();
-    File::open(&aside).unwrap().set_modified(std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1)).unwrap();
-    fs::rename(&aside, site.path()).unwrap();
+    replace_dated(&site.path(), version("back"), std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1));
     site.wait_for_version("back");
-    assert!(modified(&site) >= before, "a crawler that asks by date has to see the change");
+    assert!(modified(&site) >= before, "a crawler that sends If-Modified-Since has to see the change");
 }
 
 #[test]
@@ -404,12 +392,8 @@ fn a_site_that_starts_without_a_file_takes_it_when_it_comes() {
     assert_eq!(error.to_string(), format!("{}: there is no such file", path.display()));
     let live = LiveRobots::file(&path).when_missing(WhenMissing::Unavailable).open().unwrap();
     assert!(live.snapshot().content().is_none());
-    replace(&path, &version("new"));
-    let start = Instant::now();
-    while live.snapshot().content().is_none() {
-        assert!(start.elapsed() < PATIENCE, "{:?}", live.status());
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    replace(&path, version("new"));
+    wait_or_explain(|| live.snapshot().content().is_some(), || format!("{:?}", live.status()));
 }
 
 #[test]

@@ -188,18 +188,18 @@ mod tests {
         use std::time::Duration;
 
         use super::Directory;
-        use crate::source::file_system::hanging::{HangingFolder, returns};
+        use crate::source::file_system::hanging::{HangingFolder, Operations, returns};
 
         let hung = HangingFolder::new();
         std::fs::write(hung.path().join("a.test.txt"), "User-agent: *\nDisallow: /a\n").expect("written");
         let directory = Directory::new(hung.path()).poll_every(Duration::from_millis(50)).open().expect("a folder");
-        hung.hang(1);
+        hung.hang(Operations::All, 1);
         // Two that wait for the folder, one of them for the other.
         for _ in 0..2 {
             let directory = directory.clone();
             std::thread::spawn(move || directory.rescan());
         }
-        hung.hang(2);
+        hung.hang(Operations::All, 2);
         let read = directory.clone();
         let (hosts, found) = returns("the hosts", move || (read.hosts(), read.sites().load().get("a.test").is_some()));
         assert_eq!((hosts.len(), found), (1, true));

@@ -178,7 +178,7 @@ impl Folders {
         }
         // Before the system is called: events may come at once.
         self.routes().insert(&root, id, name);
-        file_system::wait_while_hung(&root);
+        file_system::before_registering(&root);
         match source.watch(&root, RecursiveMode::NonRecursive) {
             Ok(()) => Ok(orphans),
             Err(error) => {

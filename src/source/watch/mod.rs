@@ -186,7 +186,7 @@ mod tests {
     use super::folders::{EventHandler, EventSource};
     use super::*;
     use crate::live::{Cause, LiveRobots};
-    use crate::source::file_system::hanging::{HangingFolder, returns};
+    use crate::source::file_system::hanging::{HangingFolder, Operations, returns};
 
     /// The events of a process that has used up its inotify watches.
     struct Exhausted;
@@ -240,6 +240,9 @@ mod tests {
         }
     }
 
+    /// Only events report changes.
+    const SELDOM: Duration = Duration::from_secs(3600);
+
     fn has_body(live: &LiveRobots, text: &str) -> bool {
         live.with(|snapshot| snapshot.content().is_some_and(|content| content.body() == text))
     }
@@ -248,35 +251,33 @@ mod tests {
     fn a_file_system_that_hangs_stops_no_status_no_drop_and_no_other_file_system() {
         let watcher = Watcher::new();
         let hung = HangingFolder::new();
-        let poll = Duration::from_millis(50);
         let open = {
             let watcher = watcher.clone();
-            move |path: &Path| LiveRobots::file(path).watcher(&watcher).poll_every(poll).open().expect("a robots.txt")
+            move |path: &Path| LiveRobots::file(path).watcher(&watcher).poll_every(SELDOM).open().expect("a robots.txt")
         };
+        let write = |path: &Path| std::fs::write(path, "User-agent: *\nDisallow: /a\n").expect("written");
         let there: Vec<_> = (0..10).map(|number| hung.path().join(format!("{number}.txt"))).collect();
-        let mut hanging: Vec<_> = there
-            .iter()
-            .map(|path| {
-                std::fs::write(path, "User-agent: *\nDisallow: /a\n").expect("written");
-                open(path)
-            })
-            .collect();
+        there.iter().for_each(|path| write(path));
+        let hanging: Vec<_> = there.iter().map(|path| open(path)).collect();
         let watched = watcher.file(&there[0], || ());
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("robots.txt");
-        std::fs::write(&path, "User-agent: *\nDisallow: /a\n").expect("written");
+        write(&path);
         let other = open(&path);
 
-        hung.hang(ready::MOST_WORKERS);
+        hung.hang(Operations::All, 0);
+        // Each event has a worker look up the folders of its file.
+        there.iter().for_each(|path| write(path));
+        hung.hang(Operations::All, ready::MOST_WORKERS);
 
-        let live = hanging[0].clone();
-        returns("the status of a site that hangs", move || live.status());
+        for live in hanging.clone() {
+            returns("the status of a site that hangs", move || live.status());
+        }
         let watched = returns("the trouble of a file that hangs", move || {
             assert_eq!(watched.trouble(), None);
             watched
         });
         returns("dropping a file that hangs", move || drop(watched));
-        hanging.truncate(5);
         returns("dropping sites that hang", move || drop(hanging));
         let status = other.clone();
         returns("the status of another site", move || status.status());
@@ -289,6 +290,33 @@ mod tests {
         });
         let another = returns("opening another site", move || open(&path));
         returns("dropping other sites", move || drop((other, another)));
+        returns("dropping the watcher", move || drop(watcher));
+    }
+
+    #[test]
+    fn registering_a_folder_that_hangs_stops_no_drop_and_no_other_file_system() {
+        let watcher = Watcher::new();
+        let hung = HangingFolder::new();
+        let folder = tempfile::tempdir().expect("a folder");
+        let inner = hung.path().join("inner");
+        std::fs::create_dir(&inner).expect("a folder");
+        let paths = [hung.path(), inner.as_path(), folder.path()].map(|folder| folder.join("robots.txt"));
+        for path in &paths {
+            std::fs::write(path, "User-agent: *\nDisallow: /a\n").expect("written");
+        }
+        let open = |path: &Path| {
+            let builder = LiveRobots::file(path).watcher(&watcher).poll_every(SELDOM);
+            move || builder.open().expect("a robots.txt")
+        };
+        let [first, second, other] = paths.each_ref().map(|path| open(path));
+        let first = first();
+        hung.hang(Operations::Registering, 0);
+        std::thread::spawn(second);
+        hung.hang(Operations::Registering, 1);
+
+        returns("dropping the last site of a folder", move || drop(first));
+        let other = returns("opening another site", other);
+        returns("dropping another site", move || drop(other));
         returns("dropping the watcher", move || drop(watcher));
     }
 }

@@ -1,13 +1,14 @@
 //! One fetch, and what a crawler makes of it.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use tower_robots::live::MAX_FILE;
 use tower_robots::source::fetch::{
     CrawlerCache, CrawlerReading, FetchErrorKind, FetchOutcome, FetchUrl, Fetcher, FetcherBuilder, Validators,
 };
 
-use super::server::{PATIENCE, Server, nowhere, response, robots};
+use super::server::{Server, nowhere, response, robots};
+use crate::waiting::{PATIENCE, wait_for};
 
 /// Drives one future without a runtime, as any executor may.
 fn wait<F: Future>(future: F) -> F::Output {
@@ -242,7 +243,7 @@ fn a_connection_that_is_reset_is_a_failure() {
     assert_eq!(kind(fetch(&format!("http://{address}/robots.txt"))), FetchErrorKind::Broken);
 }
 
-/// A server that goes on and on, as often as it is heard.
+/// A server that sends on and on.
 fn drip(start: &'static str, again: &'static str, pause: Duration) -> Server {
     Server::start(move |_, stream| {
         let mut writing = stream.write_all(start.as_bytes());
@@ -264,10 +265,8 @@ fn whatever_takes_too_long_is_a_timeout() {
         ("answers before the answer", drip("", "HTTP/1.1 102 Processing\r\n\r\n", tick)),
     ];
     for (what, server) in servers {
-        let start = Instant::now();
         let within = Fetcher::builder().fetch_within(Duration::from_millis(300));
         assert_eq!(kind(fetch_with(within, &server.url("/"), None)), FetchErrorKind::Timeout, "{what}");
-        assert!(start.elapsed() < PATIENCE, "{what}");
     }
 }
 
@@ -322,7 +321,7 @@ fn a_server_that_floods_keeps_no_other_from_being_heard() {
     let flood = drip("", "HTTP/1.1 102 Processing\r\n\r\n", Duration::ZERO);
     let fetcher = Fetcher::builder().fetch_within(PATIENCE * 2).start().unwrap();
     let flooded: Vec<_> = (0..8).map(|_| fetcher.fetch(&flood.url("/").parse().unwrap(), None)).collect();
-    super::server::wait_for("the flood", || flood.heads().len() == 8);
+    wait_for("the flood", || flood.heads().len() == 8);
     let server = Server::saying(robots("# heard"));
     assert_eq!(reading(wait(fetcher.fetch(&server.url("/").parse().unwrap(), None))), "# heard");
     drop(flooded);
@@ -333,7 +332,7 @@ fn a_fetch_outlives_its_fetcher_in_no_way() {
     let server = drip("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", "#", Duration::from_millis(5));
     let fetcher = Fetcher::new().unwrap();
     let fetching = fetcher.fetch(&server.url("/").parse().unwrap(), None);
-    super::server::wait_for("the request", || !server.heads().is_empty());
+    wait_for("the request", || !server.heads().is_empty());
     drop(fetcher);
     assert_eq!(kind(wait(fetching)), FetchErrorKind::Stopped);
 }

@@ -7,7 +7,8 @@ use proptest::prelude::*;
 use tower_robots::live::{LiveRobots, MAX_FILE, RejectionKind, ReloadOutcome};
 use tower_robots::source::fetch::{Fetcher, Schedule};
 
-use super::server::{PATIENCE, Server, robots};
+use super::server::{Server, robots};
+use crate::waiting::PATIENCE;
 
 /// What answers are made of, and other things.
 fn part() -> impl Strategy<Value = Vec<u8>> {

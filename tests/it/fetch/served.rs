@@ -12,7 +12,8 @@ use tower_robots::policy::{Mode, Policy};
 use tower_robots::source::LiveBuilder;
 use tower_robots::source::fetch::{RemoteSource, Schedule};
 
-use super::server::{PATIENCE, Server, response, robots};
+use super::server::{Server, response, robots};
+use crate::waiting::PATIENCE;
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 

@@ -3,10 +3,6 @@
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-
-/// Far more than any of this takes; a machine may be busy.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 type Answer = dyn Fn(&str, &mut dyn Stream) + Send + Sync;
 
@@ -108,12 +104,4 @@ pub(super) fn robots(body: &str) -> String {
 /// Where nobody listens.
 pub(super) fn nowhere() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
-}
-
-pub(super) fn wait_for(what: &str, condition: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }

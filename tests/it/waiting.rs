@@ -1,0 +1,39 @@
+//! Waiting for a condition with a deadline, and replacing a file as editors do. Every test about files and time uses it.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Far more than any condition takes; a machine may be busy.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until a condition holds; a test that has to wait too long says for what.
+pub(crate) fn wait_for(what: &str, condition: impl Fn() -> bool) {
+    wait_or_explain(condition, || what.to_owned());
+}
+
+/// As [`wait_for`], with a reason that is made when the wait has failed.
+pub(crate) fn wait_or_explain(condition: impl Fn() -> bool, what: impl FnOnce() -> String) {
+    let start = Instant::now();
+    while !condition() {
+        if start.elapsed() > PATIENCE {
+            panic!("{}: not within {PATIENCE:?}", what());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Replaces a file atomically: written aside, then renamed.
+pub(crate) fn replace(path: &Path, bytes: impl AsRef<[u8]>) {
+    let aside = path.with_extension("new");
+    fs::write(&aside, bytes).unwrap();
+    fs::rename(aside, path).unwrap();
+}
+
+/// As [`replace`], with a time of its own as the last modification.
+pub(crate) fn replace_dated(path: &Path, bytes: impl AsRef<[u8]>, modified: SystemTime) {
+    let aside = path.with_extension("new");
+    fs::write(&aside, bytes).unwrap();
+    File::options().write(true).open(&aside).unwrap().set_modified(modified).unwrap();
+    fs::rename(aside, path).unwrap();
+}
