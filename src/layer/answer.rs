@@ -1,4 +1,4 @@
-//! What becomes of a request.
+//! The answer of the layer to a request, and how it is carried out.
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -6,20 +6,22 @@ use http::{Request, Response};
 use super::record::Record;
 use super::tag;
 
-/// What becomes of a request. The rare cases are boxed to keep the common one small.
+/// The answer to a request: it owns its parts, so that no snapshot is held while the request goes on. The rare cases are
+/// boxed to keep the common one small.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Answer {
-    /// It goes on unchanged.
+    /// The request goes on unchanged.
     Pass,
-    /// It goes on with a mark that says what robots.txt says.
+    /// It goes on with a field that carries the verdict.
     Tag(Box<Record>),
     /// It goes no further: a refusal, with its [`Record`] in the extensions, or the robots.txt.
     Respond(Box<Response<Bytes>>),
 }
 
 impl Answer {
-    /// Does it to a request: gives the response of one that goes no further, and makes any other ready to go on.
+    /// Carries the answer out: returns the response of a request that goes no further, and prepares any other to go on.
+    /// Nothing else in the layer changes a request.
     ///
     /// A client's own `Robots-Verdict` field is removed, spelled with hyphen or underscore; a request that is tagged gets
     /// ours, and its [`Record`] as an extension. Where the extensions hold a record already, a layer outside has tagged
@@ -28,7 +30,7 @@ impl Answer {
     pub fn carry_out<B>(self, request: &mut Request<B>) -> Option<Response<Bytes>> {
         match self {
             Self::Pass => {
-                // A record says that the field is no client's.
+                // With a record in the extensions the field is that of an outer layer.
                 if tag::is_present(request.headers()) && request.extensions().get::<Record>().is_none() {
                     tag::strip(request.headers_mut());
                 }

@@ -1,7 +1,6 @@
-//! The application's own functions: those that say what is judged, and those that run once it is decided.
+//! The application's own functions: those that find target, address and agent, and those that run after the decision.
 //!
-//! The former belong to judging, and a panic in one passes the request. A panic in one of the latter changes nothing about
-//! the decision.
+//! A panic in one of the former passes the request. A panic in one of the latter leaves the decision as it is.
 
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,7 +36,7 @@ pub(super) fn notify(observers: &[Observer], live: &LiveRobots, event: &Event<'_
     }
 }
 
-/// The result of a function that runs once a request is decided; `None`, counted, where it panics. The panic hook has
+/// The result of a function that runs after the decision; `None`, counted, where it panics. The panic hook has
 /// reported it.
 pub(super) fn guarded<T>(live: &LiveRobots, function: impl FnOnce() -> T) -> Option<T> {
     let called = catch_unwind(AssertUnwindSafe(function)).ok();

@@ -1,4 +1,4 @@
-//! The response, ours or the inner service's.
+//! The future of a response, ours or the inner service's.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -36,9 +36,9 @@ impl RobotsLayer {
         Self { enforcer: Arc::new(enforcer) }
     }
 
-    /// Where the target as the client sent it is found, if something outside has rewritten the request's own. Where the
-    /// function answers `None`, and by default, it is [`Request::uri`](http::Request::uri). It belongs to judging: if it
-    /// panics, the request passes, and [`Status::faults`](crate::live::Status::faults) counts it.
+    /// Finds the target as the client sent it, where an outer service has rewritten the request's own. If the function
+    /// returns `None`, and by default, the target is [`Request::uri`](http::Request::uri). The function belongs to judging:
+    /// if it panics, the request passes, and [`Status::faults`](crate::live::Status::faults) counts it.
     ///
     /// An axum router that is nested strips the prefix and keeps the whole in an extension:
     ///
@@ -57,21 +57,21 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.target_from = Some(Arc::new(target)))
     }
 
-    /// Where the client's address is found, for the exempt networks of the policy. Only the server knows which of its
-    /// proxies to trust, so there is no default: without it no network is exempt. It belongs to judging: if it panics, the
-    /// request passes, and [`Status::faults`](crate::live::Status::faults) counts it.
+    /// Finds the client's address, for the exempt networks of the policy. Only the server knows which of its proxies to
+    /// trust, so there is no default: without this function no network is exempt. It is called for requests that a group
+    /// applies to, and belongs to judging: if it panics, the request passes, and [`Status::faults`](crate::live::Status::faults) counts it.
     #[must_use]
     pub fn address_from(self, address: impl Fn(&Extensions) -> Option<IpAddr> + Send + Sync + 'static) -> Self {
         self.with(|enforcer| enforcer.address_from = Some(Arc::new(address)))
     }
 
-    /// Where the client's `User-Agent` is found, if a proxy in front puts a name of its own into that field and keeps the
-    /// client's in another: every line of the other field. Where the function answers `None` or no line at all, and by
-    /// default, it is the request's `User-Agent`. It belongs to judging: if it panics, the request passes, and
+    /// Finds the client's `User-Agent`, where a proxy in front sends a name of its own in that field and keeps the client's
+    /// in another: every line of the other field. If the function returns `None` or no line at all, and by default, the
+    /// request's `User-Agent` counts. The function belongs to judging: if it panics, the request passes, and
     /// [`Status::faults`](crate::live::Status::faults) counts it.
     ///
-    /// Anybody can send such a field, so whoever puts it in the extensions has to know that the request came from a
-    /// proxy that sets or removes it.
+    /// Any client can send such a field, so put it in the extensions only for requests from a proxy that sets or removes
+    /// it.
     #[must_use]
     pub fn agent_from(
         self,
@@ -90,7 +90,7 @@ impl RobotsLayer {
 
     /// Makes the response to a refused request, in place of the default: 403 with text or problem details (RFC 9457).
     ///
-    /// Whatever the function answers, `Cache-Control` becomes `no-store`, `Vary` names `User-Agent`, a response to `HEAD`
+    /// Whatever the function returns, `Cache-Control` becomes `no-store`, `Vary` names `User-Agent`, a response to `HEAD`
     /// loses its body, and the [`Record`] is put in the response's extensions. If the function panics, the request is
     /// refused with the default, and [`Status::callback_faults`](crate::live::Status::callback_faults) counts it.
     ///
@@ -100,9 +100,9 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.refuse_with = Some(Arc::new(refuse)))
     }
 
-    /// What becomes of a request, for those who call no Tower service: everything the service does, as a function.
+    /// The answer to a request, for code that calls no Tower service: everything the service does, as a function.
     ///
-    /// Observers are told. In an axum app with `middleware::from_fn_with_state`:
+    /// Observers are notified. In an axum app with `middleware::from_fn_with_state`:
     ///
     /// ```
     /// use axum::body::Body;
@@ -123,9 +123,9 @@ impl RobotsLayer {
         self.enforcer.answer(*request, RobotsTxtRequests::Serve)
     }
 
-    /// What the rules and the policy say about a request; `/robots.txt` passes like anything else that is exempt.
+    /// The decision of the policy about a request; `/robots.txt` passes like anything else that is exempt.
     ///
-    /// Observers are told. For whoever is asked about a request that others carry out:
+    /// Observers are notified. For a service that decides about requests which other servers answer:
     ///
     /// ```
     /// use http::{Method, Request, StatusCode};

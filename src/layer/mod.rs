@@ -1,10 +1,10 @@
 //! A Tower layer that serves a site's robots.txt and holds crawlers to it.
 //!
-//! What becomes of a request, in this order:
+//! The answer to a request, in this order:
 //!
 //! 1. A host that belongs to none of the sites passes untouched.
 //! 2. `/robots.txt` (any query) is answered from the live snapshot: `GET` and `HEAD` with validators, other methods with
-//!    405. It is refused to no one. While nothing is known of the file it goes to the inner service or gets 503, as
+//!    405. It is never refused. While nothing is known of the file it goes to the inner service or gets 503, as
 //!    [`WhenMissing`](crate::live::WhenMissing) says.
 //! 3. Every line of the `User-Agent` field is recognised, and the [`Policy`](crate::policy::Policy) decides.
 //! 4. A refused request is answered with 403, quoting rule and line; a tagged one goes on with a [`Record`] in its
@@ -12,15 +12,15 @@
 //!
 //! A client's own `Robots-Verdict` field, spelled with hyphen or underscore, never reaches the inner service.
 //!
-//! Requests are judged by the agent they *claim* to come from; an agent that lies is not found out here. The path is the
+//! Requests are judged by the agent they *claim* to come from; a false claim is not detected here. The path is the
 //! one [`http::Uri`] holds, so a fragment is gone already.
 //!
 //! Where to put it: outside caches, and inside whatever rewrites paths, or give [`RobotsLayer::target_from`] the original
 //! one. An axum `route_layer` never sees `/robots.txt`, because no route matches it; use `Router::layer`. Readiness is the
 //! inner service's, so a busy one delays `/robots.txt` too unless it sheds load beneath the layer.
 //!
-//! Whoever writes glue of their own asks [`RobotsLayer::answer`], which does all of this, or [`RobotsLayer::decide`], for
-//! steps 3 and 4 alone; the service asks the former.
+//! Code of your own calls [`RobotsLayer::answer`], which does all of this, or [`RobotsLayer::decide`], for steps 3 and 4
+//! alone; the service calls the former.
 //!
 //! ```
 //! use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! A request as its client sent it, whatever has become of it on the way here.
+//! A request as its client sent it, before proxies and routers rewrote it.
 
 use http::header::HOST;
 use http::{Extensions, HeaderMap, Method, Request, Uri};
@@ -6,10 +6,10 @@ use http::{Extensions, HeaderMap, Method, Request, Uri};
 use crate::rules::Authority;
 use crate::source::Scheme;
 
-/// What is judged: method, target, host and fields of the client's request.
+/// The request that is judged: method, target, host and fields as the client sent them.
 ///
-/// Of an ordinary request everything is taken from it ([`Original::of`]). Where a proxy only asks about another request,
-/// method, target and host are what it says they are; the target is octets, because it may hold some that
+/// They are taken from an ordinary request as it is ([`Original::of`]). Where a proxy requests a decision about another
+/// request, it names method, target and host; the target is octets, because it may hold some that
 /// [`http::Uri`] refuses.
 #[derive(Clone, Copy, Debug)]
 pub struct Original<'a> {
@@ -21,7 +21,7 @@ pub struct Original<'a> {
     extensions: &'a Extensions,
 }
 
-/// Looked for only where there are several sites.
+/// The host is only read where there are several sites.
 #[derive(Clone, Copy, Debug)]
 enum HostIs<'a> {
     InRequest,
@@ -88,7 +88,7 @@ impl<'a> Original<'a> {
         self.headers
     }
 
-    /// What others have noted about the request.
+    /// The request's extensions.
     #[must_use]
     pub const fn extensions(&self) -> &'a Extensions {
         self.extensions
@@ -98,7 +98,7 @@ impl<'a> Original<'a> {
         match (self.host, self.uri.authority()) {
             (HostIs::Given(host), _) => host,
             // An absolute target and HTTP/2's `:authority` say which host is meant; else the `Host` field does (RFC 9112,
-            // 3.2.2). Who asks is no part of where: `http://user@host/`.
+            // 3.2.2). User information is no part of the host: `http://user@host/`.
             (HostIs::InRequest, Some(authority)) => {
                 Some(Authority::split(authority.as_str().as_bytes()).host_and_port())
             }
@@ -106,7 +106,7 @@ impl<'a> Original<'a> {
         }
     }
 
-    /// The scheme, where the target says it: it makes a port the default one. Of a host that was given it is not known.
+    /// The scheme, where the target holds it: it makes a port the default one. It is unknown for a host that was given.
     pub(super) fn scheme(&self) -> Option<Scheme> {
         match self.host {
             HostIs::InRequest => self.uri.scheme_str().and_then(Scheme::from_name),
@@ -114,7 +114,7 @@ impl<'a> Original<'a> {
         }
     }
 
-    /// With the target found where the layer was told to look, unless it has been given.
+    /// With the target that the layer's `target_from` finds, unless one was given.
     pub(super) fn looked_up(self, find: impl FnOnce(&'a Extensions) -> Option<&'a Uri>) -> Self {
         Self { target: self.target.or_else(|| find(self.extensions).map(octets)), ..self }
     }

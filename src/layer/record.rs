@@ -1,4 +1,4 @@
-//! What stays of a decision once the snapshot is let go.
+//! The part of a decision that outlives its snapshot.
 
 use crate::agent::{Agent, Category, Class};
 use crate::live::{Content, VersionHash};
@@ -8,7 +8,8 @@ use crate::rules::{Access, PathForm};
 /// Characters of a claimed name that are kept; the longest registered one has a third of that.
 const MAX_NAME: usize = 128;
 
-/// An owned account of a request that robots.txt disallows: in the extensions of a tagged request and of a refusal.
+/// An owned record of a request that robots.txt disallows: for observers, and in the extensions of a tagged request and
+/// of a refusal, where a borrowed [`Decision`] cannot stay.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Record {
@@ -52,7 +53,7 @@ impl Record {
         })
     }
 
-    /// Who the request claims to come from: a crawler's name, or else its class. Partly from the client: escape it.
+    /// The claimed sender: a crawler's name, or else the agent's class. Partly from the client: escape it.
     #[must_use]
     pub fn agent(&self) -> &str {
         self.name().unwrap_or(self.class.as_str())
@@ -76,19 +77,19 @@ impl Record {
         self.category
     }
 
-    /// What was done.
+    /// The action taken.
     #[must_use]
     pub const fn action(&self) -> Action {
         self.action
     }
 
-    /// Why.
+    /// The reason for it.
     #[must_use]
     pub const fn reason(&self) -> Reason {
         self.reason
     }
 
-    /// What the rules say.
+    /// The verdict of the rules.
     #[must_use]
     pub const fn access(&self) -> Access {
         self.access
@@ -124,7 +125,7 @@ impl Record {
         self.form
     }
 
-    /// What suggests that a person is behind the request.
+    /// The signs that a person is behind the request.
     #[must_use]
     pub const fn signs(&self) -> HumanSigns {
         self.signs

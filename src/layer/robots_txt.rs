@@ -13,7 +13,7 @@ use super::original::Original;
 use crate::live::{Content, Snapshot, WhenMissing};
 use crate::rules::{PathForms, RequestPath};
 
-/// When to ask again for a robots.txt that is not known yet.
+/// Seconds after which a client repeats a request for a robots.txt that is not known yet.
 const RETRY: HeaderValue = HeaderValue::from_static("30");
 
 /// Fields of an answer, and room for one that a proxy adds.
@@ -28,7 +28,7 @@ pub(super) fn is_target(target: &[u8]) -> bool {
     may_be && RequestPath::with_forms(target, PathForms::NONE).is_robots_txt()
 }
 
-/// The answer, or `None` where the inner service has to give it.
+/// The response, or `None` where the inner service has to give it.
 pub(super) fn serve(snapshot: &Snapshot, request: &Original<'_>) -> Option<Response<Bytes>> {
     let Some(content) = snapshot.content() else {
         return match snapshot.when_missing() {
@@ -43,8 +43,8 @@ pub(super) fn serve(snapshot: &Snapshot, request: &Original<'_>) -> Option<Respo
     })
 }
 
-fn file(snapshot: &Snapshot, content: &Content, asked: &HeaderMap, body: Bytes) -> Response<Bytes> {
-    let unchanged = is_unchanged(content, asked);
+fn file(snapshot: &Snapshot, content: &Content, request: &HeaderMap, body: Bytes) -> Response<Bytes> {
+    let unchanged = is_unchanged(content, request);
     let mut response = Response::new(if unchanged { Bytes::new() } else { body });
     *response.headers_mut() = HeaderMap::with_capacity(FIELDS);
     let headers = response.headers_mut();
@@ -64,14 +64,14 @@ fn file(snapshot: &Snapshot, content: &Content, asked: &HeaderMap, body: Bytes) 
 }
 
 /// RFC 9110, section 13.2.2: `If-None-Match` before `If-Modified-Since`.
-fn is_unchanged(content: &Content, asked: &HeaderMap) -> bool {
-    if asked.contains_key(IF_NONE_MATCH) {
-        let mut values = asked.get_all(IF_NONE_MATCH).into_iter().map(|value| value.as_bytes().trim_ascii());
+fn is_unchanged(content: &Content, request: &HeaderMap) -> bool {
+    if request.contains_key(IF_NONE_MATCH) {
+        let mut values = request.get_all(IF_NONE_MATCH).into_iter().map(|value| value.as_bytes().trim_ascii());
         return values.any(|value| value == b"*" || entity_tags(value).any(|tag| tag == &content.etag()[..]));
     }
     let Some((modified, _)) = content.modified() else { return false };
-    // A field that may stand once and stands twice says nothing (section 13.1.3).
-    let mut since = asked.get_all(IF_MODIFIED_SINCE).into_iter();
+    // A field that is allowed once and comes twice is invalid, and ignored (section 13.1.3).
+    let mut since = request.get_all(IF_MODIFIED_SINCE).into_iter();
     let (Some(since), None) = (since.next(), since.next()) else { return false };
     let since = since.to_str().ok();
     let Some(since) = since.and_then(|since| httpdate::parse_http_date(since).ok()) else { return false };
@@ -101,7 +101,7 @@ fn plain(status: StatusCode, (name, value): (HeaderName, HeaderValue)) -> Respon
     response
 }
 
-/// What is said of a version was made from digits, ASCII words or a formatted date, so it is a field value.
+/// Sets a field from octets of a version: digits, ASCII words or a formatted date, so they are a field value.
 fn insert(headers: &mut HeaderMap, name: HeaderName, value: &Bytes) {
     if let Ok(value) = HeaderValue::from_maybe_shared(value.clone()) {
         headers.insert(name, value);

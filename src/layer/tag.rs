@@ -1,23 +1,23 @@
-//! The mark on a tagged request.
+//! The field of a tagged request.
 
 use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
 
 use super::record::Record;
 use crate::rules::PathForm;
 
-/// The field that tells an upstream what robots.txt says:
+/// The field that carries the verdict to an upstream:
 /// `Robots-Verdict: disallow;agent="GPTBot";rule="/private/";line=12`, an item of RFC 9651 in ASCII, what a string may
 /// not hold percent-encoded and a rule cut at 256 octets: servers bound what a field may hold. Where the path as sent does
-/// not match the rule, `;form=resolved` says how it was read ([`PathForm`]).
+/// not match the rule, `;form=resolved` names the form that does ([`PathForm`]).
 pub const ROBOTS_VERDICT: HeaderName = HeaderName::from_static("robots-verdict");
 
-/// What CGI and its heirs make of the name, and so another way to say it.
+/// CGI and its successors read both spellings as one name.
 const WITH_UNDERSCORE: HeaderName = HeaderName::from_static("robots_verdict");
 
 /// Octets of a rule that a field holds.
 const MAX_RULE: usize = 256;
 
-/// Whether there is a field of ours, or one that poses as it. Requests have few fields and hardly any with a name as long
+/// Whether there is such a field, ours or a client's. Requests have few fields and hardly any with a name as long
 /// as this one: looking at each is cheaper than looking up two names that nearly never are there.
 pub(super) fn is_present(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| *name == ROBOTS_VERDICT || *name == WITH_UNDERSCORE)
@@ -31,7 +31,7 @@ pub(super) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Sets ours, and sees to it that a proxy behind does not drop it because the client's `Connection` names it.
+/// Sets ours. It is taken out of the client's `Connection`, or a proxy behind would drop it.
 pub(super) fn mark(headers: &mut HeaderMap, record: &Record) {
     headers.insert(ROBOTS_VERDICT, record.to_field());
     let names_ours = |value: &HeaderValue| options(value).any(|option| option.eq_ignore_ascii_case(b"robots-verdict"));

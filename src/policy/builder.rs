@@ -1,4 +1,4 @@
-//! Putting a policy together.
+//! Building a policy.
 
 use super::decide::Policy;
 use super::error::PolicyError;
@@ -41,13 +41,13 @@ impl Default for Policy {
 }
 
 impl PolicyBuilder {
-    /// What is done about disallowed requests. Default: [`Mode::Observe`].
+    /// How disallowed requests are handled. Default: [`Mode::Observe`].
     pub const fn mode(mut self, mode: Mode) -> Self {
         self.policy.mode = mode;
         self
     }
 
-    /// Whom the groups for `*` are for. Default: [`StarScope::Declared`].
+    /// The classes of agents that the groups for `*` are for. Default: [`StarScope::Declared`].
     pub const fn star_scope(mut self, scope: StarScope) -> Self {
         self.policy.star.scope = scope;
         self
@@ -144,7 +144,7 @@ impl PolicyBuilder {
         Ok(self)
     }
 
-    /// What is done where a person seems to be behind a disallowed request. Default: [`SuspectHuman::Record`].
+    /// How a disallowed request with signs of a person is handled. Default: [`SuspectHuman::Record`].
     pub const fn suspect_human(mut self, suspect_human: SuspectHuman) -> Self {
         self.policy.suspect_human = suspect_human;
         self

@@ -11,7 +11,7 @@ use super::scope::Star;
 use crate::agent::{Agent, Category};
 use crate::rules::{Access, Fallback, MatchBudget, PathForms, RequestPath, RuleSet, Selection, Verdict};
 
-/// What is done about requests that robots.txt disallows. Immutable; build one with [`Policy::builder`].
+/// How requests that robots.txt disallows are handled. Immutable; build one with [`Policy::builder`].
 #[derive(Clone, Debug)]
 pub struct Policy {
     pub(super) mode: Mode,
@@ -34,7 +34,7 @@ impl Policy {
     /// The path patterns whose requests are exempt by default.
     pub const DEFAULT_EXEMPT_PATHS: [&str; 1] = Exemptions::DEFAULT_PATHS;
 
-    /// What is done about a request.
+    /// Decides about a request.
     ///
     /// 1. An agent is held to the groups that name it for every method, else to those of `*` where
     ///    [`Policy::holds_to_star`] says so and the method is one of the configured ones or of none that is registered;
@@ -48,8 +48,8 @@ impl Policy {
         self.decide_with_grace(rules, None, agents, request)
     }
 
-    /// As [`Policy::decide`]; what is in grace is only observed. Each agent is asked by itself: of two agents, one in
-    /// grace must not let the other pass.
+    /// As [`Policy::decide`]; what is in grace is only observed. Each agent is judged by itself: of two
+    /// agents, one in grace must not let the other pass.
     pub(crate) fn decide_with_grace<'r>(
         &self,
         rules: &'r RuleSet,
@@ -71,7 +71,7 @@ impl Policy {
         }
     }
 
-    /// Weighs what speaks for a person behind a disallowed request: an exempt cookie lets it pass; other signs are
+    /// Weighs the evidence of a person behind a disallowed request: an exempt cookie lets it pass; other signs are
     /// recorded, and let it pass where the policy says so. Any other decision stays as it is.
     #[must_use]
     pub fn weigh<'r>(&self, decision: Decision<'r>, evidence: &HumanEvidence<'_>) -> Decision<'r> {
@@ -100,7 +100,7 @@ impl Policy {
         RequestPath::with_forms(target, self.forms)
     }
 
-    /// What is done about disallowed requests where no override fits.
+    /// The mode for disallowed requests where no override fits.
     #[must_use]
     pub const fn mode(&self) -> Mode {
         self.mode
@@ -155,8 +155,8 @@ impl Policy {
         }
     }
 
-    /// The mode for a disallowed request, and the verdict it is for. An override for a pattern speaks of one rule, and a path
-    /// can meet another in each form it is read in: `/old/../private/` is not only what is observed below `/old/`.
+    /// The mode for a disallowed request, and the verdict it is for. An override for a pattern covers one rule, and a path
+    /// can meet another rule in each of its forms: `/old/../private/` is more than a path below `/old/`.
     fn strictest<'r>(
         &self,
         agent: &Agent,

@@ -1,9 +1,9 @@
-//! What is done about a request, and why.
+//! The decision about a request, and its reason.
 
 use super::evidence::HumanSigns;
 use crate::rules::Verdict;
 
-/// What is done about a request; it carries the verdict and the reason.
+/// The decision about a request, with its verdict and reason. It borrows the rules, so it costs nothing to make.
 #[derive(Clone, Copy, Debug)]
 pub struct Decision<'r> {
     action: Action,
@@ -13,7 +13,7 @@ pub struct Decision<'r> {
     signs: HumanSigns,
 }
 
-/// What is done.
+/// The action a decision takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
 #[non_exhaustive]
@@ -26,14 +26,14 @@ pub enum Action {
     Refuse,
 }
 
-/// Why it is done; the later ones are the stricter.
+/// The reason of a decision; the later ones are the stricter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Reason {
     /// Nothing is known of the site's robots.txt yet.
     NothingKnown,
-    /// The kill switch is off: nothing is judged.
+    /// The kill switch has turned enforcement off: nothing is judged.
     KillSwitch,
     /// The path, the agent, the client's address or one of its cookies is exempt.
     Exempt,
@@ -43,11 +43,11 @@ pub enum Reason {
     Allowed,
     /// The rules disallow it; enforcement is off.
     Off,
-    /// The rules disallow it; a person seems to be behind it, and that is exempt.
+    /// The rules disallow it; there are signs of a person, and the policy exempts those.
     SuspectHuman,
-    /// The rules disallow it; it is only observed.
+    /// The rules disallow it, and the mode only observes.
     Observed,
-    /// The rules disallow it, but have not for long enough; it is only observed.
+    /// The rules disallow it, but not for long enough yet; it is only observed.
     Grace,
     /// The rules disallow it.
     Disallowed,
@@ -85,19 +85,19 @@ impl Reason {
 }
 
 impl<'r> Decision<'r> {
-    /// What is done.
+    /// The action it takes.
     #[must_use]
     pub const fn action(&self) -> Action {
         self.action
     }
 
-    /// Why.
+    /// The reason for it.
     #[must_use]
     pub const fn reason(&self) -> Reason {
         self.reason
     }
 
-    /// What the rules say, where they were asked.
+    /// The verdict of the rules, where the path was judged.
     #[must_use]
     pub const fn verdict(&self) -> Option<Verdict<'r>> {
         self.verdict
@@ -109,8 +109,7 @@ impl<'r> Decision<'r> {
         self.agent
     }
 
-    /// What suggests that a person is behind a disallowed request, once [`Policy::weigh`](super::Policy::weigh) has
-    /// been asked.
+    /// The signs that a person is behind a disallowed request, as [`Policy::weigh`](super::Policy::weigh) found them.
     #[must_use]
     pub const fn signs(&self) -> HumanSigns {
         self.signs

@@ -1,6 +1,6 @@
-//! What speaks for a person behind a request that is about to be acted upon.
+//! Evidence of a person behind a disallowed request.
 //!
-//! A header can lie either way: a person's tool may carry a crawler's name. What is gathered here is independent of the
+//! A header can be false either way: a person's tool may carry a crawler's name. This evidence is independent of the
 //! `User-Agent`: a session cookie, fetch metadata as browsers send it. By default it changes nothing but the record, so
 //! that an operator can see how many people a rule would have met.
 
@@ -8,7 +8,7 @@ use crate::rules::Authority;
 
 use super::error::{PolicyError, PolicyErrorKind};
 
-/// What else a request says about who sends it, as octets. Only gathered once a request is disallowed.
+/// The cookies and fields that suggest a person, as octets. Only gathered once a request is disallowed.
 #[derive(Clone, Debug, Default)]
 pub struct HumanEvidence<'a> {
     cookies: Vec<&'a [u8]>,
@@ -16,7 +16,7 @@ pub struct HumanEvidence<'a> {
     comes_from_here: bool,
 }
 
-/// What was found that suggests a person.
+/// The signs of a person that were found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HumanSigns {
     session_cookie: bool,
@@ -24,7 +24,7 @@ pub struct HumanSigns {
     own_referer: bool,
 }
 
-/// What is done where a person may be behind a disallowed request.
+/// How a disallowed request with signs of a person is handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
 #[non_exhaustive]
@@ -36,7 +36,7 @@ pub enum SuspectHuman {
     Exempt,
 }
 
-/// The cookies that mean something.
+/// The names of cookies that exempt a request or suggest a person.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cookies {
     pub(super) exempt: Vec<Box<[u8]>>,
@@ -46,7 +46,7 @@ pub(super) struct Cookies {
 impl Cookies {
     /// Names of cookies as they are configured.
     pub(super) fn names<N: AsRef<[u8]>>(names: impl IntoIterator<Item = N>) -> Result<Vec<Box<[u8]>>, PolicyError> {
-        // What cannot stand before the "=" of a pair, and what is trimmed from it.
+        // Octets that end the name in a pair, are trimmed from it, or that no field holds.
         let ends = |byte: &u8| matches!(byte, b'=' | b';' | b' ' | 0..=0x1F | 0x7F);
         let name = |name: N| match name.as_ref() {
             name if !name.is_empty() && !name.iter().any(ends) => Ok(name.into()),
@@ -84,8 +84,8 @@ impl<'a> HumanEvidence<'a> {
         self
     }
 
-    /// Adds a `Referer`, to be compared with the request's own host. It counts only beside fetch metadata: anybody can
-    /// send one.
+    /// Adds a `Referer`, to be compared with the request's own host. It counts only beside fetch metadata: any client
+    /// can send one.
     #[must_use]
     pub fn referer(mut self, referer: &[u8], host: &[u8]) -> Self {
         let authority = Authority::of_url(referer).map(|(_, authority, _)| authority);

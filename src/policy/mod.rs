@@ -1,7 +1,7 @@
-//! What the operator wants done, and the decision it leads to.
+//! The operator's intent, and the decision it leads to.
 //!
-//! [`Policy::decide`] brings the three together: who asks ([`Agent`]), what the file says ([`RuleSet`]) and what the
-//! operator wants ([`Policy`]). It is pure: no HTTP types, no I/O, no clock of its own. Of several agents (a repeated header) the strictest decision counts.
+//! [`Policy::decide`] combines the agents, the rules of the file and the operator's intent ([`Policy`]). It is pure: no HTTP
+//! types, no I/O, no clock of its own. Of several agents (a repeated header) the strictest decision counts.
 
 mod builder;
 mod decide;

@@ -1,18 +1,18 @@
-//! How strictly disallowed requests are dealt with.
+//! The mode: what the layer does with disallowed requests.
 
 use std::fmt;
 
-/// What is done about a request that robots.txt disallows; the later, the stricter.
+/// How a request that robots.txt disallows is handled; the later ones are stricter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
 #[non_exhaustive]
 pub enum Mode {
-    /// Nothing, and nothing is recorded.
+    /// It passes, and nothing is recorded.
     Off,
     /// It is recorded and passes unchanged. The default.
     #[default]
     Observe,
-    /// It passes with a mark for the application behind.
+    /// It passes with a field for the application behind.
     Tag,
     /// It is answered with a refusal.
     Refuse,

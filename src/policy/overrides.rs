@@ -12,13 +12,13 @@ use crate::rules::{PathPattern, ProductToken, Reading, Verdict};
 /// Another mode for some disallowed requests. Of several that fit, the last one counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
-    whom: Whom,
+    covers: OverrideFor,
     mode: Mode,
     until: Option<SystemTime>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Whom {
+enum OverrideFor {
     Agent(ProductToken),
     Category(Category),
     Pattern(Box<[u8]>, PathPattern),
@@ -31,13 +31,13 @@ impl Override {
     ///
     /// If no product token is left of the name.
     pub fn agent(name: &str, mode: Mode) -> Result<Self, PolicyError> {
-        Ok(Self { whom: Whom::Agent(called(name)?), mode, until: None })
+        Ok(Self { covers: OverrideFor::Agent(called(name)?), mode, until: None })
     }
 
     /// For the registered crawlers of a category.
     #[must_use]
     pub const fn category(category: Category, mode: Mode) -> Self {
-        Self { whom: Whom::Category(category), mode, until: None }
+        Self { covers: OverrideFor::Category(category), mode, until: None }
     }
 
     /// For one rule, by its path pattern in any of its spellings: `/%40x` and `/@x` are one. Where a pattern without a
@@ -49,7 +49,7 @@ impl Override {
     pub fn pattern(pattern: impl AsRef<[u8]>, mode: Mode) -> Result<Self, PolicyError> {
         let pattern = pattern.as_ref();
         let compared = PathPattern::parse(pattern)?;
-        Ok(Self { whom: Whom::Pattern(pattern.into(), compared), mode, until: None })
+        Ok(Self { covers: OverrideFor::Pattern(pattern.into(), compared), mode, until: None })
     }
 
     /// Ends it: from this moment on it fits nothing. Default: it does not end. Where a request comes without a clock
@@ -74,7 +74,7 @@ impl Override {
 
     /// Whether it is for one rule.
     pub(super) const fn is_for_pattern(&self) -> bool {
-        matches!(self.whom, Whom::Pattern(..))
+        matches!(self.covers, OverrideFor::Pattern(..))
     }
 
     /// Whether it has not ended. The clock is looked at only for one that ends.
@@ -83,10 +83,10 @@ impl Override {
     }
 
     pub(super) fn fits(&self, agent: &Agent, verdict: &Verdict<'_>) -> bool {
-        match &self.whom {
-            Whom::Agent(name) => is_called(agent, name),
-            Whom::Category(category) => agent.category() == Some(*category),
-            Whom::Pattern(pattern, compared) => verdict.rule().is_some_and(|rule| {
+        match &self.covers {
+            OverrideFor::Agent(name) => is_called(agent, name),
+            OverrideFor::Category(category) => agent.category() == Some(*category),
+            OverrideFor::Pattern(pattern, compared) => verdict.rule().is_some_and(|rule| {
                 let rule = rule.pattern();
                 *rule == **pattern || PathPattern::new(rule, Reading::Legacy).is_spelling_of(compared)
             }),
@@ -94,13 +94,13 @@ impl Override {
     }
 }
 
-/// For whom it is, as a configuration says it: `agent "gptbot"`, `category "ai-training"` or `pattern "/private/"`.
+/// The requests it is for, as a configuration names them: `agent "gptbot"`, `category "ai-training"` or `pattern "/private/"`.
 impl fmt::Display for Override {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.whom {
-            Whom::Agent(name) => write!(f, "agent \"{}\"", name.as_bytes().escape_ascii()),
-            Whom::Category(category) => write!(f, "category \"{}\"", category.as_str()),
-            Whom::Pattern(pattern, _) => write!(f, "pattern \"{}\"", pattern.escape_ascii()),
+        match &self.covers {
+            OverrideFor::Agent(name) => write!(f, "agent \"{}\"", name.as_bytes().escape_ascii()),
+            OverrideFor::Category(category) => write!(f, "category \"{}\"", category.as_str()),
+            OverrideFor::Pattern(pattern, _) => write!(f, "pattern \"{}\"", pattern.escape_ascii()),
         }
     }
 }
@@ -111,8 +111,8 @@ pub(super) fn called(name: &str) -> Result<ProductToken, PolicyError> {
     ProductToken::from_name(name.as_bytes()).ok_or_else(wrong)
 }
 
-/// Whether an agent goes by this name: its crawler's, or its own token. Not its whole chain: what is said of Googlebot
-/// is not meant for Applebot.
+/// Whether an agent goes by this name: its crawler's, or its own token. Not its whole chain: an entry for Googlebot is
+/// not for Applebot.
 pub(super) fn is_called(agent: &Agent, name: &ProductToken) -> bool {
     agent.tokens().first() == Some(name)
         || agent.crawler().is_some_and(|crawler| crawler.as_bytes().eq_ignore_ascii_case(name.as_bytes()))
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_override_says_for_whom_it_is() {
+    fn an_override_names_the_requests_it_is_for() {
         let mode = Mode::Observe;
         for (over, want) in [
             (Override::agent("GPTBot/1.2", mode), "agent \"gptbot\""),

@@ -1,4 +1,4 @@
-//! Whom the groups for `*` are for.
+//! The agents and methods that the groups for `*` are for.
 
 use super::error::{PolicyError, PolicyErrorKind};
 use crate::agent::{Agent, Category, Class, Obeys};
@@ -11,7 +11,7 @@ use crate::agent::{Agent, Category, Class, Obeys};
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum StarScope {
-    /// No one: only groups that name an agent count.
+    /// No agent: only groups that name it count.
     Nobody,
     /// Crawlers of the registry.
     Registered,
@@ -34,7 +34,7 @@ impl StarScope {
             Class::Declared => Self::Declared,
             Class::Headless | Class::Library => Self::Automation,
             Class::Browser => Self::Everyone,
-            // Infrastructure, apps, empty and unshaped headers; a class to come is no crawler until someone says so.
+            // Infrastructure, apps, empty and unshaped headers; a new class counts as no crawler.
             _ => Self::NonBrowser,
         }
     }
