@@ -1,0 +1,100 @@
+//! Which agents a request is judged by.
+
+use super::*;
+
+#[tokio::test]
+async fn either_of_two_user_agent_lines_is_enough() {
+    for agents in [[FIREFOX, GPTBOT], [GPTBOT, FIREFOX]] {
+        let mut request = get("/drafts/x", agents[0]);
+        add(&mut request, "user-agent", agents[1]);
+        assert_eq!(ask(RobotsLayer::new(live(Mode::Refuse)), request).await.status(), StatusCode::FORBIDDEN);
+    }
+}
+
+#[tokio::test]
+async fn an_odd_octet_does_not_let_a_crawler_through() {
+    for agent in [&b"GPTBot/1.2 \xff"[..], b"\xe9 GPTBot/1.2", b"GPTBot/1.2\t"] {
+        let mut request = get("/drafts/x", "x");
+        request.headers_mut().insert("user-agent", http::HeaderValue::from_bytes(agent).expect("a value"));
+        assert_eq!(
+            ask(RobotsLayer::new(live(Mode::Refuse)), request).await.status(),
+            StatusCode::FORBIDDEN,
+            "{agent:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_agent_that_a_proxy_keeps_counts_in_place_of_its_own() {
+    let layer = RobotsLayer::new(live(Mode::Refuse))
+        .agent_from(|extensions| extensions.get::<Vec<http::HeaderValue>>().map(Vec::as_slice));
+    for (kept, agent, status) in [
+        (None, GPTBOT, StatusCode::FORBIDDEN),
+        (Some(&[][..]), GPTBOT, StatusCode::FORBIDDEN),
+        (Some(&[GPTBOT][..]), FIREFOX, StatusCode::FORBIDDEN),
+        (Some(&[FIREFOX][..]), GPTBOT, StatusCode::OK),
+        (Some(&[FIREFOX, GPTBOT][..]), FIREFOX, StatusCode::FORBIDDEN),
+    ] {
+        let mut request = get("/drafts/x", agent);
+        if let Some(kept) = kept {
+            let lines = kept.iter().map(|line| line.parse().expect("a value")).collect::<Vec<http::HeaderValue>>();
+            request.extensions_mut().insert(lines);
+        }
+        assert_eq!(ask(layer.clone(), request).await.status(), status, "{kept:?} {agent}");
+    }
+}
+
+#[tokio::test]
+async fn signs_of_a_person_behind_a_crawlers_name_are_recorded() {
+    let policy = Policy::builder()
+        .mode(Mode::Refuse)
+        .session_cookies(["sid"])
+        .expect("a name")
+        .exempt_cookies(["staff"])
+        .expect("a name")
+        .exempt_networks(["10.0.0.0/8".parse().expect("a network")])
+        .build();
+    let live = LiveRobots::inline(FILE).policy(policy).open().expect("open");
+    let layer = RobotsLayer::new(live).address_from(|extensions| extensions.get::<std::net::IpAddr>().copied());
+    let mut request = get("/drafts/x", GPTBOT);
+    request.headers_mut().append("cookie", "a=1; sid=2".parse().expect("a value"));
+    for (name, value) in [
+        ("sec-fetch-site", "same-origin"),
+        ("sec-fetch-mode", "navigate"),
+        ("sec-fetch-dest", "document"),
+        ("host", "a.test"),
+        ("referer", "https://a.test/"),
+    ] {
+        add(&mut request, name, value);
+    }
+    let response = ask(layer.clone(), request).await;
+    assert_eq!(response.status(), StatusCode::FORBIDDEN);
+    let signs: Vec<_> = response.extensions().get::<Record>().expect("a record").signs().names().collect();
+    assert_eq!(signs, ["session-cookie", "fetch-metadata", "own-referer"]);
+    let mut request = get("/drafts/x", GPTBOT);
+    add(&mut request, "cookie", "staff=1");
+    assert_eq!(ask(layer.clone(), request).await.status(), StatusCode::OK);
+    for (address, status) in [([10, 0, 0, 1], StatusCode::OK), ([11, 0, 0, 1], StatusCode::FORBIDDEN)] {
+        let mut request = get("/drafts/x", GPTBOT);
+        request.extensions_mut().insert(std::net::IpAddr::from(address));
+        assert_eq!(ask(layer.clone(), request).await.status(), status);
+    }
+}
+
+#[tokio::test]
+async fn a_new_registry_recognises_at_once() {
+    let live = LiveRobots::inline("User-agent: *\nDisallow: /\n")
+        .policy(Policy::builder().mode(Mode::Refuse).build())
+        .open()
+        .expect("open");
+    let layer = RobotsLayer::new(live.clone());
+    assert_eq!(
+        ask(layer.clone(), get("/x", "HouseBot/1.0 (+https://house.test/bot)")).await.status(),
+        StatusCode::FORBIDDEN
+    );
+    let extra = crate::agent::CrawlerRow::new("HouseBot", crate::agent::Category::Infrastructure);
+    let registry = crate::agent::Registry::builtin().extended_with([extra]).expect("a registry");
+    live.set_registry(Arc::new(registry));
+    assert_eq!(ask(layer.clone(), get("/x", "HouseBot/1.0 (+https://house.test/bot)")).await.status(), StatusCode::OK);
+    assert_eq!(ask(layer, get("/x", GPTBOT)).await.status(), StatusCode::FORBIDDEN);
+}

@@ -1,0 +1,121 @@
+//! The response to a refused request.
+
+use super::*;
+
+#[tokio::test]
+async fn a_browser_passes_and_a_named_crawler_is_refused_with_the_line() {
+    let layer = RobotsLayer::new(live(Mode::Refuse));
+    for (target, agent) in [("/drafts/x", FIREFOX), ("/", GPTBOT), ("/drafts", GPTBOT)] {
+        assert_eq!(ask(layer.clone(), get(target, agent)).await.status(), StatusCode::OK, "{target} {agent}");
+    }
+    let response = ask(layer, get("/drafts/x", GPTBOT)).await;
+    assert_eq!(response.status(), StatusCode::FORBIDDEN);
+    assert_eq!(field(&response, "cache-control"), Some("no-store"));
+    assert!(field(&response, "vary").expect("vary").contains("User-Agent"));
+    let record = response.extensions().get::<Record>().expect("a record").clone();
+    assert_eq!((record.agent(), record.rule(), record.line()), ("GPTBot", "/drafts/", 2));
+    assert_eq!((record.action(), record.reason()), (Action::Refuse, Reason::Disallowed));
+    let body = text(response).await;
+    assert!(body.contains("User-agent: GPTBot"), "{body}");
+    assert!(body.contains("Disallow: /drafts/        (line 2)"), "{body}");
+}
+
+#[tokio::test]
+async fn a_refusal_is_problem_details_where_json_is_asked_for() {
+    let mut request = get("/drafts/x", GPTBOT);
+    request.headers_mut().insert("accept", "text/html, application/json;q=0.9".parse().expect("a value"));
+    add(&mut request, "x-request-id", "abc-1");
+    let response = ask(RobotsLayer::new(live(Mode::Refuse)), request).await;
+    assert_eq!(field(&response, "content-type"), Some("application/problem+json"));
+    let problem: serde_json::Value = serde_json::from_str(&text(response).await).expect("JSON");
+    assert_eq!(problem["status"], 403);
+    assert_eq!(problem["rule"], "/drafts/");
+    assert_eq!(problem["line"], 2);
+    assert_eq!((&problem["group"], &problem["identity"]), (&"GPTBot".into(), &"claimed".into()));
+    assert_eq!(problem["request_id"], "abc-1");
+}
+
+#[tokio::test]
+async fn problem_details_quote_any_rule_and_host() {
+    let file = "User-agent: GPTBot\nDisallow: /\"a\\b</script>\u{e9}\n";
+    let live = LiveRobots::inline(file).policy(Policy::builder().mode(Mode::Refuse).build()).open().expect("open");
+    let mut request = get("/\"a\\b%3C/script%3E%C3%A9/x", GPTBOT);
+    add(&mut request, "accept", "application/json");
+    add(&mut request, "host", "a\"b");
+    let problem: serde_json::Value =
+        serde_json::from_str(&text(ask(RobotsLayer::new(live), request).await).await).expect("JSON");
+    assert_eq!(problem["rule"], "/\"a\\b</script>\u{e9}");
+    assert_eq!(problem["detail"], "The robots.txt of a\"b does not let GPTBot fetch this path.");
+}
+
+#[tokio::test]
+async fn a_refused_head_has_the_fields_and_no_body() {
+    let mut request = get("/drafts/x", GPTBOT);
+    *request.method_mut() = Method::HEAD;
+    let response = ask(RobotsLayer::new(live(Mode::Refuse)), request).await;
+    assert_eq!(response.status(), StatusCode::FORBIDDEN);
+    let length: usize = field(&response, "content-length").expect("a length").parse().expect("a number");
+    assert!(length > 0);
+    assert_eq!(text(response).await, "");
+}
+
+#[tokio::test]
+async fn nothing_from_the_client_reaches_a_refusal_unescaped() {
+    let file = "User-agent: Evil\x1b[31mBot\nUser-agent: GPTBot\nDisallow: /\n";
+    let live = LiveRobots::inline(file).policy(Policy::builder().mode(Mode::Refuse).build()).open().expect("open");
+    let mut request = get("/%3Cscript%3E", "GPTBot");
+    add(&mut request, "x-request-id", "<b>\"x\"</b>");
+    let response = ask(RobotsLayer::new(live), request).await;
+    assert_eq!(response.status(), StatusCode::FORBIDDEN);
+    let body = text(response).await;
+    assert!(!body.contains('\x1b') && !body.contains("<b>"), "{body}");
+}
+
+#[tokio::test]
+async fn a_custom_refusal_keeps_what_must_be_kept() {
+    let layer = RobotsLayer::new(live(Mode::Refuse)).refuse_with(|event| {
+        let mut response = Response::new(Bytes::from(format!("no, {}", event.record().agent())));
+        response.headers_mut().insert("cache-control", http::HeaderValue::from_static("public, max-age=600"));
+        response.headers_mut().insert("vary", http::HeaderValue::from_static("Accept-Encoding"));
+        *response.status_mut() = StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS;
+        response
+    });
+    let response = ask(layer, get("/drafts/x", GPTBOT)).await;
+    assert_eq!(response.status(), StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS);
+    assert_eq!(field(&response, "cache-control"), Some("no-store"));
+    let vary: Vec<_> = response.headers().get_all("vary").iter().collect();
+    assert_eq!(vary, ["Accept-Encoding", "User-Agent"]);
+    assert!(response.extensions().get::<Record>().is_some());
+    assert_eq!(text(response).await, "no, GPTBot");
+}
+
+#[tokio::test]
+async fn a_panic_of_a_custom_refusal_leaves_the_default_one() {
+    let live = live(Mode::Refuse);
+    let plain = RobotsLayer::new(live.clone());
+    let layer = plain.clone().refuse_with(|event| panic!("{} is too much", event.record().agent()));
+    let want = ask(plain, get("/drafts/x", GPTBOT)).await;
+    let response = ask(layer, get("/drafts/x", GPTBOT)).await;
+    assert_eq!((response.status(), response.headers()), (want.status(), want.headers()));
+    assert!(response.extensions().get::<Record>().is_some());
+    assert_eq!(text(response).await, text(want).await);
+    assert_eq!((live.status().callback_faults(), live.status().faults()), (1, 0));
+}
+
+#[tokio::test]
+async fn a_group_of_thousands_makes_no_refusal_of_thousands() {
+    let names: String = (0..2000).map(|number| format!("User-agent: Crawler{number}\n")).collect();
+    let file = format!("{names}User-agent: GPTBot\nDisallow: /{}\n", "x".repeat(1000));
+    for (mode, status) in [(Mode::Refuse, StatusCode::FORBIDDEN), (Mode::Tag, StatusCode::OK)] {
+        let live = LiveRobots::inline(&file).policy(Policy::builder().mode(mode).build()).open().expect("open");
+        let response = ask(RobotsLayer::new(live), get(&format!("/{}", "x".repeat(1000)), GPTBOT)).await;
+        assert_eq!(response.status(), status);
+        if mode == Mode::Tag {
+            assert!(field(&response, "saw-robots-verdict").expect("a tag").len() < 400);
+        } else {
+            let body = text(response).await;
+            assert!(body.contains("User-agent: GPTBot        (and 2000 others)"), "{body}");
+            assert!(body.len() < 1600, "{}", body.len());
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Which site, target and method a request is judged by.
+
+use super::*;
+
+#[tokio::test]
+async fn forms_that_a_policy_leaves_out_are_not_judged() {
+    let forms = PathForms::ALL.without(PathForm::Parameters);
+    let policy = Policy::builder().mode(Mode::Refuse).forms(forms).build();
+    let layer = RobotsLayer::new(LiveRobots::inline(FILE).policy(policy).open().expect("a robots.txt"));
+    assert_eq!(ask(layer.clone(), get("/drafts;a/x", GPTBOT)).await.status(), StatusCode::OK);
+    assert_eq!(ask(layer, get("/x/../drafts/x", GPTBOT)).await.status(), StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn each_host_has_its_own_site_and_an_unknown_one_none() {
+    let mut hosts = HostMap::new();
+    hosts.insert("a.example", live(Mode::Refuse)).expect("a host");
+    let open = LiveRobots::inline("# b\n").open().expect("open");
+    hosts.insert("*.b.example", open).expect("a host");
+    let layer = RobotsLayer::new(Sites::from(hosts));
+    for (target, host, status) in [
+        ("/drafts/x", "A.example:80", StatusCode::FORBIDDEN),
+        ("/drafts/x", "www.b.example", StatusCode::OK),
+        ("/drafts/x", "c.example", StatusCode::OK),
+        ("http://a.example/drafts/x", "c.example", StatusCode::FORBIDDEN),
+        ("http://user@a.example/drafts/x", "c.example", StatusCode::FORBIDDEN),
+    ] {
+        let mut request = get(target, GPTBOT);
+        add(&mut request, "host", host);
+        assert_eq!(ask(layer.clone(), request).await.status(), status, "{target} {host}");
+    }
+    let mut request = get("/robots.txt", GPTBOT);
+    add(&mut request, "host", "c.example");
+    assert_eq!(text(ask(layer, request).await).await, "app");
+}
+
+#[tokio::test]
+async fn the_target_may_come_from_the_extensions() {
+    let layer = RobotsLayer::new(live(Mode::Refuse)).target_from(|extensions| extensions.get::<Uri>());
+    let mut request = get("/x", GPTBOT);
+    assert_eq!(ask(layer.clone(), get("/x", GPTBOT)).await.status(), StatusCode::OK);
+    request.extensions_mut().insert(Uri::from_static("/drafts/x"));
+    assert_eq!(ask(layer, request).await.status(), StatusCode::FORBIDDEN);
+}
+
+#[test]
+fn a_decision_is_about_the_original_request() {
+    let layer = RobotsLayer::new(live(Mode::Refuse)).target_from(|extensions| extensions.get::<Uri>());
+    let mut question = get("/auth?x=/drafts/", GPTBOT);
+    question.extensions_mut().insert(Uri::from_static("/elsewhere"));
+    let refused = |original: &Original<'_>| matches!(layer.decide(original), Answer::Respond(_));
+    // What `http::Uri` refuses is an ordinary target here.
+    for target in [&b"/drafts/\xFF"[..], b"/x/..//drafts/ \"", b"http://h.test/drafts/x"] {
+        assert!(refused(&Original::of(&question).with_target(target)), "{}", target.escape_ascii());
+    }
+    assert!(!refused(&Original::of(&question)));
+    assert!(!refused(&Original::of(&question).with_target(b"/")));
+    // A robots.txt is no decision, and an answer of the layer's all the same.
+    let file = Original::of(&question).with_target(b"/robots.txt");
+    assert!(matches!(layer.decide(&file), Answer::Pass));
+    let Answer::Respond(response) = layer.answer(&file) else { panic!("no answer") };
+    assert_eq!((response.status(), &**response.body()), (StatusCode::OK, FILE.as_bytes()));
+    assert!(response.extensions().get::<Record>().is_none());
+}
+
+#[test]
+fn the_original_host_and_method_decide_where_they_are_given() {
+    let mut hosts = HostMap::new();
+    hosts.insert("a.test", live(Mode::Refuse)).expect("a host");
+    let policy = Policy::builder().mode(Mode::Refuse).star_scope(crate::policy::StarScope::Everyone).build();
+    let star = LiveRobots::inline("User-agent: *\nDisallow: /\n").policy(policy).open().expect("a robots.txt");
+    hosts.insert("b.test", star).expect("a host");
+    let layer = RobotsLayer::new(hosts);
+    let mut question = get("/drafts/x", GPTBOT);
+    add(&mut question, "host", "a.test");
+    let refused = |original: &Original<'_>| matches!(layer.decide(original), Answer::Respond(_));
+    assert!(refused(&Original::of(&question)));
+    assert!(!refused(&Original::of(&question).with_host(Some(b"other.test"))));
+    assert!(!refused(&Original::of(&question).with_host(None)));
+    assert!(refused(&Original::of(&question).with_host(Some(b"b.test:8080"))));
+    // The groups for `*` hold for GET and HEAD.
+    assert!(!refused(&Original::of(&question).with_host(Some(b"b.test")).with_method(&Method::POST)));
+}

@@ -1,0 +1,44 @@
+//! The service as Tower sees it.
+
+use super::*;
+
+#[tokio::test]
+async fn inner_errors_and_readiness_pass_through() {
+    struct Busy;
+    impl Service<Request<Body>> for Busy {
+        type Response = Response<Body>;
+        type Error = &'static str;
+        type Future = std::future::Ready<Result<Response<Body>, &'static str>>;
+
+        fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), Self::Error>> {
+            std::task::Poll::Ready(Err("not ready"))
+        }
+
+        fn call(&mut self, _: Request<Body>) -> Self::Future {
+            std::future::ready(Err("called"))
+        }
+    }
+    let mut robots = RobotsLayer::new(live(Mode::Refuse)).layer(Busy);
+    assert_eq!(robots.ready().await.err(), Some("not ready"));
+    assert_eq!(robots.call(get("/", FIREFOX)).await.err(), Some("called"));
+    assert!(robots.call(get("/drafts/", GPTBOT)).await.is_ok());
+}
+
+#[test]
+fn the_inner_service_is_reached_changed_and_taken_out() {
+    let mut robots = RobotsLayer::new(live(Mode::Refuse)).layer(1);
+    assert_eq!(*robots.get_ref(), 1);
+    *robots.get_mut() += 1;
+    assert_eq!(robots.into_inner(), 2);
+}
+
+#[tokio::test]
+async fn a_new_version_is_one_store_away_and_the_layer_is_send_and_sync() {
+    fn assert_send<T: Send + Sync + Clone + 'static>(_: &T) {}
+    let live = live(Mode::Refuse);
+    let layer = RobotsLayer::new(live.clone());
+    assert_send(&layer);
+    assert_send(&layer.layer(service_fn(app)));
+    live.set_policy(Policy::builder().mode(Mode::Off).build());
+    assert_eq!(ask(layer, get("/drafts/x", GPTBOT)).await.status(), StatusCode::OK);
+}

@@ -1,0 +1,93 @@
+//! Tagged requests, and the field that carries the verdict.
+
+use super::*;
+
+#[tokio::test]
+async fn a_tagged_request_carries_the_verdict_and_the_record() {
+    let response = ask(RobotsLayer::new(live(Mode::Tag)), get("/drafts/x", GPTBOT)).await;
+    assert_eq!(response.status(), StatusCode::OK);
+    let want = r#"disallow;agent="GPTBot";rule="/drafts/";line=2"#;
+    assert_eq!(field(&response, "saw-robots-verdict"), Some(want));
+    assert_eq!(response.extensions().get::<Record>().map(Record::line), Some(2));
+}
+
+#[tokio::test]
+async fn the_form_that_decided_is_named() {
+    let target = "/x/..;/drafts/x";
+    let response = ask(RobotsLayer::new(live(Mode::Tag)), get(target, GPTBOT)).await;
+    let want = r#"disallow;agent="GPTBot";rule="/drafts/";line=2;form=parameters"#;
+    assert_eq!(field(&response, "saw-robots-verdict"), Some(want));
+    let refused = text(ask(RobotsLayer::new(live(Mode::Refuse)), get(target, GPTBOT)).await).await;
+    assert!(refused.contains("form=parameters"), "{refused}");
+    let plain = text(ask(RobotsLayer::new(live(Mode::Refuse)), get("/drafts/x", GPTBOT)).await).await;
+    assert!(!plain.contains("form="), "{plain}");
+    let mut request = get(target, GPTBOT);
+    add(&mut request, "accept", "application/json");
+    let problem = text(ask(RobotsLayer::new(live(Mode::Refuse)), request).await).await;
+    assert!(problem.contains(r#""form":"parameters""#), "{problem}");
+}
+
+#[tokio::test]
+async fn a_clients_own_verdict_never_passes_as_ours() {
+    for (mode, ours) in [(Mode::Off, 0), (Mode::Observe, 0), (Mode::Tag, 1)] {
+        for agent in [FIREFOX, GPTBOT] {
+            let mut request = get("/drafts/x", agent);
+            for name in ["robots-verdict", "robots_verdict"] {
+                add(&mut request, name, "allow");
+                add(&mut request, name, "allow");
+            }
+            let response = ask(RobotsLayer::new(live(mode)), request).await;
+            let seen: Vec<_> = response.headers().get_all("saw-robots-verdict").iter().collect();
+            assert_eq!(seen.len(), if agent == GPTBOT { ours } else { 0 }, "{mode} {agent}");
+            assert!(seen.iter().all(|value| value.as_bytes().starts_with(b"disallow")));
+            assert_eq!(field(&response, "saw-robots_verdict"), None);
+        }
+    }
+}
+
+#[tokio::test]
+async fn connection_cannot_name_our_field_away() {
+    let mut request = get("/drafts/x", GPTBOT);
+    add(&mut request, "connection", "close, Robots-Verdict");
+    add(&mut request, "connection", "te");
+    let response = ask(RobotsLayer::new(live(Mode::Tag)), request).await;
+    assert_eq!(field(&response, "saw-connection"), Some("te"));
+    assert!(field(&response, "saw-robots-verdict").is_some());
+}
+
+#[tokio::test]
+async fn a_tag_is_ascii_whatever_the_rule_holds() {
+    let file = "User-agent: GPTBot\nDisallow: /caf\u{e9}\"\\\x01\n";
+    let live = LiveRobots::inline(file).policy(Policy::builder().mode(Mode::Tag).build()).open().expect("open");
+    let response = ask(RobotsLayer::new(live), get("/caf%C3%A9\"\\%01", GPTBOT)).await;
+    // The rule has a raw control and the request an escaped one: they are not the same octets.
+    assert_eq!(field(&response, "saw-robots-verdict"), None);
+    let file = "User-agent: GPTBot\nDisallow: /caf\u{e9}\"\\\n";
+    let live = LiveRobots::inline(file).policy(Policy::builder().mode(Mode::Tag).build()).open().expect("open");
+    let response = ask(RobotsLayer::new(live), get("/caf%C3%A9\"\\x", GPTBOT)).await;
+    let want = r#"disallow;agent="GPTBot";rule="/caf%C3%A9%22%5C";line=2"#;
+    assert_eq!(field(&response, "saw-robots-verdict"), Some(want));
+}
+
+#[tokio::test]
+async fn a_layer_inside_another_keeps_its_tag() {
+    let inner = RobotsLayer::new(LiveRobots::inline("# open\n").open().expect("open"));
+    let outer = RobotsLayer::new(live(Mode::Tag));
+    let response =
+        outer.layer(inner.layer(service_fn(app))).oneshot(get("/drafts/x", GPTBOT)).await.expect("infallible");
+    assert!(field(&response, "saw-robots-verdict").is_some());
+}
+
+#[test]
+fn carrying_out_marks_what_goes_on() {
+    let mut request = get("/drafts/x", GPTBOT);
+    add(&mut request, "robots-verdict", "allow");
+    let answer = RobotsLayer::new(live(Mode::Tag)).answer(&Original::of(&request));
+    let Answer::Tag(record) = &answer else { panic!("{answer:?}") };
+    let field = record.to_field();
+    assert!(answer.carry_out(&mut request).is_none());
+    assert_eq!(request.headers().get_all("robots-verdict").iter().collect::<Vec<_>>(), [field]);
+    assert!(request.extensions().get::<Record>().is_some());
+    assert!(Answer::Pass.carry_out(&mut request).is_none());
+    assert!(request.headers().contains_key("robots-verdict"), "a layer outside has tagged it");
+}
