@@ -5,6 +5,8 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
+use toml::Spanned;
+
 use crate::input::place;
 
 /// Why a config file is not run, with the place where that shows.
@@ -48,6 +50,12 @@ impl ConfigError {
 impl Fault {
     pub(super) fn new(span: Range<usize>, message: impl Into<String>) -> Self {
         Self { span, message: message.into() }
+    }
+
+    /// At the value of a list that the library refuses.
+    pub(super) fn of_value(values: &[Spanned<String>], refused: &str, error: &dyn std::error::Error) -> Self {
+        let value = values.iter().find(|value| value.get_ref() == refused);
+        Self::new(value.map_or(0..0, Spanned::span), error.to_string())
     }
 
     pub(super) fn at(self, path: &Path, text: &str) -> ConfigError {

@@ -4,11 +4,13 @@
 //! to make sense. Errors say where: `robotsd.toml:12:8: …`.
 
 mod admin;
+mod check;
 mod error;
 mod gate;
 mod limits;
 mod listener;
 mod load;
+mod policy;
 mod raw;
 mod registry;
 mod resolve;

@@ -3,28 +3,23 @@
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use serde::Serialize;
 use toml::Spanned;
-use toml::value::{Datetime, Offset};
-use tower_robots::agent::{Crawler, Registry};
-use tower_robots::check::{self, Severity};
 use tower_robots::live::WhenMissing;
-use tower_robots::policy::{Mode, Network, Override, Policy, PolicyError};
-use tower_robots::rules::PathForm;
+use tower_robots::policy::Mode;
 use tower_robots::source::HostMap;
 
+use super::check::CheckSettings;
 use super::error::Fault;
-use super::raw::{self, AccessLogging, Dotfiles, Family, ListenerKind, OnMissing, RawConfig};
+use super::raw::{self, AccessLogging, Dotfiles, ListenerKind, OnMissing, RawConfig};
 use super::settings::{AccessFormat, AccessSettings, Backend, Config, LogConfig, SiteConfig, StaticFiles};
-use super::{admin, gate, limits, listener, source, upstreams};
+use super::{admin, gate, limits, listener, policy, source, upstreams};
 use crate::log::LogPrivacy;
 
 /// RFC 9309, section 2.4.
-const MAX_AGE: Duration = DAY;
-
-const DAY: Duration = Duration::from_secs(24 * 3600);
+const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// More threads than any machine has cores to run them on.
 const MOST_WORKERS: usize = 1024;
@@ -171,8 +166,8 @@ fn resolve_site(
         },
         expectations: site.robots.expectations.as_ref().map(|path| folder.join(path.get_ref())),
         grace: site.enforcement.grace.0,
-        policy: resolve_policy(file, site)?,
-        check: resolve_check(file, site)?,
+        policy: policy::resolve(file, site)?,
+        check: CheckSettings::resolve(file, site)?,
         terms: written(file, site),
     })
 }
@@ -193,114 +188,4 @@ fn written(file: &RawConfig, site: &raw::RawSite) -> String {
     let (enforcement, overrides) = (&site.enforcement, &*site.overrides);
     // What was read as TOML can be written as such, unless a path is no text: then it stands for no other config.
     toml::to_string(&Terms { mode: *mode, agents, exempt, check, gate, enforcement, overrides }).unwrap_or_default()
-}
-
-fn resolve_check(file: &RawConfig, site: &raw::RawSite) -> Result<check::Options, Fault> {
-    let lint = |code: &Spanned<String>| {
-        let wrong = || format!("there is no lint {:?}: `robotsd check --explain` lists them", code.get_ref());
-        check::lint(code.get_ref()).ok_or_else(|| Fault::new(code.span(), wrong()))
-    };
-    let mut options = check::Options::new().refused_crawlers(refused(file, site));
-    options = options
-        .exempt_paths(file.exempt.paths.iter().map(Spanned::get_ref))
-        .map_err(|error| refused_value(&file.exempt.paths, error.value(), &error))?;
-    for code in &file.check.deny {
-        options = options.report_as(lint(code)?, Severity::Error);
-    }
-    for code in &file.check.allow {
-        options = options.allow(lint(code)?);
-    }
-    Ok(options)
-}
-
-/// The registered crawlers that are refused what the file disallows to them.
-fn refused(file: &RawConfig, site: &raw::RawSite) -> Vec<String> {
-    let mode = |crawler: &Crawler| {
-        let fits = |over: &&Spanned<raw::RawOverride>| {
-            let over = over.get_ref();
-            let is_called = |name: &String| name.eq_ignore_ascii_case(crawler.name());
-            over.category == Some(crawler.category()) || over.agent.as_ref().is_some_and(is_called)
-        };
-        let over = site.overrides.iter().rev().find(fits).map(|over| over.get_ref().mode);
-        over.or(site.enforcement.mode).unwrap_or(file.mode)
-    };
-    let refused = Registry::builtin().crawlers().filter(|crawler| mode(crawler) == Mode::Refuse);
-    refused.map(|crawler| crawler.name().to_owned()).collect()
-}
-
-fn resolve_policy(file: &RawConfig, site: &raw::RawSite) -> Result<Policy, Fault> {
-    let network = |text: &Spanned<String>| {
-        text.get_ref().parse::<Network>().map_err(|error| Fault::new(text.span(), error.to_string()))
-    };
-    let networks = file.exempt.cidrs.iter().map(network).collect::<Result<Vec<_>, _>>()?;
-    let (agents, exempt) = (&file.agents, &file.exempt);
-    let refused = |values| move |error: PolicyError| refused_value(values, error.value(), &error);
-    let mut policy = Policy::builder()
-        .mode(site.enforcement.mode.unwrap_or(file.mode))
-        .star_scope(agents.star_scope)
-        .star_exempt(agents.star_exempt.iter().copied())
-        .star_exceptions(agents.star_exceptions)
-        .star_empty(agents.star_empty)
-        .forms(site.enforcement.forms.iter().map(|form| *form.get_ref()).collect())
-        .exempt_networks(networks)
-        .suspect_human(agents.suspect_human)
-        .star_methods(agents.star_methods.iter().map(Spanned::get_ref))
-        .map_err(refused(&agents.star_methods))?
-        .exempt_paths(exempt.paths.iter().map(Spanned::get_ref))
-        .map_err(refused(&exempt.paths))?
-        .exempt_agents(agents.ignore.iter().map(Spanned::get_ref))
-        .map_err(refused(&agents.ignore))?
-        .exempt_cookies(exempt.cookies.iter().map(Spanned::get_ref))
-        .map_err(refused(&exempt.cookies))?
-        .session_cookies(agents.session_cookies.iter().map(Spanned::get_ref))
-        .map_err(refused(&agents.session_cookies))?;
-    if file.agents.family == Family::Ignore {
-        policy = policy.without_family();
-    }
-    if let Some(form) = site.enforcement.forms.iter().find(|form| !PathForm::OPTIONAL.contains(form.get_ref())) {
-        let message = format!("{:?} is always judged: forms lists those besides it", form.get_ref().as_str());
-        return Err(Fault::new(form.span(), message));
-    }
-    for over in &site.overrides {
-        let span = over.span();
-        let over = over.get_ref();
-        let until = over.until.as_ref().map(end).transpose()?;
-        let over = match (&over.category, &over.agent, &over.pattern) {
-            (Some(category), None, None) => Ok(Override::category(*category, over.mode)),
-            (None, Some(agent), None) => Override::agent(agent, over.mode),
-            (None, None, Some(pattern)) => Override::pattern(pattern, over.mode),
-            _ => return Err(Fault::new(span, "an override has exactly one of category, agent and pattern")),
-        };
-        let over = over.map_err(|error| Fault::new(span, error.to_string()))?;
-        policy = policy.with_override(match until {
-            Some(end) => over.until(end),
-            None => over,
-        });
-    }
-    Ok(policy.build())
-}
-
-/// The fault of a value that the library refuses, where it stands in the file.
-fn refused_value(values: &[Spanned<String>], refused: &str, error: &dyn std::error::Error) -> Fault {
-    let place = values.iter().find(|value| value.get_ref() == refused);
-    Fault::new(place.map_or(0..0, Spanned::span), error.to_string())
-}
-
-/// When an override ends: a moment, or the end of a day, which is UTC's.
-fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fault> {
-    let wrong = || {
-        let message = format!(
-            "{} is not when something ends: write a day such as 2027-03-31, which is UTC's, or a moment such as 2027-03-31T12:00:00Z",
-            until.get_ref()
-        );
-        Fault::new(until.span(), message)
-    };
-    let date = until.get_ref();
-    let text = match (date.date, date.time, date.offset) {
-        (Some(day), None, None) => format!("{day}T00:00:00Z"),
-        (Some(day), Some(time), Some(Offset::Z)) => format!("{day}T{time}Z"),
-        _ => return Err(wrong()),
-    };
-    let moment = humantime::parse_rfc3339(&text).map_err(|_| wrong())?;
-    Ok(if date.time.is_none() { moment + DAY } else { moment })
 }

@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tower_robots::check::Options;
 use tower_robots::live::{GateBuilder, WhenMissing};
 use tower_robots::policy::Policy;
 
 use super::admin::AdminSettings;
+use super::check::CheckSettings;
 use super::raw::{Dotfiles, ListenerKind, LogFormat, OnError};
 use crate::log::LogPrivacy;
 use crate::{edge, upstream};
@@ -91,7 +91,7 @@ pub(crate) struct SiteConfig {
     pub(crate) expectations: Option<PathBuf>,
     pub(crate) grace: Duration,
     pub(crate) policy: Policy,
-    pub(crate) check: Options,
+    pub(crate) check: CheckSettings,
     /// All that was written about judging its requests and checking its file, in one form: what is equal here is equal
     /// there.
     pub(crate) terms: String,

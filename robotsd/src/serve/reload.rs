@@ -111,7 +111,10 @@ impl Sites {
                 self.set_registry(&registry);
                 in_windows(0..self.count(), move |number| {
                     let (this, registry) = (Arc::clone(&this), registry.clone());
-                    async move { this.blocking(number, move |_, site| site.robots.set_registry(&registry)).await }
+                    let renew = move |_: &Self, site: &ServedSite| {
+                        site.robots.set_registry(&registry, &site.settings.check.options(&registry));
+                    };
+                    async move { this.blocking(number, renew).await }
                 })
                 .await;
                 ("registry", "published", format!("{path}: is in force"))

@@ -73,7 +73,12 @@ impl RobotsOpener {
     }
 
     pub(super) fn site_settings(&self, site: &config::SiteConfig, gate: Gate) -> SiteSettings {
-        SiteSettings { policy: site.policy.clone(), registry: self.registry.clone(), check: site.check.clone(), gate }
+        SiteSettings {
+            policy: site.policy.clone(),
+            registry: self.registry.clone(),
+            check: site.check.options(&self.registry),
+            gate,
+        }
     }
 
     /// Opens a site's robots.txt. Blocks: it reads files, and waits for a fetch where `when_missing` requires an answer. Every

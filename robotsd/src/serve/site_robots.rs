@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tower_robots::agent::Registry;
+use tower_robots::check;
 use tower_robots::layer::RobotsLayer;
 use tower_robots::live::{Enforcement, Gate, LiveRobots};
 use tower_robots::source::Directory;
@@ -142,8 +143,18 @@ impl SiteRobots {
         );
     }
 
-    pub(super) fn set_registry(&self, registry: &Arc<Registry>) {
-        self.change(|held| held.registry.clone_from(registry), |live| live.set_registry(registry.clone()));
+    /// The checks go with a registry: they know which of its crawlers the site refuses.
+    pub(super) fn set_registry(&self, registry: &Arc<Registry>, check: &check::Options) {
+        self.change(
+            |held| {
+                held.registry.clone_from(registry);
+                held.check.clone_from(check);
+            },
+            |live| {
+                live.set_registry(registry.clone());
+                live.set_check(check.clone());
+            },
+        );
     }
 
     pub(super) fn set_gate(&self, gate: &Gate) {

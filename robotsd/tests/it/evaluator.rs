@@ -117,6 +117,17 @@ fn the_check_uses_the_registry_and_the_lints_of_the_site() {
     assert_eq!(command(folder.path(), &["check", "--config", "robotsd.toml"]).2, Some(1));
 }
 
+#[test]
+fn a_search_engine_of_registry_extra_that_the_site_refuses_is_a_finding_for_check_and_server() {
+    let folder = site_folder(SITE);
+    let registry = REGISTRY.replace("ai-training", "search");
+    std::fs::write(folder.path().join("crawlers.toml"), registry).unwrap();
+    let (out, _, _) = command(folder.path(), &["check", "--format", "json", "--config", "robotsd.toml"]);
+    assert!(out.contains("search-engine-refused"), "{out}");
+    let serving = Running::start(folder.path());
+    serving.wait_for_event("finding", |line| line["reason"] == "search-engine-refused");
+}
+
 const TWO: &str = "[[site]]\nname = \"shop\"\nhosts = [\"shop.test\"]\nroot = \"root\"\nrobots.path = \"robots.txt\"\n\
                    [[site]]\nname = \"pages\"\nhosts = [\"*.pages.test\"]\nroot = \"root\"\n\
                    [site.robots]\nsource = \"directory\"\npath = \"hosts\"\n";

@@ -134,7 +134,7 @@ fn replay(args: &ReplayArgs) -> io::Result<ExitCode> {
 
 fn emit(report: &Report, form: ReportForm, out: impl Write) -> io::Result<()> {
     let mut out = BufWriter::new(out);
-    report.write(&mut out, form)?;
+    report::write(report, &mut out, form)?;
     out.flush()
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use tower_robots::rules::{Authority, Port};
 
-use super::LoggedRequest;
+use super::logged_request::LoggedRequest;
 use super::time;
 
 /// Whether the virtual host stands first.

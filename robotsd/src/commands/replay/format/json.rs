@@ -8,7 +8,8 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::{LoggedRequest, clf, time};
+use super::logged_request::LoggedRequest;
+use super::{clf, time};
 
 const ADDRESS: &[&str] = &["client_ip", "remote_addr", "ClientHost", "remote_ip", "client", "address"];
 const SOCKET: &[&str] = &["downstream_remote_address", "ClientAddr"];

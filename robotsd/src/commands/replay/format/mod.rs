@@ -2,11 +2,12 @@
 
 mod clf;
 mod json;
+mod logged_request;
 mod time;
 
-use std::borrow::Cow;
-
 use clap::ValueEnum;
+
+pub(super) use self::logged_request::LoggedRequest;
 
 /// How lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -21,21 +22,6 @@ pub(super) enum ReplayLogFormat {
     VhostCombined,
     /// A JSON object a line: nginx, Caddy, Traefik, Envoy
     Json,
-}
-
-/// A request, as a line of a log tells it.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct LoggedRequest<'a> {
-    /// The site, where the log says.
-    pub(super) host: Option<Cow<'a, [u8]>>,
-    pub(super) address: Cow<'a, [u8]>,
-    /// Seconds since 1970, where it can be told.
-    pub(super) time: Option<i64>,
-    pub(super) method: Cow<'a, [u8]>,
-    pub(super) target: Cow<'a, [u8]>,
-    /// Empty where the log has none or says `-`.
-    pub(super) referer: Cow<'a, [u8]>,
-    pub(super) agent: Cow<'a, [u8]>,
 }
 
 impl ReplayLogFormat {

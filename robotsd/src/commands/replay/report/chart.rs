@@ -4,8 +4,9 @@
 
 use std::fmt::{self, Write};
 
+use super::contents::CrawlerRow;
 use super::escaped::Escaped;
-use super::{CrawlerRow, grouped, moment, percent};
+use super::figures::{grouped, moment, percent};
 
 /// Columns of the chart over time, at most.
 const COLUMNS: i64 = 96;

@@ -4,8 +4,10 @@
 
 use std::io::{self, Write};
 
+use super::chart;
+use super::contents::{CrawlerRow, Report};
 use super::escaped::Escaped;
-use super::{CrawlerRow, Report, chart, counted, grouped, moment, percent};
+use super::figures::{counted, grouped, moment, percent};
 
 /// Crawlers in the chart, and those with a section of their own.
 const CHARTED: usize = 20;

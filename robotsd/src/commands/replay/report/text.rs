@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use super::{CrawlerRow, PATHS, Report, counted, grouped, moment, percent};
+use super::contents::{ClassRow, CrawlerRow, PATHS, Report};
+use super::figures::{counted, grouped, moment, percent};
 use crate::render::printable;
 
 /// Crawlers that are shown; the rest are summed up.
@@ -80,21 +81,12 @@ fn suspects(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let who = if count == 1 { "1 visitor" } else { &format!("{count} visitors") };
     writeln!(out, "\n{who} under a crawler's name may be people: they fetch assets as browsers do")?;
     for suspect in &report.suspect_humans {
-        let Suspected { address, claims, target } = Suspected {
-            address: shown(&suspect.address),
-            claims: shown(&suspect.claims),
-            target: shown(&suspect.target),
-        };
+        let (address, claims) = (shown(&suspect.address), shown(&suspect.claims));
+        let target = shown(&suspect.target);
         let times = grouped(suspect.disallowed);
         writeln!(out, "  {address:20} {claims:24} {times:>8} disallowed, such as {target}")?;
     }
     Ok(())
-}
-
-struct Suspected {
-    address: String,
-    claims: String,
-    target: String,
 }
 
 fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
@@ -164,7 +156,7 @@ fn others(out: &mut impl Write, report: &Report) -> io::Result<()> {
     if report.others.is_empty() {
         return Ok(());
     }
-    let class = |row: &super::ClassRow| format!("{} {}", grouped(row.requests), row.class);
+    let class = |row: &ClassRow| format!("{} {}", grouped(row.requests), row.class);
     let classes: Vec<_> = report.others.iter().map(class).collect();
     writeln!(out, "\nno crawlers: {}", classes.join(", "))?;
     let held: u64 = report.others.iter().map(|row| row.disallowed).sum();
