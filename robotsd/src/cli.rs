@@ -28,31 +28,31 @@ struct Cli {
 enum CliCommand {
     /// Serve and enforce robots.txt in front of sites
     Serve(ServeArgs),
-    /// Say what a running robotsd does, and for which sites
+    /// Show what a running robotsd does, site by site
     Status(StatusArgs),
-    /// Have a running robotsd read robots.txt again, and say what came of it
+    /// Reload robots.txt in a running robotsd, and show the result
     Reload(ReloadArgs),
-    /// Bring a version of a site's robots.txt live that waits to be accepted
+    /// Publish the version of a site's robots.txt that waits for acceptance
     Accept(AcceptArgs),
-    /// Bring the version of a site's robots.txt live that was accepted before
+    /// Go back to the version of a site's robots.txt that was live before
     Rollback(RollbackArgs),
-    /// Turn enforcement off, or on again, of one site or of all
+    /// Turn enforcement off or on, for one site or for all
     Enforce(EnforceArgs),
-    /// Say what was tried for a site, and what came of it
+    /// Show the reloads of a site and their results
     History(HistoryArgs),
-    /// Say what is wrong with a robots.txt before crawlers read it
+    /// Check robots.txt files before they are published
     Check(CheckArgs),
-    /// Say what a robots.txt means for a crawler and a URL
+    /// Explain what a robots.txt means for a crawler and a URL
     Explain(ExplainArgs),
-    /// Say what changes for crawlers from one robots.txt to another
+    /// Show what changes for crawlers between two robots.txt files
     Diff(DiffArgs),
-    /// Say whether a robots.txt allows and disallows what it is expected to
+    /// Test a robots.txt against a file of expectations
     Test(TestArgs),
-    /// Say what a robots.txt would have done to the traffic of a log
+    /// Show what a robots.txt would have done to the requests of a log
     Replay(ReplayArgs),
     /// Check a config file, or show it with its defaults
     Config(ConfigArgs),
-    /// List and search the crawlers that are known, or identify headers
+    /// List and search the known crawlers, or identify User-Agent headers
     Agents(AgentsArgs),
 }
 

@@ -1,5 +1,5 @@
-//! Times in words. A clock may say 1969, or the year 10000, for which the formats here have no words and their crates panic:
-//! such a time is shown as the nearest one that can be said.
+//! Times as text. A clock may be set to 1969, or to the year 10000, which the formats here cannot express and their crates
+//! panic on: such a time is written as the nearest one that can be.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -1,13 +1,13 @@
-//! How the program ends: exit codes that every command shares, and what is written on standard error where it fails.
+//! How the program ends: exit codes that every command shares, and the messages on standard error.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// The command ran, and its answer is no: findings, unmet expectations, a reload that was not taken.
+/// The command ran, and its answer is no: findings, unmet expectations, a rejected reload.
 pub(crate) const NEGATIVE: u8 = 1;
 
-/// The command could not run: bad arguments, a bad config, a file that cannot be read, a port that is taken.
+/// The command could not run: bad arguments, a bad config, an unreadable file, a port in use.
 pub(crate) const FAILED: u8 = 2;
 
 /// Writes the reason to standard error, and ends with [`FAILED`].
@@ -18,7 +18,7 @@ pub(crate) fn fail(reason: &dyn Display) -> ExitCode {
 
 /// Writes a line to standard error.
 pub(crate) fn complain(reason: &dyn Display) {
-    // Where standard error is closed, the exit code still says it.
+    // Where standard error is closed, the exit code remains.
     let _ = writeln!(io::stderr().lock(), "robotsd: {reason}");
 }
 

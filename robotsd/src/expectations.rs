@@ -78,7 +78,7 @@ impl ExpectationsFile {
                 return Err(at(span, "an expectation has at least one agent and one path"));
             }
             if let Some(agent) = table.agents.iter().find(|agent| agent.get_ref().trim().is_empty()) {
-                return Err(at(agent.span(), "an agent has a name: write \"*\" for a crawler that nobody names"));
+                return Err(at(agent.span(), "the agent is empty: write \"*\" for a crawler that no group names"));
             }
             if let Some(path) = table.paths.iter().find(|path| !is_target(path.get_ref())) {
                 let message = format!("{:?} is not a path: write one such as \"/products/\"", path.get_ref());
@@ -89,7 +89,10 @@ impl ExpectationsFile {
             lines.push(place(text, span.start).0);
         }
         if lines.is_empty() {
-            return Err(at(0..0, "nothing is expected: write [[allow]] or [[disallow]] with agents and paths"));
+            return Err(at(
+                0..0,
+                "the file has no expectations: write [[allow]] or [[disallow]] with agents and paths",
+            ));
         }
         Ok(Self { robots: written.robots, expectations, lines })
     }
@@ -108,9 +111,9 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_told_with_their_place() {
+    fn errors_name_line_and_column() {
         for (text, want) in [
-            ("", "e.toml:1:1: nothing is expected: write [[allow]] or [[disallow]] with agents and paths"),
+            ("", "e.toml:1:1: the file has no expectations: write [[allow]] or [[disallow]] with agents and paths"),
             ("[[allow]]\nagents = [\"a\"]\n", "e.toml:1:1: missing field `paths`"),
             (
                 "[[allow]]\nagents = [\"a\"]\npaths = []\n",
@@ -122,7 +125,7 @@ mod tests {
             ),
             (
                 "[[allow]]\nagents = [\" \"]\npaths = [\"/\"]\n",
-                "e.toml:2:11: an agent has a name: write \"*\" for a crawler that nobody names",
+                "e.toml:2:11: the agent is empty: write \"*\" for a crawler that no group names",
             ),
         ] {
             assert_eq!(error(text), want, "{text}");

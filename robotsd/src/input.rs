@@ -1,4 +1,4 @@
-//! Files that are given to the program: read whole, with a bound, and where in them something stands.
+//! Reading the files of the command line, with a bound on their size, and finding line and column in them.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::render::printable;
 
-/// No robots.txt is larger; what is, was given by mistake.
+/// No robots.txt is larger; a larger file was named by mistake.
 const MAX_FILE: u64 = 8 << 20;
 
 /// Where a robots.txt is read from.
@@ -22,7 +22,7 @@ impl InputSource {
         if path == Path::new("-") { Self::Stdin } else { Self::File(path.to_owned()) }
     }
 
-    /// What to call it; may hold anything.
+    /// Its name in messages; it may hold any character.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::Stdin => "<stdin>".to_owned(),
@@ -47,7 +47,7 @@ fn read_bounded(input: impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a file, or standard input for `-`; the error says which one it was.
+/// Reads a file, or standard input for `-`; the error names it.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let source = InputSource::of(path);
     source

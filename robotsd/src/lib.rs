@@ -5,7 +5,7 @@
 //!
 //! Uses the public API of `tower_robots` only. `edge` and `upstream` speak HTTP and know nothing of robots.txt; `serve` puts
 //! the layer between them; `decision` answers other proxies; `admin` answers an operator about a server that runs. `commands`
-//! holds the rest of the command line: what checks and explains files, and what asks a running server.
+//! holds the rest of the command line: the commands that read files, and those that query a running server.
 
 pub mod docs;
 
@@ -27,7 +27,7 @@ mod upstream;
 
 use std::process::ExitCode;
 
-/// Does what the command line of the process says.
+/// Runs the command that the process was started with.
 #[must_use]
 pub fn run() -> ExitCode {
     cli::run()

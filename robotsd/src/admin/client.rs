@@ -103,7 +103,7 @@ impl fmt::Display for AskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotRunning(place) => {
-                write!(f, "{place}: nobody listens there: robotsd does not run, or its [admin] is elsewhere or off")
+                write!(f, "{place}: no process listens there: robotsd does not run, or its [admin] is elsewhere or off")
             }
             Self::Refused(status, message) => write!(f, "robotsd answered {}: {message}", status.as_u16()),
             Self::Broken(place, message) => write!(f, "{place}: {message}"),

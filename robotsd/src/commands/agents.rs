@@ -1,4 +1,4 @@
-//! `robotsd agents`: the crawlers that are known, and who a header says it is.
+//! `robotsd agents`: the known crawlers, and the agents that headers name.
 
 use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
@@ -17,21 +17,21 @@ use crate::exit;
 use crate::input;
 use crate::render::printable;
 
-/// A header longer than this is no line of text somebody pasted.
+/// Longest header that is read from standard input.
 const MAX_LINE: u64 = 1 << 20;
 
-/// List and search the crawlers that are known, or identify headers
+/// List and search the known crawlers, or identify User-Agent headers
 #[derive(Debug, Args)]
 pub(crate) struct AgentsArgs {
     /// Words that a crawler's name, token, operator or category must all contain
     #[arg(value_name = "WORD", conflicts_with = "identify")]
     words: Vec<String>,
 
-    /// Say who User-Agent headers claim to be; with `-`, one a line from standard input
+    /// Identify these User-Agent headers; with `-`, one a line from standard input
     #[arg(long, value_name = "HEADER", num_args = 1..)]
     identify: Vec<String>,
 
-    /// A robots.txt whose names count too
+    /// A robots.txt whose group names are identified too
     #[arg(long, value_name = "FILE", requires = "identify")]
     robots: Option<PathBuf>,
 
@@ -42,7 +42,7 @@ pub(crate) struct AgentsArgs {
     #[command(flatten)]
     site: SiteArgs,
 
-    /// How answers are written
+    /// Output format
     #[arg(long, value_enum, default_value_t = AgentsFormat::Table)]
     format: AgentsFormat,
 }

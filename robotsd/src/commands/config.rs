@@ -1,4 +1,4 @@
-//! `robotsd config`: whether a config file would be served, and what it says with all its defaults.
+//! `robotsd config`: checks a config file as serving it would, or shows it with all its defaults.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ pub(crate) struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Say whether a config file and every robots.txt it names would be served
+    /// Check a config file and every robots.txt it names, as serving them would
     ///
     /// Exit status: 0 if all is well, 1 if a robots.txt cannot be served or has errors, 2 if the config has a fault.
     Check {
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
 }
 
 fn write(text: &str, code: ExitCode) -> ExitCode {
-    // A closed pipe is a reader that has seen enough.
+    // A closed pipe is ignored.
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
     code
 }

@@ -1,4 +1,4 @@
-//! `robotsd history`: what was tried for a site, and what came of it.
+//! `robotsd history`: the reloads of a site and their results.
 
 use std::process::ExitCode;
 
@@ -17,7 +17,7 @@ pub(crate) struct HistoryArgs {
     site: String,
 }
 
-/// Ends with 0, or with 2 where it could not be asked.
+/// Exit status: 0, or 2 where robotsd could not be reached.
 pub(crate) fn run(args: &HistoryArgs) -> ExitCode {
     let target = query("/history", &[("site", &args.site)]);
     let report: HistoryReport = match asked(&args.running, &Method::GET, &target) {
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &HistoryArgs) -> ExitCode {
 fn text(report: &HistoryReport) -> String {
     let mut page = Page::default();
     if report.entries.is_empty() {
-        page.title(&format!("site {}: nothing was tried yet", report.site));
+        page.title(&format!("site {}: there was no reload yet", report.site));
     }
     for entry in &report.entries {
         describe(&mut page, entry);

@@ -1,7 +1,7 @@
 //! The commands, one file or folder each.
 //!
 //! `check`, `diff`, `test`, `explain`, `replay`, `agents` and `config` read files and need no server. `status`, `history`,
-//! `reload` and `operate` (`accept`, `rollback`, `enforce`) ask a robotsd that runs, which [`running`] finds. `serve` is a
+//! `reload` and `operate` (`accept`, `rollback`, `enforce`) query a running robotsd, which [`running`] finds. `serve` is a
 //! room of its own.
 
 pub(crate) mod agents;

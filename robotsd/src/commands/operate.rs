@@ -1,7 +1,7 @@
-//! `robotsd accept`, `rollback` and `enforce`: decisions of an operator's.
+//! `robotsd accept`, `rollback` and `enforce`: an operator's decisions.
 //!
-//! They are told to the robotsd that runs. Where none does, what is written in the state directory is what the next one
-//! starts with, so they are written there.
+//! They are sent to the running robotsd. Where none runs, they are written to the state directory, which the next one starts
+//! with.
 
 use std::process::ExitCode;
 
@@ -42,10 +42,10 @@ pub(crate) struct EnforceArgs {
     #[command(flatten)]
     running: Running,
 
-    /// Whether disallowed requests are refused, tagged and recorded
+    /// Whether disallowed requests are refused, tagged and logged
     to: To,
 
-    /// Only this site, by its name
+    /// Switch this site only
     #[arg(long, value_name = "NAME")]
     site: Option<String>,
 }
@@ -58,8 +58,8 @@ enum To {
     Off,
 }
 
-/// Each of these ends with 0 when it is done, with 1 when it is done and will be forgotten although it should not, with 2
-/// when it could not be done.
+/// Exit status of each: 0 when it is done, 1 when it is done but could not be written to the state directory, 2 when it could
+/// not be done.
 pub(crate) fn accept(args: &AcceptArgs) -> ExitCode {
     let hash: VersionHashPrefix = match args.hash.parse() {
         Ok(hash) => hash,
@@ -79,9 +79,9 @@ pub(crate) fn enforce(args: &EnforceArgs) -> ExitCode {
         To::On => Enforcement::On,
         To::Off => Enforcement::Off,
     };
-    let mut asked = vec![("to", to.as_str())];
-    asked.extend(args.site.as_deref().map(|site| ("site", site)));
-    tell(&args.running, &query("/enforce", &asked), &|running| {
+    let mut pairs = vec![("to", to.as_str())];
+    pairs.extend(args.site.as_deref().map(|site| ("site", site)));
+    send(&args.running, &query("/enforce", &pairs), &|running| {
         // Read by itself: the switch has to work while the rest of the config does not.
         let path = running.config.as_deref().ok_or_else(without_config)?;
         let StatePlace { folder, sites } = StatePlace::load(path).map_err(|error| error.to_string())?;
@@ -105,7 +105,7 @@ pub(crate) fn enforce(args: &EnforceArgs) -> ExitCode {
 type AtRest<'a> = &'a dyn Fn(&Running) -> Result<ChangeReport, String>;
 
 fn decide(running: &Running, target: &str, at_rest: &dyn Fn(&Config) -> Result<ChangeReport, ChangeError>) -> ExitCode {
-    tell(running, target, &|running| {
+    send(running, target, &|running| {
         let path = running.config.as_deref().ok_or_else(without_config)?;
         let config = Config::load(path).map_err(|error| error.to_string())?;
         if config.state_dir.is_none() {
@@ -115,23 +115,23 @@ fn decide(running: &Running, target: &str, at_rest: &dyn Fn(&Config) -> Result<C
     })
 }
 
-/// Tells a running robotsd, or does it where none runs.
-fn tell(running: &Running, target: &str, at_rest: AtRest<'_>) -> ExitCode {
+/// Sends a decision to the running robotsd, or applies it to the state directory where none runs.
+fn send(running: &Running, target: &str, at_rest: AtRest<'_>) -> ExitCode {
     let place = match running.place() {
         Ok(place) => place,
         Err(message) => return fail(&plain(&message)),
     };
     let (report, note) = match ask::<ChangeReport>(&place, &Method::POST, target) {
         Ok(report) => (report, None),
-        Err(AskError::NotRunning(place)) => {
-            let nobody = format!("{place}: nobody listens there, so robotsd does not run, or its [admin] is elsewhere");
+        Err(error @ AskError::NotRunning(_)) => {
+            let unreachable = error.to_string();
             match at_rest(running) {
                 Ok(report) => match ask(&place, &Method::POST, target) {
                     // It started meanwhile, and may have read what was there before.
                     Ok(report) => (report, None),
-                    Err(_) => (report, Some(format!("{nobody}: this holds from the next start"))),
+                    Err(_) => (report, Some(format!("{unreachable}; this holds from the next start"))),
                 },
-                Err(message) => return fail(&plain(&format!("{nobody}; {message}"))),
+                Err(message) => return fail(&plain(&format!("{unreachable}; {message}"))),
             }
         }
         Err(error) => return fail(&plain(&error.to_string())),
@@ -153,12 +153,12 @@ fn text(report: &ChangeReport, note: Option<&str>, running: &Running) -> String 
         page.text(note);
     }
     match (&report.trouble, report.kept) {
-        (Some(trouble), _) => page.text(&format!("it is forgotten when robotsd ends: {trouble}")),
-        (None, false) => page.text("it is forgotten when robotsd ends: its config has no state_dir"),
+        (Some(trouble), _) => page.text(&format!("it holds until robotsd ends: {trouble}")),
+        (None, false) => page.text("it holds until robotsd ends: its config has no state_dir"),
         (None, true) => {}
     }
     if let (Some(site), Some(waiting)) = (&report.site, &report.waiting) {
-        page.text("to bring that version live again:");
+        page.text("to publish that version again:");
         let hash = waiting.get(..23).unwrap_or(waiting);
         page.command(&running.command(&["robotsd", "accept", site, hash]));
     }
@@ -166,9 +166,9 @@ fn text(report: &ChangeReport, note: Option<&str>, running: &Running) -> String 
 }
 
 fn without_config() -> String {
-    "with --config FILE it is done in the state directory, for the next start".to_owned()
+    "with --config FILE it is written to the state directory, for the next start".to_owned()
 }
 
 fn without_state(path: &std::path::Path) -> String {
-    format!("{}: there is no state_dir, so nothing can be decided for the next start", path.display())
+    format!("{}: there is no state_dir, so it cannot be written down for the next start", path.display())
 }

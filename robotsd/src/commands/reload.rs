@@ -1,4 +1,4 @@
-//! `robotsd reload`: reads robots.txt again now and says what came of it.
+//! `robotsd reload`: reloads robots.txt in a running robotsd, and shows the results.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -16,12 +16,12 @@ pub(crate) struct ReloadArgs {
     #[command(flatten)]
     running: Running,
 
-    /// Only this site, by its name
+    /// Reload this site only
     #[arg(long, value_name = "NAME")]
     site: Option<String>,
 }
 
-/// Ends with 0 when everything was taken, with 1 when something was not, with 2 when it could not be asked for.
+/// Exit status: 0 when everything was accepted, 1 when something was not, 2 when robotsd could not be reached.
 pub(crate) fn run(args: &ReloadArgs) -> ExitCode {
     let place = match args.running.place() {
         Ok(place) => place,
@@ -42,10 +42,10 @@ pub(crate) fn run(args: &ReloadArgs) -> ExitCode {
     } else {
         say(&text(&report));
     }
-    let taken = |outcome: &str| matches!(outcome, "published" | "unchanged");
-    let sites = report.sites.iter().all(|site| taken(&site.outcome));
-    let config = report.config.as_ref().is_none_or(|config| taken(&config.outcome));
-    let registry = report.registry.as_ref().is_none_or(|registry| taken(&registry.outcome));
+    let is_accepted = |outcome: &str| matches!(outcome, "published" | "unchanged");
+    let sites = report.sites.iter().all(|site| is_accepted(&site.outcome));
+    let config = report.config.as_ref().is_none_or(|config| is_accepted(&config.outcome));
+    let registry = report.registry.as_ref().is_none_or(|registry| is_accepted(&registry.outcome));
     if sites && registry && config { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
 

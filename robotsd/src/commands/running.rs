@@ -1,4 +1,4 @@
-//! Which running robotsd a command asks, and how its answer is written.
+//! The running robotsd that a command queries, and writing its answer.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -13,18 +13,18 @@ use crate::config::AdminSettings;
 use crate::exit::fail;
 use crate::render::printable;
 
-/// Which robotsd is meant.
+/// How to reach a running robotsd.
 #[derive(Debug, clap::Args)]
 pub(super) struct Running {
-    /// The config file it runs with; its `[admin]` says where to ask
+    /// The config file it runs with; `[admin]` has the address
     #[arg(long, short, value_name = "FILE", conflicts_with = "admin")]
     pub(super) config: Option<PathBuf>,
 
-    /// Where to ask: an address or the path of a socket [default: 127.0.0.1:9145]
+    /// The admin interface: an address, or the path of a socket [default: 127.0.0.1:9145]
     #[arg(long, value_name = "PLACE")]
     admin: Option<AdminEndpoint>,
 
-    /// As JSON
+    /// Write JSON
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -37,14 +37,13 @@ impl Running {
         let Some(path) = &self.config else { return Ok(AdminEndpoint::Address(AdminSettings::usual_address())) };
         match AdminSettings::load(path).map_err(|error| error.to_string())? {
             Some(settings) => Ok(AdminEndpoint::of(&settings)),
-            None => Err(format!(
-                "{}: there is no [admin], so a robotsd that runs with this config cannot be asked",
-                path.display()
-            )),
+            None => {
+                Err(format!("{}: there is no [admin], so a robotsd with this config cannot be reached", path.display()))
+            }
         }
     }
 
-    /// A command for the same robotsd, as it would be typed where this one was.
+    /// A command for the same robotsd, as it is typed in the same place.
     pub(super) fn command<'a>(
         &self,
         words: impl IntoIterator<Item = &'a (impl AsRef<str> + ?Sized + 'a)>,
@@ -60,7 +59,7 @@ impl Running {
     }
 }
 
-/// Asks the robotsd that is meant; where it cannot be asked, that has been said.
+/// Queries the running robotsd; on failure the reason is on standard error.
 pub(super) fn asked<T: DeserializeOwned>(running: &Running, method: &Method, target: &str) -> Result<T, ExitCode> {
     let place = running.place().map_err(|message| fail(&plain(&message)))?;
     ask(&place, method, target).map_err(|error| fail(&plain(&error.to_string())))
@@ -72,7 +71,7 @@ pub(super) fn query(path: &str, pairs: &[(&str, &str)]) -> String {
     format!("{path}?{}", pairs.iter().map(pair).collect::<Vec<_>>().join("&"))
 }
 
-/// Writes an answer to standard output; a reader that has gone is told nothing more.
+/// Writes an answer to standard output. A closed pipe is ignored.
 pub(super) fn say(text: &str) {
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
 }
@@ -88,7 +87,7 @@ pub(super) fn say_json(value: &impl serde::Serialize) -> Option<ExitCode> {
     }
 }
 
-/// What was answered may hold anything: names come from a config, messages quote files.
+/// Escapes an answer, which may hold any character: names come from a config, messages quote files.
 pub(super) fn plain(text: &str) -> String {
     printable(text.as_bytes())
 }

@@ -1,7 +1,7 @@
 //! The site whose settings a command uses: `--config FILE` and `--site NAME`.
 //!
-//! Without them a command uses the built-in registry and the default policy. What the command line names, such as a
-//! robots.txt, takes the place of what the config says of it; the settings stay those of the site.
+//! Without them a command uses the built-in registry and the default policy. A robots.txt on the command line takes the place
+//! of the site's; the settings stay those of the site.
 
 use std::io;
 use std::path::{Path, PathBuf};

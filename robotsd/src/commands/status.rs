@@ -1,4 +1,4 @@
-//! `robotsd status`: what a running robotsd does, and for which sites.
+//! `robotsd status`: what a running robotsd does, site by site.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(crate) struct StatusArgs {
     running: Running,
 }
 
-/// Ends with 0 when it serves, with 1 when it starts or drains, with 2 when it cannot be asked.
+/// Exit status: 0 when it serves, 1 when it starts or drains, 2 when it cannot be reached.
 pub(crate) fn run(args: &StatusArgs) -> ExitCode {
     let report: StatusReport = match asked(&args.running, &Method::GET, "/status") {
         Ok(report) => report,
@@ -78,8 +78,8 @@ fn describe(page: &mut Page, site: &SiteReport, running: &Running) {
         page.line("enforced", &format!("OFF, by {whose}: every request passes"));
     }
     match &*site.mode {
-        "observe" => page.line("mode", "observe: what is disallowed passes, and is logged"),
-        "off" => page.line("mode", "off: what is disallowed passes, and nothing is recorded"),
+        "observe" => page.line("mode", "observe: disallowed requests pass, and are logged"),
+        "off" => page.line("mode", "off: disallowed requests pass, and are not logged"),
         mode => page.line("mode", mode),
     }
     for over in &site.overrides {
@@ -91,7 +91,7 @@ fn describe(page: &mut Page, site: &SiteReport, running: &Running) {
         page.line("override", &format!("{}: {}{end}", over.of, over.mode));
     }
     if let Some(end) = &site.grace_end {
-        page.line("grace", &format!("what is newly disallowed is only observed, until {end} at the latest"));
+        page.line("grace", &format!("newly disallowed requests are only observed, until {end} at the latest"));
     }
     let findings = site.findings;
     page.line(
@@ -131,7 +131,7 @@ fn describe_fetch(page: &mut Page, fetch: &FetchReport) {
         page.line("", &format!("failing since {since}, {} times in a row", fetch.failures));
     }
     if let Some(until) = &fetch.held_until {
-        page.line("", &format!("missing at its source; what is live stays in force until {until}"));
+        page.line("", &format!("missing at its source; the live version stays in force until {until}"));
     }
 }
 
@@ -149,7 +149,7 @@ fn advise(page: &mut Page, steps: &[NextStep], running: &Running) {
     }
 }
 
-/// Enough of a hash to tell versions apart, and to accept one.
+/// A prefix of a hash that distinguishes versions, and that `accept` takes.
 fn short(hash: &str) -> &str {
     hash.get(..23).unwrap_or(hash)
 }

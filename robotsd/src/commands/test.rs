@@ -1,7 +1,6 @@
-//! `robotsd test [FILE]`: whether a robots.txt allows and disallows what a file of expectations says.
+//! `robotsd test [FILE]`: holds a robots.txt against a file of expectations.
 //!
-//! Exit status: 0 where everything is as expected, 1 where something is not, 2 where a file could not be read or makes
-//! no sense.
+//! Exit status: 0 where all expectations are met, 1 where one is not, 2 where a file could not be read or is invalid.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -18,7 +17,7 @@ use crate::evaluator::Evaluator;
 use crate::exit;
 use crate::expectations::ExpectationsFile;
 
-/// Say whether a robots.txt allows and disallows what it is expected to
+/// Test a robots.txt against a file of expectations
 #[derive(Args, Debug)]
 pub(crate) struct TestArgs {
     /// The expectations, as TOML: tables named allow and disallow, with agents and paths [default: those of the site]
@@ -32,7 +31,7 @@ pub(crate) struct TestArgs {
     #[command(flatten)]
     site: SiteArgs,
 
-    /// How failures are written
+    /// Output format
     #[arg(long, value_enum, default_value_t = TestFormat::Text)]
     format: TestFormat,
 }
@@ -89,9 +88,9 @@ fn test(args: &TestArgs) -> io::Result<ExitCode> {
 }
 
 fn summarize(out: &mut impl Write, outcome: &ExpectationOutcome) -> io::Result<()> {
-    let asked = outcome.evaluated();
+    let count = outcome.evaluated();
     match outcome.unmet().len() {
-        0 => writeln!(out, "{asked} expected, all met"),
-        unmet => writeln!(out, "{asked} expected, {unmet} not met"),
+        0 => writeln!(out, "{count} expected, all met"),
+        unmet => writeln!(out, "{count} expected, {unmet} not met"),
     }
 }

@@ -1,4 +1,4 @@
-//! Expectations that a robots.txt does not meet, in words.
+//! Expectations that a robots.txt does not meet, as text.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -14,13 +14,13 @@ use crate::render::printable;
 pub(super) struct EvaluatedExpectations<'a> {
     pub(super) path: &'a Path,
     pub(super) file: &'a ExpectationsFile,
-    /// What the robots.txt is called.
+    /// The name of the robots.txt.
     pub(super) robots: &'a str,
     pub(super) outcome: &'a ExpectationOutcome,
 }
 
 impl EvaluatedExpectations<'_> {
-    /// What is not met, each with the line of its expectation.
+    /// The unmet pairs, each with the line of its expectation.
     pub(super) fn unmet(&self) -> impl Iterator<Item = (usize, &Unmet)> {
         let line = |unmet: &Unmet| self.file.lines.get(unmet.expectation()).copied().unwrap_or(1);
         self.outcome.unmet().iter().map(move |unmet| (line(unmet), unmet))
@@ -34,13 +34,13 @@ impl EvaluatedExpectations<'_> {
     }
 
     fn write_one(&self, out: &mut impl Write, line: usize, unmet: &Unmet) -> io::Result<()> {
-        let said = match unmet.access() {
+        let access = match unmet.access() {
             Access::Allow => "may fetch",
             Access::Disallow => "may not fetch",
         };
         let shown = |text: &str| printable(text.as_bytes());
         let (agent, path, robots) = (shown(unmet.agent()), shown(unmet.path()), shown(self.robots));
-        write!(out, "{}:{line}: {agent} {said} {path}: ", shown(&self.path.to_string_lossy()))?;
+        write!(out, "{}:{line}: {agent} {access} {path}: ", shown(&self.path.to_string_lossy()))?;
         match unmet.rule() {
             Some(rule) => writeln!(out, "{robots}:{}: {} {}", rule.line(), rule.access(), shown(rule.pattern())),
             None => writeln!(out, "no rule of {robots} matches"),

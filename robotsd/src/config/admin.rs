@@ -1,4 +1,4 @@
-//! Where the operator asks and tells a running robotsd.
+//! The admin interface, and the parts of a config file that commands read on their own.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -8,21 +8,20 @@ use serde::Deserialize;
 use super::error::{ConfigError, Fault};
 use super::raw::{self, Reach};
 
-/// The port where nothing else is said.
+/// The default port.
 const PORT: u16 = 9145;
 
-/// Where the admin interface listens: at one place at least.
+/// Where the admin interface listens: an address, a socket, or both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AdminSettings {
     pub(crate) address: Option<SocketAddr>,
     pub(crate) socket: Option<PathBuf>,
-    /// Names by which it may be asked, besides the loopback's; in lower case.
+    /// Names accepted in `Host`, besides those of the loopback; in lower case.
     pub(crate) hosts: Vec<String>,
 }
 
 impl AdminSettings {
-    /// What a config file says of it, whatever else stands there: a command must reach a running robotsd also after
-    /// its config was broken.
+    /// Reads the table alone: a command must reach a running robotsd after its config was broken elsewhere.
     pub(crate) fn load(path: &Path) -> Result<Option<Self>, ConfigError> {
         #[derive(Deserialize)]
         struct Part {
@@ -34,14 +33,14 @@ impl AdminSettings {
         admin.map(|admin| resolve(&admin, folder)).transpose().map_err(|fault| fault.at(path, &text))
     }
 
-    /// Where it is to be found when nobody says where.
+    /// The default address.
     pub(crate) fn usual_address() -> SocketAddr {
         (Ipv4Addr::LOCALHOST, PORT).into()
     }
 }
 
-/// What a config file says of what is remembered, whatever else stands there: the kill switch must work also after the
-/// config was broken.
+/// The state directory and the names of the sites, read alone: the kill switch must work after the config was broken
+/// elsewhere.
 #[derive(Debug)]
 pub(crate) struct StatePlace {
     pub(crate) folder: Option<PathBuf>,
@@ -77,8 +76,8 @@ pub(super) fn resolve(admin: &raw::RawAdmin, folder: &Path) -> Result<AdminSetti
             let open = !address.get_ref().0.ip().to_canonical().is_loopback();
             if open && admin.reach == Reach::Loopback {
                 let message = format!(
-                    "{} can be reached from other machines, and whoever reaches it can change what is served: write \
-                     a loopback address such as \"127.0.0.1:{PORT}\", or say that you mean it with reach = \"network\"",
+                    "{} can be reached from other machines, and any client of the admin interface can change what is \
+                     served: write a loopback address such as \"127.0.0.1:{PORT}\", or reach = \"network\" if that is meant",
                     address.get_ref().0
                 );
                 return Err(Fault::new(address.span(), message));
@@ -93,7 +92,7 @@ pub(super) fn resolve(admin: &raw::RawAdmin, folder: &Path) -> Result<AdminSetti
         let name = host.get_ref().to_ascii_lowercase();
         let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'));
         if name.is_empty() || !is_name {
-            let message = format!("{:?} is not a name: write one such as \"admin.internal\"", host.get_ref());
+            let message = format!("{:?} is not a host name: write one such as \"admin.internal\"", host.get_ref());
             return Err(Fault::new(host.span(), message));
         }
         hosts.push(name);

@@ -1,4 +1,4 @@
-//! Why a config file is not run.
+//! Errors of config files, with line and column.
 
 use std::fmt;
 use std::io;
@@ -9,11 +9,11 @@ use toml::Spanned;
 
 use crate::input::place;
 
-/// Why a config file is not run, with the place where that shows.
+/// Why a config file is refused, with its path and, where known, line and column.
 #[derive(Debug)]
 pub(crate) struct ConfigError(String);
 
-/// A fault in a value, before its line and column are known.
+/// An error in a value, before its line and column are known.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) span: Range<usize>,
@@ -37,7 +37,7 @@ impl ConfigError {
         Self::at(path, place, &message)
     }
 
-    /// Every value that can be read can be written, unless a path is no text.
+    /// Every value that can be read can be written, unless a path is not UTF-8.
     pub(super) fn unprintable(path: &Path, text: &str, error: &toml::ser::Error) -> Self {
         Self::at(path, place(text, 0), &format!("the config cannot be shown: {error}"))
     }

@@ -1,4 +1,4 @@
-//! The gate, as far as it is the same for every site.
+//! The gate, without the expectations of each site.
 
 use toml::Spanned;
 use tower_robots::check::Severity;
@@ -7,7 +7,7 @@ use tower_robots::live::{Gate, GateBuilder, VersionHash};
 use super::error::Fault;
 use super::raw::{self, GateMode, RefuseFindings};
 
-/// None where the gate is off.
+/// `None` where the gate is off.
 pub(super) fn resolve(file: &raw::RawGate) -> Result<Option<GateBuilder>, Fault> {
     let hash = |text: &Spanned<String>| {
         text.get_ref().parse::<VersionHash>().map_err(|error| Fault::new(text.span(), error.to_string()))
@@ -21,11 +21,11 @@ pub(super) fn resolve(file: &raw::RawGate) -> Result<Option<GateBuilder>, Fault>
     for must in &file.must_allow {
         let (agents, paths) = (must.agents.get_ref(), must.paths.get_ref());
         if agents.is_empty() || agents.iter().any(|agent| agent.trim().is_empty()) {
-            let message = "must_allow names agents: write \"*\" for a crawler that nobody names";
+            let message = "must_allow needs agents: write \"*\" for a crawler that no group names";
             return Err(Fault::new(must.agents.span(), message));
         }
         if paths.is_empty() || !paths.iter().all(|path| path.starts_with('/')) {
-            return Err(Fault::new(must.paths.span(), "must_allow names paths, such as \"/\""));
+            return Err(Fault::new(must.paths.span(), "must_allow needs paths, such as \"/\""));
         }
         gate = gate.must_allow(agents, paths);
     }

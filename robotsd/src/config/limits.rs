@@ -1,4 +1,4 @@
-//! Bounds that make sense.
+//! Limits, and the range of each.
 
 use std::fmt::Display;
 use std::num::NonZeroUsize;
@@ -15,10 +15,10 @@ use crate::{edge, upstream};
 /// Less than this the HTTP library does not buffer; more would let a few thousand clients take all memory.
 const HEAD: RangeInclusive<Size> = Size(8 * 1024)..=Size(1024 * 1024);
 
-/// From what a plain page's path takes to all of the largest head.
+/// From the path of a plain page to all of the largest head.
 const TARGET: RangeInclusive<Size> = Size(256)..=Size(1024 * 1024);
 
-/// From what the plainest browser sends to what no proxy on the way would pass.
+/// From the fields of the plainest browser to more than proxies on the way pass.
 const FIELDS: RangeInclusive<usize> = 16..=1000;
 
 /// Each may hold a whole hello.
@@ -26,22 +26,22 @@ const HANDSHAKES: RangeInclusive<NonZeroUsize> = NonZeroUsize::MIN..=NonZeroUsiz
 
 const STREAMS: RangeInclusive<u32> = 1..=10_000;
 
-/// From one frame (RFC 9113, section 4.2) to what fills a fast line across the world.
+/// From one frame (RFC 9113, section 4.2) to the window of a fast line across the world.
 const WINDOW: RangeInclusive<Size> = Size(16 * 1024)..=Size(16 * 1024 * 1024);
 
-/// From none to where the upstream would better be left waiting.
+/// From none to where the upstream had better wait.
 const BUFFER: RangeInclusive<Size> = Size(0)..=Size(16 * 1024 * 1024);
 
 /// More than any machine has ports and memory for.
 const MOST_CONNECTIONS: usize = 10_000_000;
 
-/// What clients and upstreams are granted.
+/// The limits of clients and of upstreams.
 pub(super) fn resolve(limits: &raw::RawLimits) -> Result<(edge::EdgeLimits, upstream::UpstreamLimits), Fault> {
     let head_size = within("head_size", &limits.head_size, &HEAD)?;
     let target_size = within("target_size", &limits.target_size, &TARGET)?;
     if target_size > head_size {
         let message = format!("target_size {target_size} is more than head_size {head_size}, of which it is a part");
-        // Whichever of the two stands in the file is the one to change.
+        // The place is that of the key which the file has.
         let span = [&limits.target_size, &limits.head_size].map(Spanned::span).into_iter().max_by_key(|span| span.end);
         return Err(Fault::new(span.unwrap_or(0..0), message));
     }
@@ -71,7 +71,7 @@ pub(super) fn resolve(limits: &raw::RawLimits) -> Result<(edge::EdgeLimits, upst
     Ok((edge, upstream))
 }
 
-/// What is buffered of one answer has to fit into what is buffered of all.
+/// The buffer of one response is a part of the buffer of all.
 fn buffers(limits: &raw::RawLimits) -> Result<(), Fault> {
     let buffer = within("buffer", &limits.buffer, &BUFFER)?;
     let total = limits.buffer_total.get_ref();
@@ -84,7 +84,7 @@ fn buffers(limits: &raw::RawLimits) -> Result<(), Fault> {
     Ok(())
 }
 
-/// How many connections were asked for, if it was said.
+/// The configured bound on connections.
 pub(super) fn connections(limits: &raw::RawLimits) -> Result<Option<usize>, Fault> {
     match &limits.connections {
         Some(connections) if connections.get_ref().get() > MOST_CONNECTIONS => {
@@ -95,7 +95,7 @@ pub(super) fn connections(limits: &raw::RawLimits) -> Result<Option<usize>, Faul
     }
 }
 
-/// A deadline that is over before it begins would end everything.
+/// A deadline of zero would end every request.
 fn some_time(key: &str, span: &Spanned<Span>) -> Result<Duration, Fault> {
     match span.get_ref().0 {
         Duration::ZERO => Err(Fault::new(span.span(), format!("{key} is no time at all: write one such as \"10s\""))),

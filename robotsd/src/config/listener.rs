@@ -1,4 +1,4 @@
-//! A listener: its certificates, read so that a bad one is a fault of the config, and whom it trusts.
+//! A listener: its certificates, which are read here so that a bad one is an error of the config, and its trusted proxies.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -18,8 +18,7 @@ pub(super) fn resolve(listener: &raw::RawListener, folder: &Path) -> Result<List
         return Err(Fault::new(on_error.span(), "on_error goes with kind = \"decision\""));
     }
     if let (ListenerKind::Decision, Some(trusted)) = (listener.kind, listener.trusted_proxies.first()) {
-        let message =
-            "trusted_proxies goes with kind = \"proxy\": where a question says who the client is, its preset knows";
+        let message = "trusted_proxies goes with kind = \"proxy\": the preset of a question names the fields that hold the client";
         return Err(Fault::new(trusted.span(), message));
     }
     Ok(ListenerConfig {
@@ -32,15 +31,15 @@ pub(super) fn resolve(listener: &raw::RawListener, folder: &Path) -> Result<List
     })
 }
 
-/// Whether every name means one listener.
+/// Refuses a name that two listeners have.
 pub(super) fn names(listeners: &[raw::RawListener]) -> Result<(), Fault> {
     let mut names = HashSet::new();
     for name in listeners.iter().filter_map(|listener| listener.name.as_ref()) {
         if name.get_ref().is_empty() {
-            return Err(Fault::new(name.span(), "the name is empty: it says which socket of a supervisor is meant"));
+            return Err(Fault::new(name.span(), "the name is empty: it selects a socket of the supervisor"));
         }
         if !names.insert(name.get_ref()) {
-            return Err(Fault::new(name.span(), format!("the listener {:?} stands here twice", name.get_ref())));
+            return Err(Fault::new(name.span(), format!("the name {:?} is taken by another listener", name.get_ref())));
         }
     }
     Ok(())
@@ -60,8 +59,8 @@ fn certificates(files: &[raw::RawCertificate], folder: &Path) -> Result<Option<L
         })?;
         if pair.names().is_empty() && !pairs.is_empty() {
             let message = format!(
-                "{}: the certificate is for no DNS name, so no client would ever be shown it: only the first of a \
-                 listener, which is for everybody else, can do without one",
+                "{}: the certificate has no DNS name, so no client would get it: only the first of a listener, \
+                 which is the default, can do without one",
                 paths.chain.display()
             );
             return Err(Fault::new(file.chain.span(), message));
@@ -78,14 +77,13 @@ fn trusted(listener: &raw::RawListener) -> Result<Trusted, Fault> {
     let networks = listener.trusted_proxies.iter().map(network).collect::<Result<Vec<_>, _>>()?;
     let agent_header = listener.agent_header.as_ref().map(agent_header).transpose()?;
     if let Some(agent_header) = listener.agent_header.as_ref().filter(|_| networks.is_empty()) {
-        let message = "agent_header counts from trusted_proxies only, and there are none: anybody could claim to be \
-                       anybody else";
+        let message = "agent_header is read from trusted_proxies only, and there are none";
         return Err(Fault::new(agent_header.span(), message));
     }
     Ok(Trusted { networks, agent_header })
 }
 
-/// A field that exists for this: what has a meaning of its own cannot hold a `User-Agent`.
+/// A field of its own: a field with another meaning cannot hold a `User-Agent`.
 fn agent_header(text: &Spanned<String>) -> Result<HeaderName, Fault> {
     const TAKEN: [&str; 8] = [
         "accept",
@@ -101,9 +99,10 @@ fn agent_header(text: &Spanned<String>) -> Result<HeaderName, Fault> {
         let message = format!("{:?} {why}: name the field, such as \"X-Original-User-Agent\"", text.get_ref());
         Fault::new(text.span(), message)
     };
-    let name = HeaderName::from_bytes(text.get_ref().as_bytes()).map_err(|_| wrong("is no name of a header field"))?;
+    let name =
+        HeaderName::from_bytes(text.get_ref().as_bytes()).map_err(|_| wrong("is not the name of a header field"))?;
     if TAKEN.contains(&name.as_str()) {
-        return Err(wrong("holds something else, or is where a User-Agent is looked for anyway"));
+        return Err(wrong("has another meaning"));
     }
     Ok(name)
 }

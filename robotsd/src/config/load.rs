@@ -1,4 +1,4 @@
-//! A config file, read.
+//! Reading a config file.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ impl Config {
         resolve::resolve(&file, folder).map_err(|fault| fault.at(path, &text))
     }
 
-    /// A config file with every default written out, once it is known to make sense.
+    /// A config file with every default written out, after it was validated.
     pub(crate) fn show(path: &Path) -> Result<String, ConfigError> {
         Self::load(path)?;
         let (text, file) = read(path)?;

@@ -1,7 +1,7 @@
-//! The config file: what may stand in it, and what the program runs on.
+//! The config file.
 //!
-//! [`raw`] mirrors the TOML, key by key, with its defaults. [`Config`] is what is left once everything in it is known
-//! to make sense. Errors say where: `robotsd.toml:12:8: …`.
+//! [`raw`] mirrors the TOML, key by key, with its defaults; [`resolve`] validates it; [`settings`] is the result, which the
+//! program runs on. Errors have line and column: `robotsd.toml:12:8: …`.
 
 mod admin;
 mod check;

@@ -42,7 +42,7 @@ pub(super) fn resolve(file: &RawConfig, site: &RawSite) -> Result<Policy, Fault>
         policy = policy.without_family();
     }
     if let Some(form) = site.enforcement.forms.iter().find(|form| !PathForm::OPTIONAL.contains(form.get_ref())) {
-        let message = format!("{:?} is always judged: forms lists those besides it", form.get_ref().as_str());
+        let message = format!("{:?} is always judged: forms lists the others", form.get_ref().as_str());
         return Err(Fault::new(form.span(), message));
     }
     for over in &site.overrides {
@@ -64,11 +64,11 @@ pub(super) fn resolve(file: &RawConfig, site: &RawSite) -> Result<Policy, Fault>
     Ok(policy.build())
 }
 
-/// When an override ends: a moment, or the end of a day, which is UTC's.
+/// When an override ends: a moment, or the end of a day in UTC.
 fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fault> {
     let wrong = || {
         let message = format!(
-            "{} is not when something ends: write a day such as 2027-03-31, which is UTC's, or a moment such as 2027-03-31T12:00:00Z",
+            "{} is not an end: write a day such as 2027-03-31, which is UTC's, or a moment such as 2027-03-31T12:00:00Z",
             until.get_ref()
         );
         Fault::new(until.span(), message)

@@ -1,4 +1,4 @@
-//! The TOML as it is written: every key, every default.
+//! The TOML, key by key, with every default.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -63,13 +63,13 @@ pub(super) struct RawCertificate {
     pub(super) key: Spanned<PathBuf>,
 }
 
-/// What a listener does.
+/// The service of a listener.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ListenerKind {
     #[default]
     Proxy,
-    /// Answers other proxies' questions about their requests.
+    /// Answers the questions of other proxies.
     Decision,
 }
 
@@ -82,7 +82,7 @@ impl ListenerKind {
     }
 }
 
-/// What becomes of a request that a proxy asks about without saying which it is.
+/// The answer to a question that does not identify the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum OnError {
@@ -114,13 +114,13 @@ pub(super) struct RawSite {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Dotfiles {
-    /// They are not there, except `/.well-known/`.
+    /// 404, except below `/.well-known/`.
     #[default]
     Hide,
     Serve,
 }
 
-/// How a site's upstreams are used, all of them alike.
+/// Settings of all upstreams of a site.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawUpstream {
@@ -259,7 +259,7 @@ impl Default for RawAgents {
     }
 }
 
-/// Whether a crawler follows the groups of its family where none names it.
+/// Whether a crawler that no group names obeys the groups of its family.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Family {
@@ -282,7 +282,7 @@ impl Default for RawExempt {
     }
 }
 
-/// Defaults stand nowhere in the file.
+/// A default has no place in the file.
 fn unplaced<const N: usize>(texts: [&str; N]) -> Vec<Spanned<String>> {
     texts.into_iter().map(|text| Spanned::new(0..0, text.to_owned())).collect()
 }
@@ -295,7 +295,7 @@ pub(super) struct RawCheck {
     pub(super) allow: Vec<Spanned<String>>,
 }
 
-/// What a version must not do if it is to go live by itself.
+/// Conditions for a version to go live by itself.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawGate {
@@ -313,7 +313,7 @@ pub(super) enum GateMode {
     Off,
 }
 
-/// The least severity of findings that are refused.
+/// The lowest severity of findings that hold a version back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum RefuseFindings {
@@ -330,7 +330,7 @@ pub(super) struct RawMustAllow {
     pub(super) paths: Spanned<Vec<String>>,
 }
 
-/// Where the operator asks and tells a running robotsd. Off where the table is absent.
+/// The admin interface; off where the table is absent.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawAdmin {
@@ -340,14 +340,14 @@ pub(super) struct RawAdmin {
     pub(super) reach: Reach,
 }
 
-/// Who can connect to the admin address.
+/// From where the admin address can be reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Reach {
     /// This machine.
     #[default]
     Loopback,
-    /// Whoever the network lets through.
+    /// Every machine that the network lets through.
     Network,
 }
 
@@ -355,7 +355,7 @@ pub(super) enum Reach {
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawLimits {
-    /// None for what the descriptors of the process allow.
+    /// Default: as many as the descriptors of the process allow.
     pub(super) connections: Option<Spanned<NonZeroUsize>>,
     pub(super) handshakes: Spanned<NonZeroUsize>,
     pub(super) tls_handshake: Spanned<Span>,
@@ -383,7 +383,7 @@ pub(super) struct RawLimits {
 
 impl Default for RawLimits {
     fn default() -> Self {
-        // A default has no place in the file, and needs none: it makes sense.
+        // A default has no place in the file.
         fn unplaced<T>(value: T) -> Spanned<T> {
             Spanned::new(0..0, value)
         }
@@ -417,7 +417,7 @@ impl Default for RawLimits {
     }
 }
 
-/// What is logged and what of it is left out.
+/// The log, and what it leaves out.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawLog {
@@ -428,7 +428,7 @@ pub(super) struct RawLog {
     pub(super) access_path: Option<Spanned<PathBuf>>,
 }
 
-/// Whether there is a line for every request.
+/// The log of requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum AccessLogging {
@@ -446,7 +446,7 @@ pub(crate) enum LogFormat {
     Text,
 }
 
-/// What a log line holds of a request's query.
+/// The part of a query that log lines hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum QueryLogging {
@@ -457,7 +457,7 @@ pub(crate) enum QueryLogging {
     Drop,
 }
 
-/// What a log line holds of the client's address.
+/// The part of the client's address that log lines hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum AddressLogging {

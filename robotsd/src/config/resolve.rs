@@ -1,4 +1,4 @@
-//! From what was written to what the program runs on.
+//! From the raw config to the settings.
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
@@ -38,19 +38,19 @@ pub(super) fn resolve(file: &RawConfig, folder: &Path) -> Result<Config, Fault> 
         let span = site.span();
         let site = site.get_ref();
         if site.name.get_ref().is_empty() {
-            return Err(Fault::new(
-                site.name.span(),
-                "the name is empty: it tells the site's lines of the log from others",
-            ));
+            return Err(Fault::new(site.name.span(), "the name is empty: the log names sites by it"));
         }
         if !names.insert(site.name.get_ref()) {
-            return Err(Fault::new(site.name.span(), format!("the site {:?} stands here twice", site.name.get_ref())));
+            return Err(Fault::new(
+                site.name.span(),
+                format!("the name {:?} is taken by another site", site.name.get_ref()),
+            ));
         }
         for host in &site.hosts {
             hosts.insert(host.get_ref(), ()).map_err(|error| Fault::new(host.span(), error.to_string()))?;
         }
         if site.hosts.is_empty() && hosts.insert("*", ()).is_err() {
-            let message = "a site before has no hosts, so it has every host: name the hosts of each";
+            let message = "an earlier site has no hosts, so it matches every host: name the hosts of each";
             return Err(Fault::new(site.name.span(), message));
         }
         sites.push(resolve_site(file, site, span, folder)?);
@@ -101,7 +101,7 @@ fn resolve_workers(file: &RawConfig) -> Result<NonZeroUsize, Fault> {
             Err(Fault::new(workers.span(), message))
         }
         Some(workers) => Ok(*workers.get_ref()),
-        // A system that does not say how many cores there are gets one worker.
+        // One worker where the system does not report the number of cores.
         None => Ok(std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)),
     }
 }
@@ -113,7 +113,7 @@ fn resolve_site(
     folder: &Path,
 ) -> Result<SiteConfig, Fault> {
     if let (Some(dotfiles), None) = (&site.dotfiles, &site.root) {
-        return Err(Fault::new(dotfiles.span(), "dotfiles is about static files: it goes with a root"));
+        return Err(Fault::new(dotfiles.span(), "dotfiles is for static files: it goes with a root"));
     }
     let backend = match (&site.upstreams, &site.root) {
         (Some(upstreams), None) => {
@@ -142,7 +142,7 @@ fn resolve_site(
         (None, None) => {
             return Err(Fault::new(
                 site.name.span(),
-                format!("the site {:?} has nothing behind it: give it upstreams or a root", site.name.get_ref()),
+                format!("the site {:?} has no backend: give it upstreams or a root", site.name.get_ref()),
             ));
         }
     };
@@ -172,7 +172,7 @@ fn resolve_site(
     })
 }
 
-/// What the policy, the checks and the gate of a site are made from, as text.
+/// The values that policy, checks and gate of a site are made from, as text.
 fn written(file: &RawConfig, site: &raw::RawSite) -> String {
     #[derive(Serialize)]
     struct Terms<'a> {
@@ -186,6 +186,6 @@ fn written(file: &RawConfig, site: &raw::RawSite) -> String {
     }
     let RawConfig { mode, agents, exempt, check, gate, .. } = file;
     let (enforcement, overrides) = (&site.enforcement, &*site.overrides);
-    // What was read as TOML can be written as such, unless a path is no text: then it stands for no other config.
+    // Writing TOML fails only for a path that is not UTF-8: the empty text then equals no other.
     toml::to_string(&Terms { mode: *mode, agents, exempt, check, gate, enforcement, overrides }).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What the program runs on: the settings of a config file that makes sense.
+//! The settings of a valid config file, which the program runs on.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -15,35 +15,34 @@ use super::raw::{Dotfiles, ListenerKind, LogFormat, OnError};
 use crate::log::LogPrivacy;
 use crate::{edge, upstream};
 
-/// A config that makes sense.
+/// A valid config.
 #[derive(Debug)]
 pub(crate) struct Config {
     /// Threads that serve.
     pub(crate) workers: NonZeroUsize,
     pub(crate) listeners: Vec<ListenerConfig>,
     pub(crate) sites: Vec<SiteConfig>,
-    /// Where what was accepted, what waits and the kill switch are kept.
+    /// Keeps accepted and waiting versions and the kill switch over restarts.
     pub(crate) state_dir: Option<PathBuf>,
-    /// What a version must not do; the expectations of each site come to it.
+    /// The gate of every site, without its expectations; `None` where it is off.
     pub(crate) gate: Option<GateBuilder>,
     /// Crawlers to add to, change in or remove from the built-in registry.
     pub(crate) registry_extra: Option<PathBuf>,
-    /// Where the operator asks and tells; none where that is off.
+    /// The admin interface; `None` where it is off.
     pub(crate) admin: Option<AdminSettings>,
-    /// The connections that were asked for; none for as many as the process has descriptors for, up to the bound in
-    /// `edge`.
+    /// The configured bound on connections; `None` for as many as the process has descriptors for, up to the bound in `edge`.
     pub(crate) connections: Option<usize>,
     pub(crate) edge: edge::EdgeLimits,
     pub(crate) upstream: upstream::UpstreamLimits,
     pub(crate) log: LogConfig,
 }
 
-/// What is logged.
+/// The log.
 #[derive(Debug, PartialEq)]
 pub(crate) struct LogConfig {
     pub(crate) format: LogFormat,
     pub(crate) privacy: LogPrivacy,
-    /// None where only events are logged.
+    /// `None` where only events are logged.
     pub(crate) access: Option<AccessSettings>,
 }
 
@@ -51,11 +50,11 @@ pub(crate) struct LogConfig {
 #[derive(Debug, PartialEq)]
 pub(crate) struct AccessSettings {
     pub(crate) format: AccessFormat,
-    /// None for standard output, where the events go.
+    /// `None` for standard output, where the events go.
     pub(crate) path: Option<PathBuf>,
 }
 
-/// How a request is written down.
+/// The format of the log of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AccessFormat {
     Combined,
@@ -65,13 +64,13 @@ pub(crate) enum AccessFormat {
 /// Where requests come in.
 #[derive(Clone, Debug)]
 pub(crate) struct ListenerConfig {
-    /// What a supervisor calls its socket.
+    /// The name that a supervisor gives its socket.
     pub(crate) name: Option<String>,
     pub(crate) address: SocketAddr,
     pub(crate) kind: ListenerKind,
     /// For decisions.
     pub(crate) on_error: OnError,
-    /// None where it speaks no TLS.
+    /// `None` without TLS.
     pub(crate) certificates: Option<edge::LiveCertificates>,
     pub(crate) trusted: Arc<edge::Trusted>,
 }
@@ -82,22 +81,21 @@ pub(crate) struct SiteConfig {
     pub(crate) name: String,
     /// Host patterns; none means every host.
     pub(crate) hosts: Vec<String>,
-    /// None where no listener forwards anything.
+    /// `None` where no listener forwards requests.
     pub(crate) backend: Option<Backend>,
     pub(crate) robots: RobotsSource,
     pub(crate) max_age: Duration,
     pub(crate) when_missing: WhenMissing,
-    /// A file of what robots.txt must allow and disallow.
+    /// A file of expectations.
     pub(crate) expectations: Option<PathBuf>,
     pub(crate) grace: Duration,
     pub(crate) policy: Policy,
     pub(crate) check: CheckSettings,
-    /// All that was written about judging its requests and checking its file, in one form: what is equal here is equal
-    /// there.
+    /// The values that policy, checks and gate are made from, as text: equal text means equal settings.
     pub(crate) terms: String,
 }
 
-/// What stands behind a site.
+/// The origin servers or the files behind a site.
 #[derive(Clone, Debug)]
 pub(crate) enum Backend {
     Upstreams(upstream::OriginsSettings),
@@ -122,12 +120,12 @@ pub(crate) enum RobotsSource {
         /// The name of the file for every other host.
         fallback: String,
     },
-    /// What the upstreams answer to a request for it.
+    /// Fetched from the upstreams.
     Upstream {
         upstreams: Vec<String>,
-        /// What the request's `Host` says.
+        /// The `Host` of the request.
         host: String,
-        /// Whom the upstreams' certificates are for, in place of their hosts.
+        /// The name that the upstreams' certificates are for, in place of their hosts.
         server_name: Option<String>,
         remote: Remote,
     },
@@ -140,10 +138,10 @@ pub(crate) enum RobotsSource {
 /// How a robots.txt is fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Remote {
-    /// How often, where its server does not say.
+    /// The interval, where the response has no max-age.
     pub(crate) refresh: Duration,
-    /// How long it must be gone before that is believed.
+    /// How long it must be missing before it counts as removed.
     pub(crate) hold: Duration,
-    /// PEM: who is trusted in place of whom the system trusts.
+    /// PEM: certificate authorities in place of those of the system.
     pub(crate) ca: Option<Arc<[u8]>>,
 }

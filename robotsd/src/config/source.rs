@@ -1,4 +1,4 @@
-//! Where a site's robots.txt comes from: which keys go with which source, and what they must be.
+//! The source of a site's robots.txt: which keys go with which source, and their values.
 
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
@@ -15,12 +15,12 @@ use super::settings::{Backend, Remote, RobotsSource};
 use super::values::Span;
 use crate::upstream::{Endpoint, Trust};
 
-/// How often a robots.txt may be fetched where its server does not say.
+/// The interval of fetches, where the response has no max-age.
 const REFRESH: RangeInclusive<Duration> = Duration::from_secs(60)..=DAY;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// The key that is there, of those that go with other sources.
+/// A key that goes with other sources.
 struct Stray {
     key: &'static str,
     span: Range<usize>,
@@ -38,7 +38,7 @@ pub(super) fn resolve(site: &raw::RawSite, backend: Option<&Backend>, folder: &P
     if let Some(Stray { key, span, goes_with }) = strays(robots, source).into_iter().next() {
         return Err(Fault::new(span, format!("{key} goes with {goes_with}")));
     }
-    let said = robots.source.as_ref().map_or(0..0, Spanned::span);
+    let span = robots.source.as_ref().map_or(0..0, Spanned::span);
     match source {
         SourceKind::File => match (&robots.path, backend) {
             (Some(path), _) if path.get_ref().as_os_str().is_empty() => {
@@ -61,18 +61,18 @@ pub(super) fn resolve(site: &raw::RawSite, backend: Option<&Backend>, folder: &P
                 Err(Fault::new(text.span(), message))
             }
             Some(text) => Ok(RobotsSource::Inline(text.get_ref().clone())),
-            None => Err(Fault::new(said, "source = \"inline\" wants the robots.txt itself in text = \"…\"")),
+            None => Err(Fault::new(span, "source = \"inline\" needs the robots.txt itself in text = \"…\"")),
         },
-        SourceKind::Directory => directory(robots, said, folder),
-        SourceKind::Upstream => upstream(site, backend, said, folder),
-        SourceKind::Url => url(robots, said, folder),
+        SourceKind::Directory => directory(robots, span, folder),
+        SourceKind::Upstream => upstream(site, backend, span, folder),
+        SourceKind::Url => url(robots, span, folder),
     }
 }
 
-fn directory(robots: &raw::RawRobots, said: Range<usize>, folder: &Path) -> Result<RobotsSource, Fault> {
+fn directory(robots: &raw::RawRobots, span: Range<usize>, folder: &Path) -> Result<RobotsSource, Fault> {
     let Some(path) = &robots.path else {
-        let message = "source = \"directory\" wants the folder of the files in path = \"…\"";
-        return Err(Fault::new(said, message));
+        let message = "source = \"directory\" needs the folder of the files in path = \"…\"";
+        return Err(Fault::new(span, message));
     };
     let shown = folder.join(path.get_ref());
     if !shown.is_dir() {
@@ -97,17 +97,18 @@ fn directory(robots: &raw::RawRobots, said: Range<usize>, folder: &Path) -> Resu
 fn upstream(
     site: &raw::RawSite,
     backend: Option<&Backend>,
-    said: Range<usize>,
+    span: Range<usize>,
     folder: &Path,
 ) -> Result<RobotsSource, Fault> {
     let robots = &site.robots;
     let Some(Backend::Upstreams(settings)) = backend else {
-        return Err(Fault::new(said, "source = \"upstream\" wants upstreams, and the site has none"));
+        return Err(Fault::new(span, "source = \"upstream\" needs upstreams, and the site has none"));
     };
     let concrete = || site.hosts.iter().find(|host| !host.get_ref().contains('*'));
     let Some(written) = robots.host.as_ref().or_else(concrete) else {
-        let message = "the site has no host to ask its upstreams for: name one with host = \"example.com\"";
-        return Err(Fault::new(said, message));
+        let message =
+            "source = \"upstream\" needs a host to request: write host = \"example.com\", or a name without * in hosts";
+        return Err(Fault::new(span, message));
     };
     let origin = Origin::of(&format!("http://{}", written.get_ref()));
     let Some(origin) = origin.filter(|_| !written.get_ref().contains(['/', '?', '#', '@', '*'])) else {
@@ -126,14 +127,14 @@ fn upstream(
     Ok(RobotsSource::Upstream { upstreams, host, server_name, remote })
 }
 
-fn url(robots: &raw::RawRobots, said: Range<usize>, folder: &Path) -> Result<RobotsSource, Fault> {
+fn url(robots: &raw::RawRobots, span: Range<usize>, folder: &Path) -> Result<RobotsSource, Fault> {
     let Some(url) = &robots.url else {
-        let message = "source = \"url\" wants where it is in url = \"https://…\"";
-        return Err(Fault::new(said, message));
+        let message = "source = \"url\" needs url = \"https://…\"";
+        return Err(Fault::new(span, message));
     };
     let _ = LiveRobots::url(url.get_ref()).map_err(|error| Fault::new(url.span(), error.to_string()))?;
     if let Some(ca) = robots.ca.as_ref().filter(|_| !url.get_ref().to_ascii_lowercase().starts_with("https:")) {
-        return Err(Fault::new(ca.span(), "this is about TLS, and the url does not begin with \"https://\""));
+        return Err(Fault::new(ca.span(), "this is for TLS, and the url does not begin with \"https://\""));
     }
     Ok(RobotsSource::Url { url: url.get_ref().clone(), remote: remote(robots, robots.ca.as_ref(), folder)? })
 }
@@ -143,7 +144,7 @@ fn remote(robots: &raw::RawRobots, ca: Option<&Spanned<std::path::PathBuf>>, fol
         None => Duration::from_secs(3600),
         Some(refresh) if REFRESH.contains(&refresh.get_ref().0) => refresh.get_ref().0,
         Some(refresh) => {
-            let message = "a robots.txt is fetched again after \"1m\" at the soonest and \"24h\" at the latest";
+            let message = "refresh may be from \"1m\" to \"24h\"";
             return Err(Fault::new(refresh.span(), message));
         }
     };
@@ -160,7 +161,7 @@ fn remote(robots: &raw::RawRobots, ca: Option<&Spanned<std::path::PathBuf>>, fol
     Ok(Remote { refresh, hold, ca })
 }
 
-/// The keys that are written and mean nothing for a source, in the order they are named in.
+/// The keys that are written and have no effect for a source.
 fn strays(robots: &raw::RawRobots, source: SourceKind) -> Vec<Stray> {
     use SourceKind::{Directory, File, Inline, Upstream, Url};
     let mut strays = Vec::new();

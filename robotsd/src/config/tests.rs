@@ -7,7 +7,7 @@ fn load(text: &str) -> Config {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("robotsd.toml");
     std::fs::write(&path, text).expect("written");
-    let config = Config::load(&path).expect("a config that makes sense");
+    let config = Config::load(&path).expect("a valid config");
     // Paths are relative to the folder, which is another one in every test.
     Config {
         sites: config
@@ -22,7 +22,7 @@ fn load(text: &str) -> Config {
 const SHIPPED: &str = include_str!("../../../config/robotsd.toml");
 
 #[test]
-fn the_shipped_config_says_the_defaults() {
+fn the_shipped_config_has_the_defaults() {
     let least = r#"
         [[listener]]
         address = "127.0.0.1:8080"
@@ -39,7 +39,7 @@ fn the_shipped_config_says_the_defaults() {
 
 #[test]
 fn the_shipped_config_names_every_key() {
-    // An unknown key is told which ones there are.
+    // The error for an unknown key lists the known ones.
     let known = |table: &str| {
         let text = format!("{table}\nno_such_key = 1\n");
         let error = toml::from_str::<raw::RawConfig>(&text).expect_err("an unknown key");
@@ -77,13 +77,13 @@ fn the_shipped_config_names_every_key() {
                         .next()
                         .is_some_and(|table| table.trim_start_matches('[').split('.').any(|part| part == key))
             });
-            assert!(named, "config/robotsd.toml does not say {key} ({table})");
+            assert!(named, "config/robotsd.toml does not mention {key} ({table})");
         }
     }
 }
 
 #[test]
-fn what_is_shown_is_a_config_that_says_the_same() {
+fn a_config_that_is_shown_resolves_to_the_same_settings() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("robotsd.toml");
     std::fs::write(&path, SHIPPED).expect("written");
@@ -137,7 +137,7 @@ fn every_bound_has_a_key() {
 }
 
 #[test]
-fn the_admin_is_off_on_loopback_or_where_it_is_said_to_be() {
+fn the_admin_interface_is_off_on_loopback_or_at_a_configured_address() {
     let admin = |text: &str| load(&format!("{LEAST}{text}")).admin;
     assert_eq!(admin(""), None);
     let usual = Some(AdminSettings::usual_address());

@@ -1,4 +1,4 @@
-//! What is written about a site's upstreams.
+//! The upstreams of a site.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ pub(super) fn resolve(
     let is_tls = endpoints.iter().any(Endpoint::is_tls);
     for span in [settings.ca.as_ref().map(Spanned::span), settings.server_name.as_ref().map(Spanned::span)] {
         if let (Some(span), false) = (span, is_tls) {
-            return Err(Fault::new(span, "this is about TLS, and no upstream of the site begins with \"https://\""));
+            return Err(Fault::new(span, "this is for TLS, and no upstream of the site begins with \"https://\""));
         }
     }
     let trust = match &settings.ca {
@@ -30,7 +30,7 @@ pub(super) fn resolve(
         check_server_name(name.get_ref()).map_err(|why| Fault::new(name.span(), why))?;
     }
     if settings.eject.get_ref().0.is_zero() {
-        let message = "an upstream that is out for no time is not out: max_fails = 0 never puts one out";
+        let message = "eject is no time at all: to never eject an upstream, write max_fails = 0";
         return Err(Fault::new(settings.eject.span(), message));
     }
     Ok(OriginsSettings {

@@ -1,4 +1,4 @@
-//! Values of a config file that have a form of their own.
+//! Values with a notation of their own.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::de::{self, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The longest length of time that means anything here.
+/// The longest duration.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// A length of time, written `"1h"`, `"400ms"`, `"2m 30s"`.
@@ -74,7 +74,7 @@ impl TryFrom<String> for Address {
     }
 }
 
-/// What a size may be written with; those of a thousand are as long as drives are said to be.
+/// Units of sizes, binary and decimal.
 const UNITS: [(&str, usize); 7] = [
     ("B", 1),
     ("KiB", 1 << 10),

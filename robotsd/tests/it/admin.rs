@@ -272,7 +272,7 @@ fn the_commands_ask_over_the_socket_that_the_config_names() {
     let output = command(&["status"]);
     assert_eq!(output.status.code(), Some(2));
     let error = String::from_utf8(output.stderr).unwrap();
-    let want = format!("robotsd: {}: nobody listens there: robotsd does not run", socket.display());
+    let want = format!("robotsd: {}: no process listens there: robotsd does not run", socket.display());
     assert!(error.starts_with(&want), "{error}");
 
     let mut running = Running::start(folder.path());
@@ -318,7 +318,7 @@ fn a_command_says_where_nobody_can_be_asked() {
     let output = run(robotsd().args(["status", "--config"]).arg(&path));
     assert_eq!(output.status.code(), Some(2));
     let error = String::from_utf8(output.stderr).unwrap();
-    assert!(error.contains("there is no [admin], so a robotsd that runs with this config cannot be asked"), "{error}");
+    assert!(error.contains("there is no [admin], so a robotsd with this config cannot be reached"), "{error}");
     let output = run(robotsd().args(["status", "--admin", "somewhere"]));
     assert_eq!(output.status.code(), Some(2));
     // Something that is no robotsd.

@@ -209,7 +209,7 @@ fn a_listener_for_decisions_needs_nothing_behind_it_and_another_does() {
         (
             "[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
              [[site]]\nname = \"a\"\nrobots.text = \"# a\"\n",
-            "robotsd.toml:7:8: the site \"a\" has nothing behind it: give it upstreams or a root",
+            "robotsd.toml:7:8: the site \"a\" has no backend: give it upstreams or a root",
         ),
         (
             "[[listener]]\naddress = \"127.0.0.1:0\"\non_error = \"pass\"\n[[site]]\nname = \"a\"\nroot = \".\"\n",

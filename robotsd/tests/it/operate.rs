@@ -189,7 +189,7 @@ fn without_a_state_directory_a_switch_holds_until_the_end_and_says_so() {
     let folder = folder(&[("robotsd.toml", &config), ("robots.txt", OPEN), ("blog.txt", OPEN), ("page.html", "hello")]);
     let operated = Operated::start(&folder);
     let said = operated.told(&["enforce", "off"]);
-    assert!(said.ends_with("\nit is forgotten when robotsd ends: its config has no state_dir\n"), "{said}");
+    assert!(said.ends_with("\nit holds until robotsd ends: its config has no state_dir\n"), "{said}");
     assert_eq!((operated.page("shop.test"), operated.page("blog.test")), (200, 200));
     assert_eq!(operated.json(&["status"])["next"][0]["command"], serde_json::json!(["robotsd", "enforce", "on"]));
     // A site that comes later is no exception.
@@ -237,7 +237,7 @@ fn a_switch_that_cannot_be_written_down_is_turned_and_says_so() {
         let output = operated.command(arguments);
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         let said = unfolded(&text(&output.stdout));
-        assert!(said.contains("it is forgotten when robotsd ends: ") && said.contains("page.html"), "{said}");
+        assert!(said.contains("it holds until robotsd ends: ") && said.contains("page.html"), "{said}");
         assert_eq!(operated.page("shop.test"), 200);
     }
     let site = operated.site(0);
@@ -310,10 +310,10 @@ fn the_status_says_what_is_only_observed_and_what_came_of_every_reload() {
     let operated = Operated::start(&folder);
     let status = operated.told(&["status"]);
     for line in [
-        "  mode:       observe: what is disallowed passes, and is logged\n",
+        "  mode:       observe: disallowed requests pass, and are logged\n",
         "  override:   agent \"gptbot\": refuse until 2099-02-01T00:00:00Z\n",
         "  override:   pattern \"/drafts/\": observe, but that ended 2020-02-01T00:00:00Z\n",
-        "  grace:      what is newly disallowed is only observed, until\n",
+        "  grace:      newly disallowed requests are only observed, until\n",
     ] {
         assert!(status.contains(line), "{line:?} is not in {status}");
     }
@@ -441,7 +441,7 @@ fn where_nobody_serves_decisions_wait_in_the_state_directory() {
         let output = command(arguments);
         assert!(output.status.success(), "{arguments:?}: {output:?}");
         let said = unfolded(&text(&output.stdout));
-        assert!(said.contains(&format!("{free}: nobody listens there")), "{said}");
+        assert!(said.contains(&format!("{free}: no process listens there")), "{said}");
         assert!(said.contains("this holds from the next start"), "{said}");
         said
     };
@@ -480,16 +480,18 @@ fn where_nobody_serves_decisions_wait_in_the_state_directory() {
 
     with(&elsewhere.replace("state_dir = \"state\"\n", ""));
     for arguments in [&["enforce", "off"][..], &["rollback", "shop"]] {
-        assert!(failed(arguments).ends_with("there is no state_dir, so nothing can be decided for the next start\n"));
+        assert!(
+            failed(arguments).ends_with("there is no state_dir, so it cannot be written down for the next start\n")
+        );
     }
     with(&elsewhere);
     let report: Value = serde_json::from_slice(&command(&["enforce", "on", "--json"]).stdout).unwrap();
     assert_eq!((&report["kept"], &report["running"]), (&true.into(), &false.into()));
     let output = run(robotsd().args(["enforce", "off", "--admin", &free.to_string()]));
     assert!(
-        text(&output.stderr).ends_with("with --config FILE it is done in the state directory, for the next start\n"),
+        text(&output.stderr).ends_with("with --config FILE it is written to the state directory, for the next start\n"),
         "{output:?}"
     );
     let output = run(robotsd().args(["history", "shop", "--admin", &free.to_string()]));
-    assert!(text(&output.stderr).contains("nobody listens there: robotsd does not run"), "{output:?}");
+    assert!(text(&output.stderr).contains("no process listens there: robotsd does not run"), "{output:?}");
 }

@@ -36,7 +36,7 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
             "[[listener]]\naddress = \"nowhere\"\n".to_owned(),
             "2:11: \"nowhere\" is not an address to listen on: write one such as \"127.0.0.1:8080\"",
         ),
-        (site(""), "4:8: the site \"a\" has nothing behind it: give it upstreams or a root"),
+        (site(""), "4:8: the site \"a\" has no backend: give it upstreams or a root"),
         (site("root = \"nope\""), "5:8: "),
         (site("root = \".\"\nupstreams = [\"http://127.0.0.1:1\"]"), "5:8: a site has upstreams or a root, not both"),
         (site("upstreams = []"), "3:1: upstreams is empty"),
@@ -44,23 +44,20 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
         (site("upstreams = [\"unix:\"]"), "5:14: \"unix:\" is not an upstream: the path of the socket is missing"),
         (
             site("upstreams = [\"http://a\"]\n[site.upstream]\nserver_name = \"a\""),
-            "7:15: this is about TLS, and no upstream of the site begins with \"https://\"",
+            "7:15: this is for TLS, and no upstream of the site begins with \"https://\"",
         ),
         (site("upstreams = [\"https://a\"]\n[site.upstream]\nserver_name = \"a b\""), "7:15: \"a b\" is no name"),
         (site("upstreams = [\"https://a\"]\n[site.upstream]\nca = \"nope.pem\""), "7:6: "),
-        (
-            site("upstreams = [\"http://a\"]\n[site.upstream]\neject = \"0s\""),
-            "7:9: an upstream that is out for no time",
-        ),
+        (site("upstreams = [\"http://a\"]\n[site.upstream]\neject = \"0s\""), "7:9: eject is no time at all"),
         (site("upstreams = [\"http://127.0.0.1:1/x\"]"), "5:14: \"http://127.0.0.1:1/x\" is not an upstream: "),
         (site("upstreams = [\"http://127.0.0.1:1\"]"), "4:8: the site \"a\" has no robots.txt: write [site.robots]"),
-        (site("upstreams = [\"http://127.0.0.1:1\"]\ndotfiles = \"hide\""), "6:12: dotfiles is about static files"),
+        (site("upstreams = [\"http://127.0.0.1:1\"]\ndotfiles = \"hide\""), "6:12: dotfiles is for static files"),
         (site("root = \".\"\ndotfiles = \"show\""), "6:12: unknown variant `show`, expected `hide` or `serve`"),
         (site("root = \".\"\nhosts = [\"http://x\"]"), "6:10: \"http://x\" is not a host: "),
         (site("root = \".\"\nhosts = [\"x\", \"X.\"]"), "6:15: \"X.\" stands here twice"),
         (
             site("root = \".\"\n[site.robots]\nsource = \"directory\""),
-            "7:10: source = \"directory\" wants the folder of the files in path",
+            "7:10: source = \"directory\" needs the folder of the files in path",
         ),
         (site("root = \".\"\n[site.robots]\nsource = \"directory\"\npath = \"nope\""), "8:8: "),
         (
@@ -71,39 +68,39 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
         (site("root = \".\"\n[site.robots]\nrefresh = \"1h\""), "7:11: refresh goes with source = \"upstream\" or"),
         (
             site("root = \".\"\n[site.robots]\nsource = \"upstream\""),
-            "7:10: source = \"upstream\" wants upstreams, and the site has none",
+            "7:10: source = \"upstream\" needs upstreams, and the site has none",
         ),
         (
             site("upstreams = [\"http://a\"]\n[site.robots]\nsource = \"upstream\""),
-            "7:10: the site has no host to ask its upstreams for: name one with host = \"example.com\"",
+            "7:10: source = \"upstream\" needs a host to request: write host = \"example.com\"",
         ),
         (
             site("upstreams = [\"http://a\"]\nhosts = [\"*.a\"]\n[site.robots]\nsource = \"upstream\""),
-            "8:10: the site has no host to ask its upstreams for",
+            "8:10: source = \"upstream\" needs a host to request",
         ),
         (
             site("upstreams = [\"http://a\"]\n[site.robots]\nsource = \"upstream\"\nhost = \"a/b\""),
             "8:8: \"a/b\" is not a host: write one such as",
         ),
-        (site("root = \".\"\n[site.robots]\nsource = \"url\""), "7:10: source = \"url\" wants where it is in url"),
+        (site("root = \".\"\n[site.robots]\nsource = \"url\""), "7:10: source = \"url\" needs url"),
         (
             site("root = \".\"\n[site.robots]\nurl = \"ftp://a/robots.txt\""),
             "7:7: \"ftp://a/robots.txt\" cannot be fetched: ftp is not spoken here; use http or https",
         ),
         (
             site("root = \".\"\n[site.robots]\nurl = \"http://a/\"\nca = \"x.pem\""),
-            "8:6: this is about TLS, and the url does not begin with",
+            "8:6: this is for TLS, and the url does not begin with",
         ),
         (site("root = \".\"\n[site.robots]\nurl = \"https://a/\"\nca = \"x.pem\""), "8:6: "),
         (
             site("root = \".\"\n[site.robots]\nurl = \"http://a/\"\nrefresh = \"5s\""),
-            "8:11: a robots.txt is fetched again after \"1m\" at the soonest",
+            "8:11: refresh may be from \"1m\" to \"24h\"",
         ),
         (site("root = \".\"\n[site.robots]\nmax_age = \"25h\""), "7:11: max_age is longer than crawlers may keep"),
         (site("root = \".\"\n[site.robots]\nmax_age = \"soon\""), "7:11: \"soon\" is not a length of time: write one"),
         (
             site("root = \".\"\n[site.robots]\nsource = \"inline\""),
-            "7:10: source = \"inline\" wants the robots.txt itself",
+            "7:10: source = \"inline\" needs the robots.txt itself",
         ),
         (site("root = \".\"\n[exempt]\npaths = [\"healthz\"]"), "7:10: \"healthz\" is not a path pattern"),
         (
@@ -121,7 +118,7 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
         ),
         (
             site("root = \".\"\n[site.enforcement]\nforms = [\"merged\", \"standard\"]"),
-            "7:20: \"standard\" is always judged: forms lists those besides it",
+            "7:20: \"standard\" is always judged: forms lists the others",
         ),
         (site("root = \".\"\n[site.enforcement]\nforms = [\"params\"]"), "7:10: unknown variant `params`"),
         (site("root = \".\"\n[check]\ndeny = [\"no-such-lint\"]"), "7:9: there is no lint \"no-such-lint\""),
@@ -162,12 +159,12 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
         (site("root = \".\"\n[limits]\nwindow = \"1GiB\""), "7:10: window is \"1GiB\": it may be from \"16KiB\""),
         (
             site("root = \".\"\n[admin]\naddress = \"0.0.0.0:9145\""),
-            "7:11: 0.0.0.0:9145 can be reached from other machines, and whoever reaches it can change what is served",
+            "7:11: 0.0.0.0:9145 can be reached from other machines, and any client of the admin interface can change what is",
         ),
-        (site("root = \".\"\n[admin]\nhosts = [\"http://x\"]"), "7:10: \"http://x\" is not a name"),
+        (site("root = \".\"\n[admin]\nhosts = [\"http://x\"]"), "7:10: \"http://x\" is not a host name"),
         (
             site("root = \".\"").replace("address", "name = \"\"\naddress"),
-            "2:8: the name is empty: it says which socket of a supervisor is meant",
+            "2:8: the name is empty: it selects a socket of the supervisor",
         ),
         (site("root = \".\"\n[site.robots]\npath = \"\""), "7:8: the path of the robots.txt is empty"),
         (site("root = \".\"\n[site.robots]\ntext = \" \""), "7:8: the text is empty: to restrict nothing"),
@@ -190,11 +187,11 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
         ),
         (
             format!("{GOOD}[[site]]\nname = \"a\"\nroot = \".\"\nhosts = [\"b\"]\n"),
-            "7:8: the site \"a\" stands here twice",
+            "7:8: the name \"a\" is taken by another site",
         ),
         (
             format!("{GOOD}[[site]]\nname = \"b\"\nroot = \".\"\n"),
-            "7:8: a site before has no hosts, so it has every host",
+            "7:8: an earlier site has no hosts, so it matches every host",
         ),
     ] {
         let said = said(&config);

@@ -1,4 +1,4 @@
-//! `robotsd check --explain`: what a code means, why it matters, a file that has it and one that has not.
+//! `robotsd check --explain`: what a code means, why it matters, and an example with it and one without.
 
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;

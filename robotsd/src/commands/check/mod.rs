@@ -1,4 +1,4 @@
-//! `robotsd check`: what is wrong with files, before crawlers read them.
+//! `robotsd check`: findings in robots.txt files, before they are published.
 //!
 //! Exit status: 0 where nothing at or over the threshold was found, 1 where something was, 2 where a file could not be
 //! read. A file that cannot be read does not keep the others from being checked.
@@ -34,15 +34,15 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     site: SiteArgs,
 
-    /// Say why a code is a finding, with examples; without a code, list all of them
+    /// Explain a code, with examples; without a code, list all of them
     #[arg(long, value_name = "CODE", num_args = 0..=1, conflicts_with_all = ["paths", "format", "deny", "config"])]
     explain: Option<Option<String>>,
 
-    /// How findings are written
+    /// Output format
     #[arg(long, value_enum, default_value_t = CheckFormat::Text)]
     format: CheckFormat,
 
-    /// The least severity that makes the check fail
+    /// The lowest severity that fails the check
     #[arg(long, value_enum, default_value_t = Deny::Errors)]
     deny: Deny,
 }
@@ -64,7 +64,7 @@ enum Deny {
     Notes,
 }
 
-/// What came of all files.
+/// Counts over all files.
 #[derive(Debug, Default)]
 struct CheckCounts {
     files: usize,
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
     match write(args, &site, &mut out, &mut counts).and_then(|()| out.flush()) {
         Ok(()) => counts.exit_code(args.deny.threshold()),
         Err(error) => {
-            // A closed pipe is a reader that has seen enough.
+            // A closed pipe: the reader has enough.
             if error.kind() != io::ErrorKind::BrokenPipe {
                 complain(&format_args!("standard output: {error}"));
             }
@@ -194,7 +194,7 @@ fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// The files an argument stands for, and what could not be looked into.
+/// The files of an argument, and the directories that could not be read.
 fn expand(path: &Path) -> Vec<Result<InputSource, (PathBuf, io::Error)>> {
     if path == Path::new("-") {
         return vec![Ok(InputSource::Stdin)];
@@ -213,7 +213,7 @@ fn expand(path: &Path) -> Vec<Result<InputSource, (PathBuf, io::Error)>> {
     files.into_iter().map(|file| Ok(InputSource::File(file))).chain(listing.failed.into_iter().map(Err)).collect()
 }
 
-/// What stands in a directory.
+/// The robots.txt files of a directory.
 #[derive(Default)]
 struct Listing {
     /// Every robots.txt, however deep.

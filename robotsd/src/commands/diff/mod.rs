@@ -1,4 +1,4 @@
-//! `robotsd diff OLD NEW`: what a change of the file changes for crawlers.
+//! `robotsd diff OLD NEW`: the effect of a change on crawlers.
 //!
 //! Exit status: 0 whether or not something changes, 1 where something changes that `--forbid` names, 2 where a file
 //! could not be read.
@@ -17,7 +17,7 @@ use super::site::{RobotsFile, SiteArgs};
 use crate::evaluator::Evaluator;
 use crate::exit;
 
-/// Say what changes for crawlers from one robots.txt to another
+/// Show what changes for crawlers between two robots.txt files
 #[derive(Args, Debug)]
 #[command(override_usage = "robotsd diff [OPTIONS] <OLD> <NEW>\n       robotsd diff [OPTIONS] --config <FILE> <NEW>")]
 pub(crate) struct DiffArgs {
@@ -30,11 +30,11 @@ pub(crate) struct DiffArgs {
     site: SiteArgs,
 
     /// Fail if anything changes for this crawler on these paths, such as "Googlebot:/products/"; * is a crawler that
-    /// nobody names
+    /// neither file names
     #[arg(long, value_name = "CRAWLER:PATTERN", value_parser = guard)]
     forbid: Vec<Guard>,
 
-    /// How changes are written
+    /// Output format
     #[arg(long, value_enum, default_value_t = DiffFormat::Text)]
     format: DiffFormat,
 }

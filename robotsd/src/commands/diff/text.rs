@@ -1,4 +1,4 @@
-//! Changes in words, the worst first.
+//! Changes as text, the worst first.
 
 use std::io::{self, Write};
 
@@ -11,7 +11,7 @@ use crate::render::printable;
 /// Crawlers of each kind that are shown by name.
 const SHOWN: usize = 4;
 
-/// What the two files are called.
+/// The names of the two files.
 pub(super) struct DiffNames {
     old: String,
     new: String,
@@ -69,18 +69,18 @@ fn decider(file: &str, decider: Option<&Decider>) -> String {
     }
 }
 
-/// Who it is about: search engines, then whoever a file names, then the rest.
+/// The crawlers of an effect: search engines, then those that a file names, then the rest.
 fn crawlers(crawlers: &[Subject]) -> String {
     let is_search = |crawler: &&Subject| crawler.category() == Some(Category::Search);
     let search: Vec<_> = crawlers.iter().filter(is_search).collect();
     let named: Vec<_> = crawlers.iter().filter(|crawler| !is_search(crawler) && crawler.is_named()).collect();
-    let anybody = crawlers.iter().any(|crawler| crawler.name().is_none());
-    let rest = crawlers.len() - search.len() - named.len() - usize::from(anybody);
+    let has_unnamed = crawlers.iter().any(|crawler| crawler.name().is_none());
+    let rest = crawlers.len() - search.len() - named.len() - usize::from(has_unnamed);
     let mut parts = Vec::new();
     parts.extend((!search.is_empty()).then(|| list(&search, "search engines")));
     parts.extend((!named.is_empty()).then(|| list(&named, "that the files name")));
     parts.extend((rest > 0).then(|| format!("{rest} other known crawler{}", if rest == 1 { "" } else { "s" })));
-    parts.extend(anybody.then(|| "any crawler that neither file names".to_owned()));
+    parts.extend(has_unnamed.then(|| "any crawler that neither file names".to_owned()));
     parts.join("; ")
 }
 

@@ -15,7 +15,7 @@ use crate::commands::site::{RobotsFile, SelectedSite};
 use crate::evaluator::Evaluator;
 use crate::input::InputSource;
 
-/// Octets of robots.txt files that are kept compiled; beyond it all are let go and read again when asked for.
+/// Octets of robots.txt files that are cached compiled; beyond it the cache is emptied.
 const KEPT: usize = 64 << 20;
 
 /// What a small file costs besides its octets, compiled.
@@ -64,7 +64,7 @@ pub(super) fn run(site: &SelectedSite, questions: impl Read, mut answers: impl W
     let mut evaluators = EvaluatorCache { site, evaluators: HashMap::new(), octets: 0 };
     let mut line = Vec::new();
     loop {
-        // Whoever waits for an answer before the next question must get it.
+        // A client may wait for an answer before it writes the next question.
         if questions.buffer().is_empty() {
             answers.flush()?;
         }
@@ -86,7 +86,7 @@ fn answer(evaluators: &mut EvaluatorCache<'_>, line: &[u8], answers: &mut impl W
     let question: BatchQuestion = match serde_json::from_slice(line) {
         Ok(question) => question,
         Err(error) => {
-            // What is no question may still be JSON with an id.
+            // A line that is no question may still be JSON with an id.
             let id = serde_json::from_slice::<Value>(line).ok().and_then(|value| value.get("id").cloned());
             return failed(answers, &id.unwrap_or_default(), error.to_string());
         }

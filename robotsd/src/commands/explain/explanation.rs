@@ -27,7 +27,7 @@ pub(super) struct ExplainedRequest<'a> {
     pub(super) url: &'a str,
 }
 
-/// What the file says about a request, and what the policy makes of it.
+/// The verdict of the file about a request, and the decision of the policy.
 #[derive(Debug)]
 pub(super) struct Explanation<'e> {
     evaluator: &'e Evaluator,
@@ -35,7 +35,7 @@ pub(super) struct Explanation<'e> {
     pub(super) form: PathForm,
     pub(super) verdict: Option<Verdict<'e>>,
     pub(super) reason: Reason,
-    /// What the policy does about it; a token alone makes no request.
+    /// The action of the policy; `None` for a token, which makes no request.
     pub(super) action: Option<Action>,
     agent: Option<Agent>,
     /// Those of the token or of the agent.
@@ -115,7 +115,7 @@ impl<'e> Explanation<'e> {
     pub(super) fn trace(&self, path: &RequestPath<'_>) -> Option<Trace<'e>> {
         let decider = self.verdict?.group()?.line();
         let own = self.tokens.as_slice();
-        // The policy has chosen among these; the group that decided says which it was.
+        // The policy has chosen one of these; the line of the deciding group shows which.
         let chain = [own, &own[..own.len().min(1)], &[]];
         let fallbacks = [Fallback::Nothing, Fallback::Nothing, Fallback::Star];
         let selected =

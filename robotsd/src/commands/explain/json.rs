@@ -55,7 +55,7 @@ pub(super) fn write(out: &mut impl Write, evaluator: &Evaluator, request: &Expla
     let explanation = Explanation::of(evaluator, &request.requester, request.method, &path);
     let trace = explanation.trace(&path);
     let token = trace.as_ref().and_then(|trace| explanation.token_of(trace));
-    let said = ExplanationJson {
+    let json = ExplanationJson {
         url: request.url,
         method: request.method,
         access: explanation.access,
@@ -68,7 +68,7 @@ pub(super) fn write(out: &mut impl Write, evaluator: &Evaluator, request: &Expla
         reason: explanation.reason,
         action: explanation.action,
     };
-    serde_json::to_writer(&mut *out, &said)?;
+    serde_json::to_writer(&mut *out, &json)?;
     out.write_all(b"\n")
 }
 

@@ -1,4 +1,4 @@
-//! An answer in words, with the file's own lines.
+//! An explanation as text, with the lines of the file.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use super::explanation::{ExplainedRequest, Explanation, Requester};
 use crate::evaluator::Evaluator;
 use crate::render::printable;
 
-/// Rules that are shown of those that match, and forms of the path; more say nothing new.
+/// Matching rules that are shown, and forms of the path.
 const SHOWN: usize = 20;
 
 pub(super) fn write(out: &mut impl Write, evaluator: &Evaluator, request: &ExplainedRequest<'_>) -> io::Result<()> {
@@ -38,7 +38,7 @@ pub(super) fn write(out: &mut impl Write, evaluator: &Evaluator, request: &Expla
     decision(out, &explanation)
 }
 
-/// Which groups were asked, and why those.
+/// The groups that apply, and why.
 fn group(
     out: &mut impl Write,
     file: &str,
@@ -48,7 +48,7 @@ fn group(
 ) -> io::Result<()> {
     let Some(trace) = trace else {
         return match explanation.reason {
-            Reason::Exempt => writeln!(out, "  group:  none asked: the path or the agent is exempt"),
+            Reason::Exempt => writeln!(out, "  group:  none applies: the path or the agent is exempt"),
             _ => writeln!(out, "  group:  none is for this agent, so it is not held to the file"),
         };
     };

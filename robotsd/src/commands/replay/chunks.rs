@@ -32,7 +32,7 @@ pub(super) fn for_each<S: Send>(
                     let mut state = state();
                     while let Some(chunk) = next(chunks) {
                         work(&mut state, &chunk);
-                        // Where nobody wants it back it is let go.
+                        // Dropped where the reader has enough buffers.
                         let _ = back.try_send(chunk);
                     }
                     state

@@ -1,4 +1,4 @@
-//! What is counted while a log goes by, in bounded memory.
+//! Counting requests, in bounded memory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::RandomState;
@@ -12,10 +12,10 @@ use super::top::Top;
 use super::visitors::Visitors;
 use crate::evaluator::Evaluator;
 
-/// Headers whose agents are remembered; beyond it all are forgotten and recognised anew.
+/// Headers whose agents are cached; beyond it the cache is emptied.
 const HEADERS: usize = 8192;
 
-/// A header longer than this is recognised every time.
+/// Longest header that is cached.
 const LONGEST_HEADER: usize = 512;
 
 /// Names that get a row of their own.
@@ -26,20 +26,20 @@ const COUNTED: usize = 256;
 const FULL_ROWS: usize = 256;
 const COUNTED_LATER: usize = 16;
 
-/// Hours that are told apart: a little more than four years.
+/// Hours with counts of their own: a little more than four years.
 const HOURS: usize = 40_000;
 
 /// Lines that could not be read, of which this many are kept, and octets of each.
 const SAMPLES: usize = 3;
 const SAMPLE: usize = 160;
 
-/// What is asked, the same for every worker.
+/// The settings of a replay, the same for every worker.
 #[derive(Debug)]
 pub(super) struct ReplayPlan {
     /// The robots.txt, and the one to compare it with.
     pub(super) evaluators: Vec<Evaluator>,
     pub(super) format: ReplayLogFormat,
-    /// Requests before this are not blamed: the rules did not hold yet.
+    /// Requests before this are counted apart: the rules did not hold yet.
     pub(super) effective_from: Option<i64>,
     pub(super) privacy: ReportPrivacy,
     pub(super) hasher: RandomState,

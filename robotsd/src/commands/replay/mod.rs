@@ -1,11 +1,11 @@
 //! `robotsd replay LOG…`: what a robots.txt, or a change of it, would have done to the traffic of a log.
 //!
 //! Logs are read once, in chunks, by every core, in bounded memory ([`chunks`], [`counts`]); what cannot be read is
-//! counted. Who asks is recognised and judged as when it is enforced ([`judgement`]); who may be a person is told by other
-//! means ([`visitors`]). Reports hold no values of queries and no whole addresses unless asked to ([`privacy`]).
+//! counted. Agents are identified and judged as a server does it ([`judgement`]); [`visitors`] suspects people behind crawlers'
+//! names. Reports hold no values of queries and no whole addresses unless options ask for them ([`privacy`]).
 //!
-//! Exit status: 0, 1 where somebody who may be a person would be refused or an expectation is not met, 2 where
-//! something could not be read.
+//! Exit status: 0, 1 where a suspected person would be refused or an expectation is not met, 2 where an input could not be
+//! read.
 
 mod chunks;
 mod counts;
@@ -43,7 +43,7 @@ use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::exit::{self, fail};
 use crate::expectations::ExpectationsFile;
 
-/// Say what a robots.txt would have done to the traffic of a log
+/// Show what a robots.txt would have done to the requests of a log
 #[derive(Args, Debug)]
 pub(crate) struct ReplayArgs {
     /// Access logs, plain, gzip or zstd; - for standard input
@@ -57,15 +57,15 @@ pub(crate) struct ReplayArgs {
     #[command(flatten)]
     site: SiteArgs,
 
-    /// Another robots.txt: say what changes from the one to this
+    /// A second robots.txt: show what changes from the first to this
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
 
-    /// How lines of the logs are written
+    /// The format of the logs
     #[arg(long, value_enum, default_value_t = ReplayLogFormat::Auto)]
     log_format: ReplayLogFormat,
 
-    /// Requests before this moment, such as 2026-11-01T12:00:00Z, are not blamed
+    /// Requests before this moment, such as 2026-11-01T12:00:00Z, are counted apart: the rules did not hold yet
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_rfc3339_weak)]
     effective_from: Option<SystemTime>,
 
@@ -73,11 +73,11 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "FILE")]
     expect: Option<PathBuf>,
 
-    /// How the report is written
+    /// The format of the report
     #[arg(long, value_enum, default_value_t = ReportForm::Text)]
     format: ReportForm,
 
-    /// Where the report goes, in place of standard output
+    /// Write the report to this file
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -121,12 +121,12 @@ fn replay(args: &ReplayArgs) -> io::Result<ExitCode> {
             emit(&report, args.format, file).map_err(|error| named(path, &error))?;
         }
     }
-    // What was read until then is shown all the same.
+    // The report holds what was read until then.
     if let Err(error) = read {
         return Ok(fail(&error));
     }
     if report.requests == 0 && report.unread_lines > 0 {
-        return Ok(fail(&"no line of the logs could be read: name their format with --log-format"));
+        return Ok(fail(&"no line of the logs could be read: give their format with --log-format"));
     }
     let met = args.meets_expectations(&site, &plan, &report)?;
     Ok(exit::answer(met && report.suspect_human_count == 0))

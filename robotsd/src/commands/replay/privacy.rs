@@ -1,4 +1,4 @@
-//! What a report holds of people: nothing of a query but its names, nothing of an address but its network.
+//! Redaction: a report holds the names of a query and the network of an address, not the values or the address.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! How far a replay has come, on a terminal only.
+//! The progress of a replay, on terminals only.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::source::Meter;
 
-/// A bar on standard error; taken away when dropped.
+/// A bar on standard error; erased on drop.
 #[derive(Debug)]
 pub(super) struct ProgressDrawer {
     over: Arc<AtomicBool>,

@@ -1,4 +1,4 @@
-//! Logs as streams of octets: files, packed or not, and standard input.
+//! Logs as streams of octets: files, compressed or not, and standard input.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -12,10 +12,10 @@ use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 const GZIP: &[u8] = &[0x1F, 0x8B];
 const ZSTD: &[u8] = &[0x28, 0xB5, 0x2F, 0xFD];
 
-/// Octets read ahead of unpacking.
+/// Octets read ahead of decompression.
 const AHEAD: usize = 256 << 10;
 
-/// How much of the files has been read, packed as they are.
+/// Octets read from the files, before decompression.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Meter(Arc<AtomicU64>);
 
@@ -31,7 +31,7 @@ pub(super) fn total(paths: &[PathBuf]) -> Option<u64> {
     paths.iter().map(size).sum()
 }
 
-/// Opens a log; `-` is standard input. What packs it is told by its first octets, not by its name.
+/// Opens a log; `-` is standard input. Its first octets, not its name, show how it is compressed.
 pub(super) fn open(path: &Path, meter: &Meter) -> io::Result<Box<dyn Read + Send>> {
     let raw: Box<dyn Read + Send> =
         if path == Path::new("-") { Box::new(io::stdin()) } else { Box::new(File::open(path)?) };
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_logs_are_known_by_their_first_octets() {
+    fn compressed_logs_are_recognised_by_their_first_octets() {
         let text = b"one line\nand another\n".repeat(1000);
         assert_eq!(read(&text), text);
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

@@ -1,9 +1,9 @@
-//! Who may be a person behind a crawler's name.
+//! Suspected people behind crawlers' names.
 //!
 //! A person's tool or browser may carry the name of a crawler, and a mistaken registry row may take a browser for one.
 //! What a browser does gives it away whatever it calls itself: it fetches a page's styles, scripts, pictures and fonts
-//! from the same address with the same header, and says by the Referer that a page of the site asked for them. Crawlers
-//! that render pages do that too, so this is a suspicion; it is worth a look before anybody is refused.
+//! from the same address with the same header, and names a page of the site in the Referer. Crawlers
+//! that render pages do that too, so this is a suspicion, to be looked at before the agent is refused.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -25,7 +25,7 @@ pub(super) struct Visitor {
     /// What the header claims to be.
     pub(super) claims: String,
     kinds: u8,
-    /// The host of the first Referer, where the log does not say which site it is about.
+    /// The host of the first Referer, where the log has no virtual host.
     referer: Option<u64>,
     pub(super) disallowed: u64,
     /// A target that was disallowed.
@@ -54,7 +54,7 @@ impl Visitors {
         }
         let key = self.hasher.hash_one((&*entry.address, &*entry.agent));
         if !self.known.contains_key(&key) && self.known.len() >= MOST {
-            // Whoever shows nothing of a person goes first; who comes when all do is not looked at.
+            // Visitors with few signs of a person are dropped first; when all have signs, new ones are not tracked.
             self.known.retain(|_, visitor| visitor.kinds.count_ones() > 1);
             if self.known.len() >= MOST {
                 return;

@@ -1,4 +1,4 @@
-//! The common log format and what was added to it.
+//! The common log format and its extensions.
 
 use std::borrow::Cow;
 
@@ -7,14 +7,14 @@ use tower_robots::rules::{Authority, Port};
 use super::logged_request::LoggedRequest;
 use super::time;
 
-/// Whether the virtual host stands first.
+/// Whether the line begins with the virtual host.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Host {
     Absent,
     First,
 }
 
-/// Whether referer and agent stand last.
+/// Whether the line ends with referer and agent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quotes {
     Absent,
@@ -55,7 +55,7 @@ pub(super) fn without_port(host: &[u8]) -> &[u8] {
     }
 }
 
-/// `GET /path HTTP/1.1`; servers log what they were sent, so it may be anything.
+/// `GET /path HTTP/1.1`; servers log whatever they receive.
 pub(super) fn request_line(request: &[u8]) -> Option<(&[u8], Cow<'_, [u8]>)> {
     let at = memchr::memchr(b' ', request)?;
     let (method, rest) = (&request[..at], &request[at + 1..]);
@@ -64,7 +64,7 @@ pub(super) fn request_line(request: &[u8]) -> Option<(&[u8], Cow<'_, [u8]>)> {
     (is_method && end > 0).then(|| (method, unescaped(&rest[..end])))
 }
 
-/// What stands between the next two quotes, and what comes after; an escaped quote is none.
+/// The text between the next two quotes, and the rest; escaped quotes do not count.
 fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let start = memchr::memchr(b'"', text)? + 1;
     let mut at = start;
@@ -82,7 +82,7 @@ fn value(text: &[u8]) -> Cow<'_, [u8]> {
     if text == b"-" { Cow::default() } else { unescaped(text) }
 }
 
-/// Takes back what servers escape: `\"` and `\\` (Apache), `\x22` (nginx).
+/// Undoes the escapes of servers: `\"` and `\\` (Apache), `\x22` (nginx).
 fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
     let Some(first) = memchr::memchr(b'\\', text) else { return Cow::Borrowed(text) };
     let mut out = text[..first].to_vec();

@@ -1,7 +1,7 @@
 //! Logs with a JSON object a line, by the keys that servers use.
 //!
 //! nginx as the examples of its documentation name them, Traefik, Envoy, and Caddy, whose request is an object of its
-//! own. Of several keys that say the same, the first of ours counts.
+//! own. Of several keys for one value, the first of ours counts.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,7 +23,7 @@ const REFERER: &[&str] = &["http_referer", "referer", "request_Referer", "http_r
 
 pub(super) fn read(line: &[u8]) -> Option<LoggedRequest<'_>> {
     let Node::Map(mut line) = serde_json::from_slice(line).ok()? else { return None };
-    // Caddy: the request is an object; what it holds counts before what stands around it.
+    // Caddy: the request is an object; its keys count before those around it.
     let (mut request, request_line) = match take(&mut line, "request") {
         Some(Node::Map(request)) => (request, None),
         Some(Node::Text(line)) => (Vec::new(), Some(line)),

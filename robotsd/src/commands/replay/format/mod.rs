@@ -12,7 +12,7 @@ pub(super) use self::logged_request::LoggedRequest;
 /// How lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum ReplayLogFormat {
-    /// Told by the first lines
+    /// The format that most of the first lines have
     Auto,
     /// Common log format, which lacks the User-Agent
     Common,

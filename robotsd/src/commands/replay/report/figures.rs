@@ -20,7 +20,7 @@ pub(super) fn counted(number: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
-/// A share in percent with a digit that still says something.
+/// A share in percent, with one digit after the point below 10 %.
 pub(super) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 || part == 0 {
         return "0 %".to_owned();

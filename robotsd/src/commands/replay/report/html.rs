@@ -1,6 +1,6 @@
 //! The report as one page: no scripts, nothing to load, legible in the dark and in the light.
 //!
-//! What stands in a log was written by strangers; all of it goes through [`Escaped`].
+//! Logs hold text of unknown clients; all of it goes through [`Escaped`].
 
 use std::io::{self, Write};
 
@@ -65,12 +65,12 @@ fn head(out: &mut impl Write, report: &Report, title: &str) -> io::Result<()> {
         card(out, "Allowed", totals.allowed, &share(totals.allowed, totals.crawler_requests, "of those"))?;
     }
     if totals.not_blamed > 0 {
-        card(out, "Not blamed", totals.not_blamed, "came before the rules held")?;
+        card(out, "Counted apart", totals.not_blamed, "came before --effective-from")?;
     }
     card(out, "Suspected people", report.suspect_human_count as u64, "under a crawler's name")?;
     out.write_all(b"</div>\n")?;
     if report.requests > 0 && report.nameless == report.requests {
-        out.write_all(b"<p class=\"warn\">No line has a User-Agent: nobody can be told from anybody.</p>\n")?;
+        out.write_all(b"<p class=\"warn\">No line has a User-Agent: agents cannot be identified.</p>\n")?;
     }
     Ok(())
 }
@@ -203,7 +203,7 @@ fn foot(out: &mut impl Write, report: &Report) -> io::Result<()> {
         }
     }
     out.write_all(
-        b"<p>Crawlers are known by who they claim to be. Counts of paths are exact where a crawler asked for few of them, \
+        b"<p>Crawlers are identified by what they claim. Counts of paths are exact where a crawler requested few of them, \
           and never too high.</p>\n</footer>\n",
     )
 }

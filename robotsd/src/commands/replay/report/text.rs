@@ -36,7 +36,7 @@ fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
         }
     }
     if report.requests > 0 && report.nameless == report.requests {
-        writeln!(out, "no line has a User-Agent: nobody can be told from anybody")?;
+        writeln!(out, "no line has a User-Agent: agents cannot be identified")?;
     }
     let totals = &report.totals;
     let (robots, requests) = (shown(&report.robots), totals.crawler_requests);
@@ -68,7 +68,7 @@ fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
         }
     }
     if totals.not_blamed > 0 {
-        writeln!(out, "{} more came before the rules held", grouped(totals.not_blamed))?;
+        writeln!(out, "{} more came before --effective-from", grouped(totals.not_blamed))?;
     }
     Ok(())
 }
@@ -121,7 +121,7 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
     Ok(())
 }
 
-/// Requests as a bar: dark what is disallowed, light what is allowed.
+/// Requests as a bar: disallowed ones dark, allowed ones light.
 fn bar(row: &CrawlerRow, most: u64) -> String {
     // Whoever came at all is seen, and whatever is disallowed too.
     let columns = |count: u64| {
