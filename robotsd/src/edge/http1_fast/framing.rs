@@ -6,8 +6,11 @@ use http_body::Body;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framing {
-    /// There is no body, whatever the head says.
-    Absent,
+    /// There is no body, whatever the head says; to HEAD it may say how long the body would be, which is still to be
+    /// written.
+    Absent {
+        length: Option<u64>,
+    },
     /// A `Content-Length`, which the head has already or not.
     Length {
         octets: u64,
@@ -25,11 +28,16 @@ impl Framing {
             head.headers.remove(CONTENT_LENGTH);
         }
         head.headers.remove(TRANSFER_ENCODING);
-        if is_head || has_none {
-            return Self::Absent;
+        if has_none {
+            return Self::Absent { length: None };
+        }
+        let size = if body.is_end_stream() { Some(0) } else { body.size_hint().exact() };
+        if is_head {
+            let is_said = head.headers.contains_key(CONTENT_LENGTH);
+            return Self::Absent { length: size.filter(|size| *size > 0 && !is_said) };
         }
         let said = head.headers.get(CONTENT_LENGTH).map(length);
-        match (said, body.size_hint().exact()) {
+        match (said, size) {
             (Some(Some(octets)), _) => Self::Length { octets, is_in_head: true },
             (None, Some(octets)) => Self::Length { octets, is_in_head: false },
             (Some(None), exact) => {

@@ -82,7 +82,7 @@ fn write_head(out: &mut Vec<u8>, head: &response::Parts, framing: Framing, is_la
         out.extend_from_slice(b"\r\n");
     }
     match framing {
-        Framing::Length { octets, is_in_head: false } => {
+        Framing::Length { octets, is_in_head: false } | Framing::Absent { length: Some(octets) } => {
             // Writing to a vector does not fail.
             let _ = write!(out, "content-length: {octets}\r\n");
         }
@@ -107,7 +107,7 @@ where
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let mut left = match framing {
-        Framing::Absent | Framing::Length { octets: 0, .. } => {
+        Framing::Absent { .. } | Framing::Length { octets: 0, .. } => {
             return client
                 .send(Bytes::new())
                 .await

@@ -1,4 +1,6 @@
-//! Plain requests and others, on real sockets.
+//! Requests of the fast path and others, on real sockets.
+
+mod hyper_parity;
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -251,7 +253,7 @@ fn plain_requests_are_answered_as_hyper_would_have_them() {
 }
 
 #[tokio::test]
-async fn people_are_answered_whatever_octets_their_links_hold() {
+async fn targets_with_octets_that_hyper_refuses_are_answered() {
     let address = mirroring().await;
     for (target, want) in [
         (&b"/q?x=caf\xe9"[..], "/q?x=caf%E9"),

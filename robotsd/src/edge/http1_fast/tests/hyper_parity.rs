@@ -1,0 +1,358 @@
+//! The same octets through the fast path and through hyper alone: the same responses, or a handover that gives the same.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::future::pending;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Body, Frame, SizeHint};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tower::Service;
+
+use super::*;
+use crate::edge::connection::client_socket::ClientSocket;
+use crate::edge::connection::hyper_driver;
+use crate::edge::connection::settings::ConnectionSettings;
+use crate::edge::connection_state::state::ConnectionState;
+use crate::edge::http1_fast::Handover;
+use crate::edge::request::forwarded::{ForwardedFields, Scheme};
+use crate::edge::request::service::{ConnectionInfo, RequestService};
+
+/// A response of the service, whatever the request.
+#[derive(Clone, Debug)]
+struct Script {
+    status: u16,
+    length: Length,
+    fields: Vec<(&'static str, &'static str)>,
+    pieces: Vec<&'static str>,
+    /// The body fails after its pieces.
+    fails: bool,
+    /// The body knows its size.
+    is_exact: bool,
+}
+
+/// The `Content-Length` in the head of the service's response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Length {
+    Absent,
+    Right,
+    /// The body ends before it.
+    TooLong,
+}
+
+impl Script {
+    fn size(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.len()).sum()
+    }
+
+    /// Whether no complete response can come of it.
+    fn is_broken(&self) -> bool {
+        self.fails || self.length == Length::TooLong
+    }
+
+    fn response(&self) -> Response<ScriptedBody> {
+        let mut response = Response::builder().status(self.status);
+        for (name, value) in &self.fields {
+            response = response.header(*name, *value);
+        }
+        let length = match self.length {
+            Length::Absent => None,
+            Length::Right => Some(self.size().to_string()),
+            Length::TooLong => Some((self.size() + 3).to_string()),
+        };
+        if let Some(length) = length {
+            response = response.header("content-length", length);
+        }
+        let pieces = self.pieces.iter().copied().collect();
+        response.body(ScriptedBody { pieces, fails: self.fails, is_exact: self.is_exact }).unwrap()
+    }
+}
+
+struct ScriptedBody {
+    pieces: VecDeque<&'static str>,
+    fails: bool,
+    is_exact: bool,
+}
+
+impl Body for ScriptedBody {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        Poll::Ready(match self.pieces.pop_front() {
+            Some(piece) => Some(Ok(Frame::data(Bytes::from_static(piece.as_bytes())))),
+            None if std::mem::take(&mut self.fails) => Some(Err(std::io::Error::other("broken"))),
+            None => None,
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.pieces.is_empty() && !self.fails
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let left = self.pieces.iter().map(|piece| piece.len() as u64).sum();
+        if self.is_exact { SizeHint::with_exact(left) } else { SizeHint::default() }
+    }
+}
+
+type Scripted = Arc<Mutex<Script>>;
+
+/// A service whose response also says what request arrived.
+fn scripted(
+    script: Scripted,
+) -> impl Service<
+    Request<RequestBody>,
+    Response = Response<ScriptedBody>,
+    Error = Infallible,
+    Future = impl Future<Output = Result<Response<ScriptedBody>, Infallible>> + Send,
+> + Clone
++ Send
++ 'static {
+    service_fn(move |request: Request<RequestBody>| {
+        let script = script.lock().unwrap().clone();
+        async move {
+            let mut response = script.response();
+            let (head, body) = request.into_parts();
+            let body = body.collect().await.map_or_else(|_| "broken".into(), |body| body.to_bytes());
+            let mut arrived = format!("{} {} {:?} {}", head.method, head.uri, head.version, body.escape_ascii());
+            for (name, value) in head.headers.iter().filter(|(name, _)| *name != "x-request-id") {
+                arrived.push_str(&format!(" {name}={}", value.as_bytes().escape_ascii()));
+            }
+            response.headers_mut().insert("x-arrived", arrived.parse().unwrap());
+            Ok(response)
+        }
+    })
+}
+
+/// A server that is the whole edge.
+async fn by_the_edge(script: Scripted) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let edge = Edge::new(EdgeLimits::default(), |_| {}, None);
+        edge.serve(listener, ListenerSettings::default(), scripted(script), pending()).await;
+    });
+    address
+}
+
+/// A server whose connections are hyper's from their first octet.
+async fn by_hyper(script: Scripted) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let settings = Arc::new(ConnectionSettings::new(EdgeLimits::default(), None));
+        let (_stop, stopped) = watch::channel(false);
+        loop {
+            let (socket, peer) = listener.accept().await.unwrap();
+            let info =
+                ConnectionInfo { forwarded: ForwardedFields::new(peer, Scheme::Http, Arc::default()), secured: None };
+            let state = Arc::new(ConnectionState::new(&settings.limits));
+            let service = RequestService::new(scripted(Arc::clone(&script)), Arc::clone(&settings), state, info, 0);
+            let (socket, octets) = (ClientSocket::Plain(socket), Bytes::new());
+            let handover = Handover { socket, octets, protocol: None, service };
+            tokio::spawn(hyper_driver::serve(handover, Arc::clone(&settings), stopped.clone()));
+        }
+    });
+    address
+}
+
+/// A response as its reader understands it.
+#[derive(Debug, PartialEq, Eq)]
+struct Received {
+    status: u16,
+    /// In order of their names, without those that differ from one response to the next.
+    fields: Vec<(String, String)>,
+    body: String,
+    is_whole: bool,
+    /// The connection's end is the body's.
+    is_until_close: bool,
+}
+
+struct Reader {
+    socket: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl Reader {
+    async fn more(&mut self) -> bool {
+        matches!(soon(self.socket.read_buf(&mut self.buffer)).await, Ok(1..))
+    }
+
+    /// Octets up to and including a delimiter; none where the connection ends before.
+    async fn until(&mut self, delimiter: &[u8]) -> Option<Vec<u8>> {
+        loop {
+            if let Some(at) = memchr::memmem::find(&self.buffer, delimiter) {
+                return Some(self.buffer.drain(..at + delimiter.len()).collect());
+            }
+            if !self.more().await {
+                return None;
+            }
+        }
+    }
+
+    /// So many octets, or fewer where the connection ends before.
+    async fn up_to(&mut self, length: usize) -> Vec<u8> {
+        while self.buffer.len() < length && self.more().await {}
+        let length = length.min(self.buffer.len());
+        self.buffer.drain(..length).collect()
+    }
+
+    async fn response(&mut self, is_head: bool) -> Option<Received> {
+        let head = self.until(b"\r\n\r\n").await?;
+        let mut fields = [httparse::EMPTY_HEADER; 32];
+        let mut parsed = httparse::Response::new(&mut fields);
+        assert!(parsed.parse(&head).unwrap().is_complete());
+        let status = parsed.code.unwrap();
+        let mut fields: Vec<_> = parsed
+            .headers
+            .iter()
+            .map(|field| (field.name.to_ascii_lowercase(), field.value.escape_ascii().to_string()))
+            .collect();
+        fields.sort();
+        let field = |name: &str| fields.iter().find(|(found, _)| found == name).map(|(_, value)| value.clone());
+        let (mut body, mut is_whole, mut is_until_close) = (Vec::new(), true, false);
+        if is_head || matches!(status, 204 | 304) {
+        } else if field("transfer-encoding").is_some() {
+            is_whole = self.chunks(&mut body).await;
+        } else if let Some(length) = field("content-length") {
+            let length = length.parse().unwrap();
+            body = self.up_to(length).await;
+            is_whole = body.len() == length;
+        } else {
+            body = self.up_to(usize::MAX).await;
+            is_until_close = true;
+        }
+        assert!(field("date").is_some());
+        // Without a body its length says nothing (RFC 9110, section 8.6): hyper writes it or not.
+        let has_none = matches!(status, 204 | 304);
+        fields.retain(|(name, _)| match name.as_str() {
+            "date" | "x-request-id" => false,
+            "content-length" => !has_none,
+            _ => true,
+        });
+        let body = body.escape_ascii().to_string();
+        Some(Received { status, fields, body, is_whole, is_until_close })
+    }
+
+    async fn chunks(&mut self, body: &mut Vec<u8>) -> bool {
+        loop {
+            let Some(size) = self.until(b"\r\n").await else { return false };
+            let size = usize::from_str_radix(std::str::from_utf8(&size).unwrap().trim(), 16).unwrap();
+            let chunk = self.up_to(size + 2).await;
+            if chunk.len() < size + 2 {
+                return false;
+            }
+            body.extend_from_slice(&chunk[..size]);
+            if size == 0 {
+                return true;
+            }
+        }
+    }
+}
+
+/// The responses to octets that are sent at once, and to one more request, which shows whether the connection is kept.
+async fn exchanged(address: SocketAddr, octets: &[u8], heads: &[bool]) -> Vec<Option<Received>> {
+    let mut reader = Reader { socket: soon(TcpStream::connect(address)).await.unwrap(), buffer: Vec::new() };
+    soon(reader.socket.write_all(octets)).await.unwrap();
+    let mut responses = Vec::new();
+    for is_head in heads {
+        responses.push(reader.response(*is_head).await);
+    }
+    // A connection that is closed already may refuse it.
+    let last = b"GET /last HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+    let _ = soon(reader.socket.write_all(last)).await;
+    responses.push(reader.response(false).await);
+    responses
+}
+
+/// Octets of a request, and whether it is one for a head alone.
+fn requests() -> impl Strategy<Value = (Vec<u8>, bool)> {
+    let method = prop::sample::select(&["GET", "GET", "GET", "HEAD", "HEAD", "POST", "OPTIONS"][..]);
+    let version = prop::sample::select(&["1.1", "1.1", "1.1", "1.1", "1.0"][..]);
+    let more = prop::sample::select(
+        &[
+            "",
+            "",
+            "",
+            "Connection: keep-alive\r\n",
+            "Connection: close\r\n",
+            "Connection: x-a\r\nX-A: 1\r\n",
+            "TE: trailers\r\n",
+            "Content-Length: 3\r\n\r\nabc",
+            "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+            "Expect: 100-continuation\r\n",
+            "Upgrade: h2c\r\nConnection: upgrade\r\n",
+            "X: \u{e9}\r\n",
+        ][..],
+    );
+    (method, targets(), version, extra_fields(), more).prop_map(|(method, target, version, fields, more)| {
+        let end = if more.contains("\r\n\r\n") { "" } else { "\r\n" };
+        // Escaping is tested on its own; only the fast path does it.
+        let target = as_escaped(&target);
+        let line = [method.as_bytes(), b" ", &target, b" HTTP/", version.as_bytes(), b"\r\nHost: h\r\n"].concat();
+        ([&line[..], &fields, more.as_bytes(), end.as_bytes()].concat(), method == "HEAD")
+    })
+}
+
+fn scripts() -> impl Strategy<Value = Script> {
+    let length = prop::sample::select(&[Length::Absent, Length::Absent, Length::Right, Length::TooLong][..]);
+    let field = prop::sample::select(
+        &[("x-a", "1"), ("date", "Sun, 06 Nov 1994 08:49:37 GMT"), ("connection", "close"), ("set-cookie", "a=b")][..],
+    );
+    (
+        prop::sample::select(&[200, 200, 200, 201, 204, 206, 301, 304, 404, 500, 599][..]),
+        length,
+        prop::collection::vec(field, 0..3),
+        prop::collection::vec(prop::sample::select(&["", "a", "bc\r\n", "0\r\n\r\n"][..]), 0..4),
+        prop::bool::weighted(0.1),
+        any::<bool>(),
+    )
+        .prop_map(|(status, length, fields, pieces, fails, is_exact)| {
+            // hyper trusts a body that knows its size, and takes an empty one for a length of zero.
+            let is_exact = is_exact && !fails && length != Length::TooLong;
+            let length = if pieces.is_empty() && length == Length::TooLong { Length::Absent } else { length };
+            Script { status, length, fields, pieces, fails, is_exact }
+        })
+}
+
+#[test]
+fn both_paths_answer_the_same_octets_alike() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let script = Scripted::new(Mutex::new(Script {
+        status: 200,
+        length: Length::Absent,
+        fields: Vec::new(),
+        pieces: Vec::new(),
+        fails: false,
+        is_exact: false,
+    }));
+    let edge = runtime.block_on(by_the_edge(Arc::clone(&script)));
+    let hyper = runtime.block_on(by_hyper(Arc::clone(&script)));
+    let mut runner = TestRunner::new(Config { cases: 1000, failure_persistence: None, ..Config::default() });
+    // One request, or two in one write.
+    let sent = (prop::collection::vec(requests(), 1..3), scripts());
+    let agree = |(requests, scripted): (Vec<(Vec<u8>, bool)>, Script)| {
+        *script.lock().unwrap() = scripted.clone();
+        let octets = requests.iter().map(|(octets, _)| &octets[..]).collect::<Vec<_>>().concat();
+        let heads: Vec<bool> = requests.iter().map(|(_, is_head)| *is_head).collect();
+        let by_edge = runtime.block_on(exchanged(edge, &octets, &heads));
+        let by_hyper = runtime.block_on(exchanged(hyper, &octets, &heads));
+        // How much of a broken response goes out is up to each; that it is broken, and ends the connection, is not.
+        let whole = |response: Option<Received>| {
+            response.filter(|response| response.is_whole && !(response.is_until_close && scripted.is_broken()))
+        };
+        let by_edge: Vec<_> = by_edge.into_iter().map(whole).collect();
+        let by_hyper: Vec<_> = by_hyper.into_iter().map(whole).collect();
+        prop_assert_eq!(&by_edge, &by_hyper, "{}", octets.escape_ascii());
+        Ok(())
+    };
+    runner.run(&sent, agree).unwrap();
+}
