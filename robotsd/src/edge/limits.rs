@@ -1,13 +1,11 @@
-//! The bounds of the server side, each with its default.
-//!
-//! Where they come from is the configuration's business.
+//! The bounds of the server side, each with its default: connections, deadlines, heads, bodies, HTTP/2.
 
 use std::time::Duration;
 
-/// What one listener grants its clients.
+/// The limits of one listener's clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EdgeLimits {
-    /// Who speaks to the listener, and so what its requests may say.
+    /// Which callers the listener has, and so which fields its requests may carry.
     pub(crate) callers: Callers,
     /// Connections open at once; at the limit the longest idle is closed for a new one, else it waits.
     pub(crate) connections: usize,
@@ -35,21 +33,21 @@ pub(crate) struct EdgeLimits {
     pub(crate) streams: u32,
     /// The flow-control window of an HTTP/2 stream, and what is buffered for one.
     pub(crate) window_bytes: u32,
-    /// How long a connection that has said nothing yet is still listened to once a shutdown has begun: its request may
-    /// be on the way, and a client whose first request is cut off does not know that it may ask again.
+    /// How long a connection on which nothing has come yet stays open once a shutdown has begun: its request may be on the
+    /// way, and a client whose first request is cut off does not know that it may retry.
     pub(crate) greeting: Duration,
     /// How long requests in progress may take to finish once a shutdown has begun.
     pub(crate) drain: Duration,
 }
 
-/// Who speaks to a listener.
+/// The callers of a listener.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Callers {
-    /// Anybody: what only a proxy may say is removed, and said by us.
+    /// Any client: the fields that only a proxy may send are removed, and written by us.
     #[default]
     Clients,
-    /// A proxy that asks about a client's request: what it says of that request stays as it is, and the target, which
-    /// may be the client's, is not held against the proxy.
+    /// A proxy that asks for decisions about its clients' requests: its fields about them stay as they are, and the
+    /// target, which may be the client's, is not held against the proxy.
     AskingProxies,
 }
 

@@ -1,7 +1,7 @@
-//! A connection that has become something else: a WebSocket, passed through octet by octet.
+//! A connection that has switched to a WebSocket, whose octets pass both ways unread.
 //!
-//! Whoever answers the request brings the upstream's end in the response's extensions; the driver of the client's
-//! connection brings the two ends together. So a tunnel counts as that connection, and ends with it at shutdown.
+//! The service that answers the request puts the upstream's end into the response's extensions; the driver of the client's
+//! connection joins the two ends. So a tunnel counts as that connection, and ends with it at shutdown.
 
 use std::future::poll_fn;
 use std::io;
@@ -20,12 +20,12 @@ use crate::edge::transfer::Transfer;
 
 /// Marks a request that asks for a WebSocket; a request extension.
 ///
-/// The fields that say so are hop-by-hop and removed. Whoever can provide one answers 101 with a [`Tunnel`].
+/// The fields that say so are hop-by-hop and removed. A service that can provide one answers 101 with a [`Tunnel`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WebSocket;
 
 /// The upstream's end of a tunnel; a response extension.
-// Extensions must be `Clone`; the one end there is goes to who takes it first.
+// Extensions must be `Clone`; the first clone that is taken gets the end.
 #[derive(Clone)]
 pub(crate) struct Tunnel(Arc<Mutex<Option<TunnelEnd>>>);
 
@@ -45,7 +45,7 @@ impl Tunnel {
         Self(Arc::new(Mutex::new(Some(TunnelEnd { io: Box::new(io), early, transfer: None }))))
     }
 
-    /// The same, where the connection may be needed elsewhere.
+    /// The same, where the upstream connection may be needed elsewhere.
     pub(crate) fn holding(
         io: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
         early: Bytes,
@@ -82,10 +82,10 @@ impl PendingTunnel {
             pass(TokioIo::new(client), upstream, &early, idle).await
         };
         tokio::select! {
-            // What has arrived by now passes first, and then the connection is in use.
+            // Octets that have arrived by now pass first, and then the connection is in use.
             biased;
             passed = passing => passed,
-            () = given_up(transfer.as_ref()) => {
+            () = revoked(transfer.as_ref()) => {
                 let why = "its connection to the upstream was needed for others, and nothing had passed for long";
                 Err(io::Error::new(io::ErrorKind::TimedOut, why))
             }
@@ -93,9 +93,9 @@ impl PendingTunnel {
     }
 }
 
-/// Completes once the tunnel is to end, whichever side it waits for: where the client does not read, the upstream is not
-/// read from either.
-async fn given_up(transfer: Option<&Transfer>) {
+/// Completes once the upstream connection is needed elsewhere, whichever side the tunnel waits for: where the client does
+/// not read, the upstream is not read from either.
+async fn revoked(transfer: Option<&Transfer>) {
     poll_fn(|cx| transfer.map_or(Poll::Pending, |transfer| transfer.poll_stalled(cx))).await;
 }
 
@@ -108,7 +108,7 @@ async fn pass(
     let (client_read, mut client_write) = tokio::io::split(client);
     let (upstream_read, upstream_write) = tokio::io::split(upstream);
     timeout(idle, write(&mut client_write, early)).await??;
-    // Often only one side talks: what moves either way keeps both alive.
+    // Often only one side sends: octets in either direction keep both alive.
     let moved = AtomicUsize::new(0);
     tokio::try_join!(pump(client_read, upstream_write, idle, &moved), pump(upstream_read, client_write, idle, &moved))
         .map(|_| ())
@@ -133,7 +133,7 @@ async fn pump(
     }
 }
 
-/// Sends octets on their way: TLS may have taken them and still hold them back, and nothing may follow for long.
+/// Writes and flushes: TLS may have taken the octets and still hold them back, and nothing may follow for long.
 async fn write(to: &mut (impl AsyncWrite + Unpin), octets: &[u8]) -> io::Result<()> {
     to.write_all(octets).await?;
     to.flush().await
@@ -147,17 +147,17 @@ mod tests {
     use crate::edge::raw::soon;
 
     #[tokio::test]
-    async fn what_one_side_says_is_not_held_back_until_it_says_more() {
+    async fn octets_of_one_side_are_not_held_back_until_more_follow() {
         let (mut one, from) = duplex(1024);
         let (to, mut other) = duplex(1024);
         let moved = AtomicUsize::new(0);
         let pumping = pump(from, BufWriter::new(to), Duration::from_secs(60), &moved);
         let talking = async {
-            for said in [b"ping", b"pong"] {
-                one.write_all(said).await.unwrap();
-                let mut heard = [0; 4];
-                soon(other.read_exact(&mut heard)).await.unwrap();
-                assert_eq!(&heard, said);
+            for sent in [b"ping", b"pong"] {
+                one.write_all(sent).await.unwrap();
+                let mut received = [0; 4];
+                soon(other.read_exact(&mut received)).await.unwrap();
+                assert_eq!(&received, sent);
             }
             drop(one);
         };

@@ -1,16 +1,16 @@
-//! Waiting for one's turn to write.
+//! Batches the writes of a worker behind its reads.
 
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// Goes behind whoever is ready on this worker, once, before something is written.
+/// Lets every other task that is ready on this worker run, once, before the caller writes.
 ///
 /// A write wakes the reader at the other end if it sleeps, and that costs the writer more than anything else in it. When
-/// everybody who is ready reads and decides first and all write after that, one reader of many connections is woken once.
+/// all ready tasks read and decide first and write after that, one reader of many connections is woken once.
 pub(crate) async fn yield_before_write() {
-    let mut is_behind = false;
+    let mut has_yielded = false;
     poll_fn(|cx| {
-        if std::mem::replace(&mut is_behind, true) {
+        if std::mem::replace(&mut has_yielded, true) {
             return Poll::Ready(());
         }
         cx.waker().wake_by_ref();
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn all_who_are_ready_read_before_one_writes() {
+    async fn all_ready_tasks_read_before_one_writes() {
         let said = Arc::new(Mutex::new(Vec::new()));
         let each = [["a reads", "a writes"], ["b reads", "b writes"]].map(|[reads, writes]| {
             let said = Arc::clone(&said);

@@ -50,7 +50,7 @@ impl CertificateWatch {
             followed.push(match before.iter().find(|other| live.is(&other.live)) {
                 Some(same) => same.clone(),
                 None => {
-                    log_news(&self.log, live.introduce(now));
+                    log_news(&self.log, live.report_all(now));
                     FollowedCertificates { live, order: Arc::default() }
                 }
             });

@@ -1,7 +1,8 @@
-//! Octets in a target that `http::Uri`, and so hyper, does not take, though nginx does, and browsers and scripts send them.
+//! Escapes octets in a target that `http::Uri`, and so hyper, does not take, though nginx does, and browsers and scripts send
+//! them.
 //!
-//! They are percent-encoded, which says the same octets (RFC 3986, section 2.1), before the head is read. What does harm
-//! is not: controls, spaces, DEL and the backslash stay what they are, and are refused as before.
+//! They are percent-encoded, which says the same octets (RFC 3986, section 2.1), before the head is read. Harmful ones
+//! are not: controls, spaces, DEL and the backslash stay as they are, and are refused.
 
 use bytes::Bytes;
 

@@ -9,7 +9,7 @@ use crate::edge::transfer::Transfer;
 /// Ends when dropped: with the last octet of the response body, or when the client leaves.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    // Ends before the record does: whoever reads the record finds the connection idle.
+    // Dropped before the record: when the record is logged, the connection is idle.
     in_progress: RequestInProgress,
     holds_transfer: bool,
     /// The account of it, where one is kept.

@@ -1,21 +1,21 @@
-//! The ways a request says it came, last hop first: `X-Forwarded-For`, and `Forwarded` (RFC 7239).
+//! Parsers of the hops a request claims to have passed, last hop first: `X-Forwarded-For`, and `Forwarded` (RFC 7239).
 //!
-//! Each proxy writes to the right of what it was sent, so the right end comes from whom we trust and the left end from
-//! anybody. Both fields are therefore read from the right, and what stands further left cannot change what has been
-//! read: an open quote of a client's does not swallow what its proxy said.
+//! Each proxy appends on the right, so the right end comes from a proxy that we trust and the left end from any client.
+//! Both fields are therefore read from the right, and an entry cannot change the ones to its right: an open quote of a
+//! client's does not swallow the entry of its proxy.
 
 use std::net::{IpAddr, SocketAddr};
 
 use http::header::{FORWARDED, HeaderMap, HeaderName, HeaderValue};
 
-/// One step of the way.
+/// One hop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hop {
-    /// From where; port 0 where that is not said.
+    /// The address of its sender; port 0 where none is given.
     pub(crate) address: SocketAddr,
-    /// By which scheme, as it is written.
+    /// The scheme of the request, as it is written.
     pub(crate) scheme: Option<Vec<u8>>,
-    /// For which host, as it is written.
+    /// The host of the request, as it is written.
     pub(crate) host: Option<Vec<u8>>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn x_forwarded_for(fields: &HeaderMap) -> impl Iterator<Item = Option
     entries.map(|entry| Some(Hop { address: node(entry)?, scheme: None, host: None }))
 }
 
-/// The hops in `Forwarded`, none for an element that is malformed or says nothing of an address.
+/// The hops in `Forwarded`, none for an element that is malformed or has no address.
 pub(crate) fn forwarded(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
     let lines = fields.get_all(FORWARDED).iter().rev().map(HeaderValue::as_bytes);
     let elements = lines.flat_map(|line| {
@@ -70,7 +70,7 @@ fn hop(element: &[u8]) -> Option<Hop> {
     Some(Hop { address: node(&address?)?, scheme, host })
 }
 
-/// What stands after the last delimiter outside quotes, and what before it.
+/// The text after the last delimiter outside quotes, and the text before it.
 fn split_last(text: &[u8], delimiter: u8) -> (Option<&[u8]>, &[u8]) {
     let mut is_quoted = false;
     for (at, octet) in text.iter().enumerate().rev() {
@@ -84,7 +84,7 @@ fn split_last(text: &[u8], delimiter: u8) -> (Option<&[u8]>, &[u8]) {
     (None, text)
 }
 
-/// A token as it is, or what a quoted string stands for (RFC 9110, section 5.6.4).
+/// A token as it is, or the content of a quoted string (RFC 9110, section 5.6.4).
 fn unquoted(value: &[u8]) -> Option<Vec<u8>> {
     let Some(inner) = value.strip_prefix(b"\"") else {
         let is_token = !value.is_empty() && value.iter().all(|octet| octet.is_ascii_graphic() && *octet != b'"');
@@ -102,7 +102,7 @@ fn unquoted(value: &[u8]) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// An address with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`. What is hidden
+/// An address with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`. A hidden one
 /// (`unknown`, `_name`) is none.
 fn node(text: &[u8]) -> Option<SocketAddr> {
     let text = std::str::from_utf8(text).ok()?;

@@ -1,4 +1,4 @@
-//! What the edge answers itself: short, plain, never stored.
+//! The refusals of the edge itself: short, plain, never stored.
 
 use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE};
@@ -6,7 +6,7 @@ use http::{HeaderValue, Response, StatusCode, Version};
 
 use crate::edge::request::response_body::ResponseBody;
 
-/// Why a request goes no further than the edge.
+/// Why the edge refuses a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestRefusal {
     pub(crate) status: StatusCode,

@@ -1,4 +1,4 @@
-//! The name a request is known by in logs, at the upstream and to the client.
+//! The id of a request: in logs, at the upstream and for the client.
 //!
 //! Made here, unless a trusted proxy has given the request one. A client's own id is not taken over: it would let anyone
 //! write into our logs, or give two requests one name. Ids are unique, not secret.
@@ -32,7 +32,7 @@ impl RequestId {
         Self { text: digits, length: OWN as u8 }
     }
 
-    /// An id that somebody else chose, if it can stand in a log, a page and a header as it is.
+    /// An id that a proxy chose, if it can stand in a log, a page and a header as it is.
     pub(crate) fn given(id: &[u8]) -> Option<Self> {
         let is_plain = |octet: &u8| octet.is_ascii_alphanumeric() || b"-_.:+/=@~".contains(octet);
         if id.is_empty() || !id.iter().all(is_plain) {

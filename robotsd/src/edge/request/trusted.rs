@@ -123,7 +123,7 @@ mod tests {
 
     const PEER: &str = "10.0.0.1:5000";
 
-    fn told(lines: &[(&'static str, &str)]) -> ForwardedInfo {
+    fn read(lines: &[(&'static str, &str)]) -> ForwardedInfo {
         let trusted = Trusted {
             networks: ["10.0.0.0/8", "2001:db8:1::/48"].map(|network| network.parse().unwrap()).into(),
             agent_header: Some(HeaderName::from_static("x-original-agent")),
@@ -133,17 +133,17 @@ mod tests {
         trusted.read(&fields, PEER.parse().unwrap())
     }
 
-    fn client(told: &ForwardedInfo) -> String {
-        told.client.ip().to_string()
+    fn client(info: &ForwardedInfo) -> String {
+        info.client.ip().to_string()
     }
 
-    fn way(told: &ForwardedInfo) -> &str {
-        told.way.as_ref().unwrap().to_str().unwrap()
+    fn way(info: &ForwardedInfo) -> &str {
+        info.way.as_ref().unwrap().to_str().unwrap()
     }
 
     #[test]
     fn the_client_is_the_first_on_the_way_back_that_is_not_trusted() {
-        for (said, expected_client, expected_way) in [
+        for (given, expected_client, expected_way) in [
             ("192.0.2.1", "192.0.2.1", "192.0.2.1, 10.0.0.1"),
             ("192.0.2.1, 10.0.0.2", "192.0.2.1", "192.0.2.1, 10.0.0.2, 10.0.0.1"),
             // What the client has made up stands before it.
@@ -157,45 +157,45 @@ mod tests {
             ("192.0.2.1, x, 10.0.0.2", "10.0.0.2", "10.0.0.2, 10.0.0.1"),
             ("", "10.0.0.1", "10.0.0.1"),
         ] {
-            let told = told(&[("x-forwarded-for", said)]);
-            assert_eq!((client(&told).as_str(), way(&told)), (expected_client, expected_way), "{said}");
+            let info = read(&[("x-forwarded-for", given)]);
+            assert_eq!((client(&info).as_str(), way(&info)), (expected_client, expected_way), "{given}");
         }
-        assert_eq!(client(&told(&[])), "10.0.0.1");
+        assert_eq!(client(&read(&[])), "10.0.0.1");
     }
 
     #[test]
     fn the_way_has_a_bound() {
         let said = vec!["10.0.0.2"; 10_000].join(",");
-        assert_eq!(way(&told(&[("x-forwarded-for", &said)])).split(", ").count(), MAX_HOPS + 1);
+        assert_eq!(way(&read(&[("x-forwarded-for", &said)])).split(", ").count(), MAX_HOPS + 1);
     }
 
     #[test]
     fn x_forwarded_for_comes_before_forwarded_and_they_do_not_mix() {
         let forwarded = ("forwarded", "for=192.0.2.1;proto=https;host=f.test, for=10.0.0.2;proto=http;host=in.test");
-        let both = told(&[forwarded, ("x-forwarded-for", "192.0.2.2"), ("x-forwarded-host", "x.test")]);
+        let both = read(&[forwarded, ("x-forwarded-for", "192.0.2.2"), ("x-forwarded-host", "x.test")]);
         assert_eq!((client(&both).as_str(), both.scheme), ("192.0.2.2", None));
         assert_eq!(both.host.unwrap(), "x.test");
         // Scheme and host are those of the client's own step.
-        let one = told(&[forwarded, ("x-forwarded-proto", "http"), ("x-forwarded-host", "x.test")]);
+        let one = read(&[forwarded, ("x-forwarded-proto", "http"), ("x-forwarded-host", "x.test")]);
         assert_eq!((client(&one).as_str(), one.scheme), ("192.0.2.1", Some("https")));
         assert_eq!(one.host.unwrap(), "f.test");
-        let silent = told(&[("forwarded", "for=unknown;proto=https"), ("x-forwarded-proto", "https")]);
+        let silent = read(&[("forwarded", "for=unknown;proto=https"), ("x-forwarded-proto", "https")]);
         assert_eq!((client(&silent).as_str(), silent.scheme), ("10.0.0.1", None));
         // A proxy that only ends TLS.
-        assert_eq!(told(&[("x-forwarded-proto", "HTTPS")]).scheme, Some("https"));
+        assert_eq!(read(&[("x-forwarded-proto", "HTTPS")]).scheme, Some("https"));
     }
 
     #[test]
     fn scheme_and_host_are_known_and_valid_or_nobodys() {
         for said in ["gopher", "https\u{e9}", "https, ", "https;", ""] {
-            assert_eq!(told(&[("x-forwarded-proto", said)]).scheme, None, "{said}");
+            assert_eq!(read(&[("x-forwarded-proto", said)]).scheme, None, "{said}");
         }
-        assert_eq!(told(&[("x-forwarded-proto", "http,https")]).scheme, Some("https"));
-        assert_eq!(told(&[("x-forwarded-proto", "http"), ("x-forwarded-proto", "https")]).scheme, Some("https"));
+        assert_eq!(read(&[("x-forwarded-proto", "http,https")]).scheme, Some("https"));
+        assert_eq!(read(&[("x-forwarded-proto", "http"), ("x-forwarded-proto", "https")]).scheme, Some("https"));
         for said in ["a b", "a.test/", "", "<a>", "a.test, "] {
-            assert_eq!(told(&[("x-forwarded-host", said)]).host, None, "{said}");
+            assert_eq!(read(&[("x-forwarded-host", said)]).host, None, "{said}");
         }
-        assert_eq!(told(&[("x-forwarded-host", "evil.test, a.test:8080")]).host.unwrap(), "a.test:8080");
+        assert_eq!(read(&[("x-forwarded-host", "evil.test, a.test:8080")]).host.unwrap(), "a.test:8080");
     }
 
     #[test]
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn every_line_of_the_agent_is_kept() {
-        let told = told(&[("x-original-agent", "GPTBot"), ("user-agent", "CDN"), ("x-original-agent", "Mozilla")]);
-        assert_eq!(told.agent.unwrap().lines(), ["GPTBot", "Mozilla"]);
+        let info = read(&[("x-original-agent", "GPTBot"), ("user-agent", "CDN"), ("x-original-agent", "Mozilla")]);
+        assert_eq!(info.agent.unwrap().lines(), ["GPTBot", "Mozilla"]);
     }
 }

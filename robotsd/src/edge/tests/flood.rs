@@ -40,14 +40,14 @@ struct Framed {
     socket: TcpStream,
     frames: Frames,
     /// All heads that have come, with the length each has.
-    heard: VecDeque<Frame>,
+    received: VecDeque<Frame>,
     octets: Vec<u8>,
 }
 
 impl Framed {
     async fn connect(edge: &Edge) -> Self {
         let socket = TcpStream::connect(edge.address).await.unwrap();
-        let mut client = Self { socket, frames: Frames::default(), heard: VecDeque::new(), octets: Vec::new() };
+        let mut client = Self { socket, frames: Frames::default(), received: VecDeque::new(), octets: Vec::new() };
         client.send(&[PREFACE, &frame(frames::SETTINGS, 0, 0, &[])].concat()).await;
         client
     }
@@ -59,7 +59,7 @@ impl Framed {
     /// The next frame; none at the end.
     async fn next(&mut self) -> Option<Frame> {
         loop {
-            if let Some(frame) = self.heard.pop_front() {
+            if let Some(frame) = self.received.pop_front() {
                 return Some(frame);
             }
             let mut room = [0; 64 * 1024];
@@ -67,15 +67,15 @@ impl Framed {
             self.octets.extend(&room[..length]);
             let keep = self.octets.len().saturating_sub(64);
             self.octets.drain(..keep);
-            self.frames.pass(&room[..length], |frame| self.heard.push_back(frame));
+            self.frames.pass(&room[..length], |frame| self.received.push_back(frame));
         }
     }
 
     /// Reads to the end; whether that was a GOAWAY for a flood, which may say more about it.
-    async fn is_told_to_calm_down(&mut self) -> bool {
+    async fn is_sent_calm_down(&mut self) -> bool {
         let mut last = None;
-        while let Some(heard) = self.next().await {
-            last = Some(heard);
+        while let Some(received) = self.next().await {
+            last = Some(received);
         }
         let calm = frames::ENHANCE_YOUR_CALM.to_be_bytes();
         last.is_some_and(|last| last.kind == frames::GOAWAY) && memchr::memmem::find(&self.octets, &calm).is_some()
@@ -110,24 +110,24 @@ async fn a_flood_of_any_frame_is_closed() {
         let (mut read, mut write) = client.socket.split();
         // What is answered has to be read, or the flood would only stand still.
         let drained = async {
-            let mut heard = Vec::new();
+            let mut received = Vec::new();
             let mut room = [0; 4096];
             while let Ok(length @ 1..) = read.read(&mut room).await {
-                heard.extend(&room[..length]);
+                received.extend(&room[..length]);
             }
-            heard
+            received
         };
         let flooded = async { write.write_all(&flood).await };
-        let (heard, _) = soon(async { tokio::join!(drained, flooded) }).await;
+        let (received, _) = soon(async { tokio::join!(drained, flooded) }).await;
         assert!(
-            heard.ends_with(&frames::ENHANCE_YOUR_CALM.to_be_bytes()),
+            received.ends_with(&frames::ENHANCE_YOUR_CALM.to_be_bytes()),
             "{name}: {:?}",
-            &heard[heard.len().saturating_sub(34)..]
+            &received[received.len().saturating_sub(34)..]
         );
-        edge.tells(ConnectionErrorKind::Flood).await;
-        let told = edge.told.lock().unwrap().join("\n");
-        assert!(told.starts_with("flood 127.0.0.1:"), "{told}");
-        assert!(told.contains(&format!("too many {name} frames for what is asked for")), "{told}");
+        edge.reports(ConnectionErrorKind::Flood).await;
+        let messages = edge.messages.lock().unwrap().join("\n");
+        assert!(messages.starts_with("flood 127.0.0.1:"), "{messages}");
+        assert!(messages.contains(&format!("too many {name} frames for what is asked for")), "{messages}");
     }
 }
 
@@ -137,7 +137,7 @@ async fn empty_data_frames_without_an_end_are_bounded() {
     let mut client = Framed::connect(&edge).await;
     client.send(&head(3, 0, 1)).await;
     let _ = client.socket.write_all(&frame(frames::DATA, 0, 1, &[]).repeat(4_000)).await;
-    assert!(client.is_told_to_calm_down().await);
+    assert!(client.is_sent_calm_down().await);
 }
 
 #[tokio::test]
@@ -148,7 +148,7 @@ async fn what_is_left_over_when_requests_are_given_up_is_bounded() {
     let reset = |stream| [head(2, END_STREAM, stream), frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])].concat();
     let flood: Vec<u8> = (0..4_000).flat_map(|number| reset(2 * number + 1)).collect();
     let _ = client.socket.write_all(&flood).await;
-    assert!(client.is_told_to_calm_down().await);
+    assert!(client.is_sent_calm_down().await);
 }
 
 /// A body of so many pieces of a length.
@@ -182,19 +182,19 @@ async fn a_client_that_gives_back_windows_in_small_pieces_gets_its_download() {
         client.send(&head(2, END_STREAM, 1)).await;
         let (mut octets, mut small) = (0, 0);
         loop {
-            let heard = client.next().await.expect("an open connection");
-            if heard.kind != frames::DATA {
-                assert!(heard.kind != frames::GOAWAY && heard.kind != RST_STREAM, "{heard:?}");
+            let received = client.next().await.expect("an open connection");
+            if received.kind != frames::DATA {
+                assert!(received.kind != frames::GOAWAY && received.kind != RST_STREAM, "{received:?}");
                 continue;
             }
-            octets += heard.length;
-            if heard.flags & END_STREAM != 0 {
+            octets += received.length;
+            if received.flags & END_STREAM != 0 {
                 break;
             }
             // Both windows for each kibibyte that was read, and a PING that measures the way.
             let mut back = frame(PING, 0, 0, &[0; 8]);
-            for at in (0..heard.length).step_by(1024) {
-                let piece = u32::try_from((heard.length - at).min(1024)).unwrap();
+            for at in (0..received.length).step_by(1024) {
+                let piece = u32::try_from((received.length - at).min(1024)).unwrap();
                 back.extend([window(0, piece), window(1, piece)].concat());
                 small += 2;
             }
@@ -202,7 +202,7 @@ async fn a_client_that_gives_back_windows_in_small_pieces_gets_its_download() {
         }
         assert_eq!(octets, count * length);
         assert!(small > 2_000, "{small}");
-        assert!(edge.troubles.lock().unwrap().is_empty());
+        assert!(edge.kinds_seen.lock().unwrap().is_empty());
     }
 }
 
@@ -223,13 +223,13 @@ async fn a_client_with_a_hundred_streams_at_a_time_is_not_taken_for_a_flood() {
         client.send(&batch).await;
         let mut ended = 0;
         while ended < 100 {
-            let heard = client.next().await.expect("an open connection");
-            assert!(heard.kind != frames::GOAWAY && heard.kind != RST_STREAM, "{heard:?}");
-            if heard.kind == frames::DATA {
-                client.send(&window(0, u32::try_from(heard.length).unwrap().max(1))).await;
-                ended += usize::from(heard.flags & END_STREAM != 0);
+            let received = client.next().await.expect("an open connection");
+            assert!(received.kind != frames::GOAWAY && received.kind != RST_STREAM, "{received:?}");
+            if received.kind == frames::DATA {
+                client.send(&window(0, u32::try_from(received.length).unwrap().max(1))).await;
+                ended += usize::from(received.flags & END_STREAM != 0);
             }
         }
     }
-    assert!(edge.troubles.lock().unwrap().is_empty());
+    assert!(edge.kinds_seen.lock().unwrap().is_empty());
 }

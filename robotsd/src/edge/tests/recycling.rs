@@ -123,7 +123,7 @@ async fn idle_connections_of_every_kind_give_way() {
         let mut kept = edge.client().await;
         assert_eq!(kept.ask(REQUEST).await.status(), 200, "{idling:?}");
         assert!(asked.elapsed() < EdgeLimits::default().first_byte / 2, "{idling:?}: {:?}", asked.elapsed());
-        edge.tells(ConnectionErrorKind::Recycled).await;
+        edge.reports(ConnectionErrorKind::Recycled).await;
         // As many as needed went, and those who came last are still there.
         idle_ones[0].rest().await;
         for _ in 1..PLACES / 2 {
@@ -148,14 +148,14 @@ async fn clients_beyond_the_limit_are_all_answered() {
         assert_eq!(client.ask(REQUEST).await.status(), 200);
         kept.push(client);
     }
-    // Whoever was closed finds an end, not half an answer.
+    // A closed connection has an end, not half a response.
     for client in &mut kept[..9 * PLACES] {
         assert_eq!(client.rest().await, "");
     }
 }
 
 #[tokio::test]
-async fn an_idle_http_2_connection_is_told_goodbye_for_a_new_one() {
+async fn an_idle_http_2_connection_gets_a_goaway_for_a_new_one() {
     let edge = Edge::start(brief(|limits| limits.connections = 1), service_fn(mirror)).await;
     let socket = TokioIo::new(TcpStream::connect(edge.address).await.unwrap());
     let (mut client, connection) =
@@ -168,8 +168,8 @@ async fn an_idle_http_2_connection_is_told_goodbye_for_a_new_one() {
     assert_eq!(edge.ask(REQUEST).await.status(), 200);
     // A GOAWAY without an error is an orderly end.
     soon(connected).await.unwrap().unwrap();
-    edge.tells(ConnectionErrorKind::Recycled).await;
-    assert!(!edge.has_told(ConnectionErrorKind::Broken));
+    edge.reports(ConnectionErrorKind::Recycled).await;
+    assert!(!edge.has_reported(ConnectionErrorKind::Broken));
 
     let mut raw = edge.client().await;
     raw.send(PREFACE).await;
@@ -201,7 +201,7 @@ async fn connections_with_requests_in_progress_are_never_closed_for_others() {
     let mut last = edge.client().await;
     last.send(REQUEST).await;
     soon(begun.notified()).await;
-    edge.tells(ConnectionErrorKind::Recycled).await;
+    edge.reports(ConnectionErrorKind::Recycled).await;
     release.notify_waiters();
     assert_eq!(last.message().await.status(), 200);
     for client in &mut busy {
@@ -236,7 +236,7 @@ async fn an_answer_that_waits_to_be_taken_is_a_request_in_progress() {
         assert_eq!(client.ask("GET /small HTTP/1.1\r\nHost: h\r\n\r\n").await.status(), 200);
         kept.push(client);
     }
-    edge.tells(ConnectionErrorKind::Recycled).await;
+    edge.reports(ConnectionErrorKind::Recycled).await;
     http2.send(b"\0\0\x04\x08\0\0\0\0\x01\0\x01\0\0").await;
     assert!(soon(http2.heard(&[b'x'; 16_000])).await);
     upload.exactly(LENGTH).await;
@@ -309,7 +309,7 @@ impl Worker {
 
 #[test]
 fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
-    let (troubles, told) = std::sync::mpsc::channel();
+    let (troubles, reported) = std::sync::mpsc::channel();
     let on_error = move |trouble: &ConnectionError| {
         let _ = troubles.send(trouble.kind);
     };
@@ -339,7 +339,7 @@ fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
         begun.recv_timeout(Duration::from_secs(20)).unwrap();
         let mut new = Raw::connect(other.address).await;
         new.send(REQUEST).await;
-        while told.recv_timeout(Duration::from_secs(20)).unwrap() != ConnectionErrorKind::Recycled {}
+        while reported.recv_timeout(Duration::from_secs(20)).unwrap() != ConnectionErrorKind::Recycled {}
         // Long enough to claim many more.
         assert!(timeout(CLAIM_AGAIN * 20, new.some()).await.is_err());
         release.send(()).unwrap();
@@ -356,7 +356,7 @@ fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
 
 #[test]
 fn idle_connections_of_another_worker_give_way() {
-    let (troubles, told) = std::sync::mpsc::channel();
+    let (troubles, reported) = std::sync::mpsc::channel();
     let on_error = move |trouble: &ConnectionError| drop(troubles.send((trouble.kind, trouble.detail.clone())));
     let edge = crate::edge::Edge::new(few_places(), on_error, None);
     let first = Worker::start(edge.clone(), service_fn(mirror));
@@ -379,7 +379,7 @@ fn idle_connections_of_another_worker_give_way() {
             assert_eq!(client.rest().await, "");
         }
     });
-    let (kind, detail) = told.recv().unwrap();
+    let (kind, detail) = reported.recv().unwrap();
     assert_eq!(kind, ConnectionErrorKind::Recycled);
     assert!(
         detail.starts_with("as many connections are open as may be: the longest idle was closed for a new one, after "),

@@ -1,8 +1,8 @@
-//! Which of a listener's certificates a client is shown.
+//! Which of a listener's certificates a client gets.
 //!
-//! By the name it asks for (SNI): a certificate for exactly this name before one with a wildcard, and of several, such
-//! as one with an ECDSA and one with an RSA key, the first whose signatures the client understands. A name that none is
-//! for, and a client that names nothing, get the first: to refuse the handshake would tell a person less than a
+//! By the name it sends (SNI): a certificate for exactly this name before one with a wildcard, and of several, such
+//! as one with an ECDSA and one with an RSA key, the first whose signatures the client understands. A name without a
+//! certificate, and a client without a name, get the first: a refused handshake would show a person less than a
 //! certificate for another name does, and health checks by address go on working.
 
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use super::pair::CertificatePair;
 pub(super) struct CertificatesByName<P = Arc<CertificatePair>> {
     certificates: Vec<P>,
     exact: HashMap<String, Vec<usize>>,
-    /// By what follows `*.`.
+    /// By the name after `*.`.
     wildcard: HashMap<String, Vec<usize>>,
 }
 
@@ -46,7 +46,7 @@ impl<P> CertificatesByName<P> {
         Some((place, self.certificates.get(place)?))
     }
 
-    /// Whether a client that names a host may be shown the certificate at a place.
+    /// Whether a client that names a host may get the certificate at a place.
     pub(super) fn may_choose(&self, place: usize, name: &str) -> bool {
         let mut candidates = self.candidates(name).peekable();
         if candidates.peek().is_none() { place == DEFAULT } else { candidates.any(|candidate| candidate == place) }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_belongs_to_the_certificates_it_could_be_shown() {
+    fn a_host_belongs_to_the_certificates_it_could_get() {
         let certificates = certificates(&[(&["a.test"], true), (&["b.test"], true), (&["b.test"], true)]);
         for (place, host, may) in [
             (0, "a.test", true),

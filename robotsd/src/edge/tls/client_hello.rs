@@ -1,6 +1,6 @@
 //! How much of a ClientHello has come.
 //!
-//! Only lengths are read here, to know when there is something to work on; what is in it is for rustls.
+//! Only lengths are read here, to know when the hello is whole; its content is for rustls.
 
 /// The most octets of a ClientHello, its records' heads included. Browsers send up to 2 KiB, key shares against quantum
 /// computers included.
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hello_is_not_waited_for() {
+    fn octets_that_are_no_hello_are_not_waited_for() {
         for octets in [&b"\x15\x03\x01"[..], b"\x80\x2e\x01\x00\x02", b"\x16\x03\x01\xff\xff", b"\x16\x03\x01\x00\x00"]
         {
             assert_eq!(progress(octets), HelloProgress::Whole, "{octets:?}");

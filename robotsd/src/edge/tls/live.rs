@@ -1,8 +1,8 @@
 //! The certificates of a listener, replaced while it runs.
 //!
 //! A pair of files is taken when chain and key fit together; until they do, and whatever else is wrong with them, the
-//! pair before stays. Only handshakes to come see the new one. Whoever calls decides when to look, on a thread that may
-//! block; what comes of it is told once.
+//! pair before stays. Only later handshakes use the new one. The caller decides when to look, on a thread that may block;
+//! each change is reported once.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -25,17 +25,17 @@ struct CertificateState {
     paths: Vec<PairPaths>,
     current: ArcSwap<CertificatesByName<Arc<ServedCertificate>>>,
     making: HandshakeConfig,
-    told: Mutex<Vec<Told>>,
+    reports: Mutex<Vec<PairReport>>,
 }
 
-/// A pair, and how handshakes with it go.
+/// A pair, and the rustls configuration for handshakes with it.
 #[derive(Debug)]
 pub(super) struct ServedCertificate {
     pub(super) pair: CertificatePair,
     pub(super) config: Arc<ServerConfig>,
 }
 
-/// What all handshakes of a listener have in common.
+/// What all handshakes of a listener share.
 #[derive(Debug)]
 struct HandshakeConfig {
     provider: Arc<CryptoProvider>,
@@ -43,14 +43,14 @@ struct HandshakeConfig {
     tickets: Arc<dyn ProducesTickets>,
 }
 
-/// What was last told about a pair, not to be told again.
+/// The last report about a pair, which is not repeated.
 #[derive(Clone, Debug, Default)]
-struct Told {
+struct PairReport {
     rejection: Option<String>,
-    worry: Option<String>,
+    warning: Option<String>,
 }
 
-/// Something the operator should hear about a pair.
+/// An event about a pair, for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CertificateEvent {
     /// `certificate`, `certificate-rejected` or `certificate-warning`.
@@ -64,9 +64,9 @@ impl LiveCertificates {
         let making = HandshakeConfig { provider: Arc::new(provider()), tickets: ring::Ticketer::new()? };
         let (paths, pairs): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
         let shown = pairs.into_iter().map(|pair| making.shown(pair)).collect::<Result<_, _>>()?;
-        let told = Mutex::new(vec![Told::default(); paths.len()]);
+        let reports = Mutex::new(vec![PairReport::default(); paths.len()]);
         let current = ArcSwap::from_pointee(by_name(shown));
-        Ok(Self(Arc::new(CertificateState { paths, current, making, told })))
+        Ok(Self(Arc::new(CertificateState { paths, current, making, reports })))
     }
 
     /// Whether they are the same, not only alike.
@@ -79,35 +79,35 @@ impl LiveCertificates {
         &self.0.paths
     }
 
-    /// What there is, and what about it calls for somebody.
-    pub(crate) fn introduce(&self, now: SystemTime) -> Vec<CertificateEvent> {
-        let mut told = self.0.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut news = Vec::new();
-        for ((paths, shown), told) in self.0.paths.iter().zip(self.current().iter()).zip(told.iter_mut()) {
-            news.push(CertificateEvent::new("certificate", paths, &format!("in force for {}", shown.pair)));
-            told.worry(paths, &shown.pair, now, &mut news);
+    /// The certificates in force, and warnings about them.
+    pub(crate) fn report_all(&self, now: SystemTime) -> Vec<CertificateEvent> {
+        let mut reports = self.0.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events = Vec::new();
+        for ((paths, shown), report) in self.0.paths.iter().zip(self.current().iter()).zip(reports.iter_mut()) {
+            events.push(CertificateEvent::new("certificate", paths, &format!("in force for {}", shown.pair)));
+            report.report_warning(paths, &shown.pair, now, &mut events);
         }
-        news
+        events
     }
 
-    /// Takes over what has changed and then stays the same for so long: two files are rarely replaced at once. Blocks,
-    /// that long where something has changed.
+    /// Takes over files that have changed and then stay the same for the time `settling`: two files are rarely replaced at
+    /// once. Blocks, that long where something has changed.
     pub(crate) fn look(&self, now: SystemTime, settling: Duration) -> Vec<CertificateEvent> {
-        let mut told = self.0.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reports = self.0.reports.lock().unwrap_or_else(PoisonError::into_inner);
         let seen: Vec<_> = self.0.paths.iter().map(version).collect();
         let is_current = self.current().iter().map(|shown| Some(shown.pair.version())).eq(seen.iter().copied());
         if !is_current {
             std::thread::sleep(settling);
         }
-        self.take(&mut told, |place| seen.get(place).copied().flatten(), now)
+        self.take(&mut reports, |place| seen.get(place).copied().flatten(), now)
     }
 
-    /// Takes over what is there now, asked to. Blocks.
+    /// Takes over the files as they are now, on an operator's request. Blocks.
     pub(crate) fn reload(&self, now: SystemTime) -> Vec<CertificateEvent> {
-        let mut told = self.0.told.lock().unwrap_or_else(PoisonError::into_inner);
-        // Who asks is told, also what has been told before.
-        told.fill(Told::default());
-        self.take(&mut told, |place| self.0.paths.get(place).and_then(version), now)
+        let mut reports = self.0.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        // The operator gets all reports, those that were made before included.
+        reports.fill(PairReport::default());
+        self.take(&mut reports, |place| self.0.paths.get(place).and_then(version), now)
     }
 
     /// As they are now.
@@ -117,50 +117,50 @@ impl LiveCertificates {
 
     fn take(
         &self,
-        told: &mut [Told],
+        reports: &mut [PairReport],
         seen: impl Fn(usize) -> Option<PairVersion>,
         now: SystemTime,
     ) -> Vec<CertificateEvent> {
-        let mut news = Vec::new();
+        let mut events = Vec::new();
         let current = self.current();
         let mut next = Vec::with_capacity(self.0.paths.len());
-        for (place, ((paths, before), told)) in self.0.paths.iter().zip(current.iter()).zip(told).enumerate() {
+        for (place, ((paths, before), report)) in self.0.paths.iter().zip(current.iter()).zip(reports).enumerate() {
             let seen = seen(place);
             let is_back = seen == Some(before.pair.version());
-            let after = if is_back { None } else { self.read(paths, seen, told, &mut news) };
+            let after = if is_back { None } else { self.read(paths, seen, report, &mut events) };
             if let Some(after) = &after {
-                news.push(CertificateEvent::new(
+                events.push(CertificateEvent::new(
                     "certificate",
                     paths,
                     &format!("replaced, in force for {}", after.pair),
                 ));
             }
-            if is_back && told.rejection.is_some() {
-                news.push(CertificateEvent::new("certificate", paths, "is again what is in force"));
+            if is_back && report.rejection.is_some() {
+                events.push(CertificateEvent::new("certificate", paths, "is again what is in force"));
             }
             if is_back || after.is_some() {
-                told.rejection = None;
+                report.rejection = None;
             }
             let shown = after.unwrap_or_else(|| Arc::clone(before));
-            told.worry(paths, &shown.pair, now, &mut news);
+            report.report_warning(paths, &shown.pair, now, &mut events);
             next.push(shown);
         }
         if !next.iter().zip(current.iter()).all(|(next, before)| Arc::ptr_eq(next, before)) {
             self.0.current.store(Arc::new(by_name(next)));
         }
-        news
+        events
     }
 
-    /// The pair in the files, unless it has to stay out.
+    /// The pair in the files, unless it cannot be used.
     fn read(
         &self,
         paths: &PairPaths,
         seen: Option<PairVersion>,
-        told: &mut Told,
-        news: &mut Vec<CertificateEvent>,
+        report: &mut PairReport,
+        events: &mut Vec<CertificateEvent>,
     ) -> Option<Arc<ServedCertificate>> {
         let rejection = match CertificatePair::read(paths) {
-            // Still changing: the next look will tell.
+            // Still changing: the next look reads it.
             Ok(pair) if seen != Some(pair.version()) => return None,
             Err(_) if seen != version(paths) => return None,
             Ok(pair) => match self.0.making.shown(pair) {
@@ -169,10 +169,10 @@ impl LiveCertificates {
             },
             Err(unusable) => unusable.to_string(),
         };
-        if told.rejection.as_ref() != Some(&rejection) {
+        if report.rejection.as_ref() != Some(&rejection) {
             let message = format!("{rejection}; the certificate before stays in force");
-            news.push(CertificateEvent { event: "certificate-rejected", message });
-            told.rejection = Some(rejection);
+            events.push(CertificateEvent { event: "certificate-rejected", message });
+            report.rejection = Some(rejection);
         }
         None
     }
@@ -192,13 +192,19 @@ impl HandshakeConfig {
     }
 }
 
-impl Told {
-    fn worry(&mut self, paths: &PairPaths, pair: &CertificatePair, now: SystemTime, news: &mut Vec<CertificateEvent>) {
-        let worry = pair.worry(now);
-        if let Some(worry) = worry.as_ref().filter(|worry| self.worry.as_ref() != Some(worry)) {
-            news.push(CertificateEvent::new("certificate-warning", paths, worry));
+impl PairReport {
+    fn report_warning(
+        &mut self,
+        paths: &PairPaths,
+        pair: &CertificatePair,
+        now: SystemTime,
+        events: &mut Vec<CertificateEvent>,
+    ) {
+        let warning = pair.warning(now);
+        if let Some(warning) = warning.as_ref().filter(|warning| self.warning.as_ref() != Some(warning)) {
+            events.push(CertificateEvent::new("certificate-warning", paths, warning));
         }
-        self.worry = worry;
+        self.warning = warning;
     }
 }
 

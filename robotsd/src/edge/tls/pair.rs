@@ -1,6 +1,6 @@
 //! One certificate with its issuers and its key, read from files and known to fit together.
 //!
-//! What a key file holds is never part of a message.
+//! No message contains anything from a key file.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -19,7 +19,7 @@ use webpki::EndEntityCert;
 
 use super::validity::Validity;
 
-/// Where a certificate and its key are kept, both as PEM.
+/// The files of a certificate and its key, both as PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PairPaths {
     /// The certificate, followed by those of its issuers.
@@ -38,7 +38,7 @@ pub(crate) struct CertificatePair {
     exposed: bool,
 }
 
-/// What tells two contents of the files of a pair apart.
+/// A hash of both files, by which a change is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PairVersion([u8; 32]);
 
@@ -56,11 +56,11 @@ pub(crate) enum PairFile {
     Key,
 }
 
-/// No certificate with its issuers is larger; what is, was named by mistake.
+/// No certificate with its issuers is larger; a larger file was named by mistake.
 const MAX_FILE: u64 = 1 << 20;
 
 impl CertificatePair {
-    /// Reads the files and checks that they make sense together.
+    /// Reads the files and checks that they fit together.
     pub(crate) fn read(paths: &PairPaths) -> Result<Self, Unusable> {
         let unusable = |culprit, what: &str| {
             let path = if culprit == PairFile::Chain { &paths.chain } else { &paths.key };
@@ -98,15 +98,15 @@ impl CertificatePair {
         self.version
     }
 
-    /// What about the certificate or its key calls for somebody, if anything does.
-    pub(super) fn worry(&self, now: SystemTime) -> Option<String> {
-        if let Some(worry) = self.validity.and_then(|validity| validity.worry(now)) {
-            return Some(worry);
+    /// A warning about the certificate or its key, if there is one.
+    pub(super) fn warning(&self, now: SystemTime) -> Option<String> {
+        if let Some(warning) = self.validity.and_then(|validity| validity.warning(now)) {
+            return Some(warning);
         }
         self.exposed.then(|| "the key can be read or changed by more than its owner: chmod 0600, or 0640".to_owned())
     }
 
-    /// Whether a client that checks certificates takes this one for a host.
+    /// Whether a client that checks certificates accepts this one for a host.
     pub(super) fn covers(&self, host: &str) -> bool {
         let Ok(name) = ServerName::try_from(host) else { return false };
         let certificate = self.key.cert.first().and_then(|certificate| EndEntityCert::try_from(certificate).ok());
@@ -123,7 +123,7 @@ impl fmt::Debug for CertificatePair {
     }
 }
 
-/// What the certificate is for and how long, in a few words.
+/// The names of the certificate and its end, in a few words.
 impl fmt::Display for CertificatePair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 5;
@@ -151,12 +151,12 @@ impl fmt::Display for Unusable {
     }
 }
 
-/// Of ring, named wherever one is needed: the process has no default that a library could change.
+/// The one of ring, passed explicitly: the process has no default that a library could change.
 pub(super) fn provider() -> CryptoProvider {
     ring::default_provider()
 }
 
-/// What the files of a pair hold now; none while one of them cannot be read.
+/// The version of the files of a pair now; none while one of them cannot be read.
 pub(super) fn version(paths: &PairPaths) -> Option<PairVersion> {
     let (chain, _) = read(&paths.chain).ok()?;
     let (key, _) = read(&paths.key).ok()?;
@@ -193,7 +193,7 @@ fn open(path: &Path) -> io::Result<File> {
 #[cfg(unix)]
 fn is_exposed(metadata: &std::fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
-    // Whatever others may do, and whatever the group may but read.
+    // Any permission of others, and any of the group but reading.
     metadata.mode() & 0o037 != 0
 }
 

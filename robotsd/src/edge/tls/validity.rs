@@ -1,16 +1,16 @@
-//! From when until when a certificate holds (RFC 5280, section 4.1.2.5).
+//! The validity of a certificate (RFC 5280, section 4.1.2.5), read from its DER.
 //!
-//! The one thing asked of a certificate that rustls does not tell. A server need not know it to work, so what cannot be
-//! read is not known, and never an error.
+//! By hand, because a parser for X.509 would be a dozen crates for two dates that only a warning depends on; rustls does
+//! not report them. A certificate that cannot be read has no validity here, and that is never an error.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::date;
 
-/// Before its end somebody should hear of it. Certificates of 90 days are renewed with 30 left.
+/// So long before its end a certificate is warned about. Certificates of 90 days are renewed with 30 left.
 const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
 
-/// When a certificate holds.
+/// From when until when a certificate is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Validity {
     begin: SystemTime,
@@ -18,7 +18,7 @@ pub(super) struct Validity {
 }
 
 impl Validity {
-    /// As it stands in a certificate in DER.
+    /// The validity in a certificate in DER.
     pub(super) fn of(certificate: &[u8]) -> Option<Self> {
         let (body, _) = element(certificate, SEQUENCE)?;
         let (signed, _) = element(body, SEQUENCE)?;
@@ -40,8 +40,8 @@ impl Validity {
         day
     }
 
-    /// What is wrong with using it now, or soon will be.
-    pub(super) fn worry(&self, now: SystemTime) -> Option<String> {
+    /// A warning about using it now, or soon.
+    pub(super) fn warning(&self, now: SystemTime) -> Option<String> {
         if now < self.begin {
             let begin = date::rfc3339(self.begin);
             return Some(format!("the certificate does not hold before {begin}"));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_two_weeks_before_the_end_are_worth_a_word() {
+    fn the_two_weeks_before_the_end_are_warned_about() {
         let validity = Validity::of(&made((2026, 1, 1), (2026, 4, 1))).unwrap();
         for (now, word) in [
             ("2025-12-31T23:59:59Z", Some("does not hold before 2026-01-01T00:00:00Z")),
@@ -154,16 +154,16 @@ mod tests {
             ("2026-03-31T12:00:00Z", Some("in 0 days")),
             ("2026-04-01T00:00:01Z", Some("expired on 2026-04-01")),
         ] {
-            let worry = validity.worry(at(now));
+            let warning = validity.warning(at(now));
             match word {
-                Some(word) => assert!(worry.unwrap().contains(word), "{now}"),
-                None => assert_eq!(worry, None, "{now}"),
+                Some(word) => assert!(warning.unwrap().contains(word), "{now}"),
+                None => assert_eq!(warning, None, "{now}"),
             }
         }
     }
 
     #[test]
-    fn what_is_no_certificate_has_no_validity() {
+    fn broken_certificates_have_no_validity() {
         let whole = made((2026, 1, 1), (2026, 4, 1));
         for length in 0..whole.len() {
             // Shorter than it says it is.

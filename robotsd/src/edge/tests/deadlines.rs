@@ -1,0 +1,106 @@
+//! Deadlines of heads, bodies, idle connections and clients that do not read.
+
+use super::*;
+
+#[tokio::test]
+async fn a_silent_connection_is_closed() {
+    let edge = Edge::start(brief(|limits| limits.first_byte = MOMENT), service_fn(mirror)).await;
+    let opened = Instant::now();
+    assert_eq!(edge.client().await.rest().await, "");
+    assert!(opened.elapsed() >= MOMENT);
+    edge.reports(ConnectionErrorKind::Slow).await;
+}
+
+#[tokio::test]
+async fn a_head_that_does_not_end_is_closed() {
+    // Also where the first octets could still become either protocol.
+    for begun in ["GET / HTTP/1.1\r\nHost: h\r\nX: ", "PRI * HT", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
+        let edge = Edge::start(brief(|limits| limits.header_read = MOMENT), service_fn(mirror)).await;
+        let mut client = edge.client().await;
+        let opened = Instant::now();
+        client.send(begun).await;
+        client.rest().await;
+        assert!(opened.elapsed() >= MOMENT, "{begun:?}");
+        assert!(opened.elapsed() < EdgeLimits::default().first_byte, "{begun:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_idle_connection_has_a_longer_deadline_than_a_head() {
+    let limits = brief(|limits| {
+        limits.header_read = MOMENT;
+        limits.keep_alive = MOMENT * 3;
+    });
+    let edge = Edge::start(limits, service_fn(mirror)).await;
+    let mut client = edge.client().await;
+    assert_eq!(client.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.status(), 200);
+    let answered = Instant::now();
+    assert_eq!(client.rest().await, "");
+    assert!(answered.elapsed() >= MOMENT * 2, "{:?}", answered.elapsed());
+    assert!(!edge.has_reported(ConnectionErrorKind::Slow));
+}
+
+#[tokio::test]
+async fn a_request_body_that_stands_still_ends() {
+    let service = service_fn(|request: Request<RequestBody>| async {
+        let status = match request.into_body().collect().await {
+            Err(RequestBodyError::Idle) => StatusCode::REQUEST_TIMEOUT,
+            _ => StatusCode::OK,
+        };
+        Ok(Response::builder().status(status).body(Empty::new()).unwrap())
+    });
+    let edge = Edge::start(brief(|limits| limits.body_idle = MOMENT), service).await;
+    let answer = edge.ask("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nab").await;
+    assert_eq!(answer.status(), 408);
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_cut_off() {
+    let (edge, dropped) = endless_once(brief(|limits| limits.body_idle = MOMENT)).await;
+    let mut client = edge.client().await;
+    client.send("GET /endless HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    soon(dropped).await.unwrap();
+    edge.reports(ConnectionErrorKind::Broken).await;
+}
+
+#[tokio::test]
+async fn an_http_2_stream_that_is_not_taken_ends_alone() {
+    let (edge, dropped) = endless_once(brief(|limits| limits.body_idle = MOMENT)).await;
+    let mut client = h2(&edge).await;
+    let untaken = client.send_request(get("http://h.test/endless").body(Empty::new()).unwrap()).await.unwrap();
+    soon(dropped).await.unwrap();
+    let other = soon(client.send_request(get("http://h.test/other").body(Empty::new()).unwrap())).await.unwrap();
+    assert_eq!(other.status(), 200);
+    assert!(soon(untaken.into_body().collect()).await.is_err(), "a cut stream must not look complete");
+}
+
+#[tokio::test]
+async fn an_idle_http_2_connection_may_ping() {
+    let edge = Edge::start(brief(|limits| limits.header_read = MOMENT), service_fn(mirror)).await;
+    let socket = TokioIo::new(TcpStream::connect(edge.address).await.unwrap());
+    let (mut client, connection) = hyper::client::conn::http2::Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .keep_alive_interval(MOMENT / 5)
+        .keep_alive_while_idle(true)
+        .handshake::<_, Empty<Bytes>>(socket)
+        .await
+        .unwrap();
+    let mut connected = tokio::spawn(connection);
+    let request = || get("http://h.test/").body(Empty::new()).unwrap();
+    soon(soon(client.send_request(request())).await.unwrap().into_body().collect()).await.unwrap();
+    assert!(timeout(MOMENT * 3, &mut connected).await.is_err(), "a ping is not the start of a head");
+    assert_eq!(soon(client.send_request(request())).await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn an_idle_http_2_connection_gets_a_goaway() {
+    let edge = Edge::start(brief(|limits| limits.keep_alive = MOMENT), service_fn(mirror)).await;
+    let socket = TokioIo::new(TcpStream::connect(edge.address).await.unwrap());
+    let (mut client, connection) =
+        hyper::client::conn::http2::handshake::<_, _, Empty<Bytes>>(TokioExecutor::new(), socket).await.unwrap();
+    let connected = tokio::spawn(connection);
+    let answer = client.send_request(get("http://h.test/").body(Empty::new()).unwrap()).await.unwrap();
+    soon(answer.into_body().collect()).await.unwrap();
+    soon(connected).await.unwrap().unwrap();
+    assert!(!edge.has_reported(ConnectionErrorKind::Slow));
+}

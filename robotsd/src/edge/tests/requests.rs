@@ -1,0 +1,174 @@
+//! Requests as the service behind the edge sees them, and responses as the client does.
+
+use super::*;
+
+#[tokio::test]
+async fn arriving_fields_are_end_to_end_and_ours() {
+    let edge = Edge::start(EdgeLimits::default(), service_fn(mirror)).await;
+    let seen = edge
+        .ask(
+            "GET http://h.test/a%2Fb?c HTTP/1.1\r\nHost: other\r\nConnection: Robots-Verdict, X-Forwarded-For, X-Own\r\n\
+             X-Own: 1\r\nRobots-Verdict: allow\r\nRobots_Verdict: allow\r\nX-Forwarded-For: 6.6.6.6\r\n\
+             X_Forwarded_For: 6.6.6.6\r\nForwarded: for=6.6.6.6\r\nX-Real-IP: 6.6.6.6\r\nX-Original-URL: /x\r\n\
+             X-Request-Id: mine\r\nTE: trailers\r\nKeep-Alive: 1\r\nUpgrade: h2c\r\nProxy-Authorization: x\r\n\r\n",
+        )
+        .await;
+    assert_eq!(seen.status(), 200);
+    assert!(has_line(&seen.body, "GET /a%2Fb?c"), "{}", seen.body);
+    assert!(has_line(&seen.body, "host: h.test"), "{}", seen.body);
+    assert!(has_line(&seen.body, "x-forwarded-for: 127.0.0.1"), "{}", seen.body);
+    assert!(has_line(&seen.body, "x-forwarded-host: h.test"), "{}", seen.body);
+    assert!(has_line(&seen.body, "x-forwarded-proto: http"), "{}", seen.body);
+    assert_eq!(names(&seen.body), OURS);
+}
+
+/// As plain requests, as hyper's (`TE` ends at the edge), and over HTTP/2.
+#[tokio::test]
+async fn fields_that_name_the_client_or_a_proxy_come_from_trusted_peers_or_not_at_all() {
+    let trusted = || Arc::new(Trusted { networks: vec!["127.0.0.0/8".parse().unwrap()], agent_header: None });
+    let fields = [
+        ("proxy", "http://6.6.6.6/"),
+        ("cf-connecting-ip", "192.0.2.1"),
+        ("cf_connecting_ip", "6.6.6.6"),
+        ("true-client-ip", "192.0.2.1"),
+        ("true_client_ip", "6.6.6.6"),
+    ];
+    for (trusted, kept, connection) in
+        [(Arc::default(), &[][..], "own"), (trusted(), &["cf-connecting-ip", "true-client-ip"], "shared")]
+    {
+        let entrance = ListenerSettings { trusted, ..ListenerSettings::default() };
+        let edge = Edge::start_behind(entrance, EdgeLimits::default(), service_fn(mirror)).await;
+        let lines: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let mut seen = Vec::new();
+        for more in ["", "TE: trailers\r\n"] {
+            let answer = edge.ask(&format!("GET / HTTP/1.1\r\nHost: h\r\n{lines}{more}\r\n")).await;
+            // A trusted proxy's connection carries many clients, so it counts for none of them.
+            assert_eq!(answer.field("x-connection"), Some(connection));
+            seen.push(answer.body);
+        }
+        let request = fields.iter().fold(get("http://h/"), |request, (name, value)| request.header(*name, *value));
+        let answer = h2(&edge).await.send_request(request.body(Empty::new()).unwrap()).await.unwrap();
+        seen.push(String::from_utf8(answer.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap());
+        for text in seen {
+            let names: Vec<&str> = names(&text).into_iter().filter(|name| !OURS.contains(name)).collect();
+            assert_eq!(names, kept, "{text}");
+            assert!(!text.contains("6.6.6.6"), "{text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn request_ids_are_new_and_go_to_both_sides() {
+    let edge = Edge::start(EdgeLimits::default(), service_fn(mirror)).await;
+    let mut client = edge.client().await;
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let answer = client.ask("GET / HTTP/1.1\r\nHost: h\r\nX-Request-Id: mine\r\n\r\n").await;
+        let id = answer.field("x-request-id").unwrap().to_owned();
+        assert!(has_line(&answer.body, &format!("x-request-id: {id}")), "{}", answer.body);
+        ids.push(id);
+    }
+    assert_ne!(ids[0], ids[1]);
+}
+
+#[tokio::test]
+async fn responses_lose_hop_by_hop_fields() {
+    let service = service_fn(|_| async {
+        let response = Response::builder()
+            .header("connection", "x-hop")
+            .header("x-hop", "secret")
+            .header("keep-alive", "timeout=77")
+            .header("proxy-authenticate", "x")
+            .header("upgrade", "h2c")
+            .header("x-end", "1");
+        Ok(response.body(Full::from("ok")).unwrap())
+    });
+    let edge = Edge::start(EdgeLimits::default(), service).await;
+    let answer = edge.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    assert_eq!(names(&answer.head), ["content-length", "date", "x-end", "x-request-id"]);
+}
+
+#[tokio::test]
+async fn refusals_are_plain_never_stored_and_end_the_connection() {
+    let edge = Edge::start(EdgeLimits::default(), service_fn(mirror)).await;
+    for (request, status) in [
+        ("GET / HTTP/1.1\r\n\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: a,b\r\n\r\n", 400),
+        ("TRACE / HTTP/1.1\r\nHost: h\r\n\r\n", 405),
+        ("CONNECT h:80 HTTP/1.1\r\nHost: h:80\r\n\r\n", 405),
+        ("GET /a\\b HTTP/1.1\r\nHost: h\r\n\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: h\r\nExpect: x\r\n\r\n", 417),
+        ("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 400),
+    ] {
+        let mut client = edge.client().await;
+        let answer = client.ask(&format!("{request}GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n")).await;
+        assert_eq!(answer.status(), status, "{request}");
+        assert_eq!(answer.field("cache-control"), Some("no-store"), "{request}");
+        assert_eq!(answer.field("content-type"), Some("text/plain; charset=utf-8"), "{request}");
+        assert_eq!(client.rest().await, "", "{request}");
+    }
+}
+
+#[tokio::test]
+async fn http_1_0_needs_no_host() {
+    let edge = Edge::start(EdgeLimits::default(), service_fn(mirror)).await;
+    let answer = edge.ask("GET / HTTP/1.0\r\n\r\n").await;
+    assert_eq!(answer.status(), 200);
+    assert_eq!(names(&answer.body), ["x-forwarded-for", "x-forwarded-proto", "x-request-id"]);
+}
+
+#[tokio::test]
+async fn heads_are_bounded() {
+    let edge = Edge::start(EdgeLimits::default(), service_fn(mirror)).await;
+    let fields = |count| (0..count).map(|n| format!("X-{n}: v\r\n")).collect::<String>();
+    let big = |length| "b".repeat(length);
+    for (request, status) in [
+        (format!("GET / HTTP/1.1\r\nHost: h\r\n{}\r\n", fields(99)), 200),
+        (format!("GET / HTTP/1.1\r\nHost: h\r\n{}\r\n", fields(100)), 431),
+        (format!("GET / HTTP/1.1\r\nHost: h\r\nX-Big: {}\r\n\r\n", big(50 * 1024)), 200),
+        (format!("GET / HTTP/1.1\r\nHost: h\r\nX-Big: {}\r\n\r\n", big(65 * 1024)), 431),
+        (format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", big(8 * 1024 - 1)), 200),
+        (format!("GET /{} HTTP/1.1\r\nHost: h\r\n\r\n", big(8 * 1024)), 414),
+    ] {
+        assert_eq!(edge.ask(&request).await.status(), status, "{:.60}… {}", request, request.len());
+    }
+}
+
+#[tokio::test]
+async fn http_2_requests_arrive_like_others() {
+    let edge = Edge::start(EdgeLimits::default(), service_fn(mirror)).await;
+    let mut client = h2(&edge).await;
+    let request =
+        get("http://h.test/a?b").header("cookie", "a=b").header("cookie", "c=d").header("robots-verdict", "x");
+    let answer = client.send_request(request.body(Empty::new()).unwrap()).await.unwrap();
+    let text = String::from_utf8(answer.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap();
+    assert!(has_line(&text, "GET /a?b"), "{text}");
+    assert!(has_line(&text, "host: h.test"), "{text}");
+    assert!(has_line(&text, "cookie: a=b; c=d"), "{text}");
+    assert_eq!(names(&text)[0], "cookie");
+    assert_eq!(names(&text)[1..], OURS);
+
+    let differing = get("http://h.test/").header("host", "evil.test").body(Empty::new()).unwrap();
+    assert_eq!(client.send_request(differing).await.unwrap().status(), 400);
+}
+
+#[tokio::test]
+async fn an_interim_response_that_was_not_requested_is_a_bad_gateway() {
+    let service = service_fn(|_| async { Ok(Response::builder().status(101).body(Full::from("x")).unwrap()) });
+    let edge = Edge::start(EdgeLimits::default(), service).await;
+    for fields in ["", "Connection: upgrade\r\nUpgrade: websocket\r\n"] {
+        let answer = edge.ask(&format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}\r\n")).await;
+        assert_eq!(answer.status(), 502);
+    }
+}
+
+#[tokio::test]
+async fn more_fields_than_usual_pass_where_they_are_granted() {
+    let fields: String = (0..150).map(|number| format!("X-{number}: 1\r\n")).collect();
+    let request = format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
+    for (granted, status) in [(100, 431), (140, 431), (200, 200)] {
+        let edge = Edge::start(EdgeLimits { fields: granted, ..EdgeLimits::default() }, service_fn(mirror)).await;
+        assert_eq!(edge.ask(&request).await.status(), status, "{granted}");
+    }
+}

@@ -1,0 +1,66 @@
+//! Draining at shutdown.
+
+use super::*;
+
+#[tokio::test]
+async fn shutdown_closes_idle_connections_and_finishes_requests() {
+    let Held { mut edge, begun, release } = held(EdgeLimits::default()).await;
+    let mut idle = edge.client().await;
+    let mut kept = edge.client().await;
+    kept.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    soon(begun.notified()).await;
+    release.notify_one();
+    assert_eq!(kept.message().await.status(), 200);
+    let mut busy = edge.client().await;
+    busy.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    soon(begun.notified()).await;
+
+    edge.begin_shutdown();
+    assert_eq!(idle.rest().await, "");
+    assert_eq!(kept.rest().await, "");
+    assert!(TcpStream::connect(edge.address).await.is_err(), "still listening");
+    assert!(!edge.served.is_finished());
+    release.notify_one();
+    let answer = busy.message().await;
+    assert_eq!((answer.status(), answer.field("connection")), (200, Some("close")));
+    assert_eq!(busy.rest().await, "");
+    soon(edge.served).await.unwrap();
+    assert!(edge.kinds_seen.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn shutdown_waits_a_moment_for_first_requests() {
+    let limits = EdgeLimits { greeting: Duration::from_secs(60), ..EdgeLimits::default() };
+    let mut edge = Edge::start(limits, service_fn(mirror)).await;
+    let mut first = edge.client().await;
+    edge.begin_shutdown();
+    soon(async { while TcpStream::connect(edge.address).await.is_ok() {} }).await;
+    assert_eq!(first.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.status(), 200);
+    assert_eq!(first.rest().await, "");
+    soon(edge.served).await.unwrap();
+}
+
+#[tokio::test]
+async fn shutdown_has_a_deadline() {
+    let Held { mut edge, begun, .. } = held(brief(|limits| limits.drain = MOMENT)).await;
+    let mut busy = edge.client().await;
+    busy.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    soon(begun.notified()).await;
+    edge.begin_shutdown();
+    assert_eq!(busy.rest().await, "");
+    edge.reports(ConnectionErrorKind::Aborted).await;
+    soon(edge.served).await.unwrap();
+}
+
+#[tokio::test]
+async fn shutdown_serves_connections_of_the_backlog() {
+    // The listener's backlog is filled before the edge first runs, and the shutdown has begun.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut waiting = Raw::connect(listener.local_addr().unwrap()).await;
+    waiting.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    let edge = crate::edge::Edge::new(EdgeLimits::default(), |_| {}, None);
+    let serving: Pin<Box<dyn Future<Output = ()> + Send + '_>> =
+        Box::pin(edge.serve(listener, ListenerSettings::default(), service_fn(mirror), async {}));
+    let (answer, ()) = tokio::join!(waiting.message(), soon(serving));
+    assert_eq!(answer.status(), 200);
+}

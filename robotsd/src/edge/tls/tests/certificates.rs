@@ -1,0 +1,246 @@
+//! Which certificate a client gets, and how pairs of files are replaced.
+
+use super::*;
+
+#[tokio::test]
+async fn each_name_gets_its_certificate_and_others_the_first() {
+    let authority = Authority::new();
+    let [a, b, c] = [("a", "a.test"), ("b", "*.b.test"), ("c", "x.b.test")].map(|(f, n)| authority.write(f, &[n]));
+    let edge = Secure::start(live(&[&a, &b, &c]), EdgeLimits::default()).await;
+    let client = authority.client(&[]);
+    for (name, paths) in [
+        ("a.test", &a),
+        ("A.TEST", &a),
+        ("y.b.test", &b),
+        ("x.b.test", &c),
+        // No name at all.
+        ("127.0.0.1", &a),
+    ] {
+        let stream = edge.connect(&client, name).await.unwrap();
+        assert_eq!(leaf(&stream), CertificatePair::read(paths).unwrap().key.cert[0], "{name}");
+    }
+    // This client checks, and so finds out that there is none for it.
+    let error = edge.connect(&client, "other.test").await.unwrap_err().to_string();
+    assert!(error.contains("a.test"), "{error}");
+}
+
+#[tokio::test]
+async fn of_two_keys_for_a_name_the_client_gets_the_first_it_understands() {
+    let authority = Authority::new();
+    let modern = authority.write_with("modern", &["a.test"], &KeyPair::generate_for(&PKCS_ED25519).unwrap(), |_| {});
+    let common = authority.write("common", &["a.test"]);
+    let edge = Secure::start(live(&[&modern, &common]), EdgeLimits::default()).await;
+    let mut provider = pair::provider();
+    for (schemes, shown) in [(3, &modern), (2, &common)] {
+        // ECDSA with two hashes comes first there, then Ed25519.
+        provider.signature_verification_algorithms.mapping =
+            &pair::provider().signature_verification_algorithms.mapping[..schemes];
+        let mut roots = RootCertStore::empty();
+        roots.add(authority.certificate.clone()).unwrap();
+        let client = ClientConfig::builder_with_provider(Arc::new(provider.clone()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let stream = edge.connect(&Arc::new(client), "a.test").await.unwrap();
+        assert_eq!(leaf(&stream), CertificatePair::read(shown).unwrap().key.cert[0]);
+    }
+}
+
+#[tokio::test]
+async fn a_request_for_a_host_of_another_certificate_is_misdirected() {
+    let authority = Authority::new();
+    let [a, b, c] = [
+        authority.write("a", &["a.test", "also-a.test"]),
+        authority.write("b", &["*.b.test"]),
+        authority.write("c", &["c.b.test"]),
+    ];
+    let edge = Secure::start(live(&[&a, &b, &c]), EdgeLimits::default()).await;
+    let client = authority.client(&[]);
+    for (name, host, status) in [
+        ("a.test", "A.test:443", 200),
+        ("a.test", "also-a.test", 200),
+        ("a.test", "x.b.test", 421),
+        ("a.test", "c.b.test", 421),
+        // Nobody's name would have been shown the first certificate too.
+        ("a.test", "nowhere.test", 200),
+        ("a.test", "10.0.0.1", 200),
+        ("x.b.test", "y.b.test", 200),
+        // Covered, though a connection of its own would be shown another.
+        ("x.b.test", "c.b.test", 200),
+        ("c.b.test", "x.b.test", 421),
+        ("x.b.test", "a.test", 421),
+        ("x.b.test", "nowhere.test", 421),
+        ("x.b.test", "127.0.0.1", 200),
+        // Whoever names none can only mean what Host says.
+        ("127.0.0.1", "x.b.test", 200),
+        ("127.0.0.1", "a.test", 200),
+    ] {
+        assert_eq!(edge.ask(&client, name, host).await.status(), status, "{name} {host}");
+    }
+    let stream = edge.connect(&authority.client(&[b"h2"]), "a.test").await.unwrap();
+    let (mut sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    for (host, status) in [("x.b.test", 421), ("a.test", 200)] {
+        let request = Request::get(format!("https://{host}/")).body(Empty::<Bytes>::new()).unwrap();
+        assert_eq!(soon(sender.send_request(request)).await.unwrap().status(), status, "{host}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn certificates_are_replaced_under_running_connections() {
+    let authority = Authority::new();
+    let paths = authority.write("a", &["a.test"]);
+    let certificates = live(&[&paths]);
+    let edge = Arc::new(Secure::start(certificates.clone(), EdgeLimits::default()).await);
+    let mut first = edge.raw(&authority.client(&[]), "a.test").await;
+    let (asked, running) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(1)));
+    let mut clients = Vec::new();
+    for kept_alive in [true, true, false, false] {
+        let (edge, client) = (Arc::clone(&edge), authority.client(&[]));
+        let (asked, running) = (Arc::clone(&asked), Arc::clone(&running));
+        clients.push(tokio::spawn(async move {
+            let mut connection = edge.raw(&client, "a.test").await;
+            while running.load(Ordering::Relaxed) == 1 {
+                if !kept_alive {
+                    connection = edge.raw(&client, "a.test").await;
+                }
+                assert_eq!(connection.ask(&get("a.test")).await.body, "https");
+                asked.fetch_add(1, Ordering::Relaxed);
+            }
+        }));
+    }
+    for round in 0..20 {
+        let before = asked.load(Ordering::Relaxed);
+        authority.write("a", &["a.test", &format!("round-{round}.test")]);
+        let (live, now) = (certificates.clone(), SystemTime::now());
+        let news = tokio::task::spawn_blocking(move || live.reload(now)).await.unwrap();
+        assert_eq!(news.len(), 1, "{news:?}");
+        assert_eq!(news[0].event, "certificate");
+        assert!(news[0].message.contains(&format!("round-{round}.test")), "{news:?}");
+        soon(async {
+            while asked.load(Ordering::Relaxed) < before + 8 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        })
+        .await;
+    }
+    running.store(0, Ordering::Relaxed);
+    for client in clients {
+        client.await.unwrap();
+    }
+    assert_eq!(first.ask(&get("a.test")).await.body, "https");
+    let shown = leaf(&edge.connect(&authority.client(&[]), "round-19.test").await.unwrap());
+    assert_eq!(shown, CertificatePair::read(&paths).unwrap().key.cert[0]);
+}
+
+#[test]
+fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
+    let authority = Authority::new();
+    let paths = authority.write("a", &["a.test"]);
+    let (chain, key) = (std::fs::read(&paths.chain).unwrap(), std::fs::read(&paths.key).unwrap());
+    let certificates = live(&[&paths]);
+    let in_force = || certificates.current().iter().next().unwrap().pair.names().to_vec();
+    let now = SystemTime::now();
+    assert_eq!(certificates.look(now, SETTLING), []);
+    let other = authority.write("b", &["b.test"]);
+    let other = (std::fs::read(&other.chain).unwrap(), std::fs::read(&other.key).unwrap());
+    let encrypted = b"-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIH0\n-----END ENCRYPTED PRIVATE KEY-----\n";
+    let secret = "c2VjcmV0";
+    let broken = format!("-----BEGIN PRIVATE KEY-----\n{secret}\n{secret}!\n-----END PRIVATE KEY-----\n");
+    for (what, chain, key, culprit) in [
+        ("the key is not that of the first certificate", &other.0[..], &key[..], &paths.key),
+        ("no certificate here", b"", &key, &paths.chain),
+        ("no private key here", &chain, b"", &paths.key),
+        ("no certificate here", &key, &key, &paths.chain),
+        ("no private key here", &chain, &chain, &paths.key),
+        ("broken PEM", &chain[..chain.len() / 2], &key, &paths.chain),
+        ("is encrypted", &chain, encrypted, &paths.key),
+        ("broken PEM", &chain, broken.as_bytes(), &paths.key),
+        (
+            "no key that can be used",
+            &chain,
+            b"-----BEGIN PRIVATE KEY-----\nMIH0\n-----END PRIVATE KEY-----\n",
+            &paths.key,
+        ),
+        ("cannot be read", b"-----BEGIN CERTIFICATE-----\nMIH0\n-----END CERTIFICATE-----\n", &key, &paths.chain),
+        ("larger than 1 MiB", &vec![b'x'; (1 << 20) + 1], &key, &paths.chain),
+        ("the key is not that of the first certificate", &chain, &other.1, &paths.key),
+    ] {
+        put(&paths.chain, chain);
+        put(&paths.key, key);
+        let news = certificates.look(now, SETTLING);
+        assert_eq!(news.len(), 1, "{what}: {news:?}");
+        assert_eq!(news[0].event, "certificate-rejected");
+        assert!(news[0].message.contains(what), "{what}: {news:?}");
+        assert!(news[0].message.starts_with(&format!("{}: ", culprit.display())), "{news:?}");
+        assert!(!news[0].message.contains(secret), "{news:?}");
+        assert_eq!(certificates.look(now, SETTLING), [], "{what}");
+        // Who asks is told again.
+        assert_eq!(certificates.reload(now), news);
+        assert_eq!(in_force(), ["a.test"]);
+    }
+    std::fs::remove_file(&paths.key).unwrap();
+    assert_eq!(certificates.look(now, SETTLING).len(), 1);
+    std::fs::create_dir(&paths.key).unwrap();
+    assert!(certificates.look(now, SETTLING)[0].message.contains("no file"));
+    std::fs::remove_dir(&paths.key).unwrap();
+    // What is in force comes back.
+    put(&paths.chain, &chain);
+    put(&paths.key, &key);
+    let news = certificates.look(now, SETTLING);
+    assert!(news.len() == 1 && news[0].message.contains("is again what is in force"), "{news:?}");
+    // Another one that fits.
+    put(&paths.chain, &other.0);
+    put(&paths.key, &other.1);
+    let news = certificates.look(now, SETTLING);
+    assert!(news.len() == 1 && news[0].message.contains("replaced, in force for b.test"), "{news:?}");
+    assert_eq!(in_force(), ["b.test"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_fifo_in_place_of_a_file_does_not_block() {
+    let authority = Authority::new();
+    let paths = authority.write("a", &["a.test"]);
+    let certificates = live(&[&paths]);
+    std::fs::remove_file(&paths.key).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&paths.key).status().unwrap().success());
+    let news = certificates.look(SystemTime::now(), SETTLING);
+    assert!(news[0].message.contains("no file"), "{news:?}");
+}
+
+#[test]
+fn pairs_that_end_soon_or_are_open_to_all_are_warned_about() {
+    let authority = Authority::new();
+    let key = KeyPair::generate_for(&PKCS_ED25519).unwrap();
+    let paths = authority.write_with("a", &["a.test"], &key, |params| {
+        params.not_before = date_time_ymd(2026, 1, 1);
+        params.not_after = date_time_ymd(2026, 4, 1);
+    });
+    let at = |text: &str| humantime::parse_rfc3339(text).unwrap();
+    let certificates = live(&[&paths]);
+    let news = certificates.report_all(at("2026-02-01T00:00:00Z"));
+    assert_eq!(news.len(), 1, "{news:?}");
+    assert!(news[0].message.ends_with("a.pem: in force for a.test, until 2026-04-01"), "{news:?}");
+    // Once a day.
+    for (now, warnings) in [
+        ("2026-03-01T00:00:00Z", 0),
+        ("2026-03-20T00:00:00Z", 1),
+        ("2026-03-20T00:00:05Z", 1),
+        ("2026-03-20T00:00:10Z", 0),
+        ("2026-03-21T00:00:10Z", 1),
+        ("2026-04-02T00:00:00Z", 1),
+        ("2026-04-03T00:00:00Z", 0),
+    ] {
+        let news = certificates.look(at(now), SETTLING);
+        assert_eq!(news.iter().filter(|news| news.event == "certificate-warning").count(), warnings, "{now} {news:?}");
+    }
+    #[cfg(unix)]
+    for (mode, warnings) in [(0o600, 0), (0o640, 0), (0o400, 0), (0o644, 1), (0o660, 1), (0o604, 1)] {
+        std::fs::set_permissions(&paths.key, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+        let news = live(&[&paths]).report_all(at("2026-02-01T00:00:00Z"));
+        assert_eq!(news.len(), 1 + warnings, "{mode:o} {news:?}");
+    }
+}

@@ -1,0 +1,212 @@
+//! Handshakes: deadlines, limits, and clients that speak something else.
+
+use super::*;
+
+#[tokio::test]
+async fn both_versions_resume_sessions_and_older_ones_are_not_spoken() {
+    let authority = Authority::new();
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), EdgeLimits::default()).await;
+    for protocol in [&version::TLS12, &version::TLS13] {
+        let mut roots = RootCertStore::empty();
+        roots.add(authority.certificate.clone()).unwrap();
+        let client = ClientConfig::builder_with_provider(Arc::new(pair::provider()))
+            .with_protocol_versions(&[protocol])
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let client = Arc::new(client);
+        for kind in [HandshakeKind::Full, HandshakeKind::Resumed] {
+            let stream = edge.connect(&client, "a.test").await.unwrap();
+            assert_eq!(stream.get_ref().1.handshake_kind(), Some(kind));
+            assert_eq!(stream.get_ref().1.protocol_version(), Some(protocol.version));
+            // Reading also takes the tickets of TLS 1.3.
+            assert_eq!(Raw::new(stream).ask(&get("a.test")).await.body, "https");
+        }
+    }
+    // A hello of TLS 1.0, which nothing can be agreed with.
+    let mut old = Raw::connect(edge.address).await;
+    let hello = [&[3, 1][..], &[7; 32], &[0, 0, 2, 0, 0x2f, 1, 0]].concat();
+    old.send([&[22, 3, 1, 0, 4 + hello.len() as u8, 1, 0, 0, hello.len() as u8], &hello[..]].concat()).await;
+    assert!(!old.rest().await.contains("HTTP"));
+    edge.reports(ConnectionErrorKind::Handshake).await;
+}
+
+#[tokio::test]
+async fn requests_in_the_clear_get_an_explanation_and_nothing_else_is_sent_without_tls() {
+    let authority = Authority::new();
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), EdgeLimits::default()).await;
+    for request in [&get("a.test")[..], "POST /x HTTP/1.1\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
+        let mut client = Raw::connect(edge.address).await;
+        client.send(request).await;
+        client.finish().await;
+        let answer = client.message().await;
+        assert_eq!((answer.status(), &*answer.body), (400, "400 this port speaks TLS: use https://\n"), "{request}");
+        assert_eq!(client.rest().await, "");
+    }
+    assert_eq!(edge.reports(ConnectionErrorKind::Handshake).await, "a request without TLS");
+    for garbage in
+        [&b"\x16\x03\x01\xff\xff garbage"[..], b"\x00", b"\x80\x2e\x01\x00\x02", b"\r\nGET / HTTP/1.1\r\n\r\n"]
+    {
+        let mut client = Raw::connect(edge.address).await;
+        client.try_send(garbage).await;
+        let _ = soon(async { client.finish().await }).await;
+        assert!(!client.rest().await.contains("HTTP"), "{garbage:?}");
+    }
+    assert_eq!(edge.ask(&authority.client(&[]), "a.test", "a.test").await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_handshake_has_a_deadline() {
+    let authority = Authority::new();
+    let limits = EdgeLimits { tls_handshake: MOMENT, ..EdgeLimits::default() };
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
+    for begun in [&b""[..], b"\x16", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"] {
+        let mut client = Raw::connect(edge.address).await;
+        client.send(begun).await;
+        let opened = Instant::now();
+        client.rest().await;
+        assert!(opened.elapsed() < EdgeLimits::default().tls_handshake, "{begun:?}");
+    }
+    edge.reports(ConnectionErrorKind::Slow).await;
+}
+
+/// What a client says first.
+fn client_hello(client: &Arc<ClientConfig>) -> Vec<u8> {
+    let name = ServerName::try_from("a.test").unwrap();
+    let mut client = ClientConnection::new(Arc::clone(client), name).unwrap();
+    let mut hello = Vec::new();
+    client.write_tls(&mut hello).unwrap();
+    hello
+}
+
+#[tokio::test]
+async fn a_handshake_counts_once_its_hello_is_whole() {
+    let authority = Authority::new();
+    let limits = EdgeLimits { handshakes: 1, ..EdgeLimits::default() };
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
+    let client = authority.client(&[]);
+    let hello = client_hello(&client);
+    let mut slow = Vec::new();
+    for length in [0, 1, 3, 5, 6, 64, hello.len() - 1] {
+        let mut client = Raw::connect(edge.address).await;
+        client.send(&hello[..length]).await;
+        slow.push(client);
+    }
+    for _ in 0..3 {
+        assert_eq!(edge.ask(&client, "a.test", "a.test").await.status(), 200);
+    }
+    assert_eq!(edge.reported.lock().unwrap().len(), 0);
+}
+
+#[tokio::test]
+async fn a_hello_has_a_bound() {
+    let authority = Authority::new();
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), EdgeLimits::default()).await;
+    let mut client = Raw::connect(edge.address).await;
+    client.send(b"\x16\x03\x01\x40\x00\x01\x00\xff\xff").await;
+    client.try_send([0; 32 * 1024]).await;
+    client.rest().await;
+    assert_eq!(edge.reports(ConnectionErrorKind::Handshake).await, "a ClientHello of more than 16384 octets");
+}
+
+#[tokio::test]
+async fn handshakes_beyond_the_limit_wait_for_one_to_end() {
+    let authority = Authority::new();
+    let limits = EdgeLimits { handshakes: 1, ..EdgeLimits::default() };
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
+    let client = authority.client(&[]);
+    let mut slow = Raw::connect(edge.address).await;
+    slow.send(client_hello(&client)).await;
+    slow.some().await;
+    let waiting = edge.ask(&client, "a.test", "a.test");
+    let ending = async {
+        edge.reports(ConnectionErrorKind::Full).await;
+        drop(slow);
+    };
+    let (answer, ()) = tokio::join!(waiting, ending);
+    assert_eq!(answer.status(), 200);
+}
+
+#[tokio::test]
+async fn a_handshake_that_its_client_abandons_is_given_up_for_others() {
+    let authority = Authority::new();
+    let limits = EdgeLimits { handshakes: 2, ..EdgeLimits::default() };
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
+    let client = authority.client(&[]);
+    let mut abandoned = Vec::new();
+    for _ in 0..6 {
+        let mut slow = Raw::connect(edge.address).await;
+        slow.send(client_hello(&client)).await;
+        abandoned.push(slow);
+    }
+    let asked = Instant::now();
+    assert_eq!(edge.ask(&client, "a.test", "a.test").await.status(), 200);
+    assert!(asked.elapsed() < EdgeLimits::default().tls_handshake);
+    edge.reports(ConnectionErrorKind::Full).await;
+}
+
+#[tokio::test]
+async fn connections_within_their_hello_give_way_to_new_ones() {
+    let authority = Authority::new();
+    let limits = EdgeLimits { connections: 4, ..EdgeLimits::default() };
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
+    let client = authority.client(&[]);
+    let mut slow = Vec::new();
+    for _ in 0..12 {
+        let mut client = Raw::connect(edge.address).await;
+        client.send(b"\x16\x03\x01").await;
+        slow.push(client);
+    }
+    let mut kept = edge.raw(&client, "a.test").await;
+    for _ in 0..8 {
+        assert_eq!(kept.ask(&get("a.test")).await.status(), 200);
+    }
+    edge.reports(ConnectionErrorKind::Recycled).await;
+    for client in &mut slow[..8] {
+        client.rest().await;
+    }
+    // Secured and then idle, it is the last to go; and it is told so.
+    for _ in 0..4 {
+        assert_eq!(edge.ask(&client, "a.test", "a.test").await.status(), 200);
+    }
+    let mut others = Vec::new();
+    for _ in 0..4 {
+        let mut other = edge.raw(&client, "a.test").await;
+        assert_eq!(other.ask(&get("a.test")).await.status(), 200);
+        others.push(other);
+    }
+    assert_eq!(kept.rest().await, "");
+}
+
+#[tokio::test]
+async fn a_large_hello_counts_before_it_is_whole() {
+    let authority = Authority::new();
+    let limits = EdgeLimits { handshakes: 1, ..EdgeLimits::default() };
+    let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
+    let client = authority.client(&[]);
+    let mut large = Vec::new();
+    for _ in 0..3 {
+        let mut client = Raw::connect(edge.address).await;
+        client.send(b"\x16\x03\x01\x40\x00\x01\x00\x30\x00").await;
+        client.send([0; 8 * 1024]).await;
+        large.push(client);
+    }
+    // More is read of the first alone; it gives its place up like any handshake that stands still.
+    edge.reports(ConnectionErrorKind::Full).await;
+    let asked = Instant::now();
+    assert_eq!(edge.ask(&client, "a.test", "a.test").await.status(), 200);
+    assert!(asked.elapsed() < EdgeLimits::default().tls_handshake);
+}
+
+#[tokio::test]
+async fn shutdown_closes_silent_connections_at_once_and_finishes_handshakes() {
+    let authority = Authority::new();
+    let mut edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), EdgeLimits::default()).await;
+    let client = authority.client(&[]);
+    let mut idle = edge.raw(&client, "a.test").await;
+    assert_eq!(idle.ask(&get("a.test")).await.status(), 200);
+    let mut silent = Raw::connect(edge.address).await;
+    edge.stop.take().unwrap().send(()).unwrap();
+    assert_eq!(silent.rest().await, "");
+    assert_eq!(idle.rest().await, "");
+}
