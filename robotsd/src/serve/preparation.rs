@@ -8,10 +8,12 @@ use std::time::{Duration, SystemTime};
 
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep_until};
+use tower_robots::source::Watched;
 
 use super::listeners::{ListenerPlan, Listeners};
 use super::renewal::Renewal;
 use super::sites::Sites;
+use super::watched_files::WatchedFiles;
 use crate::config::Config;
 
 /// A request may come while the file is being written: it must have been left alone for so long.
@@ -21,6 +23,8 @@ const QUIET: Duration = Duration::from_millis(400);
 #[derive(Debug)]
 pub(super) struct PreparedConfig {
     pub(super) config: Config,
+    /// The files that it names and the config before does not.
+    pub(super) watched: Vec<(PathBuf, Watched)>,
     pub(super) plan: ListenerPlan,
     pub(super) renewal: Renewal,
 }
@@ -41,16 +45,20 @@ impl Preparation {
         path: PathBuf,
         sites: Arc<Sites>,
         listeners: Arc<Mutex<Listeners>>,
+        watches: &WatchedFiles,
         workers: NonZeroUsize,
     ) -> Self {
+        let (watch, watched) = (watches.watch().clone(), watches.paths());
         Self::of(move |is_reading, is_abandoned| {
             wait_until_quiet(&path);
             is_reading.store(true, Ordering::SeqCst);
             let config = Config::load(&path).map_err(|error| error.to_string())?;
+            // Before they are read, so that no change of theirs goes unnoticed.
+            let watched = watch.files_of(&config, &watched);
             let plan = listeners.lock().unwrap_or_else(PoisonError::into_inner).plan(&config, workers)?;
             let renewal = sites.renew(&config)?;
             renewal.apply_settings(|| is_abandoned.load(Ordering::SeqCst));
-            Ok(PreparedConfig { config, plan, renewal })
+            Ok(PreparedConfig { config, watched, plan, renewal })
         })
     }
 

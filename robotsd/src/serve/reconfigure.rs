@@ -132,11 +132,12 @@ impl ActiveConfig {
     fn prepare(&mut self, workers: &Workers) {
         self.change.again = None;
         let (sites, listeners) = (Arc::clone(&self.sites), Arc::clone(&self.listeners));
-        self.change.preparing = Some(Preparation::begin(self.path.clone(), sites, listeners, workers.count()));
+        self.change.preparing =
+            Some(Preparation::begin(self.path.clone(), sites, listeners, &self.watches, workers.count()));
     }
 
     fn swap(&mut self, prepared: PreparedConfig, workers: &mut Workers) -> (&'static str, String) {
-        let PreparedConfig { config, plan, renewal } = prepared;
+        let PreparedConfig { config, watched, plan, renewal } = prepared;
         let Renewal { sites, mut changes, unusable, .. } = renewal;
         changes.extend(plan.changes.iter().cloned());
         self.sites = Arc::new(sites);
@@ -155,7 +156,7 @@ impl ActiveConfig {
         changes.extend(self.limit(&config));
         changes.extend(deferred(&self.config, &config));
         self.certificates.follow(certificates);
-        self.watches.follow(&self.sites);
+        self.watches.follow(&config, watched);
         self.state.is_serving(Serving::new(&self.sites, reports, &self.edge));
         self.config = Arc::new(config);
 

@@ -1,6 +1,5 @@
 //! The sites of a config, open.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -127,12 +126,6 @@ impl Sites {
 
     pub(super) const fn registry_extra(&self) -> Option<&PathBuf> {
         self.registry_extra.as_ref()
-    }
-
-    /// The files that decide about every robots.txt: the extra registry, and expectations.
-    pub(super) fn files(&self) -> BTreeSet<PathBuf> {
-        let expectations = self.iter().filter_map(|site| site.gate.expectations.clone());
-        self.registry_extra.iter().cloned().chain(expectations).collect()
     }
 
     fn locked(&self) -> MutexGuard<'_, RobotsOpener> {

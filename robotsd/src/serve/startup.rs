@@ -57,11 +57,15 @@ pub(super) async fn serve(
     }
 
     let opening = {
-        let (config, log) = (Arc::clone(config), log.clone());
-        tokio::task::spawn_blocking(move || Sites::open(&config, strict, &log))
+        let (path, config, log) = (path.to_owned(), Arc::clone(config), log.clone());
+        tokio::task::spawn_blocking(move || {
+            let sites = Arc::new(Sites::open(&config, strict, &log)?);
+            let watches = WatchedFiles::of(&path, &config, &sites.watcher());
+            Ok::<_, String>((sites, watches))
+        })
     };
-    let sites = tokio::select! {
-        opened = opening => Arc::new(opened.map_err(|error| format!("the sites cannot be opened: {error}"))??),
+    let (sites, watches) = tokio::select! {
+        opened = opening => opened.map_err(|error| format!("the sites cannot be opened: {error}"))??,
         () = stop_signal(&mut signals) => {
             log.say("stopped", "a signal came before anything was served");
             return Ok(());
@@ -96,7 +100,6 @@ pub(super) async fn serve(
 
     let certificates = CertificateWatch::introduce(listeners.certificates(), log);
     background.spawn(certificates.clone().watch());
-    let watches = WatchedFiles::of(path, &sites);
     let active = ActiveConfig {
         path: path.to_owned(),
         config: Arc::clone(config),

@@ -7,57 +7,52 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 use tower_robots::source::{Watched, Watcher};
 
-use super::sites::Sites;
+use crate::config::Config;
 
 /// Watched files, and the notifications of their changes.
 #[derive(Debug)]
 pub(super) struct WatchedFiles {
-    watcher: Watcher,
+    watch: FileWatch,
     config: Arc<Notify>,
-    others_changed: Arc<Notify>,
-    /// The others that have changed since [`WatchedFiles::changed`] was last called.
-    changed: Arc<Mutex<BTreeSet<PathBuf>>>,
     _config: Watched,
     /// The registry and expectations.
     others: Vec<(PathBuf, Watched)>,
 }
 
+/// Watches the registry and expectations. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(super) struct FileWatch {
+    watcher: Watcher,
+    notify: Arc<Notify>,
+    /// The files that have changed since [`WatchedFiles::changed`] was last called.
+    changed: Arc<Mutex<BTreeSet<PathBuf>>>,
+}
+
 impl WatchedFiles {
-    pub(super) fn of(config: &Path, sites: &Sites) -> Self {
-        let watcher = sites.watcher();
+    /// Watches the config at this path and the files that it names. Blocks for as long as their file systems do.
+    pub(super) fn of(path: &Path, config: &Config, watcher: &Watcher) -> Self {
         let notify = Arc::new(Notify::new());
         let changed = Arc::clone(&notify);
-        let watched = watcher.file(config, move || changed.notify_one());
-        let mut watches = Self {
-            watcher,
-            config: notify,
-            others_changed: Arc::default(),
-            changed: Arc::default(),
-            _config: watched,
-            others: Vec::new(),
-        };
-        watches.follow(sites);
-        watches
+        let _config = watcher.file(path, move || changed.notify_one());
+        let watch = FileWatch { watcher: watcher.clone(), notify: Arc::default(), changed: Arc::default() };
+        let others = watch.files_of(config, &BTreeSet::new());
+        Self { watch, config: notify, _config, others }
     }
 
-    /// Follows the files of these sites from now on. Those that are followed already are not begun anew.
-    pub(super) fn follow(&mut self, sites: &Sites) {
-        let mut before = std::mem::take(&mut self.others);
-        for path in sites.files() {
-            let known = before.iter().position(|(known, _)| *known == path);
-            let watched = match known {
-                Some(place) => before.swap_remove(place).1,
-                None => {
-                    let (notify, changed, of) =
-                        (Arc::clone(&self.others_changed), Arc::clone(&self.changed), path.clone());
-                    self.watcher.file(&path, move || {
-                        changed.lock().unwrap_or_else(PoisonError::into_inner).insert(of.clone());
-                        notify.notify_one();
-                    })
-                }
-            };
-            self.others.push((path, watched));
-        }
+    /// Watches the files of another config from now on: those it adds, and those of before that it names as well.
+    pub(super) fn follow(&mut self, config: &Config, added: Vec<(PathBuf, Watched)>) {
+        let named = files(config);
+        self.others.retain(|(path, _)| named.contains(path));
+        self.others.extend(added);
+    }
+
+    pub(super) const fn watch(&self) -> &FileWatch {
+        &self.watch
+    }
+
+    /// The files that are watched now, the config aside.
+    pub(super) fn paths(&self) -> BTreeSet<PathBuf> {
+        self.others.iter().map(|(path, _)| path.clone()).collect()
     }
 
     /// Notified when the config has changed.
@@ -67,11 +62,34 @@ impl WatchedFiles {
 
     /// Which of the others have changed since the last call.
     pub(super) fn changed(&self) -> BTreeSet<PathBuf> {
-        std::mem::take(&mut self.changed.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.watch.changed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Notified when the registry or an expectation has changed.
     pub(super) fn others(&self) -> Arc<Notify> {
-        Arc::clone(&self.others_changed)
+        Arc::clone(&self.watch.notify)
     }
+}
+
+impl FileWatch {
+    /// Begins to watch the files of a config, except those that are watched already. Blocks for as long as their file systems
+    /// do.
+    pub(super) fn files_of(&self, config: &Config, watched: &BTreeSet<PathBuf>) -> Vec<(PathBuf, Watched)> {
+        files(config).into_iter().filter(|path| !watched.contains(path)).map(|path| self.file(path)).collect()
+    }
+
+    fn file(&self, path: PathBuf) -> (PathBuf, Watched) {
+        let (notify, changed, of) = (Arc::clone(&self.notify), Arc::clone(&self.changed), path.clone());
+        let watched = self.watcher.file(&path, move || {
+            changed.lock().unwrap_or_else(PoisonError::into_inner).insert(of.clone());
+            notify.notify_one();
+        });
+        (path, watched)
+    }
+}
+
+/// The files that decide about every robots.txt: the extra registry, and expectations.
+fn files(config: &Config) -> BTreeSet<PathBuf> {
+    let expectations = config.sites.iter().filter_map(|site| site.expectations.clone());
+    config.registry_extra.iter().cloned().chain(expectations).collect()
 }
