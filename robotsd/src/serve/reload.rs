@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Mutex;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 
@@ -67,9 +68,12 @@ impl Sites {
             }
         })
         .await;
-        let waiting = self.lives().filter(|live| live.robots.status().pending().is_some());
-        in_windows(waiting, |live: LiveSite| async move { timeout(PATIENCE, live.robots.reload()).await.is_ok() })
-            .await;
+        let mut waiting = Vec::new();
+        for site in self.iter() {
+            let lives = site.lives().into_iter().filter(|live| live.robots.status().pending().is_some());
+            waiting.extend(lives.map(|live| (live, site.robots.reload_order())));
+        }
+        in_windows(waiting, |(live, order)| reload_live(live, order)).await;
     }
 
     /// Reads the expectations, the directory and every robots.txt of a site again, or that of one name.
@@ -89,7 +93,8 @@ impl Sites {
             }];
         }
         let is_meant = |live: &LiveSite| only.is_none_or(|name| site.is_called(name) || live.name == name);
-        in_windows(site.lives().into_iter().filter(is_meant), reload_live).await
+        let lives = site.lives().into_iter().filter(is_meant);
+        in_windows(lives, |live| reload_live(live, site.robots.reload_order())).await
     }
 
     /// Reads the extra registry again; none without one.
@@ -162,12 +167,24 @@ impl Sites {
     }
 }
 
-async fn reload_live(live: LiveSite) -> SiteReload {
-    let reload = timeout(PATIENCE, live.robots.reload()).await;
+/// Reads a robots.txt again, once the reading before it in this order has ended.
+async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReload {
+    let robots = live.robots.clone();
+    // A task of its own, which ends with the reading and not with the answer.
+    let reading = tokio::spawn(async move {
+        let _order = match order {
+            Some(order) => Some(order.lock_owned().await),
+            None => None,
+        };
+        robots.reload().await
+    });
+    let reload = timeout(PATIENCE, reading).await;
     let hash = live.robots.status().live().map(|hash| hash.to_string());
     let (outcome, message) = match reload {
-        Ok(reload) => (reload.outcome().kind().as_str(), reload.to_string()),
-        Err(_) => ("kept", format!("still being read after {} s; the outcome is logged", PATIENCE.as_secs())),
+        Ok(Ok(reload)) => (reload.outcome().kind().as_str(), reload.to_string()),
+        Ok(Err(_)) | Err(_) => {
+            ("kept", format!("still being read after {} s; the outcome is logged", PATIENCE.as_secs()))
+        }
     };
     SiteReload { name: live.name, outcome: outcome.to_owned(), hash, message }
 }

@@ -73,6 +73,14 @@ impl SiteRobots {
         self.0.order.clone()
     }
 
+    /// [`SiteRobots::order`] where it is one robots.txt; the files of a directory are read side by side.
+    pub(super) fn reload_order(&self) -> Option<Arc<tokio::sync::Mutex<()>>> {
+        match &self.0.kind {
+            RobotsKind::One(..) => Some(self.order()),
+            RobotsKind::Directory(_) => None,
+        }
+    }
+
     /// Every robots.txt of it, by the name of the site.
     pub(super) fn lives(&self, site: &str, hosts: &[String]) -> Vec<LiveSite> {
         match &self.0.kind {
