@@ -154,7 +154,12 @@ pub(super) mod hanging {
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || sender.send(call()));
         let returned = receiver.recv_timeout(Duration::from_secs(20));
-        returned.unwrap_or_else(|error| panic!("{what} waits for a file system that hangs: {error}"))
+        returned.unwrap_or_else(|error| {
+            // A drop may wait as well, and the failure has to be shown.
+            folders().iter_mut().for_each(|folder| folder.hangs = None);
+            CHANGED.notify_all();
+            panic!("{what} waits for a file system that hangs: {error}")
+        })
     }
 
     pub(super) fn wait(path: &Path, operation: Operations) {

@@ -55,7 +55,7 @@ struct Ports {
     ports: Vec<(u16, usize)>,
 }
 
-/// A text that is no host name, no `*.` and a host name, and no `*`.
+/// A pattern that is neither a host name, nor `*.` and a host name, nor `*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPatternError {
     pattern: String,
@@ -149,7 +149,7 @@ impl<T> HostMap<T> {
         self.find(host.as_ref(), None)
     }
 
-    /// As [`HostMap::get`], where it is known how the request was made: a port that is not written is the scheme's.
+    /// As [`HostMap::get`] for a request of a known scheme: a port that is not written is the scheme's.
     #[must_use]
     pub fn get_for(&self, scheme: Scheme, host: impl AsRef<[u8]>) -> Option<&T> {
         self.find(host.as_ref(), Some(scheme))
@@ -205,7 +205,7 @@ impl<T> HostMap<T> {
         if !has_capitals {
             return self.named(name, dots, port);
         }
-        // On the stack: whoever writes a host in capitals costs no allocation.
+        // On the stack: a host in capitals costs no allocation.
         let mut lower = [0; MAX_NAME];
         let lower = &mut lower[..name.len()];
         lower.copy_from_slice(name);
@@ -251,7 +251,7 @@ impl Ports {
         let at = |port: u16| self.ports.iter().find(|(other, _)| *other == port).map(|(_, place)| *place);
         match port {
             Some(port) => at(port).or(self.other),
-            // Either default port may be meant; where both have a value nobody can tell.
+            // Either default port may be meant; where both have a value it stays open.
             None => self.other.or_else(|| match (at(80), at(443)) {
                 (Some(place), None) | (None, Some(place)) => Some(place),
                 _ => None,

@@ -5,7 +5,7 @@ use std::net::Ipv6Addr;
 
 use crate::rules::{Authority, Port};
 
-/// How a request is made, as far as it decides which port is meant where none is written.
+/// The scheme of a request, which decides the port where none is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Scheme {

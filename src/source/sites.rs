@@ -16,12 +16,14 @@ use crate::live::LiveRobots;
 ///
 /// Made from one [`LiveRobots`], from a [`HostMap`] that stays as it is, or from a [`SiteMap`] that can be replaced.
 #[derive(Clone, Debug)]
-pub struct Sites(#[cfg_attr(not(feature = "layer"), expect(dead_code, reason = "only the layer asks"))] SiteLookup);
+pub struct Sites(
+    #[cfg_attr(not(feature = "layer"), expect(dead_code, reason = "only the layer looks sites up"))] SiteLookup,
+);
 
-#[cfg_attr(not(feature = "layer"), expect(dead_code, reason = "only the layer asks"))]
+#[cfg_attr(not(feature = "layer"), expect(dead_code, reason = "only the layer looks sites up"))]
 #[derive(Clone, Debug)]
 enum SiteLookup {
-    /// What most applications have: nobody has to look for the host, nor for the site.
+    /// As most applications have it: neither the host nor the site has to be looked up.
     One(LiveRobots),
     Fixed(Arc<HostMap<LiveRobots>>),
     Replaced(SiteMap),

@@ -1,4 +1,4 @@
-//! Asking for a robots.txt: redirects, conditions, and what may not be believed of an answer.
+//! Requests for a robots.txt: redirects, conditions, and the responses that do not count.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -37,13 +37,13 @@ pub(super) struct Client {
 #[derive(Clone, Debug)]
 pub(super) struct FetchTarget {
     pub(super) url: FetchUrl,
-    /// Whom to ask instead of the URL's host: the site's upstreams.
+    /// The servers to connect to instead of the URL's host: the site's upstreams.
     pub(super) via: Arc<[Peer]>,
-    /// Whom an upstream's certificate has to be for, where that is not the host it is written with.
+    /// The name an upstream's certificate has to be valid for, if not the host it is written with.
     pub(super) server_name: Option<Arc<str>>,
 }
 
-/// For whom it is fetched.
+/// The party that a fetch is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FetchMode {
     /// A crawler: redirects may lead to any host.
@@ -53,7 +53,7 @@ pub(super) enum FetchMode {
 }
 
 impl Client {
-    /// Asks until there is an answer that is no redirect; the so-many-th time of asking decides whom first.
+    /// Follows redirects to the final response. `turn` counts fetches and selects the upstream to try first.
     pub(super) async fn fetch(
         &self,
         place: &FetchTarget,
@@ -80,7 +80,7 @@ impl Client {
         // The operator named the first URL: its address may be of any class.
         let mut approach = Approach::Configured;
         for _ in 0..=HOPS {
-            let (response, class) = self.ask(place, &url, known, manner, approach, turn).await?;
+            let (response, class) = self.request_once(place, &url, known, manner, approach, turn).await?;
             approach = class.map_or(Approach::Configured, Approach::Redirected);
             if !is_redirect(response.status()) {
                 return read(response, url);
@@ -97,7 +97,7 @@ impl Client {
         Ok(FetchOutcome::Redirected)
     }
 
-    async fn ask(
+    async fn request_once(
         &self,
         place: &FetchTarget,
         url: &FetchUrl,
@@ -219,7 +219,7 @@ fn read(response: Response<Vec<u8>>, url: FetchUrl) -> Result<FetchOutcome, Fetc
     let packed = head.headers.get_all(CONTENT_ENCODING).into_iter().find(|coding| !is_plain(coding));
     if let (true, Some(coding)) = (head.status.is_success(), packed) {
         let coding = String::from_utf8_lossy(coding.as_bytes()).chars().take(64).collect::<String>();
-        let cause = format!("it is packed as {coding:?} though nobody asked for that");
+        let cause = format!("it is packed as {coding:?} although the request accepts no coding");
         return Err(FetchError::with_cause(FetchErrorKind::BadResponse, cause));
     }
     let mut answer = FetchOutcome::of(head.status, &head.headers, body, SystemTime::now());

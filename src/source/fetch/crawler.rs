@@ -23,7 +23,7 @@ const RETRY_MOST: Duration = Duration::from_secs(3600);
 
 /// What a crawler knows of one site's robots.txt, and what that lets it do.
 ///
-/// It holds no clock and fetches nothing: tell it what came of a fetch with [`CrawlerCache::record`], ask it with
+/// It holds no clock and fetches nothing: record the outcome of a fetch with [`CrawlerCache::record`], read the result with
 /// [`CrawlerCache::reading`], and fetch when [`CrawlerCache::is_due`].
 ///
 /// | what came | reading |
@@ -32,7 +32,7 @@ const RETRY_MOST: Duration = Duration::from_secs(3600);
 /// | 304 | the copy's rules |
 /// | more than five redirects, or one that leads nowhere | everything is allowed, as after 404 |
 /// | 4xx, 401 and 403 included | everything is allowed |
-/// | 429, 5xx | everything is disallowed, and it is asked again |
+/// | 429, 5xx | everything is disallowed, and it is fetched again |
 /// | no name, no connection, no whole answer | as 5xx |
 /// | the same for more than 30 days | the last copy's rules; without one everything is allowed |
 ///
@@ -129,7 +129,7 @@ impl CrawlerCache {
             }
             FetchOutcome::NotModified(freshness) => match std::mem::take(&mut self.known) {
                 copy @ CachedAnswer::Copy { .. } => self.learn(copy, freshness, now),
-                // It answers a question that was not asked.
+                // The request had no condition.
                 known => {
                     self.known = known;
                     self.fail(None, now);
@@ -187,7 +187,7 @@ impl CrawlerCache {
         self.failing.map(|failing| failing.since)
     }
 
-    /// What to ask with; `None` where there is no copy to hold on to.
+    /// The validators for the next request; `None` without a copy to keep.
     #[must_use]
     pub const fn validators(&self) -> Option<&Validators> {
         match &self.known {
@@ -216,7 +216,7 @@ impl CrawlerCache {
     }
 }
 
-/// 429 asks to come back later: it says nothing about rules.
+/// 429 only says to come back later, so it does not count here.
 fn is_client_error(status: StatusCode) -> bool {
     status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS
 }

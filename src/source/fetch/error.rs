@@ -26,7 +26,7 @@ pub enum FetchErrorKind {
     Timeout,
     /// The connection ended before the answer did.
     Broken,
-    /// What was sent is no answer that HTTP knows, or not to what was asked.
+    /// The response is not valid HTTP, or does not fit the request.
     BadResponse,
     /// More interim answers (1xx) were sent than any server has a use for, and no answer.
     InterimAnswers,

@@ -1,4 +1,4 @@
-//! Who fetches: one thread for many sites, never the thread of a request.
+//! The fetcher: one thread for many sites, never the thread of a request.
 
 use std::fmt;
 use std::future::Future;
@@ -78,7 +78,7 @@ impl Fetcher {
     }
 
     /// Fetches a robots.txt as a crawler does: redirects may lead to any host, but not from a public address to one that
-    /// only this machine or its network reaches; what is larger than is read is cut off.
+    /// only this machine or its network reaches; a body beyond the limit is cut off.
     /// With `known` validators the server may answer that nothing has changed.
     ///
     /// The future needs no runtime of its own.
@@ -108,7 +108,7 @@ impl Fetcher {
 }
 
 impl FetcherBuilder {
-    /// What the requests say they come from. Default: `robotsd/` and the version of this crate.
+    /// The `User-Agent` of the requests. Default: `robotsd/` and the version of this crate.
     pub fn user_agent(mut self, user_agent: HeaderValue) -> Self {
         self.client.user_agent = user_agent;
         self
@@ -126,7 +126,7 @@ impl FetcherBuilder {
         self
     }
 
-    /// Fetches in a network that a test plays.
+    /// Resolves names as a test says.
     #[cfg(test)]
     pub(super) fn network(mut self, network: Resolver) -> Self {
         self.client.network = network;
@@ -181,7 +181,7 @@ impl FetcherBuilder {
         std::thread::Builder::new().name("robots-fetch".into()).spawn(move || {
             // It is never sent, only dropped.
             let _ = runtime.block_on(stopped);
-            // A name that is being resolved is waited for by nobody.
+            // No thread waits for a name that is being resolved.
             runtime.shutdown_background();
         })?;
         let inner = FetchThread {

@@ -1,4 +1,5 @@
-//! How long an answer may be used without asking again (RFC 9111), as far as a robots.txt needs it.
+//! How long a response may be used without a new fetch (RFC 9111), as far as a robots.txt needs it. By hand: HTTP cache
+//! crates decide about whole caches, and a robots.txt needs four directives.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ const LONGEST: u64 = 1 << 31;
 
 /// What `Cache-Control` and `Age` say about how long an answer may be used.
 ///
-/// `no-cache` and `no-store` ask for a new fetch before every use. Of a directive that stands twice the first counts; a
+/// `no-cache` and `no-store` demand a new fetch before every use. Of a repeated directive the first counts; a
 /// number that is none is nought, that is: stale (RFC 9111, section 4.2.1). `Expires` is not read: the rules for
 /// robots.txt know `Cache-Control` alone, and applications send dates long past by habit.
 ///

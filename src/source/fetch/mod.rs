@@ -1,8 +1,8 @@
-//! Robots.txt files that are kept behind HTTP, and what an answer means.
+//! Robots.txt files that are kept behind HTTP, and the meaning of responses.
 //!
-//! What an answer means depends on who asks. A *crawler* asks whether it may fetch: a server in trouble means no, a
-//! missing file means yes; [`CrawlerCache`] is that reading, for whoever writes a crawler. A *site* asks what its own
-//! rules are: a server in trouble says nothing about them. So [`LiveRobots::upstream`](crate::live::LiveRobots::upstream) and
+//! A response means different things to a crawler and to a site. A *crawler* needs to know whether it may fetch: a failing
+//! server means no, a missing file means yes; [`CrawlerCache`] is that reading, for authors of crawlers. A *site* needs its
+//! own rules: a failing server says nothing about them. So [`LiveRobots::upstream`](crate::live::LiveRobots::upstream) and
 //! [`LiveRobots::url`](crate::live::LiveRobots::url) keep the last good version through every failure, never invent a
 //! disallow, and believe that a file is gone only when it has been gone for a day.
 //!

@@ -1,4 +1,4 @@
-//! What came of asking for a robots.txt, whoever asked.
+//! The outcome of a request for a robots.txt, of a crawler or of a site.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -10,13 +10,14 @@ use super::error::{FetchError, FetchErrorKind};
 use super::freshness::{Freshness, seconds};
 use super::url::FetchUrl;
 
-/// What came of asking for a robots.txt, after redirects were followed. It is not yet said what that means.
+/// The outcome of a request for a robots.txt, after redirects. [`CrawlerCache`](super::CrawlerCache) says what it means to a
+/// crawler.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum FetchOutcome {
     /// 2xx, with a body.
     Found(Found),
-    /// 304: what is known still holds.
+    /// 304: the known copy still holds.
     NotModified(Freshness),
     /// More redirects than are followed, or one that leads nowhere.
     Redirected,
@@ -26,10 +27,10 @@ pub enum FetchOutcome {
         status: StatusCode,
         /// How long this may be believed.
         freshness: Freshness,
-        /// When the server wants to be asked again.
+        /// How long the server wants to be left alone (`Retry-After`).
         retry_after: Option<Duration>,
     },
-    /// There was no answer, or none that could be read.
+    /// There was no response, or none that could be read.
     Failed(FetchError),
 }
 
@@ -42,7 +43,7 @@ pub struct Found {
     pub(super) validators: Validators,
 }
 
-/// What a server can tell from whether its file has changed since (RFC 9110, section 8.8).
+/// The validators by which a server finds out whether its file has changed (RFC 9110, section 8.8).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Validators {
     etag: Option<HeaderValue>,
@@ -86,7 +87,7 @@ impl Found {
         self.freshness
     }
 
-    /// What to ask with next time.
+    /// The validators for the next request.
     #[must_use]
     pub const fn validators(&self) -> &Validators {
         &self.validators
@@ -113,7 +114,7 @@ impl Validators {
         self.last_modified.as_ref()
     }
 
-    /// Whether there is nothing to ask with.
+    /// Whether there are none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.etag.is_none() && self.last_modified.is_none()

@@ -1,4 +1,4 @@
-//! Whom to connect to for a site's robots.txt, where that is not the host of its URL.
+//! The server to connect to for a site's robots.txt, if it is not the host of its URL.
 
 use std::fmt;
 #[cfg(unix)]

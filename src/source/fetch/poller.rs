@@ -20,12 +20,12 @@ use crate::live::{
     Version,
 };
 
-/// Whatever is set, no site is left alone for longer.
+/// Every site is fetched at least this often, whatever its schedule says.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// A site that is followed; stops when dropped.
+/// A site that is polled until this is dropped.
 pub(super) struct SitePoller {
-    asks: UnboundedSender<FetchRequest>,
+    requests: UnboundedSender<FetchRequest>,
     status: Arc<Mutex<FetchStatus>>,
     task: AbortHandle,
     origin: Arc<str>,
@@ -33,9 +33,9 @@ pub(super) struct SitePoller {
     _fetcher: Fetcher,
 }
 
-/// Someone who waits for a fetch. They hear of it even if there is none.
+/// A caller that waits for a fetch. It completes even if there is none.
 struct FetchRequest {
-    slot: Option<Arc<Completion>>,
+    completion: Option<Arc<Completion>>,
     origin: Arc<str>,
 }
 
@@ -54,7 +54,7 @@ struct PollTask {
 }
 
 impl SitePoller {
-    /// Starts to fetch at once; the second part tells what comes of the first time.
+    /// Starts to fetch at once; also returns the outcome of the first fetch, as a future.
     pub(super) fn start(
         target: FetchTarget,
         schedule: Schedule,
@@ -62,8 +62,8 @@ impl SitePoller {
         site: &Arc<Site>,
         origin: &Arc<str>,
     ) -> (Self, Reloading) {
-        let (asks, inbox) = mpsc::unbounded_channel();
-        let (first, slot) = Reloading::new();
+        let (requests, inbox) = mpsc::unbounded_channel();
+        let (first, completion) = Reloading::new();
         let state = SiteFreshness::new(schedule, site.clock().now());
         let status = Arc::new(Mutex::new(fetch_status(&state)));
         let task = PollTask {
@@ -78,16 +78,16 @@ impl SitePoller {
             turn: 0,
             dice: RandomState::new(),
         };
-        let first_ask = FetchRequest { slot: Some(slot), origin: origin.clone() };
+        let first_request = FetchRequest { completion: Some(completion), origin: origin.clone() };
         let permits = fetcher.permits().clone();
-        let task = fetcher.handle().spawn(task.run(inbox, first_ask, permits)).abort_handle();
-        (Self { asks, status, task, origin: origin.clone(), _fetcher: fetcher }, first)
+        let task = fetcher.handle().spawn(task.run(inbox, first_request, permits)).abort_handle();
+        (Self { requests, status, task, origin: origin.clone(), _fetcher: fetcher }, first)
     }
 
-    /// Fetches now, and fills the slot with what comes of it.
-    pub(super) fn reload(&self, slot: Arc<Completion>) {
-        // Where nobody hears it any more, it is answered as it is dropped.
-        let _ = self.asks.send(FetchRequest { slot: Some(slot), origin: self.origin.clone() });
+    /// Fetches now, and completes with the outcome.
+    pub(super) fn reload(&self, completion: Arc<Completion>) {
+        // If the task has ended, the request completes as it is dropped.
+        let _ = self.requests.send(FetchRequest { completion: Some(completion), origin: self.origin.clone() });
     }
 
     pub(super) fn status(&self) -> FetchStatus {
@@ -117,17 +117,17 @@ impl PollTask {
         let mut waiting = vec![first];
         let mut cause = Cause::Start;
         loop {
-            // Slept through whatever happens to the clock meanwhile: one that is set back must not put it off for years.
+            // A sleep, not a date: a clock that is set back must not put the fetch off for years.
             let pause = self.state.next().duration_since(self.clock.now()).unwrap_or_default();
             if waiting.is_empty() && !pause.is_zero() {
                 match timeout(pause.min(LONGEST_SLEEP), inbox.recv()).await {
-                    Ok(Some(ask)) => waiting.push(ask),
+                    Ok(Some(request)) => waiting.push(request),
                     Ok(None) => return,
                     Err(_) => {}
                 }
             }
-            while let Ok(ask) = inbox.try_recv() {
-                waiting.push(ask);
+            while let Ok(request) = inbox.try_recv() {
+                waiting.push(request);
             }
             if cause != Cause::Start {
                 cause = if waiting.is_empty() { Cause::Poll } else { Cause::Request };
@@ -137,15 +137,14 @@ impl PollTask {
             let Some(reload) = self.conclude(answer, cause).await else { return };
             drop(permit);
             *self.status.lock().unwrap_or_else(PoisonError::into_inner) = fetch_status(&self.state);
-            for ask in waiting.drain(..) {
-                ask.answer(reload.clone());
+            for request in waiting.drain(..) {
+                request.complete(reload.clone());
             }
             cause = Cause::Poll;
         }
     }
 
-    /// In a task of its own, so that a fault in reading what a server sends is one more failure and not the end; dropped
-    /// with this one.
+    /// In a task of its own, so that a panic over a response is one more failure and not the end; dropped with this one.
     async fn fetch(&mut self) -> FetchOutcome {
         let (client, place) = (self.client.clone(), self.place.clone());
         let (known, turn) = (self.state.validators().clone(), self.turn);
@@ -158,14 +157,14 @@ impl PollTask {
         }
     }
 
-    /// Brings about what an answer means; `None` where nobody is left to care.
+    /// Carries out the meaning of a response; `None` once the site is gone.
     async fn conclude(&mut self, answer: FetchOutcome, cause: Cause) -> Option<Reload> {
         let live = self.site.upgrade()?.live();
         self.state.observe(if live.is_some() { LiveVersion::Something } else { LiveVersion::Nothing });
         let now = self.clock.now();
         let roll = self.dice.hash_one(now) as u32;
         let step = self.state.take(answer, now, roll);
-        // The next upstream may know better.
+        // After a failure the next upstream has its turn.
         self.turn = self.state.failures() as usize;
         let (candidate, found) = match step {
             Step::Offer(found) => {
@@ -175,7 +174,7 @@ impl PollTask {
                 let interval = self.state.schedule().interval(found.freshness);
                 (Candidate::Version(version.clone()), Some((version, found.validators, interval)))
             }
-            // It may have been taken back meanwhile, or wait: that is for others to judge.
+            // It may have been rolled back meanwhile, or wait at the gate: the site judges that.
             Step::Confirm => match &self.last {
                 Some(last) => (Candidate::Version(last.clone()), None),
                 None => (Candidate::Rejected(Rejection::new(RejectionKind::NotFetched, &self.origin)), None),
@@ -198,7 +197,7 @@ impl PollTask {
         Some(reload)
     }
 
-    /// Compiling, and whoever listens to reloads, would hold up the other sites.
+    /// On another thread: compiling, and listeners of reloads, would hold up the other sites.
     async fn offer(&self, cause: Cause, candidate: Candidate) -> Option<Reload> {
         let site = self.site.upgrade()?;
         let offered = tokio::task::spawn_blocking(move || site.offer(cause, candidate)).await;
@@ -227,17 +226,17 @@ fn rejection(trouble: &Trouble, origin: &Arc<str>) -> Rejection {
 }
 
 impl FetchRequest {
-    fn answer(mut self, reload: Reload) {
-        if let Some(slot) = self.slot.take() {
-            slot.fill(reload);
+    fn complete(mut self, reload: Reload) {
+        if let Some(completion) = self.completion.take() {
+            completion.fill(reload);
         }
     }
 }
 
 impl Drop for FetchRequest {
     fn drop(&mut self) {
-        if let Some(slot) = self.slot.take() {
-            slot.fill(Reload::interrupted(Cause::Request, &self.origin, None));
+        if let Some(completion) = self.completion.take() {
+            completion.fill(Reload::interrupted(Cause::Request, &self.origin, None));
         }
     }
 }

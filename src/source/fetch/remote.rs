@@ -233,7 +233,7 @@ impl Source for Polled {
     }
 }
 
-/// Where it comes from, for a log: the URL, and whom it is asked of.
+/// The origin for a log: the URL, and the upstream it is requested from.
 impl fmt::Display for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.target.url)?;

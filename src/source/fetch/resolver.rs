@@ -1,11 +1,11 @@
-//! Which addresses a name has, and which class they are of.
+//! The addresses of a name, and their class.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use super::address_class::AddressClass;
 
-/// The network as the system knows it; a test can play another, because it has only the loopback.
+/// The system's resolver; a test can replace it, because it has only the loopback.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Resolver {
     #[cfg(test)]

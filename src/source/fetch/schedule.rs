@@ -44,7 +44,7 @@ impl Schedule {
         self
     }
 
-    /// The bounds of what `Cache-Control` may ask for: `s-maxage`, or else `max-age`, less `Age`. Default: one minute,
+    /// The bounds for `Cache-Control`: `s-maxage`, or else `max-age`, less `Age`. Default: one minute,
     /// which is also what `no-cache` and `no-store` mean, to 24 hours.
     pub const fn between(mut self, least: Duration, most: Duration) -> Self {
         self.least = least;
@@ -52,8 +52,8 @@ impl Schedule {
         self
     }
 
-    /// How soon to ask again after a failure: after `first`, then after twice as long each time up to `most`, less up to
-    /// half of it at random. `Retry-After` may ask for more, up to four times `most`. Default: five seconds to 15 minutes.
+    /// How soon to fetch again after a failure: after `first`, then after twice as long each time up to `most`, less up to
+    /// half of it at random. `Retry-After` may demand more, up to four times `most`. Default: five seconds to 15 minutes.
     pub const fn retry(mut self, first: Duration, most: Duration) -> Self {
         self.retry_first = first;
         self.retry_most = most;
@@ -85,7 +85,7 @@ impl Schedule {
     }
 }
 
-/// Whatever is set, a site is not asked without end.
+/// The shortest pause, whatever is set.
 const FLOOR: Duration = Duration::from_millis(10);
 
 impl Default for Schedule {
@@ -122,10 +122,10 @@ mod tests {
     #[test]
     fn retry_after_is_honoured_within_bounds() {
         let schedule = Schedule::new();
-        let asked = |seconds| schedule.pause(1, Some(Duration::from_secs(seconds)), 0).as_secs_f64();
-        assert_eq!(asked(0), 2.5);
-        assert_eq!(asked(120), 120.0);
-        assert_eq!(asked(1 << 31), 3600.0);
+        let pause = |seconds| schedule.pause(1, Some(Duration::from_secs(seconds)), 0).as_secs_f64();
+        assert_eq!(pause(0), 2.5);
+        assert_eq!(pause(120), 120.0);
+        assert_eq!(pause(1 << 31), 3600.0);
         assert_eq!(schedule.pause(1, None, u32::MAX), Duration::from_secs(5));
         assert_eq!(schedule.pause(99, None, u32::MAX), Duration::from_secs(900));
     }

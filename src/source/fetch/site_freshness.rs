@@ -1,6 +1,6 @@
-//! The site's own reading of every answer: careful, because it speaks for the site.
+//! A site's reading of every response: careful, because it speaks for the site.
 //!
-//! A pure machine on a clock its user sets: it says what to do about an answer and when to ask again.
+//! A state machine without a clock of its own: it says what to do about a response, and when to fetch next.
 
 use std::time::{Duration, SystemTime};
 
@@ -37,7 +37,7 @@ enum LastKnown {
 /// What to do about an answer.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// Bring it live, unless something speaks against it; [`SiteFreshness::settle`] wants to know.
+    /// Offer it to the site; [`SiteFreshness::settle`] has to follow.
     Offer(Box<Found>),
     /// What is live was confirmed.
     Confirm,
@@ -77,7 +77,7 @@ impl SiteFreshness {
         }
     }
 
-    /// When to ask next.
+    /// When to fetch next.
     pub(super) const fn next(&self) -> SystemTime {
         self.next
     }
@@ -86,7 +86,7 @@ impl SiteFreshness {
         &self.validators
     }
 
-    /// When the server last said that what is live, or the lack of it, is what it has.
+    /// When the server last confirmed that it has what is live, or has none.
     pub(super) const fn confirmed(&self) -> Option<SystemTime> {
         self.confirmed
     }
@@ -121,7 +121,7 @@ impl SiteFreshness {
     pub(super) fn take(&mut self, answer: FetchOutcome, now: SystemTime, roll: u32) -> Step {
         match answer {
             FetchOutcome::Found(found) if found.status == StatusCode::PARTIAL_CONTENT => {
-                self.fail(bad("a part was sent, and the whole was asked for"), None, now, roll)
+                self.fail(bad("the response is a part, and the request was for the whole"), None, now, roll)
             }
             FetchOutcome::Found(found) => {
                 // As if it were not taken, until `settle` says that it was.
@@ -136,7 +136,7 @@ impl SiteFreshness {
             }
             FetchOutcome::NotModified(_) => {
                 self.validators = Validators::default();
-                self.fail(bad("304 was sent, and nothing was asked that it answers"), None, now, roll)
+                self.fail(bad("the response is 304, and the request had no condition"), None, now, roll)
             }
             FetchOutcome::Redirected => {
                 let error = FetchError::with_cause(FetchErrorKind::Redirect, "it leads nowhere, or on and on");
@@ -161,7 +161,7 @@ impl SiteFreshness {
                 self.succeed(now);
                 self.next = later(now, interval);
             }
-            // It is to be sent whole again: a 304 would confirm what is not live.
+            // The next response has to be whole: a 304 would confirm a version that is not live.
             Settled::Refused => self.validators = Validators::default(),
         }
     }
@@ -215,15 +215,15 @@ pub(super) enum LiveVersion {
     Nothing,
 }
 
-/// A status that says that there is no robots.txt. Those that ask for patience say nothing about it.
+/// A status that means that there is no robots.txt. Those that demand a retry say nothing about it.
 fn is_missing(status: StatusCode) -> bool {
-    let asks_for_patience = [
+    let demands_retry = [
         StatusCode::REQUEST_TIMEOUT,
         StatusCode::TOO_EARLY,
         StatusCode::TOO_MANY_REQUESTS,
         StatusCode::MISDIRECTED_REQUEST,
     ];
-    status.is_client_error() && !asks_for_patience.contains(&status)
+    status.is_client_error() && !demands_retry.contains(&status)
 }
 
 fn bad(cause: &'static str) -> Trouble {

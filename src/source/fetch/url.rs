@@ -1,4 +1,7 @@
-//! Where a robots.txt is fetched from.
+//! The URL of a robots.txt.
+//!
+//! By hand, because the `url` crate repairs what an operator mistyped and accepts more than can be fetched here, and would
+//! be a dependency for three operations: parsing, joining a `Location`, and showing a URL without its secrets.
 
 use std::error::Error;
 use std::fmt;
@@ -36,7 +39,7 @@ pub(super) enum UrlScheme {
     Https,
 }
 
-/// A text that is no URL a robots.txt can be fetched from.
+/// Why a text is not a URL that a robots.txt can be fetched from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlError {
     url: String,
@@ -190,7 +193,7 @@ impl fmt::Debug for FetchUrl {
 
 impl UrlError {
     fn new(url: &str, fault: UrlFault) -> Self {
-        // What stands before an @ is a secret, and so may be what a query holds.
+        // User information is a secret, and a query may hold one.
         let shown = match (fault, url.split_once("://"), url.rsplit_once('@')) {
             (UrlFault::Userinfo, Some((scheme, _)), Some((_, host))) => format!("{scheme}://…@{host}"),
             _ => url.to_owned(),

@@ -1,4 +1,7 @@
 //! One connection and one exchange on it.
+//!
+//! On hyper's connection level, because its pooled clients resolve, retry and keep connections by themselves: a fetch bounds
+//! every step, and chooses addresses by their class.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -161,7 +164,7 @@ async fn read(mut body: Incoming, excess: Excess) -> Result<Vec<u8>, FetchError>
     }
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
-        // Trailers are nothing to us.
+        // Trailers do not count.
         let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
         let room = most - bytes.len();
         bytes.extend_from_slice(&data[..data.len().min(room)]);
@@ -174,12 +177,12 @@ async fn read(mut body: Incoming, excess: Excess) -> Result<Vec<u8>, FetchError>
     Ok(bytes)
 }
 
-/// Drives a connection in the same task as what is done on it: one that is dropped closes it, whenever that is.
+/// Drives a connection in the same task as the work on it: dropping the future closes the connection at any time.
 async fn beside<C: Future, W: Future>(connection: C, work: W) -> W::Output {
     let (mut connection, mut work) = (pin!(connection), pin!(work));
     let mut is_open = true;
     poll_fn(|context| {
-        // What ends a connection is told to whoever works on it.
+        // The work on a connection sees why it ends.
         is_open = is_open && connection.as_mut().poll(context).is_pending();
         match work.as_mut().poll(context) {
             Poll::Ready(output) => Poll::Ready(output),

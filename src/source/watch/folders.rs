@@ -378,7 +378,7 @@ mod tests {
         folders.start(|_| ());
         let (mut one, path) = (registered(&folders, 1, &inner.join("a.txt")), inner.join("a.txt"));
         let _other = registered(&folders, 2, &inner.join("b.txt"));
-        // The new folder may have the number of the old one: only the event tells.
+        // The new folder may have the inode of the old one: only the event shows that it went.
         let mut all = concerned(&folders, EventKind::Remove(RemoveKind::Other), inner);
         all.sort_by_key(|(id, _)| *id);
         assert_eq!(all, [(1, Urgency::Gone), (2, Urgency::Gone)]);
