@@ -4,10 +4,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::render::printable;
+use tower_robots::live::MAX_FILE;
 
-/// No robots.txt is larger; a larger file was named by mistake.
-const MAX_FILE: u64 = 8 << 20;
+use crate::render::printable;
 
 /// Where a robots.txt is read from.
 #[derive(Clone, Debug)]

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 use toml::value::Datetime;
 use tower_robots::agent::Category;
+use tower_robots::live::DEFAULT_MAX_AGE;
 use tower_robots::policy::{EmptyAgent, Mode, Policy, StarExceptions, StarScope, SuspectHuman};
 use tower_robots::rules::PathForm;
 
@@ -175,7 +176,7 @@ impl Default for RawRobots {
             host: None,
             refresh: None,
             hold: None,
-            max_age: Spanned::new(0..0, Span::seconds(3600)),
+            max_age: Spanned::new(0..0, Span(DEFAULT_MAX_AGE)),
             on_missing: OnMissing::default(),
             expectations: None,
         }

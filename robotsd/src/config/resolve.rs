@@ -3,11 +3,10 @@
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::time::Duration;
 
 use serde::Serialize;
 use toml::Spanned;
-use tower_robots::live::WhenMissing;
+use tower_robots::live::{LONGEST_MAX_AGE, WhenMissing};
 use tower_robots::policy::Mode;
 use tower_robots::source::HostMap;
 
@@ -17,9 +16,6 @@ use super::raw::{self, AccessLogging, Dotfiles, ListenerKind, OnMissing, RawConf
 use super::settings::{AccessFormat, AccessSettings, Backend, Config, LogConfig, SiteConfig, StaticFiles};
 use super::{admin, gate, limits, listener, policy, source, upstreams};
 use crate::log::LogPrivacy;
-
-/// RFC 9309, section 2.4.
-const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// More threads than any machine has cores to run them on.
 const MOST_WORKERS: usize = 1024;
@@ -146,7 +142,7 @@ fn resolve_site(
             ));
         }
     };
-    if site.robots.max_age.get_ref().0 > MAX_AGE {
+    if site.robots.max_age.get_ref().0 > LONGEST_MAX_AGE {
         return Err(Fault::new(
             site.robots.max_age.span(),
             "max_age is longer than crawlers may keep a robots.txt, \"24h\"",
