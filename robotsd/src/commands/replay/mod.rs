@@ -15,7 +15,6 @@ mod privacy;
 mod progress;
 mod report;
 mod source;
-
 mod top;
 mod visitors;
 
