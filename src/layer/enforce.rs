@@ -98,21 +98,22 @@ impl Enforcer {
 
         // The answer to a request that robots.txt disallows.
         let Some(record) = Record::new(content, agents, &decision) else { return Answer::Pass };
+        let mut event = Event::new(&record, request);
         match decision.action() {
             Action::Pass => {
-                notify(&self.observers, live, &Event::new(&record, request, None));
+                notify(&self.observers, live, &event);
                 Answer::Pass
             }
             Action::Tag => {
-                notify(&self.observers, live, &Event::new(&record, request, None));
+                notify(&self.observers, live, &event);
                 Answer::Tag(record.into())
             }
             Action::Refuse => {
-                let event = Event::new(&record, request, None);
                 let custom = self.refuse_with.as_deref().and_then(|custom| guarded(live, || custom(&event)));
                 let mut response = custom.unwrap_or_else(|| event.refusal());
                 refusal::complete(&mut response, request.method());
-                notify(&self.observers, live, &Event::new(&record, request, Some(response.status())));
+                event.set_status(response.status());
+                notify(&self.observers, live, &event);
                 response.extensions_mut().insert(record);
                 Answer::Respond(response.into())
             }

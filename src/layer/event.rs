@@ -17,8 +17,12 @@ pub struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    pub(super) const fn new(record: &'a Record, request: Original<'a>, status: Option<StatusCode>) -> Self {
-        Self { record, request, status }
+    pub(super) const fn new(record: &'a Record, request: Original<'a>) -> Self {
+        Self { record, request, status: None }
+    }
+
+    pub(super) const fn set_status(&mut self, status: StatusCode) {
+        self.status = Some(status);
     }
 
     /// The agent, the rule that decided, and the action taken.
