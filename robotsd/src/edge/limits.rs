@@ -23,7 +23,7 @@ pub(crate) struct EdgeLimits {
     pub(crate) body_idle: Duration,
     /// How long a tunnel (WebSocket) may stand still.
     pub(crate) tunnel_idle: Duration,
-    /// The largest request head, and what is buffered of a body.
+    /// The largest request head, and the buffer for a body.
     pub(crate) head_bytes: usize,
     /// The longest path and query.
     pub(crate) target_bytes: usize,
@@ -31,7 +31,7 @@ pub(crate) struct EdgeLimits {
     pub(crate) fields: usize,
     /// Streams open at once on an HTTP/2 connection.
     pub(crate) streams: u32,
-    /// The flow-control window of an HTTP/2 stream, and what is buffered for one.
+    /// The flow-control window of an HTTP/2 stream, and the buffer for one.
     pub(crate) window_bytes: u32,
     /// How long a connection on which nothing has come yet stays open once a shutdown has begun: its request may be on the
     /// way, and a client whose first request is cut off does not know that it may retry.

@@ -11,8 +11,8 @@ use std::task::{Context, Poll};
 
 /// The upstream side of a response that holds a connection.
 pub(crate) trait StallObserver: Send + Sync {
-    /// The client does not take the data that it was sent. Ready once the response is to be ended; else wakes the task for
-    /// what is left to do.
+    /// The client does not take the data that it was sent. Ready once the response is to be ended; else wakes the task when
+    /// it is to poll again.
     fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()>;
 
     /// The client has taken something after a stall.

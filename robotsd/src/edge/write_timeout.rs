@@ -1,4 +1,4 @@
-//! The deadline for a client that does not take what is written to it.
+//! The deadline for a client that does not read.
 //!
 //! The one mechanism for every writer: the fast path, the socket below hyper and the streams of HTTP/2. A write that has
 //! to wait is reported to the response's [`Transfer`], so that its upstream connection can be used without the client or

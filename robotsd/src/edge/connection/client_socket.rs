@@ -92,10 +92,9 @@ impl AsyncWrite for ClientSocket {
     }
 }
 
+#[cfg(target_os = "linux")]
 #[cfg(test)]
 mod tests {
-    #![cfg(target_os = "linux")]
-
     use tokio::io::AsyncReadExt;
 
     use super::*;

@@ -25,7 +25,7 @@ pub(crate) struct FastClient {
     socket: ClientSocket,
     /// Read during the wait for a response.
     early: Bytes,
-    /// What is to be written, and how much of it has been.
+    /// Octets to be written, and how many of them have been.
     out: Vec<u8>,
     sent: usize,
     timeout: WriteTimeout,

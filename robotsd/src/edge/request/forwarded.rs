@@ -1,7 +1,7 @@
 //! The fields that report the client and its way to an upstream.
 //!
 //! Always ours: the incoming fields of these names have been removed. From a [trusted](super::trusted) peer they have been
-//! read before, and ours carry what they said. There is no `Forwarded` among them: two ways to say one thing are two
+//! read before, and ours carry their content. There is no `Forwarded` among them: two ways to say one thing are two
 //! readers that can disagree, and more applications read these.
 
 use std::net::SocketAddr;

@@ -30,7 +30,7 @@ pin_project! {
 #[derive(Debug)]
 struct Http2Pieces {
     consumer: StreamConsumer,
-    /// What is left of a frame that is handed out in pieces.
+    /// The rest of a frame that is handed out in pieces.
     queued: Bytes,
 }
 
@@ -44,7 +44,7 @@ impl Http2Pieces {
         Some(self.queued.split_to(self.queued.len().min(PIECE)))
     }
 
-    /// Notes that a frame, or the end, is handed out, and keeps what is more than a piece.
+    /// Notes that a frame, or the end, is handed out, and keeps the octets past a piece.
     fn hand_out(&mut self, frame: Option<&mut Frame<Bytes>>) {
         self.consumer.handed_out();
         if let Some(data) = frame.and_then(Frame::data_mut)

@@ -75,7 +75,7 @@ impl Trusted {
         }
     }
 
-    /// The addresses from the peer to the client, and what was said about the client's.
+    /// The addresses from the peer to the client, and the last hop, which is the client's.
     fn way_back(&self, peer: SocketAddr, hops: impl Iterator<Item = Option<Hop>>) -> (Vec<SocketAddr>, Option<Hop>) {
         let mut way = vec![peer];
         let mut last = None;

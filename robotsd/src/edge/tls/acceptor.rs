@@ -194,7 +194,7 @@ async fn accept(socket: &mut TcpStream, hello: Vec<u8>) -> io::Result<Accepted> 
                 }
             }
         }
-        // Whole as far as its records go, but not to who reads what is in them.
+        // Whole by its records, but not by the messages in them.
         unread.clear();
         if poll_fn(|cx| poll_append(socket, &mut unread, client_hello::MOST, cx)).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -202,7 +202,7 @@ async fn accept(socket: &mut TcpStream, hello: Vec<u8>) -> io::Result<Accepted> 
     }
 }
 
-/// What a request in the clear is told. The same for all, whatever was asked, and before anything of it is read.
+/// The response to a request in the clear: the same for every request, before any of it is read.
 const WITHOUT_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
     content-length: 39\r\ncache-control: no-store\r\nconnection: close\r\n\r\n400 this port speaks TLS: use https://\n";
 

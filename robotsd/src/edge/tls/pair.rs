@@ -216,7 +216,7 @@ fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, &'static str> {
     match PrivateKeyDer::from_pem_slice(pem) {
         Ok(key) => Ok(key),
         Err(_) if contains(pem, b"ENCRYPTED") => {
-            Err("the key is encrypted, and nobody is there to ask for its passphrase: store it without one")
+            Err("the key is encrypted, and there is no prompt for its passphrase: store it without one")
         }
         Err(_) if contains(pem, b"PRIVATE KEY-----") => Err("this is broken PEM"),
         Err(_) => Err("no private key here: it begins with \"-----BEGIN PRIVATE KEY-----\""),

@@ -150,7 +150,7 @@ impl Secure {
         self.raw(client, name).await.ask(&get(host)).await
     }
 
-    /// Waits for trouble and what is said about it.
+    /// Waits for an error of this kind, and returns its message.
     async fn reports(&self, kind: ConnectionErrorKind) -> String {
         soon(async {
             loop {
@@ -313,8 +313,8 @@ async fn a_client_that_does_not_read_is_cut_off() {
     let edge = Secure::start(live(&[&authority.write("a", &["a.test"])]), limits).await;
     let mut client = edge.raw(&authority.client(&[]), "a.test").await;
     client.send("GET /large HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
-    let told = edge.reports(ConnectionErrorKind::Broken).await;
-    assert!(told.contains("connection"), "{told}");
+    let message = edge.reports(ConnectionErrorKind::Broken).await;
+    assert!(message.contains("connection"), "{message}");
 }
 
 #[tokio::test]

@@ -62,7 +62,7 @@ async fn a_request_for_a_host_of_another_certificate_is_misdirected() {
         ("a.test", "also-a.test", 200),
         ("a.test", "x.b.test", 421),
         ("a.test", "c.b.test", 421),
-        // Nobody's name would have been shown the first certificate too.
+        // A client without a name would have got the first certificate too.
         ("a.test", "nowhere.test", 200),
         ("a.test", "10.0.0.1", 200),
         ("x.b.test", "y.b.test", 200),
@@ -72,7 +72,7 @@ async fn a_request_for_a_host_of_another_certificate_is_misdirected() {
         ("x.b.test", "a.test", 421),
         ("x.b.test", "nowhere.test", 421),
         ("x.b.test", "127.0.0.1", 200),
-        // Whoever names none can only mean what Host says.
+        // For a client that names none, only Host counts.
         ("127.0.0.1", "x.b.test", 200),
         ("127.0.0.1", "a.test", 200),
     ] {
@@ -177,7 +177,7 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
         assert!(news[0].message.starts_with(&format!("{}: ", culprit.display())), "{news:?}");
         assert!(!news[0].message.contains(secret), "{news:?}");
         assert_eq!(certificates.look(now, SETTLING), [], "{what}");
-        // Who asks is told again.
+        // A reload on request reports it again.
         assert_eq!(certificates.reload(now), news);
         assert_eq!(in_force(), ["a.test"]);
     }
@@ -186,7 +186,7 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
     std::fs::create_dir(&paths.key).unwrap();
     assert!(certificates.look(now, SETTLING)[0].message.contains("no file"));
     std::fs::remove_dir(&paths.key).unwrap();
-    // What is in force comes back.
+    // The pair in force comes back.
     put(&paths.chain, &chain);
     put(&paths.key, &key);
     let news = certificates.look(now, SETTLING);

@@ -165,7 +165,7 @@ async fn connections_within_their_hello_give_way_to_new_ones() {
     for client in &mut slow[..8] {
         client.rest().await;
     }
-    // Secured and then idle, it is the last to go; and it is told so.
+    // Secured and then idle, it is the last to go, in order.
     for _ in 0..4 {
         assert_eq!(edge.ask(&client, "a.test", "a.test").await.status(), 200);
     }
