@@ -1,6 +1,7 @@
 //! What stands behind a site, shared by all workers; each makes a [`SiteBackend`] of its own from it.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use super::backend::SiteBackend;
 use super::log_events;
@@ -13,7 +14,7 @@ use crate::upstream::{Origins, OriginsSettings, SharedResources, Upstream, Upstr
 /// Upstream servers, with what they were configured by, or static files.
 #[derive(Clone, Debug)]
 pub(super) enum BackendSource {
-    Upstreams { origins: Origins, settings: OriginsSettings, limits: UpstreamLimits },
+    Upstreams { origins: Origins, opened_with: Arc<(OriginsSettings, UpstreamLimits)> },
     Files(StaticFiles),
 }
 
@@ -31,7 +32,10 @@ impl BackendSource {
             Backend::Files(files) => return Ok(Self::Files(files.clone())),
             Backend::Upstreams(settings) => settings,
         };
-        let is_same = |before: &&Self| matches!(before, Self::Upstreams { settings: held, limits: under, .. } if held == settings && under == limits);
+        let is_same = |before: &&Self| match before {
+            Self::Upstreams { opened_with, .. } => opened_with.0 == *settings && opened_with.1 == *limits,
+            Self::Files(_) => false,
+        };
         if let Some(same) = before.filter(is_same) {
             return Ok(same.clone());
         }
@@ -39,7 +43,7 @@ impl BackendSource {
         let origins = Origins::new(settings, limits.clone(), resources, on_event)
             .map_err(|message| format!("site {site:?}: {message}"))?;
         origins.look_up();
-        Ok(Self::Upstreams { origins, settings: settings.clone(), limits: limits.clone() })
+        Ok(Self::Upstreams { origins, opened_with: Arc::new((settings.clone(), limits.clone())) })
     }
 
     /// A backend of one worker's own; what is known of the servers is shared. One that the worker has had `before` goes on

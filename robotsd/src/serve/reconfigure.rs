@@ -57,7 +57,7 @@ pub(super) struct PendingChange {
 
 /// What the change needs next.
 pub(super) enum ChangeStep {
-    Swap(Result<PreparedConfig, String>),
+    Swap(Result<Box<PreparedConfig>, String>),
     /// The preparation hangs, and a newer request waits.
     Abandon,
     /// Sources that could not be used are tried again.
@@ -69,7 +69,8 @@ impl PendingChange {
         match (&mut self.preparing, self.again) {
             (Some(preparing), _) => {
                 let limit = self.waiters.has_next().then_some(PATIENCE);
-                preparing.end_within(limit).await.map_or(ChangeStep::Abandon, ChangeStep::Swap)
+                let end = preparing.end_within(limit).await;
+                end.map_or(ChangeStep::Abandon, |prepared| ChangeStep::Swap(prepared.map(Box::new)))
             }
             (None, Some(again)) => {
                 tokio::time::sleep_until(again).await;
@@ -109,7 +110,7 @@ impl ActiveConfig {
         };
         self.change.preparing = None;
         let (outcome, message) = match prepared {
-            Ok(prepared) => self.swap(prepared, workers),
+            Ok(prepared) => self.swap(*prepared, workers),
             Err(error) => ("kept", format!("{error}; the config before stays in force")),
         };
         match outcome {
