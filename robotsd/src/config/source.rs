@@ -8,6 +8,7 @@ use std::time::Duration;
 use toml::Spanned;
 use tower_robots::live::LiveRobots;
 use tower_robots::source::Origin;
+use tower_robots::source::fetch::Schedule;
 
 use super::error::Fault;
 use super::raw::{self, SourceKind};
@@ -141,14 +142,14 @@ fn url(robots: &raw::RawRobots, span: Range<usize>, folder: &Path) -> Result<Rob
 
 fn remote(robots: &raw::RawRobots, ca: Option<&Spanned<std::path::PathBuf>>, folder: &Path) -> Result<Remote, Fault> {
     let refresh = match &robots.refresh {
-        None => Duration::from_secs(3600),
+        None => Schedule::DEFAULT_EVERY,
         Some(refresh) if REFRESH.contains(&refresh.get_ref().0) => refresh.get_ref().0,
         Some(refresh) => {
             let message = "refresh may be from \"1m\" to \"24h\"";
             return Err(Fault::new(refresh.span(), message));
         }
     };
-    let hold = robots.hold.as_ref().map_or(DAY, |hold: &Spanned<Span>| hold.get_ref().0);
+    let hold = robots.hold.as_ref().map_or(Schedule::DEFAULT_HOLD, |hold: &Spanned<Span>| hold.get_ref().0);
     let ca = match ca {
         None => None,
         Some(ca) => {

@@ -26,15 +26,21 @@ pub struct Schedule {
 }
 
 impl Schedule {
+    /// How often to fetch by default where `Cache-Control` says nothing.
+    pub const DEFAULT_EVERY: Duration = Duration::from_secs(3600);
+
+    /// How long a file that is missing at its source stays in force by default.
+    pub const DEFAULT_HOLD: Duration = Duration::from_secs(24 * 3600);
+
     /// The defaults.
     pub const fn new() -> Self {
         Self {
-            every: Duration::from_secs(3600),
+            every: Self::DEFAULT_EVERY,
             least: Duration::from_secs(60),
             most: Duration::from_secs(24 * 3600),
             retry_first: Duration::from_secs(5),
             retry_most: Duration::from_secs(15 * 60),
-            hold: Duration::from_secs(24 * 3600),
+            hold: Self::DEFAULT_HOLD,
         }
     }
 
