@@ -1,12 +1,12 @@
-//! The versions that were accepted, the live one last: what a rollback goes back to, what a new version is compared with,
-//! and since when each rule is known.
+//! The versions that were accepted, the live one last: for rolling back, for comparing a new version, and for the date of
+//! each rule.
 
 use std::time::{Duration, SystemTime};
 
 use super::version::Version;
 use super::version_hash::VersionHash;
 
-/// AcceptedVersions that are kept of one site.
+/// Versions that are kept of one site.
 pub(super) const MOST: usize = 8;
 
 /// Octets that the versions before the last two may have together.
@@ -76,7 +76,7 @@ impl AcceptedVersions {
         self.thin(grace, now);
     }
 
-    /// Takes the current version back, which the one before then is.
+    /// Rolls the current version back; the one before is then current.
     pub(super) fn roll_back(&mut self) -> Option<AcceptedVersion> {
         self.before()?;
         let current = self.0.iter_mut().rfind(|version| version.standing == Standing::Accepted)?;
@@ -84,13 +84,13 @@ impl AcceptedVersions {
         Some(current.clone())
     }
 
-    /// The source holds something else: what was rolled back may come again.
+    /// The source holds something else: a version that was rolled back may come again.
     pub(super) fn supersede(&mut self) {
         let held = self.0.iter_mut().filter(|version| version.standing == Standing::RolledBack);
         held.for_each(|version| version.standing = Standing::Superseded);
     }
 
-    /// Has just these be the ones that were rolled back from.
+    /// Marks exactly these versions as rolled back.
     pub(super) fn set_rolled_back(&mut self, hashes: &[VersionHash]) {
         for version in &mut self.0 {
             match (hashes.contains(&version.hash()), version.standing) {
@@ -101,7 +101,7 @@ impl AcceptedVersions {
         }
     }
 
-    /// Has a version that is known be the current one; whether it is known.
+    /// Makes a known version the current one. Returns whether it is known.
     pub(super) fn bring_back(&mut self, hash: VersionHash) -> bool {
         let Some(at) = self.0.iter().position(|version| version.hash() == hash) else { return false };
         if self.current().is_none_or(|current| current.hash() != hash) {
@@ -116,8 +116,8 @@ impl AcceptedVersions {
     }
 
     /// Forgets versions until they are within the bounds: the oldest, as long as another is known for longer than the
-    /// grace too; else the one whose neighbours are closest to each other, so that what is kept spreads over the grace.
-    /// Never the last two that were accepted, nor what is held.
+    /// grace too; else the one whose neighbours are closest to each other, so that the kept versions spread over the grace.
+    /// Never the last two that were accepted, nor one that was rolled back.
     fn thin(&mut self, grace: Duration, now: SystemTime) {
         loop {
             let kept: Vec<VersionHash> = self.accepted().take(2).map(|version| version.hash()).collect();

@@ -2,11 +2,11 @@
 //!
 //! A site sees the same few hundred headers again and again. The cache belongs to one version of a file, so a reload
 //! cannot be answered from the version before; it compares whole headers, because a hash that stood for a header once
-//! blocked everyone; and each place holds the last header that fell on it, so nothing a client sends makes it grow past
+//! blocked everyone; and each slot holds the last header that fell on it, so no client makes it grow past
 //! its bound.
 //!
 //! Of thousands of sites most see few headers, so a cache starts small and grows while headers push each other out, as
-//! far as the places go round that all caches of a [`CompileCache`](super::CompileCache) have together.
+//! far as the slots last that all caches of a [`CompileCache`](super::CompileCache) share.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
@@ -17,7 +17,7 @@ use arc_swap::{ArcSwap, Guard};
 
 use crate::agent::Agent;
 
-/// The places of a cache, when it is new and as it grows; powers of two.
+/// The slots of a cache, when it is new and as it grows; powers of two.
 const SMALL: usize = 8;
 const MIDDLE: usize = 64;
 const LARGE: usize = 1024;
@@ -45,7 +45,7 @@ pub(crate) struct CachedAgent {
     agent: Agent,
 }
 
-/// How many places the caches of many versions may have together, past those each begins with.
+/// How many slots the caches of many versions may have together, past those each begins with.
 pub(super) struct Budget {
     left: AtomicUsize,
     /// What an unused slot holds: the agent of an empty header, so that no slot needs an `Option`.
@@ -118,7 +118,7 @@ impl AgentCache {
         }
     }
 
-    /// More places once as many headers were pushed out as there are places; a header or two that meet call for nothing.
+    /// Grows once as many headers were replaced as there are slots; a header or two on one slot are no reason to.
     fn grow_if_crowded(&self, slots: &[CacheSlot]) {
         let lost = self.lost.fetch_add(1, Ordering::Relaxed);
         let (next, size) = match slots.len() {
@@ -135,7 +135,7 @@ impl AgentCache {
             return;
         }
         self.lost.store(0, Ordering::Relaxed);
-        // What stands in the smaller ones is not looked for again.
+        // The smaller ones are not read again.
         slots.iter().for_each(|slot| slot.store(self.budget.unused.clone()));
     }
 
@@ -190,7 +190,7 @@ mod tests {
             };
             cache.get(header.as_bytes(), recognise).agent.crawler().map(str::to_owned)
         };
-        // Several times as many as there are places, so that most fall on one that is taken.
+        // Several times as many as there are slots, so that most fall on one that is taken.
         for round in 0..3 {
             for number in 0..LARGE * 4 {
                 let header = format!("Bot{number}/1.0 (+https://example.com/bot)");

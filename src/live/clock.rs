@@ -1,16 +1,16 @@
-//! What time it is: the system's clock, unless a test sets another.
+//! The clock of a site: the system's, unless a test sets another.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Tells the time. Cheap to clone.
+/// A source of the current time. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Clock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
 
 impl Clock {
-    pub(crate) fn new(tell: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
-        Self(Arc::new(tell))
+    pub(crate) fn new(read: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        Self(Arc::new(read))
     }
 
     pub(crate) fn now(&self) -> SystemTime {

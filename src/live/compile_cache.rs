@@ -1,4 +1,4 @@
-//! What versions of many sites share: equal files are compiled once.
+//! Equal files of many sites are compiled once.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,21 +11,21 @@ use crate::agent::Registry;
 use crate::check;
 use crate::rules::{Reading, RobotsTxt};
 
-/// The places that the agent caches of a [`CompileCache`] may have together past the eight each begins with. With 10,000 sites all
-/// places together took 26 MiB, filled with headers of 90 octets (`benches/sites.rs`).
+/// The slots that the agent caches of a [`CompileCache`] may have together past the eight each begins with. With 10,000
+/// sites all slots together took 26 MiB, filled with headers of 90 octets (`benches/sites.rs`).
 const PLACES: usize = 64 << 10;
 
-/// Lets sites share what is made of equal files, and bounds what all of them remember of requests.
+/// Lets sites share compiled files, and bounds the memory of all their agent caches together.
 ///
 /// Cheap to clone; clones share everything. Give one to every [`LiveBuilder`](crate::source::LiveBuilder) of a process that has
-/// many sites; a builder that is given none has one of its own. It holds on to nothing that no site has.
+/// many sites; a builder without one makes its own. It keeps no file alive that no site has.
 #[derive(Clone)]
 pub struct CompileCache {
     shared: Arc<SharedCompilations>,
 }
 
 struct SharedCompilations {
-    /// By what each is made of; several only where the settings of sites differ.
+    /// By hash; several for one hash only where the settings of sites differ.
     versions: Mutex<HashMap<VersionHash, Vec<Compilation>>>,
     budget: Arc<Budget>,
 }
@@ -37,7 +37,7 @@ struct Compilation {
     compiled: Weak<Compiled>,
 }
 
-/// What a version is compiled with.
+/// The settings that a version is compiled with.
 #[derive(Clone, Debug)]
 pub(super) struct CompileSettings {
     pub(super) reading: Reading,
@@ -52,12 +52,12 @@ impl CompileCache {
         Self { shared: Arc::new(SharedCompilations { versions: Mutex::default(), budget: Budget::new(PLACES) }) }
     }
 
-    /// A version that a site holds.
+    /// A compiled version, if a site holds it.
     pub(super) fn find(&self, hash: VersionHash, settings: &CompileSettings) -> Option<Arc<Compiled>> {
         find(&self.versions(), hash, settings, &settings.options())
     }
 
-    /// What a file amounts to, made only if no site holds it.
+    /// Compiles a version, unless a site holds it compiled.
     pub(super) fn compile(&self, hash: VersionHash, robots: RobotsTxt, settings: &CompileSettings) -> Arc<Compiled> {
         let options = settings.options();
         if let Some(compiled) = find(&self.versions(), hash, settings, &options) {

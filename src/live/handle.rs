@@ -39,13 +39,13 @@ pub struct LiveRobots {
 }
 
 impl LiveRobots {
-    /// What is live now. It stays as it is however long it is held.
+    /// The snapshot that is live now. It is immutable.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.site.current().load_full()
     }
 
-    /// Reads what is live now, without the cost of sharing it. `read` must not block: the version it sees cannot be
+    /// Reads the live snapshot, without the cost of sharing it. `read` must not block: the version it sees cannot be
     /// freed meanwhile.
     pub fn with<R>(&self, read: impl FnOnce(&Snapshot) -> R) -> R {
         read(&self.site.current().load())
@@ -57,7 +57,8 @@ impl LiveRobots {
         self.site.current().load()
     }
 
-    /// Reads the source again now, on a thread of its own; what is fetched is fetched now.
+    /// Reads the source again now, on a thread of its own, or fetches it. It waits for a source that hangs, and for another
+    /// such reload of this site; no other call does.
     pub fn reload(&self) -> Reloading {
         let (reloading, completion) = Reloading::new();
         self.site.source().reload(completion);
@@ -69,27 +70,24 @@ impl LiveRobots {
         self.site.set_policy(policy);
     }
 
-    /// Replaces the registry: the version that is live is compiled again for it, and later ones will be, unless
-    /// it is the one there is. Not to be
-    /// called from a listener of reloads: it waits for them.
+    /// Replaces the registry: the live version is compiled again for it, and later ones are, unless it is the same registry.
     pub fn set_registry(&self, registry: Arc<Registry>) {
         self.site.set_registry(registry);
     }
 
-    /// Replaces how versions are checked: the one that is live is checked again, unless nothing is different. Not to be
-    /// called from a listener of reloads: it waits for them.
+    /// Replaces how versions are checked: the live version is checked again, unless the options are the same.
     pub fn set_check(&self, options: check::Options) {
         self.site.set_check(options);
     }
 
-    /// Replaces the gate, for what comes from now on. What waits is examined again when the source is read the next
-    /// time, on [`LiveRobots::reload`] for one. Not to be called from a listener of reloads: it waits for them.
+    /// Replaces the gate for later versions. A version that waits is examined again when the source is read the next time,
+    /// on [`LiveRobots::reload`] for example.
     pub fn set_gate(&self, gate: Gate) {
         self.site.set_gate(gate);
     }
 
-    /// Brings the version live that waits (see [`Status::pending`]): those very bytes, whatever the source holds by now.
-    /// It blocks while they are compiled and written down; not to be called from a listener of reloads.
+    /// Publishes the version that waits (see [`Status::pending`]): those very bytes, whatever the source holds by now. It
+    /// blocks until they are compiled and written to the state directory.
     ///
     /// # Errors
     ///
@@ -98,9 +96,9 @@ impl LiveRobots {
         self.site.accept(hash)
     }
 
-    /// Brings the version live that was accepted before the one that is live. That one waits from now on, as what the
-    /// gate refused does: it does not come back by itself until the source has held something else. It blocks while
-    /// the version is compiled and written down; not to be called from a listener of reloads.
+    /// Publishes the version that was accepted before the live one. The live one waits from now on, like a
+    /// version that the gate refused: it does not come back by itself until the source has held something else. It blocks
+    /// until the version is compiled and written to the state directory.
     ///
     /// # Errors
     ///
@@ -109,8 +107,8 @@ impl LiveRobots {
         self.site.roll_back()
     }
 
-    /// Turns enforcement of this site off, or on again, at once: it waits for no reload. With a state directory it stays
-    /// so after a restart.
+    /// Turns enforcement of this site off, or on again, at once: it waits for no reload. Then it is written to the state
+    /// directory, so that it holds after a restart.
     ///
     /// # Errors
     ///
@@ -120,13 +118,13 @@ impl LiveRobots {
         self.site.set_enforcement(enforcement)
     }
 
-    /// What is live, since when, what waits, and what the last reload came to.
+    /// The live version and its date, the version that waits, and the last reload. It waits for no reload and no disk.
     #[must_use]
     pub fn status(&self) -> Status {
         self.site.status()
     }
 
-    /// What was tried and came to something new, and turns of the kill switch, the newest last: at most
+    /// Reloads with a new outcome, and turns of the kill switch, the newest last: at most
     /// [`MAX_HISTORY`](super::MAX_HISTORY) entries, with a state directory those of earlier processes too.
     #[must_use]
     pub fn history(&self) -> Vec<HistoryEntry> {

@@ -1,4 +1,4 @@
-//! What was tried and what came of it, the last few times.
+//! The last reloads and turns of the kill switch.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub const MAX_HISTORY: usize = 64;
 /// Characters of a text in it that are kept.
 const MAX_TEXT: usize = 300;
 
-/// One attempt to bring a version live that came to something new, or one turn of the kill switch.
+/// One reload with a new outcome, or one turn of the kill switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryEntry {
     pub(crate) when: SystemTime,
@@ -32,19 +32,19 @@ pub struct HistoryEntry {
 pub(crate) struct History(VecDeque<HistoryEntry>);
 
 impl HistoryEntry {
-    /// When.
+    /// When it happened.
     #[must_use]
     pub const fn when(&self) -> SystemTime {
         self.when
     }
 
-    /// What set it off.
+    /// The cause.
     #[must_use]
     pub const fn cause(&self) -> Cause {
         self.cause
     }
 
-    /// What came of it.
+    /// The outcome.
     #[must_use]
     pub const fn outcome(&self) -> ReloadOutcomeKind {
         self.outcome
@@ -69,14 +69,14 @@ impl HistoryEntry {
         self.findings[severity as usize]
     }
 
-    /// What it changes, or would change, for crawlers, in one sentence (see [`Diff`](crate::check::Diff)); `None` where
-    /// nothing was there to compare it with, or both files are very large.
+    /// The change for crawlers in one sentence (see [`Diff`](crate::check::Diff)); `None` without a version to compare
+    /// with, and for very large files.
     #[must_use]
     pub fn effect(&self) -> Option<&str> {
         self.effect.as_deref()
     }
 
-    /// What was told, in one line.
+    /// The message, in one line.
     #[must_use]
     pub fn detail(&self) -> &str {
         &self.detail

@@ -1,4 +1,4 @@
-//! Why bytes, or their absence, do not become the live robots.txt.
+//! Why a candidate is not published.
 
 use std::error::Error;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::rules::RobotsTxt;
 /// The largest robots.txt that is read, in octets. Crawlers read 512,000.
 pub const MAX_FILE: u64 = 8 << 20;
 
-/// A replacement that was not taken, and why.
+/// Why a candidate was not taken.
 #[derive(Clone, Debug)]
 pub struct Rejection {
     kind: RejectionKind,
@@ -25,7 +25,7 @@ pub struct Rejection {
     until: Option<SystemTime>,
 }
 
-/// What is wrong with a replacement.
+/// The kind of a rejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
@@ -54,9 +54,9 @@ pub enum RejectionKind {
     NotFetched,
     /// It could not be fetched.
     Unreachable,
-    /// It is missing where it was before, which is not believed at once.
+    /// It is missing where it was before; the site keeps its version for a while.
     Held,
-    /// The reload was cut short by a fault of ours.
+    /// A fault in this crate cut the reload short.
     Interrupted,
 }
 
@@ -100,7 +100,7 @@ impl Rejection {
         Self { pending: Some(pending), ..Self::new(RejectionKind::Gated, origin) }
     }
 
-    /// What the gate refused, where it did.
+    /// The version that the gate refused, if it refused one.
     #[must_use]
     pub const fn pending(&self) -> Option<&Pending> {
         self.pending.as_ref()
@@ -122,7 +122,7 @@ impl Rejection {
         self.until
     }
 
-    /// What is wrong.
+    /// The kind.
     #[must_use]
     pub const fn kind(&self) -> RejectionKind {
         self.kind
@@ -134,7 +134,7 @@ impl Rejection {
         &self.origin
     }
 
-    /// Looks at a document before it is compiled. What crawlers could make no sense of is not published.
+    /// Examines a document before it is compiled: bytes that are no robots.txt are not published.
     pub(crate) fn of(robots: &RobotsTxt, origin: &Arc<str>) -> Option<Self> {
         let bytes = robots.bytes();
         let kind = if bytes.trim_ascii().is_empty() {

@@ -1,4 +1,4 @@
-//! What a reload came to.
+//! A reload: its cause and its outcome.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,38 +7,38 @@ use super::gate::Pending;
 use super::rejection::{Rejection, RejectionKind};
 use super::version_hash::VersionHash;
 
-/// One attempt to bring a new version live: what set it off and what came of it.
+/// One attempt to bring a new version live: its cause and its outcome.
 #[derive(Clone, Debug)]
 pub struct Reload {
     pub(crate) cause: Cause,
     pub(crate) origin: Arc<str>,
     pub(crate) outcome: ReloadOutcome,
-    /// What is known of the version that is live, where it was brought back at the start.
+    /// Where the version comes from that was brought back at the start.
     pub(crate) restored: Option<Arc<str>>,
 }
 
-/// What set a reload off.
+/// The cause of a reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
 #[non_exhaustive]
 pub enum Cause {
     /// The site was opened.
     Start,
-    /// The file system told of a change.
+    /// The file system reported a change.
     Event,
-    /// A change was found by looking.
+    /// Polling found a change.
     Poll,
-    /// Someone asked for it.
+    /// A caller requested it.
     Request,
     /// A version that waited was accepted.
     Accept,
-    /// Someone asked for the version before.
+    /// An operator rolled back.
     Rollback,
-    /// Someone turned the kill switch; a cause of entries of the history alone.
+    /// An operator turned the kill switch; only history entries have this cause.
     Switch,
 }
 
-/// What came of a reload.
+/// The outcome of a reload.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ReloadOutcome {
@@ -48,7 +48,7 @@ pub enum ReloadOutcome {
         /// Its hash.
         hash: VersionHash,
     },
-    /// The version that was live still is what the source holds.
+    /// The source still holds the version that is live.
     #[non_exhaustive]
     Unchanged {
         /// Its hash.
@@ -57,10 +57,10 @@ pub enum ReloadOutcome {
     /// There is no robots.txt at its source: nothing is enforced, and the application behind answers for it.
     #[non_exhaustive]
     Absent {
-        /// The status that says so.
+        /// The HTTP status of the answer.
         status: u16,
     },
-    /// What the source holds was not taken.
+    /// The source's content was not taken.
     #[non_exhaustive]
     Kept {
         /// Why.
@@ -68,17 +68,17 @@ pub enum ReloadOutcome {
         /// The version that stays live, if there is one.
         live: Option<VersionHash>,
     },
-    /// What the source holds waits to be accepted.
+    /// The source's content waits to be accepted.
     #[non_exhaustive]
     Gated {
-        /// It, and why.
+        /// The version that waits, with the reasons.
         pending: Pending,
         /// The version that stays live, if there is one.
         live: Option<VersionHash>,
     },
 }
 
-/// What came of a reload, in one word.
+/// The kind of an outcome, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
@@ -93,14 +93,14 @@ pub enum ReloadOutcomeKind {
     Kept,
     /// [`ReloadOutcome::Gated`].
     Gated,
-    /// Enforcement was turned on; an outcome of entries of the history alone.
+    /// Enforcement was turned on; only history entries have this outcome.
     SwitchedOn,
     /// Enforcement was turned off; likewise.
     SwitchedOff,
 }
 
 impl ReloadOutcome {
-    /// What came of it, in one word.
+    /// The kind, in one word.
     #[must_use]
     pub const fn kind(&self) -> ReloadOutcomeKind {
         match self {
@@ -173,7 +173,7 @@ impl Reload {
         Self { cause, origin: origin.clone(), outcome, restored: None }
     }
 
-    /// What set it off.
+    /// The cause.
     #[must_use]
     pub const fn cause(&self) -> Cause {
         self.cause
@@ -185,13 +185,13 @@ impl Reload {
         &self.origin
     }
 
-    /// One that a fault of ours cut short.
+    /// A reload that a fault in this crate cut short.
     pub(crate) fn interrupted(cause: Cause, origin: &Arc<str>, live: Option<VersionHash>) -> Self {
         let rejection = Rejection::new(RejectionKind::Interrupted, origin);
         Self::new(cause, origin, ReloadOutcome::Kept { rejection, live })
     }
 
-    /// What came of it.
+    /// The outcome.
     #[must_use]
     pub const fn outcome(&self) -> &ReloadOutcome {
         &self.outcome

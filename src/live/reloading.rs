@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use super::reload::Reload;
 
 /// A reload under way: a future, or [`Reloading::wait`] where there is no runtime.
-#[must_use = "the reload goes on without it, but only this tells what came of it"]
+#[must_use = "the reload goes on without it, but only this gives its outcome"]
 pub struct Reloading {
     completion: Arc<Completion>,
 }

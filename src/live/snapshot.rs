@@ -46,14 +46,14 @@ pub enum WhenMissing {
     Relay,
 }
 
-/// What one version of a robots.txt amounts to.
+/// A version of a robots.txt, compiled, with its date.
 #[derive(Debug)]
 pub struct Content {
     compiled: Arc<Compiled>,
     modified: Option<(SystemTime, Bytes)>,
 }
 
-/// What the bytes of a version amount to, wherever they lie and whenever they were put there.
+/// The compiled bytes of a version. Sites whose bytes and settings are equal share it, whatever their dates.
 #[derive(Debug)]
 pub(super) struct Compiled {
     robots: RobotsTxt,
@@ -79,7 +79,7 @@ impl Snapshot {
         Self { content: Some(content), grace, ..self.clone() }
     }
 
-    /// There is no robots.txt: whoever asks hears so from the application behind.
+    /// Without a robots.txt: the application behind answers requests for it.
     pub(super) fn without_content(&self) -> Self {
         Self { content: None, grace: None, when_missing: WhenMissing::Relay, ..self.clone() }
     }
@@ -104,7 +104,7 @@ impl Snapshot {
         self.content.as_ref()
     }
 
-    /// What the operator wants done.
+    /// The policy.
     #[must_use]
     pub const fn policy(&self) -> &Arc<Policy> {
         &self.policy
@@ -134,7 +134,7 @@ impl Snapshot {
         &self.cache_control
     }
 
-    /// What is done about `/robots.txt` while there is no content.
+    /// How `/robots.txt` is answered while there is no content.
     #[must_use]
     pub const fn when_missing(&self) -> WhenMissing {
         self.when_missing
@@ -222,13 +222,13 @@ impl Content {
         self.compiled.agents.get(field, |field| self.compiled.recognizer.identify(field))
     }
 
-    /// What the check found.
+    /// The report of the check.
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.compiled.report
     }
 
-    /// The name of this version.
+    /// The hash that names this version.
     #[must_use]
     pub fn hash(&self) -> VersionHash {
         self.compiled.hash

@@ -1,4 +1,4 @@
-//! What is live and how it came to be.
+//! The state of a site: the live version, the last reload, and what is wrong.
 
 use std::time::SystemTime;
 
@@ -9,7 +9,7 @@ use super::source::{FetchStatus, SourceStatus};
 use super::state::StateTroubles;
 use super::version_hash::VersionHash;
 
-/// What is live and how it came to be.
+/// The state of a site: the live version, the last reload, and what is wrong.
 #[derive(Clone, Debug)]
 pub struct Status {
     pub(super) live: Option<VersionHash>,
@@ -26,7 +26,7 @@ pub struct Status {
     pub(super) source: SourceStatus,
 }
 
-/// How a site is, in one word.
+/// The condition of a site, in one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
@@ -55,7 +55,7 @@ impl Condition {
 }
 
 impl Status {
-    /// How the site is, in one word.
+    /// The condition of the site, in one word.
     #[must_use]
     pub const fn condition(&self) -> Condition {
         match (&self.live, &self.pending, &self.last.outcome) {
@@ -72,7 +72,7 @@ impl Status {
         self.live
     }
 
-    /// What the last reload came to.
+    /// The last reload.
     #[must_use]
     pub const fn last_reload(&self) -> &Reload {
         &self.last
@@ -114,8 +114,8 @@ impl Status {
         self.grace_end
     }
 
-    /// How many requests passed because judging them ended in a panic of this crate, or of a callback that says what is
-    /// judged: the target, the address, the agent.
+    /// How many requests passed because judging them ended in a panic of this crate, or of a callback that supplies
+    /// the target, the address or the agent.
     #[must_use]
     pub const fn faults(&self) -> u64 {
         self.faults
@@ -144,19 +144,19 @@ impl Status {
     }
 
     /// Why a restart would forget what is live, or what waits: it cannot be written down. Or that only the record cannot be
-    /// written, which says what is live where nothing else can be. It is tried again.
+    /// written, which says what is live where nothing else can be. The write is tried again.
     #[must_use]
     pub fn save_trouble(&self) -> Option<&str> {
         self.state_troubles.save.as_deref()
     }
 
-    /// Why entries of the history wait: they cannot be written down. It is tried again.
+    /// Why entries of the history wait: they cannot be written down. The write is tried again.
     #[must_use]
     pub fn history_trouble(&self) -> Option<&str> {
         self.state_troubles.append.as_deref()
     }
 
-    /// Why a restart would forget how the site's kill switch stands: it cannot be written down. It is tried again.
+    /// Why a restart would forget how the site's kill switch stands: it cannot be written down. The write is tried again.
     #[must_use]
     pub fn switch_trouble(&self) -> Option<&str> {
         self.state_troubles.switch.as_deref()
@@ -169,13 +169,13 @@ impl Status {
         self.state_troubles.behind.as_deref()
     }
 
-    /// Why changes are only found by polling, where the file system's events cannot be had.
+    /// Why changes are found by polling only, where the file system reports no events.
     #[must_use]
     pub fn watch_trouble(&self) -> Option<&str> {
         self.source.watch_trouble.as_deref()
     }
 
-    /// How it stands with fetching, where the robots.txt is fetched.
+    /// How fetching the robots.txt fares, where it is fetched.
     #[must_use]
     pub const fn fetch(&self) -> Option<&FetchStatus> {
         self.source.fetch.as_ref()

@@ -10,11 +10,11 @@ use sha2::{Digest, Sha256};
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct VersionHash([u8; 32]);
 
-/// A [`VersionHash`] by its first hex digits, at least [`VersionHashPrefix::SHORTEST`]: what a person copies from a log.
+/// A [`VersionHash`] by its first hex digits, at least [`VersionHashPrefix::SHORTEST`]: short enough to copy from a log.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct VersionHashPrefix(String);
 
-/// A text that is no hash, or too little of one.
+/// A text that is no hash, or too short a prefix of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionHashError {
     text: String,

@@ -1,4 +1,4 @@
-//! Putting a live robots.txt together: the settings every source has.
+//! The builder of a live robots.txt, with the settings that every source has.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::live::{
 use crate::policy::Policy;
 use crate::rules::Reading;
 
-/// Opens a [`LiveRobots`] with a source. What is set for one source only, such as polling, is there for that source only.
+/// Opens a [`LiveRobots`] with a source. Settings of one kind of source, such as polling, exist for that kind only.
 #[must_use]
 pub struct LiveBuilder<S> {
     pub(super) source: S,
@@ -46,7 +46,7 @@ impl<S> LiveBuilder<S> {
         self
     }
 
-    /// What to do about disallowed requests. Default: [`Policy::default`], which observes.
+    /// The policy for disallowed requests. Default: [`Policy::default`], which observes.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.settings.policy = policy;
         self
@@ -64,7 +64,7 @@ impl<S> LiveBuilder<S> {
         self
     }
 
-    /// The crawlers that are known. Default: [`Registry::builtin`].
+    /// The known crawlers. Default: [`Registry::builtin`].
     pub fn registry(mut self, registry: Arc<Registry>) -> Self {
         self.settings.registry = registry;
         self
@@ -85,29 +85,30 @@ impl<S> LiveBuilder<S> {
     }
 
     /// Calls back after every reload that changed something or failed in a new way, and after the first one. The
-    /// callback runs on the thread that reloads and holds up the next reload, so it must not wait for the state directory
-    /// ([`StateDir::flush`](crate::live::StateDir::flush)); its panics are caught.
+    /// callbacks run in the order of publication, one at a time, on a thread that reloads and holds no lock meanwhile: a
+    /// callback may use the site as any caller does, and a reload that it brings about is delivered after it returns. Where
+    /// another thread delivers, a reload may be answered before its callbacks have run. Panics are caught.
     pub fn on_reload(mut self, listener: impl Fn(&Reload, &Snapshot) + Send + Sync + 'static) -> Self {
         self.settings.listeners.push(Box::new(listener));
         self
     }
 
-    /// What a version must not do if it is to go live by itself. Default: [`Gate::open`], through which everything passes.
+    /// The conditions under which a version goes live without an operator. Default: [`Gate::open`], which passes every version.
     pub fn gate(mut self, gate: Gate) -> Self {
         self.settings.gate = gate;
         self
     }
 
-    /// Where this site, by its name, remembers what was accepted, what waits, what was tried and its kill switch. Default:
-    /// nowhere. Then a restart forgets all of it: the gate has nothing to compare the first version with and refuses only
+    /// The state directory, and the site's name in it: for accepted versions, the version that waits, the history and the
+    /// kill switch. Default: none. Then a restart forgets all of it: the gate has nothing to compare the first version with and refuses only
     /// shutting out everyone, there is nothing to go back to, every rule is new to the grace, and enforcement is on.
     pub fn state(mut self, state: &StateDir, site: impl Into<String>) -> Self {
         self.settings.state = Some((state.clone(), site.into()));
         self
     }
 
-    /// What turns enforcement off for this site and others at once. Default: the switch of the state directory, where there
-    /// is one, which then counts in any case.
+    /// The kill switch of this and other sites. Default: that of the state directory, if there is one, which then takes
+    /// precedence.
     pub fn kill_switch(mut self, switch: &KillSwitch) -> Self {
         self.settings.switch = Some(switch.clone());
         self
@@ -120,19 +121,19 @@ impl<S> LiveBuilder<S> {
         self
     }
 
-    /// Another clock than the system's, for tests: what the grace, the ends of overrides and all dates go by.
+    /// Another clock than the system's, for tests: for the grace, the ends of overrides and all dates.
     pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.settings.clock = Clock::new(clock);
         self
     }
 
-    /// Shares what is made of equal files with other sites. Default: nothing is shared.
+    /// Shares compiled files with other sites. Default: nothing is shared.
     pub fn compile_cache(mut self, compile_cache: &CompileCache) -> Self {
         self.settings.compile_cache = compile_cache.clone();
         self
     }
 
-    /// For one of many sites, whose start no other's file may stop.
+    /// For one of many sites: its file must not keep the others from starting.
     pub(super) fn never_fail(mut self) -> Self {
         if self.settings.when_missing == WhenMissing::Fail {
             self.settings.when_missing = WhenMissing::Unavailable;

@@ -1,4 +1,4 @@
-//! Reading a file that an operator may be writing, or may have replaced with anything.
+//! Reading a file that may be half-written, or replaced by anything.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -44,7 +44,7 @@ pub(super) fn unrest(modified: SystemTime) -> Option<Duration> {
     }
 }
 
-/// Opens without waiting: a FIFO in place of the file would block until someone writes to it.
+/// Opens without waiting: a FIFO in place of the file would block until a writer comes.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);

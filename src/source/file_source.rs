@@ -125,7 +125,7 @@ impl Source for OpenFile {
 fn reload_once_quiet(site: &Site) -> Reload {
     let first = site.load().ok();
     if let Some(first) = &first {
-        // The clock of files says how long; how long that is, one that nobody sets.
+        // The file's date gives the length of the pause; a monotonic clock measures it.
         let rest = first.modified().and_then(file::unrest).unwrap_or_default();
         let quiet = Instant::now() + rest;
         while site.live() != Some(first.hash()) {

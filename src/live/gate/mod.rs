@@ -1,16 +1,15 @@
-//! What a version must not do if it is to go live by itself.
+//! The conditions under which a version goes live without an operator.
 //!
-//! 1. A version whose hash was accepted passes, and so does the very version that was accepted last.
-//! 2. It is compared with the version that was accepted last: one that shuts out everyone, crawlers that nobody names or
-//!    a search engine that was in, that has no group left, or that opens much at once (see
-//!    [`Upheaval`](crate::check::Upheaval)), is refused.
-//!    Where none was accepted before, only shutting out everyone is.
-//! 3. It is refused for what it must allow and does not, for unmet expectations and broken guards, and for findings, where
-//!    a severity is set.
-//! 4. What is refused waits with its reasons, and the version before stays live. It is accepted by its hash and nothing
-//!    else, so a version that nobody has looked at never is.
+//! 1. A version passes if the gate accepts its hash, or if it is the version that was accepted last.
+//! 2. It is compared with the version that was accepted last: the gate refuses one that shuts out everyone, crawlers
+//!    without a group of their own or a search engine that was in, that has no group left, or that opens much at once
+//!    (see [`Upheaval`](crate::check::Upheaval)). Without an accepted version it refuses only a total shut-out.
+//! 3. The gate refuses a version that disallows a path it must allow, misses an expectation, breaks a guard, or has
+//!    findings of a severity that is set.
+//! 4. A refused version waits with its reasons, and the version before stays live. It is accepted by its hash only, so an
+//!    operator never accepts a version unseen.
 //!
-//! What is no robots.txt at all (empty, HTML, binary, some other text) never gets here: it is rejected whatever the gate says.
+//! Bytes that are no robots.txt (empty, HTML, binary, another text) are rejected before the gate, whatever its settings.
 
 mod objection;
 mod pending;
@@ -26,7 +25,7 @@ use crate::agent::Registry;
 use crate::check::{DiffOptions, Expectations, Guard, Report, Severity, diff, upheavals};
 use crate::rules::{Access, RobotsTxt};
 
-/// What a version must not do if it is to go live by itself. Build one with [`Gate::builder`].
+/// The conditions under which a version goes live without an operator. Build one with [`Gate::builder`].
 ///
 /// ```
 /// use tower_robots::live::{Gate, LiveRobots, WhenMissing};
@@ -77,7 +76,7 @@ impl Gate {
         GateBuilder { gate: Self { compares: Compare::Effects, ..Self::open() } }
     }
 
-    /// A gate that everything passes: what a [`LiveRobots`](super::LiveRobots) has unless told otherwise.
+    /// A gate that every version passes: the default of a [`LiveRobots`](super::LiveRobots).
     #[must_use]
     pub fn open() -> Self {
         Self {
@@ -90,8 +89,8 @@ impl Gate {
         }
     }
 
-    /// What speaks against a version, compared with the one that was `accepted` last; nothing where it may go live.
-    /// `report` is what the check found in it.
+    /// The objections to a version, compared with the one that was `accepted` last; none where it may go live.
+    /// `report` is the report of its check.
     #[must_use]
     pub fn examine(
         &self,
@@ -153,8 +152,8 @@ impl Default for Gate {
 }
 
 impl GateBuilder {
-    /// Refuses a version with findings of this severity or worse. Default: none, because a crawler makes something of
-    /// every file, and the version before need be no better.
+    /// Refuses a version with findings of this severity or worse. Default: none, because
+    /// crawlers read every file, and the version before need be no better.
     pub const fn refuse_findings(mut self, severity: Severity) -> Self {
         self.gate.findings = Some(severity);
         self

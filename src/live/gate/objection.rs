@@ -1,11 +1,11 @@
-//! What speaks against a version.
+//! Why the gate refuses a version.
 
 use std::fmt;
 
 use crate::check::{Breach, Report, Severity, Unmet, Upheaval};
 use crate::rules::Access;
 
-/// Objections of one kind that are told; the rest are counted.
+/// Objections of one kind that are listed; the rest are counted.
 const SHOWN: usize = 3;
 
 /// One reason for which a version does not go live by itself. `Display` gives it in one clause, safe to print.
@@ -18,7 +18,7 @@ pub struct Objection {
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
-        /// What kind of reason it is.
+        /// The kind of an objection.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
         #[non_exhaustive]
@@ -39,7 +39,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// It shuts out everyone, crawlers that nobody names, or search engines.
+    /// It shuts out everyone, crawlers without a group of their own, or search engines.
     ShutOut = "shut-out",
     /// It opens much of what was closed.
     Opening = "opening",
@@ -49,7 +49,7 @@ kinds! {
     Expectation = "expectation",
     /// It changes what a guard keeps.
     Guard = "guard",
-    /// The check found something that is bad enough.
+    /// The check has findings of the severity that the gate refuses.
     Finding = "finding",
     /// It was live and was rolled back.
     RolledBack = "rolled-back",
@@ -102,7 +102,7 @@ impl Objection {
         some_of(ObjectionKind::Finding, count, findings.map(ToString::to_string))
     }
 
-    /// What kind of reason it is.
+    /// The kind of an objection.
     #[must_use]
     pub const fn kind(&self) -> ObjectionKind {
         self.kind

@@ -1,4 +1,4 @@
-//! Files that are whole or not there.
+//! The files of a state directory: each is whole or missing.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -17,7 +17,7 @@ use crate::live::version_hash::VersionHash;
 const SWITCH: &str = "enforcement";
 const PROBE: &str = ".probe";
 
-/// The files in a state directory, besides those that are called by a hash.
+/// The files in a state directory, besides those that are named by a hash.
 const OURS: [&str; 5] = ["state.json", "history.jsonl", "live", SWITCH, PROBE];
 
 /// The file system, through which every file of a state directory is reached. Cheap to clone.
@@ -39,8 +39,8 @@ impl Disk {
         let _ = path;
     }
 
-    /// Writes a file aside and renames it. The folder is made where there is none. Both are for their owner alone, and a link
-    /// that somebody has put there leads nowhere.
+    /// Writes a file aside and renames it. The folder is made where there is none. Both are for their owner alone, and a
+    /// symbolic link in their place is replaced, not followed.
     pub(super) fn write(&self, path: &Path, bytes: &[u8], durability: Durability) -> Result<(), StateError> {
         self.reach(path);
         let folder = path.parent().unwrap_or(Path::new("."));
@@ -72,7 +72,7 @@ impl Disk {
         })
     }
 
-    /// Adds lines to a file, and says how many of them are in it, whole. They are written at once. A line that was cut, by the
+    /// Adds lines to a file, and returns how many of them are in it, whole. They are written at once. A line that was cut, by the
     /// end of the process or of the room on the disk, is skipped when read, and the next one begins behind it.
     pub(super) fn append(&self, path: &Path, lines: &[Vec<u8>]) -> (usize, Result<(), StateError>) {
         self.reach(path);
@@ -100,7 +100,7 @@ impl Disk {
         (count, written.map_err(|cause| StateError::new(path, cause)))
     }
 
-    /// Removes what processes that were killed have left of what they wrote aside. `began` is when this process opened the
+    /// Removes unfinished files of processes that were killed. `began` is when this process opened the
     /// directory: what it writes itself is later.
     pub(super) fn clean(&self, folder: &Path, began: SystemTime) {
         self.reach(folder);
@@ -148,8 +148,8 @@ impl Disk {
         fs::remove_file(&path).map_err(|cause| StateError::new(&path, cause))
     }
 
-    /// The kill switch in a folder, and what is wrong with it. One that says neither `on` nor `off` was turned by somebody:
-    /// off is the side on which nobody is refused.
+    /// The kill switch in a folder, and what is wrong with it. One that says neither `on` nor `off` was turned by an
+    /// operator: `off` refuses no client.
     pub(super) fn read_switch(&self, folder: &Path) -> (Enforcement, Option<String>) {
         let path = folder.join(SWITCH);
         match self.read(&path) {

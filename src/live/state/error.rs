@@ -1,4 +1,4 @@
-//! What could not be written.
+//! The error of a write.
 
 use std::error::Error;
 use std::fmt;

@@ -1,10 +1,10 @@
-//! What listeners of a state directory hear.
+//! Events of a state directory, and its listeners.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
-/// Something that begins or ends to be wrong with a state directory. `Display` gives it in one line.
+/// A trouble of a state directory begins or ends. `Display` gives it in one line.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct StateEvent<'a> {
@@ -24,7 +24,7 @@ impl<'a> StateEvent<'a> {
         self.site
     }
 
-    /// What is wrong, in the words of [`Status`](crate::live::Status); `None` where it is over.
+    /// The trouble, in the words of [`Status`](crate::live::Status); `None` where it is over.
     #[must_use]
     pub const fn trouble(&self) -> Option<&'a str> {
         match self.trouble {

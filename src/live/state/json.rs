@@ -1,4 +1,4 @@
-//! How a site's state is written down.
+//! The JSON of a site's state and history.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -14,9 +14,9 @@ use crate::live::version_hash::VersionHash;
 /// Raised when an older one could not make sense of it.
 const FORMAT: u64 = 1;
 
-/// What `state.json` says, without the bytes.
+/// The contents of `state.json`.
 pub(super) struct ListedState {
-    /// What the record of what is live is older or newer than.
+    /// The record of what is live is older or newer than this.
     pub(super) stamp: u64,
     pub(super) versions: Vec<ListedVersion>,
     pub(super) pending: Option<ListedPending>,
@@ -100,7 +100,7 @@ pub(super) fn read(bytes: &[u8], modified: Option<SystemTime>, now: SystemTime) 
     };
     let versions: Vec<ListedVersion> = versions.collect::<Option<_>>()?;
     // One without was written by a release before there were stamps, perhaps after a later one had run: then what it says
-    // is newer than the record. Its versions do not tell, as a rollback dates none of them.
+    // is newer than the record. Its versions do not show that, as a rollback dates none of them.
     let newest = || versions.iter().map(|version| millis(version.since)).max().unwrap_or_default();
     let written = || modified.map_or_else(newest, |modified| millis(modified.min(SystemTime::now())));
     let stamp = document["stamp"].as_u64().unwrap_or_else(|| written().try_into().unwrap_or_default());

@@ -1,20 +1,19 @@
-//! What must not be lost when the process ends.
+//! The state directory: what outlives the process.
 //!
 //! ```text
 //! enforcement                the kill switch of all sites: `on` or `off`
 //! sites/NAME/enforcement     that of one
 //! sites/NAME/state.json      which versions were accepted and when, which one waits and why
 //! sites/NAME/HASH.txt        their bytes
-//! sites/NAME/history.jsonl   what was tried and what came of it
+//! sites/NAME/history.jsonl   reloads and turns of the switch
 //! sites/NAME/live            which version is live: of fixed size, and overwritten in place
 //! ```
 //!
 //! Every file is written aside and renamed, so it is whole whenever the process is killed, and is for its owner alone.
-//! What a source said is written a moment after it is live, by one thread for all sites; what somebody decided before
-//! they are answered. Several processes may use one
-//! directory: whoever writes last wins, and none takes another's file for its own, because bytes are named by their hash.
-//! What is damaged or foreign is reported and ignored. What cannot be written waits and is tried again: on a timer, with
-//! whatever else is to be written, on a reload and at the end. Meanwhile everything goes on, and the status says so. The
+//! One thread writes versions for all sites, a moment after they are live; a decision of an operator is written before the
+//! call returns. Several processes may use one directory: the last write wins, and none takes another's file for its own,
+//! because bytes are named by their hash. Damaged and foreign files are reported and ignored. A write that fails is tried
+//! again: on a timer, with other writes, on a reload and at the end. Meanwhile the sites go on, and the status reports it. The
 //! record of what is live needs no room where files are overwritten in place and may be written at all, so a process that
 //! starts after one that could write nothing else knows whether what it finds is what was live.
 

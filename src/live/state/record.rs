@@ -1,6 +1,5 @@
-//! Which version is live, in a file of fixed size that is overwritten in place: a file system that is full takes no new
-//! file, but it takes other octets for those it holds. One that is read-only does not, nor may one that copies
-//! what is overwritten.
+//! Which version is live, in a record of fixed size that is overwritten in place: a full file system takes no new file, but
+//! it takes other octets for those it holds. One that is read-only does not, nor may one that copies on write.
 //!
 //! The file has two slots, written in turn, each with a digest of its own: a slot that was cut counts for nothing, and the
 //! other still says what it said. Each slot and `state.json` bear a stamp; where the slot's is newer, the state could not
@@ -20,7 +19,7 @@ pub(super) const SLOT: usize = 1024;
 /// Digits of the digest in front of a slot.
 const DIGEST: usize = 16;
 
-/// What is live, and what was rolled back from.
+/// The live version, and those that were rolled back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LiveRecord {
     pub(super) live: Option<VersionHash>,

@@ -28,14 +28,13 @@ const RECORD: &str = "live";
 /// Octets of history beyond which it is written anew with what is kept of it.
 const MAX_HISTORY_OCTETS: u64 = 128 << 10;
 
-/// Reads what one site remembers, and sees to it that it is written down: by a thread that does so for all sites, or at
-/// the latest when this is dropped.
+/// Reads the state of one site, and has it written: by one thread for all sites, or at the latest when this is dropped.
 pub(in crate::live) struct SiteState {
     store: Arc<SiteStore>,
     writer: Arc<StateWriter>,
 }
 
-/// What a site has on disk, and what it has not yet.
+/// What a site has on disk, and what it has yet to write.
 pub(super) struct SiteStore {
     disk: Disk,
     folder: PathBuf,
@@ -56,7 +55,7 @@ pub(super) struct SiteStore {
 /// Each ends by itself.
 #[derive(Default)]
 struct SiteTroubles {
-    /// What was damaged when it was read.
+    /// A file was damaged when it was read.
     damaged: Option<String>,
     /// What is served is older than what was live.
     behind: Option<String>,
@@ -100,7 +99,7 @@ impl SiteState {
         Self { store, writer }
     }
 
-    /// Everything that is there and whole.
+    /// Loads every file that is whole.
     pub(in crate::live) fn load(&self, now: SystemTime) -> Remembered {
         let remembered = self.store.load(now);
         self.write_soon();
@@ -126,7 +125,7 @@ impl SiteState {
         unwritten.bound();
     }
 
-    /// Writes down now what has not been.
+    /// Writes now what is not written yet.
     pub(in crate::live) fn write(&self) {
         if !self.store.write() {
             self.writer.call_later(self.store.clone());
@@ -149,7 +148,7 @@ impl SiteState {
         written
     }
 
-    /// Says that what is served is older than what was live, or that it is no longer.
+    /// Reports that the served version is older than the one that was live, or that it is no longer.
     pub(in crate::live) fn is_behind(&self, trouble: Option<String>) {
         self.store.set_trouble(
             |troubles| &mut troubles.behind,
@@ -158,7 +157,7 @@ impl SiteState {
         );
     }
 
-    /// What is wrong, if anything is.
+    /// The troubles. It waits for no disk.
     pub(in crate::live) fn troubles(&self) -> StateTroubles {
         let troubles = self.store.troubles();
         let SiteTroubles { damaged, behind, save, append, switch } = &*troubles;
@@ -272,8 +271,7 @@ impl SiteStore {
     }
 
     /// Writes down which versions there are: first which one is live, which mostly takes no room; then their bytes,
-    /// and what is not needed any more goes after.
-    /// What became of the state, and what of the record.
+    /// and files that are not needed any more are removed last. Returns the results for the state and for the record.
     fn save(&self, written: &mut Written, state: &SavedState) -> (Result<(), StateError>, Result<(), StateError>) {
         let SavedState { versions, pending, durability } = state;
         let kept = versions.iter().map(|accepted| &accepted.version);
@@ -334,8 +332,8 @@ impl SiteStore {
         Ok(())
     }
 
-    /// Adds to the history on disk, and says how many entries it has; one that has grown is written anew with the last of
-    /// it.
+    /// Adds to the history on disk, and returns how many entries were added; a history that has grown is written anew with
+    /// its last entries.
     fn append(&self, entries: &VecDeque<HistoryEntry>) -> (usize, Result<(), StateError>) {
         let path = self.folder.join(HISTORY);
         let is_grown = self.disk.length(&path).is_some_and(|length| length >= MAX_HISTORY_OCTETS);
@@ -355,14 +353,14 @@ impl SiteStore {
         let cause = result.err().map(|error| error.cause.to_string());
         let before = std::mem::replace(&mut self.troubles().append, cause.clone());
         match (&before, &cause) {
-            // How many wait is no news.
+            // A different number of waiting entries is no event.
             (_, Some(now)) if before != cause => self.notify(Err(&self.waiting(now))),
             (Some(_), None) => self.notify(Ok("the history is written down again")),
             _ => {}
         }
     }
 
-    /// What is wrong with the history on disk.
+    /// The trouble of the history on disk.
     fn waiting(&self, cause: &str) -> String {
         let path = self.folder.join(HISTORY);
         let (count, lost) = {
@@ -392,7 +390,7 @@ impl SiteStore {
         let _writing = self.switch.lock().unwrap_or_else(PoisonError::into_inner);
         let switch = self.unwritten().switch;
         if let Some(switch) = switch {
-            // It stands in the troubles, and waits.
+            // The troubles report it, and it is tried again.
             let _ = self.try_switch(switch);
         }
     }
@@ -426,7 +424,7 @@ impl SiteStore {
         }
     }
 
-    /// Keeps what is wrong, and notifies the listeners that it began or is over.
+    /// Sets or clears a trouble, and notifies the listeners.
     fn set_trouble(
         &self,
         which: impl Fn(&mut SiteTroubles) -> &mut Option<String>,

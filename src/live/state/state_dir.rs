@@ -90,7 +90,7 @@ impl StateDir {
         Self { root: Arc::new(StateRoot { folder, switch, writer, began, sites: Mutex::default() }) }
     }
 
-    /// Where it is.
+    /// The path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.root.folder.path
@@ -120,7 +120,7 @@ impl StateDir {
         })
     }
 
-    /// Turns the switch of one site where no process serves it: it holds for whoever opens the site from now on. A site
+    /// Turns the switch of a site that no process serves: it holds when the site is opened. A site
     /// that is open has [`LiveRobots::set_enforcement`](crate::live::LiveRobots::set_enforcement).
     ///
     /// # Errors
@@ -130,10 +130,10 @@ impl StateDir {
         self.root.folder.disk.write_switch(&self.folder_of(site), enforcement)
     }
 
-    /// Waits until what sites have to remember so far is written down: a thread does so a moment after it is live. A site
-    /// that is dropped is written before. What somebody decided is written when whoever decided it is answered. What
-    /// could not be written before is tried once more. Returns whether everything is written. Not to be called from a
-    /// callback, of this or of a site: it may be what is waited for.
+    /// Waits until the state of all sites is written: a thread writes it a moment after it is live. A site writes its own
+    /// when it is dropped, and a decision of an operator before its call returns. Writes that failed are tried once more.
+    /// Returns whether everything is written. Not to be called from a callback of this directory, which would wait for
+    /// itself.
     pub fn flush(&self) -> bool {
         self.root.writer.flush(None)
     }
@@ -144,15 +144,14 @@ impl StateDir {
         self.root.writer.flush(Some(limit))
     }
 
-    /// Calls back when something begins to be wrong with the directory or a site's part of it, and when it is over. What
-    /// was wrong before stands in [`StateDir::trouble`]. The callback runs on the thread that writes, holds up what is to
-    /// be written next, and must neither turn a kill switch nor call [`StateDir::flush`], which would wait for it; its panics
-    /// are caught.
+    /// Calls back when a trouble of the directory or of a site's part of it begins, and when it ends. Troubles from before
+    /// stand in [`StateDir::trouble`]. The callback runs on the thread that writes and holds up the next write, so it must
+    /// neither turn a kill switch nor call [`StateDir::flush`]; its panics are caught.
     pub fn on_event(&self, listener: impl Fn(&StateEvent<'_>) + Send + Sync + 'static) {
         self.root.folder.listeners.add(Box::new(listener));
     }
 
-    /// What is wrong with the folder itself; what is wrong with a site's part of it stands in its
+    /// The trouble of the folder itself; those of a site's part of it stand in its
     /// [`Status::state_troubles`](crate::live::Status::state_troubles).
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
@@ -160,7 +159,7 @@ impl StateDir {
         [&troubles.switch, &troubles.probe, &troubles.damaged].into_iter().flatten().next().cloned()
     }
 
-    /// What is remembered of a site.
+    /// A site's part of the directory. It reads no file.
     pub(in crate::live) fn site(&self, name: &str) -> SiteState {
         let StateRoot { folder, writer, began, sites, .. } = &*self.root;
         let path = self.folder_of(name);

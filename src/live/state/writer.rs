@@ -1,5 +1,5 @@
-//! Writing down what sites remember, behind their backs: ten thousand that start, or are changed at once, must not wait
-//! for the disk. What could not be written is tried again, at first after a second and later more seldom.
+//! Writing the state of sites on a thread of its own: ten thousand that start, or change at once, must not wait for the
+//! disk. A write that fails is tried again, at first after a second and later less often.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -8,19 +8,19 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How soon what could not be written is tried again, and at most how seldom.
+/// The first and the longest pause before a failed write is tried again.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MOST: Duration = Duration::from_secs(30);
 
-/// How many are tried again at once: of ten thousand on a disk that is full, each would fail.
+/// How many writes are tried again at once: of ten thousand on a full disk, each would fail.
 const TRIED_AT_ONCE: usize = 8;
 
-/// Something that has to be written down.
+/// A part of the directory that has to be written.
 pub(super) trait StateJob: Send + Sync {
-    /// Where it stands with the writer.
+    /// Its place in the queues.
     fn place(&self) -> &Mutex<QueuePlace>;
 
-    /// Writes what has come since the last time; whether nothing is left to be written.
+    /// Writes what has come since the last time. Returns whether nothing is left to write.
     fn write(&self) -> bool;
 }
 
@@ -42,7 +42,7 @@ pub(super) struct StateWriter {
 #[derive(Default)]
 struct Queue {
     jobs: VecDeque<Arc<dyn StateJob>>,
-    /// What could not be written.
+    /// Jobs whose write failed.
     later: VecDeque<Arc<dyn StateJob>>,
     is_running: bool,
     is_writing: bool,
@@ -51,17 +51,17 @@ struct Queue {
     retry: Retry,
 }
 
-/// When what could not be written is tried again.
+/// When failed writes are tried again.
 struct Retry {
     due: Option<Instant>,
     wait: Duration,
-    /// Tried again and not through yet.
+    /// Jobs that are being tried again.
     tried: usize,
     has_succeeded: bool,
 }
 
 impl StateWriter {
-    /// Has it written soon.
+    /// Queues a job.
     pub(super) fn call(self: &Arc<Self>, job: Arc<dyn StateJob>) {
         // Taken first: a flush must not find a job that is called and in no queue.
         let mut queue = self.queue();
@@ -72,7 +72,7 @@ impl StateWriter {
         self.wake(queue);
     }
 
-    /// Has it tried again later.
+    /// Queues a job to be tried again later.
     pub(super) fn call_later(self: &Arc<Self>, job: Arc<dyn StateJob>) {
         let mut queue = self.queue();
         queue.put_later(job);
@@ -154,7 +154,7 @@ impl StateWriter {
         queue.is_running = false;
     }
 
-    /// Writes what was called for.
+    /// Writes the queued jobs.
     fn drain<'q>(&'q self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
         while let Some(job) = queue.jobs.pop_front() {
             queue.is_writing = true;
@@ -181,7 +181,7 @@ impl Queue {
         self.is_writing || !self.jobs.is_empty()
     }
 
-    /// What came of a job.
+    /// Takes the result of a job.
     fn note(&mut self, job: Arc<dyn StateJob>, is_written: bool) {
         let was_retried = self.retry.tried > 0;
         self.retry.tried = self.retry.tried.saturating_sub(1);
@@ -210,7 +210,7 @@ impl Queue {
         }
     }
 
-    /// The first few of what could not be written.
+    /// The first few failed jobs.
     fn retry_some(&mut self) {
         self.retry.wait = self.retry.wait.max(RETRY_FIRST);
         self.retry.has_succeeded = false;

@@ -1,4 +1,4 @@
-//! What a site knows again, read from a state directory.
+//! Loading the state of a site.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -13,14 +13,14 @@ use crate::live::remembered::{Durability, Remembered, WasLive};
 use crate::live::version::Version;
 use crate::live::version_hash::VersionHash;
 
-/// What another handle of the same site has published and is not written yet.
+/// Takes the state that another handle of the same site has yet to write.
 fn with(remembered: Remembered, state: &SavedState) -> Remembered {
     let SavedState { versions, pending, durability: _ } = state;
     Remembered { versions: versions.clone(), pending: pending.clone(), was_live: WasLive::Current, ..remembered }
 }
 
 impl SiteStore {
-    /// Everything that is there and whole. What could not be written yet is newer than what is there. The site may be open
+    /// Loads every file that is whole. What is not written yet is newer than what is there. The site may be open
     /// already, as where a config is reloaded: nothing is written while this reads, and what is published meanwhile counts.
     pub(super) fn load(&self, now: SystemTime) -> Remembered {
         let mut written = self.written();
@@ -80,7 +80,7 @@ impl SiteStore {
         self.load_record(written, stamp, damaged, remembered, now)
     }
 
-    /// What the record knows that the state does not: what went live, or was rolled back, and could not be written down.
+    /// Loads the record, which knows of versions that went live, or were rolled back, while the state could not be written.
     /// `damaged` is the version that the state has for the current one and whose bytes are not there.
     fn load_record(
         &self,
