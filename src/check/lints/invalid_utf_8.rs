@@ -9,7 +9,7 @@ pub(super) const LINT: Lint = Lint {
     code: "invalid-utf-8",
     severity: Severity::Warning,
     summary: "octets that are not UTF-8",
-    why: "A robots.txt is UTF-8 (RFC 9309, section 2.2), and the paths a browser or crawler asks for are UTF-8 with \
+    why: "A robots.txt is UTF-8 (RFC 9309, section 2.2), and the paths a browser or crawler requests are UTF-8 with \
           \"%\" escapes. A path saved in another encoding, such as Latin-1, is compared octet by octet and matches \
           nothing. In a comment it does no harm and is only noted.",
     bad: Example::new(b"User-agent: *\nDisallow: /caf\xe9/\n"),
