@@ -296,7 +296,19 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_told_from_applications() {
+    fn addresses_of_services_name_a_webhook_or_a_health_check() {
+        for address in
+            ["https://x.test/docs/webhooks", "https://x.test/WebHook", "x.test/k/healthcheck", "x.test/health-check/k"]
+        {
+            assert!(is_address_of_service(address.as_bytes()), "{address}");
+        }
+        for address in ["https://x.test/bot", "https://kiosk.test/k", "hook", "https://x.test/web/hook", ""] {
+            assert!(!is_address_of_service(address.as_bytes()), "{address}");
+        }
+    }
+
+    #[test]
+    fn hosts_differ_from_applications() {
         for host in ["example.com", "seo4ajax.com", "w3af.org", "Transistor.fm"] {
             assert!(is_host(host.as_bytes()), "{host}");
         }
