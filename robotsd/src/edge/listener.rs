@@ -26,7 +26,7 @@ use crate::edge::connection;
 use crate::edge::connection::client_socket::{self, ClientSocket};
 use crate::edge::connection::settings::ConnectionSettings;
 use crate::edge::connection_error::{ConnectionError, ConnectionErrorKind, ConnectionErrorReporter, ConnectionFailure};
-use crate::edge::connection_state::slots::ConnectionSlots;
+use crate::edge::connection_state::slots::ClientSlots;
 use crate::edge::connection_state::state::ConnectionState;
 use crate::edge::http1_fast::DateClock;
 use crate::edge::limits::EdgeLimits;
@@ -54,7 +54,7 @@ pub(crate) struct Edge {
 }
 
 struct SharedConnections {
-    limit: ConnectionSlots,
+    limit: ClientSlots,
     /// Connections so far; a connection's number is part of its requests' ids.
     opened: AtomicU64,
     reporter: ConnectionErrorReporter<OnConnectionError>,
@@ -71,7 +71,7 @@ impl Edge {
         on_access: Option<OnAccess>,
     ) -> Self {
         let shared = SharedConnections {
-            limit: ConnectionSlots::new(limits.connections),
+            limit: ClientSlots::new(limits.connections),
             opened: AtomicU64::new(0),
             reporter: ConnectionErrorReporter::new(Box::new(on_error)),
         };

@@ -12,7 +12,7 @@ use crate::edge::connection_state::claims::SlotClaims;
 use crate::edge::connection_state::registry::{ConnectionRegistry, WorkerConnections};
 
 /// One count for the whole process: divided among listeners and threads, one could be full while others have room.
-pub(crate) struct ConnectionSlots {
+pub(crate) struct ClientSlots {
     slots: Arc<Semaphore>,
     registry: ConnectionRegistry,
     claims: SlotClaims,
@@ -21,7 +21,7 @@ pub(crate) struct ConnectionSlots {
 /// How soon a waiter looks whether a claimed slot has come, has to be claimed elsewhere, or can be claimed at all.
 pub(crate) const CLAIM_AGAIN: Duration = Duration::from_millis(10);
 
-impl ConnectionSlots {
+impl ClientSlots {
     pub(crate) fn new(connections: usize) -> Self {
         Self {
             slots: Arc::new(Semaphore::new(connections)),
