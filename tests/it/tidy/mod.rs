@@ -1,6 +1,13 @@
 //! The layout is a house: which room may use which.
 
+mod imports;
+
 use std::path::{Path, PathBuf};
+
+use self::imports::Imports;
+
+/// Names of types that may stand in more than one file of a package, each private to its file.
+const MOST_REPEATED: usize = 20;
 
 /// Each room with the rooms it may use.
 const ROOMS: [(&str, &[&str]); 7] = [
@@ -89,6 +96,33 @@ fn a_room_uses_only_rooms_to_its_left() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn no_files_import_each_other_in_a_loop() {
+    for package in [source(), robotsd()] {
+        let loops = Imports::read(&package).loops();
+        assert!(loops.is_empty(), "{}:\n{}", package.display(), loops.join("\n"));
+    }
+}
+
+#[test]
+fn a_name_means_one_type_in_a_package() {
+    for package in [source(), robotsd()] {
+        let imports = Imports::read(&package);
+        let list =
+            |names: Vec<_>| names.iter().map(|(name, files)| format!("\n    {name}: {files:?}")).collect::<String>();
+        let public = imports.repeated_public_types();
+        assert!(public.is_empty(), "{}: public in more than one file:{}", package.display(), list(public));
+        let all = imports.repeated_types();
+        assert!(
+            all.len() <= MOST_REPEATED,
+            "{}: {} names in more than one file:{}",
+            package.display(),
+            all.len(),
+            list(all)
+        );
     }
 }
 
