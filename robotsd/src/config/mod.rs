@@ -24,7 +24,8 @@ pub(crate) use self::error::ConfigError;
 pub(crate) use self::raw::{AddressLogging, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging};
 pub(crate) use self::registry::load_registry;
 pub(crate) use self::settings::{
-    AccessFormat, AccessSettings, Backend, Config, ListenerConfig, Remote, RobotsSource, SiteConfig, StaticFiles,
+    AccessFormat, AccessSettings, Backend, Config, ListenerConfig, LogConfig, Remote, RobotsSource, SiteConfig,
+    StaticFiles,
 };
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ use super::error::Fault;
 use super::raw::{self, AccessLogging, Dotfiles, ListenerKind, OnMissing, RawConfig};
 use super::settings::{AccessFormat, AccessSettings, Backend, Config, LogConfig, SiteConfig, StaticFiles};
 use super::{admin, gate, limits, listener, policy, source, upstreams};
-use crate::log::LogPrivacy;
 
 /// More threads than any machine has cores to run them on.
 const MOST_WORKERS: usize = 1024;
@@ -85,7 +84,8 @@ fn resolve_log(log: &raw::RawLog, folder: &Path) -> Result<LogConfig, Fault> {
     let path = log.access_path.as_ref().map(|path| folder.join(path.get_ref()));
     Ok(LogConfig {
         format: log.format,
-        privacy: LogPrivacy { query: log.query, address: log.address },
+        query: log.query,
+        address: log.address,
         access: format.map(|format| AccessSettings { format, path }),
     })
 }

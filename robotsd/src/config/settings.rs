@@ -11,8 +11,7 @@ use tower_robots::policy::Policy;
 
 use super::admin::AdminSettings;
 use super::check::CheckSettings;
-use super::raw::{Dotfiles, ListenerKind, LogFormat, OnError};
-use crate::log::LogPrivacy;
+use super::raw::{AddressLogging, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging};
 use crate::{edge, upstream};
 
 /// A valid config.
@@ -41,7 +40,8 @@ pub(crate) struct Config {
 #[derive(Debug, PartialEq)]
 pub(crate) struct LogConfig {
     pub(crate) format: LogFormat,
-    pub(crate) privacy: LogPrivacy,
+    pub(crate) query: QueryLogging,
+    pub(crate) address: AddressLogging,
     /// `None` where only events are logged.
     pub(crate) access: Option<AccessSettings>,
 }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::config::{AddressLogging, QueryLogging};
+use crate::config::{AddressLogging, LogConfig, QueryLogging};
 
 /// How much of a request's query and of its client's address is logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,6 +12,10 @@ pub(crate) struct LogPrivacy {
 }
 
 impl LogPrivacy {
+    pub(crate) const fn new(log: &LogConfig) -> Self {
+        Self { query: log.query, address: log.address }
+    }
+
     /// A target, or a whole URL, as it may be logged.
     pub(crate) fn target(self, target: &str) -> String {
         let Some((path, query)) = target.split_once('?') else { return target.to_owned() };

@@ -8,7 +8,7 @@ use super::socket_activation::InheritedSockets;
 use super::startup;
 use crate::config::Config;
 use crate::exit::fail;
-use crate::log::{AccessLog, Log};
+use crate::log::{AccessLog, Log, LogPrivacy};
 
 /// Serve and enforce robots.txt in front of sites
 #[derive(Debug, clap::Args)]
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
         Err(error) => return fail(&format_args!("the runtime cannot be started: {error}")),
     };
     let log = Log::start(config.log.format);
-    let start = |settings| AccessLog::start(settings, config.log.privacy, log.clone());
+    let start = |settings| AccessLog::start(settings, LogPrivacy::new(&config.log), log.clone());
     let access = match config.log.access.as_ref().map(start).transpose() {
         Ok(access) => access,
         Err(message) => return fail(&message),

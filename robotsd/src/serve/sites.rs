@@ -43,9 +43,9 @@ impl Sites {
         if opener.state.switch() == Enforcement::Off {
             log.say("enforcement", "OFF for every site: `robotsd enforce on` turns it on");
         }
-        let sites = SiteOpener::new(config, log, config.log.privacy);
+        let sites = SiteOpener::new(config, log, LogPrivacy::new(&config.log));
         let sites = config.sites.iter().map(|site| sites.open(site, &opener, strict)).collect::<Result<_, _>>()?;
-        Ok(Self::new(sites, config, opener, log, config.log.privacy))
+        Ok(Self::new(sites, config, opener, log, LogPrivacy::new(&config.log)))
     }
 
     /// Sites that are open, with what opened them.

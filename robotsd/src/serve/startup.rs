@@ -22,7 +22,7 @@ use crate::admin::{self, AdminListeners, ServerState, Serving};
 use crate::config::Config;
 use crate::date;
 use crate::edge::{Edge, EdgeLimits};
-use crate::log::{AccessLog, Log};
+use crate::log::{AccessLog, Log, LogPrivacy};
 
 /// hyper writes the date of an HTTP/1 response whether that is sent or not, and has no form for such a time.
 const CLOCK: &str = "the clock is before 1970 or after 9999: responses bear a wrong date or none, and until it is set right \
@@ -85,7 +85,7 @@ pub(super) async fn serve(
     log.say(event, bound.reason);
     let edge = Edge::new(
         EdgeLimits { connections: bound.connections, ..config.edge.clone() },
-        log_events::trouble(log.clone(), config.log.privacy),
+        log_events::trouble(log.clone(), LogPrivacy::new(&config.log)),
         access.map(AccessLog::observer),
     );
     let mut listeners = Listeners::default();
