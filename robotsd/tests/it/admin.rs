@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::origin::Origin;
-use super::process::{Answer, GPTBOT, PATIENCE, Running, folder, robotsd, run, wait_for};
+use super::process::{Answer, GPTBOT, PATIENCE, Running, folder, replace_file, robotsd, run, wait_for};
 
 const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
 
@@ -37,8 +37,7 @@ pub(super) fn local(address: SocketAddr, request: &str) -> Answer {
 }
 
 fn replace(folder: &Path, text: &str) {
-    std::fs::write(folder.join("new"), text).unwrap();
-    std::fs::rename(folder.join("new"), folder.join("robots.txt")).unwrap();
+    replace_file(&folder.join("robots.txt"), text);
 }
 
 fn json(answer: &Answer) -> Value {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::process::{FIREFOX, GPTBOT, Kept, Running, StopAtEnd, folder, wait_for};
+use super::process::{FIREFOX, GPTBOT, Kept, Running, StopAtEnd, folder, replace_file, wait_for};
 
 /// Requests a reload, so that a run of a million has a thousand.
 const REQUESTS_A_RELOAD: u64 = 1000;
@@ -49,12 +49,6 @@ fn ask(mut get: impl FnMut(&str, &str) -> (u16, String)) -> u64 {
     let (status, body) = get("/page.html", GPTBOT);
     assert_eq!((status, &*body), (200, "hello"));
     4
-}
-
-fn rename_over(path: &Path, text: &str) {
-    let aside = path.with_extension("new");
-    fs::write(&aside, text).unwrap();
-    fs::rename(aside, path).unwrap();
 }
 
 /// Replaces the folder that `..data` leads to, as Kubernetes does with a ConfigMap.
@@ -129,7 +123,7 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
             assert!(!askers.iter().any(|asker| asker.is_finished()), "an asker has failed");
             version += 1;
             match version % 9 {
-                0 => rename_over(&plain, &text(version)),
+                0 => replace_file(&plain, &text(version)),
                 1 => fs::write(&plain, text(version)).unwrap(),
                 2 => swap(&volume, version),
                 3 => {
@@ -141,12 +135,12 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
                     std::thread::sleep(Duration::from_millis(100));
                     std::io::Write::write_all(&mut file, rest.as_bytes()).unwrap();
                 }
-                4 => rename_over(&plain, "<html>not found</html>"),
+                4 => replace_file(&plain, "<html>not found</html>"),
                 5 => fs::remove_file(&plain).unwrap(),
                 6 => {
                     fs::File::create(&plain).unwrap();
                 }
-                7 => rename_over(&plain, "User-agent: *\nDisallow: /\n"),
+                7 => replace_file(&plain, "User-agent: *\nDisallow: /\n"),
                 _ => {
                     fs::write(folder.path().join("robotsd.toml"), config(version)).unwrap();
                     if version.is_multiple_of(2) {
@@ -171,7 +165,7 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
             resident.push(running.resident_kib());
         }
         // Back to a good one.
-        rename_over(&plain, &text(version));
+        replace_file(&plain, &text(version));
         wait_for("the last version", || serves("plain.test", version));
         drop(stopping);
         askers.into_iter().for_each(|asker| asker.join().unwrap());

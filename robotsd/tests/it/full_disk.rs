@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::process::{FIREFOX, Running, folder, robotsd, run, wait_for};
+use super::process::{FIREFOX, Running, folder, replace_file, robotsd, run, wait_for};
 use crate::small_disk::SmallDisk;
 
 const FIRST: &str = "User-agent: *\nDisallow: /cart\n";
@@ -14,8 +14,7 @@ const THIRD: &str = "User-agent: *\nDisallow: /cart\nDisallow: /account\nDisallo
 const FOURTH: &str = "User-agent: *\nDisallow: /checkout\n";
 
 fn replace(folder: &TempDir, text: &str) {
-    fs::write(folder.path().join("new"), text).unwrap();
-    fs::rename(folder.path().join("new"), folder.path().join("robots.txt")).unwrap();
+    replace_file(&folder.path().join("robots.txt"), text);
 }
 
 fn wait_for_robots(running: &Running, text: &str) {

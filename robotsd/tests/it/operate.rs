@@ -4,12 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Instant;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::process::{FIREFOX, GPTBOT, Kept, PATIENCE, Running, StopAtEnd, folder, robotsd, run, wait_for};
+use super::process::{FIREFOX, GPTBOT, Kept, Running, StopAtEnd, folder, replace_file, robotsd, run, wait_for};
 
 const OPEN: &str = "User-agent: GPTBot\nDisallow: /page\n\nUser-agent: *\nDisallow: /drafts/\n";
 const SHUT: &str = "User-agent: *\nDisallow: /\n";
@@ -66,8 +65,7 @@ fn text(octets: &[u8]) -> String {
 }
 
 fn replace(folder: &Path, text: &str) {
-    fs::write(folder.join("new"), text).unwrap();
-    fs::rename(folder.join("new"), folder.join("robots.txt")).unwrap();
+    replace_file(&folder.join("robots.txt"), text);
 }
 
 /// Text folded to lines, as one line again.
@@ -116,11 +114,8 @@ fn the_kill_switch_works_under_load_and_outlives_a_kill() {
         }
         wait_for("load", || (refused.load(Ordering::Relaxed) > 400).then_some(()));
         assert_eq!(passed.load(Ordering::Relaxed), 0, "something passed before");
-        let start = Instant::now();
         let said = operated.told(&["enforce", "off"]);
         is_off.store(true, Ordering::SeqCst);
-        let took = start.elapsed();
-        assert!(took < PATIENCE / 2, "the command took {took:?}");
         assert_eq!(said, "enforcement of every site is switched off\n");
         let before = passed.load(Ordering::Relaxed);
         wait_for("requests on the same connections", || (passed.load(Ordering::Relaxed) > before + 400).then_some(()));
@@ -259,12 +254,9 @@ fn a_staging_file_is_held_shown_accepted_and_rolled_back_by_hand() {
     assert!(unfolded(&status).contains("if it is meant as it is:"), "{status}");
 
     let accept = suggested(&status, "robotsd accept shop sha256:");
-    let start = Instant::now();
     let typed = type_in(&accept);
     assert!(typed.status.success(), "{typed:?}");
     assert_eq!(operated.robots(), SHUT, "not live once the command has ended");
-    let took = start.elapsed();
-    assert!(took < PATIENCE / 2, "live after {took:?}");
     let said = unfolded(&text(&typed.stdout));
     assert!(said.contains("is live; it waited because: ") && said.contains("everyone is shut out"), "{said}");
     let line = operated.running.wait_for_event("accept", |line| line["site"] == "shop");

