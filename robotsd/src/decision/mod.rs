@@ -7,8 +7,8 @@
 //! | `/robots.txt` | the file of the site that `Host` names |
 //! | `/-/health` | 200, for the health checks of proxies |
 //!
-//! Which field says what the original request was is the preset's business ([`preset`]) and never guessed. What cannot
-//! be told is passed or refused as the config says, counted and logged ([`error`]); a path is never made up. The verdicts
+//! The preset says which fields name the original request ([`preset_fields`]); they are never guessed. A question that names
+//! none is passed or refused as the config says, counted and logged ([`question_error`]); a path is never made up. The verdicts
 //! are the layer's, so a refusal is the same here and there.
 
 mod original_request;
@@ -59,9 +59,9 @@ pub(crate) type SiteTable = Arc<ArcSwap<HostMap<DecisionSite>>>;
 pub(crate) struct DecisionSite {
     /// For the log of requests.
     pub(crate) name: Arc<str>,
-    /// Tells the log.
+    /// Writes to the log.
     pub(crate) layer: RobotsLayer,
-    /// Tells nobody: for the second question about a request that the log knows of.
+    /// Logs nothing: for the second question about a request that is already in the log.
     pub(crate) quiet: RobotsLayer,
 }
 
@@ -118,7 +118,7 @@ impl DecisionState {
                 Some((preset, at)) => self.decide(preset, REFUSAL.len() + at, request, |site| &site.quiet).ok(),
                 None => None,
             };
-            // Whoever asks has been told 403 already; where there is no reason any more, it stays one.
+            // The proxy has got a 403 already; where there is no reason any more, it stays one.
             let refusal = decided.filter(|response| !response.status().is_success());
             return refusal.unwrap_or_else(|| response::forbidden("the request was refused"));
         }
@@ -141,7 +141,7 @@ impl DecisionState {
         question: &mut Request<B>,
         layer: impl FnOnce(&DecisionSite) -> &RobotsLayer,
     ) -> Result<Response<Bytes>, QuestionError> {
-        // The peer is the proxy; who matters is whom it speaks for, and where that is not known it is nobody exempt.
+        // The peer is the proxy, not the client. A client whose address is not known is not exempt.
         match preset.address(question.headers()) {
             Some(address) => question.extensions_mut().insert(Peer::at(SocketAddr::new(address, 0))),
             None => question.extensions_mut().remove::<Peer>(),
@@ -172,7 +172,7 @@ impl DecisionState {
     }
 
     fn give_up(&self, error: QuestionError) -> Response<Bytes> {
-        self.errors.tell(error);
+        self.errors.report(error);
         match self.errors.on_error() {
             OnError::Pass => response::pass(),
             OnError::Refuse => response::forbidden("the proxy does not say which request it asks about"),

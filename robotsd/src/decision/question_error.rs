@@ -1,7 +1,7 @@
-//! Questions that do not say what they are about: counted, and told without flooding the log.
+//! Questions that name no request: counted, and logged without flooding the log.
 //!
-//! A client may be able to cause these at line rate, so each fault of each preset is told at most once a second, with the
-//! count of what was left untold.
+//! A client may be able to cause these at line rate, so each fault of each preset is logged at most once a second, with the
+//! total so far.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -10,7 +10,7 @@ use super::preset::Preset;
 use crate::config::OnError;
 use crate::log::{Log, LogEntry};
 
-/// Why nothing could be decided.
+/// Why a question could not be decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct QuestionError {
     /// None: the question names no preset there is.
@@ -19,7 +19,7 @@ pub(super) struct QuestionError {
     place: &'static str,
 }
 
-/// What is wrong with what the preset reads.
+/// What is wrong with a field that the preset reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QuestionFault {
     Missing,
@@ -71,7 +71,7 @@ impl QuestionFault {
     }
 }
 
-/// Counts a listener's doubts, tells the log of some, and knows what is done about them.
+/// Counts the question errors of a listener, logs some of them, and holds what is done about them.
 #[derive(Debug)]
 pub(crate) struct QuestionErrors {
     log: Log,
@@ -85,8 +85,8 @@ pub(crate) struct QuestionErrors {
 #[derive(Debug, Default)]
 struct ErrorCount {
     total: AtomicU64,
-    /// The second, counted from the start and from one, in which this was last told; zero for never.
-    told: AtomicU64,
+    /// The second, counted from the start and from one, in which this was last logged; zero for never.
+    logged: AtomicU64,
 }
 
 impl QuestionErrors {
@@ -99,15 +99,17 @@ impl QuestionErrors {
         self.on_error
     }
 
-    /// Counts a doubt, and writes its line if none of its kind was written this second.
-    pub(super) fn tell(&self, error: QuestionError) {
+    /// Counts an error, and writes its line if none of its kind was written this second.
+    pub(super) fn report(&self, error: QuestionError) {
         let preset = error.preset.map_or(Preset::ALL.len(), |preset| preset as usize);
         let count = &self.counts[preset][error.fault as usize];
         let total = count.total.fetch_add(1, Ordering::Relaxed) + 1;
         let second = self.start.elapsed().as_secs() + 1;
-        let told = count.told.load(Ordering::Relaxed);
-        // Losing the exchange means that another thread tells.
-        if told == second || count.told.compare_exchange(told, second, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+        let logged = count.logged.load(Ordering::Relaxed);
+        // Losing the exchange means that another thread logs it.
+        if logged == second
+            || count.logged.compare_exchange(logged, second, Ordering::Relaxed, Ordering::Relaxed).is_err()
+        {
             return;
         }
         let done = match self.on_error {
@@ -122,8 +124,8 @@ impl QuestionErrors {
         });
     }
 
-    /// Counts a question without a `User-Agent`. It is decided as such; the first one of a preset is told, because some
-    /// proxies send the field only where they are asked to, and then nobody is held to anything.
+    /// Counts a question without a `User-Agent`. It is decided as such; the first one of a preset is logged, because some
+    /// proxies send the field only where configured to, and without it no crawler is recognised.
     pub(super) fn no_agent(&self, preset: Preset) {
         if self.without_agent[preset as usize].fetch_add(1, Ordering::Relaxed) > 0 {
             return;

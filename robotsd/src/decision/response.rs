@@ -1,4 +1,4 @@
-//! The answers, and how a question's body is got rid of.
+//! The responses, and the reading of a question's body to its end.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -21,14 +21,14 @@ pub(super) fn pass() -> Response<Bytes> {
     Response::new(Bytes::new())
 }
 
-/// A refusal that no rule can be quoted for.
+/// A refusal without a rule to quote.
 pub(super) fn forbidden(why: &str) -> Response<Bytes> {
     let mut response = text(StatusCode::FORBIDDEN, format!("403 Forbidden\n\nNothing can be quoted: {why}.\n"));
     response.headers_mut().insert(VARY, HeaderValue::from_static("User-Agent"));
     response
 }
 
-/// There is no robots.txt here for this host (RFC 9110, section 15.5.20: whoever sent this meant another server).
+/// There is no robots.txt here for this host (RFC 9110, section 15.5.20: the request was meant for another server).
 pub(super) fn elsewhere() -> Response<Bytes> {
     text(
         StatusCode::MISDIRECTED_REQUEST,

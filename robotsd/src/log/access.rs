@@ -2,7 +2,7 @@
 //!
 //! A request's worker only hands over what it knows. When the thread cannot keep up, lines are dropped and counted, so
 //! that a slow disk slows no request. hyper answers what is no HTTP by itself: such a request has no line here; the log
-//! of events tells of it as trouble.
+//! of events has it as a connection error.
 
 mod combined;
 mod json;
@@ -40,7 +40,7 @@ enum WriterMessage {
 }
 
 impl AccessLog {
-    /// Opens the log and starts to write it; what goes wrong later is told to `log`.
+    /// Opens the log and starts to write it; later errors go to `log`.
     pub(crate) fn start(settings: &AccessSettings, privacy: LogPrivacy, log: Log) -> Result<Self, String> {
         let sink = Sink::open(settings.path.clone())?;
         let (queue, messages) = sync_channel(QUEUE);
@@ -61,7 +61,7 @@ impl AccessLog {
         Ok(Self { queue, dropped })
     }
 
-    /// What the edge tells requests to.
+    /// The observer that the edge calls for each request.
     pub(crate) fn observer(&self) -> OnAccess {
         let log = self.clone();
         Arc::new(move |record| {
@@ -94,7 +94,7 @@ struct Writer {
     dropped: Arc<AtomicU64>,
     /// Whole lines that are not written yet.
     lines: Vec<u8>,
-    /// Lines that could not be written since the log was last told.
+    /// Lines that could not be written since the last event about it.
     lost: u64,
 }
 
@@ -155,7 +155,7 @@ impl Writer {
             }
             Ok(()) => {}
             Err(error) => {
-                // Told when it begins and when it is over: a full disk stays full for many requests.
+                // Reported when it begins and when it is over: a full disk stays full for many requests.
                 if self.lost == 0 {
                     self.log.say("access-log", format!("{} cannot be written: {error}; lines are lost", self.sink));
                 }

@@ -26,7 +26,7 @@ pub(crate) struct Log {
     queue: Arc<OpenQueue>,
 }
 
-/// A queue that somebody may still add to.
+/// A queue that is closed when the last writer is dropped.
 #[derive(Debug)]
 struct OpenQueue(Arc<Queue>);
 
@@ -38,7 +38,7 @@ impl Log {
         Self { format, queue: Arc::new(OpenQueue(queue)) }
     }
 
-    /// One whose lines nobody gets: its queue fills, and what comes then is dropped.
+    /// A log without output: its queue fills, and further lines are dropped.
     pub(crate) fn nowhere() -> Self {
         Self { format: LogFormat::default(), queue: Arc::new(OpenQueue(Arc::default())) }
     }

@@ -1,4 +1,4 @@
-//! What logs hold of people: by default no values of a query, and of an address its network.
+//! Personal data in logs: by default no values of a query, and only the network of an address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

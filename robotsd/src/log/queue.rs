@@ -11,7 +11,7 @@ use std::time::Duration;
 /// request.
 const MOST: usize = 4096;
 
-/// How long lines may wait for others to be written with: far below what anybody who watches the log would notice, and
+/// How long lines may wait for others to be written with: too short for a reader of the log to notice, and
 /// too short for [`MOST`] of them to come at any rate a core can refuse at.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -30,7 +30,7 @@ struct PendingLines {
     count: usize,
     /// Lines that were dropped.
     lost: u64,
-    /// To be told once what waits is written.
+    /// Notified once the waiting lines are written.
     flushes: Vec<SyncSender<()>>,
     /// Whether the thread that writes has to be woken.
     is_awaited: bool,
@@ -61,7 +61,7 @@ impl Queue {
         }
     }
 
-    /// Asks to be told once everything added so far is written.
+    /// Notifies `done` once everything added so far is written.
     pub(super) fn flush(&self, done: SyncSender<()>) {
         self.waiting().flushes.push(done);
         self.news.notify_one();
@@ -91,7 +91,7 @@ impl Queue {
         Some(Taken { lost: std::mem::take(&mut waiting.lost), flushes: std::mem::take(&mut waiting.flushes) })
     }
 
-    /// Waits for lines to gather, unless somebody waits for them.
+    /// Waits for lines to gather, unless a flush waits for them.
     pub(super) fn pause(&self) {
         let is_quiet = |waiting: &mut PendingLines| waiting.flushes.is_empty() && !waiting.is_closed;
         drop(self.news.wait_timeout_while(self.waiting(), PAUSE, is_quiet));

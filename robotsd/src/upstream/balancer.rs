@@ -1,10 +1,10 @@
-//! From a request to a connection: whose turn it is, and where to go when that server cannot be had.
+//! From a request to a connection: which server's turn it is, and which is next when that one cannot be reached.
 //!
 //! Servers take turns by request, not by connection. The one whose turn it is gets the request if it is in service and
-//! can be reached, else the next; servers that are out are asked last, when nobody else can be reached. So the last
+//! can be reached, else the next; servers that are out are tried last, when no other can be reached. So the last
 //! server is never out, and a site whose servers were all gone is back with the first that answers.
 //!
-//! The rotation and the connections in it belong to one worker.
+//! The balancer and its connections belong to one worker.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -28,10 +28,10 @@ use super::shares::Standing;
 use super::usage::ClientKey;
 use super::wait_queue::{Demand, QueuedRequest};
 
-/// What an address is given to answer before the next one is tried, even where many are left.
+/// The least time for connecting to one server before the next is tried.
 const LEAST_ATTEMPT: Duration = Duration::from_secs(1);
 
-/// How often a request that waits for a connection looks for itself, whatever it is told.
+/// How often a waiting request looks for a connection without having been notified.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// The servers as one worker uses them.
@@ -45,11 +45,11 @@ pub(super) struct Balancer {
     turn: AtomicUsize,
 }
 
-/// Whose turn it is.
+/// The position to start from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StartAt(usize);
 
-/// The time there is for connecting, and how many servers have to do with it.
+/// The time for connecting, and the number of servers that share it.
 #[derive(Clone, Copy, Debug)]
 struct ConnectAttempt {
     left: usize,
@@ -57,12 +57,12 @@ struct ConnectAttempt {
     client: ClientKey,
 }
 
-/// What looking at every server has come to.
+/// The result of trying every server.
 enum SearchOutcome {
     Lease(Lease),
-    /// Nobody could be reached.
+    /// No server could be reached.
     Failed(UpstreamFailure),
-    /// Somebody could be asked, were there a place for a connection.
+    /// A server could be tried, with a permit for a connection.
     Busy,
 }
 
@@ -159,7 +159,7 @@ impl Balancer {
         let deadline = Instant::now() + self.shared.limits.connect;
         let connection_limit = self.shared.connection_limit();
         let servers = || self.candidates.load().list.len();
-        // Who comes later does not overtake, unless those who wait have more than their share.
+        // A later request does not overtake, unless those that wait have more than their share.
         let mut waiting = self.is_scarce().then(|| self.demand.wait(client, servers()));
         let mut is_looking = waiting
             .as_ref()
@@ -270,7 +270,7 @@ impl Balancer {
             }
             left -= 1;
         }
-        // Who is in service and merely busy is waited for; who is out is asked only when there is nobody else.
+        // A server that is in service and busy is waited for; one that is out is tried only when there is no other.
         if is_full {
             return SearchOutcome::Busy;
         }
@@ -289,7 +289,7 @@ impl Balancer {
         }
     }
 
-    /// A new connection, within a fair part of the time there is; none if there is no place for it.
+    /// A new connection, within a fair part of the time; none without a permit.
     async fn open(
         &self,
         candidates: &Candidates,
@@ -331,7 +331,7 @@ impl Balancer {
         Err(UpstreamFailure::new(kind, format_args!("{server}: {why}")))
     }
 
-    /// A place for a connection to be had in any case: where there is none, an idle connection makes room.
+    /// A permit for a connection; where none is left, an idle connection is closed for it.
     fn room(
         &self,
         Candidates { list, .. }: &Candidates,
@@ -348,7 +348,7 @@ impl Balancer {
         }
     }
 
-    /// Takes up a new list of servers. Who stays keeps its connections.
+    /// Takes up a new list of servers. A server that stays keeps its connections.
     fn follow(&self) {
         if Arc::ptr_eq(&self.candidates.load().servers, &*self.shared.servers().load()) {
             return;

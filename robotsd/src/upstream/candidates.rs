@@ -55,19 +55,19 @@ impl CandidateServer {
 }
 
 impl Lease {
-    /// The connection, and where it goes when it is free.
+    /// The connection, and the pool it goes back to.
     pub(super) fn into_parts(self) -> (Box<UpstreamConnection>, Arc<Pool>) {
         (self.connection, Arc::clone(&self.candidate.pool))
     }
 
-    /// Closes the connection; what is left is whose it was.
+    /// Closes the connection, and returns its candidate.
     pub(super) fn close(self) -> Arc<CandidateServer> {
         self.candidate
     }
 }
 
 impl fmt::Display for Lease {
-    /// The server, for whoever looks into a failure.
+    /// The server, as messages about failures name it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.candidate.server.fmt(f)
     }

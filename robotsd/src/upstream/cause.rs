@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
-/// What broke a connection, as whoever spoke on it saw it.
+/// What broke a connection, as the fast path or hyper saw it.
 #[derive(Debug)]
 pub(crate) enum Cause {
     Socket(io::Error),

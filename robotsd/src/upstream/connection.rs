@@ -1,7 +1,7 @@
 //! A connection to an upstream, and one exchange on it.
 //!
-//! The connection is polled by whoever waits for its answer, inside the same task: no task and no wake-up of its own for
-//! each request, and a dropped answer closes the connection. An idle one is therefore polled by nobody and has to be
+//! The task that waits for the response polls the connection: no task and no wake-up of its own for
+//! each request, and a dropped response closes the connection. An idle one is therefore not polled and has to be
 //! checked before it is used again.
 
 use std::future::{Future, poll_fn};
@@ -46,12 +46,12 @@ pub(super) struct UpstreamConnection {
     idle_since: Instant,
 }
 
-/// Who speaks on a link.
+/// What sends requests and reads responses on a connection.
 #[derive(Debug)]
 enum Driver {
-    /// We do, as long as requests and answers are plain.
+    /// The fast path, as long as it can take requests and responses.
     Fast(FastConnection),
-    /// hyper, once something was not.
+    /// hyper, once it could not.
     Hyper(SendRequest<OutgoingBody>, Box<HyperDriver>),
     Closed,
 }
@@ -249,7 +249,7 @@ impl UpstreamConnection {
 
     /// Whether the connection can take another request: both messages complete, and not an octet too much.
     pub(super) fn is_reusable(&mut self) -> bool {
-        // Whoever waited on this connection no longer does, so nobody is to be woken.
+        // No task waits on this connection any more, so there is none to wake.
         let mut silent = Context::from_waker(Waker::noop());
         match &mut self.driver {
             Driver::Fast(fast) => fast.is_clean(),
@@ -286,7 +286,7 @@ impl UpstreamConnection {
     }
 }
 
-/// hyper's half of a link, which must not be polled again after its end.
+/// hyper's side of a connection, which must not be polled again after its end.
 #[derive(Debug)]
 enum HyperDriver {
     Running(Http1Connection<TokioIo<TrackedIo>, OutgoingBody>),
@@ -310,17 +310,17 @@ impl HyperDriver {
 /// How a request is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HttpEngine {
-    /// By us. Should it not be answered, it is left to be sent again.
+    /// By the fast path. A request that gets no response is kept, to be sent again.
     Fast,
     Hyper,
 }
 
-/// How sure one wants to be that an idle connection is alive.
+/// How thoroughly an idle connection is checked before it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Certainty {
-    /// As the event loop has it; enough for a request that may be sent twice.
+    /// By the event loop's state; enough for a request that may be sent twice.
     EventLoop,
-    /// As the kernel has it, for one system call more.
+    /// By the kernel's state, for one system call more.
     AskKernel,
 }
 

@@ -4,8 +4,8 @@
 //! what a server feels. So the counters are written where a connection opens or closes, never by a request on one that
 //! is open.
 //!
-//! A request for which there is no place waits. An idle connection of another worker must not keep it waiting: workers
-//! are told that somebody waits, and give up what they do not use. Nor must clients that do not read: for a request whose
+//! A request without a permit waits. An idle connection of another worker must not keep it waiting: workers are notified of
+//! waiting requests, and close idle connections. Nor must clients that do not read: for a request whose
 //! client [has no more than its share](super::shares) a transfer that has stalled is given up.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -20,13 +20,13 @@ use super::server::Server;
 use super::shares::{STALLED, Shares, Standing};
 use super::usage::{ClientKey, Usage, millis};
 
-/// The places of a site.
+/// The connections that a site may have open.
 #[derive(Debug)]
 pub(super) struct ConnectionLimit {
     open: AtomicUsize,
     capacity: usize,
     per_server: usize,
-    /// Requests that wait for a place, on all workers.
+    /// Requests that wait for a permit, on all workers.
     pub(super) waiting: ByStanding<AtomicUsize>,
     freed: ByStanding<Notify>,
     pub(super) wanted: Notify,
@@ -46,7 +46,7 @@ pub(super) struct Permit {
     usage: Arc<Usage>,
 }
 
-/// Why there is no place.
+/// The limit that leaves no permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LimitReached {
     /// The server has as many connections as it may.
@@ -55,7 +55,7 @@ pub(super) enum LimitReached {
     Site,
 }
 
-/// Where there was nothing to give up, there will be nothing for so many milliseconds.
+/// After a search without a victim, none is made for so many milliseconds.
 const FRUITLESS: u64 = 20;
 
 /// So many times a transfer is chosen that then goes on, before the request waits instead.
@@ -77,17 +77,17 @@ impl ConnectionLimit {
         }
     }
 
-    /// Told when somebody waits, and now and then while it does.
+    /// Notified when a request begins to wait, and now and then while it does.
     pub(super) fn wanted(&self) -> Notified<'_> {
         self.wanted.notified()
     }
 
-    /// Told when a place has become free, one waiting request at a time.
+    /// Notified when a permit is free, one waiting request at a time.
     pub(super) fn freed(&self, standing: Standing) -> Notified<'_> {
         self.freed.of(standing).notified()
     }
 
-    /// Whether a transfer has been given up not long ago, so that not everybody may have a connection.
+    /// Whether a transfer was given up a moment ago, so that clients beyond their share get no connection.
     pub(super) fn are_short(&self) -> bool {
         let until = self.short_until.load(Ordering::Relaxed);
         if until == 0 {
@@ -107,7 +107,7 @@ impl ConnectionLimit {
     }
 
     /// Gives up the transfer that this client's request comes before, if there is one; says how long that has stalled, and
-    /// on which server. Its place is free as soon as its task has run.
+    /// on which server. Its permit is free as soon as its task has run.
     pub(super) fn give_up_for(&self, client: ClientKey, servers: &[&Arc<Server>]) -> Option<(Duration, Arc<Server>)> {
         let now = millis(self.start);
         if now < self.fruitless_until.load(Ordering::Relaxed) {
@@ -121,7 +121,7 @@ impl ConnectionLimit {
         let mut shares = self.shares();
         let mut take = || {
             let (usage, stall) = shares.victim(client, self.share_out(servers.len()), now, helps)?;
-            // Inside the lock, so that nobody else chooses the same one. Its client may have gone on in this moment, and
+            // Inside the lock, so that no other request chooses the same one. Its client may have gone on in this moment, and
             // then it is no longer among those to choose from.
             Some(usage.give_up(stall).then_some((usage, stall)))
         };
@@ -152,7 +152,7 @@ impl ConnectionLimit {
 }
 
 impl Permit {
-    /// A place for a connection to this server that this client's request needs, if there is one.
+    /// A permit for a connection to this server for a request of this client, if there is one.
     pub(super) fn take(
         limit: &Arc<ConnectionLimit>,
         server: &Arc<Server>,
@@ -180,7 +180,7 @@ impl Drop for Permit {
         self.limit.shares().remove(&self.usage);
         self.server.open().fetch_sub(1, Ordering::SeqCst);
         self.limit.open.fetch_sub(1, Ordering::SeqCst);
-        // Who waits has said so before it looked: either it saw the place, or it is seen here.
+        // A request is counted as waiting before it looks: either it sees the free permit, or it is seen here.
         if let Some(first) = self.limit.waiting.first() {
             self.limit.freed.of(first).notify_one();
         }

@@ -63,7 +63,7 @@ impl ExchangeProgress {
         self.note_taken_at(now);
     }
 
-    /// Who uses the connection.
+    /// How the connection is used.
     pub(super) fn usage(&self) -> &Arc<Usage> {
         &self.usage
     }

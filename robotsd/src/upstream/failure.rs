@@ -1,4 +1,4 @@
-//! Why an upstream gave no usable answer, and what the client is told.
+//! Why an upstream gave no usable response, and the response that the client gets instead.
 
 use std::fmt;
 

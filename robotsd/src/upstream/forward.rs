@@ -123,7 +123,7 @@ impl UpstreamState {
         if matches!(response.body(), UnreadBody::Hyper(_)) {
             unify_framing(response.headers_mut())
                 .map_err(|detail| UpstreamFailure::new(FailureKind::Invalid, format_args!("{lease}: {detail}")))?;
-            // Ours for all, not the upstream's for those that hyper has read.
+            // The reason phrase is ours on every path, not the upstream's where hyper read it.
             response.extensions_mut().remove::<ReasonPhrase>();
         }
         let (mut head, coming) = response.into_parts();
@@ -135,7 +135,7 @@ impl UpstreamState {
         Ok(Response::from_parts(head, body))
     }
 
-    /// Looks after idle connections while nobody uses them, for as long as the upstream exists.
+    /// Closes idle connections that are too old or needed elsewhere, for as long as the upstream exists.
     fn start_sweeping(self: &Arc<Self>) {
         if self.is_swept.swap(true, Ordering::Relaxed) {
             return;
@@ -156,7 +156,7 @@ impl UpstreamState {
     }
 }
 
-/// Makes a tunnel of a 101, if it was asked for.
+/// Turns a 101 into a tunnel, if the request asked for an upgrade.
 async fn switch(
     response: Response<UnreadBody>,
     lease: Lease,
@@ -180,7 +180,7 @@ async fn switch(
     Ok(response)
 }
 
-/// Whose fault a broken exchange is.
+/// Attributes a broken exchange to the client or the upstream.
 fn failure(lease: &Lease, error: &Cause) -> UpstreamFailure {
     let connection: &UpstreamConnection = &lease.connection;
     let kind = match connection.progress().body_failure() {

@@ -2,7 +2,7 @@
 //!
 //! Passive: nothing is probed. What counts against a server is of the transport alone: it could not be connected to, or
 //! a new connection broke before a single octet of an answer. A status such as 503 may be about one page, and how long
-//! an answer takes may be up to the client that asked for it; neither may take a server from everybody.
+//! an answer takes may depend on the client that requested it: neither takes a server out of service for all clients.
 //!
 //! A server that fails too often in a row is out for a while, which doubles each time it is not back afterwards. Then
 //! one request tries it: where that is answered the server is back.
@@ -77,7 +77,7 @@ enum TicketKind {
     Anyway,
 }
 
-/// A change of a server's standing, to be told.
+/// A change of a server's state, to be reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HealthChange {
     /// Put out of service, for so long.
@@ -112,13 +112,13 @@ impl Health {
         self.is_in_service().then(|| self.ticket(TicketKind::InService))
     }
 
-    /// The ticket of a trial, if one is due and nobody else has it.
+    /// The ticket of a trial, if one is due and no other request has it.
     pub(super) fn admit_trial(&self, now: Instant) -> Option<Ticket> {
         let until = self.until.load(Ordering::Relaxed);
         if until == 0 || self.millis(now) < until {
             return None;
         }
-        // Should nothing be heard of this trial, the next one is due then.
+        // If this trial never reports back, the next one is due then.
         let next = self.millis(now + self.policy.eject);
         self.until.compare_exchange(until, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
         Some(self.ticket(TicketKind::Trial))
@@ -164,7 +164,7 @@ impl Health {
                 if record.fails < self.policy.max_fails {
                     return None;
                 }
-                // Who has stayed for as long as it was gone begins anew.
+                // A server that was in service for as long as it was out begins anew.
                 if record.returned.is_none_or(|returned| now.saturating_duration_since(returned) >= record.span) {
                     record.span = Duration::ZERO;
                 }

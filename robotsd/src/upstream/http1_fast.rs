@@ -60,7 +60,7 @@ pub(super) struct FastBody {
     pub(super) is_surplus: bool,
 }
 
-/// Whether a request is one for here.
+/// Whether the fast path takes a request.
 pub(super) fn is_plain(request: &Request<impl Body>) -> bool {
     let is_delicate = |name: &HeaderName| matches!(*name, CONTENT_LENGTH | TRANSFER_ENCODING | CONNECTION | UPGRADE);
     matches!(*request.method(), Method::GET | Method::HEAD)
@@ -139,12 +139,12 @@ impl FastConnection {
         Poll::Ready(Ok(octets))
     }
 
-    /// Whether nothing was read that nobody asked for. What has come since is found out before the next exchange.
+    /// Whether no more was read than the response. What has arrived since is found out before the next exchange.
     pub(super) fn is_clean(&self) -> bool {
         !self.is_spoiled
     }
 
-    /// Whether nothing has come that nobody asked for, not even the end.
+    /// Whether nothing has arrived since the last response, not even the end of the stream.
     pub(super) fn is_silent(&mut self, cx: &mut Context<'_>) -> bool {
         let mut room = [MaybeUninit::uninit(); 1];
         let mut buffer = ReadBuf::uninit(&mut room);
@@ -153,7 +153,7 @@ impl FastConnection {
 }
 
 /// An answer, if the octets begin with all of the head of a plain one; anything that is in any doubt is not.
-fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>> {
+pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>> {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS];
     let mut head = httparse::Response::new(&mut []);
     let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut head, octets, &mut fields);

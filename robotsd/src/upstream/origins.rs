@@ -1,6 +1,6 @@
 //! The servers behind a site, as all workers know them.
 //!
-//! What is here is shared: which servers there are, how each does, how many connections are open. Workers read it and
+//! All of this is shared: the list of servers, their health, the number of open connections. Workers read it and
 //! write to it when something changes; connections are each worker's own, in its [`Upstream`](super::Upstream).
 
 use std::fmt;
@@ -24,8 +24,8 @@ use super::resolver::{LookupPermit, LookupSchedule, Resolver};
 use super::server::{Server, ServerAddress};
 use super::tls::{SystemTrust, TlsClient, TlsSettings};
 
-/// What the upstreams of every site of the process have in common: the resolver, whom the system trusts, and the bound on
-/// what is buffered.
+/// What all upstreams of the process share: the resolver, the certificate authorities of the system, and the bound on
+/// buffered responses.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedResources {
     resolver: Resolver,
@@ -33,7 +33,7 @@ pub(crate) struct SharedResources {
     buffers: Arc<BufferBudget>,
 }
 
-/// What an operator says about the upstreams of a site.
+/// The configuration of a site's upstreams.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct OriginsSettings {
     pub(crate) endpoints: Vec<Endpoint>,
@@ -53,7 +53,7 @@ pub(super) struct OriginsState {
     health: HealthPolicy,
     connection_limit: Arc<ConnectionLimit>,
     resolver: Resolver,
-    /// Told when a name has been looked up, whatever came of it.
+    /// Notified when a lookup has ended, with or without success.
     answered: Notify,
     reporter: UpstreamReporter,
     start: Instant,
@@ -81,7 +81,7 @@ struct NamedOrigin {
 #[derive(Debug, Default)]
 struct ResolvedServers {
     servers: Vec<Arc<Server>>,
-    /// Whether the last lookup failed; a failure is told once.
+    /// Whether the last lookup failed; a failure is reported once.
     has_failed: bool,
 }
 
@@ -100,7 +100,7 @@ impl SharedResources {
 impl Origins {
     /// The servers of a site. Nothing is connected or resolved yet.
     ///
-    /// `on_event` is told of what goes wrong and when it is over; it must not block.
+    /// `on_event` is called when something fails and when it works again; it must not block.
     ///
     /// # Errors
     /// TLS that cannot be set up.
@@ -156,7 +156,7 @@ impl Origins {
         Arc::ptr_eq(&self.0, &others.0)
     }
 
-    /// Looks names up before anybody asks, so that trouble shows at start. Returns at once; needs a runtime.
+    /// Looks names up before the first request, so that errors show at start. Returns at once; needs a runtime.
     pub(crate) fn look_up(&self) {
         self.0.refresh();
     }
@@ -201,7 +201,7 @@ impl OriginsState {
         self.entries.iter().any(is_under_way)
     }
 
-    /// Told when a name has been looked up.
+    /// Notified when a lookup has ended.
     pub(super) fn answered(&self) -> Notified<'_> {
         self.answered.notified()
     }
@@ -236,13 +236,13 @@ impl OriginsState {
         let OriginEntry::Named(named) = &self.entries[at] else { return };
         let found = self.resolver.resolve(&named.host).await;
         let mut known = named.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let told = match found {
+        let report = match found {
             Ok(addresses) => {
                 permit.succeeded(self.resolver.fresh());
                 let server = |address| {
                     let address = ServerAddress::Tcp(SocketAddr::new(address, named.port));
                     let same = known.servers.iter().find(|server| *server.address() == address);
-                    // Who stays keeps its health and its connections.
+                    // A server that stays keeps its health and its connections.
                     same.cloned().unwrap_or_else(|| {
                         let health = Health::new(self.health.clone(), self.start);
                         Arc::new(Server::new(address, named.tls.clone(), health))
@@ -255,21 +255,21 @@ impl OriginsState {
             }
             Err(error) => {
                 let rest = if known.servers.is_empty() { "it has no address yet" } else { "its addresses stay" };
-                let told =
+                let report =
                     (UpstreamEventKind::Unresolved, format!("{} cannot be resolved, {rest}: {error}", named.host));
-                (!std::mem::replace(&mut known.has_failed, true)).then_some(told)
+                (!std::mem::replace(&mut known.has_failed, true)).then_some(report)
             }
         };
         drop(known);
         self.list();
-        if let Some((kind, detail)) = told {
+        if let Some((kind, detail)) = report {
             self.reporter.tell(kind, detail);
         }
     }
 
     /// Publishes the servers of all entries, in their order.
     fn list(&self) {
-        // Whoever lists last has seen what all have found, because the list is read inside.
+        // The last task to publish has seen the results of all, because the list is read inside the closure.
         self.servers.rcu(|before| {
             let mut servers = Vec::new();
             for entry in &self.entries {

@@ -1,7 +1,7 @@
-//! What becomes of upstreams, told without flooding whoever listens.
+//! Events of upstreams, reported without flooding the listener.
 //!
-//! A change of a server's standing, or of what a name resolves to, is told each time: there are few. Requests that got
-//! no answer can be many, so each kind is told at most once a second, with the count of what was left untold; so are transfers
+//! A change of a server's state, or of the addresses of a name, is reported each time: there are few. Requests that got
+//! no response can be many, so each kind is reported at most once a second, with the count of those left out; so are transfers
 //! that were given up.
 
 use std::fmt;
@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 use super::failure::{FailureKind, UpstreamFailure};
 use crate::edge::EventCounter;
 
-/// Something to know about a site's upstreams.
+/// An event of a site's upstreams.
 #[derive(Clone, Debug)]
 pub(crate) struct UpstreamEvent {
     /// What happened.
     pub(crate) kind: UpstreamEventKind,
     /// Which upstream, and the error behind it. May quote what an upstream sent.
     pub(crate) detail: String,
-    /// How often this happened since the last time this kind was told, this time included.
+    /// How often this happened since this kind was last reported, this time included.
     pub(crate) count: u64,
 }
 

@@ -61,14 +61,14 @@ impl Resolver {
     /// The addresses of a name, at least one.
     pub(super) async fn resolve(&self, name: &str) -> io::Result<BTreeSet<IpAddr>> {
         let thread = Arc::clone(&self.0.threads).acquire_owned().await.map_err(io::Error::other)?;
-        let (tell, told) = oneshot::channel();
+        let (sender, answer) = oneshot::channel();
         let (inner, name) = (Arc::clone(&self.0), name.to_owned());
         std::thread::Builder::new().name("robotsd-names".to_owned()).spawn(move || {
-            // Whoever asked may have left meanwhile.
-            let _ = tell.send((inner.look_up)(&name));
+            // The task that requested it may have ended meanwhile.
+            let _ = sender.send((inner.look_up)(&name));
             drop(thread);
         })?;
-        let found = told.await.map_err(|_| io::Error::other("the resolver broke off"))??;
+        let found = answer.await.map_err(|_| io::Error::other("the resolver broke off"))??;
         if found.is_empty() {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
         }
@@ -90,7 +90,7 @@ pub(super) struct LookupSchedule {
     due: AtomicU64,
 }
 
-/// A value of `due`: somebody is at it.
+/// A value of `due`: a lookup is under way.
 const UNDER_WAY: u64 = u64::MAX;
 
 /// The right to look a name up. Given up, the name is due again.

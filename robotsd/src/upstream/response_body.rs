@@ -1,9 +1,9 @@
 //! The body of a response, and the connection it comes from.
 //!
-//! Whoever asks for a frame moves the connection. When the body has ended the connection goes back to the pool; when
-//! it is dropped before that, the connection closes, which is how the upstream learns that the client has left.
+//! A poll for a frame drives the connection. When the body has ended the connection goes back to the pool; when
+//! it is dropped before that, the connection closes, so the upstream sees that the client has left.
 //!
-//! While the client takes nothing, no frame is asked for. Then those who write to it move the connection, by way of the
+//! While the client reads nothing, no frame is polled for. Then the writers to the client drive the connection through the
 //! [`Transfer`]: what is left of the body is [read ahead](super::read_ahead) if it is little, and the connection free.
 
 use std::error::Error;
@@ -58,7 +58,7 @@ struct StreamState {
     awaits_upload: Option<Instant>,
 }
 
-/// Who has to move before a connection is free.
+/// Which side has to act before the connection is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WaitsFor {
     Upstream,
@@ -161,7 +161,7 @@ impl StreamingBody {
         if flow.awaits_upload != sent {
             // Something has been sent, or comes back.
             flow.awaits_upload = sent;
-            // A connection that has gone back may be somebody else's by now.
+            // A connection that has gone back may serve another request by now.
             if flow.connection.is_some() {
                 self.usage.moved();
             }
@@ -254,7 +254,7 @@ impl StreamState {
         match self.poll_incoming(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 self.idle.reset();
-                // With a known length nobody asks again after the last octet.
+                // With a known length there is no poll after the last octet.
                 if self.incoming.is_end_stream() {
                     self.release();
                 }
@@ -292,7 +292,7 @@ impl StreamState {
                 }));
             }
         };
-        // Frames come out of the connection, or out of its end; it has the task's waker, so nobody else is to be woken.
+        // Frames come out of the connection, or out of its end; the connection holds the task's waker already.
         let mut silent = Context::from_waker(Waker::noop());
         let mut frame = Pin::new(&mut *incoming).poll_frame(&mut silent);
         if let (Poll::Pending, Some(connection)) = (&frame, &mut self.connection) {

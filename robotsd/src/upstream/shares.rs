@@ -1,6 +1,6 @@
-//! Who gets a connection, and who loses one, when all are in use.
+//! Which client gets a connection, and which client loses one, when all are in use.
 //!
-//! Nothing here is looked at while there are connections enough. When there are not:
+//! These rules apply only when no connection is left:
 //!
 //! 1. An equal share is the number of connections there may be, divided by the clients that use any or wait for one within
 //!    their share, and the one that asks: were those that wait not counted, a client would take again at once what was
@@ -135,7 +135,7 @@ impl Shares {
             }
         }
         let (rank, stall, usage) = first?;
-        // Who is within its share does not suffer for those beyond theirs, who will be due soon.
+        // A client within its share keeps its connection while one beyond its share is about to be due.
         if rank.excess == 0 && has_stalled_beyond {
             return None;
         }

@@ -23,7 +23,7 @@ pub(super) enum Socket {
 impl Socket {
     /// Looks for a byte as the kernel has it, and leaves it there.
     ///
-    /// Under TLS that byte may be of a record without content; whoever asks takes it for the worse.
+    /// Under TLS that byte may be of a record without content; the caller takes it for data all the same.
     pub(super) fn peek(&self) -> io::Result<usize> {
         let mut byte = [MaybeUninit::uninit()];
         match self {

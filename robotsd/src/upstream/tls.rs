@@ -1,7 +1,7 @@
-//! TLS towards upstreams: who is trusted, and what is said about a certificate that is not.
+//! TLS towards upstreams: which authorities are trusted, and what an error about a certificate says.
 //!
-//! There is no switch that turns verification off: whoever has a certificate of their own making names it, or the
-//! authority that signed it, and is as safe as anyone.
+//! No switch turns verification off: an operator with a self-signed certificate names it, or the authority that signed
+//! it, and is as safe.
 
 use std::fmt;
 use std::io;
@@ -16,28 +16,28 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{CertificateError, ClientConfig, Error, RootCertStore};
 
-/// Whose signature counts.
+/// The certificate authorities that are trusted.
 #[derive(Clone)]
 pub(crate) enum Trust {
-    /// Everybody's whom the system trusts.
+    /// All that the system trusts.
     System,
-    /// That of the authorities in a file, and nobody else's.
+    /// The authorities in a file, and no others.
     File(PathBuf, Arc<RootCertStore>),
 }
 
-/// What an operator says about the TLS of a site's upstreams.
+/// The configuration of TLS for a site's upstreams.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TlsSettings {
     pub(crate) trust: Trust,
-    /// Whom certificates have to be for, and the name sent in the handshake; the host of each URL where none is given.
+    /// The name that certificates must be for and that the handshake sends; by default the host of each URL.
     pub(crate) server_name: Option<String>,
 }
 
-/// The settings of TLS for everybody whom the system trusts, made when first needed and then shared by all sites.
+/// The TLS settings for the authorities of the system, made when first needed and then shared by all sites.
 #[derive(Debug, Default)]
 pub(super) struct SystemTrust(OnceLock<Result<Arc<ClientConfig>, String>>);
 
-/// How one upstream is spoken to.
+/// TLS connections to one upstream.
 #[derive(Clone)]
 pub(super) struct TlsClient {
     connector: TlsConnector,
@@ -62,7 +62,7 @@ impl Trust {
     }
 }
 
-/// Equal trusts let the same in.
+/// Two are equal where they accept the same certificates.
 impl PartialEq for Trust {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -98,7 +98,7 @@ pub(crate) fn check_server_name(name: &str) -> Result<(), String> {
 fn system_roots() -> Result<RootCertStore, String> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    // Systems carry certificates that nobody can use any more; one of them is no reason to trust none.
+    // Systems carry certificates that are no longer usable; one of them is no reason to trust none.
     roots.add_parsable_certificates(found.certs);
     if !roots.is_empty() {
         return Ok(roots);
@@ -108,7 +108,7 @@ fn system_roots() -> Result<RootCertStore, String> {
 }
 
 fn client(roots: Arc<RootCertStore>) -> Result<Arc<ClientConfig>, String> {
-    // The provider is named, not installed: that would be a global, and somebody else's to choose.
+    // The provider is passed, not installed: an installed one is global to the process.
     let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| format!("TLS cannot be set up: {error}"))?

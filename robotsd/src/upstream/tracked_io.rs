@@ -39,7 +39,7 @@ impl TrackedIo {
         self.progress.usage().tunnel();
     }
 
-    /// Who uses the connection.
+    /// How the connection is used.
     pub(super) fn usage(&self) -> &Arc<Usage> {
         self.progress.usage()
     }
@@ -51,7 +51,7 @@ impl TrackedIo {
         }
     }
 
-    /// Gives what has been read to whoever sends the request once more, which goes nowhere.
+    /// Replays the octets that were read to the next sender of the request, whose writes are swallowed.
     pub(super) fn replay(&mut self, early: Bytes) {
         self.progress.replay();
         self.early = early;
@@ -61,7 +61,7 @@ impl TrackedIo {
     /// Takes what has been sent already.
     fn swallow(&mut self, cx: &mut Context<'_>, octets: usize) -> Poll<io::Result<usize>> {
         self.has_asked = true;
-        // The answer is there, but nobody else will say so.
+        // The response is there, but no event of the socket will say so.
         cx.waker().wake_by_ref();
         Poll::Ready(Ok(octets))
     }
@@ -83,7 +83,7 @@ impl AsyncRead for TrackedIo {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if !this.early.is_empty() {
-            // hyper takes what comes before its request for an answer nobody asked for.
+            // hyper refuses a response that comes before its request.
             if !this.has_asked {
                 return Poll::Pending;
             }

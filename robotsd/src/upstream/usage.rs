@@ -1,4 +1,4 @@
-//! Who uses a connection, and how that goes.
+//! Which client uses a connection, and whether that client has stalled.
 //!
 //! Every connection has a [`Usage`]. The task that uses the connection writes it, for nearly every request four words that
 //! no other task writes; it is read only when connections run out, to find out [who has the most](super::shares) and whose
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use super::server::Server;
 use crate::edge::{Peer, StallObserver};
 
-/// Who a request comes from, as far as connections are shared out.
+/// The client of a request, as far as connections are shared out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ClientKey {
     /// The IPv4 address, or the /64 of an IPv6 address: that is what one client is assigned.

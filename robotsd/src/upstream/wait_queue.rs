@@ -14,23 +14,23 @@ use super::connection_limit::ConnectionLimit;
 use super::shares::{Shares, Standing};
 use super::usage::{ClientKey, millis};
 
-/// What the requests of one worker are waiting for.
+/// The waiting requests of one worker.
 #[derive(Debug)]
 pub(super) struct Demand {
     limit: Arc<ConnectionLimit>,
     waiting: ByStanding<AtomicUsize>,
-    /// Those of them that do nothing else: who waits may also be connecting by now.
+    /// Those of them that only wait; the others are connecting by now.
     parked: ByStanding<AtomicUsize>,
     returned: ByStanding<Notify>,
-    /// Connections that came back while somebody here waited.
+    /// Connections that came back while requests of this worker waited.
     turn: AtomicUsize,
 }
 
-/// What becomes of a connection whose exchange is over.
+/// What happens to a connection after its exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Disposition {
     Keep,
-    /// Another worker needs its place.
+    /// Another worker needs its permit.
     Close,
 }
 
@@ -51,12 +51,13 @@ impl Demand {
         Self { limit, waiting, parked, returned, turn: AtomicUsize::new(0) }
     }
 
-    /// Whether somebody of this worker waits already, and so comes first, unless a newcomer stands better.
+    /// Whether a request of this worker waits already. It comes first, unless the new one is within its client's share and it
+    /// is not.
     pub(super) fn has_parked(&self) -> bool {
         self.has_parked_within() || self.parked.beyond.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether somebody of this worker waits whose client stays within its share.
+    /// Whether a request of this worker waits whose client stays within its share.
     pub(super) fn has_parked_within(&self) -> bool {
         self.parked.within.load(Ordering::Relaxed) > 0
     }
@@ -70,12 +71,12 @@ impl Demand {
         waiting
     }
 
-    /// Told when a connection of this worker is free.
+    /// Notified when a connection of this worker is free.
     pub(super) fn returned(&self, standing: Standing) -> Notified<'_> {
         self.returned.of(standing).notified()
     }
 
-    /// What to do with a connection that could be used again.
+    /// What to do with a connection that can be reused.
     pub(super) fn disposition(&self) -> Disposition {
         let Some(first) = self.limit.waiting.first() else { return Disposition::Keep };
         let everywhere = self.limit.waiting.of(first).load(Ordering::SeqCst);
@@ -85,7 +86,7 @@ impl Demand {
         if is_for_others { Disposition::Close } else { Disposition::Keep }
     }
 
-    /// A connection has been put where the next request finds it.
+    /// A connection is back in the pool.
     pub(super) fn has_returned(&self) {
         if let Some(first) = self.waiting.first() {
             self.returned.of(first).notify_one();
@@ -98,7 +99,7 @@ impl QueuedRequest<'_> {
         self.standing
     }
 
-    /// Finds out anew where the request stands, with so many servers to choose from.
+    /// Compares the request with its client's share again, with so many servers to choose from.
     pub(super) fn review(&mut self, servers: usize) {
         let limit = &self.demand.limit;
         let mut shares = limit.shares();
@@ -113,10 +114,10 @@ impl QueuedRequest<'_> {
         self.standing == Standing::Within || !(limit.are_owed() || limit.are_short())
     }
 
-    /// Waits for something to come free.
+    /// Waits for a connection or a permit.
     pub(super) async fn park<T>(&self, free: impl Future<Output = T>) -> T {
         let _parked = ParkedCount::new(self.demand.parked.of(self.standing));
-        // Idle connections of other workers are of no use to a request that may not take them.
+        // A request that may take no connection gains nothing from idle connections of other workers.
         if self.may_take() {
             self.demand.limit.wanted.notify_waiters();
         }
