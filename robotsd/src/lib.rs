@@ -23,6 +23,7 @@ mod input;
 mod log;
 mod render;
 mod serve;
+mod socket;
 mod upstream;
 
 use std::process::ExitCode;

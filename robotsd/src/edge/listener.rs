@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tower::Service;
 
 use crate::edge::connection;
-use crate::edge::connection::client_socket::{self, ClientSocket};
+use crate::edge::connection::client_socket;
 use crate::edge::connection::settings::ConnectionSettings;
 use crate::edge::connection_error::{ConnectionError, ConnectionErrorKind, ConnectionErrorReporter, ConnectionFailure};
 use crate::edge::connection_state::slots::ClientSlots;
@@ -36,6 +36,7 @@ use crate::edge::request::request_body::RequestBody;
 use crate::edge::request::service::{ConnectionInfo, RequestService};
 use crate::edge::request::trusted::Trusted;
 use crate::edge::tls::TlsAcceptor;
+use crate::socket::Socket;
 
 /// What sets a listener apart from others. By default it speaks no TLS and trusts no proxy.
 #[derive(Clone, Debug, Default)]
@@ -243,16 +244,16 @@ impl ListenerSettings {
         stop: &mut watch::Receiver<bool>,
         state: &Arc<ConnectionState>,
         full: impl FnOnce(),
-    ) -> Result<Option<(ClientSocket, ConnectionInfo)>, ConnectionFailure> {
+    ) -> Result<Option<(Socket, ConnectionInfo)>, ConnectionFailure> {
         let forwarded = |scheme| ForwardedFields::new(peer, scheme, Arc::clone(&self.trusted));
         let Some(tls) = &self.tls else {
             let info = ConnectionInfo { forwarded: forwarded(Scheme::Http), secured: None };
-            return Ok(Some((ClientSocket::Plain(socket), info)));
+            return Ok(Some((Socket::Tcp(socket), info)));
         };
         // Boxed: connections without TLS should not carry a handshake.
         Ok(Box::pin(tls.secure(socket, stop, state, full)).await?.map(|(stream, secured)| {
             let info = ConnectionInfo { forwarded: forwarded(Scheme::Https), secured: Some(secured) };
-            (ClientSocket::Tls(Box::new(stream)), info)
+            (Socket::Tls(Box::new(stream.into())), info)
         }))
     }
 }

@@ -25,11 +25,11 @@ use super::exchange_progress::ExchangeProgress;
 use super::http1_fast::{self, FastAnswer, FastConnection};
 use super::limits::UpstreamLimits;
 use super::request_body::OutgoingBody;
-use super::socket::Socket;
 use super::tracked_io::TrackedIo;
 use super::unread_body::UnreadBody;
 use super::usage::ClientKey;
 use crate::edge::RequestBody;
+use crate::socket::Socket;
 
 /// A connection that is used for one exchange at a time.
 #[derive(Debug)]

@@ -41,7 +41,6 @@ mod request_body;
 mod request_head;
 mod response_body;
 mod response_framing;
-mod socket;
 mod tls;
 mod tracked_io;
 mod unread_body;

@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicUsize;
 use tokio::net::TcpStream;
 
 use super::health::Health;
-use super::socket::Socket;
 use super::tls::TlsClient;
+use crate::socket::Socket;
 
 /// A server, as all workers know it.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl Server {
         match &self.tls {
             None => Ok(Socket::Tcp(socket)),
             Some(tls) => match tls.connect(socket).await {
-                Ok(stream) => Ok(Socket::Tls(Box::new(stream))),
+                Ok(stream) => Ok(Socket::Tls(Box::new(stream.into()))),
                 Err(error) => Err(Unreachable::Tls(error)),
             },
         }

@@ -11,8 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::connection_limit::Permit;
 use super::exchange_progress::ExchangeProgress;
-use super::socket::Socket;
 use super::usage::Usage;
+use crate::socket::Socket;
 
 /// A socket that keeps a [`ExchangeProgress`], and the place it takes as long as it is open.
 #[derive(Debug)]

@@ -17,16 +17,16 @@ use http_body::Body;
 use tokio::sync::watch;
 use tower::Service;
 
-use self::client_socket::ClientSocket;
 use self::settings::ConnectionSettings;
 use crate::edge::connection_error::ConnectionFailure;
 use crate::edge::http1_fast::{self, DateClock, FastPathEnd};
 use crate::edge::request::request_body::RequestBody;
 use crate::edge::request::service::RequestService;
+use crate::socket::Socket;
 
 /// Serves a connection until it ends, or until it has drained after `stop`.
 pub(crate) async fn serve<S, B>(
-    socket: ClientSocket,
+    socket: Socket,
     service: RequestService<S>,
     settings: Arc<ConnectionSettings>,
     clock: Arc<DateClock>,

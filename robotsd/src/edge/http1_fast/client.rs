@@ -12,17 +12,17 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 
-use crate::edge::connection::client_socket::ClientSocket;
 use crate::edge::http1_fast::date_clock::DateClock;
 use crate::edge::transfer::Transfer;
 use crate::edge::write_timeout::WriteTimeout;
+use crate::socket::Socket;
 
 /// Octets read at once, through the stack; a request head that is longer is hyper's.
 pub(crate) const READ: usize = 8 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct FastClient {
-    socket: ClientSocket,
+    socket: Socket,
     /// Read during the wait for a response.
     early: Bytes,
     /// Octets to be written, and how many of them have been.
@@ -39,7 +39,7 @@ pub(crate) struct FastClient {
 
 impl FastClient {
     pub(crate) fn new(
-        socket: ClientSocket,
+        socket: Socket,
         write_idle: Duration,
         clock: Arc<DateClock>,
         stop: watch::Receiver<bool>,
@@ -49,7 +49,7 @@ impl FastClient {
         Self { socket, early, out, sent: 0, timeout, transfer: None, write_idle, clock, stop }
     }
 
-    pub(crate) fn into_socket(self) -> ClientSocket {
+    pub(crate) fn into_socket(self) -> Socket {
         self.socket
     }
 
@@ -110,7 +110,7 @@ impl FastClient {
         }
         self.out.clear();
         self.sent = 0;
-        if let ClientSocket::Tls(stream) = &mut self.socket {
+        if let Socket::Tls(stream) = &mut self.socket {
             match Pin::new(stream).poll_flush(cx) {
                 Poll::Ready(flushed) => flushed?,
                 Poll::Pending => return self.poll_stalled(cx),

@@ -41,12 +41,12 @@ pub(crate) use self::date_clock::DateClock;
 use self::client::FastClient;
 use self::next_request::{Next, RequestWait, StopSignal};
 use self::response::AfterResponse;
-use crate::edge::connection::client_socket::ClientSocket;
 use crate::edge::connection::settings::ConnectionSettings;
 use crate::edge::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use crate::edge::request::request_body::RequestBody;
 use crate::edge::request::service::RequestService;
 use crate::edge::tls::SettledProtocol;
+use crate::socket::Socket;
 
 /// How the fast path leaves a connection.
 #[expect(clippy::large_enum_variant, reason = "made once a connection, and taken apart at once")]
@@ -57,7 +57,7 @@ pub(crate) enum FastPathEnd<S> {
 
 /// A connection for hyper.
 pub(crate) struct Handover<S> {
-    pub(crate) socket: ClientSocket,
+    pub(crate) socket: Socket,
     /// What has been read.
     pub(crate) octets: Bytes,
     /// None where the first octets decide.
@@ -67,7 +67,7 @@ pub(crate) struct Handover<S> {
 
 /// Answers requests until one comes that is not for the fast path.
 pub(crate) async fn serve<S, B>(
-    socket: ClientSocket,
+    socket: Socket,
     service: RequestService<S>,
     settings: &ConnectionSettings,
     clock: Arc<DateClock>,

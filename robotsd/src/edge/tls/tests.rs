@@ -27,11 +27,11 @@ use tokio_rustls::rustls::{ClientConfig, ClientConnection, HandshakeKind, RootCe
 use tower::service_fn;
 
 use super::*;
-use crate::edge::connection::client_socket::ClientSocket;
 use crate::edge::connection_error::ConnectionErrorKind;
 use crate::edge::connection_state::state::ConnectionState;
 use crate::edge::raw::{Raw, RawMessage, soon};
 use crate::edge::{ConnectionError, Edge, EdgeLimits, ListenerSettings, RequestBody, Tunnel, WebSocket};
+use crate::socket::Socket;
 
 const MOMENT: Duration = Duration::from_millis(150);
 const SETTLING: Duration = Duration::from_millis(1);
@@ -370,7 +370,7 @@ async fn a_close_notify_that_no_client_reads_is_no_failure() {
     // Without the usual ceremony: the next octet from here is answered with a reset.
     socket2::SockRef::from(client.get_ref().0).set_linger(Some(Duration::ZERO)).unwrap();
     drop(client);
-    let mut transport = ClientSocket::Tls(Box::new(stream));
+    let mut transport = Socket::Tls(Box::new(stream.into()));
     let _ = soon(transport.read(&mut [0])).await;
     soon(transport.shutdown()).await.unwrap();
     drop(stop);

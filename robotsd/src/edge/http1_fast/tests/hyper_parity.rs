@@ -17,13 +17,13 @@ use tokio::sync::watch;
 use tower::Service;
 
 use super::*;
-use crate::edge::connection::client_socket::ClientSocket;
 use crate::edge::connection::hyper_driver;
 use crate::edge::connection::settings::ConnectionSettings;
 use crate::edge::connection_state::state::ConnectionState;
 use crate::edge::http1_fast::Handover;
 use crate::edge::request::forwarded::{ForwardedFields, Scheme};
 use crate::edge::request::service::{ConnectionInfo, RequestService};
+use crate::socket::Socket;
 
 /// A response of the service, whatever the request.
 #[derive(Clone, Debug)]
@@ -156,7 +156,7 @@ async fn by_hyper(script: Scripted) -> SocketAddr {
                 ConnectionInfo { forwarded: ForwardedFields::new(peer, Scheme::Http, Arc::default()), secured: None };
             let state = Arc::new(ConnectionState::new(&settings.limits));
             let service = RequestService::new(scripted(Arc::clone(&script)), Arc::clone(&settings), state, info, 0);
-            let (socket, octets) = (ClientSocket::Plain(socket), Bytes::new());
+            let (socket, octets) = (Socket::Tcp(socket), Bytes::new());
             let handover = Handover { socket, octets, protocol: None, service };
             tokio::spawn(hyper_driver::serve(handover, Arc::clone(&settings), stopped.clone()));
         }

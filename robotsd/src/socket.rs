@@ -1,22 +1,24 @@
-//! The byte stream to an upstream: TCP, a Unix socket, or TLS over TCP.
+//! A connected socket, of a client or to an upstream: TCP, a Unix socket, or TLS over TCP.
 
 use std::io;
+use std::io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected, UnexpectedEof};
 use std::mem::MaybeUninit;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 #[cfg(unix)]
 use tokio::net::UnixStream;
-use tokio_rustls::client::TlsStream;
+use tokio_rustls::TlsStream;
 
 /// A connected socket.
 #[derive(Debug)]
-pub(super) enum Socket {
+pub(crate) enum Socket {
     Tcp(TcpStream),
     #[cfg(unix)]
     Unix(UnixStream),
+    /// Boxed: a session is a kilobyte, and connections without one should not carry it.
     Tls(Box<TlsStream<TcpStream>>),
 }
 
@@ -24,7 +26,7 @@ impl Socket {
     /// Looks for a byte as the kernel has it, and leaves it there.
     ///
     /// Under TLS that byte may be of a record without content; the caller takes it for data all the same.
-    pub(super) fn peek(&self) -> io::Result<usize> {
+    pub(crate) fn peek(&self) -> io::Result<usize> {
         let mut byte = [MaybeUninit::uninit()];
         match self {
             Self::Tcp(socket) => socket2::SockRef::from(socket).peek(&mut byte),
@@ -41,7 +43,16 @@ impl AsyncRead for Socket {
             Self::Tcp(socket) => Pin::new(socket).poll_read(cx, buffer),
             #[cfg(unix)]
             Self::Unix(socket) => Pin::new(socket).poll_read(cx, buffer),
-            Self::Tls(stream) => Pin::new(stream).poll_read(cx, buffer),
+            Self::Tls(stream) => {
+                let is_client = matches!(**stream, TlsStream::Server(_));
+                Poll::Ready(match ready!(Pin::new(stream).poll_read(cx, buffer)) {
+                    // Many clients leave without a close_notify. Requests have a length of their own, so one that is cut
+                    // off is noticed either way, and this is an end like any other. The end of a response may be that of
+                    // its connection: there it is an error.
+                    Err(error) if is_client && error.kind() == UnexpectedEof => Ok(()),
+                    read => read,
+                })
+            }
         }
     }
 }
@@ -92,7 +103,11 @@ impl AsyncWrite for Socket {
             Self::Tcp(socket) => Pin::new(socket).poll_shutdown(cx),
             #[cfg(unix)]
             Self::Unix(socket) => Pin::new(socket).poll_shutdown(cx),
-            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            // All that is left to send is the close_notify, which a peer that has left does not miss.
+            Self::Tls(stream) => Poll::Ready(match ready!(Pin::new(stream).poll_shutdown(cx)) {
+                Err(error) if matches!(error.kind(), BrokenPipe | ConnectionReset | NotConnected) => Ok(()),
+                shut => shut,
+            }),
         }
     }
 }
