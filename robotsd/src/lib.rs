@@ -8,6 +8,8 @@
 //! holds the rest of the command line: the commands that read files, and those that query a running server.
 
 pub mod docs;
+#[doc(hidden)]
+pub mod fuzzing;
 
 mod admin;
 mod cli;

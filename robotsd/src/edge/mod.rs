@@ -30,6 +30,8 @@ mod tunnel;
 mod write_batching;
 mod write_timeout;
 
+pub(crate) mod fuzzing;
+
 #[cfg(test)]
 pub(crate) mod raw;
 #[cfg(test)]

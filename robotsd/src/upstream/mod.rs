@@ -45,6 +45,8 @@ mod tls;
 mod tracked_io;
 mod unread_body;
 
+pub(crate) mod fuzzing;
+
 #[cfg(test)]
 mod tests;
 

@@ -10,6 +10,7 @@
 mod chunks;
 mod counts;
 mod format;
+pub(crate) mod fuzzing;
 mod judgement;
 mod privacy;
 mod progress;

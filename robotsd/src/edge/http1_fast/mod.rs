@@ -10,7 +10,7 @@
 //!
 //! [`request`] reads a head, [`response`] writes a response, [`framing`] says how its body ends.
 
-mod request;
+pub(crate) mod request;
 mod target_escape;
 
 mod framing;

@@ -4,7 +4,7 @@
 //! replaced while running: a connection keeps what it was opened with.
 
 mod pair;
-mod validity;
+pub(crate) mod validity;
 
 mod certificates;
 mod live;

@@ -12,14 +12,14 @@ const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
 
 /// From when until when a certificate is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Validity {
+pub(crate) struct Validity {
     begin: SystemTime,
     end: SystemTime,
 }
 
 impl Validity {
     /// The validity in a certificate in DER.
-    pub(super) fn of(certificate: &[u8]) -> Option<Self> {
+    pub(crate) fn of(certificate: &[u8]) -> Option<Self> {
         let (body, _) = element(certificate, SEQUENCE)?;
         let (signed, _) = element(body, SEQUENCE)?;
         // Version, serial number, signature algorithm and issuer stand before it; the version may be left out.
@@ -34,14 +34,14 @@ impl Validity {
     }
 
     /// The last day, as `2027-01-31`.
-    pub(super) fn end(&self) -> String {
+    pub(crate) fn end(&self) -> String {
         let mut day = date::rfc3339(self.end);
         day.truncate(10);
         day
     }
 
     /// A warning about using it now, or soon.
-    pub(super) fn warning(&self, now: SystemTime) -> Option<String> {
+    pub(crate) fn warning(&self, now: SystemTime) -> Option<String> {
         if now < self.begin {
             let begin = date::rfc3339(self.begin);
             return Some(format!("the certificate does not hold before {begin}"));

@@ -1,0 +1,4 @@
+//! The head of a request on the fast path of HTTP/1.1: what is taken is read the same once it is written again.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|octets: &[u8]| robotsd::fuzzing::request_head(octets));

@@ -1,0 +1,82 @@
+//! Entries for fuzzing: input of clients, proxies and certificate files, with the properties that hold for any octets.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use http::header::{FORWARDED, HeaderMap, HeaderValue};
+use http::{HeaderName, Method, Request};
+
+use crate::edge::http1_fast::request;
+use crate::edge::limits::EdgeLimits;
+use crate::edge::request::hops::{self, X_FORWARDED_FOR};
+use crate::edge::request::host;
+use crate::edge::request::trusted::{Trusted, X_FORWARDED_HOST, X_FORWARDED_PROTO};
+use crate::edge::tls::validity::Validity;
+
+/// The head of a request on the fast path: what is taken is a plain request, and is read the same once it is written again.
+pub fn request_head(octets: &[u8]) {
+    let limits = EdgeLimits::default();
+    let Ok(taken) = request::parse(Bytes::copy_from_slice(octets), &limits) else { return };
+    assert!(matches!(*taken.method(), Method::GET | Method::HEAD), "a method the fast path does not know");
+    assert!(taken.uri().path().starts_with('/') && taken.uri().authority().is_none(), "a target that is no path");
+    let written = Bytes::from(written(&taken));
+    if written.len() <= limits.head_bytes {
+        let again = request::parse(written, &limits);
+        let is_same = again.is_ok_and(|again| again.uri() == taken.uri() && again.headers() == taken.headers());
+        assert!(is_same, "a request that is read in two ways");
+    }
+}
+
+fn written(request: &Request<()>) -> Vec<u8> {
+    let mut head = format!("{} {} HTTP/1.1\r\n", request.method(), request.uri()).into_bytes();
+    for (name, value) in request.headers() {
+        head.extend_from_slice(name.as_str().as_bytes());
+        head.extend_from_slice(b": ");
+        head.extend_from_slice(value.as_bytes());
+        head.extend_from_slice(b"\r\n");
+    }
+    head.extend_from_slice(b"\r\n");
+    head
+}
+
+/// The fields of a trusted proxy, one a line: the way is bounded, ends with the peer, and names only a valid host.
+pub fn forwarded_fields(octets: &[u8]) {
+    const NAMES: [HeaderName; 4] = [X_FORWARDED_FOR, FORWARDED, X_FORWARDED_PROTO, X_FORWARDED_HOST];
+    let peer = SocketAddr::from(([10, 0, 0, 1], 4711));
+    let networks = ["10.0.0.0/8", "2001:db8::/32"].map(|network| network.parse());
+    let trusted = Trusted { networks: networks.into_iter().flatten().collect(), agent_header: None };
+    let mut fields = HeaderMap::new();
+    for (at, line) in octets.split(|octet| *octet == b'\n').take(8).enumerate() {
+        if let Ok(value) = HeaderValue::from_bytes(line) {
+            fields.append(NAMES[at % NAMES.len()].clone(), value);
+        }
+    }
+    let read = trusted.read(&fields, peer);
+    let way = read.way.as_ref().and_then(|way| way.to_str().ok()).unwrap_or_default();
+    assert!((1..=64).contains(&way.split(", ").count()), "a way without a bound");
+    assert!(way.ends_with("10.0.0.1"), "a way that does not end with the peer");
+    assert!(read.host.is_none_or(|host| host::is_valid(host.as_bytes())), "a host that is none");
+}
+
+/// What a client wrote to the left of its proxy's own entry changes nothing of that entry.
+pub fn hops(octets: &[u8]) {
+    let after = |line: &[u8], entry: &str| HeaderValue::from_bytes(&[line, b",", entry.as_bytes()].concat());
+    let proxy: SocketAddr = ([192, 0, 2, 1], 0).into();
+    if let (Ok(list), Ok(elements)) = (after(octets, "192.0.2.1"), after(octets, "for=192.0.2.1;host=a.test")) {
+        let fields = HeaderMap::from_iter([(X_FORWARDED_FOR, list), (FORWARDED, elements)]);
+        let first = hops::x_forwarded_for(&fields).next().flatten();
+        assert_eq!(first.map(|hop| hop.address), Some(proxy));
+        let first = hops::forwarded(&fields).next().flatten();
+        assert_eq!(first.map(|hop| (hop.address, hop.host)), Some((proxy, Some(b"a.test".to_vec()))));
+        assert!(hops::x_forwarded_for(&fields).count() <= octets.len() + 1);
+        assert!(hops::forwarded(&fields).count() <= octets.len() + 1);
+    }
+}
+
+/// The dates of a certificate in DER.
+pub fn certificate(octets: &[u8]) {
+    if let Some(validity) = Validity::of(octets) {
+        assert_eq!(validity.end().len(), 10, "a day that is none");
+        let _ = validity.warning(std::time::SystemTime::UNIX_EPOCH);
+    }
+}

@@ -1,0 +1,31 @@
+//! What the fuzz targets call: the parsers of octets that others choose, each with the properties it holds.
+
+pub use crate::commands::replay::fuzzing::log_line;
+pub use crate::edge::fuzzing::{certificate, forwarded_fields, hops, request_head};
+pub use crate::upstream::fuzzing::response_head;
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    /// The corpus of a fuzz target, so that an input which failed once is tried in every build.
+    fn corpus(target: &str, entry: fn(&[u8])) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
+        let inputs = fs::read_dir(&folder).expect("a stored corpus");
+        let tried = inputs.map(|input| entry(&fs::read(input.expect("an entry").path()).expect("an input"))).count();
+        assert!(tried >= 10, "{target}: {tried} inputs");
+    }
+
+    #[test]
+    fn the_stored_corpus_holds_every_property() {
+        corpus("certificate", certificate);
+        corpus("forwarded_fields", forwarded_fields);
+        corpus("hops", hops);
+        corpus("log_line", log_line);
+        corpus("request_head", request_head);
+        corpus("response_head", response_head);
+    }
+}
