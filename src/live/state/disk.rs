@@ -25,8 +25,12 @@ const OURS: [&str; 5] = ["state.json", "history.jsonl", "live", SWITCH, PROBE];
 pub(super) struct Disk {
     /// A test can block or observe each operation here; a file system that hangs does so too.
     #[cfg(test)]
-    pub(super) before: Option<Arc<dyn Fn(&Path) + Send + Sync>>,
+    pub(super) before: Option<BeforeEach>,
 }
+
+/// Called with the path of each operation.
+#[cfg(test)]
+pub(super) type BeforeEach = Arc<dyn Fn(&Path) + Send + Sync>;
 
 impl Disk {
     /// Called before every operation on a file.
