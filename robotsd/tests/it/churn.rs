@@ -123,7 +123,7 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
             assert!(!askers.iter().any(|asker| asker.is_finished()), "an asker has failed");
             version += 1;
             match version % 9 {
-                0 => replace_file(&plain, &text(version)),
+                0 => replace_file(&plain, text(version)),
                 1 => fs::write(&plain, text(version)).unwrap(),
                 2 => swap(&volume, version),
                 3 => {
@@ -165,7 +165,7 @@ fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_f
             resident.push(running.resident_kib());
         }
         // Back to a good one.
-        replace_file(&plain, &text(version));
+        replace_file(&plain, text(version));
         wait_for("the last version", || serves("plain.test", version));
         drop(stopping);
         askers.into_iter().for_each(|asker| asker.join().unwrap());

@@ -44,7 +44,7 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
         wait_for("v1", || serves("v1"));
         assert_eq!(running.get("/v1/7/x", GPTBOT).status, 403);
         // Renamed over.
-        replace_file(&path, &version("v2"));
+        replace_file(&path, version("v2"));
         wait_for("v2", || serves("v2"));
         assert_eq!(running.get("/v1/7/x", GPTBOT).status, 404);
         // Half-written, with a pause, then finished.
@@ -64,7 +64,7 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
         running.wait_for_event("rejected", |line| line["message"].as_str().unwrap().contains("there is no such file"));
         serves("v3").unwrap();
         // And back.
-        replace_file(&path, &version("v4"));
+        replace_file(&path, version("v4"));
         wait_for("v4", || serves("v4"));
         drop(stopping);
         askers.into_iter().for_each(|asker| asker.join().unwrap());
