@@ -23,6 +23,7 @@ mod exit;
 mod expectations;
 mod input;
 mod log;
+mod quoted_list;
 mod render;
 mod serve;
 mod socket;

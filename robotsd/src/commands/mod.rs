@@ -18,7 +18,6 @@ pub(crate) mod reload;
 pub(crate) mod status;
 
 mod agent_summary;
-mod quoted_list;
 mod running;
 mod site;
 mod unmet;

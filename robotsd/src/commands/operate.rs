@@ -88,7 +88,7 @@ pub(crate) fn enforce(args: &EnforceArgs) -> ExitCode {
         let folder = folder.ok_or_else(|| without_state(path))?;
         let state = StateDir::open(&folder);
         let (of, written) = match &args.site {
-            Some(name) if !sites.contains(name) => return Err(unknown(name, sites.iter().map(String::as_str))),
+            Some(name) if !sites.contains(name) => return Err(unknown(name, &sites)),
             Some(name) => (format!("site {name:?}"), state.set_enforcement_of(name, to)),
             None => ("every site".to_owned(), state.set_enforcement(to)),
         };

@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use tower_robots::agent::Registry;
 use tower_robots::source::{Directory, HostMap};
 
-use super::quoted_list::QuotedList;
 use crate::config::{self, Config, RobotsSource};
 use crate::evaluator::EvaluatorSettings;
 use crate::input;
+use crate::quoted_list::QuotedList;
 use crate::render::printable;
+use crate::serve;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct SiteArgs {
@@ -140,7 +141,7 @@ impl ConfiguredSite {
 
 /// The site that is meant, by its name, by `NAME/HOST`, or by a host that it serves.
 fn find(config: &Config, path: &Path, wanted: Option<&str>) -> Result<ConfiguredSite, String> {
-    let names = || QuotedList::of(config.sites.iter().map(|site| site.name.clone()));
+    let names = || QuotedList::of(config.sites.iter().map(|site| &site.name));
     let found = |site: &config::SiteConfig, host: Option<&str>| ConfiguredSite {
         site: site.clone(),
         host: host.map(Into::into),
@@ -172,6 +173,6 @@ fn find(config: &Config, path: &Path, wanted: Option<&str>) -> Result<Configured
     // A word without a dot is a name with a slip in it, which a site with every host would answer for.
     match hosts.get(wanted).filter(|_| wanted.contains(['.', ':'])) {
         Some(site) => Ok(found(site, Some(wanted))),
-        None => Err(format!("there is no site {wanted:?}; there is {}", names())),
+        None => Err(serve::unknown(wanted, config.sites.iter().map(|site| &site.name))),
     }
 }

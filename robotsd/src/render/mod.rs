@@ -11,6 +11,8 @@ mod text;
 
 use std::io::{self, Write};
 
+use tower_robots::check::Finding;
+
 pub(crate) use self::checked::Checked;
 pub(crate) use self::printable::printable;
 pub(crate) use self::text::Colour;
@@ -24,6 +26,11 @@ pub(crate) enum FindingFormat {
     Json,
     /// Workflow commands, which GitHub shows beside the line.
     Github,
+}
+
+/// A finding on a line of its own, as `file:line:column: severity: message`.
+pub(crate) fn finding_line(file: &str, finding: &Finding) -> String {
+    format!("{}:{finding}", printable(file.as_bytes()))
 }
 
 /// Writes every finding about a file.

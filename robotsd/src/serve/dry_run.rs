@@ -8,6 +8,7 @@ use super::site_robots::LiveSite;
 use super::state_handle::StateHandle;
 use crate::config::{self, Config, RobotsSource};
 use crate::log::Log;
+use crate::render::finding_line;
 
 /// Opens every robots.txt as serving would, fetches included. Returns why sites cannot be served as their sources say, and
 /// the errors that the check finds. State is neither read nor written.
@@ -50,5 +51,5 @@ fn problems_of(live: &LiveSite) -> Vec<(String, String)> {
     };
     let origin = status.last_reload().origin();
     let errors = content.report().findings().iter().filter(|finding| finding.severity() >= Severity::Error);
-    errors.map(|finding| named(format!("{origin}:{finding}"))).collect()
+    errors.map(|finding| named(finding_line(origin, finding))).collect()
 }

@@ -9,6 +9,7 @@ use tower_robots::rules::PathForm;
 use super::site_name::SiteName;
 use crate::edge::{AccessFields, ConnectionError, Peer, X_REQUEST_ID};
 use crate::log::{Log, LogEntry, LogPrivacy};
+use crate::render::finding_line;
 use crate::upstream::UpstreamEvent;
 
 /// One line for every request that robots.txt disallows.
@@ -102,7 +103,7 @@ pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + 
                 site: Some(&site),
                 reason: Some(finding.code()),
                 line: Some(finding.line()),
-                message: Some(format!("{}:{finding}", reload.origin())),
+                message: Some(finding_line(reload.origin(), finding)),
                 ..LogEntry::now()
             });
         }

@@ -13,9 +13,7 @@ use super::sites::Sites;
 use crate::admin::{ChangeReport, NextStep};
 use crate::config::{self, Config};
 use crate::log::LogEntry;
-
-/// Names of sites that a message lists; there may be thousands.
-const NAMED: usize = 8;
+use crate::quoted_list::QuotedList;
 
 /// Why nothing was changed.
 #[derive(Debug)]
@@ -96,8 +94,7 @@ impl Sites {
 
     /// The message about a name that no site has.
     pub(crate) fn unknown(&self, name: &str) -> String {
-        let names: Vec<String> = self.lives().map(|live| live.name).collect();
-        unknown(name, names.iter().map(String::as_str))
+        unknown(name, self.lives().map(|live| live.name))
     }
 
     /// `enforce on` of one kind leaves the switches of the other kind as they are.
@@ -110,11 +107,7 @@ impl Sites {
             None => {
                 let off = self.switched_off();
                 if !off.is_empty() {
-                    let _ = write!(
-                        message,
-                        "; off still by a switch of their own: {}",
-                        list(off.iter().map(String::as_str))
-                    );
+                    let _ = write!(message, "; off still by a switch of their own: {}", QuotedList::of(off));
                 }
             }
         }
@@ -153,8 +146,8 @@ pub(crate) fn roll_back_at_rest(config: &Config, site: &str) -> Result<ChangeRep
 }
 
 /// The message about a name that none of these is.
-pub(crate) fn unknown<'a>(name: &str, known: impl ExactSizeIterator<Item = &'a str>) -> String {
-    format!("there is no site {name:?}; there is {}", list(known))
+pub(crate) fn unknown<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item = N>) -> String {
+    format!("there is no site {name:?}; there is {}", QuotedList::of(known))
 }
 
 fn accept(name: &str, live: &LiveRobots, hash: &VersionHashPrefix) -> Result<ChangeReport, ChangeError> {
@@ -204,17 +197,9 @@ fn refused(name: &str, error: &dyn std::fmt::Display, status: &Status) -> String
 fn at_rest(config: &Config, name: &str) -> Result<LiveSite, ChangeError> {
     let has = |site: &&config::SiteConfig| name.strip_prefix(&*site.name).is_some_and(|rest| rest.starts_with('/'));
     let site = config.sites.iter().find(|site| site.name == name).or_else(|| config.sites.iter().find(has));
-    let site = site.ok_or_else(|| ChangeError::Unknown(unknown(name, config.sites.iter().map(|site| &*site.name))))?;
+    let site = site.ok_or_else(|| ChangeError::Unknown(unknown(name, config.sites.iter().map(|site| &site.name))))?;
     super::robots_opener::at_rest(config, site, name)
         .map_err(|message| ChangeError::Conflict(format!("site {name:?}: {message}")))
-}
-
-fn list<'a>(mut names: impl ExactSizeIterator<Item = &'a str>) -> String {
-    let mut text = names.by_ref().take(NAMED).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
-    if names.len() > 0 {
-        let _ = write!(text, " and {} more", names.len());
-    }
-    text
 }
 
 fn is_off(live: &LiveSite) -> bool {

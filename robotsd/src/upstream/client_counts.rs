@@ -14,7 +14,7 @@ pub(super) struct ClientCounts {
 /// What clients are counted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CountedBy {
-    ServerAddress,
+    Address,
     Connection,
 }
 
@@ -24,14 +24,14 @@ pub(super) const SHARED: u64 = 0;
 impl CountedBy {
     pub(super) const fn key(self, client: ClientKey) -> u64 {
         match self {
-            Self::ServerAddress => client.address,
+            Self::Address => client.address,
             Self::Connection => client.connection,
         }
     }
 }
 
 impl ClientCounts {
-    pub(super) const SIDES: [CountedBy; 2] = [CountedBy::ServerAddress, CountedBy::Connection];
+    pub(super) const SIDES: [CountedBy; 2] = [CountedBy::Address, CountedBy::Connection];
 
     pub(super) fn of(&self, side: CountedBy, client: ClientKey) -> usize {
         self.keys(side).get(&side.key(client)).copied().unwrap_or(0)
@@ -40,7 +40,7 @@ impl ClientCounts {
     /// How many each has, by what a side knows them by.
     pub(super) fn keys(&self, side: CountedBy) -> &HashMap<u64, usize> {
         match side {
-            CountedBy::ServerAddress => &self.addresses,
+            CountedBy::Address => &self.addresses,
             CountedBy::Connection => &self.connections,
         }
     }
