@@ -19,6 +19,7 @@ pub(crate) fn bound_unsent(listener: &TcpListener) {
     let _ = listener;
 }
 
+#[cfg(target_os = "linux")]
 #[cfg(test)]
 mod tests {
     use tokio::io::AsyncReadExt;
