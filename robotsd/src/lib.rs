@@ -25,6 +25,7 @@ mod input;
 mod log;
 mod quoted_list;
 mod render;
+mod report;
 mod serve;
 mod socket;
 mod upstream;

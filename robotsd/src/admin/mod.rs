@@ -1,8 +1,8 @@
 //! The admin interface of a running robotsd: a small HTTP/1.1 service on a loopback address, a Unix socket, or both.
 //!
 //! It can change what is served, so access is restricted: [`access`] refuses what a web page, a proxy or a stray client could
-//! send. [`routes`] is the table of paths; a new path is a new entry there. [`report`] has the types of the answers, which
-//! the commands read too; [`state`] is what the answers are made from.
+//! send. [`routes`] is the table of paths; a new path is a new entry there. [`report`](crate::report) has the types of
+//! the answers; [`state`] is what they are made from.
 //! It runs on the control thread and shares nothing with the listeners that serve sites, so that it answers however busy
 //! those are. Connections, heads, bodies and waiting are bounded.
 
@@ -10,7 +10,6 @@ mod access;
 mod connections;
 mod listen;
 mod reply;
-mod report;
 mod routes;
 mod server;
 mod state;
@@ -19,10 +18,5 @@ pub(crate) mod client;
 
 pub(crate) use self::connections::CONNECTIONS;
 pub(crate) use self::listen::{AdminListeners, InheritedSocket};
-pub(crate) use self::report::{
-    ChangeReport, ConfigReload, FetchReport, Findings, HistoryReport, LastReload, ListenerReport, NextStep,
-    OverrideReport, PendingReport, RecordedReload, RegistryReload, ReloadCount, ReloadReport, SiteReload, SiteReport,
-    StatusReport,
-};
 pub(crate) use self::server::serve;
 pub(crate) use self::state::{Phase, ServerState, Serving};

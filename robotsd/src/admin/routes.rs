@@ -14,8 +14,8 @@ use tower_robots::live::{Enforcement, VersionHashError, VersionHashPrefix};
 
 use super::connections::Urgency;
 use super::reply::AdminReply;
-use super::report::{ChangeReport, ReloadReport};
 use super::state::{Phase, ServerState, Serving};
+use crate::report::{ChangeReport, ReloadReport};
 use crate::serve::{ChangeError, Sites, UnknownSite};
 
 /// Every path there is.

@@ -6,7 +6,7 @@ use http::Method;
 
 use super::running::{Running, asked, query, say, say_json};
 use super::wrap::Page;
-use crate::admin::{HistoryReport, RecordedReload};
+use crate::report::{HistoryReport, RecordedReload};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct HistoryArgs {

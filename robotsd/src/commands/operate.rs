@@ -10,10 +10,10 @@ use tower_robots::live::{Enforcement, StateDir, VersionHashError, VersionHashPre
 
 use super::running::{Running, plain, query, say, say_json};
 use super::wrap::Page;
-use crate::admin::ChangeReport;
 use crate::admin::client::{AskError, ask};
 use crate::config::{Config, StatePlace};
 use crate::exit::fail;
+use crate::report::ChangeReport;
 use crate::serve::{ChangeError, accept_at_rest, roll_back_at_rest, unknown};
 
 #[derive(Debug, clap::Args)]

@@ -7,9 +7,9 @@ use http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::running::{Running, plain, say, say_json};
-use crate::admin::ReloadReport;
 use crate::admin::client::ask;
 use crate::exit::fail;
+use crate::report::ReloadReport;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReloadArgs {

@@ -7,7 +7,7 @@ use http::Method;
 
 use super::running::{Running, asked, say, say_json};
 use super::wrap::Page;
-use crate::admin::{FetchReport, ListenerReport as Listener, NextStep, SiteReport, StatusReport};
+use crate::report::{FetchReport, ListenerReport as Listener, NextStep, SiteReport, StatusReport};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct StatusArgs {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use crate::admin::ConfigReload;
+use crate::report::ConfigReload;
 
 /// How long a request waits for its outcome, and how long one that hangs holds up a newer one.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);

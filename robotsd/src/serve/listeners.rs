@@ -11,11 +11,11 @@ use std::sync::Arc;
 use super::socket_activation::InheritedSockets;
 use super::sockets;
 use super::workers::{ListenerId, Workers};
-use crate::admin::ListenerReport;
 use crate::config::{self, Config, ListenerKind};
 use crate::decision::{self, QuestionErrors};
 use crate::edge::{Edge, EdgeLimits, ListenerSettings, LiveCertificates, TlsAcceptor};
 use crate::log::Log;
+use crate::report::ListenerReport;
 
 /// Every listener of the process, in the order of the config.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use std::path::absolute;
 use tower_robots::check::Severity;
 use tower_robots::live::{Enforcement, ObjectionKind, ReloadOutcome, Snapshot, Status};
 
-use crate::admin::NextStep;
+use crate::report::NextStep;
 
 /// The steps an operator could or should take, the most pressing first; none where all is well.
 pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status) -> Vec<NextStep> {

@@ -10,10 +10,10 @@ use tower_robots::live::{Enforcement, LiveRobots, ReloadOutcome, Status, Version
 use super::served_site::ServedSite;
 use super::site_robots::LiveSite;
 use super::sites::Sites;
-use crate::admin::{ChangeReport, NextStep};
 use crate::config::{self, Config};
 use crate::log::LogEntry;
 use crate::quoted_list::QuotedList;
+use crate::report::{ChangeReport, NextStep};
 
 /// Why nothing was changed.
 #[derive(Debug)]

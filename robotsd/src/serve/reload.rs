@@ -15,8 +15,8 @@ use tokio::time::timeout;
 use super::served_site::ServedSite;
 use super::site_robots::LiveSite;
 use super::sites::Sites;
-use crate::admin::{RegistryReload, ReloadReport, SiteReload};
 use crate::config::load_registry;
+use crate::report::{RegistryReload, ReloadReport, SiteReload};
 
 /// Sites read at once: each has a thread, and there may be thousands.
 const AT_ONCE: usize = 16;

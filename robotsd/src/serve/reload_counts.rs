@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tower_robots::live::{Reload, Snapshot};
 
-use crate::admin::ReloadCount;
+use crate::report::ReloadCount;
 
 /// Counts the reloads of a site that are logged, since the process started. Cheap to clone.
 #[derive(Clone, Debug, Default)]

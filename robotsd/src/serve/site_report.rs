@@ -11,10 +11,10 @@ use super::next_steps;
 use super::operate::ChangeError;
 use super::site_robots::LiveSite;
 use super::sites::Sites;
-use crate::admin::{
+use crate::date::rfc3339;
+use crate::report::{
     FetchReport, Findings, HistoryReport, LastReload, OverrideReport, PendingReport, RecordedReload, SiteReport,
 };
-use crate::date::rfc3339;
 
 impl Sites {
     /// Every robots.txt, in the order of the config.

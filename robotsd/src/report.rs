@@ -1,7 +1,7 @@
-//! The types of the answers, as the service writes and the commands read them.
+//! The reports about a running robotsd: what the admin interface answers with, and the commands read.
 //!
-//! Fields are only ever added: a command and the process it reaches may be of different versions, so readers have a
-//! default for fields that are missing.
+//! Types only: `sites` and `admin` fill them, and `commands` prints them. Fields are only ever added: a command and the
+//! process it reaches may be of different versions, so readers have a default for fields that are missing.
 
 use serde::{Deserialize, Serialize};
 
