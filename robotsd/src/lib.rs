@@ -3,9 +3,10 @@
 //! **This API is internal**: it is what the program, its tests, benches and fuzz targets need, and it changes without notice.
 //! What an application uses is [`tower_robots`]; what an operator reads is in [`docs`].
 //!
-//! Uses the public API of `tower_robots` only. `edge` and `upstream` speak HTTP and know nothing of robots.txt; `serve` puts
-//! the layer between them; `decision` answers other proxies; `admin` answers an operator about a server that runs. `commands`
-//! holds the rest of the command line: the commands that read files, and those that query a running server.
+//! Uses the public API of `tower_robots` only. `edge` and `upstream` speak HTTP and know nothing of robots.txt; `sites` holds
+//! what is served, and `serve` puts the layer between edge and upstream; `decision` answers other proxies; `admin` answers an
+//! operator about a server that runs. `commands` holds the rest of the command line: the commands that read files, and those
+//! that query a running server.
 
 pub mod docs;
 #[doc(hidden)]
@@ -27,6 +28,7 @@ mod quoted_list;
 mod render;
 mod report;
 mod serve;
+mod sites;
 mod socket;
 mod upstream;
 

@@ -7,6 +7,7 @@
 //! those are. Connections, heads, bodies and waiting are bounded.
 
 mod access;
+mod config_requests;
 mod connections;
 mod listen;
 mod reply;
@@ -16,6 +17,7 @@ mod state;
 
 pub(crate) mod client;
 
+pub(crate) use self::config_requests::{CONFIG_PATIENCE, ConfigRequests, ReloadWaiter};
 pub(crate) use self::connections::CONNECTIONS;
 pub(crate) use self::listen::{AdminListeners, InheritedSocket};
 pub(crate) use self::server::serve;

@@ -16,7 +16,7 @@ use super::connections::Urgency;
 use super::reply::AdminReply;
 use super::state::{Phase, ServerState, Serving};
 use crate::report::{ChangeReport, ReloadReport};
-use crate::serve::{ChangeError, Sites, UnknownSite};
+use crate::sites::{ChangeError, Sites, UnknownSite};
 
 /// Every path there is.
 pub(super) const ROUTES: &[Route] = &[

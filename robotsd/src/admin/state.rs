@@ -7,11 +7,12 @@ use std::time::{Instant, SystemTime};
 use arc_swap::ArcSwapOption;
 use tokio::sync::watch;
 
+use super::config_requests::ConfigRequests;
 use crate::date;
 use crate::edge::Edge;
 use crate::log::Log;
 use crate::report::{ListenerReport, StatusReport};
-use crate::serve::{ConfigRequests, Sites};
+use crate::sites::Sites;
 
 /// The state of the process. The control thread sets the sites and the phase; routes read them.
 #[derive(Debug)]

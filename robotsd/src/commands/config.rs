@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 
 use crate::config::Config;
 use crate::exit::fail;
-use crate::serve;
+use crate::sites;
 
 /// Check a config file, or show it with its defaults
 #[derive(Debug, Args)]
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
                 Ok(config) => config,
                 Err(error) => return fail(&error),
             };
-            let problems = serve::rehearse(&config);
+            let problems = sites::rehearse(&config);
             for problem in &problems {
                 fail(problem);
             }

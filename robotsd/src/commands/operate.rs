@@ -14,7 +14,7 @@ use crate::admin::client::{AskError, ask};
 use crate::config::{Config, StatePlace};
 use crate::exit::fail;
 use crate::report::ChangeReport;
-use crate::serve::{ChangeError, accept_at_rest, roll_back_at_rest, unknown};
+use crate::sites::{ChangeError, accept_at_rest, roll_back_at_rest, unknown};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct AcceptArgs {

@@ -14,7 +14,7 @@ use crate::evaluator::EvaluatorSettings;
 use crate::input;
 use crate::quoted_list::QuotedList;
 use crate::render::printable;
-use crate::serve;
+use crate::sites;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct SiteArgs {
@@ -173,6 +173,6 @@ fn find(config: &Config, path: &Path, wanted: Option<&str>) -> Result<Configured
     // A word without a dot is a name with a slip in it, which a site with every host would answer for.
     match hosts.get(wanted).filter(|_| wanted.contains(['.', ':'])) {
         Some(site) => Ok(found(site, Some(wanted))),
-        None => Err(serve::unknown(wanted, config.sites.iter().map(|site| &site.name))),
+        None => Err(sites::unknown(wanted, config.sites.iter().map(|site| &site.name))),
     }
 }

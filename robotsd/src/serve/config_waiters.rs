@@ -1,6 +1,6 @@
 //! The requests that wait for the outcome of reading the config.
 
-use super::config_requests::ReloadWaiter;
+use crate::admin::ReloadWaiter;
 use crate::report::ConfigReload;
 
 /// Those that wait for the reading under way, and those that came too late for it. The file may have been read before they

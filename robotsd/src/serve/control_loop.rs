@@ -11,12 +11,11 @@ use tokio::task::JoinSet;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tower_robots::live::StateDir;
 
-use super::config_requests::ReloadWaiter;
 use super::reconfigure::ActiveConfig;
 use super::signals::{Signal, Signals};
 use super::supervisor::Supervisor;
 use super::workers::Workers;
-use crate::admin::{Phase, ServerState};
+use crate::admin::{Phase, ReloadWaiter, ServerState};
 use crate::log::{AccessLog, Log};
 
 /// How long the end waits for the state directory: a file system may hang.

@@ -11,10 +11,10 @@ use tokio::time::{Instant, sleep_until};
 use tower_robots::source::Watched;
 
 use super::listeners::{ListenerPlan, Listeners};
-use super::renewal::Renewal;
-use super::sites::Sites;
 use super::watched_files::WatchedFiles;
 use crate::config::Config;
+use crate::sites::Renewal;
+use crate::sites::Sites;
 
 /// A request may come while the file is being written: it must have been left alone for so long.
 const QUIET: Duration = Duration::from_millis(400);

@@ -12,19 +12,18 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::certificate_watch::CertificateWatch;
-use super::config_requests::{PATIENCE, ReloadWaiter};
 use super::config_waiters::ConfigWaiters;
 use super::descriptors::Descriptors;
 use super::listeners::Listeners;
 use super::preparation::{Preparation, PreparedConfig};
-use super::renewal::Renewal;
-use super::sites::Sites;
 use super::watched_files::WatchedFiles;
 use super::workers::Workers;
-use crate::admin::{ServerState, Serving};
+use crate::admin::{CONFIG_PATIENCE, ReloadWaiter, ServerState, Serving};
 use crate::config::Config;
 use crate::edge::{Edge, EdgeLimits};
 use crate::log::Log;
+use crate::sites::Renewal;
+use crate::sites::Sites;
 
 /// How long until a source that could not be used is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -68,7 +67,7 @@ impl PendingChange {
     async fn next(&mut self) -> ChangeStep {
         match (&mut self.preparing, self.again) {
             (Some(preparing), _) => {
-                let limit = self.waiters.has_next().then_some(PATIENCE);
+                let limit = self.waiters.has_next().then_some(CONFIG_PATIENCE);
                 let end = preparing.end_within(limit).await;
                 end.map_or(ChangeStep::Abandon, |prepared| ChangeStep::Swap(prepared.map(Box::new)))
             }
@@ -104,7 +103,7 @@ impl ActiveConfig {
             ChangeStep::TryAgain => return self.prepare(workers),
             ChangeStep::Swap(prepared) => prepared,
             ChangeStep::Abandon => {
-                let (path, limit) = (self.path.display(), PATIENCE.as_secs());
+                let (path, limit) = (self.path.display(), CONFIG_PATIENCE.as_secs());
                 Err(format!("{path}: a file of it was still being read after {limit} s, and it is read anew"))
             }
         };

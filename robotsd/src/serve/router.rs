@@ -19,10 +19,10 @@ use tower::{Layer, Service};
 use tower_robots::layer::{self, Robots};
 use tower_robots::source::HostMap;
 
-use super::backend::SiteBackend;
-use super::site_name::SiteName;
-use super::sites::Sites;
 use crate::edge::{AccessFields, ReadyCall, RequestBody};
+use crate::sites::SiteBackend;
+use crate::sites::SiteName;
+use crate::sites::Sites;
 
 /// Hands each request to the site of its host. Cheap to clone; all clones serve the same sites, also once they are
 /// replaced.

@@ -6,23 +6,22 @@ use std::sync::{Arc, Mutex};
 use tokio::task::JoinSet;
 
 use super::certificate_watch::CertificateWatch;
-use super::config_requests::ConfigRequests;
+use super::connection_log;
 use super::control_loop::ControlLoop;
 use super::descriptors::{self, Descriptors, Shortage};
 use super::listeners::{ListenerPlan, Listeners};
-use super::log_events;
 use super::reconfigure::{ActiveConfig, PendingChange};
 use super::signals::{Signal, Signals};
-use super::sites::Sites;
 use super::socket_activation::InheritedSockets;
 use super::supervisor::Supervisor;
 use super::watched_files::WatchedFiles;
 use super::workers::Workers;
-use crate::admin::{self, AdminListeners, ServerState, Serving};
+use crate::admin::{self, AdminListeners, ConfigRequests, ServerState, Serving};
 use crate::config::Config;
 use crate::date;
 use crate::edge::{Edge, EdgeLimits};
 use crate::log::{AccessLog, Log, LogPrivacy};
+use crate::sites::Sites;
 
 /// hyper writes the date of an HTTP/1 response whether that is sent or not, and has no form for such a time.
 const CLOCK: &str = "the clock is before 1970 or after 9999: responses bear a wrong date or none, and until it is set right \
@@ -85,7 +84,7 @@ pub(super) async fn serve(
     log.say(event, bound.reason);
     let edge = Edge::new(
         EdgeLimits { connections: bound.connections, ..config.edge.clone() },
-        log_events::trouble(log.clone(), LogPrivacy::new(&config.log)),
+        connection_log::trouble(log.clone(), LogPrivacy::new(&config.log)),
         access.map(AccessLog::observer),
     );
     let mut listeners = Listeners::default();

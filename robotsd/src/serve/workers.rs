@@ -27,11 +27,12 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinSet};
 use tower::Service;
+use tower_robots::source::HostMap;
 
 use super::router::Router;
-use super::sites::Sites;
-use crate::decision::{Decisions, QuestionErrors, SiteTable};
+use crate::decision::{DecisionSite, Decisions, QuestionErrors, SiteTable};
 use crate::edge::{Edge, ListenerSettings, RequestBody};
+use crate::sites::Sites;
 
 /// Threads for blocking file reads, over all workers.
 const FILE_THREADS: usize = 256;
@@ -149,7 +150,7 @@ impl Workers {
     pub(super) fn replace(&self, sites: &Sites) {
         for worker in &self.workers {
             worker.router.replace(sites, self.count());
-            worker.decision_sites.store(Arc::new(sites.decision_sites()));
+            worker.decision_sites.store(Arc::new(decision_sites(sites)));
         }
     }
 
@@ -183,9 +184,22 @@ impl Worker {
             runtime.shutdown_background();
         };
         std::thread::Builder::new().name(format!("robotsd-{number}")).spawn(run)?;
-        let decision_sites = Arc::new(ArcSwap::from_pointee(sites.decision_sites()));
+        let decision_sites = Arc::new(ArcSwap::from_pointee(decision_sites(sites)));
         Ok(Self { runtime: handle, router: Router::new(sites, count), decision_sites, _alive: alive })
     }
+}
+
+/// The sites by host, for the decision service of one worker.
+fn decision_sites(sites: &Sites) -> HostMap<DecisionSite> {
+    let mut map = HostMap::new();
+    for site in sites.iter() {
+        let decides = DecisionSite { name: site.name.clone(), layer: site.layer(), quiet: site.quiet_layer() };
+        for host in site.host_patterns() {
+            // The config was refused if a host was malformed or belonged to two sites.
+            let _ = map.insert(host, decides.clone());
+        }
+    }
+    map
 }
 
 #[cfg(test)]

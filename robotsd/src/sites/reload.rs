@@ -13,8 +13,8 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 
 use super::served_site::ServedSite;
+use super::site_list::Sites;
 use super::site_robots::LiveSite;
-use super::sites::Sites;
 use crate::config::load_registry;
 use crate::report::{RegistryReload, ReloadReport, SiteReload};
 
@@ -49,7 +49,7 @@ impl Sites {
     }
 
     /// Applies changes of the registry and of expectations, and reads every robots.txt again whose version waits.
-    pub(super) async fn follow(self: Arc<Self>, changed: BTreeSet<PathBuf>) {
+    pub(crate) async fn follow(self: Arc<Self>, changed: BTreeSet<PathBuf>) {
         if self.registry_extra().is_some_and(|path| changed.contains(path)) {
             self.reload_registry().await;
         }

@@ -8,17 +8,17 @@ use tokio::time::timeout;
 use crate::report::ConfigReload;
 
 /// How long a request waits for its outcome, and how long one that hangs holds up a newer one.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const CONFIG_PATIENCE: Duration = Duration::from_secs(60);
 
 /// Sends the requests. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct ConfigRequests(mpsc::Sender<ReloadWaiter>);
 
 /// Receives the outcome of a request.
-pub(super) type ReloadWaiter = oneshot::Sender<ConfigReload>;
+pub(crate) type ReloadWaiter = oneshot::Sender<ConfigReload>;
 
 impl ConfigRequests {
-    pub(super) fn new() -> (Self, mpsc::Receiver<ReloadWaiter>) {
+    pub(crate) fn new() -> (Self, mpsc::Receiver<ReloadWaiter>) {
         let (requests, requested) = mpsc::channel(16);
         (Self(requests), requested)
     }
@@ -30,8 +30,8 @@ impl ConfigRequests {
             self.0.send(waiter).await.ok()?;
             outcome.await.ok()
         };
-        timeout(PATIENCE, requesting).await.unwrap_or_else(|_| {
-            let message = format!("still being read after {} s; the outcome is logged", PATIENCE.as_secs());
+        timeout(CONFIG_PATIENCE, requesting).await.unwrap_or_else(|_| {
+            let message = format!("still being read after {} s; the outcome is logged", CONFIG_PATIENCE.as_secs());
             Some(ConfigReload { outcome: "kept".to_owned(), message })
         })
     }

@@ -9,8 +9,8 @@ use tower_robots::policy::Override;
 
 use super::next_steps;
 use super::operate::ChangeError;
+use super::site_list::Sites;
 use super::site_robots::LiveSite;
-use super::sites::Sites;
 use crate::date::rfc3339;
 use crate::report::{
     FetchReport, Findings, HistoryReport, LastReload, OverrideReport, PendingReport, RecordedReload, SiteReport,

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tower_robots::agent::Registry;
 use tower_robots::live::{Enforcement, StateDir};
-use tower_robots::source::{HostMap, Watcher};
+use tower_robots::source::Watcher;
 
 use super::robots_opener::RobotsOpener;
 use super::served_site::ServedSite;
@@ -13,7 +13,6 @@ use super::site_opener::SiteOpener;
 use super::site_robots::LiveSite;
 use super::state_handle::StateHandle;
 use crate::config::Config;
-use crate::decision::DecisionSite;
 use crate::log::{Log, LogPrivacy};
 
 /// Every site of a config, in its order.
@@ -30,7 +29,7 @@ pub(crate) struct Sites {
 
 impl Sites {
     /// Opens every site. A robots.txt that cannot be used stops the start only where `strict` or the config says so. Blocks.
-    pub(super) fn open(config: &Config, strict: bool, log: &Log) -> Result<Self, String> {
+    pub(crate) fn open(config: &Config, strict: bool, log: &Log) -> Result<Self, String> {
         let state = StateHandle::open(config);
         if let Some(directory) = state.directory() {
             if let Some(trouble) = directory.trouble() {
@@ -64,21 +63,8 @@ impl Sites {
         self.sites.len()
     }
 
-    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &ServedSite> {
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &ServedSite> {
         self.sites.iter()
-    }
-
-    /// The sites by host, for the decision service of one worker.
-    pub(super) fn decision_sites(&self) -> HostMap<DecisionSite> {
-        let mut map = HostMap::new();
-        for site in &self.sites {
-            let decides = DecisionSite { name: site.name.clone(), layer: site.layer(), quiet: site.quiet_layer() };
-            for host in site.host_patterns() {
-                // The config was refused if a host was malformed or belonged to two sites.
-                let _ = map.insert(host, decides.clone());
-            }
-        }
-        map
     }
 
     /// Every robots.txt, in the order of the config; of sites with a directory one for each host.
@@ -101,7 +87,7 @@ impl Sites {
         self.locked().registry.clone_from(registry);
     }
 
-    pub(super) const fn state(&self) -> &StateHandle {
+    pub(crate) const fn state(&self) -> &StateHandle {
         &self.state
     }
 
@@ -120,7 +106,7 @@ impl Sites {
     }
 
     /// The watcher of all files.
-    pub(super) fn watcher(&self) -> Watcher {
+    pub(crate) fn watcher(&self) -> Watcher {
         self.opener().watcher
     }
 

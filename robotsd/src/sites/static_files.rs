@@ -26,7 +26,7 @@ pub(super) type ServeFiles = ServeDir<DefaultServeDirFallback, ServedFolder>;
 
 /// What of a folder is served.
 #[derive(Clone, Debug)]
-pub(super) struct ServedFolder {
+pub(crate) struct ServedFolder {
     /// As `ServeDir` begins its paths.
     base: PathBuf,
     dotfiles: Dotfiles,
@@ -34,11 +34,11 @@ pub(super) struct ServedFolder {
 
 /// An open file.
 #[derive(Debug)]
-pub(super) struct OpenFile(TokioFile);
+pub(crate) struct OpenFile(TokioFile);
 
 /// The metadata of a file, with a date only where HTTP has one for it: `ServeDir` would panic.
 #[derive(Debug)]
-pub(super) struct Dated(std::fs::Metadata);
+pub(crate) struct Dated(std::fs::Metadata);
 
 /// A service for a site's files.
 pub(super) fn serve(files: &StaticFiles) -> ServeFiles {

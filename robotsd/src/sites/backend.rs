@@ -19,7 +19,7 @@ use crate::upstream::{ResponseBody, Upstream};
 pub(super) type Body = Either<ResponseBody, ServeFileSystemResponseBody>;
 
 #[derive(Clone, Debug)]
-pub(super) enum SiteBackend {
+pub(crate) enum SiteBackend {
     Upstream(Upstream),
     Files(ServeFiles),
 }
@@ -30,7 +30,7 @@ type FilesFuture = <ServeFiles as Service<Request<RequestBody>>>::Future;
 pin_project! {
     /// The answer of a [`SiteBackend`].
     #[project = SiteBackendFutureProjection]
-    pub(super) enum SiteBackendFuture {
+    pub(crate) enum SiteBackendFuture {
         Upstream { #[pin] future: UpstreamFuture },
         // Boxed: what waits for an upstream should not be as large as what reads a file.
         Files { #[pin] future: Pin<Box<FilesFuture>> },

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use tower_robots::live::{Enforcement, LiveRobots, ReloadOutcome, Status, VersionHashPrefix};
 
 use super::served_site::ServedSite;
+use super::site_list::Sites;
 use super::site_robots::LiveSite;
-use super::sites::Sites;
 use crate::config::{self, Config};
 use crate::log::LogEntry;
 use crate::quoted_list::QuotedList;

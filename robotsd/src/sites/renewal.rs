@@ -11,10 +11,10 @@ use tower_robots::live::{Gate, WhenMissing};
 use super::gate_settings::GateSettings;
 use super::robots_opener::RobotsOpener;
 use super::served_site::ServedSite;
+use super::site_list::Sites;
 use super::site_opener::SiteOpener;
 use super::site_robots::{LiveSite, SiteRobots};
 use super::site_settings::SiteSettings;
-use super::sites::Sites;
 use crate::config::{self, Config, load_registry};
 
 /// Sources opened at once: those that are fetched take as long as their servers do.
@@ -22,14 +22,14 @@ const AT_ONCE: usize = 16;
 
 /// The sites of another config, ready to take the place of those that are served.
 #[derive(Debug)]
-pub(super) struct Renewal {
-    pub(super) sites: Sites,
+pub(crate) struct Renewal {
+    pub(crate) sites: Sites,
     /// The settings of every robots.txt that was served before, or takes the place of one.
     settings: Vec<(SiteRobots, SiteSettings)>,
     /// The differences, for people; none where nothing differs.
-    pub(super) changes: Vec<String>,
+    pub(crate) changes: Vec<String>,
     /// Sources that cannot be used; their sites keep the source before.
-    pub(super) unusable: Vec<String>,
+    pub(crate) unusable: Vec<String>,
 }
 
 /// The robots.txt of a site in another config.
@@ -48,7 +48,7 @@ impl Sites {
     /// # Errors
     ///
     /// If the registry, a gate, a new site or a backend cannot be used; nothing has changed then.
-    pub(super) fn renew(&self, config: &Config) -> Result<Renewal, String> {
+    pub(crate) fn renew(&self, config: &Config) -> Result<Renewal, String> {
         let held = self.opener();
         let registry = if self.registry_extra() == config.registry_extra.as_ref() {
             // Its rows are followed apart from the config.
@@ -159,7 +159,7 @@ impl Sites {
 
 impl Renewal {
     /// Applies the new settings to every robots.txt that is served already, until the change is abandoned. Blocks.
-    pub(super) fn apply_settings(&self, is_abandoned: impl Fn() -> bool) {
+    pub(crate) fn apply_settings(&self, is_abandoned: impl Fn() -> bool) {
         let settings = self.settings.iter().take_while(|_| !is_abandoned());
         settings.for_each(|(robots, settings)| robots.apply(settings));
     }

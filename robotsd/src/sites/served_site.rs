@@ -16,8 +16,8 @@ use crate::log::{Log, LogPrivacy};
 
 /// One site of a config, open.
 #[derive(Debug)]
-pub(super) struct ServedSite {
-    pub(super) name: SiteName,
+pub(crate) struct ServedSite {
+    pub(crate) name: SiteName,
     pub(super) hosts: Vec<String>,
     pub(super) robots: SiteRobots,
     pub(super) gate: GateSettings,
@@ -46,18 +46,18 @@ impl ServedSite {
     }
 
     /// The host patterns for a map of hosts: `*` where the site names none.
-    pub(super) fn host_patterns(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn host_patterns(&self) -> impl Iterator<Item = &str> {
         let every = self.hosts.is_empty().then_some("*");
         every.into_iter().chain(self.hosts.iter().map(String::as_str))
     }
 
     /// A layer of one worker's own. All layers of a site read the same snapshots.
-    pub(super) fn layer(&self) -> RobotsLayer {
+    pub(crate) fn layer(&self) -> RobotsLayer {
         self.quiet_layer().observe(log_events::event(self.name.clone(), self.log.clone(), self.privacy))
     }
 
     /// A layer that logs nothing.
-    pub(super) fn quiet_layer(&self) -> RobotsLayer {
+    pub(crate) fn quiet_layer(&self) -> RobotsLayer {
         self.robots
             .layer()
             .address_from(|extensions| extensions.get::<Peer>().map(|peer| peer.address.ip()))
@@ -65,7 +65,7 @@ impl ServedSite {
     }
 
     /// A backend of one worker's own; see [`BackendSource::backend`].
-    pub(super) fn backend(&self, workers: NonZeroUsize, before: Option<&SiteBackend>) -> Option<SiteBackend> {
+    pub(crate) fn backend(&self, workers: NonZeroUsize, before: Option<&SiteBackend>) -> Option<SiteBackend> {
         self.backend.as_ref().map(|source| source.backend(workers, before))
     }
 

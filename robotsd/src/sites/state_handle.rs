@@ -10,7 +10,7 @@ use crate::config::Config;
 /// The state directory, if there is one, the switch of every site, and that of each site. Cheap to clone; clones are the
 /// same.
 #[derive(Clone, Debug)]
-pub(super) struct StateHandle {
+pub(crate) struct StateHandle {
     directory: Option<StateDir>,
     /// Without a state directory; with one it has the switch of every site.
     all: KillSwitch,
@@ -28,7 +28,7 @@ impl StateHandle {
         Self { directory: None, all: KillSwitch::new(), sites: SiteSwitches::default() }
     }
 
-    pub(super) const fn directory(&self) -> Option<&StateDir> {
+    pub(crate) const fn directory(&self) -> Option<&StateDir> {
         self.directory.as_ref()
     }
 

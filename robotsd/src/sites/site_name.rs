@@ -3,4 +3,4 @@
 use std::sync::Arc;
 
 /// The name of a site. Cheap to clone.
-pub(super) type SiteName = Arc<str>;
+pub(crate) type SiteName = Arc<str>;

@@ -1,4 +1,4 @@
-//! The lines that serving writes to the log: disallowed requests, reloads, troubles of connections, upstreams.
+//! The lines that a site writes to the log: disallowed requests, reloads, upstreams.
 
 use tower_robots::check::Severity;
 use tower_robots::layer::{Event, Record};
@@ -7,7 +7,7 @@ use tower_robots::policy::{Action, Reason};
 use tower_robots::rules::PathForm;
 
 use super::site_name::SiteName;
-use crate::edge::{AccessFields, ConnectionError, Peer, X_REQUEST_ID};
+use crate::edge::{AccessFields, Peer, X_REQUEST_ID};
 use crate::log::{Log, LogEntry, LogPrivacy};
 use crate::render::finding_line;
 use crate::upstream::UpstreamEvent;
@@ -107,24 +107,6 @@ pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + 
                 ..LogEntry::now()
             });
         }
-    }
-}
-
-/// One line for trouble with connections, which the edge reports at most once a second and kind.
-pub(super) fn trouble(log: Log, privacy: LogPrivacy) -> impl Fn(&ConnectionError) + Send + Sync + 'static {
-    move |trouble| {
-        // Errors may quote what a client sent; the log escapes it.
-        let detail = &trouble.detail;
-        log.write(&LogEntry {
-            event: "trouble",
-            reason: Some(trouble.kind.as_str()),
-            address: trouble.peer.and_then(|peer| privacy.address(peer.ip())),
-            message: Some(match trouble.count {
-                1 => detail.clone(),
-                count => format!("{detail} ({count} times)"),
-            }),
-            ..LogEntry::now()
-        });
     }
 }
 

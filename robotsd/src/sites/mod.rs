@@ -1,0 +1,40 @@
+//! The sites of a process: each with its robots.txt, live, and the backend behind it.
+//!
+//! [`site_list`] has all sites of a config. [`site_opener`] and [`robots_opener`] open one; [`renewal`] makes the sites of a
+//! config that takes the place of another, and [`reload`] reads files again. [`operate`] is what an operator changes,
+//! [`site_report`] the status and the history. Listeners, workers and the admin interface are other rooms'.
+
+mod gate_settings;
+mod site_name;
+mod site_robots;
+mod site_settings;
+
+mod backend;
+mod backend_source;
+mod static_files;
+
+mod served_site;
+mod site_list;
+mod site_switches;
+mod state_handle;
+
+mod robots_opener;
+mod site_opener;
+
+mod dry_run;
+mod operate;
+mod reload;
+mod renewal;
+
+mod log_events;
+mod next_steps;
+mod reload_counts;
+mod site_report;
+
+pub(crate) use self::backend::SiteBackend;
+pub(crate) use self::dry_run::rehearse;
+pub(crate) use self::operate::{ChangeError, accept_at_rest, roll_back_at_rest, unknown};
+pub(crate) use self::reload::UnknownSite;
+pub(crate) use self::renewal::Renewal;
+pub(crate) use self::site_list::Sites;
+pub(crate) use self::site_name::SiteName;
