@@ -70,11 +70,17 @@ impl KillSwitch {
     /// Turns it and writes that down. Every site has it before it is written.
     pub(super) fn turn<R>(&self, enforcement: Enforcement, write: impl FnOnce() -> R) -> R {
         let turning = self.0.turning.lock().unwrap_or_else(PoisonError::into_inner);
-        let (before, sites) = {
+        // Kept until no lock is held: the last handle of a site writes its state down.
+        let mut sites = Vec::new();
+        let before = {
             let mut joined = self.joined();
-            let before = std::mem::replace(&mut joined.enforcement, enforcement);
-            joined.sites.retain(|site| site.upgrade().map(|site| site.set_switch_of_all(enforcement)).is_some());
-            (before, joined.sites.iter().filter_map(Weak::upgrade).collect::<Vec<_>>())
+            joined.sites.retain(|site| {
+                let site = site.upgrade().inspect(|site| site.set_switch_of_all(enforcement));
+                let is_open = site.is_some();
+                sites.extend(site);
+                is_open
+            });
+            std::mem::replace(&mut joined.enforcement, enforcement)
         };
         let written = write();
         drop(turning);
@@ -105,5 +111,50 @@ impl KillSwitch {
 impl fmt::Debug for KillSwitch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("KillSwitch").field(&self.enforcement()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A site whose last handle is dropped while the switch is turned.
+    struct Leaving {
+        own: Mutex<Option<Arc<Self>>>,
+        switch: KillSwitch,
+        dropped: mpsc::Sender<Enforcement>,
+    }
+
+    impl Switched for Leaving {
+        fn set_switch_of_all(&self, enforcement: Enforcement) {
+            if enforcement == Enforcement::Off {
+                drop(self.own.lock().unwrap_or_else(PoisonError::into_inner).take());
+            }
+        }
+
+        fn record_switch(&self, _: Enforcement, _: &str) {}
+    }
+
+    impl Drop for Leaving {
+        fn drop(&mut self) {
+            let _ = self.dropped.send(self.switch.enforcement());
+        }
+    }
+
+    #[test]
+    fn a_site_that_is_dropped_while_the_switch_is_turned_is_dropped_without_its_lock() {
+        let switch = KillSwitch::new();
+        let (dropped, receiver) = mpsc::channel();
+        let site = Arc::new(Leaving { own: Mutex::default(), switch: switch.clone(), dropped });
+        switch.join(&site);
+        *site.own.lock().unwrap_or_else(PoisonError::into_inner) = Some(site.clone());
+        drop(site);
+        let turning = switch.clone();
+        std::thread::spawn(move || turning.set_enforcement(Enforcement::Off));
+        let seen = receiver.recv_timeout(Duration::from_secs(20)).expect("the drop waits for no lock");
+        assert_eq!(seen, Enforcement::Off);
     }
 }
