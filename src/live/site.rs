@@ -127,6 +127,10 @@ impl Site {
         if refusal.as_ref().is_some_and(|refusal| refusal.kind() == RejectionKind::NotFetched) {
             // There is nothing to report before the first answer.
             self.record().update(&publisher, &reload, now);
+            drop(publisher);
+            if let Some(state) = &self.state {
+                state.is_behind(behind);
+            }
             return Ok(());
         }
         self.remember(&mut publisher, &reload, None, now);

@@ -236,6 +236,23 @@ fn after_a_restart_with_the_origin_down_the_last_good_version_is_live() {
 }
 
 #[test]
+fn a_version_that_may_be_older_than_what_was_live_is_reported_until_the_origin_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::saying(robots("# kept"));
+    let state = StateDir::open(folder.path());
+    drop(remembering(&state, &server.url("/robots.txt")).when_missing(WhenMissing::Fail).open().unwrap());
+    std::fs::remove_file(folder.path().join("sites/shop/live")).unwrap();
+    server.now_says(response("500 I", "", ""));
+    let live = remembering(&StateDir::open(folder.path()), &server.url("/robots.txt")).open().unwrap();
+    assert_eq!(body(&live).as_deref(), Some("# kept"));
+    let trouble = live.status().behind_trouble().unwrap().to_owned();
+    assert!(trouble.ends_with("may be older than what was live before: nothing says what was"), "{trouble}");
+    server.now_says(robots("# kept"));
+    assert!(matches!(reload(&live).outcome(), ReloadOutcome::Unchanged { .. }));
+    assert_eq!(live.status().behind_trouble(), None);
+}
+
+#[test]
 fn what_is_fetched_passes_the_gate_and_can_be_taken_back() {
     let served = Arc::new(Mutex::new(("1", "User-agent: *\nDisallow: /a\n")));
     let server = tagged(&served);
