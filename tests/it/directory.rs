@@ -2,11 +2,12 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 use tempfile::TempDir;
 use tower_robots::live::{LiveRobots, RejectionKind};
-use tower_robots::source::{Directory, DirectoryBuilder, Watcher};
+use tower_robots::source::{Directory, DirectoryBuilder, DirectoryEvent, Watcher};
 
 use crate::waiting::{PATIENCE, replace, wait_for, wait_or_explain};
 
@@ -187,7 +188,7 @@ fn a_storm_of_files_ends_with_every_site_in_its_last_version() {
     let folder = Folder::built(&[], |builder| builder.watcher(&watcher).poll_every(PATIENCE * 10));
     for round in 0..20 {
         for host in 0..100 {
-            replace(&folder.path(&format!("site{host}.test.txt")), &format!("# {host} {round}\n"));
+            replace(&folder.path(&format!("site{host}.test.txt")), format!("# {host} {round}\n"));
         }
     }
     for host in 0..100 {
@@ -245,4 +246,20 @@ fn a_callback_that_blocks_or_panics_holds_up_no_other_file() {
     wait_for("the new version", || live.snapshot().content().unwrap().body() == &b"# b\n"[..]);
     drop(release);
     drop((slow, faulty));
+}
+
+#[test]
+fn a_listener_that_panics_keeps_no_closed_site_published() {
+    let folder = Folder::built(&[("good.test.txt", "# good\n"), ("bad.test.txt", "<html>")], |builder| {
+        builder.poll_every(PATIENCE * 10).on_event(|event| {
+            assert!(!matches!(event, DirectoryEvent::Removed { .. }), "as a test");
+        })
+    });
+    assert!(folder.live("bad.test").is_some());
+    fs::remove_file(folder.path("bad.test.txt")).unwrap();
+    // The watcher's thread or this one takes the panic.
+    let _ = catch_unwind(AssertUnwindSafe(|| folder.directory.rescan()));
+    folder.directory.rescan().unwrap();
+    assert!(folder.live("bad.test").is_none(), "it lost its file");
+    assert!(folder.live("good.test").is_some());
 }

@@ -48,11 +48,15 @@ pub(super) struct DirectoryState {
     watched: std::sync::OnceLock<Watched>,
 }
 
-/// Events that were reported.
+/// What one scan leaves to the next.
 #[derive(Default)]
 struct ScanRecord {
+    /// Names that were reported.
     ignored: BTreeSet<String>,
+    /// Whether it was reported that the folder cannot be read.
     is_unreadable: bool,
+    /// Whether sites have come or gone since they were published, as where a listener panicked in between.
+    has_unpublished: bool,
 }
 
 struct DirectorySite {
@@ -153,7 +157,11 @@ impl DirectoryState {
         // A name that went and comes again is reported again, and the record does not grow with names that went.
         record.ignored = listing.ignored.into_keys().collect();
         let mut wait = None;
-        let mut changed = self.close_sites_without_file(&listing.hosts);
+        let closed = self.close_sites_without_file(&listing.hosts);
+        record.has_unpublished |= !closed.is_empty();
+        for (host, _) in &closed {
+            self.report(&DirectoryEvent::Removed { host });
+        }
         let mut come = Vec::new();
         for (host, name) in listing.hosts {
             let is_open = self.open().get(&host).is_some_and(|site| site.name == name);
@@ -169,9 +177,9 @@ impl DirectoryState {
             self.report(&DirectoryEvent::Added { host: &host, live: &site.live });
             let replaced = self.open().insert(host, site);
             drop(replaced);
-            changed = true;
+            record.has_unpublished = true;
         }
-        if changed {
+        if std::mem::take(&mut record.has_unpublished) {
             self.publish();
         }
         Ok(wait)
@@ -217,21 +225,15 @@ impl DirectoryState {
         Some(DirectorySite { name: name.to_owned(), live })
     }
 
-    /// Closes sites that have lost their file and never had a good version.
-    fn close_sites_without_file(&self, listed: &BTreeMap<String, String>) -> bool {
-        let closed: Vec<_> = {
-            let mut open = self.open();
-            let without = |(host, site): (&String, &DirectorySite)| {
-                let stays = listed.contains_key(host) || site.live.with(|snapshot| snapshot.content().is_some());
-                (!stays).then(|| host.clone())
-            };
-            let hosts: Vec<_> = open.iter().filter_map(without).collect();
-            hosts.into_iter().filter_map(|host| open.remove_entry(&host)).collect()
+    /// Closes sites that have lost their file and never had a good version, and returns them.
+    fn close_sites_without_file(&self, listed: &BTreeMap<String, String>) -> Vec<(String, DirectorySite)> {
+        let mut open = self.open();
+        let without = |(host, site): (&String, &DirectorySite)| {
+            let stays = listed.contains_key(host) || site.live.with(|snapshot| snapshot.content().is_some());
+            (!stays).then(|| host.clone())
         };
-        for (host, _) in &closed {
-            self.report(&DirectoryEvent::Removed { host });
-        }
-        !closed.is_empty()
+        let hosts: Vec<_> = open.iter().filter_map(without).collect();
+        hosts.into_iter().filter_map(|host| open.remove_entry(&host)).collect()
     }
 
     fn publish(&self) {
