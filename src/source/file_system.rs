@@ -77,7 +77,8 @@ pub(super) fn wait_while_hung(path: &Path) {
 pub(super) fn wait_while_hung(_: &Path) {}
 
 /// Folders that hang.
-#[cfg(all(test, feature = "watch"))]
+#[cfg(feature = "watch")]
+#[cfg(test)]
 pub(super) mod hanging {
     use std::path::{Path, PathBuf};
     use std::sync::mpsc;
@@ -96,7 +97,7 @@ pub(super) mod hanging {
         waiting: usize,
     }
 
-    /// Operations that hang, or the one that is done.
+    /// Operations that hang, or one that is about to run.
     #[derive(Clone, Copy, PartialEq, Eq)]
     pub(in crate::source) enum Operations {
         All,

@@ -99,7 +99,7 @@ impl Site {
     }
 
     fn recover(&self) {
-        replace(&self.path(), &version("good"));
+        replace(&self.path(), version("good"));
         self.wait_for_version("good");
     }
 }
@@ -117,7 +117,7 @@ impl ContainsEnd for Vec<u8> {
 #[test]
 fn an_atomic_rename_is_live_at_once() {
     let site = Site::new();
-    replace(&site.path(), &version("new"));
+    replace(&site.path(), version("new"));
     site.wait_for_version("new");
     // The history follows the version by a moment.
     site.wait_for("an event, not a poll", |site| {
@@ -242,7 +242,7 @@ fn the_target_of_a_link_is_watched_where_it_is() {
         std::os::unix::fs::symlink(&target, folder.join("robots.txt")).unwrap();
         folder.join("robots.txt")
     });
-    replace(&target, &version("new"));
+    replace(&target, version("new"));
     site.wait_for_version("new");
 }
 
@@ -261,7 +261,7 @@ fn a_folder_that_was_moved_and_made_again_is_found_by_polling() {
     fs::write(inner.join("robots.txt"), version("new")).unwrap();
     site.wait_for_version("new");
     // Events are back as well: a poll needs two looks, and a rename in the new folder only one.
-    replace(&inner.join("robots.txt"), &version("two"));
+    replace(&inner.join("robots.txt"), version("two"));
     site.wait_for_version("two");
 }
 
@@ -269,9 +269,9 @@ fn a_folder_that_was_moved_and_made_again_is_found_by_polling() {
 fn a_storm_of_renames_ends_with_the_last_version() {
     let site = Site::new();
     for round in 0..1000 {
-        replace(&site.path(), &version(if round % 2 == 0 { "new" } else { "old" }));
+        replace(&site.path(), version(if round % 2 == 0 { "new" } else { "old" }));
     }
-    replace(&site.path(), &version("end"));
+    replace(&site.path(), version("end"));
     site.wait_for_version("end");
 }
 
@@ -280,7 +280,7 @@ fn reload_returns_its_outcome() {
     let site = Site::new();
     assert!(matches!(site.live.reload().wait().outcome(), ReloadOutcome::Unchanged { .. }));
     let good = site.live.status().live();
-    replace(&site.path(), &version("new"));
+    replace(&site.path(), version("new"));
     // The watcher may have been quicker.
     assert!(!matches!(site.live.reload().wait().outcome(), ReloadOutcome::Kept { .. }));
     assert_ne!(site.live.status().live(), good);
@@ -308,7 +308,7 @@ fn half_a_file_is_not_taken_on_request() {
         assert!(matches!(requested.join().unwrap().outcome(), ReloadOutcome::Kept { .. }));
     });
     // Closing it would say that it is finished, so it is replaced first.
-    replace(&site.path(), &version("two"));
+    replace(&site.path(), version("two"));
     drop(file);
     site.wait_for_version("two");
 }
@@ -351,7 +351,7 @@ fn a_listener_may_read_the_status_and_set_the_policy() {
         })
     });
     live.set(site.live.clone()).unwrap();
-    replace(&site.path(), &version("new"));
+    replace(&site.path(), version("new"));
     site.wait_for("the status", |site| {
         *seen.lock().unwrap() == site.live.status().live() && site.body() == version("new")
     });
@@ -372,7 +372,7 @@ fn a_listener_that_panics_stops_nothing() {
     let site = Site::with(|builder| builder.on_reload(|_, _| panic!("the listener's own fault")));
     assert!(matches!(site.live.reload().wait().outcome(), ReloadOutcome::Unchanged { .. }));
     for name in ["new", "two"] {
-        replace(&site.path(), &version(name));
+        replace(&site.path(), version(name));
         site.wait_for_version(name);
     }
 }
@@ -416,7 +416,7 @@ fn a_request_sees_one_version_while_others_are_published() {
             seen
         });
         for round in 0..200 {
-            replace(&site.path(), &version(if round % 2 == 0 { "new" } else { "old" }));
+            replace(&site.path(), version(if round % 2 == 0 { "new" } else { "old" }));
             let _ = site.live.reload().wait();
         }
         stop.store(true, std::sync::atomic::Ordering::Relaxed);

@@ -30,7 +30,7 @@ async fn robots_txt_is_served_to_everyone_with_validators() {
     }
     for tags in ["\"other\"", "\"a,*,b\"", "x, *", "\"", ""] {
         let mut request = get("/robots.txt", GPTBOT);
-        add(&mut request, "if-none-match", &tags);
+        add(&mut request, "if-none-match", tags);
         assert_eq!(ask(layer.clone(), request).await.status(), StatusCode::OK, "{tags}");
     }
     let mut request = get("/robots.txt", GPTBOT);
@@ -65,7 +65,7 @@ async fn last_modified_counts_only_without_an_entity_tag() {
         let mut request = get("/robots.txt", FIREFOX);
         add(&mut request, "if-modified-since", since);
         if let Some(tags) = none_match {
-            add(&mut request, "if-none-match", &tags);
+            add(&mut request, "if-none-match", tags);
         }
         assert_eq!(ask(layer.clone(), request).await.status(), want, "{none_match:?} {since}");
     }
