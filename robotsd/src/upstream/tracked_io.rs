@@ -1,4 +1,4 @@
-//! The socket to an upstream: it keeps a [`ExchangeProgress`], stops reading a head without end, and can tell whether an idle
+//! The socket to an upstream: it keeps an [`ExchangeProgress`], stops reading a head without end, and can tell whether an idle
 //! connection is still open.
 
 use std::io;
@@ -14,7 +14,7 @@ use super::exchange_progress::ExchangeProgress;
 use super::usage::Usage;
 use crate::socket::Socket;
 
-/// A socket that keeps a [`ExchangeProgress`], and the place it takes as long as it is open.
+/// A socket that keeps an [`ExchangeProgress`], and its permit for as long as it is open.
 #[derive(Debug)]
 pub(super) struct TrackedIo {
     socket: Socket,
@@ -25,12 +25,12 @@ pub(super) struct TrackedIo {
     /// The connection passes octets both ways, and each is noted.
     is_tunnel: bool,
     // After the socket, so that it is free only once that is closed.
-    _place: Permit,
+    _permit: Permit,
 }
 
 impl TrackedIo {
     pub(super) fn new(socket: Socket, permit: Permit, progress: Arc<ExchangeProgress>) -> Self {
-        Self { socket, progress, early: Bytes::new(), has_asked: false, is_tunnel: false, _place: permit }
+        Self { socket, progress, early: Bytes::new(), has_asked: false, is_tunnel: false, _permit: permit }
     }
 
     /// Becomes a tunnel.
@@ -72,7 +72,7 @@ impl TrackedIo {
     fn peek(&self) -> Poll<io::Result<()>> {
         match self.socket.peek() {
             Ok(0) => Poll::Ready(Ok(())),
-            Ok(_) => Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "an answer nobody asked for"))),
+            Ok(_) => Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, "octets that answer no request"))),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),
         }
