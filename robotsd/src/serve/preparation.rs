@@ -53,6 +53,10 @@ impl Preparation {
             wait_until_quiet(&path);
             is_reading.store(true, Ordering::SeqCst);
             let config = Config::load(&path).map_err(|error| error.to_string())?;
+            // A file may hang for long: sockets and sources are then those of a newer preparation.
+            if is_abandoned.load(Ordering::SeqCst) {
+                return Err("another reading has taken its place".to_owned());
+            }
             // Before they are read, so that no change of theirs goes unnoticed.
             let watched = watch.files_of(&config, &watched);
             let plan = listeners.lock().unwrap_or_else(PoisonError::into_inner).plan(&config, workers)?;
@@ -112,6 +116,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
+    use crate::log::Log;
 
     #[tokio::test]
     async fn a_preparation_that_hangs_can_be_abandoned_and_is_told_so() {
@@ -128,6 +133,27 @@ mod tests {
         drop(preparation);
         release.send(()).unwrap();
         assert!(end.recv_timeout(Duration::from_secs(20)).unwrap());
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn an_abandoned_preparation_opens_nothing_once_its_file_can_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("robotsd.toml");
+        let text = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n\
+                    robots.text = \"User-agent: *\"\n";
+        std::fs::write(&path, text).unwrap();
+        let config = Config::load(&path).unwrap();
+        let sites = Arc::new(Sites::open(&config, false, &Log::nowhere()).unwrap());
+        let watches = WatchedFiles::of(&path, &config, &sites.watcher());
+        // Reading a pipe hangs until it has a writer.
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let mut preparation = Preparation::begin(pipe.clone(), sites, Arc::default(), &watches, NonZeroUsize::MIN);
+        preparation.is_abandoned.store(true, Ordering::SeqCst);
+        std::fs::write(&pipe, text).unwrap();
+        let error = preparation.end_within(None).await.unwrap().unwrap_err();
+        assert_eq!(error, "another reading has taken its place");
     }
 
     #[tokio::test]
