@@ -1,0 +1,105 @@
+//! Requests that pass: exempt paths, agents and networks, and signs of a person.
+
+use super::*;
+
+#[test]
+fn a_path_is_exempt_only_if_every_form_is() {
+    let site = Site::new("User-agent: GPTBot\nDisallow: /\n");
+    let policy = refusing().build();
+    for (target, want) in [
+        ("/robots.txt", EXEMPT),
+        ("/robots.txt?x=/private/", EXEMPT),
+        ("/robots.txt/x", REFUSED),
+        ("/robots.txtx", REFUSED),
+        ("/.well-known/acme-challenge/token", EXEMPT),
+        ("/.well-known/..%2fprivate/x", REFUSED),
+        ("/.well-known/../private/x", REFUSED),
+        ("//.well-known/x", REFUSED),
+        ("/.well-known", REFUSED),
+        ("/.well-known/..;/private/x", REFUSED),
+        ("/.well-known/x;a", EXEMPT),
+        ("/.well-known%2Fx", REFUSED),
+        ("/%2ewell-known/@x", EXEMPT),
+    ] {
+        assert_eq!(site.decide(&policy, &[GPTBOT], "GET", target), want, "{target}");
+    }
+    let policy = refusing().exempt_paths(["/healthz$"]).expect("a pattern").build();
+    assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/healthz"), EXEMPT);
+    assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/healthzz"), REFUSED);
+    assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/.well-known/x"), REFUSED);
+}
+
+#[test]
+fn exempt_agents_and_networks_pass_unjudged() {
+    let site = Site::new("User-agent: *\nDisallow: /\n");
+    let policy = refusing().exempt_agents(["gptbot"]).expect("a name").build();
+    assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/"), EXEMPT);
+    assert_eq!(site.decide(&policy, &[GOOGLEBOT], "GET", "/"), REFUSED);
+    // An exempt agent beside another does not cover for it.
+    assert_eq!(site.decide(&policy, &[GPTBOT, GOOGLEBOT], "GET", "/"), REFUSED);
+    let policy = refusing().exempt_networks(["10.0.0.0/8".parse().expect("a network")]).build();
+    let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
+    let path = RequestPath::new(b"/");
+    for (address, action) in
+        [(Some("10.1.2.3"), Action::Pass), (Some("11.1.2.3"), Action::Refuse), (None, Action::Refuse)]
+    {
+        let address = address.map(|address| address.parse().expect("an address"));
+        let find = || address;
+        let facts = Facts::new("GET", &path).with_address(&find);
+        assert_eq!(policy.decide(&site.rules, &agents, facts).action(), action, "{address:?}");
+    }
+}
+
+#[test]
+fn what_speaks_for_a_person_is_recorded_or_exempts() {
+    let site = Site::new("User-agent: GPTBot\nDisallow: /\n");
+    let weigh = |policy: &Policy, evidence: HumanEvidence<'_>| {
+        let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
+        let path = RequestPath::new(b"/");
+        let decision = policy.decide(&site.rules, &agents, Facts::new("GET", &path));
+        let decision = policy.weigh(decision, &evidence);
+        (decision.action(), decision.reason(), decision.signs().names().collect::<Vec<_>>())
+    };
+    let browsing = || HumanEvidence::new().fetch_metadata(b"none", b"navigate", b"document");
+    let cookies = || HumanEvidence::new().cookies(b"a=1; sid=2;staff");
+    let record = refusing().session_cookies(["sid"]).expect("a name").build();
+    let refused = |signs: &[&'static str]| (Action::Refuse, Reason::Disallowed, signs.to_vec());
+    assert_eq!(weigh(&record, HumanEvidence::new()), refused(&[]));
+    assert_eq!(weigh(&record, cookies()), refused(&["session-cookie"]));
+    assert_eq!(weigh(&record, browsing()), refused(&["fetch-metadata"]));
+    let from_here = browsing().referer(b"https://Example.com/x", b"example.com");
+    assert_eq!(weigh(&record, from_here), refused(&["fetch-metadata", "own-referer"]));
+    // Anybody can send a referer, and no browser sends these.
+    assert_eq!(weigh(&record, HumanEvidence::new().referer(b"https://example.com/", b"example.com")), refused(&[]));
+    for (site, mode, destination) in [
+        ("none", "navigate", "image"),
+        ("none", "no-cors", "document"),
+        ("", "navigate", "document"),
+        ("none", "navigate", ""),
+    ] {
+        let evidence = HumanEvidence::new().fetch_metadata(site.as_bytes(), mode.as_bytes(), destination.as_bytes());
+        assert_eq!(weigh(&record, evidence), refused(&[]), "{site} {mode} {destination}");
+    }
+    let exempt = refusing().session_cookies(["sid"]).expect("a name").suspect_human(SuspectHuman::Exempt).build();
+    assert_eq!(weigh(&exempt, cookies()), (Action::Pass, Reason::SuspectHuman, vec!["session-cookie"]));
+    assert_eq!(weigh(&exempt, HumanEvidence::new()), refused(&[]));
+    let staff = refusing().exempt_cookies(["staff"]).expect("a name").build();
+    assert_eq!(weigh(&staff, cookies()).0, Action::Pass);
+    assert_eq!(weigh(&staff, HumanEvidence::new().cookies(b"staffroom=1")).0, Action::Refuse);
+}
+
+#[test]
+fn each_sign_of_a_person_counts_by_itself() {
+    let site = Site::new("User-agent: GPTBot\nDisallow: /\n");
+    let policy = refusing().session_cookies(["sid"]).expect("a name").suspect_human(SuspectHuman::Exempt).build();
+    let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
+    let path = RequestPath::new(b"/");
+    let reason = |evidence: HumanEvidence<'_>| {
+        let decision = policy.decide(&site.rules, &agents, Facts::new("GET", &path));
+        policy.weigh(decision, &evidence).reason()
+    };
+    assert_eq!(reason(HumanEvidence::new().cookies(b"sid=1")), Reason::SuspectHuman);
+    let browsing = HumanEvidence::new().fetch_metadata(b"none", b"navigate", b"document");
+    assert_eq!(reason(browsing), Reason::SuspectHuman);
+    assert_eq!(reason(HumanEvidence::new().cookies(b"other=1")), Reason::Disallowed);
+}

@@ -1,0 +1,64 @@
+//! Rules that are new.
+
+use super::*;
+
+#[test]
+fn what_was_allowed_a_moment_ago_is_in_grace() {
+    let start = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+    let hours = |hours: u64| Duration::from_secs(3600 * hours);
+    let old = Site::new("User-agent: *\nDisallow: /old\nDisallow: /shop/\nAllow: /shop/open\n").rules;
+    let site = Site::new(
+        "User-agent: *\nDisallow: /new\nDisallow: /shop/\n\nUser-agent: GPTBot\nDisallow: /old\nDisallow: /all\n",
+    );
+    let mut grace = Grace::new(hours(24), start + hours(100));
+    grace.add(start, old.into());
+    let policy = refusing().build();
+    let at = |hour: u64, fields: &[&str], target: &str| {
+        let path = RequestPath::new(target.as_bytes());
+        let clock = || start + hours(hour);
+        let facts = Facts::new("GET", &path).with_clock(&clock);
+        let agents: Vec<_> = fields.iter().map(|field| site.recognizer.identify(field.as_bytes())).collect();
+        let decision = policy.decide_with_grace(&site.rules, Some(&grace), &agents, facts);
+        (decision.action(), decision.reason())
+    };
+    let in_grace = (Action::Pass, Reason::Grace);
+    for (fields, target, then) in [
+        (&[UNKNOWN][..], "/new", in_grace),
+        (&[UNKNOWN], "/shop/x", REFUSED),
+        // Its rule is as old as the other's; what outweighed it is gone.
+        (&[UNKNOWN], "/shop/open", in_grace),
+        // The rule has moved to a group of its own.
+        (&[GPTBOT], "/old", REFUSED),
+        (&[GPTBOT], "/all", in_grace),
+        (&[GPTBOT, UNKNOWN], "/shop/x", REFUSED),
+        (&[UNKNOWN, UNKNOWN], "/new", in_grace),
+    ] {
+        assert_eq!(at(101, fields, target), then, "{target}");
+        assert_eq!(at(124, fields, target), REFUSED, "{target}");
+    }
+    assert_eq!(grace.end(), start + hours(124));
+}
+
+#[test]
+fn grace_ends_at_its_very_end() {
+    let start = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+    let site = Site::new("User-agent: GPTBot\nDisallow: /\n");
+    let old = Site::new("User-agent: GPTBot\nDisallow: /\n").rules;
+    let length = Duration::from_secs(100);
+    let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
+    let path = RequestPath::new(b"/");
+    let at = |grace: &Grace, now: SystemTime| {
+        let clock = || now;
+        let facts = Facts::new("GET", &path).with_clock(&clock);
+        refusing().build().decide_with_grace(&site.rules, Some(grace), &agents, facts).reason()
+    };
+    let tick = Duration::from_nanos(1);
+    let alone = Grace::new(length, start);
+    assert_eq!(at(&alone, start + length - tick), Reason::Grace);
+    assert_eq!(at(&alone, start + length), Reason::Disallowed);
+    // An earlier version that disallows the same ends it, at its own end.
+    let mut with_earlier = Grace::new(length, start + length / 2);
+    with_earlier.add(start, old.into());
+    assert_eq!(at(&with_earlier, start + length - tick), Reason::Grace);
+    assert_eq!(at(&with_earlier, start + length), Reason::Disallowed);
+}

@@ -1,0 +1,81 @@
+//! Exceptions from the mode.
+
+use super::*;
+
+#[test]
+fn a_lenient_override_for_one_rule_opens_no_other() {
+    let site = Site::new("User-agent: GPTBot\nDisallow: /old/\nDisallow: /private/\n");
+    let policy =
+        refusing().with_override(Override::pattern("/old/", Mode::Observe).expect("a name or a pattern")).build();
+    assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/old/x"), (Action::Pass, Reason::Observed));
+    assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/old/../open/"), (Action::Pass, Reason::Observed));
+    for target in ["/old/../private/x", "/old/..;/private/x", "/old/..%2fprivate/x"] {
+        assert_eq!(site.decide(&policy, &[GPTBOT], "GET", target), REFUSED, "{target}");
+    }
+}
+
+#[test]
+fn the_last_override_that_fits_wins() {
+    let site = Site::new("User-agent: *\nDisallow: /search\nDisallow: /\n");
+    let policy = refusing()
+        .with_override(Override::category(Category::Search, Mode::Tag))
+        .with_override(Override::agent("gptbot", Mode::Observe).expect("a name or a pattern"))
+        .with_override(Override::pattern("/se%61rch", Mode::Off).expect("a name or a pattern"))
+        .build();
+    let tagged = (Action::Tag, Reason::Disallowed);
+    assert_eq!(site.decide(&policy, &[GOOGLEBOT], "GET", "/x"), tagged);
+    assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/x"), (Action::Pass, Reason::Observed));
+    assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/search?q=1"), (Action::Pass, Reason::Off));
+    assert_eq!(site.decide(&policy, &[UNKNOWN], "GET", "/x"), REFUSED);
+    assert_eq!(site.decide(&policy, &[UNKNOWN], "GET", "/search"), (Action::Pass, Reason::Off));
+}
+
+#[test]
+fn an_override_for_an_agent_is_not_for_its_family() {
+    let site = Site::new("User-agent: Googlebot\nDisallow: /\n");
+    let policy =
+        refusing().with_override(Override::agent("Googlebot", Mode::Tag).expect("a name or a pattern")).build();
+    let applebot = "Mozilla/5.0 (compatible; Applebot/0.1; +http://www.apple.com/go/applebot)";
+    assert_eq!(site.decide(&policy, &[GOOGLEBOT], "GET", "/"), (Action::Tag, Reason::Disallowed));
+    assert_eq!(site.decide(&policy, &[applebot], "GET", "/"), REFUSED);
+}
+
+#[test]
+fn an_override_holds_until_it_ends() {
+    let site = Site::new("User-agent: GPTBot\nDisallow: /\n");
+    let end = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
+    let policy = refusing()
+        .with_override(Override::agent("GPTBot", Mode::Tag).expect("a name or a pattern"))
+        .with_override(Override::agent("GPTBot", Mode::Observe).expect("a name or a pattern").until(end))
+        .build();
+    let at = |now: Option<SystemTime>| {
+        let path = RequestPath::new(b"/x");
+        let facts = Facts::new("GET", &path);
+        let clock = || now.expect("a clock is asked only where there is one");
+        let facts = if now.is_some() { facts.with_clock(&clock) } else { facts };
+        policy.decide(&site.rules, &[site.recognizer.identify(GPTBOT.as_bytes())], facts).action()
+    };
+    assert_eq!(at(Some(end - Duration::from_secs(1))), Action::Pass);
+    assert_eq!(at(Some(end)), Action::Tag, "the one before it counts again");
+    assert_eq!(at(None), Action::Pass, "without a clock it has not ended");
+}
+
+#[test]
+fn an_override_with_a_slash_fits_a_rule_that_is_read_with_one() {
+    let robots = RobotsTxt::parse(&b"User-agent: GPTBot\nDisallow: private/\nDisallow: /other/\n"[..]);
+    let site = Site {
+        rules: robots.compile(Reading::Legacy),
+        recognizer: Recognizer::new(Registry::builtin().clone(), &robots),
+    };
+    let over = Override::pattern("/private/", Mode::Tag).expect("a pattern");
+    let policy = refusing().with_override(over).build();
+    assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/private/x"), (Action::Tag, Reason::Disallowed));
+    assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/other/x"), REFUSED);
+}
+
+#[test]
+fn a_policy_lists_its_overrides_in_their_order() {
+    let overrides = [Override::category(Category::Search, Mode::Tag), Override::category(Category::Feed, Mode::Off)];
+    let policy = overrides.iter().cloned().fold(refusing(), PolicyBuilder::with_override).build();
+    assert_eq!(policy.overrides(), overrides);
+}

@@ -1,0 +1,113 @@
+//! The agents and methods that the groups for `*` are for.
+
+use super::*;
+
+#[test]
+fn star_is_for_crawlers_that_say_so() {
+    let site = Site::new("User-agent: *\nDisallow: /\n");
+    let policy = refusing().build();
+    for held in [GPTBOT, GOOGLEBOT, UNKNOWN] {
+        assert_eq!(site.decide(&policy, &[held], "GET", "/x"), REFUSED, "{held}");
+    }
+    for free in [
+        FIREFOX,
+        "",
+        "curl/8.5.0",
+        "kube-probe/1.29",
+        "ELB-HealthChecker/2.0",
+        "Mozilla/5.0 (compatible; Let's Encrypt validation server; +https://www.letsencrypt.org)",
+        "Stripe/1.0 (+https://stripe.com/docs/webhooks)",
+        "AdsBot-Google (+http://www.google.com/adsbot.html)",
+    ] {
+        assert_eq!(site.decide(&policy, &[free], "GET", "/x"), NO_GROUP, "{free}");
+    }
+}
+
+#[test]
+fn star_is_for_get_and_head_and_a_name_for_every_method() {
+    let site = Site::new("User-agent: *\nDisallow: /\nUser-agent: GPTBot\nDisallow: /\n");
+    let policy = refusing().build();
+    // A server that does not know a method, or not its case, answers with the page.
+    for (method, want) in [
+        ("GET", REFUSED),
+        ("HEAD", REFUSED),
+        ("get", REFUSED),
+        ("GeT", REFUSED),
+        ("FOO", REFUSED),
+        ("GETX", REFUSED),
+        ("POST", NO_GROUP),
+        ("post", REFUSED),
+        ("VERSION-CONTROL", NO_GROUP),
+    ] {
+        assert_eq!(site.decide(&policy, &[UNKNOWN], method, "/"), want, "{method}");
+        assert_eq!(site.decide(&policy, &[GPTBOT], method, "/"), REFUSED, "{method}");
+    }
+    let policy = refusing().star_methods(["Post"]).expect("a method").build();
+    assert_eq!(site.decide(&policy, &[UNKNOWN], "POST", "/"), REFUSED);
+    assert_eq!(site.decide(&policy, &[UNKNOWN], "GET", "/"), NO_GROUP);
+    assert_eq!(site.decide(&policy, &[UNKNOWN], "FOO", "/"), REFUSED);
+}
+
+#[test]
+fn the_scope_of_star_widens_step_by_step() {
+    let site = Site::new("User-agent: *\nDisallow: /\n");
+    let steps = [GPTBOT, UNKNOWN, "curl/8.5.0", "", FIREFOX];
+    let scopes =
+        [StarScope::Registered, StarScope::Declared, StarScope::Automation, StarScope::NonBrowser, StarScope::Everyone];
+    for (reach, scope) in [StarScope::Nobody].into_iter().chain(scopes).enumerate() {
+        let policy = refusing().star_scope(scope).build();
+        for (step, field) in steps.iter().enumerate() {
+            let want = if step < reach { REFUSED } else { NO_GROUP };
+            assert_eq!(site.decide(&policy, &[field], "GET", "/"), want, "{scope:?} {field}");
+        }
+    }
+}
+
+#[test]
+fn exempt_categories_are_held_only_when_named() {
+    let policy = refusing().build();
+    let monitor = "Mozilla/5.0+(compatible; UptimeRobot/2.0; http://www.uptimerobot.com/)";
+    assert_eq!(Site::new("User-agent: *\nDisallow: /\n").decide(&policy, &[monitor], "GET", "/"), NO_GROUP);
+    assert_eq!(Site::new("User-agent: UptimeRobot\nDisallow: /\n").decide(&policy, &[monitor], "GET", "/"), REFUSED);
+}
+
+#[test]
+fn exceptions_of_vendors_may_be_ignored() {
+    let adsbot = "AdsBot-Google (+http://www.google.com/adsbot.html)";
+    let star = Site::new("User-agent: *\nDisallow: /\n");
+    assert_eq!(star.decide(&refusing().build(), &[adsbot], "GET", "/"), NO_GROUP);
+    let ignoring = refusing().star_exceptions(StarExceptions::Ignore).build();
+    assert_eq!(star.decide(&ignoring, &[adsbot], "GET", "/"), REFUSED);
+    let named = Site::new("User-agent: AdsBot-Google\nDisallow: /\n");
+    assert_eq!(named.decide(&refusing().build(), &[adsbot], "GET", "/"), REFUSED);
+}
+
+#[test]
+fn an_empty_header_is_held_by_scope_or_as_configured() {
+    let site = Site::new("User-agent: *\nDisallow: /\n");
+    for (empty, scope, want) in [
+        (EmptyAgent::ByScope, StarScope::Declared, NO_GROUP),
+        (EmptyAgent::ByScope, StarScope::NonBrowser, REFUSED),
+        (EmptyAgent::Hold, StarScope::Nobody, REFUSED),
+        (EmptyAgent::Exempt, StarScope::Everyone, NO_GROUP),
+    ] {
+        let policy = refusing().star_scope(scope).star_empty(empty).build();
+        for field in ["", " \t"] {
+            assert_eq!(site.decide(&policy, &[field], "GET", "/"), want, "{empty:?} {scope:?}");
+        }
+    }
+}
+
+#[test]
+fn holds_to_star_says_what_a_decision_does() {
+    let star = Site::new("User-agent: *\nDisallow: /\n");
+    for policy in [refusing().build(), refusing().star_scope(StarScope::Everyone).build()] {
+        for field in [GPTBOT, GOOGLEBOT, UNKNOWN, FIREFOX, "", "curl/8.5.0", "kube-probe/1.29", "AdsBot-Google"] {
+            let held = policy.holds_to_star(&star.recognizer.identify(field.as_bytes()));
+            assert_eq!(star.decide(&policy, &[field], "GET", "/") == REFUSED, held, "{field}");
+        }
+    }
+    let policy = refusing().build();
+    assert!(policy.holds_to_star(&star.recognizer.identify(UNKNOWN.as_bytes())));
+    assert!(!policy.holds_to_star(&star.recognizer.identify(FIREFOX.as_bytes())));
+}
