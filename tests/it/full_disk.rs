@@ -37,12 +37,12 @@ fn remount(disk: &Path, how: &str) {
 struct Site<'d> {
     disk: &'d SmallDisk,
     folder: TempDir,
-    heard: Arc<Mutex<Vec<String>>>,
+    reported: Arc<Mutex<Vec<String>>>,
 }
 
 impl<'d> Site<'d> {
     fn new(disk: &'d SmallDisk, text: &str) -> Self {
-        let site = Self { disk, folder: tempfile::tempdir().unwrap(), heard: Arc::default() };
+        let site = Self { disk, folder: tempfile::tempdir().unwrap(), reported: Arc::default() };
         site.write(text);
         site
     }
@@ -57,8 +57,8 @@ impl<'d> Site<'d> {
 
     fn state(&self) -> StateDir {
         let state = StateDir::open(self.disk.path().join("state"));
-        let heard = self.heard.clone();
-        state.on_event(move |event| heard.lock().unwrap().push(event.to_string()));
+        let reported = self.reported.clone();
+        state.on_event(move |event| reported.lock().unwrap().push(event.to_string()));
         state
     }
 
@@ -77,8 +77,8 @@ impl<'d> Site<'d> {
         live.reload().wait().outcome().kind()
     }
 
-    fn heard(&self, what: &str) -> bool {
-        self.heard.lock().unwrap().iter().any(|event| event.contains(what))
+    fn reported(&self, what: &str) -> bool {
+        self.reported.lock().unwrap().iter().any(|event| event.contains(what))
     }
 
     /// Leaves no room in the last block of the history either: empty lines say nothing.
@@ -132,15 +132,15 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         assert!(history.contains("cannot be written, so 1 entry of it waits: No space left on device"), "{history}");
         assert_eq!(status.state_trouble(), Some(save));
         assert_eq!(status.state_troubles().collect::<Vec<_>>(), [save, history]);
-        assert!(site.heard(&format!("shop: {save}")), "in the same words: {:?}", site.heard);
-        assert!(site.heard(&format!("shop: {history}")), "in the same words: {:?}", site.heard);
+        assert!(site.reported(&format!("shop: {save}")), "in the same words: {:?}", site.reported);
+        assert!(site.reported(&format!("shop: {history}")), "in the same words: {:?}", site.reported);
         let written = fs::read_to_string(site.own().join("state.json")).unwrap();
         assert!(!written.contains(&VersionHash::of(THIRD.as_bytes()).to_string()));
 
         disk.free();
         wait_for("written without another edit", || live.status().state_troubles().next().is_none());
-        assert!(site.heard("shop: what is live is written down again"));
-        assert!(site.heard("shop: the history is written down again"));
+        assert!(site.reported("shop: what is live is written down again"));
+        assert!(site.reported("shop: the history is written down again"));
         assert!(state.flush());
         site.write(BAD);
         // As after a kill: the first is never dropped.
@@ -215,7 +215,7 @@ fn a_restart_that_goes_behind_what_was_live_says_so() {
             let said = status.last_reload().to_string();
             assert!(said.contains(&older), "start {start}: {said}");
             assert!(live.history().last().unwrap().detail().contains(&older));
-            assert!(site.heard(&format!("shop: {trouble}")));
+            assert!(site.reported(&format!("shop: {trouble}")));
         }
         // The very version that was live needs no second acceptance.
         let live = site.open(&site.state());
@@ -410,7 +410,7 @@ fn a_site_that_is_opened_anew_leaves_what_is_published_meanwhile() {
             }
         });
         let live = site.open(&state);
-        assert!(site.heard("this is missing"), "{:?}", site.heard);
+        assert!(site.reported("this is missing"), "{:?}", site.reported);
         assert_eq!((body(&live).as_str(), live.status().condition()), (THIRD, Condition::LastGood));
         remount(disk.path(), "rw");
         assert!(state.flush());

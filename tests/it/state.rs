@@ -149,7 +149,7 @@ fn what_is_newly_disallowed_is_observed_until_the_grace_is_over() {
     let site = Site::new();
     let open = |text: &str| site.builder(text).grace(day).state(&site.state(), "shop").open().unwrap();
     let live = open("User-agent: *\nDisallow: /old\nDisallow: /shop/\nAllow: /shop/open\n");
-    assert_eq!(decide(&live, "/old"), IN_GRACE, "nobody knows how old the first rules are");
+    assert_eq!(decide(&live, "/old"), IN_GRACE, "the age of the first rules is unknown");
     assert_eq!(live.status().grace_end(), Some(start() + day));
     site.pass(24);
     assert_eq!(decide(&live, "/old"), REFUSED);
@@ -178,7 +178,7 @@ fn what_is_newly_disallowed_is_observed_until_the_grace_is_over() {
 }
 
 #[test]
-fn damaged_state_is_told_of_and_ignored() {
+fn damaged_state_is_reported_and_ignored() {
     let damages: [Damage; 6] = [
         ("state.json", |path| fs::write(path, "{\"format\":1,").unwrap()),
         ("state.json", |path| fs::write(path, "{\"format\":99,\"versions\":[],\"pending\":null}").unwrap()),
@@ -256,7 +256,7 @@ fn a_version_that_replaces_another_over_a_restart_is_not_dated_before_it() {
 }
 
 #[test]
-fn what_many_sites_remember_is_written_behind_their_backs() {
+fn the_state_of_many_sites_is_written_by_a_thread_of_its_own() {
     let site = Site::new();
     let state = site.state();
     let lives: Vec<_> =
@@ -375,7 +375,7 @@ fn turns_of_the_kill_switch_stand_in_the_history_and_the_status_says_whose_it_is
 }
 
 #[test]
-fn a_switch_turned_while_nobody_serves_the_site_holds_once_somebody_does() {
+fn a_switch_turned_while_no_process_serves_the_site_holds_once_one_does() {
     let site = Site::new();
     site.state().set_enforcement_of("shop", Enforcement::Off).unwrap();
     let live = site.open(OPEN);

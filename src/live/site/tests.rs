@@ -41,13 +41,13 @@ fn within_patience<R: Send + 'static>(run: impl FnOnce() -> R + Send + 'static) 
 #[test]
 fn two_threads_that_publish_notify_listeners_of_each_version_once_and_in_order() {
     let notified: Arc<Mutex<Vec<VersionHash>>> = Arc::default();
-    let heard = notified.clone();
+    let reported = notified.clone();
     let listener = move |reload: &Reload, snapshot: &Snapshot| {
         if let ReloadOutcome::Published { hash } = reload.outcome() {
             // Room for the other thread to publish, and to deliver if it could.
             thread::yield_now();
             assert_eq!(snapshot.content().map(|content| content.hash()), Some(*hash));
-            heard.lock().unwrap_or_else(PoisonError::into_inner).push(*hash);
+            reported.lock().unwrap_or_else(PoisonError::into_inner).push(*hash);
         }
     };
     let site = site(SiteSettings { listeners: vec![Box::new(listener)], ..SiteSettings::default() });

@@ -394,6 +394,6 @@ mod tests {
         fs::write(folder.path().join(SWITCH), "\0\0").expect("written");
         let (enforcement, trouble) = Disk::default().read_switch(folder.path());
         assert_eq!(enforcement, Enforcement::Off);
-        assert!(trouble.expect("told").ends_with("this is neither \"on\" nor \"off\"; taken for \"off\""));
+        assert!(trouble.expect("a trouble").ends_with("this is neither \"on\" nor \"off\"; taken for \"off\""));
     }
 }

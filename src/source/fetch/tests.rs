@@ -61,17 +61,17 @@ fn a_year_of_trouble_and_a_day_of_absence() {
     says(GONE);
     let missed = *time.lock().expect("no panic");
     for _ in 0..24 {
-        let told = reload();
+        let reloaded = reload();
         assert!(
-            matches!(told.outcome(), ReloadOutcome::Kept { rejection, .. } if rejection.kind() == RejectionKind::Held
+            matches!(reloaded.outcome(), ReloadOutcome::Kept { rejection, .. } if rejection.kind() == RejectionKind::Held
                 && rejection.until() == Some(missed + Duration::from_secs(24 * 3600))),
-            "{told}"
+            "{reloaded}"
         );
         assert!(is_good());
         pass(1);
     }
-    let told = reload();
-    assert!(matches!(told.outcome(), ReloadOutcome::Absent { status: 410 }), "{told}");
+    let reloaded = reload();
+    assert!(matches!(reloaded.outcome(), ReloadOutcome::Absent { status: 410 }), "{reloaded}");
     assert!(live.snapshot().content().is_none());
     says(GOOD);
     assert!(matches!(reload().outcome(), ReloadOutcome::Published { .. }));

@@ -221,7 +221,7 @@ fn an_answer_that_is_none_is_a_failure() {
 }
 
 #[test]
-fn a_packed_answer_nobody_asked_for_is_a_failure() {
+fn a_compressed_answer_that_was_not_requested_is_a_failure() {
     for coding in ["gzip", "br", "identity, gzip"] {
         let answer = answer_to(response("200 OK", &format!("Content-Encoding: {coding}\r\n"), "# a"));
         assert_eq!(kind(answer), FetchErrorKind::BadResponse, "{coding}");

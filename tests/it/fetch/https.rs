@@ -104,7 +104,7 @@ fn a_certificate_of_another_authority_or_for_another_name_is_not() {
     let url = format!("https://localhost:{}/robots.txt", server.address.port());
     let refused = opened(trusting(&authority), &url).unwrap_err();
     assert!(refused.contains("certificate") && refused.contains("other.example"), "{refused}");
-    assert_eq!(server.heads().len(), 0, "nothing is asked of who is not trusted");
+    assert_eq!(server.heads().len(), 0, "a server that is not trusted gets no request");
 }
 
 #[test]

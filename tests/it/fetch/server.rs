@@ -101,7 +101,7 @@ pub(super) fn robots(body: &str) -> String {
     response("200 OK", "Content-Type: text/plain\r\n", body)
 }
 
-/// Where nobody listens.
+/// An address that no server listens on.
 pub(super) fn nowhere() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }

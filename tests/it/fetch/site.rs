@@ -54,9 +54,9 @@ fn what_is_fetched_is_live_and_so_is_the_next_version() {
     let (server, live) = good();
     assert_eq!(live.status().last_reload().cause(), Cause::Start);
     server.now_says(robots("# next"));
-    let told = reload(&live);
-    assert_eq!(told.cause(), Cause::Request);
-    assert!(matches!(told.outcome(), ReloadOutcome::Published { .. }), "{told}");
+    let reloaded = reload(&live);
+    assert_eq!(reloaded.cause(), Cause::Request);
+    assert!(matches!(reloaded.outcome(), ReloadOutcome::Published { .. }), "{reloaded}");
     assert_eq!(body(&live).as_deref(), Some("# next"));
     assert!(matches!(reload(&live).outcome(), ReloadOutcome::Unchanged { .. }));
     assert_eq!(live.status().fetch().unwrap().failures(), 0);
@@ -85,12 +85,12 @@ fn a_cold_start_with_the_origin_down_enforces_nothing_until_it_is_up() {
     let snapshot = live.snapshot();
     assert!(snapshot.content().is_none());
     assert_eq!(snapshot.when_missing(), WhenMissing::Unavailable);
-    let told = live.status().last_reload().to_string();
+    let reloaded = live.status().last_reload().to_string();
     assert!(
-        told.ends_with(
+        reloaded.ends_with(
             "it cannot be fetched: the answer is 503 Service Unavailable; nothing is live, so nothing is enforced"
         ),
-        "{told}"
+        "{reloaded}"
     );
     server.now_says(robots("# up"));
     wait_for("the origin's octets", || body(&live).as_deref() == Some("# up"));
@@ -148,9 +148,9 @@ fn every_failure_keeps_the_last_good_version() {
     ] {
         let shown: String = octets.chars().take(120).collect();
         server.now_says(octets);
-        let told = reload(&live);
-        assert_eq!(kept(&told), kind, "{shown:?}: {told}");
-        assert!(told.to_string().ends_with("stays live"), "{told}");
+        let reloaded = reload(&live);
+        assert_eq!(kept(&reloaded), kind, "{shown:?}: {reloaded}");
+        assert!(reloaded.to_string().ends_with("stays live"), "{reloaded}");
         assert_eq!(body(&live).as_deref(), Some("# good"), "{shown:?}");
     }
     assert!(live.status().fetch().unwrap().failures() >= 18);
@@ -163,14 +163,17 @@ fn a_missing_file_is_held_and_reported() {
     for status in ["404 Not Found", "410 Gone", "401 Unauthorized", "403 Forbidden"] {
         let (server, live) = good();
         server.now_says(response(status, "", ""));
-        let told = reload(&live);
-        assert_eq!(kept(&told), RejectionKind::Held);
-        let ReloadOutcome::Kept { rejection, .. } = told.outcome() else { panic!("{told}") };
+        let reloaded = reload(&live);
+        assert_eq!(kept(&reloaded), RejectionKind::Held);
+        let ReloadOutcome::Kept { rejection, .. } = reloaded.outcome() else { panic!("{reloaded}") };
         let until = rejection.until().unwrap();
         let hours = until.duration_since(std::time::SystemTime::now()).unwrap().as_secs_f64() / 3600.0;
         assert!((23.0..24.1).contains(&hours), "{hours}");
         assert_eq!(live.status().fetch().unwrap().held_until(), Some(until));
-        assert!(told.to_string().contains(&format!("the answer is {status}, which is believed from ")), "{told}");
+        assert!(
+            reloaded.to_string().contains(&format!("the answer is {status}, which is believed from ")),
+            "{reloaded}"
+        );
         assert_eq!(body(&live).as_deref(), Some("# good"));
         server.now_says(robots("# good"));
         assert!(matches!(reload(&live).outcome(), ReloadOutcome::Unchanged { .. }));
@@ -200,9 +203,12 @@ fn a_file_that_was_held_long_enough_is_gone_and_may_come_back() {
 fn a_file_that_never_was_means_no_rules_at_once() {
     let server = Server::saying(response("404 N", "", ""));
     let live = url(&server).open().unwrap();
-    let told = reload(&live);
-    assert!(matches!(told.outcome(), ReloadOutcome::Absent { status: 404, .. }), "{told}");
-    assert!(told.to_string().ends_with("the answer is 404: there is no robots.txt, so nothing is enforced"), "{told}");
+    let reloaded = reload(&live);
+    assert!(matches!(reloaded.outcome(), ReloadOutcome::Absent { status: 404, .. }), "{reloaded}");
+    assert!(
+        reloaded.to_string().ends_with("the answer is 404: there is no robots.txt, so nothing is enforced"),
+        "{reloaded}"
+    );
     assert_eq!(live.snapshot().when_missing(), WhenMissing::Relay);
 }
 
@@ -259,8 +265,8 @@ fn what_is_fetched_passes_the_gate_and_can_be_taken_back() {
     let gate = Gate::builder().build();
     let live = url(&server).gate(gate).when_missing(WhenMissing::Fail).open().unwrap();
     *served.lock().unwrap() = ("2", "User-agent: *\nDisallow: /\n");
-    let told = reload(&live);
-    let ReloadOutcome::Gated { pending, .. } = told.outcome() else { panic!("{told}") };
+    let reloaded = reload(&live);
+    let ReloadOutcome::Gated { pending, .. } = reloaded.outcome() else { panic!("{reloaded}") };
     let hash = pending.hash();
     assert!(matches!(reload(&live).outcome(), ReloadOutcome::Gated { .. }), "it waits on");
     *served.lock().unwrap() = ("3", "User-agent: *\nDisallow: /b\n");
@@ -278,7 +284,7 @@ fn what_is_fetched_passes_the_gate_and_can_be_taken_back() {
     assert!(matches!(reload(&live).outcome(), ReloadOutcome::Unchanged { .. }));
 }
 
-/// Serves an entity tag and a body, and 304 to whoever knows the tag.
+/// Serves an entity tag and a body, and 304 to a client that has the tag.
 fn tagged(served: &Arc<Mutex<(&'static str, &'static str)>>) -> Server {
     let served = served.clone();
     Server::start(move |head, stream| {
@@ -391,9 +397,9 @@ fn redirects_of_an_upstream_stay_on_the_site() {
     ] {
         let server = redirecting(&*location);
         let live = LiveRobots::upstream([server.url("")], "shop.example").unwrap().schedule(seldom()).open().unwrap();
-        let told = reload(&live);
-        assert_eq!(kept(&told), RejectionKind::Unreachable);
-        assert!(told.to_string().contains(why), "{told}");
+        let reloaded = reload(&live);
+        assert_eq!(kept(&reloaded), RejectionKind::Unreachable);
+        assert!(reloaded.to_string().contains(why), "{reloaded}");
     }
     assert_eq!(other.heads().len(), 0);
 }
@@ -479,10 +485,10 @@ fn a_listener_that_panics_stops_nothing() {
 }
 
 #[test]
-fn a_failure_is_told_once() {
+fn a_failure_is_reported_once() {
     let server = Server::saying(response("500 I", "", ""));
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let ear = told.clone();
+    let reported = Arc::new(Mutex::new(Vec::new()));
+    let ear = reported.clone();
     let live = url(&server)
         .schedule(often())
         .on_reload(move |reload, _| ear.lock().unwrap().push(reload.to_string()))
@@ -491,8 +497,8 @@ fn a_failure_is_told_once() {
     wait_for("many failures", || live.status().fetch().unwrap().failures() > 5);
     server.now_says(robots("# good"));
     wait_for("its end", || body(&live).is_some());
-    wait_for("the news", || told.lock().unwrap().len() > 1);
-    let told = told.lock().unwrap();
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told[0].contains("it cannot be fetched: the answer is 500 Internal Server Error"), "{told:?}");
+    wait_for("the news", || reported.lock().unwrap().len() > 1);
+    let reported = reported.lock().unwrap();
+    assert_eq!(reported.len(), 2, "{reported:?}");
+    assert!(reported[0].contains("it cannot be fetched: the answer is 500 Internal Server Error"), "{reported:?}");
 }

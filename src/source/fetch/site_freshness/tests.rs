@@ -138,7 +138,7 @@ fn failures_keep_the_last_good_version_however_long() {
         let step = if round % 2 == 0 { world.status(500) } else { world.failed() };
         assert_eq!(step, "keep");
     }
-    assert_eq!(world.state.confirmed(), confirmed, "its age can be told");
+    assert_eq!(world.state.confirmed(), confirmed, "its age is known");
     assert_eq!(world.state.failures(), 400);
     assert!(world.due_in() <= Duration::from_secs(900));
 }
