@@ -10,7 +10,8 @@ use toml::Spanned;
 use super::error::Fault;
 use super::values::{Size, Span};
 use super::{raw, upstreams};
-use crate::{edge, upstream};
+use crate::edge;
+use crate::upstream;
 
 /// Less than this the HTTP library does not buffer; more would let a few thousand clients take all memory.
 const HEAD: RangeInclusive<Size> = Size(8 * 1024)..=Size(1024 * 1024);

@@ -12,7 +12,8 @@ use tower_robots::policy::{EmptyAgent, Mode, Policy, StarExceptions, StarScope, 
 use tower_robots::rules::PathForm;
 
 use super::values::{Address, Size, Span};
-use crate::{edge, upstream};
+use crate::edge;
+use crate::upstream;
 
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]

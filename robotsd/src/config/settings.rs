@@ -12,7 +12,8 @@ use tower_robots::policy::Policy;
 use super::admin::AdminSettings;
 use super::check::CheckSettings;
 use super::raw::{AddressLogging, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging};
-use crate::{edge, upstream};
+use crate::edge;
+use crate::upstream;
 
 /// A valid config.
 #[derive(Debug)]

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::{edge, upstream};
+use crate::edge;
+use crate::upstream;
 
 fn load(text: &str) -> Config {
     let folder = tempfile::tempdir().expect("a folder");

@@ -9,8 +9,12 @@ use self::imports::Imports;
 /// Names of types that may stand in more than one file of a package, each private to its file.
 const MOST_REPEATED: usize = 20;
 
-/// Each room with the rooms it may use.
-const ROOMS: [(&str, &[&str]); 7] = [
+/// A room, a folder or file of the source folder, and the rooms it may use, which stand above it in the table.
+type Room = (&'static str, &'static [&'static str]);
+
+/// The rooms of the library.
+const ROOMS: &[Room] = &[
+    ("docs", &[]),
     ("rules", &[]),
     ("agent", &["rules"]),
     ("check", &["rules", "agent"]),
@@ -18,6 +22,46 @@ const ROOMS: [(&str, &[&str]); 7] = [
     ("live", &["rules", "agent", "check", "policy"]),
     ("source", &["rules", "agent", "check", "policy", "live"]),
     ("layer", &["rules", "agent", "check", "policy", "live", "source"]),
+];
+
+/// The rooms of the binary.
+const ROBOTSD_ROOMS: &[Room] = &[
+    ("date", &[]),
+    ("docs", &[]),
+    ("exit", &[]),
+    ("quoted_list", &[]),
+    ("render", &[]),
+    ("report", &[]),
+    ("socket", &[]),
+    ("input", &["render"]),
+    ("expectations", &["render", "input"]),
+    ("edge", &["date", "socket"]),
+    ("upstream", &["socket", "edge"]),
+    ("config", &["input", "edge", "upstream"]),
+    ("log", &["date", "edge", "config"]),
+    ("decision", &["edge", "config", "log"]),
+    ("evaluator", &["config"]),
+    ("sites", &["date", "quoted_list", "render", "report", "expectations", "edge", "upstream", "config", "log"]),
+    ("admin", &["date", "report", "edge", "config", "log", "sites"]),
+    ("serve", &["date", "exit", "report", "edge", "config", "log", "decision", "sites", "admin"]),
+    (
+        "commands",
+        &[
+            "date",
+            "exit",
+            "quoted_list",
+            "render",
+            "report",
+            "input",
+            "expectations",
+            "config",
+            "evaluator",
+            "sites",
+            "admin",
+        ],
+    ),
+    ("fuzzing", &["edge", "upstream", "commands"]),
+    ("cli", &["serve", "commands"]),
 ];
 
 /// What rooms without I/O, clocks and HTTP types never name.
@@ -64,13 +108,19 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// The files of a room: those of its folder, or the one that is a room by itself.
+fn files_of_room(package: &Path, room: &str) -> Vec<PathBuf> {
+    let folder = package.join(room);
+    if folder.is_dir() { files(&folder) } else { vec![folder.with_extension("rs")] }
+}
+
 /// The code of a file, without comments, documentation and unit tests, by line.
 fn code(path: &Path) -> Vec<(usize, String)> {
     let text = std::fs::read_to_string(path).unwrap();
     let is_test_file = path.file_name().is_some_and(|name| name == "tests.rs");
+    let text = if is_test_file { "" } else { text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default() };
     let lines = text.lines().enumerate();
     lines
-        .take_while(|(_, line)| !is_test_file && !line.contains("#[cfg(test)]"))
         .filter(|(_, line)| !line.trim_start().starts_with("//"))
         .map(|(number, line)| (number + 1, line.to_owned()))
         .collect()
@@ -85,16 +135,32 @@ fn rooms_named(line: &str) -> impl Iterator<Item = &str> {
 
 #[test]
 fn a_room_uses_only_rooms_to_its_left() {
-    for (room, allowed) in ROOMS {
-        for file in files(&source().join(room)) {
-            for (number, line) in code(&file) {
-                assert!(!line.contains("use crate::{"), "{}:{number}: one `use` a room, please", file.display());
-                for named in rooms_named(&line) {
-                    let known = ROOMS.iter().any(|(known, _)| *known == named);
-                    let fine = named == room || allowed.contains(&named) || !known;
-                    assert!(fine, "{}:{number}: {room} must not use {named}", file.display());
+    for (package, rooms) in [(source(), ROOMS), (robotsd(), ROBOTSD_ROOMS)] {
+        for (number, (room, allowed)) in rooms.iter().enumerate() {
+            let to_the_left = |used: &&str| rooms[..number].iter().any(|(left, _)| left == used);
+            assert!(allowed.iter().all(to_the_left), "{room}: the rooms it may use stand above it");
+            for file in files_of_room(&package, room) {
+                for (number, line) in code(&file) {
+                    assert!(!line.contains("use crate::{"), "{}:{number}: one `use` a room, please", file.display());
+                    for named in rooms_named(&line) {
+                        let known = rooms.iter().any(|(known, _)| *known == named);
+                        let fine = named == *room || allowed.contains(&named) || !known;
+                        assert!(fine, "{}:{number}: {room} must not use {named}", file.display());
+                    }
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn every_room_is_in_the_table() {
+    for (package, rooms) in [(source(), ROOMS), (robotsd(), ROBOTSD_ROOMS)] {
+        for entry in std::fs::read_dir(&package).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            let listed = ["lib", "main"].contains(&name) || rooms.iter().any(|(room, _)| *room == name);
+            assert!(listed, "{}: which rooms may it use?", path.display());
         }
     }
 }
