@@ -47,10 +47,14 @@ impl Reloading {
 
 impl Completion {
     pub(crate) fn fill(&self, reload: Reload) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.result = Some(reload);
+        let waker = {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            state.result = Some(reload);
+            state.waker.take()
+        };
         self.done.notify_all();
-        if let Some(waker) = state.waker.take() {
+        // Without the lock: an executor may poll where it is woken.
+        if let Some(waker) = waker {
             waker.wake();
         }
     }
@@ -74,5 +78,39 @@ impl Future for Reloading {
 impl fmt::Debug for Reloading {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reloading").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::task::Wake;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::live::reload::Cause;
+
+    /// An executor that polls where it is woken.
+    struct Inline(Mutex<Option<Reloading>>, mpsc::Sender<bool>);
+
+    impl Wake for Inline {
+        fn wake(self: Arc<Self>) {
+            let reloading = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let polled =
+                reloading.map(|mut reloading| Pin::new(&mut reloading).poll(&mut Context::from_waker(Waker::noop())));
+            let _ = self.1.send(polled.is_some_and(|polled| polled.is_ready()));
+        }
+    }
+
+    #[test]
+    fn a_waker_may_poll_at_once() {
+        let (mut reloading, completion) = Reloading::new();
+        let (sender, receiver) = mpsc::channel();
+        let executor = Arc::new(Inline(Mutex::default(), sender));
+        let waker = Waker::from(executor.clone());
+        assert!(Pin::new(&mut reloading).poll(&mut Context::from_waker(&waker)).is_pending());
+        *executor.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(reloading);
+        std::thread::spawn(move || completion.fill(Reload::interrupted(Cause::Request, &"it".into(), None)));
+        assert!(receiver.recv_timeout(Duration::from_secs(20)).expect("the poll waits for no lock"));
     }
 }
