@@ -68,8 +68,16 @@ impl Enforcer {
 
         // The agents: of the lines a trusted proxy kept, else of the request's own. Nearly every request has one.
         let kept = self.agent_from.as_ref().and_then(|agent| agent(request.extensions())).unwrap_or_default();
-        let own = kept.is_empty().then(|| request.headers().get_all(USER_AGENT));
-        let mut lines = kept.iter().chain(own.into_iter().flatten()).map(HeaderValue::as_bytes);
+        let (mut of_proxy, mut own);
+        // Called twice a request: a chain of both iterators costs more than a call through a pointer.
+        let lines: &mut dyn Iterator<Item = &HeaderValue> = if kept.is_empty() {
+            own = request.headers().get_all(USER_AGENT).into_iter();
+            &mut own
+        } else {
+            of_proxy = kept.iter();
+            &mut of_proxy
+        };
+        let mut lines = lines.map(HeaderValue::as_bytes);
         let first = lines.next().unwrap_or_default();
         let (cached, several);
         let agents = match lines.next() {

@@ -127,22 +127,21 @@ impl Policy {
         if !selection.applies() {
             return Decision::unjudged(Reason::NoGroup);
         }
-        if self.exempt.cover_agent(agent)
-            || self.exempt.cover_address(request.address())
-            || self.exempt.cover_path(request.path(self.forms))
-        {
+        if self.exempt.cover_agent(agent) || self.exempt.cover_address(request.address()) {
             return Decision::unjudged(Reason::Exempt);
         }
-        let verdict = selection.verdict_within(request.path(self.forms), work);
+        let path = request.path(self.forms);
+        if self.exempt.cover_path(path) {
+            return Decision::unjudged(Reason::Exempt);
+        }
+        let verdict = selection.verdict_within(path, work);
         match verdict.access() {
             Access::Allow => Decision::judged(Action::Pass, Reason::Allowed, verdict),
             Access::Disallow => {
                 let (mode, verdict) = self.strictest(agent, selection, verdict, request, work);
                 let young = |grace: &Grace| {
                     let now = request.now();
-                    now.is_some_and(|now| {
-                        grace.covers(now, request.path(self.forms), |rules| rules.select(tokens, fallback), work)
-                    })
+                    now.is_some_and(|now| grace.covers(now, path, |rules| rules.select(tokens, fallback), work))
                 };
                 match mode {
                     Mode::Off => Decision::judged(Action::Pass, Reason::Off, verdict),

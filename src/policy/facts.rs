@@ -56,6 +56,7 @@ impl<'a> Facts<'a> {
     }
 
     /// The path in these forms, or the one that was given with its own.
+    #[inline]
     pub(super) fn path(&self, forms: PathForms) -> &RequestPath<'a> {
         match &self.path {
             FactsPath::Read(path) => path,
