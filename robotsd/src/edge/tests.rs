@@ -110,6 +110,9 @@ fn brief(change: impl FnOnce(&mut EdgeLimits)) -> EdgeLimits {
 
 const MOMENT: Duration = Duration::from_millis(150);
 
+/// Longer than any test waits.
+const HOUR: Duration = Duration::from_secs(3600);
+
 /// Answers with the request as it arrived: the request line, then the fields.
 async fn mirror(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, Infallible> {
     let mut text = format!("{} {}\n", request.method(), request.uri());

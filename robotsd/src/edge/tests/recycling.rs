@@ -71,11 +71,15 @@ async fn ask_by_http_2(client: &mut Raw) {
 
 #[tokio::test]
 async fn a_frame_has_the_time_of_a_head() {
+    let limits = || {
+        brief(|limits| {
+            limits.header_read = MOMENT;
+            (limits.first_byte, limits.keep_alive) = (HOUR, HOUR);
+        })
+    };
     for idling in [Idling::PartialFrame, Idling::PartialFields, Idling::PartialPayload] {
-        let edge = Edge::start(brief(|limits| limits.header_read = MOMENT), service_fn(mirror)).await;
-        let asked = Instant::now();
+        let edge = Edge::start(limits(), service_fn(mirror)).await;
         idle(&edge, idling).await.rest().await;
-        assert!(asked.elapsed() < EdgeLimits::default().keep_alive / 2, "{idling:?}: {:?}", asked.elapsed());
     }
 }
 
@@ -114,15 +118,15 @@ async fn idle_connections_of_every_kind_give_way() {
         Idling::PartialFields,
         Idling::PartialPayload,
     ] {
-        let edge = Edge::start(few_places(), service_fn(mirror)).await;
+        // No deadline makes room.
+        let limits = EdgeLimits { first_byte: HOUR, header_read: HOUR, keep_alive: HOUR, ..few_places() };
+        let edge = Edge::start(limits, service_fn(mirror)).await;
         let mut idle_ones = Vec::new();
         for _ in 0..PLACES {
             idle_ones.push(idle(&edge, idling).await);
         }
-        let asked = Instant::now();
         let mut kept = edge.client().await;
         assert_eq!(kept.ask(REQUEST).await.status(), 200, "{idling:?}");
-        assert!(asked.elapsed() < EdgeLimits::default().first_byte / 2, "{idling:?}: {:?}", asked.elapsed());
         edge.reports(ConnectionErrorKind::Recycled).await;
         // As many as needed went, and those who came last are still there.
         idle_ones[0].rest().await;
