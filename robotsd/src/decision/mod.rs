@@ -154,8 +154,8 @@ impl DecisionState {
         }
         let sites = self.sites.load();
         let Some(site) = site(&sites, asked.host) else { return Ok(response::pass()) };
-        if let Some(notes) = question.extensions().get::<AccessFields>() {
-            notes.add("site", &*site.name);
+        if let Some(fields) = question.extensions().get::<AccessFields>() {
+            fields.add("site", &*site.name);
         }
         let original =
             Original::of(question).with_method(&asked.method).with_target(asked.target).with_host(asked.host);

@@ -50,7 +50,7 @@ impl Edge {
         Self::start_behind(ListenerSettings::default(), limits, service).await
     }
 
-    async fn start_behind<S, B>(entrance: ListenerSettings, limits: EdgeLimits, service: S) -> Self
+    async fn start_behind<S, B>(listener_settings: ListenerSettings, limits: EdgeLimits, service: S) -> Self
     where
         S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
         S::Future: Send + 'static,
@@ -71,7 +71,7 @@ impl Edge {
             let stopped = async {
                 let _ = stopped.await;
             };
-            crate::edge::Edge::new(limits, on_error, None).serve(listener, entrance, service, stopped).await;
+            crate::edge::Edge::new(limits, on_error, None).serve(listener, listener_settings, service, stopped).await;
         };
         Self { address, stop: Some(stop), served: tokio::spawn(serving), kinds_seen, messages }
     }

@@ -219,7 +219,7 @@ impl BindSettings {
             && handshakes(self) == handshakes(other)
     }
 
-    fn entrance(&self) -> ListenerSettings {
+    fn listener_settings(&self) -> ListenerSettings {
         let tls = |live| TlsAcceptor::new(live, self.handshakes, self.tls_handshake);
         let tls = self.listener.certificates.clone().map(tls);
         ListenerSettings { tls, trusted: Arc::clone(&self.listener.trusted) }
@@ -246,15 +246,15 @@ impl BoundListener {
         let Self { settings, local, sockets, report } = self;
         let cannot = |error| cannot_listen(local, &error);
         let mut opened = OpenListener { settings, local, sockets: Vec::new(), ids: Vec::new(), report, edge: None };
-        let entrance = opened.settings.entrance();
-        let doubts = Arc::new(QuestionErrors::new(log.clone(), opened.settings.listener.on_error));
+        let listener_settings = opened.settings.listener_settings();
+        let errors = Arc::new(QuestionErrors::new(log.clone(), opened.settings.listener.on_error));
         for sockets in sockets {
             opened.sockets.push(duplicates(&sockets).map_err(cannot)?);
             let id = match opened.settings.listener.kind {
-                ListenerKind::Proxy => workers.open(sockets, edge, &entrance),
+                ListenerKind::Proxy => workers.open(sockets, edge, &listener_settings),
                 ListenerKind::Decision => {
                     let edge = opened.edge.get_or_insert_with(|| edge.with_limits(decision::limits));
-                    workers.open_for_decisions(sockets, edge, &entrance, &doubts)
+                    workers.open_for_decisions(sockets, edge, &listener_settings, &errors)
                 }
             };
             opened.ids.push(id.map_err(cannot)?);

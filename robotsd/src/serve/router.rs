@@ -102,8 +102,8 @@ where
         };
         match site {
             Some((name, site)) => {
-                if let Some(notes) = request.extensions().get::<AccessFields>() {
-                    notes.add("site", &**name);
+                if let Some(fields) = request.extensions().get::<AccessFields>() {
+                    fields.add("site", &**name);
                 }
                 RouterFuture::Site { future: ReadyCall::new(site.clone(), request) }
             }

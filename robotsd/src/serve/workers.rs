@@ -80,9 +80,9 @@ impl Workers {
         &mut self,
         sockets: Vec<TcpListener>,
         edge: &Edge,
-        entrance: &ListenerSettings,
+        listener_settings: &ListenerSettings,
     ) -> io::Result<ListenerId> {
-        self.open_with(sockets, edge, entrance, |worker| worker.router.clone())
+        self.open_with(sockets, edge, listener_settings, |worker| worker.router.clone())
     }
 
     /// Answers other proxies on sockets made likewise.
@@ -90,17 +90,19 @@ impl Workers {
         &mut self,
         sockets: Vec<TcpListener>,
         edge: &Edge,
-        entrance: &ListenerSettings,
-        doubts: &Arc<QuestionErrors>,
+        listener_settings: &ListenerSettings,
+        errors: &Arc<QuestionErrors>,
     ) -> io::Result<ListenerId> {
-        self.open_with(sockets, edge, entrance, |worker| Decisions::new(worker.decision_sites.clone(), doubts.clone()))
+        self.open_with(sockets, edge, listener_settings, |worker| {
+            Decisions::new(worker.decision_sites.clone(), errors.clone())
+        })
     }
 
     fn open_with<S, B>(
         &mut self,
         sockets: Vec<TcpListener>,
         edge: &Edge,
-        entrance: &ListenerSettings,
+        listener_settings: &ListenerSettings,
         service: impl Fn(&Worker) -> S,
     ) -> io::Result<ListenerId>
     where
@@ -119,13 +121,13 @@ impl Workers {
         let mut open = Vec::new();
         for (worker, listener) in self.workers.iter().zip(ready) {
             let (opened, closed) = oneshot::channel();
-            let (edge, entrance, service) = (edge.clone(), entrance.clone(), service(worker));
+            let (edge, listener_settings, service) = (edge.clone(), listener_settings.clone(), service(worker));
             let serving = async move {
                 let closed = async {
                     // Nothing is ever sent: the other side is dropped.
                     let _ = closed.await;
                 };
-                edge.serve(listener, entrance, service, closed).await;
+                edge.serve(listener, listener_settings, service, closed).await;
             };
             self.serving.spawn_on(serving, &worker.runtime);
             open.push(opened);

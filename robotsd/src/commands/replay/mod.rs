@@ -112,7 +112,7 @@ fn replay(args: &ReplayArgs) -> io::Result<ExitCode> {
     );
     drop(progress);
     let mut all = ReplayCounts::new(plan.hasher.clone());
-    counts.into_iter().for_each(|tally| all.merge(tally));
+    counts.into_iter().for_each(|counts| all.merge(counts));
     let report = Report::new(names, &plan, &all);
     match &args.output {
         None => emit(&report, args.format, io::stdout().lock())?,

@@ -36,8 +36,8 @@ async fn fields_that_name_the_client_or_a_proxy_come_from_trusted_peers_or_not_a
     for (trusted, kept, connection) in
         [(Arc::default(), &[][..], "own"), (trusted(), &["cf-connecting-ip", "true-client-ip"], "shared")]
     {
-        let entrance = ListenerSettings { trusted, ..ListenerSettings::default() };
-        let edge = Edge::start_behind(entrance, EdgeLimits::default(), service_fn(mirror)).await;
+        let listener_settings = ListenerSettings { trusted, ..ListenerSettings::default() };
+        let edge = Edge::start_behind(listener_settings, EdgeLimits::default(), service_fn(mirror)).await;
         let lines: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let mut seen = Vec::new();
         for more in ["", "TE: trailers\r\n"] {

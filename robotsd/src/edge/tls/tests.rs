@@ -126,12 +126,12 @@ impl Secure {
         let errors = Arc::clone(&reported);
         let on_error = move |error: &ConnectionError| errors.lock().unwrap().push((error.kind, error.detail.clone()));
         let tls = Some(TlsAcceptor::new(certificates, limits.handshakes, limits.tls_handshake));
-        let entrance = ListenerSettings { tls, ..ListenerSettings::default() };
+        let listener_settings = ListenerSettings { tls, ..ListenerSettings::default() };
         let served = tokio::spawn(async move {
             let stopped = async {
                 let _ = stopped.await;
             };
-            Edge::new(limits, on_error, None).serve(listener, entrance, service_fn(answer), stopped).await;
+            Edge::new(limits, on_error, None).serve(listener, listener_settings, service_fn(answer), stopped).await;
         });
         Self { address, stop: Some(stop), served, reported }
     }
