@@ -8,8 +8,8 @@ use http::{HeaderName, Method, Request};
 
 use crate::edge::http1_fast::request;
 use crate::edge::limits::EdgeLimits;
-use crate::edge::request::hops::{self, X_FORWARDED_FOR};
 use crate::edge::request::host;
+use crate::edge::request::incoming_forwarded::{self, X_FORWARDED_FOR};
 use crate::edge::request::trusted::{Trusted, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 use crate::edge::tls::validity::Validity;
 
@@ -64,12 +64,12 @@ pub fn hops(octets: &[u8]) {
     let proxy: SocketAddr = ([192, 0, 2, 1], 0).into();
     if let (Ok(list), Ok(elements)) = (after(octets, "192.0.2.1"), after(octets, "for=192.0.2.1;host=a.test")) {
         let fields = HeaderMap::from_iter([(X_FORWARDED_FOR, list), (FORWARDED, elements)]);
-        let first = hops::x_forwarded_for(&fields).next().flatten();
+        let first = incoming_forwarded::x_forwarded_for(&fields).next().flatten();
         assert_eq!(first.map(|hop| hop.address), Some(proxy));
-        let first = hops::forwarded(&fields).next().flatten();
+        let first = incoming_forwarded::forwarded(&fields).next().flatten();
         assert_eq!(first.map(|hop| (hop.address, hop.host)), Some((proxy, Some(b"a.test".to_vec()))));
-        assert!(hops::x_forwarded_for(&fields).count() <= octets.len() + 1);
-        assert!(hops::forwarded(&fields).count() <= octets.len() + 1);
+        assert!(incoming_forwarded::x_forwarded_for(&fields).count() <= octets.len() + 1);
+        assert!(incoming_forwarded::forwarded(&fields).count() <= octets.len() + 1);
     }
 }
 

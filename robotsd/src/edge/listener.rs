@@ -31,7 +31,7 @@ use crate::edge::connection_state::state::ConnectionState;
 use crate::edge::http1_fast::DateClock;
 use crate::edge::limits::EdgeLimits;
 use crate::edge::request::access_record::OnAccess;
-use crate::edge::request::forwarded::{ForwardedFields, Scheme};
+use crate::edge::request::outgoing_forwarded::{ForwardedFields, Scheme};
 use crate::edge::request::request_body::RequestBody;
 use crate::edge::request::service::{ConnectionInfo, RequestService};
 use crate::edge::request::trusted::Trusted;

@@ -33,7 +33,7 @@ mod write_timeout;
 pub(crate) mod fuzzing;
 
 #[cfg(test)]
-pub(crate) mod raw;
+pub(crate) mod test_peer;
 #[cfg(test)]
 mod tests;
 

@@ -28,7 +28,7 @@ use tower::{Service, service_fn};
 
 use super::*;
 use crate::edge::connection_error::ConnectionErrorKind;
-use crate::edge::raw::{Raw, soon};
+use crate::edge::test_peer::{Raw, soon};
 
 struct Edge {
     address: SocketAddr,
@@ -80,7 +80,7 @@ impl Edge {
         Raw::connect(self.address).await
     }
 
-    async fn ask(&self, request: &str) -> raw::RawMessage {
+    async fn ask(&self, request: &str) -> test_peer::RawMessage {
         self.client().await.ask(request).await
     }
 

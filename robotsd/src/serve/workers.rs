@@ -211,7 +211,7 @@ mod tests {
     use super::super::sockets;
     use super::*;
     use crate::config::Config;
-    use crate::edge::raw::{Raw, soon};
+    use crate::edge::test_peer::{Raw, soon};
     use crate::log::Log;
 
     /// Sites whose only robots.txt is this line.

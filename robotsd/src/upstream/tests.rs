@@ -24,7 +24,7 @@ use http::header::{CONTENT_LENGTH, HOST};
 use super::failure::{FailureKind, UpstreamFailure};
 use super::*;
 use crate::edge;
-use crate::edge::raw::{Raw, soon};
+use crate::edge::test_peer::{Raw, soon};
 
 const MOMENT: Duration = Duration::from_millis(150);
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";

@@ -9,13 +9,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::error::StateError;
-use crate::live::enforcement::Enforcement;
 use crate::live::rejection::{MAX_FILE, Rejection, RejectionKind};
 use crate::live::remembered::Durability;
 use crate::live::version_hash::VersionHash;
 
-const SWITCH: &str = "enforcement";
 const PROBE: &str = ".probe";
+
+/// The file of a kill switch.
+pub(super) const SWITCH: &str = "enforcement";
 
 /// The files in a state directory, besides those that are named by a hash.
 const OURS: [&str; 5] = ["state.json", "history.jsonl", "live", SWITCH, PROBE];
@@ -150,28 +151,6 @@ impl Disk {
         let path = folder.join(PROBE);
         self.write(&path, b"", Durability::Process)?;
         fs::remove_file(&path).map_err(|cause| StateError::new(&path, cause))
-    }
-
-    /// The kill switch in a folder, and what is wrong with it. One that says neither `on` nor `off` was turned by an
-    /// operator: `off` refuses no client.
-    pub(super) fn read_switch(&self, folder: &Path) -> (Enforcement, Option<String>) {
-        let path = folder.join(SWITCH);
-        match self.read(&path) {
-            Ok(None) => (Enforcement::On, None),
-            Ok(Some(bytes)) => match bytes.trim_ascii() {
-                b"on" => (Enforcement::On, None),
-                b"off" => (Enforcement::Off, None),
-                _ => {
-                    let path = path.display();
-                    (Enforcement::Off, Some(format!("{path}: this is neither \"on\" nor \"off\"; taken for \"off\"")))
-                }
-            },
-            Err(trouble) => (Enforcement::Off, Some(format!("{trouble}; taken for \"off\""))),
-        }
-    }
-
-    pub(super) fn write_switch(&self, folder: &Path, enforcement: Enforcement) -> Result<(), StateError> {
-        self.write(&folder.join(SWITCH), format!("{enforcement}\n").as_bytes(), Durability::Machine)
     }
 
     /// Removes a file that nothing refers to; one that cannot be removed costs its size.
@@ -381,19 +360,5 @@ mod tests {
         let (count, written) = Disk::default().append(&path, &[b"3\n".to_vec(), b"4\n".to_vec()]);
         assert!(written.is_ok());
         assert_eq!((count, fs::read(&path).expect("read")), (2, b"1\n2\n3\n4\n".to_vec()));
-    }
-
-    #[test]
-    fn a_switch_that_says_neither_is_off() {
-        let folder = tempfile::tempdir().expect("a folder");
-        assert_eq!(Disk::default().read_switch(folder.path()), (Enforcement::On, None));
-        for enforcement in [Enforcement::Off, Enforcement::On] {
-            Disk::default().write_switch(folder.path(), enforcement).expect("written");
-            assert_eq!(Disk::default().read_switch(folder.path()), (enforcement, None));
-        }
-        fs::write(folder.path().join(SWITCH), "\0\0").expect("written");
-        let (enforcement, trouble) = Disk::default().read_switch(folder.path());
-        assert_eq!(enforcement, Enforcement::Off);
-        assert!(trouble.expect("a trouble").ends_with("this is neither \"on\" nor \"off\"; taken for \"off\""));
     }
 }

@@ -25,6 +25,7 @@ mod record;
 mod record_file;
 mod site;
 mod state_dir;
+mod switch_file;
 mod troubles;
 mod writer;
 

@@ -3,7 +3,7 @@
 //! Exit status: 0 where nothing at or over the threshold was found, 1 where something was, 2 where a file could not be
 //! read. A file that cannot be read does not keep the others from being checked.
 
-mod lints;
+mod explain_lint;
 
 use std::ffi::OsStr;
 use std::fs;
@@ -76,7 +76,7 @@ struct CheckCounts {
 /// Checks the files and writes what it finds to standard output.
 pub(crate) fn run(args: &CheckArgs) -> ExitCode {
     if let Some(code) = &args.explain {
-        return lints::run(code.as_deref());
+        return explain_lint::run(code.as_deref());
     }
     let mut out = BufWriter::new(io::stdout().lock());
     let mut counts = CheckCounts::default();

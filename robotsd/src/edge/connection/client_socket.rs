@@ -25,7 +25,7 @@ mod tests {
     use tokio::io::AsyncReadExt;
 
     use super::*;
-    use crate::edge::raw::soon;
+    use crate::edge::test_peer::soon;
 
     #[tokio::test]
     async fn a_client_that_reads_a_little_is_seen_to_read() {

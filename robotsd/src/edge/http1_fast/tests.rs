@@ -18,7 +18,7 @@ use proptest::test_runner::{Config, TestRunner};
 use tokio::net::TcpListener;
 use tower::service_fn;
 
-use crate::edge::raw::{Raw, as_escaped, soon};
+use crate::edge::test_peer::{Raw, as_escaped, soon};
 use crate::edge::{Edge, EdgeLimits, ListenerSettings, RequestBody};
 
 /// A body in pieces of unknown length; `None` breaks it.

@@ -171,7 +171,7 @@ impl<F: Future> Future for Watched<F> {
 mod tests {
     use super::*;
     use crate::edge::limits::EdgeLimits;
-    use crate::edge::raw::soon;
+    use crate::edge::test_peer::soon;
     use crate::edge::transfer::StallObserver;
 
     /// How often the transfer was reported to stand still, and to have moved.

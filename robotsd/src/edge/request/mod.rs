@@ -4,8 +4,8 @@
 
 pub(crate) mod service;
 
-pub(crate) mod forwarded;
-pub(crate) mod hops;
+pub(crate) mod incoming_forwarded;
+pub(crate) mod outgoing_forwarded;
 pub(crate) mod trusted;
 
 pub(crate) mod request_id;

@@ -6,8 +6,8 @@ use http::header::{FORWARDED, HeaderMap, HeaderName, HeaderValue};
 use tower_robots::policy::Network;
 
 use crate::edge::request::client_info::OriginalAgent;
-use crate::edge::request::hops::{self, Hop, X_FORWARDED_FOR};
 use crate::edge::request::host;
+use crate::edge::request::incoming_forwarded::{self, Hop, X_FORWARDED_FOR};
 use crate::edge::request::request_id::RequestId;
 
 /// The proxies in front of a listener. By default there are none, and forwarded fields are ignored.
@@ -51,9 +51,9 @@ impl Trusted {
     pub(crate) fn read(&self, fields: &HeaderMap, peer: SocketAddr) -> ForwardedInfo {
         let by_forwarded = !fields.contains_key(X_FORWARDED_FOR) && fields.contains_key(FORWARDED);
         let (mut way, last) = if by_forwarded {
-            self.way_back(peer, hops::forwarded(fields))
+            self.way_back(peer, incoming_forwarded::forwarded(fields))
         } else {
-            self.way_back(peer, hops::x_forwarded_for(fields))
+            self.way_back(peer, incoming_forwarded::x_forwarded_for(fields))
         };
         let client = way.last().copied().unwrap_or(peer);
         way.reverse();

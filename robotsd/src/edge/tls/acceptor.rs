@@ -21,7 +21,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::client_hello::{self, HelloProgress};
 use super::handshakes::HandshakesUnderWay;
-use super::live::LiveCertificates;
+use super::live_certificates::LiveCertificates;
 use super::secured::Secured;
 use crate::edge::connection_error::{ConnectionErrorKind, ConnectionFailure};
 use crate::edge::connection_state::state::ConnectionState;

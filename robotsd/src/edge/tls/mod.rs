@@ -7,7 +7,7 @@ mod pair;
 pub(crate) mod validity;
 
 mod certificates;
-mod live;
+mod live_certificates;
 
 mod acceptor;
 mod client_hello;
@@ -18,6 +18,6 @@ mod secured;
 mod tests;
 
 pub(crate) use self::acceptor::TlsAcceptor;
-pub(crate) use self::live::{CertificateEvent, LiveCertificates};
+pub(crate) use self::live_certificates::{CertificateEvent, LiveCertificates};
 pub(crate) use self::pair::{CertificatePair, PairFile, PairPaths};
 pub(crate) use self::secured::{Secured, SettledProtocol};

@@ -29,7 +29,7 @@ use tower::service_fn;
 use super::*;
 use crate::edge::connection_error::ConnectionErrorKind;
 use crate::edge::connection_state::state::ConnectionState;
-use crate::edge::raw::{Raw, RawMessage, soon};
+use crate::edge::test_peer::{Raw, RawMessage, soon};
 use crate::edge::{ConnectionError, Edge, EdgeLimits, ListenerSettings, RequestBody, Tunnel, WebSocket};
 use crate::socket::Socket;
 

@@ -13,7 +13,7 @@ use http::header::CONNECTION;
 use hyper::ext::ReasonPhrase;
 
 use super::*;
-use crate::edge::raw::as_escaped;
+use crate::edge::test_peer::as_escaped;
 use crate::edge::{Edge, EdgeLimits, ListenerSettings};
 
 /// What a connection is used for first, which settles who speaks on it.

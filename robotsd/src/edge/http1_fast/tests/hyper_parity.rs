@@ -21,7 +21,7 @@ use crate::edge::connection::hyper_driver;
 use crate::edge::connection::settings::ConnectionSettings;
 use crate::edge::connection_state::state::ConnectionState;
 use crate::edge::http1_fast::Handover;
-use crate::edge::request::forwarded::{ForwardedFields, Scheme};
+use crate::edge::request::outgoing_forwarded::{ForwardedFields, Scheme};
 use crate::edge::request::service::{ConnectionInfo, RequestService};
 use crate::socket::Socket;
 

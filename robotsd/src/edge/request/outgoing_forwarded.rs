@@ -12,7 +12,7 @@ use http::header::{HOST, HeaderMap};
 
 use crate::edge::request::client_info::{ClientInfo, Peer};
 use crate::edge::request::fields::{self, Sender};
-use crate::edge::request::hops::X_FORWARDED_FOR;
+use crate::edge::request::incoming_forwarded::X_FORWARDED_FOR;
 use crate::edge::request::trusted::{ForwardedInfo, Trusted, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 
 /// The forwarded fields of every request of a connection, in the form in which they are written.
