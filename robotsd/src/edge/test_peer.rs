@@ -1,4 +1,4 @@
-//! For tests: a peer that says exactly what it is told to, and reads exactly what comes.
+//! For tests: a peer that sends exactly the given octets, and reads exactly what comes.
 //!
 //! Nothing here waits without a deadline.
 

@@ -46,7 +46,7 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status) -> Vec<
         steps.push(NextStep::say(message.to_owned()));
     }
     if status.faults() + status.callback_faults() > 0 {
-        let message = "report the panic that standard error tells of: it is a fault of robotsd's";
+        let message = "report the panic in the output of standard error: it is a fault of robotsd";
         steps.push(NextStep::say(message.to_owned()));
     }
     steps

@@ -37,7 +37,7 @@ pub enum FetchErrorKind {
     RedirectAddress,
     /// There is more than [`MAX_FILE`](crate::live::MAX_FILE).
     TooLarge,
-    /// Nobody fetches any more, or the fetch was cut short by a fault of ours.
+    /// The fetcher was dropped, or the fetch was cut short by a fault of ours.
     Stopped,
 }
 

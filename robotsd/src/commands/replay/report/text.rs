@@ -123,7 +123,7 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
 
 /// Requests as a bar: disallowed ones dark, allowed ones light.
 fn bar(row: &CrawlerRow, most: u64) -> String {
-    // Whoever came at all is seen, and whatever is disallowed too.
+    // A count above zero takes one column at least.
     let columns = |count: u64| {
         let exact = count as f64 / most.max(1) as f64 * BAR as f64;
         if count == 0 { 0 } else { (exact.round() as usize).clamp(1, BAR) }
