@@ -27,6 +27,7 @@ pub use self::network::{Network, NetworkError};
 pub use self::overrides::Override;
 pub use self::scope::{EmptyAgent, StarExceptions, StarScope};
 
+#[cfg(feature = "live")]
 pub(crate) use self::grace::Grace;
 
 #[cfg(test)]
