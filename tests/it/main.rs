@@ -38,7 +38,7 @@ mod spec;
 #[cfg(feature = "watch")]
 mod state;
 mod tidy;
-#[cfg(feature = "watch")]
+#[cfg(any(feature = "fetch", feature = "watch"))]
 mod waiting;
 
 /// Where the full case sets are, if they are there.

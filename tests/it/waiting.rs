@@ -1,8 +1,12 @@
 //! Waiting for a condition with a deadline, and replacing a file as editors do. Every test about files and time uses it.
 
+#[cfg(feature = "watch")]
 use std::fs::{self, File};
+#[cfg(feature = "watch")]
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime};
+#[cfg(feature = "watch")]
+use std::time::SystemTime;
+use std::time::{Duration, Instant};
 
 /// Far more than any condition takes; a machine may be busy.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,6 +28,7 @@ pub(crate) fn wait_or_explain(condition: impl Fn() -> bool, what: impl FnOnce() 
 }
 
 /// Replaces a file atomically: written aside, then renamed.
+#[cfg(feature = "watch")]
 pub(crate) fn replace(path: &Path, bytes: impl AsRef<[u8]>) {
     let aside = path.with_extension("new");
     fs::write(&aside, bytes).unwrap();
@@ -31,6 +36,7 @@ pub(crate) fn replace(path: &Path, bytes: impl AsRef<[u8]>) {
 }
 
 /// As [`replace`], with a time of its own as the last modification.
+#[cfg(feature = "watch")]
 pub(crate) fn replace_dated(path: &Path, bytes: impl AsRef<[u8]>, modified: SystemTime) {
     let aside = path.with_extension("new");
     fs::write(&aside, bytes).unwrap();
