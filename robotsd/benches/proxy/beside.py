@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 from run import BROWSER, GPTBOT, OTHER_CORE, PROJECT, PROXY_CORE, Server
-from run import crawlers, fields, free_port, latency, origin, print_table
+from run import fields, free_port, latency, print_table, site
 
 CONNECTIONS = 64
 CRAWLER = {"User-Agent": GPTBOT}
@@ -102,12 +102,7 @@ def main():
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        # nginx's worker may run as another user.
-        folder.chmod(0o755)
-        names = crawlers(166)
-        robots = folder / "robots.txt"
-        robots.write_text("".join(f"User-agent: {name}\n" for name in names) + "Disallow: /private/\n")
-        behind = origin(folder).start()
+        names, robots, behind = site(folder)
         asked = robotsd(folder, options.robotsd, robots).start()
         rule = f'if ($http_user_agent ~* "({"|".join(names)})") {{ return 403; }}'
         servers = {

@@ -264,6 +264,16 @@ def print_table(head, rows):
     print()
 
 
+def site(folder):
+    """166 crawlers, the robots.txt that shuts them out of /private/, and the origin behind every proxy."""
+    # nginx's worker may run as another user.
+    folder.chmod(0o755)
+    names = crawlers(166)
+    robots = folder / "robots.txt"
+    robots.write_text("".join(f"User-agent: {name}\n" for name in names) + "Disallow: /private/\n")
+    return names, robots, origin(folder).start()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--robotsd", action="append", help="a binary to measure; several are compared")
@@ -284,12 +294,7 @@ def main():
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        # nginx's worker may run as another user.
-        folder.chmod(0o755)
-        names = crawlers(166)
-        robots = folder / "robots.txt"
-        robots.write_text("".join(f"User-agent: {name}\n" for name in names) + "Disallow: /private/\n")
-        behind = origin(folder).start()
+        names, robots, behind = site(folder)
         rs = ["robotsd"] + [f"robotsd-{number}" for number in range(2, len(binaries) + 1)]
         servers = {
             "nginx": nginx(folder, "nginx", behind.port, [], robots),

@@ -1,6 +1,7 @@
 //! robotsd with its state directory on a disk that is full, killed in between.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -33,6 +34,15 @@ fn troubles(running: &Running) -> Vec<String> {
     troubles.iter().map(|trouble| trouble.as_str().unwrap().to_owned()).collect()
 }
 
+/// The folder of a site `shop`, whose state is kept in `state`.
+fn shop(state: &Path) -> TempDir {
+    let config = format!(
+        "state_dir = {state:?}\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
+         [[site]]\nname = \"shop\"\nroot = \".\"\n"
+    );
+    folder(&[("robotsd.toml", &config), ("robots.txt", FIRST)])
+}
+
 /// The text of a page whose lines were folded.
 fn unfolded(page: &str) -> String {
     page.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -42,11 +52,7 @@ fn unfolded(page: &str) -> String {
 fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
     SmallDisk::with("full_disk::a_full_disk_is_said_survives_kills_and_is_caught_up_with", |disk| {
         let state = disk.path().join("state");
-        let config = format!(
-            "state_dir = {state:?}\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
-             [[site]]\nname = \"shop\"\nroot = \".\"\n"
-        );
-        let site = folder(&[("robotsd.toml", &config), ("robots.txt", FIRST)]);
+        let site = shop(&state);
         let own = state.join("sites/shop");
         let is_saved = |text: &str| {
             let hash = tower_robots::live::VersionHash::of(text.as_bytes()).to_string();
@@ -111,11 +117,7 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
 fn what_waits_is_written_when_robotsd_is_stopped() {
     SmallDisk::with("full_disk::what_waits_is_written_when_robotsd_is_stopped", |disk| {
         let state = disk.path().join("state");
-        let config = format!(
-            "state_dir = {state:?}\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
-             [[site]]\nname = \"shop\"\nroot = \".\"\n"
-        );
-        let site = folder(&[("robotsd.toml", &config), ("robots.txt", FIRST)]);
+        let site = shop(&state);
         let own = state.join("sites/shop");
         for is_freed in [true, false] {
             replace(&site, FIRST);

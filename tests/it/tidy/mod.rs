@@ -65,7 +65,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
 ];
 
 /// What rooms without I/O, clocks and HTTP types never name.
-/// A moment may be a value there (an override ends); what time it is, they are told.
+/// A moment may be a value there (an override ends); the caller hands the current time over.
 const IMPURE: [&str; 10] = [
     "std::fs",
     "std::net::Tcp",
