@@ -149,7 +149,7 @@ fn state(folder: &Path) -> Measured {
 
 fn start(folder: &Path) -> Measured {
     let (start, before) = (Instant::now(), processor()?);
-    let state = StateDir::open(folder.join("state"));
+    let state = StateDir::open(folder.join("state"))?;
     let directory = open_with(&folder.join("files"), &state)?;
     let (took, used) = (start.elapsed(), processor()? - before);
     state.flush();

@@ -1,10 +1,9 @@
 //! The layer in an axum app: one `.layer(...)` serves and enforces robots.txt.
 //!
-//!     cargo run --example axum
+//!     cargo run --example axum --features axum08
 //!     curl -A GPTBot http://127.0.0.1:3000/drafts/x
 
 use axum::Router;
-use axum::extract::OriginalUri;
 use axum::routing::get;
 use tower_robots::layer::RobotsLayer;
 use tower_robots::live::{LiveRobots, Rejection};
@@ -12,8 +11,8 @@ use tower_robots::policy::{Mode, Policy};
 
 fn app(robots: &str) -> Result<Router, Rejection> {
     let live = LiveRobots::file(robots).policy(Policy::builder().mode(Mode::Refuse).build()).open()?;
-    // Nested routers strip prefixes; the rules are about the path as the client sent it.
-    let layer = RobotsLayer::new(live).target_from(|extensions| extensions.get::<OriginalUri>().map(|uri| &uri.0));
+    // Nested routers strip prefixes; the rules are about the path as the client sent it, which this form judges.
+    let layer = RobotsLayer::for_axum08(live);
     let drafts = Router::new().route("/{*page}", get(async || "a draft\n"));
     Ok(Router::new().route("/", get(async || "home\n")).nest("/drafts", drafts).layer(layer))
 }

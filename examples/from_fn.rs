@@ -1,6 +1,6 @@
 //! The layer's decisions in a function of your own: axum's `middleware::from_fn`.
 //!
-//!     cargo run --example from_fn
+//!     cargo run --example from_fn --features axum08
 //!     curl -A GPTBot http://127.0.0.1:3000/drafts/x
 
 use axum::Router;
@@ -26,7 +26,7 @@ async fn robots(State(layer): State<RobotsLayer>, mut request: Request, next: Ne
 
 fn app(robots_txt: &str) -> Result<Router, Rejection> {
     let live = LiveRobots::file(robots_txt).policy(Policy::builder().mode(Mode::Refuse).build()).open()?;
-    let layer = RobotsLayer::new(live);
+    let layer = RobotsLayer::for_axum08(live);
     let app = Router::new().route("/", get(async || "home\n")).route("/drafts/{page}", get(async || "a draft\n"));
     // `layer`, not `route_layer`: no route matches /robots.txt.
     Ok(app.layer(from_fn_with_state(layer, robots)))

@@ -1,32 +1,49 @@
-//! Refuse no one: mark the request, and let the app decide.
+//! Refuse no one: the app knows which crawler asks, and decides.
 //!
-//!     cargo run --example tag_only
+//!     cargo run --example tag_only --features axum08
 //!     curl -A GPTBot http://127.0.0.1:3000/drafts/x
+//!     curl -A GPTBot http://127.0.0.1:3000/news
 #![expect(clippy::print_stderr, reason = "an example's log")]
 
 use axum::routing::get;
 use axum::{Extension, Router};
-use tower_robots::layer::{Record, RobotsLayer};
+use tower_robots::layer::{CrawlerRequest, Record, RobotsLayer};
 use tower_robots::live::{LiveRobots, Rejection};
 use tower_robots::policy::{Mode, Policy};
 
-async fn page(record: Option<Extension<Record>>) -> String {
+/// A tagged request holds a record: the robots.txt disallows it.
+async fn draft(record: Option<Extension<Record>>) -> String {
     match record {
         Some(Extension(record)) => {
-            format!("a summary for {}, whom line {} asks to stay away\n", record.agent(), record.line())
+            format!("a summary for {}, whom line {} asks to stay away\n", record.agent().escape_debug(), record.line())
         }
         None => "the whole draft\n".to_owned(),
     }
+}
+
+/// Every crawler's request holds this, allowed or not, because the layer adds it. A page that differs by agent says so to
+/// caches.
+async fn news(crawler: Option<Extension<CrawlerRequest>>) -> ([(&'static str, &'static str); 1], String) {
+    let text = match crawler {
+        Some(Extension(crawler)) => format!("the news without pictures, for {}\n", crawler.name().escape_debug()),
+        None => "the news\n".to_owned(),
+    };
+    ([("vary", "User-Agent")], text)
 }
 
 fn app() -> Result<Router, Rejection> {
     let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /drafts/\n")
         .policy(Policy::builder().mode(Mode::Tag).build())
         .open()?;
-    let layer = RobotsLayer::new(live).observe(|event| {
-        eprintln!("{} asked for {}", event.record().agent().escape_debug(), event.target().escape_ascii());
-    });
-    Ok(Router::new().route("/drafts/{page}", get(page)).layer(layer))
+    let layer = RobotsLayer::for_axum08(live)
+        .with_crawler_extension()
+        .observe(|event| {
+            eprintln!("{} is not to fetch {}", event.record().agent().escape_debug(), event.target().escape_ascii());
+        })
+        .observe_crawlers(|event| {
+            eprintln!("{} asks for {}", event.record().name().escape_debug(), event.target().escape_ascii());
+        });
+    Ok(Router::new().route("/drafts/{page}", get(draft)).route("/news", get(news)).layer(layer))
 }
 
 #[tokio::main]
@@ -42,8 +59,8 @@ mod tests {
     use axum::http::Request;
     use tower::ServiceExt;
 
-    async fn body(agent: &str) -> String {
-        let request = Request::get("/drafts/x").header("user-agent", agent).body(Body::empty()).expect("a request");
+    async fn body(path: &str, agent: &str) -> String {
+        let request = Request::get(path).header("user-agent", agent).body(Body::empty()).expect("a request");
         let response = super::app().expect("the robots.txt").oneshot(request).await.expect("infallible");
         let bytes = to_bytes(response.into_body(), 1024).await.expect("a body");
         String::from_utf8(bytes.to_vec()).expect("text")
@@ -51,7 +68,14 @@ mod tests {
 
     #[tokio::test]
     async fn the_app_sees_who_was_asked_to_stay_away() {
-        assert_eq!(body("GPTBot/1.2").await, "a summary for GPTBot, whom line 2 asks to stay away\n");
-        assert_eq!(body("curl/8.5.0").await, "the whole draft\n");
+        assert_eq!(body("/drafts/x", "GPTBot/1.2").await, "a summary for GPTBot, whom line 2 asks to stay away\n");
+        assert_eq!(body("/drafts/x", "curl/8.5.0").await, "the whole draft\n");
+    }
+
+    #[tokio::test]
+    async fn the_app_sees_who_asks_for_what_is_allowed() {
+        assert_eq!(body("/news", "GPTBot/1.2").await, "the news without pictures, for GPTBot\n");
+        assert_eq!(body("/news", "Googlebot/2.1").await, "the news without pictures, for Googlebot\n");
+        assert_eq!(body("/news", "curl/8.5.0").await, "the news\n");
     }
 }

@@ -1,21 +1,46 @@
-#![cfg_attr(all(feature = "layer", feature = "watch"), doc = include_str!("../README.md"))]
 #![cfg_attr(
-    not(all(feature = "layer", feature = "watch")),
-    doc = "Serve, check, reload and enforce a site's robots.txt."
+    // The crate's page is also that of the registry, where links lead to docs.rs. Here they lead to the items: of two
+    // definitions of a link the first counts.
+    all(feature = "axum08", feature = "watch"),
+    doc = "[`Policy`]: crate::policy::Policy
+[`Mode`]: crate::policy::Mode
+[`Record`]: crate::layer::Record
+[`RobotsTxt`]: crate::rules::RobotsTxt
+[`LiveRobots`]: crate::live::LiveRobots
+[`LiveRobots::file`]: crate::live::LiveRobots::file
+[`LiveRobots::inline`]: crate::live::LiveRobots::inline
+[`LiveRobots::publish`]: crate::live::LiveRobots::publish
+[`RobotsLayer`]: crate::layer::RobotsLayer
+[`RobotsLayer::for_axum08`]: crate::layer::RobotsLayer::for_axum08
+[`RobotsLayer::new`]: crate::layer::RobotsLayer::new
+[`HostMap`]: crate::source::HostMap
+[`Sites`]: crate::source::Sites
+[`Directory`]: crate::source::Directory
+[`Gate`]: crate::live::Gate
+[`StateDir`]: crate::live::StateDir
+[`rules`]: mod@crate::rules
+[`agent`]: mod@crate::agent
+[`check`]: mod@crate::check
+[`policy`]: mod@crate::policy
+[`live`]: mod@crate::live
+[`source`]: mod@crate::source
+[`layer`]: mod@crate::layer
+[`docs`]: mod@crate::docs
+[`docs::reload`]: mod@crate::docs::reload
+"
+)]
+#![cfg_attr(all(feature = "axum08", feature = "watch"), doc = include_str!("../CRATE.md"))]
+#![cfg_attr(
+    not(all(feature = "axum08", feature = "watch")),
+    doc = "Serve, check, reload and enforce a site's robots.txt. The whole page, and the chapters, are there with all features."
 )]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-//!
-//! # Where things are
-//!
-//! What a first program needs is exported here: a file as [`RobotsTxt`], what to do about crawlers as [`Policy`] and its
-//! [`Mode`], and with the default features the published file as `LiveRobots`, the middleware as `RobotsLayer`, and several
-//! sites by host as `HostMap` and `Sites`. Everything else is in its room: [`rules`], [`agent`], [`check`], [`policy`],
-//! `live`, `source`, `layer`.
 
 pub mod agent;
 pub mod check;
 #[cfg(all(feature = "layer", feature = "watch"))]
 pub mod docs;
+pub mod identity;
 #[cfg(feature = "layer")]
 pub mod layer;
 #[cfg(feature = "live")]
@@ -38,3 +63,8 @@ pub use crate::rules::RobotsTxt;
 #[cfg(feature = "live")]
 #[doc(no_inline)]
 pub use crate::source::{HostMap, Sites};
+
+/// The code of the project's page, which the tests of the documentation compile.
+#[cfg(all(doctest, feature = "axum08", feature = "watch"))]
+#[doc = include_str!("../README.md")]
+struct ProjectPage;

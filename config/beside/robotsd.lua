@@ -10,7 +10,16 @@ local patience = 0.25 -- seconds
 local told = { "host", "accept", "cookie", "referer", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site", "user-agent" }
 
 -- What a client is shown of robotsd's answer.
-local shown = { "content-type", "cache-control", "vary", "x-content-type-options" }
+local shown = { "content-type", "content-language", "cache-control", "vary", "x-content-type-options" }
+
+-- The statuses that a site may refuse with, besides 403.
+local reasons = {
+  [402] = "Payment Required",
+  [404] = "Not Found",
+  [410] = "Gone",
+  [429] = "Too Many Requests",
+  [451] = "Unavailable For Legal Reasons",
+}
 
 -- HTTP/1.0 ends an answer with the connection, and may leave out Host as a client may have.
 local function question(txn)
@@ -73,7 +82,8 @@ core.register_action("robotsd", { "http-req" }, function(txn)
     end
   elseif status >= 400 and status < 500 then
     -- A refusal; or a question that robotsd cannot take, which must not be a way round the rules.
-    local reply = txn:reply({ status = 403, reason = "Forbidden" })
+    local refusal = reasons[status] and status or 403
+    local reply = txn:reply({ status = refusal, reason = reasons[refusal] or "Forbidden" })
     for _, name in ipairs(shown) do
       if fields[name] then
         reply:add_header(name, fields[name])

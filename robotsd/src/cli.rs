@@ -4,15 +4,17 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::commands::accept::{self, AcceptArgs};
 use crate::commands::agents::{self, AgentsArgs};
 use crate::commands::check::{self, CheckArgs};
 use crate::commands::config::{self, ConfigArgs};
 use crate::commands::diff::{self, DiffArgs};
+use crate::commands::enforce::{self, EnforceArgs};
 use crate::commands::explain::{self, ExplainArgs};
 use crate::commands::history::{self, HistoryArgs};
-use crate::commands::operate::{self, AcceptArgs, EnforceArgs, RollbackArgs};
 use crate::commands::reload::{self, ReloadArgs};
 use crate::commands::replay::{self, ReplayArgs};
+use crate::commands::rollback::{self, RollbackArgs};
 use crate::commands::status::{self, StatusArgs};
 use crate::commands::test::{self, TestArgs};
 use crate::serve::{self, ServeArgs};
@@ -61,9 +63,9 @@ pub(crate) fn run() -> ExitCode {
         CliCommand::Serve(args) => serve::run(&args),
         CliCommand::Status(args) => status::run(&args),
         CliCommand::Reload(args) => reload::run(&args),
-        CliCommand::Accept(args) => operate::accept(&args),
-        CliCommand::Rollback(args) => operate::roll_back(&args),
-        CliCommand::Enforce(args) => operate::enforce(&args),
+        CliCommand::Accept(args) => accept::run(&args),
+        CliCommand::Rollback(args) => rollback::run(&args),
+        CliCommand::Enforce(args) => enforce::run(&args),
         CliCommand::History(args) => history::run(&args),
         CliCommand::Check(args) => check::run(&args),
         CliCommand::Explain(args) => explain::run(&args),

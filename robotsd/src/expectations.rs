@@ -25,6 +25,7 @@ use tower_robots::rules::Access;
 
 use crate::input::{self, place};
 use crate::render::printable;
+use crate::target_url::TargetUrl;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -80,9 +81,8 @@ impl ExpectationsFile {
             if let Some(agent) = table.agents.iter().find(|agent| agent.get_ref().trim().is_empty()) {
                 return Err(at(agent.span(), "the agent is empty: write \"*\" for a crawler that no group names"));
             }
-            if let Some(path) = table.paths.iter().find(|path| !is_target(path.get_ref())) {
-                let message = format!("{:?} is not a path: write one such as \"/products/\"", path.get_ref());
-                return Err(at(path.span(), &message));
+            for path in &table.paths {
+                TargetUrl::parse(path.get_ref().as_bytes()).map_err(|error| at(path.span(), &error.to_string()))?;
             }
             let owned = |list: &[Spanned<String>]| list.iter().map(|item| item.get_ref().clone()).collect::<Vec<_>>();
             expectations = expectations.expect(access, owned(&table.agents), owned(&table.paths));
@@ -96,10 +96,6 @@ impl ExpectationsFile {
         }
         Ok(Self { robots: written.robots, expectations, lines })
     }
-}
-
-fn is_target(path: &str) -> bool {
-    path.starts_with('/') || path.starts_with("http://") || path.starts_with("https://")
 }
 
 #[cfg(test)]
@@ -121,7 +117,7 @@ mod tests {
             ),
             (
                 "[[allow]]\nagents = [\"a\"]\npaths = [\"x\"]\n",
-                "e.toml:3:10: \"x\" is not a path: write one such as \"/products/\"",
+                "e.toml:3:10: \"x\" is neither a path nor a URL: write \"/x\" for the path, or \"https://HOST/x\" for a URL",
             ),
             (
                 "[[allow]]\nagents = [\" \"]\npaths = [\"/\"]\n",

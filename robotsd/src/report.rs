@@ -14,6 +14,12 @@ pub(crate) struct StatusReport {
     pub(crate) state: String,
     pub(crate) started: String,
     pub(crate) uptime_seconds: u64,
+    /// The config file, and whether it is what is served; none from an older robotsd.
+    #[serde(default)]
+    pub(crate) config: Option<ConfigReport>,
+    /// What happened on the listeners; none from an older robotsd or while starting.
+    #[serde(default)]
+    pub(crate) traffic: Option<TrafficReport>,
     /// The bound on open connections.
     #[serde(default)]
     pub(crate) connections: Option<usize>,
@@ -32,6 +38,47 @@ pub(crate) struct StatusReport {
     pub(crate) sites: Vec<SiteReport>,
 }
 
+/// The config file.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ConfigReport {
+    pub(crate) path: String,
+    /// `accepted`: the file is what is served; `rejected`: it cannot be used, and the config before is served.
+    pub(crate) state: String,
+    /// When the config that is served was accepted.
+    pub(crate) accepted: String,
+    #[serde(default)]
+    pub(crate) rejected: Option<RejectedConfigReport>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct RejectedConfigReport {
+    /// Since when the file cannot be used, and when it was last tried.
+    pub(crate) since: String,
+    pub(crate) tried: String,
+    /// The first error, with path, line and column, and how many more there are.
+    pub(crate) why: String,
+    /// The settings that are served with another value than the file has; none where the file cannot be read so far.
+    #[serde(default)]
+    pub(crate) held_back: Option<Vec<HeldBackSetting>>,
+    /// What to do next.
+    #[serde(default)]
+    pub(crate) next: Vec<NextStep>,
+}
+
+/// A setting that a rejected config would change.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct HeldBackSetting {
+    #[serde(default)]
+    pub(crate) site: Option<String>,
+    pub(crate) setting: String,
+    /// The value that is served; none where it is not set.
+    #[serde(default)]
+    pub(crate) running: Option<String>,
+    /// The value in the file, likewise.
+    #[serde(default)]
+    pub(crate) file: Option<String>,
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ListenerReport {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,6 +89,82 @@ pub(crate) struct ListenerReport {
     pub(crate) scheme: String,
     /// `bound` by the process itself, or `passed` to it.
     pub(crate) socket: String,
+}
+
+/// Connections now, and what happened since the process started.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct TrafficReport {
+    /// Connections of clients that are open now.
+    pub(crate) open_connections: usize,
+    pub(crate) accepted_connections: u64,
+    /// Responses by class of their status: `1xx` to `5xx`.
+    pub(crate) responses: Vec<KindCount>,
+    /// Requests whose client left, or which were cut off, before there was a response.
+    pub(crate) unanswered: u64,
+    /// Connection errors by kind, as the event `trouble` names them; those that occurred.
+    #[serde(default)]
+    pub(crate) connection_errors: Vec<KindCount>,
+    /// By site of the config.
+    #[serde(default)]
+    pub(crate) sites: Vec<SiteTraffic>,
+}
+
+/// How often something of a kind happened.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct KindCount {
+    pub(crate) kind: String,
+    pub(crate) count: u64,
+}
+
+/// The requests and the upstreams of a site; one with a directory of files is one site here.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SiteTraffic {
+    pub(crate) name: String,
+    pub(crate) requests: RequestsReport,
+    #[serde(default)]
+    pub(crate) upstreams: Vec<UpstreamReport>,
+    /// Requests that got no answer from an upstream, by kind as the event `upstream` names them; those that occurred since
+    /// the upstreams were configured.
+    #[serde(default)]
+    pub(crate) failures: Vec<KindCount>,
+}
+
+/// The requests of a site since the process started, and the questions of other proxies about some.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct RequestsReport {
+    pub(crate) total: u64,
+    /// Requests for `/robots.txt`.
+    pub(crate) robots_txt: u64,
+    /// Those that robots.txt does not disallow.
+    pub(crate) allowed: u64,
+    /// Disallowed, by what was done.
+    pub(crate) refused: u64,
+    pub(crate) tagged: u64,
+    pub(crate) observed: u64,
+    pub(crate) passed: u64,
+}
+
+/// An upstream server, or a name that cannot be resolved.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct UpstreamReport {
+    pub(crate) server: String,
+    /// `up`, `out`, or `unresolved`.
+    pub(crate) state: String,
+    /// Connections to it that are open now.
+    pub(crate) connections: usize,
+    /// Since when it is out or unresolved.
+    #[serde(default)]
+    pub(crate) since: Option<String>,
+    /// What failed last: `connect`, `connect-timeout`, `tls`, `broken` (the connection, before an answer) or `no-address`.
+    #[serde(default)]
+    pub(crate) check: Option<String>,
+    /// The error behind it.
+    #[serde(default)]
+    pub(crate) why: Option<String>,
+    /// In how many seconds a request tries it again.
+    #[serde(default)]
+    pub(crate) again_seconds: Option<u64>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -284,6 +407,12 @@ impl NextStep {
 
     pub(crate) fn command<'a>(what: &str, command: impl IntoIterator<Item = &'a str>) -> Self {
         Self { what: what.to_owned(), command: command.into_iter().map(str::to_owned).collect() }
+    }
+}
+
+impl KindCount {
+    pub(crate) fn new(kind: &str, count: u64) -> Self {
+        Self { kind: kind.to_owned(), count }
     }
 }
 

@@ -3,7 +3,7 @@
 //! The file is TOML, and this reads the five forms of a line it uses. A TOML crate would be a dependency of every
 //! application, for one file that a test reads; files of operators are read by `robotsd`, with such a crate.
 
-use super::kind::{Category, Obeys};
+use super::kind::Obeys;
 use super::row::CrawlerRow;
 
 /// The data file.
@@ -86,19 +86,20 @@ fn row(fields: Fields) -> Result<CrawlerRow, String> {
         })
     };
     let name = text("name").ok_or("a crawler has no name")?;
-    let category = text("category").and_then(|word| Category::parse(&word));
+    let category = text("category").and_then(|word| word.parse().ok());
     let mut row =
         CrawlerRow::new(&name, category.ok_or_else(|| format!("{name}: the category is missing or unknown"))?);
     for (key, value) in fields {
-        let obeys = |word: &str| Obeys::parse(word).ok_or_else(|| format!("{name}: {key} cannot be {word}"));
+        let obeys = |word: &str| word.parse::<Obeys>().map_err(|_| format!("{name}: {key} cannot be {word}"));
         row = match (key, value) {
-            ("name" | "category", _) | ("control" | "checked", Flag(false)) => row,
+            ("name" | "category", _) | ("control" | "checked" | "index", Flag(false)) => row,
             ("header", List(names)) => row.header_names(names),
             ("tokens", List(tokens)) => row.tokens(tokens),
             ("operator", Text(operator)) => row.operator(operator),
             ("robots", Text(word)) => row.obeys_robots(obeys(&word)?),
             ("star", Text(word)) => row.obeys_star(obeys(&word)?),
             ("control", Flag(true)) => row.control_token(),
+            ("index", Flag(true)) => row.index_engine(),
             ("requires", List(texts)) => row.requires(texts),
             ("ranges", List(addresses)) => row.ranges(addresses),
             ("rdns", List(names)) => row.reverse_dns(names),

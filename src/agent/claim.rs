@@ -242,6 +242,40 @@ mod tests {
         };
         assert_eq!(speaks("Foo/1.0 Mozilla/5.0 (X11) Gecko/1 Quux/2"), [true, false, false, false, false]);
         assert_eq!(speaks("Foo/1.0 (Bar) Quux/2"), [true, true, true]);
+        // Mozilla, X11, FooBot, Bar, BazBot, Gecko.
+        let bots = speaks("Mozilla/5.0 (X11; FooBot; Bar; BazBot) Gecko/1");
+        assert_eq!(bots, [false, false, true, false, true, false]);
+    }
+
+    #[test]
+    fn a_model_is_not_declared_and_an_old_browser_declares_only_what_calls_itself_a_crawler() {
+        let declared = |header: &str| {
+            let header = Header::read(header.as_bytes());
+            let testimony = Testimony::of(&header);
+            testimony.declared_parts().map(|part| header.product(part)).collect::<Vec<_>>()
+        };
+        let browser = |comment: &str| format!("Mozilla/5.0 ({comment}) AppleWebKit/537 Safari/537");
+        assert_eq!(declared(&browser("Linux; Android 9; Pixel; compatible; Foo/1")), ["", "Foo"]);
+        assert_eq!(declared(&browser("compatible; Foo/1; Android 9; Pixel")), ["", "Foo", "9"]);
+        assert_eq!(declared(&browser("MSIE 6.0; Foo/1; +http://x.test/; Foobot/2")), ["Foobot"]);
+    }
+
+    #[test]
+    fn the_word_that_leads_is_the_product_behind_compatible() {
+        let leading = |text: &str| {
+            let header = Header::read(text.as_bytes());
+            let testimony = Testimony::of(&header);
+            testimony.leading_word().map(|word| String::from_utf8_lossy(word.text(text.as_bytes())).into_owned())
+        };
+        assert_eq!(leading("Mozilla/5.0 (compatible; Foo/1.0)").as_deref(), Some("Foo"));
+        assert_eq!(leading("Mozilla/5.0 (compatible)"), None);
+        assert_eq!(leading("Foo/1.0 (compatible; Bar)").as_deref(), Some("Foo"));
+    }
+
+    #[test]
+    fn a_product_named_after_its_host_is_declared() {
+        assert_eq!(claim("example.com/1.0"), (Class::Declared, None, Some("example.com".to_owned())));
+        assert_eq!(claim("Example/1.0").0, Class::NonBrowser);
     }
 
     #[test]

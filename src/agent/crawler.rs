@@ -14,6 +14,7 @@ pub struct Crawler {
     pub(super) robots: Obeys,
     pub(super) star: Obeys,
     pub(super) control: bool,
+    pub(super) index: bool,
     pub(super) requires: Vec<Box<str>>,
     pub(super) ranges: Vec<Box<str>>,
     pub(super) rdns: Vec<Box<str>>,
@@ -69,6 +70,14 @@ impl Crawler {
     #[must_use]
     pub const fn is_control(&self) -> bool {
         self.control
+    }
+
+    /// Whether it feeds the index of a search engine that people use, or tests pages for one (`index` in the data file).
+    /// A page that it is refused leaves the index, so a [`Policy`](crate::policy::Policy) does not refuse it unless an
+    /// override says so.
+    #[must_use]
+    pub const fn is_index_engine(&self) -> bool {
+        self.index
     }
 
     /// Texts of which a header must hold one besides the name, because the name is also a word.

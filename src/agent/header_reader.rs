@@ -187,11 +187,11 @@ impl<'h> HeaderReader<'h> {
     fn address(&mut self) {
         let bytes = self.header.bytes;
         self.at += 1;
-        let host = bytes[self.at..].iter().take_while(|byte| is_word_byte(**byte)).count();
-        let host = &bytes[self.at..self.at + host];
-        if !host.contains(&b'.') {
-            return;
-        }
+        let length = bytes[self.at..].iter().take_while(|byte| is_word_byte(**byte)).count();
+        // A full stop may end the sentence that the address stands in.
+        let host = &bytes[self.at..self.at + length];
+        let host = &host[..host.iter().rposition(|byte| !is_joint(*byte)).map_or(0, |last| last + 1)];
+        let Some(dot) = host.iter().rposition(|byte| *byte == b'.') else { return };
         let mut after = self.at - 1;
         for word in self.header.words[self.first_word..].iter_mut().rev() {
             let joined = word.end == after || (word.end + 1 == after && matches!(bytes[word.end], b'+' | b'%'));
@@ -201,14 +201,11 @@ impl<'h> HeaderReader<'h> {
             word.voice = Voice::Muted;
             after = word.start;
         }
-        if host
-            .iter()
-            .rposition(|byte| *byte == b'.')
-            .is_some_and(|dot| host[dot + 1..].first().is_some_and(u8::is_ascii_alphabetic))
-        {
+        // Not in `package@1.2.3`.
+        if host[dot + 1].is_ascii_alphabetic() {
             self.marks.add(Marks::CONTACT);
         }
-        self.at += host.len();
+        self.at += length;
     }
 
     /// `[…]` is an app's mark in the header of a browser or an app, unless it is never closed.
@@ -305,6 +302,9 @@ mod tests {
             ("Foo (www.bar.example/Baz) HaF+https://x", &["Foo", "HaF"]),
             ("Foo (bar+baz@example.com, quux)", &["Foo", "quux"]),
             ("Foo bar@baz", &["Foo", "bar", "baz"]),
+            ("Foo bar@baz.", &["Foo", "bar", "baz"]),
+            ("Foo bar@baz.example. Quux", &["Foo", "Quux"]),
+            ("Foo bar@1.2.3, Quux", &["Foo", "Quux"]),
             ("Foo/Bar-1.0 Baz/2", &["Foo", "Baz"]),
             ("Gecko/1 Foo [Bar/Baz] Quux", &["Gecko", "Foo", "Quux"]),
             ("Foo [Bar", &["Foo", "Bar"]),
@@ -314,6 +314,9 @@ mod tests {
             ("Foo compatible with Bar Baz; Quux", &["Foo", "compatible", "with", "Quux"]),
             ("(Linux; Android 9; Foo Bar Build/X) Baz", &["Linux", "Android", "9", "Baz"]),
             ("(Linux; Android 9; Foo; Bar/1.0)", &["Linux", "Android", "9", "Bar"]),
+            ("Android Foo; Bar", &["Android", "Foo", "Bar"]),
+            ("(Mobile; Foo) Bar", &["Mobile", "Bar"]),
+            ("(Androidx 9; Foo) Bar", &["Androidx", "9", "Bar"]),
             ("(Android 9; Foo; compatible; Bar)", &["Android", "9", "compatible", "Bar"]),
             ("(Android 9; Foo; Bar; +http://x)", &["Android", "9", "Bar"]),
             ("-Foo-. _Bar_", &["Foo", "Bar"]),
@@ -376,6 +379,20 @@ mod tests {
         assert_eq!(marks[3], marked(&[Marks::ADDRESSED, Marks::OWN_WORD]));
         assert_eq!(marks[4], Marks::CONTACT);
         assert_eq!(header.address(&header.parts()[4]), b"http://x");
+    }
+
+    #[test]
+    fn an_address_is_a_contact_where_its_host_ends_in_a_name() {
+        let has_contact = |header: &str| {
+            let header = Header::read(header.as_bytes());
+            header.parts().iter().any(|part| part.marks.has(Marks::CONTACT))
+        };
+        for header in ["Foo (a@b.example)", "Foo (a@b.example.)", "Foo (write to a@b.c-)", "Foo a@b.c"] {
+            assert!(has_contact(header), "{header}");
+        }
+        for header in ["Foo (a@b)", "Foo (a@b.)", "Foo (a@b.1)", "Foo (a@1.2.3)", "Foo (a@.)", "Foo (a@)"] {
+            assert!(!has_contact(header), "{header}");
+        }
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! The three scales an agent is placed on: how it is known, what it is for, and whether it obeys.
 
-use std::fmt;
+use crate::rules::keywords;
 
 /// An enum whose variants have one written form each, the same in text, configuration and serde.
 macro_rules! scale {
     (
         $(#[$enum_doc:meta])*
-        $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }
+        $name:ident, $noun:literal, { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }
     ) => {
         $(#[$enum_doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,33 +19,16 @@ macro_rules! scale {
         impl $name {
             /// Every value, in the order of the documentation.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            /// The written form, in lower case.
-            #[must_use]
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)+
-                }
-            }
-
-            /// The value with this written form, or `None`.
-            #[must_use]
-            pub fn parse(word: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|value| value.as_str() == word)
-            }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
+        keywords!($name, $noun, { $($variant = $word,)+ });
     };
 }
+pub(super) use scale;
 
 scale! {
     /// How an agent is known.
-    Class {
+    Class, "a class of agents", {
         /// A crawler of the [`Registry`](super::Registry).
         Registered = "registered",
         /// Not in the registry, but it says that it is a robot: a crawler word, a contact address, or a
@@ -70,7 +53,7 @@ scale! {
 
 scale! {
     /// The purpose an agent fetches pages for.
-    Category {
+    Category, "a category of crawlers", {
         /// A search engine.
         Search = "search",
         /// Collecting material to train models on.
@@ -102,7 +85,7 @@ scale! {
 
 scale! {
     /// Whether an agent obeys robots.txt, or the groups of `*` in it.
-    Obeys {
+    Obeys, "an answer to whether an agent obeys", {
         /// Its operator says so.
         Yes = "yes",
         /// Its operator says it does not.
@@ -121,14 +104,18 @@ mod tests {
     #[test]
     fn written_forms_read_back() {
         for class in Class::ALL {
-            assert_eq!(Class::parse(class.as_str()), Some(*class));
+            assert_eq!(class.as_str().parse(), Ok(*class));
         }
         for category in Category::ALL {
-            assert_eq!(Category::parse(category.as_str()), Some(*category));
+            assert_eq!(category.as_str().parse(), Ok(*category));
         }
         for obeys in Obeys::ALL {
-            assert_eq!(Obeys::parse(obeys.as_str()), Some(*obeys));
+            assert_eq!(obeys.as_str().parse(), Ok(*obeys));
         }
-        assert_eq!(Category::parse("ai-user"), None);
+        let error = "ai-user".parse::<Obeys>().expect_err("unknown").to_string();
+        let message =
+            "\"ai-user\" is not an answer to whether an agent obeys: write \"yes\", \"no\", \"partial\" or \"unknown\"";
+        assert_eq!(error, message);
+        assert!("Search".parse::<Category>().is_err() && "".parse::<Class>().is_err());
     }
 }

@@ -27,6 +27,7 @@ mod file_names;
 mod group_names;
 mod header;
 mod header_reader;
+mod identity;
 mod kind;
 mod name_index;
 mod recognizer;
@@ -36,6 +37,7 @@ mod row;
 mod words;
 
 pub use self::crawler::Crawler;
+pub use self::identity::{Identity, IdentityMethod, IdentityOutcome, IdentityParseError, Refutation, UndecidedReason};
 pub use self::kind::{Category, Class, Obeys};
 pub use self::recognizer::{Agent, Recognizer};
 pub use self::registry::Registry;

@@ -142,6 +142,13 @@ impl Agent {
         }
     }
 
+    /// Whether it is registered as a crawler of a search engine that people use, or as a tester for one: see
+    /// [`Crawler::is_index_engine`].
+    #[must_use]
+    pub fn is_index_engine(&self) -> bool {
+        matches!(&self.recognized, RecognizedAs::Registered(crawler) if crawler.is_index_engine())
+    }
+
     /// Whether the registry knows it.
     #[must_use]
     pub const fn is_registered(&self) -> bool {
@@ -155,6 +162,13 @@ impl Agent {
             RecognizedAs::Registered(crawler) => Some(crawler),
             _ => None,
         }
+    }
+}
+
+/// The agent of a crawler, for questions about it without a request.
+impl From<&Crawler> for Agent {
+    fn from(crawler: &Crawler) -> Self {
+        Self { class: Class::Registered, recognized: RecognizedAs::Registered(Arc::new(crawler.clone())) }
     }
 }
 
@@ -179,6 +193,24 @@ mod tests {
         assert_eq!(named.tokens(), [ProductToken::new("foo")]);
         let browser = agent("", "Mozilla/5.0 (X11; Linux) Gecko/1 Firefox/2");
         assert_eq!((browser.class(), browser.crawler(), browser.tokens().len()), (Class::Browser, None, 0));
+    }
+
+    #[test]
+    fn a_registered_crawler_has_its_row_and_no_other_agent_has_one() {
+        let registered = agent("", "GPTBot/1.2");
+        assert!(registered.is_registered());
+        assert_eq!(registered.registered().map(Crawler::name), Some("GPTBot"));
+        assert_eq!(registered.category(), registered.registered().map(Crawler::category));
+        for other in [agent("", "NeverSeenBot/1.0"), agent("", ""), Agent::empty()] {
+            assert!(!other.is_registered() && other.registered().is_none(), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn of_names_that_fit_alike_the_first_of_the_header_counts() {
+        let file = "User-agent: Foo\nUser-agent: Bar\nDisallow: /\n";
+        assert_eq!(agent(file, "Foo/1 Bar/1").tokens()[0], ProductToken::new("foo"));
+        assert_eq!(agent(file, "Bar/1 Foo/1").tokens()[0], ProductToken::new("bar"));
     }
 
     #[test]

@@ -288,6 +288,8 @@ mod tests {
         ] {
             let error = two().extended_with(rows).unwrap_err();
             assert_eq!((error.row(), error.field(), error.kind()), (at, field, kind), "{error}");
+            assert!(!error.message().is_empty());
+            assert_eq!(error.to_string(), format!("row {}, {field}: {}", at + 1, error.message()));
         }
         // What one row gives up, another may take.
         let taken = [row("OneBot"), row("A").header_names(["One Bot"])];

@@ -39,6 +39,7 @@ pub struct CrawlerRow {
     robots: Obeys,
     star: Obeys,
     control: bool,
+    index: bool,
     requires: Vec<String>,
     ranges: Vec<String>,
     rdns: Vec<String>,
@@ -93,6 +94,7 @@ impl CrawlerRow {
             robots: Obeys::Unknown,
             star: Obeys::Unknown,
             control: false,
+            index: false,
             requires: Vec::new(),
             ranges: Vec::new(),
             rdns: Vec::new(),
@@ -131,6 +133,12 @@ impl CrawlerRow {
     /// Its token appears in robots.txt only, never in a request. Such a row has no header names.
     pub fn control_token(self) -> Self {
         Self { control: true, ..self }
+    }
+
+    /// It feeds the index of a search engine that people use, or tests pages for one: unless an override says so, it is
+    /// not refused. Default: it does not.
+    pub fn index_engine(self) -> Self {
+        Self { index: true, ..self }
     }
 
     /// The name is also a word: a header must hold one of these texts too. Default: none.
@@ -205,6 +213,7 @@ impl CrawlerRow {
             robots: self.robots,
             star: self.star,
             control: self.control,
+            index: self.index,
             requires: boxed(self.requires),
             ranges: boxed(self.ranges),
             rdns: boxed(self.rdns),
@@ -228,6 +237,7 @@ impl From<&Crawler> for CrawlerRow {
             robots: crawler.obeys_robots(),
             star: crawler.obeys_star(),
             control: crawler.is_control(),
+            index: crawler.is_index_engine(),
             requires: strings(crawler.requires()),
             ranges: strings(crawler.ranges()),
             rdns: strings(crawler.reverse_dns()),
@@ -263,7 +273,7 @@ mod tests {
         assert_eq!(crawler.header_names().collect::<Vec<_>>(), ["A Bot"]);
         assert_eq!(crawler.tokens(), [ProductToken::new("a bot")]);
         assert_eq!((crawler.obeys_robots(), crawler.obeys_star()), (Obeys::Unknown, Obeys::Unknown));
-        assert!(!crawler.is_control() && !crawler.is_checked());
+        assert!(!crawler.is_control() && !crawler.is_index_engine() && !crawler.is_checked());
     }
 
     #[test]
@@ -290,6 +300,7 @@ mod tests {
             .operator("O")
             .obeys_robots(Obeys::Yes)
             .obeys_star(Obeys::No)
+            .index_engine()
             .requires(["r"])
             .ranges(["https://a.test/ranges"])
             .reverse_dns([".a.test"])
@@ -300,6 +311,8 @@ mod tests {
         let crawler = row.build().unwrap();
         let again = CrawlerRow::from(&crawler).build().unwrap();
         assert_eq!(format!("{again:?}"), format!("{crawler:?}"));
-        assert!(crawler.is_checked() && crawler.signature() == Some("https://a.test/keys"));
+        assert!(
+            crawler.is_index_engine() && crawler.is_checked() && crawler.signature() == Some("https://a.test/keys")
+        );
     }
 }

@@ -288,7 +288,18 @@ mod tests {
         for text in ["ExampleBot/1.0", "nrsbot", "EXAMPLEBOT", "Bots", "BotScanner"] {
             assert_eq!(trades(text).first(), Some(&Trade::IsBot), "{text}");
         }
-        for text in ["fuboTV", "Bottle", "botany", "Abbott", "Synchronous", "feedback", "curl", "clipnote"] {
+        for text in [
+            "fuboTV",
+            "Bottle",
+            "botany",
+            "Abbott",
+            "Synchronous",
+            "feedback",
+            "curl",
+            "clipnote",
+            "airssum",
+            "unprobed",
+        ] {
             assert!(trades(text).iter().all(|trade| *trade == Trade::Talks), "{text}: {:?}", trades(text));
         }
         assert_eq!(trades("web-crawler"), [Trade::Crawls]);

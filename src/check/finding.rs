@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use crate::rules::keywords;
+
 /// How bad a [`Finding`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
@@ -24,6 +26,9 @@ pub struct Finding {
     pub(super) line: usize,
     pub(super) column: usize,
     pub(super) span: Range<usize>,
+    /// Boxed, because few findings are about one agent.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub(super) agent: Option<Box<str>>,
     pub(super) message: String,
     pub(super) help: Option<String>,
 }
@@ -31,23 +36,13 @@ pub struct Finding {
 impl Severity {
     /// Every severity, the worst first.
     pub const ALL: [Self; 3] = [Self::Error, Self::Warning, Self::Note];
-
-    /// The severity's name in lower case.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-            Self::Note => "note",
-        }
-    }
 }
 
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+keywords!(Severity, "a severity", {
+    Note = "note",
+    Warning = "warning",
+    Error = "error",
+});
 
 impl Finding {
     /// The permanent kebab-case code of the lint; see [`lint`](super::lint).
@@ -78,6 +73,13 @@ impl Finding {
     #[must_use]
     pub fn span(&self) -> Range<usize> {
         self.span.clone()
+    }
+
+    /// The crawler it is about, the first where it is about several: the name in the file or the registry, without control
+    /// characters. None where it is about the file or every agent.
+    #[must_use]
+    pub fn agent(&self) -> Option<&str> {
+        self.agent.as_deref()
     }
 
     /// The fault, in one line without control characters.

@@ -31,15 +31,19 @@ mod directives;
 mod expectations;
 pub(crate) mod file_kind;
 mod finding;
+mod html;
+pub(crate) mod known_field;
 mod lint;
 mod lints;
 mod options;
 mod pattern;
 mod quote;
+mod refused_crawler;
 mod report;
 mod run;
 mod sink;
 mod site_context;
+mod unreadable;
 
 pub use self::diff::{
     Breach, Change, Decider, Diff, DiffOptions, Effect, Guard, MAX_CHANGES_PER_EFFECT, Subject, Upheaval, diff,
@@ -50,6 +54,8 @@ pub use self::finding::{Finding, Severity};
 pub use self::lint::{Example, Lint};
 pub use self::lints::{lint, lints};
 pub use self::options::Options;
+pub use self::refused_crawler::RefusedCrawler;
 pub use self::report::Report;
 pub use self::run::check;
 pub use self::sink::MAX_FINDINGS_PER_LINT;
+pub use self::unreadable::Unreadable;

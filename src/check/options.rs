@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use super::finding::Severity;
 use super::lint::Lint;
+use super::refused_crawler::RefusedCrawler;
+use super::sink::MAX_FINDINGS_PER_LINT;
 use super::site_context::SiteContext;
 use crate::agent::Registry;
 use crate::rules::{PathPattern, PathPatternError};
@@ -16,6 +18,7 @@ use crate::rules::{PathPattern, PathPatternError};
 #[must_use]
 pub struct Options {
     levels: Vec<(&'static str, Level)>,
+    most: Option<usize>,
     site: SiteContext,
 }
 
@@ -60,11 +63,22 @@ impl Options {
         Ok(self)
     }
 
-    /// The registered names of crawlers that are refused what the file disallows to them. Default: none. Only search
-    /// engines among them are worth a finding.
-    pub fn refused_crawlers<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
-        self.site.refused = names.into_iter().map(|name| name.as_ref().into()).collect();
+    /// The crawlers that are refused what the file disallows to them, by their registered names. Default: none. Only those of
+    /// search engines that people use ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)) are worth a
+    /// finding; a [`Policy`](crate::policy::Policy) refuses these where an override says so.
+    pub fn refused_crawlers<C: Into<RefusedCrawler>>(mut self, crawlers: impl IntoIterator<Item = C>) -> Self {
+        self.site.refused = crawlers.into_iter().map(Into::into).collect();
         self
+    }
+
+    /// How many findings of each lint the report holds; the rest are only counted. Default: [`MAX_FINDINGS_PER_LINT`].
+    pub const fn findings_per_lint(mut self, most: usize) -> Self {
+        self.most = Some(most);
+        self
+    }
+
+    pub(super) fn most_findings(&self) -> usize {
+        self.most.unwrap_or(MAX_FINDINGS_PER_LINT)
     }
 
     pub(super) const fn site(&self) -> &SiteContext {
@@ -97,6 +111,6 @@ impl Options {
 impl Lint {
     /// The options under which its examples show it: a few lints speak only of what the configuration says.
     pub fn example_options(&self) -> Options {
-        Options::new().refused_crawlers(self.bad.refused)
+        Options::new().refused_crawlers(self.bad.refused.iter().copied())
     }
 }

@@ -10,13 +10,19 @@ use crate::rules::RobotsTxt;
 pub struct Report {
     findings: Vec<Finding>,
     omitted: [usize; 3],
+    /// The same, by the code of the lint.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    omitted_of: Vec<(&'static str, [usize; 3])>,
 }
 
 impl Report {
     pub(super) fn new(robots: &RobotsTxt, sinks: Vec<Sink>) -> Self {
         let mut report = Self::default();
         for sink in sinks {
-            let (findings, omitted) = sink.into_parts();
+            let (code, findings, omitted) = sink.into_parts();
+            if omitted != [0; 3] {
+                report.omitted_of.push((code, omitted));
+            }
             report.findings.extend(findings);
             for (total, more) in report.omitted.iter_mut().zip(omitted) {
                 *total += more;
@@ -28,7 +34,8 @@ impl Report {
         report
     }
 
-    /// The findings, sorted by where they begin; at most [`MAX_FINDINGS_PER_LINT`](super::MAX_FINDINGS_PER_LINT) of each lint.
+    /// The findings, sorted by where they begin; at most as many of each lint as
+    /// [`Options::findings_per_lint`](super::Options::findings_per_lint) says.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings
@@ -45,6 +52,15 @@ impl Report {
     pub fn count(&self, severity: Severity) -> usize {
         let held = self.findings.iter().filter(|finding| finding.severity == severity).count();
         held + self.omitted[severity as usize]
+    }
+
+    /// How many findings of one lint and severity there are, those of [`Report::omitted`] included.
+    #[must_use]
+    pub fn count_of(&self, code: &str, severity: Severity) -> usize {
+        let is_one = |finding: &&Finding| finding.code == code && finding.severity == severity;
+        let omitted =
+            self.omitted_of.iter().filter(|(of, _)| *of == code).map(|(_, omitted)| omitted[severity as usize]);
+        self.findings.iter().filter(is_one).count() + omitted.sum::<usize>()
     }
 
     /// How many findings were counted and not kept.

@@ -17,12 +17,13 @@ use crate::rules::{LineKind, RobotsTxt};
 pub fn check(robots: &RobotsTxt, options: &Options) -> Report {
     let codes: Vec<&str> = lints().iter().map(Lint::code).collect();
     let file = CheckedFile::new(robots, options.site(), &codes);
-    let kind = FileKind::of(robots.bytes());
+    let kind = FileKind::of(robots);
     let allowed = Allowed::of(robots);
     let (mut sinks, mut at_lines, mut at_fields) = (Vec::new(), Vec::new(), Vec::new());
     for lint in lints().iter().filter(|lint| !options.is_off(lint)) {
         let severity = options.severity(lint);
-        let mut sink = Sink::new(lint.code, lint.severity, severity, robots.bytes().len(), allowed.ranges(lint.code));
+        let (length, most) = (robots.bytes().len(), options.most_findings());
+        let mut sink = Sink::new(lint.code, lint.severity, severity, length, most, allowed.ranges(lint.code));
         match lint.pass {
             Pass::File(run) if kind == FileKind::Rules => run(&file, &mut sink),
             Pass::InsteadOfRules(of, run) if kind == of => run(&file, &mut sink),

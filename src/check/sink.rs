@@ -4,8 +4,10 @@ use std::fmt;
 use std::ops::Range;
 
 use super::finding::{Finding, Severity};
+use super::quote::Quoted;
 
-/// How many findings of one lint a [`Report`](super::Report) holds; the rest are only counted. Bounds what a file of
+/// How many findings of one lint a [`Report`](super::Report) holds unless
+/// [`Options::findings_per_lint`](super::Options::findings_per_lint) says otherwise; the rest are only counted. Bounds what a file of
 /// rubbish costs.
 pub const MAX_FINDINGS_PER_LINT: usize = 100;
 
@@ -15,6 +17,7 @@ pub(super) struct Sink {
     severity: Severity,
     forced: Option<Severity>,
     file_length: usize,
+    most: usize,
     /// Where the file itself turns the lint off.
     allowed: Vec<Range<usize>>,
     findings: Vec<Finding>,
@@ -30,9 +33,10 @@ impl Sink {
         severity: Severity,
         forced: Option<Severity>,
         file_length: usize,
+        most: usize,
         allowed: Vec<Range<usize>>,
     ) -> Self {
-        Self { code, severity, forced, file_length, allowed, findings: Vec::new(), omitted: [0; 3] }
+        Self { code, severity, forced, file_length, most, allowed, findings: Vec::new(), omitted: [0; 3] }
     }
 
     /// Reports a finding with the severity of the lint.
@@ -51,7 +55,7 @@ impl Sink {
             return ReportedFinding(None);
         }
         let severity = self.forced.unwrap_or(severity);
-        if self.findings.len() >= MAX_FINDINGS_PER_LINT {
+        if self.findings.len() >= self.most {
             self.omitted[severity as usize] += 1;
             return ReportedFinding(None);
         }
@@ -63,6 +67,7 @@ impl Sink {
             line: 0,
             column: 0,
             span: span.start.min(end)..end,
+            agent: None,
             message: message.to_string(),
             help: None,
         };
@@ -76,12 +81,20 @@ impl Sink {
         self.allowed.get(next).is_some_and(|range| range.start <= at)
     }
 
-    pub(super) fn into_parts(self) -> (Vec<Finding>, [usize; 3]) {
-        (self.findings, self.omitted)
+    pub(super) fn into_parts(self) -> (&'static str, Vec<Finding>, [usize; 3]) {
+        (self.code, self.findings, self.omitted)
     }
 }
 
 impl ReportedFinding<'_> {
+    /// Says which crawler it is about, the first where it is about several.
+    pub(super) fn of_agent(mut self, name: &[u8]) -> Self {
+        if let Some(finding) = &mut self.0 {
+            finding.agent = Some(Quoted(name).to_string().trim_matches('"').into());
+        }
+        self
+    }
+
     /// Says what would be right.
     pub(super) fn help(self, help: fmt::Arguments<'_>) {
         if let Some(finding) = self.0 {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::refused_crawler::RefusedCrawler;
 use crate::agent::Registry;
 use crate::rules::{PathPattern, Reading};
 
@@ -11,8 +12,8 @@ pub(super) struct SiteContext {
     pub(super) registry: Arc<Registry>,
     /// Patterns of paths whose requests are never judged.
     pub(super) exempt: Vec<PathPattern>,
-    /// Names of crawlers that are refused what the file disallows.
-    pub(super) refused: Vec<Box<str>>,
+    /// Crawlers that are refused what the file disallows.
+    pub(super) refused: Vec<RefusedCrawler>,
 }
 
 impl Default for SiteContext {

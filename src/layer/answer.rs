@@ -1,16 +1,23 @@
 //! The answer of the layer to a request, and how it is carried out.
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Extensions, Request, Response, StatusCode};
 
 use super::record::Record;
 use super::tag;
 
-/// The answer to a request: it owns its parts, so that no snapshot is held while the request goes on. The rare cases are
-/// boxed to keep the common one small.
+/// The answer to a request: it owns its parts, so that no snapshot is held while the request goes on.
+#[derive(Debug)]
+pub struct Answer {
+    outcome: Outcome,
+    /// What the request carries on, where it goes on; empty unless the layer is made for that.
+    extensions: Extensions,
+}
+
+/// What becomes of a request. The rare cases are boxed to keep the common one small.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Answer {
+pub enum Outcome {
     /// The request goes on unchanged.
     Pass,
     /// It goes on with a field that carries the verdict.
@@ -20,6 +27,29 @@ pub enum Answer {
 }
 
 impl Answer {
+    pub(super) fn new(outcome: Outcome, extensions: Extensions) -> Self {
+        Self { outcome, extensions }
+    }
+
+    /// What becomes of the request.
+    #[must_use]
+    pub const fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    /// What becomes of the request, for code that answers it in its own way.
+    #[must_use]
+    pub fn into_outcome(self) -> Outcome {
+        self.outcome
+    }
+
+    /// What the layer adds to the extensions of a request that goes on, besides the [`Record`] of one that is tagged: the
+    /// [`CrawlerRequest`](super::CrawlerRequest), where the layer adds it.
+    #[must_use]
+    pub const fn extensions(&self) -> &Extensions {
+        &self.extensions
+    }
+
     /// Carries the answer out: returns the response of a request that goes no further, and prepares any other to go on.
     /// Nothing else in the layer changes a request.
     ///
@@ -28,21 +58,39 @@ impl Answer {
     /// the request, and its field stays.
     #[must_use]
     pub fn carry_out<B>(self, request: &mut Request<B>) -> Option<Response<Bytes>> {
-        match self {
-            Self::Pass => {
+        match self.outcome {
+            Outcome::Pass => {
                 // With a record in the extensions the field is that of an outer layer.
                 if tag::is_present(request.headers()) && request.extensions().get::<Record>().is_none() {
                     tag::strip(request.headers_mut());
                 }
-                None
             }
-            Self::Tag(record) => {
+            Outcome::Tag(record) => {
                 tag::strip(request.headers_mut());
                 tag::mark(request.headers_mut(), &record);
                 request.extensions_mut().insert(*record);
-                None
             }
-            Self::Respond(response) => Some(*response),
+            Outcome::Respond(response) => return Some(*response),
         }
+        if !self.extensions.is_empty() {
+            request.extensions_mut().extend(self.extensions);
+        }
+        None
+    }
+}
+
+impl Outcome {
+    /// The status of the response of a request that goes no further.
+    pub(super) fn status(&self) -> Option<StatusCode> {
+        match self {
+            Self::Respond(response) => Some(response.status()),
+            Self::Pass | Self::Tag(_) => None,
+        }
+    }
+}
+
+impl From<Outcome> for Answer {
+    fn from(outcome: Outcome) -> Self {
+        Self::new(outcome, Extensions::new())
     }
 }

@@ -35,6 +35,13 @@ impl<B> ResponseBody<B> {
     }
 }
 
+/// An empty body, for layers that answer by themselves: tower-http's `CorsLayer` and `TimeoutLayer`, for example.
+impl<B> Default for ResponseBody<B> {
+    fn default() -> Self {
+        Self { source: Source::Full { bytes: None } }
+    }
+}
+
 impl<B> Body for ResponseBody<B>
 where
     B: Body<Data: From<Bytes>>,

@@ -5,19 +5,27 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use http::HeaderValue;
 use http::header::USER_AGENT;
+use http::{Extensions, HeaderValue, StatusCode};
 
-use super::answer::Answer;
-use super::callbacks::{AddressFrom, AgentFrom, Observer, RefuseWith, TargetFrom, guarded, notify};
+use super::answer::{Answer, Outcome};
+#[cfg(feature = "axum08")]
+use super::axum08::{self, Judged};
+use super::callbacks::{
+    AddressFrom, AgentFrom, CrawlerObserver, Observer, RefuseWith, TargetFrom, guarded, notify, notify_of_crawler,
+};
+use super::crawler_request::CrawlerRequest;
+#[cfg(feature = "axum08")]
+use super::crawler_request::is_crawler;
 use super::event::Event;
-use super::evidence;
+use super::evidence_fields;
 use super::original::Original;
 use super::record::Record;
 use super::refusal;
 use super::robots_txt;
-use crate::live::{Enforcement, LiveRobots};
-use crate::policy::{Action, Facts};
+use crate::agent::Agent;
+use crate::live::{Content, Enforcement, LiveRobots, Snapshot};
+use crate::policy::{Action, Decision, Facts, Reason};
 use crate::source::Sites;
 
 /// The sites and the callbacks of a layer, which it shares with its services.
@@ -28,7 +36,11 @@ pub(super) struct Enforcer {
     pub(super) address_from: Option<AddressFrom>,
     pub(super) agent_from: Option<AgentFrom>,
     pub(super) observers: Vec<Observer>,
+    pub(super) crawler_observers: Vec<CrawlerObserver>,
+    pub(super) crawler_extension: CrawlerExtension,
     pub(super) refuse_with: Option<RefuseWith>,
+    #[cfg(feature = "axum08")]
+    pub(super) framework: Framework,
 }
 
 /// Whether a request for `/robots.txt` is answered with the file.
@@ -38,36 +50,172 @@ pub(super) enum RobotsTxtRequests {
     Judge,
 }
 
+/// Whether the extensions of a crawler's request hold its [`CrawlerRequest`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum CrawlerExtension {
+    Omit,
+    Insert,
+}
+
+/// Which framework's extensions the layer reads and writes.
+#[cfg(feature = "axum08")]
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Framework {
+    Any,
+    Axum08,
+}
+
 impl Enforcer {
     /// The site of a request, and its answer. Without a site a request passes.
     pub(super) fn answer(&self, request: Original<'_>, robots_txt: RobotsTxtRequests) -> Answer {
         let sites = self.sites.load();
-        let Some(live) = sites.find(|| Some((request.host_octets()?, request.scheme()))) else { return Answer::Pass };
+        let Some(live) = sites.find(|| Some((request.host_octets()?, request.scheme()))) else {
+            return Outcome::Pass.into();
+        };
         // A panic in judging passes the request: a fault of ours must not cost a visitor a page.
         let judged = catch_unwind(AssertUnwindSafe(|| self.judge(live, request, robots_txt)));
         judged.unwrap_or_else(|_| {
             live.count_fault();
-            Answer::Pass
+            Outcome::Pass.into()
         })
     }
 
     fn judge(&self, live: &LiveRobots, request: Original<'_>, robots_txt: RobotsTxtRequests) -> Answer {
         let snapshot = live.load();
+        let request = self.with_target(request);
+        let is_enforced = snapshot.enforcement() == Enforcement::On;
+        if robots_txt == RobotsTxtRequests::Serve && robots_txt::is_target(request.target()) {
+            let Some(mut response) = robots_txt::serve(&snapshot, &request) else { return Outcome::Pass.into() };
+            if let Some(content) = snapshot.content().filter(|_| is_enforced && self.follows_crawlers()) {
+                let (decision, status) = (Decision::unjudged(Reason::Exempt), response.status());
+                // A fault here must not cost anyone the file.
+                let crawler = guarded(live, || {
+                    self.with_agents(content, &request, |agents| {
+                        self.follow(live, request, CrawlerRequest::new(content, agents, &decision)?, Some(status))
+                    })
+                });
+                if let Some(crawler) = crawler.flatten() {
+                    response.extensions_mut().insert(crawler);
+                }
+            }
+            return Outcome::Respond(response.into()).into();
+        }
+        let Some(content) = snapshot.content().filter(|_| is_enforced) else { return Outcome::Pass.into() };
+        #[cfg(feature = "axum08")]
+        if self.framework == Framework::Axum08 && self.was_judged(live, &request) {
+            return Outcome::Pass.into();
+        }
+        self.with_agents(content, &request, |agents| self.judge_by(live, &snapshot, content, request, agents))
+    }
+
+    /// The verdict of the rules, the decision of the policy about it, and the answer.
+    fn judge_by(
+        &self,
+        live: &LiveRobots,
+        snapshot: &Snapshot,
+        content: &Content,
+        request: Original<'_>,
+        agents: &[Agent],
+    ) -> Answer {
+        let address = || self.address_from.as_ref().and_then(|address| address(request.extensions()));
+        let facts = Facts::of_target(request.method().as_str(), request.target()).with_address(&address);
+        let mut decision = snapshot.decide(agents, facts);
+        let mut outcome = Outcome::Pass;
+        if decision.is_reported() {
+            decision = snapshot.policy().weigh(decision, &evidence_fields::of(&request));
+        }
+        if decision.is_reported()
+            && let Some(record) = Record::new(content, agents, &decision)
+        {
+            outcome = self.outcome(live, request, record);
+        }
+
+        let mut extensions = Extensions::new();
+        if self.follows_crawlers() {
+            let status = outcome.status();
+            let crawler =
+                guarded(live, || self.follow(live, request, CrawlerRequest::new(content, agents, &decision)?, status));
+            if let Some(crawler) = crawler.flatten() {
+                match &mut outcome {
+                    Outcome::Respond(response) => response.extensions_mut().insert(crawler),
+                    _ => extensions.insert(crawler),
+                };
+            }
+        }
+        #[cfg(feature = "axum08")]
+        match self.framework {
+            Framework::Any => count_if_stripped(live, &request, &decision),
+            Framework::Axum08 if outcome.status().is_none() => {
+                if let Some(mark) = self.mark(live, &request, agents, &decision) {
+                    extensions.insert(mark);
+                }
+            }
+            Framework::Axum08 => {}
+        }
+        Answer::new(outcome, extensions)
+    }
+
+    /// What becomes of a request that robots.txt disallows.
+    fn outcome(&self, live: &LiveRobots, request: Original<'_>, record: Record) -> Outcome {
+        let mut event = Event::new(&record, request);
+        match record.action() {
+            Action::Pass => {
+                notify(&self.observers, live, &event);
+                Outcome::Pass
+            }
+            Action::Tag => {
+                notify(&self.observers, live, &event);
+                Outcome::Tag(record.into())
+            }
+            Action::Refuse => {
+                let custom = self.refuse_with.as_deref().and_then(|custom| guarded(live, || custom(&event)));
+                let mut response = custom.unwrap_or_else(|| event.refusal());
+                refusal::complete(&mut response, request.method());
+                event.set_status(response.status());
+                notify(&self.observers, live, &event);
+                response.extensions_mut().insert(record);
+                Outcome::Respond(response.into())
+            }
+        }
+    }
+
+    /// Notifies the observers of a crawler's request, and returns it where the extensions are to hold it.
+    fn follow(
+        &self,
+        live: &LiveRobots,
+        request: Original<'_>,
+        crawler: CrawlerRequest,
+        status: Option<StatusCode>,
+    ) -> Option<CrawlerRequest> {
+        let mut event = Event::new(&crawler, request);
+        if let Some(status) = status {
+            event.set_status(status);
+        }
+        notify_of_crawler(&self.crawler_observers, live, &event);
+        (self.crawler_extension == CrawlerExtension::Insert).then_some(crawler)
+    }
+
+    fn follows_crawlers(&self) -> bool {
+        self.crawler_extension == CrawlerExtension::Insert || !self.crawler_observers.is_empty()
+    }
+
+    /// The request with the target its client sent, as far as the layer can find it.
+    fn with_target<'r>(&self, request: Original<'r>) -> Original<'r> {
         let request = match &self.target_from {
             Some(target) => request.looked_up(&**target),
             None => request,
         };
-        if robots_txt == RobotsTxtRequests::Serve && robots_txt::is_target(request.target()) {
-            return robots_txt::serve(&snapshot, &request)
-                .map_or(Answer::Pass, |response| Answer::Respond(response.into()));
+        #[cfg(feature = "axum08")]
+        if self.framework == Framework::Axum08 {
+            return request.looked_up(axum08::original_uri);
         }
-        let Some(content) = snapshot.content() else { return Answer::Pass };
-        if snapshot.enforcement() == Enforcement::Off {
-            return Answer::Pass;
-        }
+        request
+    }
 
-        // The agents: of the lines a trusted proxy kept, else of the request's own. Nearly every request has one.
-        let kept = self.agent_from.as_ref().and_then(|agent| agent(request.extensions())).unwrap_or_default();
+    /// Calls `judge` with the request's agents: of the lines a trusted proxy kept, else of its own. Nearly every request
+    /// has one.
+    fn with_agents<T>(&self, content: &Content, request: &Original<'_>, judge: impl FnOnce(&[Agent]) -> T) -> T {
+        let kept = self.kept_lines(request);
         let (mut of_proxy, mut own);
         // Called twice a request: a chain of both iterators costs more than a call through a pointer.
         let lines: &mut dyn Iterator<Item = &HeaderValue> = if kept.is_empty() {
@@ -79,52 +227,50 @@ impl Enforcer {
         };
         let mut lines = lines.map(HeaderValue::as_bytes);
         let first = lines.next().unwrap_or_default();
-        let (cached, several);
-        let agents = match lines.next() {
-            None => {
-                cached = content.cached_agent(first);
-                std::slice::from_ref(cached.agent())
-            }
+        match lines.next() {
+            None => judge(std::slice::from_ref(content.cached_agent(first).agent())),
             Some(second) => {
                 let all = [first, second].into_iter().chain(lines);
-                several = all.map(|line| content.identify(line)).collect::<Vec<_>>();
-                &several[..]
+                judge(&all.map(|line| content.identify(line)).collect::<Vec<_>>())
             }
-        };
+        }
+    }
 
-        // The verdict of the rules, and the decision of the policy about it.
-        let address = || self.address_from.as_ref().and_then(|address| address(request.extensions()));
-        let facts = Facts::of_target(request.method().as_str(), request.target()).with_address(&address);
-        let decision = snapshot.decide(agents, facts);
-        if !decision.is_reported() {
-            return Answer::Pass;
-        }
-        let decision = snapshot.policy().weigh(decision, &evidence::of(&request));
-        if !decision.is_reported() {
-            return Answer::Pass;
-        }
+    /// The lines of `User-Agent` that a trusted proxy kept; none where the request's own count.
+    fn kept_lines<'r>(&self, request: &Original<'r>) -> &'r [HeaderValue] {
+        self.agent_from.as_ref().and_then(|agent| agent(request.extensions())).unwrap_or_default()
+    }
+}
 
-        // The answer to a request that robots.txt disallows.
-        let Some(record) = Record::new(content, agents, &decision) else { return Answer::Pass };
-        let mut event = Event::new(&record, request);
-        match decision.action() {
-            Action::Pass => {
-                notify(&self.observers, live, &event);
-                Answer::Pass
-            }
-            Action::Tag => {
-                notify(&self.observers, live, &event);
-                Answer::Tag(record.into())
-            }
-            Action::Refuse => {
-                let custom = self.refuse_with.as_deref().and_then(|custom| guarded(live, || custom(&event)));
-                let mut response = custom.unwrap_or_else(|| event.refusal());
-                refusal::complete(&mut response, request.method());
-                event.set_status(response.status());
-                notify(&self.observers, live, &event);
-                response.extensions_mut().insert(record);
-                Answer::Respond(response.into())
-            }
-        }
+/// One request meets several layers where routers are nested.
+#[cfg(feature = "axum08")]
+impl Enforcer {
+    /// Whether a layer outside has judged the request for this site already, and done all that this one would do.
+    fn was_judged(&self, live: &LiveRobots, request: &Original<'_>) -> bool {
+        let Some(mark) = request.extensions().get::<Judged>() else { return false };
+        let lacks_extension = self.crawler_extension == CrawlerExtension::Insert
+            && request.extensions().get::<CrawlerRequest>().is_none();
+        !lacks_extension && mark.covers(live, request, self.kept_lines(request))
+    }
+
+    /// The mark of a request that goes on. To judge one again that no group is for costs less than a mark.
+    fn mark(
+        &self,
+        live: &LiveRobots,
+        request: &Original<'_>,
+        agents: &[Agent],
+        decision: &Decision<'_>,
+    ) -> Option<Judged> {
+        let is_followed = || self.follows_crawlers() && agents.iter().any(is_crawler);
+        let is_marked = decision.reason() != Reason::NoGroup || is_followed();
+        is_marked.then(|| Judged::new(live, request, self.kept_lines(request)))?
+    }
+}
+
+/// Counts a request that was judged by a target without its prefix.
+#[cfg(feature = "axum08")]
+fn count_if_stripped(live: &LiveRobots, request: &Original<'_>, decision: &Decision<'_>) {
+    if decision.reason() != Reason::NoGroup && axum08::is_stripped(request) {
+        live.count_stripped_target();
     }
 }

@@ -6,18 +6,20 @@ use super::original::Original;
 use super::record::Record;
 
 /// A request that robots.txt disallows, for [`RobotsLayer::observe`](super::RobotsLayer::observe) and
-/// [`RobotsLayer::refuse_with`](super::RobotsLayer::refuse_with).
+/// [`RobotsLayer::refuse_with`](super::RobotsLayer::refuse_with); or, with a
+/// [`CrawlerRequest`](super::CrawlerRequest) as its record, any request of a crawler, for
+/// [`RobotsLayer::observe_crawlers`](super::RobotsLayer::observe_crawlers).
 ///
-/// The [`Record`] is owned, because it stays in the extensions; the request is borrowed.
+/// The record is owned, because it stays in the extensions; the request is borrowed.
 #[derive(Clone, Copy, Debug)]
-pub struct Event<'a> {
-    record: &'a Record,
+pub struct Event<'a, R = Record> {
+    record: &'a R,
     request: Original<'a>,
     status: Option<StatusCode>,
 }
 
-impl<'a> Event<'a> {
-    pub(super) const fn new(record: &'a Record, request: Original<'a>) -> Self {
+impl<'a, R> Event<'a, R> {
+    pub(super) const fn new(record: &'a R, request: Original<'a>) -> Self {
         Self { record, request, status: None }
     }
 
@@ -27,7 +29,7 @@ impl<'a> Event<'a> {
 
     /// The agent, the rule that decided, and the action taken.
     #[must_use]
-    pub const fn record(&self) -> &'a Record {
+    pub const fn record(&self) -> &'a R {
         self.record
     }
 
@@ -61,7 +63,7 @@ impl<'a> Event<'a> {
         self.request.extensions()
     }
 
-    /// The status of the refusal, for an observer of a refused request.
+    /// The status of the layer's own response: a refusal, or the robots.txt.
     #[must_use]
     pub const fn status(&self) -> Option<StatusCode> {
         self.status

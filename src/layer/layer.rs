@@ -9,11 +9,14 @@ use http::{Extensions, HeaderValue, Response, Uri};
 use tower_layer::Layer;
 
 use super::answer::Answer;
-use super::enforce::{Enforcer, RobotsTxtRequests};
+use super::crawler_request::CrawlerRequest;
+#[cfg(feature = "axum08")]
+use super::enforce::Framework;
+use super::enforce::{CrawlerExtension, Enforcer, RobotsTxtRequests};
 use super::event::Event;
 use super::original::Original;
 use super::service::Robots;
-use crate::source::Sites;
+use crate::source::IntoSites;
 
 /// Serves `/robots.txt` and holds crawlers to it; makes [`Robots`]. Cheap to clone.
 #[derive(Clone)]
@@ -22,31 +25,73 @@ pub struct RobotsLayer {
 }
 
 impl RobotsLayer {
-    /// A layer for one site ([`LiveRobots`](crate::live::LiveRobots)) or for several by host ([`Sites`]).
+    /// A layer for one site ([`LiveRobots`](crate::live::LiveRobots)) or for several by host
+    /// ([`Sites`](crate::source::Sites)).
+    ///
+    /// The target is that of the request as the layer gets it. In a nested axum router that is one without its prefix: a
+    /// disallowed crawler passes. `RobotsLayer::for_axum08`, with the feature `axum08`, is right there; with that feature
+    /// [`Status::stripped_targets`](crate::live::Status::stripped_targets) counts such requests.
     #[must_use]
-    pub fn new(sites: impl Into<Sites>) -> Self {
+    pub fn new(sites: impl IntoSites) -> Self {
         let enforcer = Enforcer {
-            sites: sites.into(),
+            sites: sites.into_sites(),
             target_from: None,
             address_from: None,
             agent_from: None,
             observers: Vec::new(),
+            crawler_observers: Vec::new(),
+            crawler_extension: CrawlerExtension::Omit,
             refuse_with: None,
+            #[cfg(feature = "axum08")]
+            framework: Framework::Any,
         };
         Self { enforcer: Arc::new(enforcer) }
+    }
+
+    /// A layer for an app on axum 0.8. It judges the target that the outermost router got
+    /// ([`OriginalUri`](axum::extract::OriginalUri)), so it is right in a nested router at any depth, in which
+    /// [`RobotsLayer::new`] sees targets without their prefix.
+    ///
+    /// ```
+    /// use axum::{Router, routing::get};
+    /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots};
+    /// # let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /blog/drafts/\n").open()?;
+    /// let robots = RobotsLayer::for_axum08(live);
+    /// let blog = Router::new().route("/drafts/{page}", get(async || "a draft")).layer(robots.clone());
+    /// let app: Router = Router::new().nest("/blog", blog).layer(robots);
+    /// # Ok::<(), tower_robots::live::Rejection>(())
+    /// ```
+    ///
+    /// - `/robots.txt` is answered by a layer of the outermost router, `Router::layer` and not `route_layer`, which is only
+    ///   called where a route matches. A layer in a nested router judges, and does not see `/robots.txt`.
+    /// - Of several layers for the same [`LiveRobots`](crate::live::LiveRobots) the outermost judges, and its callbacks run. Those for other sites
+    ///   judge too, and so does an inner one where the method, the target or the `User-Agent` has changed on the way.
+    ///   Several layers are best clones of one.
+    /// - What rewrites a target in front of the outermost router changes what is judged. Then put the layer in front of
+    ///   that, or give it [`RobotsLayer::target_from`], which comes first.
+    /// - Other major versions of axum have an `OriginalUri` of their own, which is not read.
+    #[cfg(feature = "axum08")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "axum08")))]
+    #[must_use]
+    pub fn for_axum08(sites: impl IntoSites) -> Self {
+        Self::new(sites).with(|enforcer| enforcer.framework = Framework::Axum08)
     }
 
     /// Finds the target as the client sent it, where an outer service has rewritten the request's own. If the function
     /// returns `None`, and by default, the target is [`Request::uri`](http::Request::uri). The function belongs to judging:
     /// if it panics, the request passes, and [`Status::faults`](crate::live::Status::faults) counts it.
     ///
-    /// An axum router that is nested strips the prefix and keeps the whole in an extension:
+    /// An app on axum 0.8 needs no function: `RobotsLayer::for_axum08` reads the target that the outermost router got. For
+    /// a proxy in front that keeps it in a field, and a service of yours that reads the field where it may:
     ///
     /// ```
-    /// # use axum::extract::OriginalUri;
+    /// # use http::Uri;
     /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots};
     /// # let live = LiveRobots::inline("# nothing restricted\n").open()?;
-    /// let layer = RobotsLayer::new(live).target_from(|extensions| extensions.get::<OriginalUri>().map(|uri| &uri.0));
+    /// #[derive(Clone)]
+    /// struct SentTarget(Uri);
+    ///
+    /// let layer = RobotsLayer::new(live).target_from(|extensions| extensions.get::<SentTarget>().map(|uri| &uri.0));
     /// # Ok::<(), tower_robots::live::Rejection>(())
     /// ```
     #[must_use]
@@ -86,6 +131,50 @@ impl RobotsLayer {
     #[must_use]
     pub fn observe(self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
         self.with(|enforcer| enforcer.observers.push(Arc::new(observer)))
+    }
+
+    /// Calls back for every request of a crawler, allowed or not, those for `/robots.txt` too. [`CrawlerRequest`] says which
+    /// agents those are. The callback runs before the request goes on and must not block. If it panics, the decision
+    /// stands, the other observers are called, and
+    /// [`Status::callback_faults`](crate::live::Status::callback_faults) counts it.
+    ///
+    /// ```
+    /// # use std::sync::atomic::{AtomicU64, Ordering};
+    /// # use tower_robots::{layer::RobotsLayer, live::LiveRobots};
+    /// # let live = LiveRobots::inline("# nothing restricted\n").open()?;
+    /// static REQUESTS_OF_SEARCH_ENGINES: AtomicU64 = AtomicU64::new(0);
+    ///
+    /// let layer = RobotsLayer::new(live).observe_crawlers(|event| {
+    ///     if event.record().agent().category() == Some(tower_robots::agent::Category::Search) {
+    ///         REQUESTS_OF_SEARCH_ENGINES.fetch_add(1, Ordering::Relaxed);
+    ///     }
+    /// });
+    /// # Ok::<(), tower_robots::live::Rejection>(())
+    /// ```
+    #[must_use]
+    pub fn observe_crawlers(self, observer: impl Fn(&Event<'_, CrawlerRequest>) + Send + Sync + 'static) -> Self {
+        self.with(|enforcer| enforcer.crawler_observers.push(Arc::new(observer)))
+    }
+
+    /// Puts a [`CrawlerRequest`] into the extensions of every crawler's request, allowed or not, so that handlers know
+    /// which agent asks; and into those of a response that the layer gives itself.
+    ///
+    /// ```
+    /// use axum::Extension;
+    /// use tower_robots::layer::CrawlerRequest;
+    ///
+    /// async fn page(crawler: Option<Extension<CrawlerRequest>>) -> String {
+    ///     match crawler {
+    ///         Some(Extension(crawler)) => format!("a summary for {}\n", crawler.name().escape_debug()),
+    ///         None => "the whole page\n".to_owned(),
+    ///     }
+    /// }
+    /// ```
+    ///
+    /// A page that differs by agent wants `Vary: User-Agent`, or a cache serves one agent's page to another.
+    #[must_use]
+    pub fn with_crawler_extension(self) -> Self {
+        self.with(|enforcer| enforcer.crawler_extension = CrawlerExtension::Insert)
     }
 
     /// Makes the response to a refused request, in place of the default: 403 with text or problem details (RFC 9457).
@@ -129,7 +218,7 @@ impl RobotsLayer {
     ///
     /// ```
     /// use http::{Method, Request, StatusCode};
-    /// use tower_robots::layer::{Answer, Original, RobotsLayer};
+    /// use tower_robots::layer::{Original, Outcome, RobotsLayer};
     /// # use tower_robots::policy::{Mode, Policy};
     /// # use tower_robots::live::LiveRobots;
     /// # let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /drafts/\n")
@@ -139,8 +228,8 @@ impl RobotsLayer {
     /// // A question as some proxy might put it.
     /// let question = Request::get("/auth").header("user-agent", "GPTBot/1.2").body(())?;
     /// let original = Original::of(&question).with_method(&Method::HEAD).with_target(b"/%64rafts/\xFF").with_host(None);
-    /// match layer.decide(&original) {
-    ///     Answer::Respond(refusal) => assert_eq!(refusal.status(), StatusCode::FORBIDDEN),
+    /// match layer.decide(&original).into_outcome() {
+    ///     Outcome::Respond(refusal) => assert_eq!(refusal.status(), StatusCode::FORBIDDEN),
     ///     other => panic!("{other:?}"),
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -8,7 +8,8 @@
 //!    [`WhenMissing`](crate::live::WhenMissing) says.
 //! 3. Every line of the `User-Agent` field is recognised, and the [`Policy`](crate::policy::Policy) decides.
 //! 4. A refused request is answered with 403, quoting rule and line; a tagged one goes on with a [`Record`] in its
-//!    extensions and a `Robots-Verdict` field; anything else goes on as it came.
+//!    extensions and a `Robots-Verdict` field; anything else goes on as it came. Search engines that people use are
+//!    tagged where others are refused, unless an override says otherwise.
 //!
 //! A client's own `Robots-Verdict` field, spelled with hyphen or underscore, never reaches the inner service.
 //!
@@ -16,8 +17,39 @@
 //! one [`http::Uri`] holds, so a fragment is gone already.
 //!
 //! Where to put it: outside caches, and inside whatever rewrites paths, or give [`RobotsLayer::target_from`] the original
-//! one. An axum `route_layer` never sees `/robots.txt`, because no route matches it; use `Router::layer`. Readiness is the
-//! inner service's, so a busy one delays `/robots.txt` too unless it sheds load beneath the layer.
+//! one. Readiness is the inner service's, so a busy one delays `/robots.txt` too unless it sheds load beneath the layer.
+//!
+//! # In axum
+//!
+//! `RobotsLayer::for_axum08`, with the feature `axum08`, is the layer for an app on axum 0.8. A nested router strips its
+//! prefix from the target; this form judges the whole one at any depth, and a request that meets several such layers for
+//! one site is judged once. [`RobotsLayer::new`] in a nested router sees `/drafts/x` where the client sent
+//! `/blog/drafts/x`, and lets a crawler pass.
+//!
+//! Put it on the outermost router with `Router::layer`: a `route_layer` never sees `/robots.txt`, because no route matches
+//! it.
+#![cfg_attr(
+    feature = "axum08",
+    doc = r#"
+```
+use axum::{Router, routing::get};
+use tower_robots::layer::RobotsLayer;
+# use tower_robots::live::LiveRobots;
+# use tower_robots::policy::{Mode, Policy};
+# let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /blog/drafts/\n")
+#     .policy(Policy::builder().mode(Mode::Refuse).build())
+#     .open()?;
+
+let blog = Router::new().route("/drafts/{page}", get(async || "a draft"));
+let app: Router = Router::new().nest("/blog", blog).layer(RobotsLayer::for_axum08(live));
+# Ok::<(), tower_robots::live::Rejection>(())
+```
+"#
+)]
+//!
+//! A handler learns which crawler asks from a [`CrawlerRequest`], where [`RobotsLayer::with_crawler_extension`] is set.
+//!
+//! # In any Tower stack
 //!
 //! Code of your own calls [`RobotsLayer::answer`], which does all of this, or [`RobotsLayer::decide`], for steps 3 and 4
 //! alone; the service calls the former.
@@ -47,11 +79,14 @@
 //! ```
 
 mod answer;
+#[cfg(feature = "axum08")]
+mod axum08;
 mod body;
 mod callbacks;
+mod crawler_request;
 mod enforce;
 mod event;
-mod evidence;
+mod evidence_fields;
 mod future;
 #[expect(clippy::module_inception, reason = "as in every Tower middleware: the layer, its service, its future")]
 mod layer;
@@ -62,8 +97,9 @@ mod robots_txt;
 mod service;
 mod tag;
 
-pub use self::answer::Answer;
+pub use self::answer::{Answer, Outcome};
 pub use self::body::ResponseBody;
+pub use self::crawler_request::CrawlerRequest;
 pub use self::event::Event;
 pub use self::future::ResponseFuture;
 pub use self::layer::RobotsLayer;

@@ -15,10 +15,17 @@ use crate::source::Scheme;
 pub struct Original<'a> {
     method: &'a Method,
     uri: &'a Uri,
-    target: Option<&'a [u8]>,
+    target: TargetIs<'a>,
     host: HostIs<'a>,
     headers: &'a HeaderMap,
     extensions: &'a Extensions,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum TargetIs<'a> {
+    InRequest,
+    Found(&'a Uri),
+    Given(&'a [u8]),
 }
 
 /// The host is only read where there are several sites.
@@ -35,7 +42,7 @@ impl<'a> Original<'a> {
         Self {
             method: request.method(),
             uri: request.uri(),
-            target: None,
+            target: TargetIs::InRequest,
             host: HostIs::InRequest,
             headers: request.headers(),
             extensions: request.extensions(),
@@ -52,7 +59,7 @@ impl<'a> Original<'a> {
     /// [`RobotsLayer::target_from`](super::RobotsLayer::target_from).
     #[must_use]
     pub const fn with_target(self, target: &'a [u8]) -> Self {
-        Self { target: Some(target), ..self }
+        Self { target: TargetIs::Given(target), ..self }
     }
 
     /// With the host the client meant, as octets, and the port where it named one; `None` where it named no host.
@@ -71,8 +78,9 @@ impl<'a> Original<'a> {
     #[must_use]
     pub fn target(&self) -> &'a [u8] {
         match self.target {
-            Some(target) => target,
-            None => octets(self.uri),
+            TargetIs::InRequest => octets(self.uri),
+            TargetIs::Found(uri) => octets(uri),
+            TargetIs::Given(target) => target,
         }
     }
 
@@ -114,9 +122,32 @@ impl<'a> Original<'a> {
         }
     }
 
-    /// With the target that the layer's `target_from` finds, unless one was given.
+    /// With the target that `find` finds, unless one was found or given before.
     pub(super) fn looked_up(self, find: impl FnOnce(&'a Extensions) -> Option<&'a Uri>) -> Self {
-        Self { target: self.target.or_else(|| find(self.extensions).map(octets)), ..self }
+        let TargetIs::InRequest = self.target else { return self };
+        match find(self.extensions) {
+            Some(uri) => Self { target: TargetIs::Found(uri), ..self },
+            None => self,
+        }
+    }
+
+    /// The URI that holds the target, where one does.
+    #[cfg(feature = "axum08")]
+    pub(super) const fn target_uri(&self) -> Option<&'a Uri> {
+        match self.target {
+            TargetIs::InRequest => Some(self.uri),
+            TargetIs::Found(uri) => Some(uri),
+            TargetIs::Given(_) => None,
+        }
+    }
+
+    /// The request's own URI, where the target is its own and not one that was found or given.
+    #[cfg(feature = "axum08")]
+    pub(super) const fn own_uri(&self) -> Option<&'a Uri> {
+        match self.target {
+            TargetIs::InRequest => Some(self.uri),
+            TargetIs::Found(_) | TargetIs::Given(_) => None,
+        }
     }
 }
 

@@ -37,7 +37,7 @@ impl Record {
         let verdict = decision.verdict()?;
         let rule = verdict.rule()?;
         Some(Self {
-            agent: agent.crawler().map(cut).or_else(|| agent.tokens().first().map(|token| cut(&token.to_string()))),
+            agent: name(agent),
             class: agent.class(),
             category: agent.category(),
             action: decision.action(),
@@ -138,7 +138,12 @@ impl Record {
     }
 }
 
-fn text(octets: &[u8]) -> String {
+/// The name an agent claims: the registered one, or the product that declares itself, or the product token it obeys.
+pub(super) fn name(agent: &Agent) -> Option<String> {
+    agent.crawler().map(cut).or_else(|| agent.tokens().first().map(|token| cut(&token.to_string())))
+}
+
+pub(super) fn text(octets: &[u8]) -> String {
     String::from_utf8_lossy(octets).into_owned()
 }
 

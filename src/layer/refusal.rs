@@ -33,13 +33,19 @@ impl<'a> Event<'a> {
     /// The default refusal: 403 with problem details (RFC 9457) where the client accepts JSON by name, else with text.
     #[must_use]
     pub fn refusal(&self) -> Response<Bytes> {
+        self.refusal_with_status(StatusCode::FORBIDDEN)
+    }
+
+    /// The default refusal with another status, such as 402, 410 or 451, which text and problem details name.
+    #[must_use]
+    pub fn refusal_with_status(&self, status: StatusCode) -> Response<Bytes> {
         let (kind, body) = if self.wants_json() {
-            ("application/problem+json", self.problem())
+            ("application/problem+json", self.problem(status))
         } else {
-            ("text/plain; charset=utf-8", self.text())
+            ("text/plain; charset=utf-8", self.text(status))
         };
         let mut response = Response::new(Bytes::from(body));
-        *response.status_mut() = StatusCode::FORBIDDEN;
+        *response.status_mut() = status;
         *response.headers_mut() = HeaderMap::with_capacity(FIELDS);
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         response.headers_mut().insert(VARY, HeaderValue::from_static("User-Agent, Accept"));
@@ -47,8 +53,9 @@ impl<'a> Event<'a> {
         response
     }
 
-    /// `*/*` does not count: every crawler sends it.
-    fn wants_json(&self) -> bool {
+    /// Whether the client accepts JSON by name. `*/*` does not count: every crawler sends it.
+    #[must_use]
+    pub fn wants_json(&self) -> bool {
         let types =
             self.headers().get_all(ACCEPT).into_iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
         types.filter_map(|range| range.split(|byte| *byte == b';').next()).map(<[u8]>::trim_ascii).any(|range| {
@@ -56,10 +63,15 @@ impl<'a> Event<'a> {
         })
     }
 
-    fn text(&self) -> String {
+    fn text(&self, status: StatusCode) -> String {
         let record = self.record();
         let mut out = String::with_capacity(TEXT);
-        out.push_str("403 Forbidden\n\n");
+        out.push_str(status.as_str());
+        if let Some(title) = status.canonical_reason() {
+            out.push(' ');
+            out.push_str(title);
+        }
+        out.push_str("\n\n");
         self.push_detail(&mut out);
         out.push_str("\n\n    User-agent: ");
         push_printable(&mut out, record.group());
@@ -85,14 +97,14 @@ impl<'a> Event<'a> {
         out
     }
 
-    fn problem(&self) -> String {
+    fn problem(&self, status: StatusCode) -> String {
         let record = self.record();
         let mut detail = String::new();
         self.push_detail(&mut detail);
         let mut problem = json!({
             "type": "about:blank",
-            "title": "Forbidden",
-            "status": 403,
+            "title": status.canonical_reason().unwrap_or(status.as_str()),
+            "status": status.as_u16(),
             "detail": detail,
             "agent": record.agent(),
             "identity": "claimed",

@@ -1,4 +1,7 @@
 //! Answering `/robots.txt` (RFC 9309, section 2.3; RFC 9110, sections 8.8 and 13).
+//!
+//! The values of `Cache-Control`, `ETag`, `Last-Modified` and `Content-Length` are made in `live::response_fields`, once for each
+//! version.
 
 use std::time::Duration;
 

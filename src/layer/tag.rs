@@ -3,12 +3,14 @@
 use http::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
 
 use super::record::Record;
+use crate::policy::Reason;
 use crate::rules::PathForm;
 
 /// The field that carries the verdict to an upstream:
 /// `Robots-Verdict: disallow;agent="GPTBot";rule="/private/";line=12`, an item of RFC 9651 in ASCII, what a string may
 /// not hold percent-encoded and a rule cut at 256 octets: servers bound what a field may hold. Where the path as sent does
-/// not match the rule, `;form=resolved` names the form that does ([`PathForm`]).
+/// not match the rule, `;form=resolved` names the form that does ([`PathForm`]). `;reason=search-engine` says that the
+/// mode refuses others, and only tags the crawlers of search engines that people use ([`Reason::SearchEngine`]).
 pub const ROBOTS_VERDICT: HeaderName = HeaderName::from_static("robots-verdict");
 
 /// CGI and its successors read both spellings as one name.
@@ -62,6 +64,10 @@ impl Record {
         if self.form() != PathForm::Standard {
             out.push_str(";form=");
             out.push_str(self.form().as_str());
+        }
+        if self.reason() == Reason::SearchEngine {
+            out.push_str(";reason=");
+            out.push_str(self.reason().as_str());
         }
         // Everything but visible ASCII and blanks was escaped, so this is a field value.
         HeaderValue::try_from(out).unwrap_or(HeaderValue::from_static("disallow"))

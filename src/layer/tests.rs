@@ -2,11 +2,14 @@
 
 mod agents;
 mod callbacks;
+mod crawlers;
 mod refusals;
 mod requests;
 mod robots_txt;
 mod service;
 mod tags;
+#[cfg(feature = "tracing")]
+mod trace_events;
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -26,6 +29,7 @@ use crate::source::{HostMap, Sites};
 const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
 const GPTBOT: &str =
     "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)";
+const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
 const FILE: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
 
 type Body = Full<Bytes>;

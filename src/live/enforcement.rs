@@ -1,6 +1,6 @@
 //! Whether anything is enforced.
 
-use std::fmt;
+use crate::rules::keywords;
 
 /// Whether anything is enforced.
 ///
@@ -22,22 +22,10 @@ pub(super) struct Switches {
     pub(super) all: Enforcement,
 }
 
-impl Enforcement {
-    /// `on` or `off`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::On => "on",
-            Self::Off => "off",
-        }
-    }
-}
-
-impl fmt::Display for Enforcement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+keywords!(Enforcement, "a position of the kill switch", {
+    On = "on",
+    Off = "off",
+});
 
 impl Switches {
     pub(super) fn both(self) -> Enforcement {

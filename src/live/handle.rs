@@ -2,15 +2,18 @@
 
 use std::fmt;
 use std::sync::Arc;
+#[cfg(feature = "axum08")]
+use std::sync::Weak;
 
 #[cfg(feature = "layer")]
 use arc_swap::Guard;
 
 use super::enforcement::Enforcement;
 use super::gate::Gate;
-use super::history::HistoryEntry;
 use super::publisher::{AcceptError, RollbackError};
+use super::rejection::Rejection;
 use super::reload::Reload;
+use super::reload_history::HistoryEntry;
 use super::reloading::Reloading;
 use super::site::Site;
 use super::snapshot::Snapshot;
@@ -38,6 +41,12 @@ pub struct LiveRobots {
     site: Arc<Site>,
 }
 
+/// Which site a handle is of. It does not keep the site; but no other site ever has the same identity, because its memory
+/// is not given to another one meanwhile.
+#[cfg(feature = "axum08")]
+#[derive(Clone, Debug)]
+pub(crate) struct SiteIdentity(Weak<Site>);
+
 impl LiveRobots {
     /// The snapshot that is live now. It is immutable.
     #[must_use]
@@ -63,6 +72,34 @@ impl LiveRobots {
         let (reloading, completion) = Reloading::new();
         self.site.source().reload(completion);
         reloading
+    }
+
+    /// Publishes a text that a database, an admin page or a test holds, in place of the one a site was opened with by
+    /// [`LiveRobots::inline`]. It is checked, gated, recorded and notified of like a file that changed, and a later
+    /// [`LiveRobots::reload`] reads it. A text that is live already is fine.
+    ///
+    /// It blocks until the text is compiled, which takes milliseconds, and until the listeners have run: in async code call
+    /// it with `tokio::task::spawn_blocking` or its like. Of calls at the same time, the last one that begins wins.
+    ///
+    /// ```
+    /// use tower_robots::live::{LiveRobots, RejectionKind};
+    ///
+    /// let live = LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open()?;
+    /// live.publish("User-agent: *\nDisallow: /private/\nDisallow: /drafts/\n")?;
+    /// let rejection = live.publish("<!doctype html>").expect_err("a page");
+    /// assert_eq!(rejection.kind(), RejectionKind::Html);
+    /// let body = live.snapshot().content().map(|content| content.body().clone());
+    /// assert!(body.is_some_and(|body| body.ends_with(b"/drafts/\n")), "what was published before stays");
+    /// # Ok::<(), tower_robots::live::Rejection>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Why the text is not live; what was live stays. A text that the gate refuses waits to be accepted
+    /// ([`RejectionKind::Gated`](super::RejectionKind::Gated), with its hash in [`Rejection::pending`]). A site that reads a file or fetches takes none
+    /// ([`RejectionKind::NotInline`](super::RejectionKind::NotInline)), because its source would bring the other text back.
+    pub fn publish(&self, text: impl AsRef<[u8]>) -> Result<Reload, Rejection> {
+        self.site.publish_text(text.as_ref())
     }
 
     /// Replaces the policy; the rules stay as they are.
@@ -129,6 +166,24 @@ impl LiveRobots {
     #[must_use]
     pub fn history(&self) -> Vec<HistoryEntry> {
         self.site.history()
+    }
+
+    /// The identity of the site, the same for every handle of it.
+    #[cfg(feature = "axum08")]
+    pub(crate) fn identity(&self) -> SiteIdentity {
+        SiteIdentity(Arc::downgrade(&self.site))
+    }
+
+    /// Whether this is a handle of that site.
+    #[cfg(feature = "axum08")]
+    pub(crate) fn is(&self, identity: &SiteIdentity) -> bool {
+        std::ptr::eq(Arc::as_ptr(&self.site), identity.0.as_ptr())
+    }
+
+    /// Counts a request that was judged by a target without its prefix.
+    #[cfg(feature = "axum08")]
+    pub(crate) fn count_stripped_target(&self) {
+        self.site.count_stripped_target();
     }
 
     /// Counts a request that passed because judging it ended in a panic.

@@ -13,10 +13,11 @@ use std::time::{Duration, SystemTime};
 
 use super::accepted_versions::{AcceptedVersion, AcceptedVersions, Standing};
 use super::compile_cache::{CompileCache, CompileSettings};
+use super::durability::Durability;
+use super::earlier_process::WasLive;
 use super::gate::{Gate, Objection, Pending};
 use super::rejection::Rejection;
 use super::reload::ReloadOutcome;
-use super::remembered::{Durability, WasLive};
 use super::snapshot::{Compiled, Content};
 use super::source::Candidate;
 use super::version::Version;

@@ -8,7 +8,8 @@ use std::time::SystemTime;
 
 use super::date;
 use super::gate::Pending;
-use crate::check::file_kind::{NO_RESTRICTIONS, NO_ROBOTS_TXT, is_robots_txt};
+use crate::check::file_kind::FileKind;
+use crate::check::known_field::{NO_RESTRICTIONS, NO_ROBOTS_TXT, is_robots_txt};
 use crate::rules::RobotsTxt;
 
 /// The largest robots.txt that is read, in octets. Crawlers read 512,000.
@@ -48,7 +49,8 @@ pub enum RejectionKind {
     NoField,
     /// It changed while it was being read.
     Unstable,
-    /// The gate refused it at the start, where no version was accepted before.
+    /// The gate refused it, and it waits to be accepted: at the start, where no version was accepted before, or a text that
+    /// was handed in.
     Gated,
     /// Nothing was fetched yet.
     NotFetched,
@@ -56,6 +58,8 @@ pub enum RejectionKind {
     Unreachable,
     /// It is missing where it was before; the site keeps its version for a while.
     Held,
+    /// A text was handed in for a site whose robots.txt comes from elsewhere.
+    NotInline,
     /// A fault in this crate cut the reload short.
     Interrupted,
 }
@@ -78,6 +82,7 @@ impl RejectionKind {
             Self::NotFetched => "not-fetched",
             Self::Unreachable => "unreachable",
             Self::Held => "held",
+            Self::NotInline => "not-inline",
             Self::Interrupted => "interrupted",
         }
     }
@@ -139,7 +144,7 @@ impl Rejection {
         let bytes = robots.bytes();
         let kind = if bytes.trim_ascii().is_empty() {
             RejectionKind::Empty
-        } else if is_html(bytes) {
+        } else if FileKind::of(robots) == FileKind::Html {
             RejectionKind::Html
         } else if is_binary(bytes) {
             RejectionKind::Binary
@@ -187,6 +192,10 @@ impl fmt::Display for Rejection {
                     None => Ok(()),
                 }
             }
+            RejectionKind::NotInline => f.write_str(
+                "this site's robots.txt comes from there: change it there, or open the site with LiveRobots::inline to \
+                 publish text",
+            ),
             RejectionKind::Interrupted => f.write_str("the reload was cut short by a fault in robotsd or this crate"),
         }
     }
@@ -196,12 +205,6 @@ impl Error for Rejection {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.cause.as_deref().map(|cause| cause as _)
     }
-}
-
-/// No robots.txt starts with a tag; an error page saved in its place does.
-fn is_html(bytes: &[u8]) -> bool {
-    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes).trim_ascii_start();
-    matches!(bytes, [b'<', b'!' | b'?' | b'a'..=b'z' | b'A'..=b'Z', ..])
 }
 
 /// Text in an old encoding has octets that are not UTF-8, and damaged text may hold a NUL or two, but only what was
@@ -237,6 +240,7 @@ mod tests {
         assert_eq!(kind(b"Error: cannot connect to database"), Some(RejectionKind::NoField));
         assert_eq!(kind(b"{\"error\": \"not found\"}"), Some(RejectionKind::NoField));
         assert_eq!(kind(b"<br />\n<b>Warning</b>:  include(): failed"), Some(RejectionKind::Html));
+        assert_eq!(kind(b"<pre>\nUser-agent: *\n"), None, "crawlers read its rules");
         assert_eq!(kind(b"# settings\nname: x\n"), Some(RejectionKind::NoField));
         assert_eq!(kind(b"disallow /x\n"), None);
         assert_eq!(kind(b"# nothing is restricted\n"), None);

@@ -30,6 +30,8 @@ pub enum Cause {
     Poll,
     /// A caller requested it.
     Request,
+    /// A caller handed in a text.
+    Publish,
     /// A version that waited was accepted.
     Accept,
     /// An operator rolled back.
@@ -154,6 +156,7 @@ impl Cause {
             Self::Event => "event",
             Self::Poll => "poll",
             Self::Request => "request",
+            Self::Publish => "publish",
             Self::Accept => "accept",
             Self::Rollback => "rollback",
             Self::Switch => "switch",
@@ -163,7 +166,8 @@ impl Cause {
 
 impl Cause {
     pub(crate) fn from_name(name: &str) -> Option<Self> {
-        let all = [Self::Start, Self::Event, Self::Poll, Self::Request, Self::Accept, Self::Rollback, Self::Switch];
+        let reads = [Self::Start, Self::Event, Self::Poll, Self::Request, Self::Publish];
+        let all = reads.into_iter().chain([Self::Accept, Self::Rollback, Self::Switch]);
         all.into_iter().find(|cause| cause.as_str() == name)
     }
 }

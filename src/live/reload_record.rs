@@ -5,11 +5,11 @@ use std::time::SystemTime;
 
 use super::accepted_versions::AcceptedVersion;
 use super::date;
+use super::earlier_process::WasLive;
 use super::gate::Pending;
-use super::history::{History, HistoryEntry, bounded};
 use super::publisher::Publisher;
 use super::reload::{Cause, Reload, ReloadOutcome};
-use super::remembered::WasLive;
+use super::reload_history::{History, HistoryEntry, bounded};
 use super::version_hash::VersionHash;
 use crate::check::{DiffOptions, Report, Severity, diff};
 use crate::rules::RobotsTxt;
@@ -42,20 +42,18 @@ impl ReloadRecord {
 
     /// Whether listeners are to be notified: once per kind of failure, not on every poll of the same broken file.
     pub(super) fn is_news(&self, reload: &Reload) -> bool {
+        let is_explicit = matches!(reload.cause, Cause::Request | Cause::Publish);
         match (&reload.outcome, &self.last.outcome) {
             (ReloadOutcome::Published { .. }, _) => true,
             (ReloadOutcome::Unchanged { .. }, last) => {
-                reload.cause == Cause::Request
-                    || !matches!(last, ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. })
+                is_explicit || !matches!(last, ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. })
             }
-            (ReloadOutcome::Absent { .. }, last) => {
-                reload.cause == Cause::Request || !matches!(last, ReloadOutcome::Absent { .. })
-            }
+            (ReloadOutcome::Absent { .. }, last) => is_explicit || !matches!(last, ReloadOutcome::Absent { .. }),
             (ReloadOutcome::Kept { rejection: now, .. }, ReloadOutcome::Kept { rejection: before, .. }) => {
-                reload.cause == Cause::Request || now.kind() != before.kind()
+                is_explicit || now.kind() != before.kind()
             }
             (ReloadOutcome::Gated { pending: now, .. }, ReloadOutcome::Gated { pending: before, .. }) => {
-                reload.cause == Cause::Request || now.hash() != before.hash() || now.objections() != before.objections()
+                is_explicit || now.hash() != before.hash() || now.objections() != before.objections()
             }
             (ReloadOutcome::Kept { .. } | ReloadOutcome::Gated { .. }, _) => true,
         }

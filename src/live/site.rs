@@ -2,7 +2,7 @@
 //!
 //! | lock | held while | never while |
 //! |---|---|---|
-//! | `reading` | a caller's reload loads the source and offers it | the status is read |
+//! | `reading` | a caller's reload loads the source and offers it, or a caller's text is offered | the status is read, a listener runs |
 //! | `publisher` | a candidate is parsed, compiled and compared, and its snapshot stored | a source or the disk is read or written, a listener runs |
 //! | `record` | a value is read or replaced | anything else |
 //! | `switch` | the site's kill switch is turned and written down | anything else |
@@ -19,20 +19,20 @@ use arc_swap::ArcSwap;
 
 use super::clock::Clock;
 use super::compile_cache::CompileSettings;
+use super::earlier_process::Remembered;
 use super::enforcement::Enforcement;
 use super::gate::Gate;
-use super::history::HistoryEntry;
 use super::kill_switch::Switched;
 use super::notices::Notices;
 use super::publisher::{AcceptError, Publisher, Republished, RollbackError};
 use super::rejection::{Rejection, RejectionKind};
 use super::reload::{Cause, Reload, ReloadOutcome, ReloadOutcomeKind};
+use super::reload_history::HistoryEntry;
 use super::reload_record::{ReloadRecord, Restoration, history_entry};
 use super::reloading::Completion;
-use super::remembered::Remembered;
 use super::settings::SiteSettings;
 use super::snapshot::{Snapshot, WhenMissing};
-use super::source::{Candidate, Loaded, Source};
+use super::source::{Candidate, Loaded, Source, load_text};
 use super::state::{SiteState, StateError};
 use super::status::Status;
 use super::version::Version;
@@ -57,6 +57,7 @@ pub(crate) struct Site {
     clock: Clock,
     faults: AtomicU64,
     callback_faults: AtomicU64,
+    stripped_targets: AtomicU64,
 }
 
 impl Site {
@@ -93,6 +94,7 @@ impl Site {
             clock,
             faults: AtomicU64::new(0),
             callback_faults: AtomicU64::new(0),
+            stripped_targets: AtomicU64::new(0),
         });
         if let Some(switch) = settings.state.as_ref().map(|(state, _)| state.switch()).or(settings.switch.as_ref()) {
             switch.join(&site);
@@ -160,14 +162,47 @@ impl Site {
     /// [`RejectionKind::Unstable`]. One such reload at a time, so that what was read earlier never replaces what was read
     /// later.
     pub(crate) fn reload(&self, settled: impl FnOnce(&Version) -> bool) -> Reload {
-        let _reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        let candidate = match self.source.load() {
-            Ok(version) if self.live() != Some(version.hash()) && !settled(&version) => {
-                Candidate::Rejected(Rejection::new(RejectionKind::Unstable, &self.origin))
-            }
-            loaded => loaded.into(),
+        let reload = {
+            let _reading = self.reading();
+            let candidate = match self.source.load() {
+                Ok(version) if self.live() != Some(version.hash()) && !settled(&version) => {
+                    Candidate::Rejected(Rejection::new(RejectionKind::Unstable, &self.origin))
+                }
+                loaded => loaded.into(),
+            };
+            self.consider(Cause::Request, candidate)
         };
-        self.offer(Cause::Request, candidate)
+        self.notices.deliver();
+        reload
+    }
+
+    /// Publishes a text that a caller hands in, in place of what the source holds. One that is no robots.txt leaves the
+    /// source as it is.
+    ///
+    /// # Errors
+    ///
+    /// Why the text is not live.
+    pub(super) fn publish_text(&self, text: &[u8]) -> Result<Reload, Rejection> {
+        let Some(held) = self.source.text() else {
+            return Err(Rejection::new(RejectionKind::NotInline, &self.origin));
+        };
+        let loaded = load_text(text, &self.origin);
+        let reload = {
+            let _reading = self.reading();
+            let reload = self.consider(Cause::Publish, loaded.clone().into());
+            if let (Ok(version), false) = (loaded, matches!(reload.outcome, ReloadOutcome::Kept { .. })) {
+                *held.lock().unwrap_or_else(PoisonError::into_inner) = version;
+            }
+            reload
+        };
+        self.notices.deliver();
+        match reload.outcome {
+            ReloadOutcome::Kept { rejection, .. } => Err(rejection),
+            ReloadOutcome::Gated { pending, .. } => Err(Rejection::gated(pending, &self.origin)),
+            ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. } | ReloadOutcome::Absent { .. } => {
+                Ok(reload)
+            }
+        }
     }
 
     /// Runs a reload that a caller waits for on a thread of its own. A fault of ours leaves no caller waiting.
@@ -194,7 +229,15 @@ impl Site {
     }
 
     /// Publishes a candidate, if it may go live, or keeps what is live and records why.
+    #[cfg(any(test, feature = "watch", feature = "fetch"))]
     pub(crate) fn offer(&self, cause: Cause, candidate: Candidate) -> Reload {
+        let reload = self.consider(cause, candidate);
+        self.notices.deliver();
+        reload
+    }
+
+    /// As [`Site::offer`]; the caller has the listeners notified, once it holds no lock.
+    fn consider(&self, cause: Cause, candidate: Candidate) -> Reload {
         let step = |publisher: &mut Publisher, now| -> Result<_, Infallible> { Ok(publisher.consider(candidate, now)) };
         match self.publish(cause, step) {
             Ok(reload) => reload,
@@ -203,11 +246,15 @@ impl Site {
     }
 
     pub(super) fn accept(&self, hash: &VersionHashPrefix) -> Result<Reload, AcceptError> {
-        self.publish(Cause::Accept, |publisher, now| publisher.accept(hash, now))
+        let reload = self.publish(Cause::Accept, |publisher, now| publisher.accept(hash, now));
+        self.notices.deliver();
+        reload
     }
 
     pub(super) fn roll_back(&self) -> Result<Reload, RollbackError> {
-        self.publish(Cause::Rollback, Publisher::roll_back)
+        let reload = self.publish(Cause::Rollback, Publisher::roll_back);
+        self.notices.deliver();
+        reload
     }
 
     pub(super) fn set_gate(&self, gate: Gate) {
@@ -281,6 +328,7 @@ impl Site {
             grace_end: snapshot.grace_end(),
             faults: self.faults.load(Ordering::Relaxed),
             callback_faults: self.callback_faults.load(Ordering::Relaxed),
+            stripped_targets: self.stripped_targets.load(Ordering::Relaxed),
             state_troubles: self.state.as_ref().map(SiteState::troubles).unwrap_or_default(),
             source,
         }
@@ -296,8 +344,21 @@ impl Site {
         self.callback_faults.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes a step of the publisher, stores its snapshot and records the outcome; then, without the lock, writes down what
-    /// an operator decided and notifies the listeners.
+    /// The first is reported: it is a mistake in the application, which each further one repeats.
+    #[cfg(feature = "axum08")]
+    pub(super) fn count_stripped_target(&self) {
+        if self.stripped_targets.fetch_add(1, Ordering::Relaxed) == 0 {
+            #[cfg(feature = "tracing")]
+            tracing::warn!(
+                "{}: RobotsLayer::new in a nested axum router judges targets without their prefix, so crawlers pass: use \
+                 RobotsLayer::for_axum08 there",
+                self.origin
+            );
+        }
+    }
+
+    /// Takes a step of the publisher, stores its snapshot and records the outcome; then, without the publisher's lock, writes
+    /// down what an operator decided. The caller has the listeners notified.
     fn publish<E>(
         &self,
         cause: Cause,
@@ -327,11 +388,10 @@ impl Site {
             match cause {
                 // The operator relies on the decision once it is answered.
                 Cause::Accept | Cause::Rollback => state.write(),
-                _ if is_saved || cause == Cause::Request => state.write_soon(),
+                _ if is_saved || matches!(cause, Cause::Request | Cause::Publish) => state.write_soon(),
                 _ => {}
             }
         }
-        self.notices.deliver();
         Ok(reload)
     }
 
@@ -368,6 +428,10 @@ impl Site {
             state.save(publisher.versions().clone(), publisher.pending().cloned(), durability);
         }
         unsaved.is_some()
+    }
+
+    fn reading(&self) -> MutexGuard<'_, ()> {
+        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn publisher(&self) -> MutexGuard<'_, Publisher> {

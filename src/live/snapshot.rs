@@ -8,13 +8,13 @@ use bytes::Bytes;
 
 use super::agent_cache::{AgentCache, Budget, CachedAgent};
 use super::clock::Clock;
-use super::date;
 use super::enforcement::{Enforcement, Switches};
+use super::response_fields;
 use super::version_hash::VersionHash;
 use crate::agent::{Agent, Recognizer, Registry};
 use crate::check::{self, Report};
 use crate::policy::{Decision, Facts, Grace, Policy, Reason};
-use crate::rules::{Reading, RobotsTxt, RuleSet};
+use crate::rules::{Reading, RobotsTxt, RuleSet, keywords};
 
 /// One immutable, complete state of a site: the file, its rules, who is recognised, the policy.
 ///
@@ -46,6 +46,12 @@ pub enum WhenMissing {
     Relay,
 }
 
+keywords!(WhenMissing, "a rule for a missing robots.txt", {
+    Fail = "fail",
+    Unavailable = "unavailable",
+    Relay = "relay",
+});
+
 /// A version of a robots.txt, compiled, with its date.
 #[derive(Debug)]
 pub struct Content {
@@ -71,7 +77,7 @@ pub(super) struct Compiled {
 impl Snapshot {
     pub(super) fn empty(policy: Arc<Policy>, clock: Clock, max_age: Duration, when_missing: WhenMissing) -> Self {
         let switches = Switches::default();
-        let cache_control = format!("public, max-age={}", max_age.as_secs()).into();
+        let cache_control = response_fields::cache_control(max_age);
         Self { content: None, policy, grace: None, switches, clock, cache_control, max_age, when_missing }
     }
 
@@ -169,8 +175,8 @@ impl Compiled {
             agents: AgentCache::new(budget),
             report: check::check(&robots, options),
             hash,
-            etag: format!("\"{}\"", hash.short()).into(),
-            length: robots.bytes().len().to_string().into(),
+            etag: response_fields::etag(hash),
+            length: response_fields::content_length(robots.bytes()),
             body: Bytes::from_owner(robots.bytes().clone()),
             robots,
             rules,
@@ -190,7 +196,7 @@ impl Content {
     /// `modified` must not be in the future: caches would hold on to the file (RFC 9110, section 8.8.2.1).
     pub(super) fn new(compiled: Arc<Compiled>, modified: Option<SystemTime>) -> Self {
         // A date that HTTP cannot write is left out, as if the file had none.
-        let modified = modified.and_then(|modified| Some((modified, date::http(modified)?.into())));
+        let modified = modified.and_then(|modified| Some((modified, response_fields::last_modified(modified)?)));
         Self { compiled, modified }
     }
 

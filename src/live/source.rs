@@ -1,10 +1,10 @@
 //! What a site needs of its source, and what a source hands to its site.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use super::rejection::Rejection;
+use super::rejection::{MAX_FILE, Rejection, RejectionKind};
 use super::reloading::Completion;
 use super::version::Version;
 
@@ -19,7 +19,10 @@ pub(crate) enum Candidate {
     /// The source holds nothing that can be used.
     Rejected(Rejection),
     /// The source says that it has no robots.txt, with this status.
-    #[cfg_attr(not(feature = "fetch"), expect(dead_code, reason = "a file is never believed to be gone on purpose"))]
+    #[cfg_attr(
+        not(any(test, feature = "fetch")),
+        expect(dead_code, reason = "a file is never believed to be gone on purpose")
+    )]
     Absent { status: u16 },
 }
 
@@ -34,10 +37,23 @@ pub(crate) trait Source: fmt::Debug + Send + Sync {
     /// Loads and offers because a caller waits for the result. Does not block.
     fn reload(&self, completion: Arc<Completion>);
 
+    /// The text it holds, where a caller may hand in another; `None` where it comes from elsewhere.
+    fn text(&self) -> Option<&Mutex<Version>> {
+        None
+    }
+
     /// How it fares, besides what it holds. Does not block.
     fn status(&self) -> SourceStatus {
         SourceStatus::default()
     }
+}
+
+/// A text that a caller hands in, within the bound of files.
+pub(crate) fn load_text(text: &[u8], origin: &Arc<str>) -> Loaded {
+    if text.len() as u64 > MAX_FILE {
+        return Err(Rejection::new(RejectionKind::TooLarge, origin));
+    }
+    Ok(Version::new(text, origin, None))
 }
 
 /// How a source fares, besides what it holds.

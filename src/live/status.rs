@@ -22,6 +22,7 @@ pub struct Status {
     pub(super) grace_end: Option<SystemTime>,
     pub(super) faults: u64,
     pub(super) callback_faults: u64,
+    pub(super) stripped_targets: u64,
     pub(super) state_troubles: StateTroubles,
     pub(super) source: SourceStatus,
 }
@@ -126,6 +127,14 @@ impl Status {
     #[must_use]
     pub const fn callback_faults(&self) -> u64 {
         self.callback_faults
+    }
+
+    /// How many requests that a group applies to were judged by a target that is not the one the client sent: a
+    /// `RobotsLayer::new` in a nested axum router gets targets without their prefix, so the rules for `/blog/drafts/` do not
+    /// meet `/drafts/`. `RobotsLayer::for_axum08` is the layer for that place. 0 without the feature `axum08`, which knows.
+    #[must_use]
+    pub const fn stripped_targets(&self) -> u64 {
+        self.stripped_targets
     }
 
     /// What is wrong with the site's part of the state directory, if anything is: the most pressing of

@@ -2,8 +2,8 @@
 
 use super::decide::Policy;
 use super::error::PolicyError;
-use super::evidence::{Cookies, SuspectHuman};
 use super::exempt::Exemptions;
+use super::human_evidence::{Cookies, SuspectHuman};
 use super::mode::Mode;
 use super::network::Network;
 use super::overrides::{Override, called};
@@ -42,6 +42,9 @@ impl Default for Policy {
 
 impl PolicyBuilder {
     /// How disallowed requests are handled. Default: [`Mode::Observe`].
+    ///
+    /// [`Mode::Refuse`] tags the crawlers of search engines that people use
+    /// ([`Agent::is_index_engine`](crate::agent::Agent::is_index_engine)), unless an override fits.
     pub const fn mode(mut self, mode: Mode) -> Self {
         self.policy.mode = mode;
         self
@@ -66,8 +69,8 @@ impl PolicyBuilder {
 
     /// Categories of registered crawlers that the groups for `*` are not for. Default: infrastructure, monitoring,
     /// preview, feed and user-fetch.
-    pub fn star_exempt(mut self, categories: impl IntoIterator<Item = Category>) -> Self {
-        self.policy.star.exempt = categories.into_iter().collect();
+    pub fn star_exempt(mut self, categories: impl AsRef<[Category]>) -> Self {
+        self.policy.star.exempt = categories.as_ref().into();
         self
     }
 
@@ -108,10 +111,39 @@ impl PolicyBuilder {
         Ok(self)
     }
 
-    /// Networks whose requests pass unjudged. Default: none.
-    pub fn exempt_networks(mut self, networks: impl IntoIterator<Item = Network>) -> Self {
-        self.policy.exempt.networks = networks.into_iter().collect();
-        self
+    /// Networks whose requests pass unjudged: [`Network`]s, addresses, or their texts. Default: none.
+    ///
+    /// ```
+    /// use tower_robots::Policy;
+    ///
+    /// let policy = Policy::builder().exempt_networks(["10.0.0.0/8", "2001:db8::/32", "192.0.2.7"])?.build();
+    /// let error = Policy::builder().exempt_networks(["10.0.0.0/33"]).expect_err("no such length");
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "\"10.0.0.0/33\" is not a network: the length after the slash is a number up to 32"
+    /// );
+    /// # Ok::<(), tower_robots::policy::PolicyError>(())
+    /// ```
+    ///
+    /// A list, not an iterator: a `Result` is an iterator too, of nothing where it is an error, and would exempt no network
+    /// without a word.
+    ///
+    /// ```compile_fail,E0277
+    /// # use tower_robots::policy::{Network, Policy};
+    /// let policy = Policy::builder().exempt_networks("10.0.0.0/33".parse::<Network>());
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If a text is no network.
+    pub fn exempt_networks<N>(mut self, networks: impl AsRef<[N]>) -> Result<Self, PolicyError>
+    where
+        N: Clone + TryInto<Network>,
+        PolicyError: From<N::Error>,
+    {
+        let networks = networks.as_ref().iter().cloned().map(N::try_into);
+        self.policy.exempt.networks = networks.collect::<Result<_, _>>()?;
+        Ok(self)
     }
 
     /// Crawlers, by name or own product token, whose requests pass unjudged. Default: none.

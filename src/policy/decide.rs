@@ -1,15 +1,17 @@
 //! A policy, and how it decides: groups, exemptions, verdict, mode.
 
+use std::time::SystemTime;
+
 use super::decision::{Action, Decision, Reason};
-use super::evidence::{Cookies, HumanEvidence, SuspectHuman};
 use super::exempt::Exemptions;
 use super::facts::Facts;
 use super::grace::Grace;
+use super::human_evidence::{Cookies, HumanEvidence, SuspectHuman};
 use super::mode::Mode;
 use super::overrides::Override;
 use super::scope::Star;
 use crate::agent::{Agent, Category};
-use crate::rules::{Access, Fallback, MatchBudget, PathForms, RequestPath, RuleSet, Selection, Verdict};
+use crate::rules::{Access, Fallback, MatchBudget, PathForms, RequestPath, Rule, RuleSet, Selection, Verdict};
 
 /// How requests that robots.txt disallows are handled. Immutable; build one with [`Policy::builder`].
 #[derive(Clone, Debug)]
@@ -42,7 +44,9 @@ impl Policy {
     /// 2. So does a request for `/robots.txt`, one from an exempt address, one whose path is exempt in every form it can
     ///    be read in, and that of an exempt agent.
     /// 3. An allowed request passes; for a disallowed one the last override that fits decides, else the mode.
-    /// 4. Of several agents the one with the strictest outcome counts.
+    /// 4. Where no override fits, [`Mode::Refuse`] tags the crawlers of search engines that people use
+    ///    ([`Agent::is_index_engine`]) with [`Reason::SearchEngine`]: a page that answers 403 to them leaves the index.
+    /// 5. Of several agents the one with the strictest outcome counts.
     #[must_use]
     pub fn decide<'r>(&self, rules: &'r RuleSet, agents: &[Agent], request: Facts<'_>) -> Decision<'r> {
         self.decide_with_grace(rules, None, agents, request)
@@ -94,6 +98,18 @@ impl Policy {
         self.star.holds(agent)
     }
 
+    /// The action at a time for requests of an agent that a rule with this pattern disallows, and the reason for it; `None`
+    /// stands for a rule whose pattern no override is for. Exempt paths and addresses are not considered, nor whether the rule's group is for the
+    /// agent ([`Policy::holds_to_star`]).
+    #[must_use]
+    pub fn action_for_rule(&self, agent: &Agent, pattern: Option<&[u8]>, now: SystemTime) -> (Action, Reason) {
+        if self.exempt.cover_agent(agent) {
+            return (Action::Pass, Reason::Exempt);
+        }
+        let Handling(action, reason) = self.handling(agent, pattern, |over| over.end().is_none_or(|end| now < end));
+        (action, reason)
+    }
+
     /// The path of a request, in the forms this policy judges.
     #[must_use]
     pub fn path<'t>(&self, target: &'t [u8]) -> RequestPath<'t> {
@@ -138,23 +154,21 @@ impl Policy {
         match verdict.access() {
             Access::Allow => Decision::judged(Action::Pass, Reason::Allowed, verdict),
             Access::Disallow => {
-                let (mode, verdict) = self.strictest(agent, selection, verdict, request, work);
+                let (handling, verdict) = self.strictest(agent, selection, verdict, request, work);
                 let young = |grace: &Grace| {
                     let now = request.now();
                     now.is_some_and(|now| grace.covers(now, path, |rules| rules.select(tokens, fallback), work))
                 };
-                match mode {
-                    Mode::Off => Decision::judged(Action::Pass, Reason::Off, verdict),
-                    Mode::Observe => Decision::judged(Action::Pass, Reason::Observed, verdict),
-                    _ if grace.is_some_and(young) => Decision::judged(Action::Pass, Reason::Grace, verdict),
-                    Mode::Tag => Decision::judged(Action::Tag, Reason::Disallowed, verdict),
-                    Mode::Refuse => Decision::judged(Action::Refuse, Reason::Disallowed, verdict),
+                let Handling(action, reason) = handling;
+                if action > Action::Pass && grace.is_some_and(young) {
+                    return Decision::judged(Action::Pass, Reason::Grace, verdict);
                 }
+                Decision::judged(action, reason, verdict)
             }
         }
     }
 
-    /// The mode for a disallowed request, and the verdict it is for. An override for a pattern covers one rule, and a path
+    /// How a disallowed request is handled, and the verdict it is for. An override for a pattern covers one rule, and a path
     /// can meet another rule in each of its forms: `/old/../private/` is more than a path below `/old/`.
     fn strictest<'r>(
         &self,
@@ -163,18 +177,41 @@ impl Policy {
         verdict: Verdict<'r>,
         request: &Facts<'_>,
         work: &mut MatchBudget,
-    ) -> (Mode, Verdict<'r>) {
-        let mode = self.mode_for(agent, &verdict, request);
-        if mode == Mode::Refuse || !self.overrides.iter().any(Override::is_for_pattern) {
-            return (mode, verdict);
+    ) -> (Handling, Verdict<'r>) {
+        let handling = self.handling_of(agent, &verdict, request);
+        if handling.0 == Action::Refuse || !self.overrides.iter().any(|over| over.rule_pattern().is_some()) {
+            return (handling, verdict);
         }
         let each = selection.disallowing(request.path(self.forms), work);
-        let modes = each.map(|verdict| (self.mode_for(agent, &verdict, request), verdict));
-        modes.fold((mode, verdict), |strictest, next| if next.0 > strictest.0 { next } else { strictest })
+        let handled = each.map(|verdict| (self.handling_of(agent, &verdict, request), verdict));
+        handled.fold((handling, verdict), |strictest, next| if next.0 > strictest.0 { next } else { strictest })
     }
 
-    fn mode_for(&self, agent: &Agent, verdict: &Verdict<'_>, request: &Facts<'_>) -> Mode {
-        let mut fitting = self.overrides.iter().rev().filter(|over| over.fits(agent, verdict));
-        fitting.find(|over| over.holds(request)).map_or(self.mode, Override::mode)
+    fn handling_of(&self, agent: &Agent, verdict: &Verdict<'_>, request: &Facts<'_>) -> Handling {
+        self.handling(agent, verdict.rule().map(Rule::pattern), |over| over.holds(request))
+    }
+
+    fn handling(&self, agent: &Agent, rule: Option<&[u8]>, holds: impl Fn(&Override) -> bool) -> Handling {
+        let mut fitting = self.overrides.iter().rev().filter(|over| over.fits(agent, rule));
+        match fitting.find(|over| holds(over)) {
+            Some(over) => Handling::of(over.mode()),
+            None if self.mode == Mode::Refuse && agent.is_index_engine() => Handling(Action::Tag, Reason::SearchEngine),
+            None => Handling::of(self.mode),
+        }
+    }
+}
+
+/// How a disallowed request is handled, apart from grace; the later ones are stricter.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Handling(Action, Reason);
+
+impl Handling {
+    const fn of(mode: Mode) -> Self {
+        match mode {
+            Mode::Off => Self(Action::Pass, Reason::Off),
+            Mode::Observe => Self(Action::Pass, Reason::Observed),
+            Mode::Tag => Self(Action::Tag, Reason::Disallowed),
+            Mode::Refuse => Self(Action::Refuse, Reason::Disallowed),
+        }
     }
 }

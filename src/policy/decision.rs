@@ -1,6 +1,6 @@
 //! The decision about a request, and its reason.
 
-use super::evidence::HumanSigns;
+use super::human_evidence::HumanSigns;
 use crate::rules::Verdict;
 
 /// The decision about a request, with its verdict and reason. It borrows the rules, so it costs nothing to make.
@@ -49,6 +49,9 @@ pub enum Reason {
     Observed,
     /// The rules disallow it, but not for long enough yet; it is only observed.
     Grace,
+    /// The rules disallow it, and the mode refuses; it is tagged only, because it names a crawler that feeds the index of a
+    /// search engine, and no override is for it.
+    SearchEngine,
     /// The rules disallow it.
     Disallowed,
 }
@@ -79,6 +82,7 @@ impl Reason {
             Self::SuspectHuman => "suspect-human",
             Self::Observed => "observed",
             Self::Grace => "grace",
+            Self::SearchEngine => "search-engine",
             Self::Disallowed => "disallowed",
         }
     }
@@ -118,7 +122,10 @@ impl<'r> Decision<'r> {
     /// Whether the rules disallow the request and the mode is not off: observers are notified of it.
     #[cfg(feature = "layer")]
     pub(crate) const fn is_reported(&self) -> bool {
-        matches!(self.reason, Reason::Disallowed | Reason::Grace | Reason::Observed | Reason::SuspectHuman)
+        matches!(
+            self.reason,
+            Reason::Disallowed | Reason::SearchEngine | Reason::Grace | Reason::Observed | Reason::SuspectHuman
+        )
     }
 
     pub(super) const fn with_signs(self, signs: HumanSigns) -> Self {

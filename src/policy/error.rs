@@ -1,8 +1,10 @@
 //! Values that a policy refuses.
 
+use std::convert::Infallible;
 use std::error::Error;
 use std::fmt;
 
+use super::network::NetworkError;
 use crate::rules::PathPatternError;
 
 /// A value that would match nothing. The message quotes it and says what would be right.
@@ -10,6 +12,7 @@ use crate::rules::PathPatternError;
 pub struct PolicyError {
     kind: PolicyErrorKind,
     value: String,
+    network: Option<NetworkError>,
 }
 
 /// The setting a [`PolicyError`] is about.
@@ -20,6 +23,8 @@ pub enum PolicyErrorKind {
     PathPattern,
     /// A method that is not made of letters and hyphens.
     Method,
+    /// A text that is no network.
+    Network,
     /// The name of a crawler, of which no product token is left.
     AgentName,
     /// The name of a cookie that no `Cookie` field can hold.
@@ -28,7 +33,7 @@ pub enum PolicyErrorKind {
 
 impl PolicyError {
     pub(super) fn new(kind: PolicyErrorKind, value: &[u8]) -> Self {
-        Self { kind, value: String::from_utf8_lossy(value).into_owned() }
+        Self { kind, value: String::from_utf8_lossy(value).into_owned(), network: None }
     }
 
     /// The setting it is about.
@@ -50,10 +55,27 @@ impl From<PathPatternError> for PolicyError {
     }
 }
 
+impl From<NetworkError> for PolicyError {
+    fn from(error: NetworkError) -> Self {
+        Self { network: Some(error.clone()), ..Self::new(PolicyErrorKind::Network, error.text().as_bytes()) }
+    }
+}
+
+/// For a list of values that need no reading.
+impl From<Infallible> for PolicyError {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
 impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(network) = &self.network {
+            return write!(f, "{network}");
+        }
         let (what, right) = match self.kind {
             PolicyErrorKind::PathPattern => ("path pattern", "it matches nothing unless it begins with \"/\" or \"*\""),
+            PolicyErrorKind::Network => ("network", "write one such as \"10.0.0.0/8\""),
             PolicyErrorKind::Method => ("method", "write one such as \"GET\""),
             PolicyErrorKind::AgentName => ("crawler's name", "write one such as \"GPTBot\""),
             PolicyErrorKind::CookieName => ("cookie's name", "write the part before \"=\", such as \"session\""),
@@ -87,6 +109,11 @@ mod tests {
                 builder().star_methods(["GET", "G T"]).err(),
                 PolicyErrorKind::Method,
                 "\"G T\" is not a method: write one such as \"GET\"",
+            ),
+            (
+                builder().exempt_networks(["10.0.0.0/8".to_owned(), "10.0.0.1/8".to_owned()]).err(),
+                PolicyErrorKind::Network,
+                "\"10.0.0.1/8\" is not a network: bits after the length must be zero",
             ),
             (builder().star_methods([""]).err(), PolicyErrorKind::Method, "\"\" is not a method"),
             (

@@ -1,6 +1,6 @@
 //! The mode: what the layer does with disallowed requests.
 
-use std::fmt;
+use crate::rules::keywords;
 
 /// How a request that robots.txt disallows is handled; the later ones are stricter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,21 +18,9 @@ pub enum Mode {
     Refuse,
 }
 
-impl Mode {
-    /// The mode's name in lower case.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Off => "off",
-            Self::Observe => "observe",
-            Self::Tag => "tag",
-            Self::Refuse => "refuse",
-        }
-    }
-}
-
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+keywords!(Mode, "a mode", {
+    Off = "off",
+    Observe = "observe",
+    Tag = "tag",
+    Refuse = "refuse",
+});

@@ -8,6 +8,15 @@ use std::str::FromStr;
 /// A network in CIDR notation: `10.0.0.0/8`, `2001:db8::/32`, or a single address.
 ///
 /// An IPv4 address mapped into IPv6 is the IPv4 address.
+///
+/// ```
+/// use tower_robots::policy::Network;
+///
+/// let network: Network = "10.0.0.0/8".parse()?;
+/// assert!(network.contains([10, 1, 2, 3].into()));
+/// assert_eq!(network.to_string(), "10.0.0.0/8");
+/// # Ok::<(), tower_robots::policy::NetworkError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     /// Left-aligned in 128 bits, IPv4 mapped.
@@ -60,6 +69,60 @@ impl FromStr for Network {
     }
 }
 
+/// As [`FromStr`], for what takes a list of networks or of their texts.
+impl TryFrom<&str> for Network {
+    type Error = NetworkError;
+
+    fn try_from(text: &str) -> Result<Self, NetworkError> {
+        text.parse()
+    }
+}
+
+impl TryFrom<String> for Network {
+    type Error = NetworkError;
+
+    fn try_from(text: String) -> Result<Self, NetworkError> {
+        text.parse()
+    }
+}
+
+impl TryFrom<&String> for Network {
+    type Error = NetworkError;
+
+    fn try_from(text: &String) -> Result<Self, NetworkError> {
+        text.parse()
+    }
+}
+
+/// The network of a single address.
+impl From<IpAddr> for Network {
+    fn from(address: IpAddr) -> Self {
+        Self { bits: bits(address), length: Ipv6Addr::BITS }
+    }
+}
+
+/// Writes what [`FromStr`] reads: `10.0.0.0/8`, and a single address without a length.
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = Ipv6Addr::from_bits(self.bits);
+        let mapped = Ipv6Addr::BITS - Ipv4Addr::BITS;
+        let (address, length, whole) = match address.to_ipv4_mapped() {
+            Some(address) if self.length >= mapped => (IpAddr::V4(address), self.length - mapped, Ipv4Addr::BITS),
+            _ => (IpAddr::V6(address), self.length, Ipv6Addr::BITS),
+        };
+        write!(f, "{address}")?;
+        if length < whole { write!(f, "/{length}") } else { Ok(()) }
+    }
+}
+
+impl NetworkError {
+    /// The text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
 impl fmt::Display for NetworkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} is not a network: ", self.text)?;
@@ -104,6 +167,15 @@ mod tests {
             assert!(network.contains(inside.parse().expect("an address")), "{inside}");
             assert!(!network.contains(outside.parse().expect("an address")), "{outside}");
         }
+        for text in ["10.0.0.0/8", "192.0.2.7", "2001:db8::/32", "::1", "0.0.0.0/0", "::/0"] {
+            let network: Network = text.parse().expect("a network");
+            assert_eq!(network.to_string().parse(), Ok(network), "{text}");
+        }
+        assert_eq!(Network::from(IpAddr::from([192, 0, 2, 7])).to_string(), "192.0.2.7");
+        assert_eq!(
+            "::ffff:10.0.0.0/104".parse::<Network>().map(|network| network.to_string()),
+            Ok("10.0.0.0/8".into())
+        );
         let all: Network = "::/0".parse().expect("a network");
         assert!(all.contains(IpAddr::from([8, 8, 8, 8])));
     }

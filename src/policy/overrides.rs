@@ -7,7 +7,7 @@ use super::error::{PolicyError, PolicyErrorKind};
 use super::facts::Facts;
 use super::mode::Mode;
 use crate::agent::{Agent, Category};
-use crate::rules::{PathPattern, ProductToken, Reading, Verdict};
+use crate::rules::{PathPattern, ProductToken, Reading};
 
 /// Another mode for some disallowed requests. Of several that fit, the last one counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +21,7 @@ pub struct Override {
 enum OverrideFor {
     Agent(ProductToken),
     Category(Category),
+    IndexEngines,
     Pattern(Box<[u8]>, PathPattern),
 }
 
@@ -38,6 +39,13 @@ impl Override {
     #[must_use]
     pub const fn category(category: Category, mode: Mode) -> Self {
         Self { covers: OverrideFor::Category(category), mode, until: None }
+    }
+
+    /// For the crawlers of search engines that people use ([`Agent::is_index_engine`]), which are tagged where the mode
+    /// refuses and no override fits.
+    #[must_use]
+    pub const fn index_engines(mode: Mode) -> Self {
+        Self { covers: OverrideFor::IndexEngines, mode, until: None }
     }
 
     /// For one rule, by its path pattern in any of its spellings: `/%40x` and `/@x` are one. Where a pattern without a
@@ -72,9 +80,13 @@ impl Override {
         self.mode
     }
 
-    /// Whether it is for one rule.
-    pub(super) const fn is_for_pattern(&self) -> bool {
-        matches!(self.covers, OverrideFor::Pattern(..))
+    /// The pattern of the rule that it is for, where it is for one.
+    #[must_use]
+    pub fn rule_pattern(&self) -> Option<&[u8]> {
+        match &self.covers {
+            OverrideFor::Pattern(pattern, _) => Some(pattern),
+            _ => None,
+        }
     }
 
     /// Whether it has not ended. The clock is looked at only for one that ends.
@@ -82,12 +94,13 @@ impl Override {
         self.until.is_none_or(|end| request.now().is_none_or(|now| now < end))
     }
 
-    pub(super) fn fits(&self, agent: &Agent, verdict: &Verdict<'_>) -> bool {
+    /// Whether it is for what a rule with this pattern disallows to an agent; none is a rule that no override names.
+    pub(super) fn fits(&self, agent: &Agent, rule: Option<&[u8]>) -> bool {
         match &self.covers {
             OverrideFor::Agent(name) => is_called(agent, name),
             OverrideFor::Category(category) => agent.category() == Some(*category),
-            OverrideFor::Pattern(pattern, compared) => verdict.rule().is_some_and(|rule| {
-                let rule = rule.pattern();
+            OverrideFor::IndexEngines => agent.is_index_engine(),
+            OverrideFor::Pattern(pattern, compared) => rule.is_some_and(|rule| {
                 *rule == **pattern || PathPattern::new(rule, Reading::Legacy).is_spelling_of(compared)
             }),
         }
@@ -100,6 +113,7 @@ impl fmt::Display for Override {
         match &self.covers {
             OverrideFor::Agent(name) => write!(f, "agent \"{}\"", name.as_bytes().escape_ascii()),
             OverrideFor::Category(category) => write!(f, "category \"{}\"", category.as_str()),
+            OverrideFor::IndexEngines => f.write_str("index engines"),
             OverrideFor::Pattern(pattern, _) => write!(f, "pattern \"{}\"", pattern.escape_ascii()),
         }
     }
@@ -128,6 +142,7 @@ mod tests {
         for (over, want) in [
             (Override::agent("GPTBot/1.2", mode), "agent \"gptbot\""),
             (Ok(Override::category(Category::Search, mode)), "category \"search\""),
+            (Ok(Override::index_engines(mode)), "index engines"),
             (Override::pattern("/a\x1b/*$", mode), "pattern \"/a\\x1b/*$\""),
         ] {
             assert_eq!(over.expect(want).to_string(), want);

@@ -2,6 +2,7 @@
 
 use super::error::{PolicyError, PolicyErrorKind};
 use crate::agent::{Agent, Category, Class, Obeys};
+use crate::rules::keywords;
 
 /// The classes of agents that `User-agent: *` is applied to; each includes those before it.
 ///
@@ -65,6 +66,26 @@ pub enum EmptyAgent {
     /// It is not, whatever the scope.
     Exempt,
 }
+
+keywords!(StarScope, "a scope of the groups for \"*\"", {
+    Nobody = "nobody",
+    Registered = "registered",
+    Declared = "declared",
+    Automation = "automation",
+    NonBrowser = "non-browser",
+    Everyone = "everyone",
+});
+
+keywords!(StarExceptions, "a rule for crawlers that ignore the groups for \"*\"", {
+    Honour = "honour",
+    Ignore = "ignore",
+});
+
+keywords!(EmptyAgent, "a rule for requests without a User-Agent", {
+    ByScope = "by-scope",
+    Hold = "hold",
+    Exempt = "exempt",
+});
 
 /// The HTTP Method Registry of IANA, as of 2026-11.
 const REGISTERED_METHODS: [&str; 40] = [

@@ -4,6 +4,7 @@ mod exemptions;
 mod grace;
 mod overrides;
 mod paths;
+mod search_engines;
 mod star;
 
 use std::cell::Cell;
@@ -48,6 +49,11 @@ fn refusing() -> PolicyBuilder {
     Policy::builder().mode(Mode::Refuse)
 }
 
+/// Refuses search engines too, for tests about other parts of a policy.
+fn refusing_every_crawler() -> PolicyBuilder {
+    refusing().with_override(Override::index_engines(Mode::Refuse))
+}
+
 const REFUSED: (Action, Reason) = (Action::Refuse, Reason::Disallowed);
 const NO_GROUP: (Action, Reason) = (Action::Pass, Reason::NoGroup);
 const EXEMPT: (Action, Reason) = (Action::Pass, Reason::Exempt);
@@ -82,15 +88,16 @@ fn of_several_agents_the_strictest_counts() {
 fn a_family_is_followed_unless_the_policy_leaves_it_out() {
     let image = "Googlebot-Image/1.0";
     let site = Site::new("User-agent: Googlebot\nDisallow: /\n");
-    assert_eq!(site.decide(&refusing().build(), &[image], "GET", "/"), REFUSED);
-    assert_eq!(site.decide(&refusing().without_family().build(), &[image], "GET", "/"), NO_GROUP);
-    assert_eq!(site.decide(&refusing().without_family().build(), &[GOOGLEBOT], "GET", "/"), REFUSED);
+    assert_eq!(site.decide(&refusing_every_crawler().build(), &[image], "GET", "/"), REFUSED);
+    let alone = refusing_every_crawler().without_family().build();
+    assert_eq!(site.decide(&alone, &[image], "GET", "/"), NO_GROUP);
+    assert_eq!(site.decide(&alone, &[GOOGLEBOT], "GET", "/"), REFUSED);
 }
 
 #[test]
 fn a_decision_is_about_the_first_of_the_agents_with_the_strictest_outcome() {
     let site = Site::new("User-agent: GPTBot\nUser-agent: Googlebot\nDisallow: /\n");
-    let policy = refusing().build();
+    let policy = refusing_every_crawler().build();
     let path = RequestPath::new(b"/");
     for (fields, agent) in [
         (&[FIREFOX, GPTBOT, GOOGLEBOT][..], 1),
@@ -114,7 +121,7 @@ fn an_agent_is_called_by_its_crawlers_name_or_by_its_own_token() {
     let differing = Registry::builtin().crawlers().find_map(|crawler| {
         let agent = site.recognizer.identify(crawler.name().as_bytes());
         let own = agent.tokens().first()?.to_string();
-        let is_one = agent.crawler() == Some(crawler.name());
+        let is_one = agent.crawler() == Some(crawler.name()) && !crawler.is_index_engine();
         (is_one && !own.eq_ignore_ascii_case(crawler.name())).then(|| (crawler.name().to_owned(), own))
     });
     let (name, token) = differing.expect("a crawler whose token is not its name");
@@ -141,6 +148,7 @@ fn actions_and_reasons_have_the_names_that_logs_and_fields_show() {
         (Reason::SuspectHuman, "suspect-human"),
         (Reason::Observed, "observed"),
         (Reason::Grace, "grace"),
+        (Reason::SearchEngine, "search-engine"),
         (Reason::Disallowed, "disallowed"),
     ] {
         assert_eq!(reason.as_str(), name);

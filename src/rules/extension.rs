@@ -158,6 +158,9 @@ mod tests {
                 }
                 other => format!("{other:?}"),
             };
+            assert!(file.lines().nth(extension.line() - 1).is_some_and(|line| {
+                line.as_bytes().trim_ascii_start().starts_with(extension.name()) && !extension.name().is_empty()
+            }));
             (extension.line(), extension.group().map(Group::line), meaning)
         };
         robots.extensions().map(text).collect()

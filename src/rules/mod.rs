@@ -25,6 +25,7 @@ mod document;
 mod extension;
 mod hash;
 mod index;
+mod keyword;
 mod line;
 mod note;
 mod path;
@@ -45,6 +46,8 @@ pub use self::costly::{Costly, CostlyKind, MANY_TOGETHER, MANY_WILDCARDS};
 pub use self::document::{Group, Name, RobotsTxt, Rule, Sitemap};
 pub use self::extension::{Extension, Meaning};
 pub(crate) use self::index::MatchBudget;
+pub use self::keyword::KeywordError;
+pub(crate) use self::keyword::keywords;
 pub use self::line::{Directive, Field, Line, LineKind, MAX_LINE};
 pub use self::note::{Note, NoteKind};
 pub use self::path::RequestPath;
@@ -67,19 +70,7 @@ pub enum Access {
     Disallow,
 }
 
-impl Access {
-    /// The word as it stands in a robots.txt, in lower case.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Disallow => "disallow",
-        }
-    }
-}
-
-impl std::fmt::Display for Access {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+keywords!(Access, "an access", {
+    Allow = "allow",
+    Disallow = "disallow",
+});

@@ -175,6 +175,7 @@ mod tests {
             ("//a/b/c", "/b/c"),
             ("//a", "/"),
             ("a/b", "/b"),
+            ("a/b://c/d", "/b://c/d"),
             ("/a%2fb%61\u{e9}", "/a%2fb%61\u{e9}"),
         ] {
             let read = RequestPath::verbatim(url.as_bytes());

@@ -121,6 +121,14 @@ mod tests {
     }
 
     #[test]
+    fn runs_stand_for_wildcards_and_for_what_follows_an_open_end() {
+        let runs = |pattern: &str| PathPattern::new(pattern.as_bytes(), Reading::Standard).with_runs(b'~').next();
+        assert_eq!(runs("/a*b").as_deref(), Some(&b"/a~b~"[..]));
+        assert_eq!(runs("/a*b$").as_deref(), Some(&b"/a~b"[..]));
+        assert_eq!(PathPattern::parse("a").unwrap_err().value(), "a");
+    }
+
+    #[test]
     fn rfc_2_2_3_star_is_any_run_and_dollar_the_end() {
         for (pattern, path, want) in [
             ("/", "/x", true),

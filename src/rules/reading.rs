@@ -1,5 +1,7 @@
 //! How a document is read.
 
+use super::keyword::keywords;
+
 /// Octets of a file that count in [`Reading::Standard`] (RFC 9309, section 2.5: at least 500 KiB must be read).
 pub const STANDARD_LIMIT: usize = 512_000;
 
@@ -29,3 +31,9 @@ pub enum Reading {
     /// `Standard` with the readings of the older specification pages.
     Legacy,
 }
+
+keywords!(Reading, "a reading", {
+    Standard = "standard",
+    Reference = "reference",
+    Legacy = "legacy",
+});

@@ -347,6 +347,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_rule_set_knows_the_tokens_that_its_groups_name() {
+        let rules =
+            RobotsTxt::parse(&b"User-agent: Foo/1.0\nUser-agent: *\nDisallow: /\n"[..]).compile(Reading::Standard);
+        assert!(rules.names(&ProductToken::new("foo")));
+        assert!(!rules.names(&ProductToken::new("bar")));
+    }
+
+    #[test]
+    fn a_long_literal_behind_a_wildcard_is_found_wherever_its_rarest_octet_stands() {
+        for length in [1, 2, 100, 125, 126, 127, 128, 129, 200, 300] {
+            let literal = format!("{}~", "a".repeat(length));
+            let file = format!("User-agent: *\nDisallow: /*{literal}/*x\n");
+            let rules = RobotsTxt::parse(file.into_bytes()).compile(Reading::Standard);
+            let access =
+                |path: &str| rules.select(&[], Fallback::Star).verdict(&RequestPath::new(path.as_bytes())).access();
+            assert_eq!(access(&format!("/b/{literal}/x")), Access::Disallow, "{length}");
+            assert_eq!(access(&format!("/~a{literal}/b/x")), Access::Disallow, "{length}");
+            assert_eq!(access(&format!("/b/{}/x", &literal[1..])), Access::Allow, "{length}");
+            assert_eq!(access(&format!("/b/{literal}/b")), Access::Allow, "{length}");
+        }
+    }
+
+    #[test]
     fn the_name_is_the_one_that_makes_the_deciding_group_ones_own() {
         let file = b"User-agent: Foo\nUser-agent: Bar/1.0\nUser-agent: * x\nDisallow: /a\n\n\
                      User-agent: Foo 2\nUser-agent: bar\nDisallow: /b\n";

@@ -169,6 +169,14 @@ mod tests {
         {
             assert_eq!(Host::parse(value.as_bytes()), None, "{value}");
         }
-        assert_eq!(Host::parse(b"HTTPS://A.b:443").map(|host| host.to_string()).as_deref(), Some("https://A.b:443"));
+        for (value, name, port, is_https, origin) in [
+            ("HTTPS://A.b:443", "A.b", Some(443), true, "https://A.b:443"),
+            ("a.b", "a.b", None, false, "http://a.b"),
+            ("http://a.b:1", "a.b", Some(1), false, "http://a.b:1"),
+        ] {
+            let host = Host::parse(value.as_bytes()).unwrap();
+            assert_eq!((host.name(), host.port(), host.is_https()), (name, port, is_https), "{value}");
+            assert_eq!(host.to_string(), origin, "{value}");
+        }
     }
 }

@@ -5,7 +5,9 @@ use std::error::Error;
 use std::fmt;
 use std::net::Ipv6Addr;
 
-use super::origin::{Scheme, canonical, unicode};
+#[cfg(feature = "idn")]
+use super::origin::unicode;
+use super::origin::{Scheme, canonical};
 use crate::rules::{Authority, Port};
 
 /// The longest host name there is, in octets (RFC 1035, section 2.3.4), in its own script too.
@@ -13,9 +15,11 @@ const MAX_NAME: usize = 253 * 2;
 
 /// Values by host: exact names before wildcards, the longest wildcard first, then one for every other host.
 ///
-/// Names are compared without case and without a final dot; one of another script is the same as its ASCII form, and an
-/// IPv6 address the same however it is written. A value with a port goes before one without, which holds for every other
-/// port.
+/// Names are compared without case and without a final dot, and an IPv6 address is the same however it is written. A value
+/// with a port goes before one without, which holds for every other port.
+///
+/// With the feature `idn` a name of another script is the same as its ASCII form. Without it a pattern is written in the
+/// ASCII form (`xn--mnchen-3ya.example`), which is what clients send.
 ///
 /// ```
 /// use tower_robots::source::HostMap;
@@ -24,11 +28,13 @@ const MAX_NAME: usize = 253 * 2;
 /// hosts.insert("example.com", 1)?;
 /// hosts.insert("*.example.com", 2)?;
 /// hosts.insert("example.com:8080", 3)?;
+/// # #[cfg(feature = "idn")]
 /// hosts.insert("münchen.example", 4)?;
 /// hosts.insert("[::1]", 5)?;
 /// assert_eq!(hosts.get("EXAMPLE.com."), Some(&1));
 /// assert_eq!(hosts.get("a.b.example.com:80"), Some(&2));
 /// assert_eq!(hosts.get("example.com:8080"), Some(&3));
+/// # #[cfg(feature = "idn")]
 /// assert_eq!(hosts.get("xn--mnchen-3ya.example"), Some(&4));
 /// assert_eq!(hosts.get("[0:0::1]:443"), Some(&5));
 /// assert_eq!(hosts.get("example.org"), None);
@@ -65,6 +71,8 @@ pub struct HostPatternError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PatternFault {
     Malformed,
+    /// It is written in another script, which takes the feature `idn`.
+    OtherScript,
     Repeated,
 }
 
@@ -87,7 +95,7 @@ impl<T> HostMap<T> {
     ///
     /// # Errors
     ///
-    /// If the pattern is malformed, or has a value already.
+    /// If the pattern is malformed, or has a value already, or is not ASCII and the feature `idn` is off.
     pub fn insert(&mut self, pattern: &str, value: T) -> Result<(), HostPatternError> {
         let error = |fault| HostPatternError { pattern: pattern.to_owned(), fault };
         let place = self.values.len();
@@ -108,6 +116,9 @@ impl<T> HostMap<T> {
                 }
                 Some(_) => Err(error(PatternFault::Repeated)),
             };
+        }
+        if !cfg!(feature = "idn") && !host.is_ascii() {
+            return Err(error(PatternFault::OtherScript));
         }
         let name = canonical(host).ok_or_else(|| error(PatternFault::Malformed))?;
         let port = match port {
@@ -132,6 +143,7 @@ impl<T> HostMap<T> {
             self.deepest = self.deepest.max(survey(name.as_bytes()).0);
         }
         // A client may send the name in its own script, whatever the standards say.
+        #[cfg(feature = "idn")]
         if let Some(name) = unicode(&name) {
             let names = if wildcard { &mut self.wildcard } else { &mut self.exact };
             let _ = names.entry(name.as_bytes().into()).or_default().add(port, place);
@@ -276,6 +288,12 @@ impl fmt::Display for HostPatternError {
                     self.pattern
                 )
             }
+            PatternFault::OtherScript => write!(
+                f,
+                "{:?} is not ASCII: write the host in its ASCII form, which begins with \"xn--\", or turn on the feature \
+                 \"idn\" of tower-robots",
+                self.pattern
+            ),
             PatternFault::Repeated => write!(f, "{:?} stands here twice: a host belongs to one site", self.pattern),
         }
     }
@@ -308,7 +326,7 @@ mod tests {
             ("[::1]", 5),
             ("127.0.0.1:81", 6),
             ("c.test:8080", 7),
-            ("M\u{fc}nchen.example", 8),
+            ("xn--mnchen-3ya.example", 8),
             ("*.xn--mnchen-3ya.example", 9),
             ("[2001:db8::1]:8080", 10),
             ("secure.test:443", 11),
@@ -335,7 +353,9 @@ mod tests {
             ("", 4),
             ("xn--mnchen-3ya.example", 8),
             ("XN--MNCHEN-3YA.example.", 8),
+            #[cfg(feature = "idn")]
             ("m\u{fc}nchen.example", 8),
+            #[cfg(feature = "idn")]
             ("www.m\u{fc}nchen.example", 9),
             ("munchen.example", 4),
             ("[2001:DB8:0:0::1]:8080", 10),
@@ -382,6 +402,7 @@ mod tests {
             "*:80",
             "*.*",
             "*.[::1]",
+            #[cfg(feature = "idn")]
             "m\u{fc}nchen..de",
             "a\u{0}b",
         ] {
@@ -395,7 +416,30 @@ mod tests {
         }
         hosts.insert("[::1]", ()).expect("an address");
         assert_eq!(hosts.insert("[0::1]", ()).expect_err("repeated").fault, PatternFault::Repeated);
-        hosts.insert("m\u{fc}nchen.de", ()).expect("a host");
-        assert_eq!(hosts.insert("xn--mnchen-3ya.de", ()).expect_err("repeated").fault, PatternFault::Repeated);
+    }
+
+    #[cfg(feature = "idn")]
+    #[test]
+    fn a_name_of_another_script_is_its_ascii_form() {
+        let mut hosts = HostMap::new();
+        hosts.insert("M\u{fc}nchen.de", 1).expect("a host");
+        assert_eq!(hosts.insert("xn--mnchen-3ya.de", 2).expect_err("repeated").fault, PatternFault::Repeated);
+        for host in ["xn--mnchen-3ya.de", "m\u{fc}nchen.de", "XN--MNCHEN-3YA.de:80"] {
+            assert_eq!(hosts.get(host), Some(&1), "{host}");
+        }
+    }
+
+    #[cfg(not(feature = "idn"))]
+    #[test]
+    fn a_name_of_another_script_names_the_feature_that_it_takes() {
+        let mut hosts = HostMap::new();
+        let error = hosts.insert("*.m\u{fc}nchen.de", ()).expect_err("the feature is off");
+        assert_eq!(
+            error.to_string(),
+            "\"*.m\u{fc}nchen.de\" is not ASCII: write the host in its ASCII form, which begins with \"xn--\", or turn on the \
+             feature \"idn\" of tower-robots"
+        );
+        assert!(hosts.is_empty());
+        hosts.insert("*.xn--mnchen-3ya.de", ()).expect("its ASCII form");
     }
 }

@@ -1,9 +1,9 @@
 //! A robots.txt given as text.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::builder::{LiveBuilder, SiteSource, sealed};
-use crate::live::{Completion, LiveRobots, Loaded, Rejection, Site, Source, Version};
+use crate::live::{Completion, LiveRobots, Loaded, Rejection, Site, Source, Version, load_text};
 
 /// A robots.txt given as text; see [`LiveRobots::inline`].
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub struct InlineSource {
 }
 
 impl LiveRobots {
-    /// A robots.txt given as text.
+    /// A robots.txt given as text; [`LiveRobots::publish`] replaces it.
     pub fn inline(text: impl AsRef<[u8]>) -> LiveBuilder<InlineSource> {
         LiveBuilder::new(InlineSource { text: text.as_ref().into() })
     }
@@ -21,7 +21,8 @@ impl LiveRobots {
 /// The text of a site that is open.
 #[derive(Debug)]
 struct InlineText {
-    version: Version,
+    /// Held for a moment only.
+    version: Mutex<Version>,
     site: Weak<Site>,
 }
 
@@ -31,7 +32,7 @@ impl sealed::Opens for InlineSource {
     fn open(builder: LiveBuilder<Self>) -> Result<LiveRobots, Rejection> {
         let origin = "inline".into();
         let LiveBuilder { source, settings } = builder;
-        let version = Version::new(source.text, &origin, None);
+        let version = Mutex::new(load_text(&source.text, &origin)?);
         let site = Site::new(settings, &origin, |site| Arc::new(InlineText { version, site }));
         site.start()?;
         Ok(LiveRobots::of(site))
@@ -40,7 +41,11 @@ impl sealed::Opens for InlineSource {
 
 impl Source for InlineText {
     fn load(&self) -> Loaded {
-        Ok(self.version.clone())
+        Ok(self.version.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    fn text(&self) -> Option<&Mutex<Version>> {
+        Some(&self.version)
     }
 
     fn reload(&self, completion: Arc<Completion>) {

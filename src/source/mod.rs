@@ -26,6 +26,6 @@ pub use self::file_source::FileSource;
 pub use self::hosts::{HostMap, HostPatternError};
 pub use self::inline::InlineSource;
 pub use self::origin::{Origin, Scheme};
-pub use self::sites::{SiteMap, Sites};
+pub use self::sites::{IntoSites, SiteMap, Sites};
 #[cfg(feature = "watch")]
 pub use self::watch::{DEFAULT_POLL, SHORTEST_POLL, Watched, Watcher};

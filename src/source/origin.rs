@@ -20,7 +20,8 @@ pub enum Scheme {
 /// What a robots.txt is valid for: a scheme, a host and a port (RFC 9309, section 2.3; RFC 6454, section 4).
 ///
 /// Hosts are compared without case and without a final dot, names of other scripts by their ASCII form, IPv6 addresses by
-/// what they are, and a port that is not written is the scheme's.
+/// what they are, and a port that is not written is the scheme's. Without the feature `idn` a host has to be written in its
+/// ASCII form (`xn--…`): a URL with another has no origin.
 ///
 /// ```
 /// use tower_robots::source::Origin;
@@ -124,11 +125,7 @@ pub(super) fn canonical(host: &str) -> Option<String> {
         return Some(format!("[{address}]"));
     }
     let host = host.strip_suffix('.').unwrap_or(host);
-    let ascii = if host.is_ascii() {
-        Cow::Owned(host.to_ascii_lowercase())
-    } else {
-        idna::domain_to_ascii_cow(host.as_bytes(), idna::AsciiDenyList::EMPTY).ok()?
-    };
+    let ascii = if host.is_ascii() { Cow::Owned(host.to_ascii_lowercase()) } else { to_ascii(host)? };
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
     let is_host = !ascii.is_empty()
         && ascii.len() <= 253
@@ -139,7 +136,18 @@ pub(super) fn canonical(host: &str) -> Option<String> {
     is_host.then(|| ascii.into_owned())
 }
 
+#[cfg(feature = "idn")]
+fn to_ascii(host: &str) -> Option<Cow<'_, str>> {
+    idna::domain_to_ascii_cow(host.as_bytes(), idna::AsciiDenyList::EMPTY).ok()
+}
+
+#[cfg(not(feature = "idn"))]
+fn to_ascii(_: &str) -> Option<Cow<'_, str>> {
+    None
+}
+
 /// The form of an ASCII name in its own script, where it has another.
+#[cfg(feature = "idn")]
 pub(super) fn unicode(ascii: &str) -> Option<String> {
     if !ascii.contains("xn--") {
         return None;

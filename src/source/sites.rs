@@ -110,10 +110,65 @@ impl fmt::Debug for SiteMap {
     }
 }
 
+/// What a [`RobotsLayer`](crate::layer::RobotsLayer) can be made for: one site, or several by host.
+///
+/// A robots.txt is a site once it is open. What is not, does not compile:
+///
+/// ```compile_fail,E0277
+/// use tower_robots::layer::RobotsLayer;
+/// use tower_robots::live::LiveRobots;
+///
+/// let layer = RobotsLayer::new(LiveRobots::inline("User-agent: *\nDisallow: /private/\n"));
+/// ```
+///
+/// ```
+/// use tower_robots::layer::RobotsLayer;
+/// use tower_robots::live::LiveRobots;
+///
+/// let layer = RobotsLayer::new(LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open()?);
+/// # Ok::<(), tower_robots::live::Rejection>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an open site: call `.open()?`",
+    label = "not an open site",
+    note = "`LiveRobots::file(\"robots.txt\").open()?` is one; a `Result` holds one once its error is handled",
+    note = "several sites are a `HostMap<LiveRobots>`, a `SiteMap`, a `&Directory` or `Sites`"
+)]
+pub trait IntoSites {
+    /// The sites.
+    fn into_sites(self) -> Sites;
+}
+
+impl IntoSites for Sites {
+    fn into_sites(self) -> Sites {
+        self
+    }
+}
+
+/// The conversions that are `From` too.
+macro_rules! into_sites {
+    ($($holder:ty),+) => {$(
+        impl IntoSites for $holder {
+            fn into_sites(self) -> Sites {
+                self.into()
+            }
+        }
+    )+};
+}
+
+into_sites!(LiveRobots, &LiveRobots, HostMap<LiveRobots>, SiteMap, &SiteMap);
+
 /// One robots.txt for every host.
 impl From<LiveRobots> for Sites {
     fn from(live: LiveRobots) -> Self {
         Self(SiteLookup::One(live))
+    }
+}
+
+/// A further handle of it.
+impl From<&LiveRobots> for Sites {
+    fn from(live: &LiveRobots) -> Self {
+        live.clone().into()
     }
 }
 

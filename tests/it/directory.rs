@@ -65,7 +65,7 @@ fn each_file_is_a_site_and_the_fallback_is_every_other_host() {
         ("example.com.txt", "# a\n"),
         ("example.com_8080.txt", "# b\n"),
         ("_wildcard.example.com.txt", "# c\n"),
-        ("m\u{fc}nchen.example.txt", "# d\n"),
+        (if cfg!(feature = "idn") { "m\u{fc}nchen.example.txt" } else { "xn--mnchen-3ya.example.txt" }, "# d\n"),
         ("default.txt", "# e\n"),
         ("no host.txt", "# f\n"),
         ("EXAMPLE.COM.txt", "# g\n"),

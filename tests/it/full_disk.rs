@@ -56,10 +56,15 @@ impl<'d> Site<'d> {
     }
 
     fn state(&self) -> StateDir {
-        let state = StateDir::open(self.disk.path().join("state"));
+        let state = StateDir::open(self.disk.path().join("state")).unwrap();
         let reported = self.reported.clone();
         state.on_event(move |event| reported.lock().unwrap().push(event.to_string()));
         state
+    }
+
+    /// As after a kill: what is open is never dropped, but the lock of a process that is gone is gone.
+    fn is_killed(&self) {
+        fs::remove_file(self.disk.path().join("state/lock")).unwrap();
     }
 
     /// Polled so seldom that only what a test does brings news.
@@ -143,7 +148,7 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
         assert!(site.reported("shop: the history is written down again"));
         assert!(state.flush());
         site.write(BAD);
-        // As after a kill: the first is never dropped.
+        site.is_killed();
         let again = site.open(&site.state());
         assert_eq!((body(&again).as_str(), again.status().condition()), (THIRD, Condition::LastGood));
         assert_eq!(again.status().behind_trouble(), None);
@@ -181,6 +186,7 @@ fn a_reload_a_flush_and_the_end_write_what_waits() {
                 "flush" => assert!(state.flush_within(PATIENCE)),
                 _ => drop((live, state)),
             }
+            site.is_killed();
             site.write(BAD);
             assert_eq!(body(&site.open(&site.state())), SECOND, "{way}");
         }
@@ -310,6 +316,7 @@ fn a_directory_that_is_full_from_the_first_start_on_is_used_once_there_is_room()
         disk.free();
         wait_for("written", || live.status().state_trouble().is_none() && state.trouble().is_none());
         site.write(BAD);
+        site.is_killed();
         assert_eq!(body(&site.open(&site.state())), FIRST);
     });
 }

@@ -51,7 +51,7 @@ impl Site {
     }
 
     fn start(&self) -> LiveRobots {
-        self.builder().state(&StateDir::open(self.folder.path().join("state")), "shop").open().unwrap()
+        self.builder().state(&StateDir::open(self.folder.path().join("state")).unwrap(), "shop").open().unwrap()
     }
 
     fn told(&self) -> Vec<String> {

@@ -14,8 +14,11 @@ mod slow;
 mod small_disk;
 
 mod agents;
+#[cfg(all(feature = "axum08", feature = "watch"))]
+mod axum08;
 mod bounds;
 mod check;
+mod dependencies;
 mod differences;
 #[cfg(feature = "watch")]
 mod directory;
@@ -26,10 +29,17 @@ mod full_disk;
 #[cfg(feature = "watch")]
 mod gate;
 mod google_suite;
+#[cfg(feature = "signatures")]
+mod identity;
+mod keywords;
 mod lints;
+#[cfg(all(feature = "layer", feature = "watch"))]
+mod other_layers;
 #[cfg(feature = "layer")]
 mod pitfalls;
 mod properties;
+#[cfg(feature = "watch")]
+mod publish;
 #[cfg(feature = "watch")]
 mod reload;
 #[cfg(feature = "watch")]
@@ -37,6 +47,8 @@ mod sites;
 mod spec;
 #[cfg(feature = "watch")]
 mod state;
+#[cfg(feature = "watch")]
+mod state_lock;
 mod tidy;
 #[cfg(any(feature = "fetch", feature = "watch"))]
 mod waiting;

@@ -2,7 +2,7 @@
 
 use tower_robots::check::{Options, check};
 use tower_robots::live::LiveRobots;
-use tower_robots::policy::{Action, Facts, Mode, Policy};
+use tower_robots::policy::{Action, Facts, Mode, Override, Policy};
 use tower_robots::rules::{RequestPath, RobotsTxt};
 
 const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
@@ -13,7 +13,8 @@ const GPTBOT: &str =
 const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
 
 fn is_refused(file: &str, agent: &str, method: &str, target: &str) -> bool {
-    let policy = Policy::builder().mode(Mode::Refuse).build();
+    // By default search engines are only tagged; which requests are judged at all is what these tests ask.
+    let policy = Policy::builder().mode(Mode::Refuse).with_override(Override::index_engines(Mode::Refuse)).build();
     let live = LiveRobots::inline(file).policy(policy).open().unwrap();
     live.with(|snapshot| {
         let agents = [snapshot.content().unwrap().identify(agent.as_bytes())];

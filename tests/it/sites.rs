@@ -32,6 +32,7 @@ fn rfc_2_3_equal_origins_are_written_in_many_ways() {
         ("http://example.com/robots.txt", "HTTP://Example.COM.:80/a?b#c"),
         ("https://[::1]/robots.txt", "https://[0:0::1]:443"),
         ("http://user:word@example.com:/robots.txt", "http://example.com?x"),
+        #[cfg(feature = "idn")]
         ("http://m\u{fc}ller.example/robots.txt", "http://xn--mller-kva.example/"),
         ("ftp://example.com:21/robots.txt", "ftp://example.com/"),
     ] {
@@ -89,7 +90,7 @@ async fn sites_are_replaced_while_requests_flow_and_no_host_gets_another_ones_fi
 
     let mut hosts = HostMap::new();
     hosts.insert("a.example", live("# a\n")).unwrap();
-    hosts.insert("m\u{fc}nchen.example", live("# m\n")).unwrap();
+    hosts.insert("xn--mnchen-3ya.example", live("# m\n")).unwrap();
     hosts.insert("b.example:443", live("# b\n")).unwrap();
     let sites = SiteMap::new(hosts);
     let inner = service_fn(|_: Request<()>| async {
@@ -106,6 +107,7 @@ async fn sites_are_replaced_while_requests_flow_and_no_host_gets_another_ones_fi
     let (ours, passed) = (StatusCode::OK, StatusCode::IM_A_TEAPOT);
     assert_eq!(ask("/robots.txt", b"A.example.:80").await, ours);
     assert_eq!(ask("/robots.txt", b"xn--mnchen-3ya.example").await, ours);
+    #[cfg(feature = "idn")]
     assert_eq!(ask("/robots.txt", "m\u{fc}nchen.example".as_bytes()).await, ours);
     assert_eq!(ask("/robots.txt", b"b.example").await, ours);
     assert_eq!(ask("http://b.example/robots.txt", b"b.example").await, passed, "the scheme's port is another");

@@ -37,7 +37,7 @@ impl Site {
     }
 
     fn state(&self) -> StateDir {
-        StateDir::open(self.path())
+        StateDir::open(self.path()).unwrap()
     }
 
     fn builder(&self, text: &str) -> LiveBuilder<InlineSource> {
@@ -354,7 +354,7 @@ fn turns_of_the_kill_switch_stand_in_the_history_and_the_status_says_whose_it_is
     live.set_enforcement(Enforcement::On).unwrap();
     assert_eq!((live.status().switch(), live.status().enforcement()), (Enforcement::On, Enforcement::Off));
     state.set_enforcement(Enforcement::On).unwrap();
-    drop(live);
+    drop((live, state));
     let live = site.open(OPEN);
     let turns: Vec<_> = live
         .history()
@@ -380,6 +380,7 @@ fn a_switch_turned_while_no_process_serves_the_site_holds_once_one_does() {
     site.state().set_enforcement_of("shop", Enforcement::Off).unwrap();
     let live = site.open(OPEN);
     assert_eq!(live.status().switch(), Enforcement::Off);
+    drop(live);
     assert_eq!(site.state().enforcement(), Enforcement::On, "that of all sites is another");
 }
 

@@ -83,8 +83,12 @@ impl FromStr for AdminEndpoint {
         if let Ok(address) = address.trim_end_matches('/').parse() {
             return Ok(Self::Address(address));
         }
-        if text.contains('/') && !text.contains("://") {
+        let is_path = text.contains('/') && !text.contains("://");
+        if is_path || std::path::Path::new(text).extension() == Some("sock".as_ref()) {
             return Ok(Self::Socket(text.into()));
+        }
+        if let Some(port) = address.strip_prefix("localhost:").filter(|port| port.parse::<u16>().is_ok()) {
+            return Err(format!("names are not looked up: write 127.0.0.1:{port}"));
         }
         Err("write an address such as 127.0.0.1:9145, or the path of a socket such as /run/robotsd/admin.sock".into())
     }
@@ -103,7 +107,10 @@ impl fmt::Display for AskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotRunning(place) => {
-                write!(f, "{place}: no process listens there: robotsd does not run, or its [admin] is elsewhere or off")
+                write!(
+                    f,
+                    "{place}: no process listens there: robotsd does not run, or with another config, or its [admin] is elsewhere or off"
+                )
             }
             Self::Refused(status, message) => write!(f, "robotsd answered {}: {message}", status.as_u16()),
             Self::Broken(place, message) => write!(f, "{place}: {message}"),
@@ -381,6 +388,7 @@ mod tests {
             ("/run/a.sock", socket("/run/a.sock")),
             ("./a.sock", socket("./a.sock")),
             ("unix:a.sock", socket("a.sock")),
+            ("admin.sock", socket("admin.sock")),
         ] {
             assert_eq!(text.parse::<AdminEndpoint>(), want, "{text}");
         }

@@ -7,6 +7,8 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+#[cfg(unix)]
+use super::runtime_folder;
 use crate::config::AdminSettings;
 
 /// As many connections as may wait to be accepted; the kernel's own bound may be lower.
@@ -76,6 +78,12 @@ impl AdminListeners {
                 let cannot = |error| format!("{}: cannot listen here: {error}", path.display());
                 let (listener, file) = match passed {
                     Some(listener) => (listener, None),
+                    None if settings.is_usual && path.parent().is_some() => path
+                        .parent()
+                        .map_or(Ok(()), runtime_folder::prepare)
+                        .and_then(|()| SocketFile::bind(path))
+                        .map(|(listener, file)| (listener, Some(file)))
+                        .map_err(cannot)?,
                     None => SocketFile::bind(path).map(|(listener, file)| (listener, Some(file))).map_err(cannot)?,
                 };
                 listener.set_nonblocking(true).map_err(cannot)?;

@@ -8,16 +8,20 @@
 
 mod access;
 mod config_requests;
+mod config_state;
 mod connections;
 mod listen;
 mod reply;
 mod routes;
+#[cfg(unix)]
+mod runtime_folder;
 mod server;
 mod state;
 
 pub(crate) mod client;
 
 pub(crate) use self::config_requests::{CONFIG_PATIENCE, ConfigRequests, ReloadWaiter};
+pub(crate) use self::config_state::ConfigState;
 pub(crate) use self::connections::CONNECTIONS;
 pub(crate) use self::listen::{AdminListeners, InheritedSocket};
 pub(crate) use self::server::serve;

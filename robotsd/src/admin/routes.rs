@@ -103,6 +103,11 @@ impl Query {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
     }
 
+    /// Every value of a name.
+    fn values<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
+        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| &**value)
+    }
+
     /// The value of a name that has to be there.
     fn needed(&self, name: &str, what: &str) -> Result<String, AdminReply> {
         match self.value(name) {
@@ -129,19 +134,23 @@ impl Query {
 /// Whether requests are to be sent here.
 ///
 /// A site without a robots.txt is named, but does not affect the others, and its own requests pass: it counts as not
-/// ready only with `?require=sites`.
+/// ready only with `?require=sites`. A config that cannot be used is named, and the one before is served: with
+/// `?require=config` it counts. Both may be required, as `?require=sites,config`.
 fn ready(state: &ServerState, query: &Query) -> AdminReply {
     if let Some(reply) = query.beyond(&["require"]) {
         return reply;
     }
-    let sites = match query.value("require") {
-        None => StatusCode::OK,
-        Some("sites") => StatusCode::SERVICE_UNAVAILABLE,
-        Some(other) => {
-            let message = format!("{other:?} cannot be required; there is require=sites");
-            return AdminReply::error(StatusCode::BAD_REQUEST, &message);
+    let (mut sites, mut config) = (StatusCode::OK, StatusCode::OK);
+    for required in query.values("require").flat_map(|value| value.split(',')) {
+        match required {
+            "sites" => sites = StatusCode::SERVICE_UNAVAILABLE,
+            "config" => config = StatusCode::SERVICE_UNAVAILABLE,
+            other => {
+                let message = format!("{other:?} cannot be required; there is require=sites and require=config");
+                return AdminReply::error(StatusCode::BAD_REQUEST, &message);
+            }
         }
-    };
+    }
     let mut status = StatusCode::OK;
     let mut lines = Vec::new();
     match state.phase() {
@@ -151,6 +160,10 @@ fn ready(state: &ServerState, query: &Query) -> AdminReply {
     }
     if !lines.is_empty() {
         status = StatusCode::SERVICE_UNAVAILABLE;
+    }
+    if let Some(trouble) = state.config().trouble() {
+        lines.push(trouble);
+        status = status.max(config);
     }
     if let Some(serving) = state.serving() {
         if serving.sites.enforcement() == Enforcement::Off {
@@ -250,7 +263,7 @@ async fn change<T: Send + 'static>(
         Ok(Err(refusal)) => refused(refusal),
         Err(error) => AdminReply::error(
             StatusCode::INTERNAL_SERVER_ERROR,
-            &format!("a fault of robotsd's: {error}: see the status"),
+            &format!("a fault of robotsd: {error}: see the status"),
         ),
     }
 }

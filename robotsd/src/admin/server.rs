@@ -22,6 +22,7 @@ use super::reply::AdminReply;
 use super::routes::{Query, ROUTES, RouteKind};
 use super::state::ServerState;
 use crate::date;
+use crate::log::{LogEvent, LogLevel};
 
 /// For a head, and then for a body.
 const READ: Duration = Duration::from_secs(5);
@@ -83,7 +84,8 @@ fn peer(socket: &tokio::net::UnixStream, owner: Option<u32>) -> PeerRole {
 
 /// Most often the process is out of descriptors: accepting again at once would only spin.
 async fn pause(state: &ServerState, error: &std::io::Error) {
-    state.log().say("admin", format!("a connection could not be accepted: {error}"));
+    let message = format!("a connection could not be accepted: {error}");
+    state.log().say_at(LogLevel::Error, LogEvent::Admin, message);
     sleep(Duration::from_secs(1)).await;
 }
 
@@ -160,7 +162,7 @@ async fn reply(
             return reply;
         }
         let target = head.uri.path_and_query().map_or(path, |target| target.as_str());
-        state.log().say("admin", format!("{} {target}", head.method));
+        state.log().say(LogEvent::Admin, format!("{} {target}", head.method));
     }
     (route.answer)(state, Query::new(head.uri.query())).await
 }

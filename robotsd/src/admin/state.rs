@@ -8,10 +8,11 @@ use arc_swap::ArcSwapOption;
 use tokio::sync::watch;
 
 use super::config_requests::ConfigRequests;
+use super::config_state::ConfigState;
 use crate::date;
-use crate::edge::Edge;
+use crate::edge::{Edge, EdgeTraffic};
 use crate::log::Log;
-use crate::report::{ListenerReport, StatusReport};
+use crate::report::{KindCount, ListenerReport, StatusReport, TrafficReport};
 use crate::sites::Sites;
 
 /// The state of the process. The control thread sets the sites and the phase; routes read them.
@@ -21,6 +22,7 @@ pub(crate) struct ServerState {
     phase: watch::Sender<Phase>,
     serving: ArcSwapOption<Serving>,
     requests: ConfigRequests,
+    config: ConfigState,
     log: Log,
 }
 
@@ -29,8 +31,7 @@ pub(crate) struct ServerState {
 pub(crate) struct Serving {
     pub(crate) sites: Arc<Sites>,
     listeners: Vec<ListenerReport>,
-    /// The bound on open connections.
-    connections: usize,
+    edge: Edge,
 }
 
 /// How far the process is.
@@ -45,12 +46,13 @@ pub(crate) enum Phase {
 }
 
 impl ServerState {
-    pub(crate) fn new(requests: ConfigRequests, log: Log) -> Self {
+    pub(crate) fn new(requests: ConfigRequests, config: ConfigState, log: Log) -> Self {
         Self {
             started: (SystemTime::now(), Instant::now()),
             phase: watch::Sender::new(Phase::Starting),
             serving: ArcSwapOption::empty(),
             requests,
+            config,
             log,
         }
     }
@@ -86,6 +88,11 @@ impl ServerState {
         &self.requests
     }
 
+    /// Whether the config file is what is served.
+    pub(crate) const fn config(&self) -> &ConfigState {
+        &self.config
+    }
+
     pub(crate) fn log(&self) -> &Log {
         &self.log
     }
@@ -99,7 +106,9 @@ impl ServerState {
             state: self.phase().as_str().to_owned(),
             started: date::rfc3339(since),
             uptime_seconds: clock.elapsed().as_secs(),
-            connections: serving.as_ref().map(|serving| serving.connections),
+            config: Some(self.config.report()),
+            traffic: serving.as_ref().map(|serving| serving.traffic()),
+            connections: serving.as_ref().map(|serving| serving.edge.connections()),
             enforcement: serving.as_ref().map_or("", |serving| serving.sites.enforcement().as_str()).to_owned(),
             next: serving.as_ref().map(|serving| serving.sites.advice()).unwrap_or_default(),
             troubles: serving.as_ref().map(|serving| serving.sites.troubles()).unwrap_or_default(),
@@ -111,7 +120,20 @@ impl ServerState {
 
 impl Serving {
     pub(crate) fn new(sites: &Arc<Sites>, listeners: Vec<ListenerReport>, edge: &Edge) -> Self {
-        Self { sites: Arc::clone(sites), listeners, connections: edge.connections() }
+        Self { sites: Arc::clone(sites), listeners, edge: edge.clone() }
+    }
+
+    fn traffic(&self) -> TrafficReport {
+        let EdgeTraffic { open, accepted, responses, errors } = self.edge.traffic();
+        let classes = ["1xx", "2xx", "3xx", "4xx", "5xx"].into_iter().zip(responses.by_class);
+        TrafficReport {
+            open_connections: open,
+            accepted_connections: accepted,
+            responses: classes.map(|(class, count)| KindCount::new(class, count)).collect(),
+            unanswered: responses.unanswered,
+            connection_errors: errors.into_iter().map(|(kind, count)| KindCount::new(kind.as_str(), count)).collect(),
+            sites: self.sites.traffic(),
+        }
     }
 
     /// In one line, for a supervisor.

@@ -1,5 +1,6 @@
 //! `robotsd agents`: the known crawlers, and the agents that headers name.
 
+use std::fmt;
 use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -9,13 +10,13 @@ use serde::Serialize;
 use tower_robots::agent::{Category, Crawler, Obeys, Registry};
 use tower_robots::rules::Reading;
 
-use super::agent_summary::AgentSummary;
-use super::site::SiteArgs;
+use super::arguments::site::{RobotsFile, SiteArgs};
+use super::output::agent_summary::AgentSummary;
 use crate::config::load_registry;
 use crate::evaluator::{Evaluator, EvaluatorSettings};
-use crate::exit;
-use crate::input;
+use crate::exit::{self, NEGATIVE, complain};
 use crate::render::printable;
+use crate::suggestion::did_you_mean;
 
 /// Longest header that is read from standard input.
 const MAX_LINE: u64 = 1 << 20;
@@ -23,7 +24,8 @@ const MAX_LINE: u64 = 1 << 20;
 /// List and search the known crawlers, or identify User-Agent headers
 #[derive(Debug, Args)]
 pub(crate) struct AgentsArgs {
-    /// Words that a crawler's name, token, operator or category must all contain
+    /// Words that a crawler's name, token, operator or category must all contain; `index` finds those that are not refused
+    /// by default
     #[arg(value_name = "WORD", conflicts_with = "identify")]
     words: Vec<String>,
 
@@ -64,6 +66,7 @@ struct CrawlerListing<'a> {
     robots: Obeys,
     star: Obeys,
     control: bool,
+    index: bool,
     checked: bool,
     source: Option<&'a str>,
 }
@@ -76,14 +79,19 @@ struct Identified<'a> {
 }
 
 pub(crate) fn run(args: &AgentsArgs) -> ExitCode {
-    exit::written(list_or_identify(args).map(|()| ExitCode::SUCCESS))
+    exit::written(list_or_identify(args))
 }
 
-fn list_or_identify(args: &AgentsArgs) -> io::Result<()> {
+fn list_or_identify(args: &AgentsArgs) -> io::Result<ExitCode> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     if args.identify.is_empty() {
         let registry = args.site.registry()?.map_or_else(|| load_registry(args.registry.as_deref()), Ok);
-        list(&mut out, &*registry.map_err(io::Error::other)?, &args.words, args.format)?;
+        let registry = registry.map_err(io::Error::other)?;
+        if list(&mut out, &registry, &args.words, args.format)? == 0 {
+            out.flush()?;
+            complain(&NoCrawler { words: &args.words, registry: &registry });
+            return Ok(ExitCode::from(NEGATIVE));
+        }
     } else {
         let settings = match &args.registry {
             None => args.site.select()?.settings,
@@ -92,38 +100,77 @@ fn list_or_identify(args: &AgentsArgs) -> io::Result<()> {
                 EvaluatorSettings { registry, ..EvaluatorSettings::default() }
             }
         };
-        let robots = args.robots.as_ref().map_or(Ok(Vec::new()), |path| input::read(path))?;
-        let evaluator = Evaluator::new(robots, Reading::Standard, &settings);
+        let evaluator = match &args.robots {
+            Some(path) => RobotsFile::read(path)?.evaluator(Reading::Standard, &settings)?,
+            None => Evaluator::new(Vec::new(), Reading::Standard, &settings),
+        };
         identify(&mut out, &evaluator, &args.identify, args.format)?;
     }
-    out.flush()
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
 }
 
-fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: AgentsFormat) -> io::Result<()> {
+/// Writes the crawlers that all words fit, and answers how many they are.
+fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: AgentsFormat) -> io::Result<usize> {
     let words: Vec<_> = words.iter().map(|word| word.to_lowercase()).collect();
     let mut rows: Vec<_> =
         registry.crawlers().filter(|crawler| words.iter().all(|word| mentions(crawler, word))).collect();
     rows.sort_by_key(|crawler| crawler.name().to_lowercase());
+    let count = rows.len();
     if format == AgentsFormat::Json {
         for crawler in rows {
             line_of_json(out, &CrawlerListing::from(crawler))?;
         }
-        return Ok(());
+        return Ok(count);
+    }
+    if count == 0 {
+        return Ok(0);
     }
     let names = rows.iter().map(|crawler| crawler.name().len()).max().unwrap_or(0);
     for crawler in rows.iter().copied() {
         let CrawlerListing { tokens, robots, star, .. } = CrawlerListing::from(crawler);
         let control = if crawler.is_control() { "; a control token, never sent" } else { "" };
+        let index = if crawler.is_index_engine() { "; index: not refused by default" } else { "" };
         let (name, operator, category) = (crawler.name(), crawler.operator(), crawler.category().as_str());
         write!(out, "{name:names$}  {category:14}  robots {:8} * {:8}", robots.as_str(), star.as_str())?;
-        writeln!(out, " {operator}; obeys {}{control}", tokens.join(", then "))?;
+        writeln!(out, " {operator}; obeys {}{control}{index}", tokens.join(", then "))?;
     }
-    writeln!(out, "{} of {} crawlers", rows.len(), registry.crawlers().len())
+    writeln!(out, "{count} of {} crawlers", registry.crawlers().len())?;
+    Ok(count)
+}
+
+/// No crawler fits the words; the words of the registry that were probably meant.
+struct NoCrawler<'a> {
+    words: &'a [String],
+    registry: &'a Registry,
+}
+
+impl fmt::Display for NoCrawler<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = self.words.join(" ");
+        write!(f, "no crawler of the registry fits {words:?}")?;
+        let alone = |word: &String| self.registry.crawlers().any(|crawler| mentions(crawler, &word.to_lowercase()));
+        let unknown: Vec<_> = self.words.iter().filter(|word| !alone(word)).collect();
+        if unknown.is_empty() {
+            return f.write_str(": each of the words fits others, but none fits all of them");
+        }
+        let texts = |crawler: &Crawler| {
+            let tokens = crawler.tokens().iter().map(ToString::to_string);
+            let own = [crawler.name(), crawler.operator(), crawler.category().as_str()].map(str::to_owned);
+            own.into_iter().chain(tokens).collect::<Vec<_>>()
+        };
+        let known: Vec<_> = self.registry.crawlers().flat_map(texts).collect();
+        match unknown.iter().find_map(|word| did_you_mean(word, known.iter().map(String::as_str))) {
+            Some(hint) => write!(f, ": {hint}"),
+            None => f.write_str(": `robotsd agents` lists all of them, `--identify` takes a User-Agent header"),
+        }
+    }
 }
 
 fn mentions(crawler: &Crawler, word: &str) -> bool {
     let tokens = crawler.tokens().iter().map(ToString::to_string);
-    let texts = [crawler.name(), crawler.operator(), crawler.category().as_str()];
+    let index = if crawler.is_index_engine() { "index" } else { "" };
+    let texts = [crawler.name(), crawler.operator(), crawler.category().as_str(), index];
     texts.into_iter().map(str::to_lowercase).chain(tokens).any(|text| text.contains(word))
 }
 
@@ -161,6 +208,7 @@ impl<'a> From<&'a Crawler> for CrawlerListing<'a> {
             robots: crawler.obeys_robots(),
             star: crawler.obeys_star(),
             control: crawler.is_control(),
+            index: crawler.is_index_engine(),
             checked: crawler.is_checked(),
             source: crawler.source(),
         }

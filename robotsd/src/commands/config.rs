@@ -1,14 +1,15 @@
 //! `robotsd config`: checks a config file as serving it would, or shows it with all its defaults.
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use tower_robots::check::Severity;
 
-use crate::config::Config;
-use crate::exit::fail;
-use crate::sites;
+use crate::config::{Config, ConfigArgument, ConfigError};
+use crate::exit::{FAILED, answer, complain};
+use crate::render::complain_at;
+use crate::sites::{self, Problem};
 
 /// Check a config file, or show it with its defaults
 #[derive(Debug, Args)]
@@ -21,42 +22,66 @@ pub(crate) struct ConfigArgs {
 enum ConfigCommand {
     /// Check a config file and every robots.txt it names, as serving them would
     ///
-    /// Exit status: 0 if all is well, 1 if a robots.txt cannot be served or has errors, 2 if the config has a fault.
+    /// It opens no port, so one that is in use is found by serve only, and asks no upstream but for a robots.txt.
+    ///
+    /// Exit status: 0 if all is well or there are warnings only, 1 if a robots.txt cannot be served or has errors, 2 if the
+    /// config has a fault.
     Check {
-        /// The config file
-        #[arg(value_name = "FILE")]
-        config: PathBuf,
+        #[command(flatten)]
+        config: ConfigArgument,
     },
     /// Write a config file with every default that it leaves out
     Show {
-        /// The config file
-        #[arg(value_name = "FILE")]
-        config: PathBuf,
+        #[command(flatten)]
+        config: ConfigArgument,
     },
 }
 
 pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
     match &args.command {
-        ConfigCommand::Check { config: path } => {
-            let config = match Config::load(path) {
+        ConfigCommand::Check { config } => {
+            let path = config.path();
+            let config = match Config::load(&path) {
                 Ok(config) => config,
-                Err(error) => return fail(&error),
+                Err(error) => return refused(&error),
             };
-            let problems = sites::rehearse(&config);
-            for problem in &problems {
-                fail(problem);
+            let (mut errors, mut warnings) = (0, 0);
+            complain_at(&config.warnings);
+            warnings += config.warnings.iter().filter(|found| found.severity() == Severity::Warning).count();
+            for problem in sites::rehearse(&path, &config) {
+                match &problem {
+                    Problem::At(problem) => {
+                        errors += 1;
+                        complain_at([problem]);
+                    }
+                    Problem::Error(message) => {
+                        errors += 1;
+                        complain(message);
+                    }
+                    Problem::Warning(message) => {
+                        warnings += 1;
+                        complain(message);
+                    }
+                }
             }
             let (listeners, sites) = (config.listeners.len(), config.sites.len());
-            let verdict =
-                if problems.is_empty() { "can be served" } else { "has sites that cannot be served as they are" };
-            let code = ExitCode::from(u8::from(!problems.is_empty()));
-            write(&format!("{}: {verdict}; listeners: {listeners}, sites: {sites}\n", path.display()), code)
+            let verdict = if errors == 0 { "can be served" } else { "has sites that cannot be served as they are" };
+            let mut counts = format!("listeners: {listeners}, sites: {sites}");
+            if warnings > 0 {
+                counts += &format!(", warnings: {warnings}");
+            }
+            write(&format!("{}: {verdict}; {counts}\n", path.display()), answer(errors == 0))
         }
-        ConfigCommand::Show { config: path } => match Config::show(path) {
+        ConfigCommand::Show { config } => match Config::show(&config.path()) {
             Ok(text) => write(&text, ExitCode::SUCCESS),
-            Err(error) => fail(&error),
+            Err(error) => refused(&error),
         },
     }
+}
+
+fn refused(error: &ConfigError) -> ExitCode {
+    error.complain();
+    ExitCode::from(FAILED)
 }
 
 fn write(text: &str, code: ExitCode) -> ExitCode {

@@ -4,8 +4,9 @@ use std::process::ExitCode;
 
 use http::Method;
 
-use super::running::{Running, asked, query, say, say_json};
-use super::wrap::Page;
+use super::arguments::running::{Running, asked, query};
+use super::output::page::Page;
+use super::output::standard_output::{say, say_json};
 use crate::report::{HistoryReport, RecordedReload};
 
 #[derive(Debug, clap::Args)]

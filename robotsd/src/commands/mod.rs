@@ -1,8 +1,8 @@
 //! The commands, one file or folder each.
 //!
 //! `check`, `diff`, `test`, `explain`, `replay`, `agents` and `config` read files and need no server. `status`, `history`,
-//! `reload` and `operate` (`accept`, `rollback`, `enforce`) query a running robotsd, which [`running`] finds. `serve` is a
-//! room of its own.
+//! `reload`, `accept`, `rollback` and `enforce` query a running robotsd, which [`arguments::running`] finds; the last three
+//! are an [`operator_decision`]. `serve` is a room of its own.
 
 pub(crate) mod agents;
 pub(crate) mod check;
@@ -12,13 +12,13 @@ pub(crate) mod explain;
 pub(crate) mod replay;
 pub(crate) mod test;
 
+pub(crate) mod accept;
+pub(crate) mod enforce;
 pub(crate) mod history;
-pub(crate) mod operate;
 pub(crate) mod reload;
+pub(crate) mod rollback;
 pub(crate) mod status;
 
-mod agent_summary;
-mod running;
-mod site;
-mod unmet;
-mod wrap;
+mod arguments;
+mod operator_decision;
+mod output;

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::running::{Running, plain, say, say_json};
+use super::arguments::running::Running;
+use super::output::standard_output::{plain, say, say_json};
 use crate::admin::client::ask;
 use crate::exit::fail;
 use crate::report::ReloadReport;

@@ -5,9 +5,17 @@ use std::time::Duration;
 
 use http::Method;
 
-use super::running::{Running, asked, say, say_json};
-use super::wrap::Page;
-use crate::report::{FetchReport, ListenerReport as Listener, NextStep, SiteReport, StatusReport};
+use super::arguments::running::{Running, asked};
+use super::output::page::Page;
+use super::output::standard_output::{say, say_json};
+use crate::exit;
+use crate::report::{
+    ConfigReport, FetchReport, HeldBackSetting, ListenerReport as Listener, NextStep, RequestsReport, SiteReport,
+    SiteTraffic, StatusReport, UpstreamReport,
+};
+
+/// Settings of a rejected config that the text shows.
+const HELD_BACK: usize = 8;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct StatusArgs {
@@ -15,7 +23,8 @@ pub(crate) struct StatusArgs {
     running: Running,
 }
 
-/// Exit status: 0 when it serves, 1 when it starts or drains, 2 when it cannot be reached.
+/// Exit status: 0 when it serves what the config file says, 1 when it starts or drains or the config was rejected, 2 when it
+/// cannot be reached.
 pub(crate) fn run(args: &StatusArgs) -> ExitCode {
     let report: StatusReport = match asked(&args.running, &Method::GET, "/status") {
         Ok(report) => report,
@@ -28,7 +37,8 @@ pub(crate) fn run(args: &StatusArgs) -> ExitCode {
     } else {
         say(&text(&report, &args.running));
     }
-    if report.state == "serving" { ExitCode::SUCCESS } else { ExitCode::from(1) }
+    let is_rejected = report.config.as_ref().is_some_and(|config| config.rejected.is_some());
+    exit::answer(report.state == "serving" && !is_rejected)
 }
 
 fn text(report: &StatusReport, running: &Running) -> String {
@@ -45,9 +55,10 @@ fn text(report: &StatusReport, running: &Running) -> String {
         let Listener { scheme, address, kind, socket, .. } = listener;
         page.title(&format!("listener {scheme}://{address}{name}: {kind}, {socket}"));
     }
-    if let Some(connections) = report.connections {
-        page.title(&format!("connections: at most {connections}"));
+    if let Some(config) = &report.config {
+        describe_config(&mut page, config, running);
     }
+    describe_traffic(&mut page, report);
     if report.enforcement == "off" {
         page.title("ENFORCEMENT IS OFF FOR EVERY SITE: no request is refused, tagged or recorded");
     }
@@ -55,12 +66,111 @@ fn text(report: &StatusReport, running: &Running) -> String {
     advise(&mut page, &report.next, running);
     for site in &report.sites {
         page.blank();
-        describe(&mut page, site, running);
+        describe(&mut page, site, traffic_of(report, site), running);
     }
     page.into_string()
 }
 
-fn describe(page: &mut Page, site: &SiteReport, running: &Running) {
+fn describe_config(page: &mut Page, config: &ConfigReport, running: &Running) {
+    let Some(rejected) = &config.rejected else {
+        page.line("config", &config.path);
+        return page.line("", &format!("accepted {}", config.accepted));
+    };
+    page.title(&format!("CONFIG REJECTED since {}: the next start would fail", rejected.since));
+    page.line("why", &rejected.why);
+    page.line("running", &format!("the config accepted {}", config.accepted));
+    match rejected.held_back.as_deref() {
+        None => page.line("", "the file does not parse, so its settings are not compared"),
+        Some([]) => page.line("", "its settings are those of the file"),
+        Some(settings) => {
+            for setting in settings.iter().take(HELD_BACK) {
+                page.line("", &held_back(setting));
+            }
+            let more = settings.len().saturating_sub(HELD_BACK);
+            if more > 0 {
+                page.line("", &format!("and {more} settings more: `--json` has them"));
+            }
+        }
+    }
+    advise(page, &rejected.next, running);
+}
+
+fn held_back(setting: &HeldBackSetting) -> String {
+    let site = setting.site.as_ref().map(|site| format!("site {site:?}: ")).unwrap_or_default();
+    let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".to_owned());
+    format!("{site}{} is {}, in the file {}", setting.setting, shown(&setting.running), shown(&setting.file))
+}
+
+/// Connections and responses of all listeners.
+fn describe_traffic(page: &mut Page, report: &StatusReport) {
+    let most = report.connections.map(|most| format!("at most {most}"));
+    let Some(traffic) = &report.traffic else {
+        return most.iter().for_each(|most| page.title(&format!("connections: {most}")));
+    };
+    let most = most.map(|most| format!(", {most}")).unwrap_or_default();
+    let (open, accepted) = (traffic.open_connections, traffic.accepted_connections);
+    page.title(&format!("connections: {open} open{most}; {accepted} since the start"));
+    let left = Some(("left before an answer", traffic.unanswered)).filter(|(_, count)| *count > 0);
+    let responses = traffic.responses.iter().map(|class| (&*class.kind, class.count)).filter(|(_, count)| *count > 0);
+    page.line("responses", &format!("since the start: {}", counts(responses.chain(left))));
+    let errors = traffic.connection_errors.iter().map(|error| (&*error.kind, error.count));
+    if !traffic.connection_errors.is_empty() {
+        page.line("trouble", &format!("with connections since the start: {}", counts(errors)));
+    }
+}
+
+/// The traffic of a site; of one with a directory of files at the first of them.
+fn traffic_of<'r>(report: &'r StatusReport, site: &SiteReport) -> Option<&'r SiteTraffic> {
+    let is_of =
+        |of: &str, name: &str| name.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let traffic = report.traffic.as_ref()?.sites.iter().find(|traffic| is_of(&traffic.name, &site.name))?;
+    let first = report.sites.iter().find(|other| is_of(&traffic.name, &other.name))?;
+    (first.name == site.name).then_some(traffic)
+}
+
+/// `7 2xx, 1 5xx`.
+fn counts<'c>(counts: impl Iterator<Item = (&'c str, u64)>) -> String {
+    let counts: Vec<_> = counts.map(|(kind, count)| format!("{count} {kind}")).collect();
+    if counts.is_empty() { "none".to_owned() } else { counts.join(", ") }
+}
+
+fn describe_site_traffic(page: &mut Page, traffic: &SiteTraffic) {
+    let RequestsReport { total, robots_txt, allowed, refused, tagged, observed, passed } = traffic.requests;
+    let kinds = [
+        ("for robots.txt", robots_txt),
+        ("allowed", allowed),
+        ("refused", refused),
+        ("tagged", tagged),
+        ("observed", observed),
+        ("passed although disallowed", passed),
+    ];
+    let kinds = kinds.into_iter().filter(|(_, count)| *count > 0);
+    let what = if total == 0 { String::new() } else { format!(": {}", counts(kinds)) };
+    page.line("requests", &format!("{total} since the start{what}"));
+    if !traffic.failures.is_empty() {
+        let failures = traffic.failures.iter().map(|failure| (&*failure.kind, failure.count));
+        page.line("unanswered", &format!("by its upstreams: {}", counts(failures)));
+    }
+    for (number, upstream) in traffic.upstreams.iter().enumerate() {
+        page.line(if number == 0 { "upstreams" } else { "" }, &describe_upstream(upstream));
+    }
+}
+
+fn describe_upstream(upstream: &UpstreamReport) -> String {
+    let UpstreamReport { server, state, connections, .. } = upstream;
+    let connections = format!("{connections} {}", if *connections == 1 { "connection" } else { "connections" });
+    let (Some(since), Some(check), Some(why)) = (&upstream.since, &upstream.check, &upstream.why) else {
+        return format!("{server}: {state}, {connections}");
+    };
+    let again = match (&**state, upstream.again_seconds) {
+        ("out", Some(0)) => ", tried with the next request".to_owned(),
+        ("out", Some(seconds)) => format!(", tried again in {}", for_people(seconds)),
+        _ => String::new(),
+    };
+    format!("{server}: {} since {since}, {check}: {why}{again}", state.to_uppercase())
+}
+
+fn describe(page: &mut Page, site: &SiteReport, traffic: Option<&SiteTraffic>, running: &Running) {
     let hosts = if site.hosts.is_empty() { "every host".to_owned() } else { site.hosts.join(", ") };
     page.title(&format!("site {} ({hosts}): {}", site.name, site.state));
     page.line("robots.txt", &site.origin);
@@ -93,11 +203,13 @@ fn describe(page: &mut Page, site: &SiteReport, running: &Running) {
     if let Some(end) = &site.grace_end {
         page.line("grace", &format!("newly disallowed requests are only observed, until {end} at the latest"));
     }
+    if let Some(traffic) = traffic {
+        describe_site_traffic(page, traffic);
+    }
     let findings = site.findings;
-    page.line(
-        "findings",
-        &format!("{} errors, {} warnings, {} notes", findings.errors, findings.warnings, findings.notes),
-    );
+    let number = |count: usize, of: &str| format!("{count} {of}{}", if count == 1 { "" } else { "s" });
+    let findings = [(findings.errors, "error"), (findings.warnings, "warning"), (findings.notes, "note")];
+    page.line("findings", &findings.map(|(count, of)| number(count, of)).join(", "));
     if let Some(reload) = site.last_reload.as_ref().filter(|reload| reload.outcome == "kept") {
         page.line("not taken", &reload.message);
     }
@@ -142,7 +254,7 @@ fn advise(page: &mut Page, steps: &[NextStep], running: &Running) {
             page.line(label, &step.what);
         } else {
             page.line(label, &format!("{}:", step.what));
-            let is_ours = step.command.get(1).is_some_and(|command| command != "check");
+            let is_ours = step.command.get(1).is_some_and(|command| !matches!(&**command, "check" | "config"));
             let command = if is_ours { running.command(&step.command) } else { step.command.clone() };
             page.command(&command);
         }

@@ -11,9 +11,8 @@ use serde::Serialize;
 use tower_robots::check::{ExpectationOutcome, Unmet};
 use tower_robots::rules::Reading;
 
-use super::site::SiteArgs;
-use super::unmet::EvaluatedExpectations;
-use crate::evaluator::Evaluator;
+use super::arguments::site::SiteArgs;
+use super::output::unmet::EvaluatedExpectations;
 use crate::exit;
 use crate::expectations::ExpectationsFile;
 
@@ -63,13 +62,14 @@ fn test(args: &TestArgs) -> io::Result<ExitCode> {
     let file = ExpectationsFile::read(&path, &site.settings.registry)?;
     let beside = |robots: &PathBuf| path.parent().unwrap_or(Path::new("")).join(robots);
     let robots = args.robots.clone().or_else(|| file.robots.as_ref().map(beside));
-    if robots.is_none() && args.site.config.is_none() {
+    if robots.is_none() && !args.site.has_config() {
         let message = format!("{}: no robots.txt: write robots = \"…\", or give --robots or --config", path.display());
         return Err(io::Error::other(message));
     }
     let robots = site.robots(robots.as_deref())?;
-    let outcome = Evaluator::new(robots.bytes, Reading::Standard, &site.settings).evaluate(&file.expectations);
-    let evaluated = EvaluatedExpectations { path: &path, file: &file, robots: &robots.name, outcome: &outcome };
+    let name = robots.name.clone();
+    let outcome = robots.evaluator(Reading::Standard, &site.settings)?.evaluate(&file.expectations);
+    let evaluated = EvaluatedExpectations { path: &path, file: &file, robots: &name, outcome: &outcome };
     let mut out = BufWriter::new(io::stdout().lock());
     match args.format {
         TestFormat::Text => {

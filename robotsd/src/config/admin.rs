@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::error::{ConfigError, Fault};
-use super::raw::{self, Reach};
+use super::raw::{self, AdminMode, Reach};
+use super::{admin_socket, file_text, value_error};
 
 /// The default port.
 const PORT: u16 = 9145;
@@ -18,6 +19,8 @@ pub(crate) struct AdminSettings {
     pub(crate) socket: Option<PathBuf>,
     /// Names accepted in `Host`, besides those of the loopback; in lower case.
     pub(crate) hosts: Vec<String>,
+    /// Whether the config has no `[admin]`: serving does without the interface where its socket cannot be opened.
+    pub(crate) is_usual: bool,
 }
 
 impl AdminSettings {
@@ -27,10 +30,28 @@ impl AdminSettings {
         struct Part {
             admin: Option<raw::RawAdmin>,
         }
-        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::unreadable(path, &error))?;
-        let Part { admin } = toml::from_str(&text).map_err(|error| ConfigError::syntax(path, &text, &error))?;
+        let text = file_text::read(path)?;
+        let Part { admin } =
+            toml::from_str(&text).map_err(|error| value_error::syntax(&text, &error).at(path, &text))?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        admin.map(|admin| resolve(&admin, folder)).transpose().map_err(|fault| fault.at(path, &text))
+        match admin {
+            Some(admin) => resolve(&admin, folder).map_err(|fault| fault.at(path, &text)),
+            None => Ok(admin_socket::running_with(path).map(Self::on_usual_socket)),
+        }
+    }
+
+    /// Where a config has no `[admin]`; none on systems without Unix sockets.
+    pub(super) fn usual(path: &Path) -> Option<Self> {
+        admin_socket::of_config(path).map(Self::on_usual_socket)
+    }
+
+    /// The sockets of all servers whose configs have no `[admin]`.
+    pub(crate) fn usual_sockets() -> Vec<PathBuf> {
+        admin_socket::all()
+    }
+
+    const fn on_usual_socket(socket: PathBuf) -> Self {
+        Self { address: None, socket: Some(socket), hosts: Vec::new(), is_usual: true }
     }
 
     /// The default address.
@@ -60,16 +81,20 @@ impl StatePlace {
         struct Named {
             name: String,
         }
-        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::unreadable(path, &error))?;
+        let text = file_text::read(path)?;
         let Part { state_dir, site } =
-            toml::from_str(&text).map_err(|error| ConfigError::syntax(path, &text, &error))?;
+            toml::from_str(&text).map_err(|error| value_error::syntax(&text, &error).at(path, &text))?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let folder = state_dir.map(|state_dir| folder.join(state_dir));
         Ok(Self { folder, sites: site.into_iter().map(|site| site.name).collect() })
     }
 }
 
-pub(super) fn resolve(admin: &raw::RawAdmin, folder: &Path) -> Result<AdminSettings, Fault> {
+/// What a table says; `None` where it turns the interface off.
+pub(super) fn resolve(admin: &raw::RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fault> {
+    if admin.mode == AdminMode::Off {
+        return Ok(None);
+    }
     let socket = admin.socket.as_ref().map(|socket| folder.join(socket.get_ref()));
     let address = match &admin.address {
         Some(address) => {
@@ -97,5 +122,5 @@ pub(super) fn resolve(admin: &raw::RawAdmin, folder: &Path) -> Result<AdminSetti
         }
         hosts.push(name);
     }
-    Ok(AdminSettings { address, socket, hosts })
+    Ok(Some(AdminSettings { address, socket, hosts, is_usual: false }))
 }

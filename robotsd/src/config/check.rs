@@ -1,34 +1,28 @@
 //! How a site's robots.txt is checked.
 
+use std::time::SystemTime;
+
 use toml::Spanned;
-use tower_robots::agent::{Category, Crawler, Registry};
-use tower_robots::check::{Options, Severity, lint};
-use tower_robots::policy::Mode;
+use tower_robots::agent::{Agent, Crawler, Registry};
+use tower_robots::check::{Options, RefusedCrawler, Severity, lint, lints};
+use tower_robots::policy::{Action, Override, Policy};
 
 use super::error::Fault;
-use super::raw::{RawConfig, RawSite};
+use super::raw::RawConfig;
+use crate::suggestion::did_you_mean;
 
-/// The lints and exemptions of a site, and what decides which crawlers it refuses.
+/// The lints and exemptions of a site.
 #[derive(Clone, Debug)]
 pub(crate) struct CheckSettings {
     options: Options,
-    mode: Mode,
-    overrides: Vec<CrawlerMode>,
-}
-
-/// An override, as far as it is for crawlers of the registry.
-#[derive(Clone, Debug)]
-struct CrawlerMode {
-    category: Option<Category>,
-    agent: Option<String>,
-    mode: Mode,
 }
 
 impl CheckSettings {
-    pub(super) fn resolve(file: &RawConfig, site: &RawSite) -> Result<Self, Fault> {
+    pub(super) fn resolve(file: &RawConfig) -> Result<Self, Fault> {
         let known = |code: &Spanned<String>| {
             let wrong = || format!("there is no lint {:?}: `robotsd check --explain` lists them", code.get_ref());
-            lint(code.get_ref()).ok_or_else(|| Fault::new(code.span(), wrong()))
+            let help = || did_you_mean(code.get_ref(), lints().iter().map(|lint| lint.code()));
+            lint(code.get_ref()).ok_or_else(|| Fault::new(code.span(), wrong()).help(help()))
         };
         let mut options = Options::new()
             .exempt_paths(file.exempt.paths.iter().map(Spanned::get_ref))
@@ -39,27 +33,32 @@ impl CheckSettings {
         for code in &file.check.allow {
             options = options.allow(known(code)?);
         }
-        let overrides = site.overrides.iter().map(|over| {
-            let over = over.get_ref();
-            CrawlerMode { category: over.category, agent: over.agent.clone(), mode: over.mode }
-        });
-        let mode = site.enforcement.mode.unwrap_or(file.mode);
-        Ok(Self { options, mode, overrides: overrides.collect() })
+        Ok(Self { options })
     }
 
-    /// The options, with the crawlers of a registry that the site refuses. The registry itself is not among them: what is
-    /// live has one of its own.
-    pub(crate) fn options(&self, registry: &Registry) -> Options {
-        let refused = registry.crawlers().filter(|crawler| self.mode_for(crawler) == Mode::Refuse).map(Crawler::name);
-        self.options.clone().refused_crawlers(refused)
+    /// The options, with the search engines of a registry that the policy refuses. The registry itself is not among them: what
+    /// is live has one of its own.
+    pub(crate) fn options(&self, registry: &Registry, policy: &Policy) -> Options {
+        let now = SystemTime::now();
+        let engines = registry.crawlers().filter(|crawler| crawler.is_index_engine());
+        self.options.clone().refused_crawlers(engines.filter_map(|engine| refused(engine, policy, now)))
     }
+}
 
-    /// As for policies, the last override that fits decides.
-    fn mode_for(&self, crawler: &Crawler) -> Mode {
-        let fits = |over: &&CrawlerMode| {
-            let is_called = |name: &String| name.eq_ignore_ascii_case(crawler.name());
-            over.category == Some(crawler.category()) || over.agent.as_ref().is_some_and(is_called)
-        };
-        self.overrides.iter().rev().find(fits).map_or(self.mode, |over| over.mode)
-    }
+/// What a policy refuses a crawler, if it does.
+fn refused(crawler: &Crawler, policy: &Policy, now: SystemTime) -> Option<RefusedCrawler> {
+    let agent = Agent::from(crawler);
+    let is_refused = |pattern: Option<&[u8]>| policy.action_for_rule(&agent, pattern, now).0 == Action::Refuse;
+    let otherwise = is_refused(None);
+    let patterns = policy.overrides().iter().filter_map(Override::rule_pattern);
+    let exceptions: Vec<_> = patterns.filter(|pattern| is_refused(Some(pattern)) != otherwise).collect();
+    let refused = RefusedCrawler::new(crawler.name());
+    let refused = match (otherwise, exceptions.is_empty()) {
+        (false, true) => return None,
+        (false, false) => refused.only_rules(exceptions),
+        (true, _) => refused.except_rules(exceptions),
+    };
+    // An override with any other pattern is an error of the config.
+    let refused = refused.ok()?;
+    Some(if policy.holds_to_star(&agent) { refused } else { refused.where_named() })
 }

@@ -1,4 +1,4 @@
-//! Errors of config files, with line and column.
+//! Problems of config files, with the line and column of each.
 
 use std::fmt;
 use std::io;
@@ -6,50 +6,116 @@ use std::ops::Range;
 use std::path::Path;
 
 use toml::Spanned;
+use tower_robots::check::Severity;
 
-use crate::input::place;
+use super::location::USUAL_CONFIG;
+use crate::render::{Diagnostic, complain_at, printable};
 
-/// Why a config file is refused, with its path and, where known, line and column.
+/// Why a config file is refused: every problem that was found.
 #[derive(Debug)]
-pub(crate) struct ConfigError(String);
+pub(crate) struct ConfigError(Problems);
 
-/// An error in a value, before its line and column are known.
 #[derive(Debug)]
+enum Problems {
+    /// The file could not be read.
+    Unreadable(String),
+    /// In the order of the file, the first and the others.
+    Placed { path: String, first: Box<Diagnostic>, others: Vec<Diagnostic> },
+}
+
+/// A problem of a value, before its line and column are known.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) span: Range<usize>,
     pub(crate) message: String,
+    /// What would be right, where the message does not say it.
+    pub(crate) help: Option<String>,
 }
+
+/// The problems of a file that is resolved to its end, so that all of them are reported at once.
+#[derive(Debug, Default)]
+pub(super) struct Faults(Vec<Fault>);
 
 impl ConfigError {
     pub(super) fn unreadable(path: &Path, error: &io::Error) -> Self {
-        Self(format!("{}: the config file cannot be read: {error}", path.display()))
+        let path = printable(path.as_os_str().as_encoded_bytes());
+        let help = match error.kind() {
+            io::ErrorKind::IsADirectory => ": name the file in it, such as robotsd.toml",
+            io::ErrorKind::NotFound if path == USUAL_CONFIG => {
+                "; it is the default: name another with --config FILE or ROBOTSD_CONFIG"
+            }
+            _ => "",
+        };
+        Self(Problems::Unreadable(format!("{path}: the config file cannot be read: {error}{help}")))
     }
 
     /// The message of the error names the file.
     pub(super) fn unread(error: &io::Error) -> Self {
-        Self(error.to_string())
+        Self(Problems::Unreadable(error.to_string()))
     }
 
-    pub(super) fn syntax(path: &Path, text: &str, error: &toml::de::Error) -> Self {
-        let place = error.span().map_or((1, 1), |span| place(text, span.start));
-        // The message of a failed choice or of two keys that clash runs over several lines.
-        let message = error.message().trim_end().replace('\n', "; ");
-        Self::at(path, place, &message)
+    pub(super) fn unprintable(path: &Path, error: &toml::ser::Error) -> Self {
+        Self(Problems::Unreadable(format!("{}: the config cannot be shown: {error}", path.display())))
     }
 
-    /// Every value that can be read can be written, unless a path is not UTF-8.
-    pub(super) fn unprintable(path: &Path, text: &str, error: &toml::ser::Error) -> Self {
-        Self::at(path, place(text, 0), &format!("the config cannot be shown: {error}"))
+    /// The problems of a text, of which there is one at least.
+    pub(super) fn at(path: &Path, text: &str, first: Fault, others: Vec<Fault>) -> Self {
+        let name = path.to_string_lossy();
+        let mut all = vec![first];
+        all.extend(others);
+        // Stable: of two problems in one place the first found is the cause.
+        all.sort_by_key(|fault| fault.span.start);
+        // Values that two parts of the settings are made from.
+        all.dedup();
+        let mut placed: Vec<_> = all.into_iter().map(|fault| fault.diagnostic(Severity::Error, &name, text)).collect();
+        let first = Box::new(placed.remove(0));
+        Self(Problems::Placed { path: name.into_owned(), first, others: placed })
     }
 
-    fn at(path: &Path, (line, column): (usize, usize), message: &str) -> Self {
-        Self(format!("{}:{line}:{column}: {message}", path.display()))
+    /// Writes every problem to standard error, each with its line of the file.
+    pub(crate) fn complain(&self) {
+        match &self.0 {
+            Problems::Unreadable(message) => crate::exit::complain(message),
+            Problems::Placed { first, others, .. } => complain_at(std::iter::once(&**first).chain(others)),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn diagnostics(&self) -> Vec<&Diagnostic> {
+        match &self.0 {
+            Problems::Unreadable(_) => Vec::new(),
+            Problems::Placed { first, others, .. } => std::iter::once(&**first).chain(others).collect(),
+        }
     }
 }
 
+/// On one line: the first problem, and how many more there are.
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Problems::Unreadable(message) => f.write_str(message),
+            Problems::Placed { path, first, others } => {
+                write!(f, "{first}")?;
+                match others.len() {
+                    0 => Ok(()),
+                    more => {
+                        write!(f, "; and {more} more: `robotsd config check {}` shows them", printable(path.as_bytes()))
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
 impl Fault {
     pub(super) fn new(span: Range<usize>, message: impl Into<String>) -> Self {
-        Self { span, message: message.into() }
+        Self { span, message: message.into(), help: None }
+    }
+
+    pub(super) fn help(self, help: impl Into<Option<String>>) -> Self {
+        Self { help: help.into(), ..self }
     }
 
     /// At the value of a list that the library refuses.
@@ -59,14 +125,41 @@ impl Fault {
     }
 
     pub(super) fn at(self, path: &Path, text: &str) -> ConfigError {
-        ConfigError::at(path, place(text, self.span.start), &self.message)
+        ConfigError::at(path, text, self, Vec::new())
+    }
+
+    pub(super) fn diagnostic(&self, severity: Severity, name: &str, text: &str) -> Diagnostic {
+        Diagnostic::new(severity, name, text, &self.span, &self.message).help(self.help.clone())
     }
 }
 
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+impl Faults {
+    /// The value, or none once its problem is noted.
+    pub(super) fn keep<T>(&mut self, result: Result<T, Fault>) -> Option<T> {
+        result.map_err(|fault| self.push(fault)).ok()
+    }
+
+    /// The values, or none once the problems of all are noted.
+    pub(super) fn keep_all<T>(&mut self, results: impl IntoIterator<Item = Result<T, Fault>>) -> Option<Vec<T>> {
+        // All of them are looked at, also after the first problem.
+        let results: Vec<_> = results.into_iter().map(|result| self.keep(result)).collect();
+        results.into_iter().collect()
+    }
+
+    pub(super) fn push(&mut self, fault: Fault) {
+        self.0.push(fault);
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The first problem and the others.
+    pub(super) fn split(mut self) -> (Fault, Vec<Fault>) {
+        match self.0.is_empty() {
+            // It is asked for where there are some.
+            true => (Fault::new(0..0, "the file cannot be used"), Vec::new()),
+            false => (self.0.remove(0), self.0),
+        }
     }
 }
-
-impl std::error::Error for ConfigError {}

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use toml::Spanned;
 
-use super::error::Fault;
+use super::error::{Fault, Faults};
 use super::values::{Size, Span};
 use super::{raw, upstreams};
 use crate::edge;
@@ -36,40 +36,56 @@ const BUFFER: RangeInclusive<Size> = Size(0)..=Size(16 * 1024 * 1024);
 /// More than any machine has ports and memory for.
 const MOST_CONNECTIONS: usize = 10_000_000;
 
-/// The limits of clients and of upstreams.
-pub(super) fn resolve(limits: &raw::RawLimits) -> Result<(edge::EdgeLimits, upstream::UpstreamLimits), Fault> {
-    let head_size = within("head_size", &limits.head_size, &HEAD)?;
-    let target_size = within("target_size", &limits.target_size, &TARGET)?;
-    if target_size > head_size {
+/// The limits of clients and of upstreams, or none once their problems are noted.
+pub(super) fn resolve(
+    limits: &raw::RawLimits,
+    faults: &mut Faults,
+) -> Option<(edge::EdgeLimits, upstream::UpstreamLimits)> {
+    let head_size = faults.keep(within("head_size", &limits.head_size, &HEAD));
+    let target_size = faults.keep(within("target_size", &limits.target_size, &TARGET));
+    if let (Some(head_size), Some(target_size)) = (head_size, target_size)
+        && target_size > head_size
+    {
         let message = format!("target_size {target_size} is more than head_size {head_size}, of which it is a part");
         // The place is that of the key which the file has.
         let span = [&limits.target_size, &limits.head_size].map(Spanned::span).into_iter().max_by_key(|span| span.end);
-        return Err(Fault::new(span.unwrap_or(0..0), message));
+        faults.push(Fault::new(span.unwrap_or(0..0), message));
     }
-    let body_idle = some_time("body_idle", &limits.body_idle)?;
+    let mut time = |key, span| faults.keep(some_time(key, span));
+    let tls_handshake = time("tls_handshake", &limits.tls_handshake);
+    let first_byte = time("first_byte", &limits.first_byte);
+    let header_read = time("header_read", &limits.header_read);
+    let keep_alive = time("keep_alive", &limits.keep_alive);
+    let body_idle = time("body_idle", &limits.body_idle);
+    let tunnel_idle = time("tunnel_idle", &limits.tunnel_idle);
+    time("connect", &limits.connect);
+    time("response", &limits.response);
+    faults.keep(buffers(limits));
+    let handshakes = faults.keep(within("handshakes", &limits.handshakes, &HANDSHAKES));
+    let fields = faults.keep(within("fields", &limits.fields, &FIELDS));
+    let streams = faults.keep(within("streams", &limits.streams, &STREAMS));
+    let window = faults.keep(within("window", &limits.window, &WINDOW));
+    // A bound that is none is noted by the caller.
+    let connections = limits.connections.as_ref().map(|connections| connections.get_ref().get());
     let edge = edge::EdgeLimits {
         callers: edge::Callers::Clients,
-        connections: connections(limits)?.unwrap_or(edge::EdgeLimits::default().connections),
-        handshakes: within("handshakes", &limits.handshakes, &HANDSHAKES)?.get(),
-        tls_handshake: some_time("tls_handshake", &limits.tls_handshake)?,
-        first_byte: some_time("first_byte", &limits.first_byte)?,
-        header_read: some_time("header_read", &limits.header_read)?,
-        keep_alive: some_time("keep_alive", &limits.keep_alive)?,
-        body_idle,
-        tunnel_idle: some_time("tunnel_idle", &limits.tunnel_idle)?,
-        head_bytes: head_size.0,
-        target_bytes: target_size.0,
-        fields: within("fields", &limits.fields, &FIELDS)?,
-        streams: within("streams", &limits.streams, &STREAMS)?,
-        window_bytes: u32::try_from(within("window", &limits.window, &WINDOW)?.0).unwrap_or(u32::MAX),
+        connections: connections.unwrap_or(edge::EdgeLimits::default().connections),
+        handshakes: handshakes?.get(),
+        tls_handshake: tls_handshake?,
+        first_byte: first_byte?,
+        header_read: header_read?,
+        keep_alive: keep_alive?,
+        body_idle: body_idle?,
+        tunnel_idle: tunnel_idle?,
+        head_bytes: head_size?.0,
+        target_bytes: target_size?.0,
+        fields: fields?,
+        streams: streams?,
+        window_bytes: u32::try_from(window?.0).unwrap_or(u32::MAX),
         greeting: limits.greeting.0,
         drain: limits.drain.0,
     };
-    some_time("connect", &limits.connect)?;
-    buffers(limits)?;
-    some_time("response", &limits.response)?;
-    let upstream = upstreams::limits(limits);
-    Ok((edge, upstream))
+    Some((edge, upstreams::limits(limits)))
 }
 
 /// The buffer of one response is a part of the buffer of all.

@@ -1,6 +1,7 @@
 //! A listener: its certificates, which are read here so that a bad one is an error of the config, and its trusted proxies.
 
 use std::collections::HashSet;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use http::HeaderName;
 use toml::Spanned;
 use tower_robots::policy::Network;
 
-use super::error::Fault;
+use super::error::{Fault, Faults};
 use super::raw::{self, ListenerKind, OnError};
 use super::settings::ListenerConfig;
 use crate::edge::{CertificatePair, LiveCertificates, PairFile, PairPaths, Trusted};
@@ -24,25 +25,50 @@ pub(super) fn resolve(listener: &raw::RawListener, folder: &Path) -> Result<List
     Ok(ListenerConfig {
         name: listener.name.as_ref().map(|name| name.get_ref().clone()),
         on_error: listener.on_error.as_ref().map_or_else(OnError::default, |on_error| *on_error.get_ref()),
-        address: listener.address.0,
+        address: listener.address.get_ref().0,
         kind: listener.kind,
         certificates: certificates(&listener.certificates, folder)?,
         trusted: Arc::new(trusted(listener)?),
     })
 }
 
-/// Refuses a name that two listeners have.
-pub(super) fn names(listeners: &[raw::RawListener]) -> Result<(), Fault> {
+/// Notes names and addresses that two listeners have.
+pub(super) fn conflicts(listeners: &[raw::RawListener], admin: Option<&raw::RawAdmin>, faults: &mut Faults) {
     let mut names = HashSet::new();
     for name in listeners.iter().filter_map(|listener| listener.name.as_ref()) {
         if name.get_ref().is_empty() {
-            return Err(Fault::new(name.span(), "the name is empty: it selects a socket of the supervisor"));
-        }
-        if !names.insert(name.get_ref()) {
-            return Err(Fault::new(name.span(), format!("the name {:?} is taken by another listener", name.get_ref())));
+            faults.push(Fault::new(name.span(), "the name is empty: it selects a socket of the supervisor"));
+        } else if !names.insert(name.get_ref()) {
+            faults.push(Fault::new(name.span(), format!("the name {:?} is taken by another listener", name.get_ref())));
         }
     }
-    Ok(())
+    let addresses = || listeners.iter().map(|listener| &listener.address);
+    for (number, address) in addresses().enumerate() {
+        let (span, address) = (address.span(), address.get_ref().0);
+        if let Some(before) = addresses().take(number).find(|before| overlap(before.get_ref().0, address)) {
+            let before = before.get_ref().0;
+            let message = if before == address {
+                format!("another listener has the address {address} already")
+            } else {
+                format!("{address} overlaps with {before} of another listener: only one of them can be opened")
+            };
+            faults.push(Fault::new(span, message));
+        }
+    }
+    if let Some(address) = admin.and_then(|admin| admin.address.as_ref())
+        && let Some(taken) = addresses().find(|taken| overlap(taken.get_ref().0, address.get_ref().0))
+    {
+        let message = format!("a listener has the address {} already: [admin] needs one of its own", taken.get_ref().0);
+        faults.push(Fault::new(address.span(), message));
+    }
+}
+
+/// Whether one socket takes what the other would.
+fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    let is_any = one.ip().is_unspecified() || other.ip().is_unspecified();
+    one.port() == other.port()
+        && one.port() != 0
+        && (one.ip() == other.ip() || is_any && one.is_ipv4() == other.is_ipv4())
 }
 
 fn certificates(files: &[raw::RawCertificate], folder: &Path) -> Result<Option<LiveCertificates>, Fault> {

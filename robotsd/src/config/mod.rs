@@ -1,28 +1,42 @@
 //! The config file.
 //!
 //! [`raw`] mirrors the TOML, key by key, with its defaults; [`resolve`] validates it; [`settings`] is the result, which the
-//! program runs on. Errors have line and column: `robotsd.toml:12:8: …`.
+//! program runs on. [`document`] reports every problem of keys and types at once, and [`resolve`] every one of values, each
+//! with its line, column and what would be right.
 
 mod admin;
+mod admin_socket;
 mod check;
+mod document;
+mod document_entry;
 mod error;
+mod file_text;
 mod gate;
+mod keys;
 mod limits;
 mod listener;
 mod load;
+mod location;
+mod other_format;
 mod policy;
 mod raw;
-mod registry;
+mod refusal;
+mod registry_extra;
 mod resolve;
+mod review;
+mod setting_changes;
 mod settings;
 mod source;
 mod upstreams;
+mod value_error;
 mod values;
 
 pub(crate) use self::admin::{AdminSettings, StatePlace};
 pub(crate) use self::error::ConfigError;
+pub(crate) use self::location::{CONFIG_VARIABLE, ConfigArgument, config_if_any, config_of_environment};
 pub(crate) use self::raw::{AddressLogging, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging};
-pub(crate) use self::registry::load_registry;
+pub(crate) use self::registry_extra::load_registry;
+pub(crate) use self::setting_changes::{SettingChange, setting_changes};
 pub(crate) use self::settings::{
     AccessFormat, AccessSettings, Backend, Config, ListenerConfig, LogConfig, Remote, RobotsSource, SiteConfig,
     StaticFiles,

@@ -4,30 +4,35 @@ use std::time::{Duration, SystemTime};
 
 use toml::Spanned;
 use toml::value::{Datetime, Offset};
-use tower_robots::policy::{Network, Override, Policy, PolicyError};
+use tower_robots::policy::{Override, Policy, PolicyBuilder, PolicyError};
 use tower_robots::rules::PathForm;
 
-use super::error::Fault;
-use super::raw::{Family, RawConfig, RawSite};
+use super::error::{Fault, Faults};
+use super::raw::{Family, RawConfig, RawOverride, RawSite};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-pub(super) fn resolve(file: &RawConfig, site: &RawSite) -> Result<Policy, Fault> {
-    let network = |text: &Spanned<String>| {
-        text.get_ref().parse::<Network>().map_err(|error| Fault::new(text.span(), error.to_string()))
-    };
-    let networks = file.exempt.cidrs.iter().map(network).collect::<Result<Vec<_>, _>>()?;
+/// The policy, or none once its problems are noted.
+pub(super) fn resolve(file: &RawConfig, site: &RawSite, faults: &mut Faults) -> Option<Policy> {
+    let policy = faults.keep(without_overrides(file, site));
+    let overrides = faults.keep_all(site.overrides.iter().map(resolve_override));
+    overrides?.into_iter().fold(policy, |policy, over| Some(policy?.with_override(over))).map(PolicyBuilder::build)
+}
+
+fn without_overrides(file: &RawConfig, site: &RawSite) -> Result<PolicyBuilder, Fault> {
+    let networks: Vec<_> = file.exempt.cidrs.iter().map(Spanned::get_ref).collect();
     let (agents, exempt) = (&file.agents, &file.exempt);
     let refused = |values| move |error: PolicyError| Fault::of_value(values, error.value(), &error);
     let mut policy = Policy::builder()
         .mode(site.enforcement.mode.unwrap_or(file.mode))
         .star_scope(agents.star_scope)
-        .star_exempt(agents.star_exempt.iter().copied())
+        .star_exempt(&agents.star_exempt)
         .star_exceptions(agents.star_exceptions)
         .star_empty(agents.star_empty)
         .forms(site.enforcement.forms.iter().map(|form| *form.get_ref()).collect())
-        .exempt_networks(networks)
         .suspect_human(agents.suspect_human)
+        .exempt_networks(networks)
+        .map_err(refused(&file.exempt.cidrs))?
         .star_methods(agents.star_methods.iter().map(Spanned::get_ref))
         .map_err(refused(&agents.star_methods))?
         .exempt_paths(exempt.paths.iter().map(Spanned::get_ref))
@@ -45,27 +50,34 @@ pub(super) fn resolve(file: &RawConfig, site: &RawSite) -> Result<Policy, Fault>
         let message = format!("{:?} is always judged: forms lists the others", form.get_ref().as_str());
         return Err(Fault::new(form.span(), message));
     }
-    for over in &site.overrides {
-        let span = over.span();
-        let over = over.get_ref();
-        let until = over.until.as_ref().map(end).transpose()?;
-        let over = match (&over.category, &over.agent, &over.pattern) {
-            (Some(category), None, None) => Ok(Override::category(*category, over.mode)),
-            (None, Some(agent), None) => Override::agent(agent, over.mode),
-            (None, None, Some(pattern)) => Override::pattern(pattern, over.mode),
-            _ => return Err(Fault::new(span, "an override has exactly one of category, agent and pattern")),
-        };
-        let over = over.map_err(|error| Fault::new(span, error.to_string()))?;
-        policy = policy.with_override(match until {
-            Some(end) => over.until(end),
-            None => over,
-        });
-    }
-    Ok(policy.build())
+    Ok(policy)
+}
+
+fn resolve_override(over: &Spanned<RawOverride>) -> Result<Override, Fault> {
+    let span = over.span();
+    let over = over.get_ref();
+    let until = over.until.as_ref().map(end).transpose()?;
+    let of_value = |value: &Spanned<String>, made: Result<Override, PolicyError>| {
+        made.map_err(|error| Fault::new(value.span(), error.to_string()))
+    };
+    let made = match (&over.category, &over.agent, &over.pattern, over.index) {
+        (Some(category), None, None, None) => Override::category(*category, over.mode),
+        (None, Some(agent), None, None) => of_value(agent, Override::agent(agent.get_ref(), over.mode))?,
+        (None, None, Some(pattern), None) => of_value(pattern, Override::pattern(pattern.get_ref(), over.mode))?,
+        (None, None, None, Some(true)) => Override::index_engines(over.mode),
+        _ => {
+            let message = "an override has exactly one of category, agent, pattern and index = true";
+            return Err(Fault::new(span, message));
+        }
+    };
+    Ok(match until {
+        Some(end) => made.until(end),
+        None => made,
+    })
 }
 
 /// When an override ends: a moment, or the end of a day in UTC.
-fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fault> {
+pub(super) fn end(until: &Spanned<Datetime>) -> Result<SystemTime, Fault> {
     let wrong = || {
         let message = format!(
             "{} is not an end: write a day such as 2027-03-31, which is UTC's, or a moment such as 2027-03-31T12:00:00Z",

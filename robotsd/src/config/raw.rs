@@ -11,6 +11,7 @@ use tower_robots::live::DEFAULT_MAX_AGE;
 use tower_robots::policy::{EmptyAgent, Mode, Policy, StarExceptions, StarScope, SuspectHuman};
 use tower_robots::rules::PathForm;
 
+use super::keys::Document;
 use super::values::{Address, Size, Span};
 use crate::edge;
 use crate::upstream;
@@ -41,11 +42,33 @@ pub(super) struct RawConfig {
     pub(super) log: RawLog,
 }
 
+impl Document for RawConfig {
+    const TABLES: &'static [&'static str] = &[
+        "listener[]",
+        "listener.certificate[]",
+        "site[]",
+        "site.upstream",
+        "site.robots",
+        "site.enforcement",
+        "site.override[]",
+        "site.refusal",
+        "agents",
+        "exempt",
+        "check",
+        "gate",
+        "gate.must_allow[]",
+        "admin",
+        "limits",
+        "log",
+    ];
+    const NAME: &'static str = "the config";
+}
+
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawListener {
     pub(super) name: Option<Spanned<String>>,
-    pub(super) address: Address,
+    pub(super) address: Spanned<Address>,
     #[serde(default)]
     pub(super) kind: ListenerKind,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,6 +133,18 @@ pub(super) struct RawSite {
     pub(super) enforcement: RawEnforcement,
     #[serde(default, rename = "override")]
     pub(super) overrides: Vec<Spanned<RawOverride>>,
+    #[serde(default)]
+    pub(super) refusal: RawRefusal,
+}
+
+/// The response to refused requests.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawRefusal {
+    pub(super) file: Option<Spanned<PathBuf>>,
+    pub(super) status: Option<Spanned<u16>>,
+    pub(super) language: Option<Spanned<String>>,
+    pub(super) contact: Option<Spanned<String>>,
 }
 
 /// Files and folders of a root whose name begins with a dot.
@@ -223,8 +258,9 @@ impl Default for RawEnforcement {
 #[serde(deny_unknown_fields)]
 pub(super) struct RawOverride {
     pub(super) category: Option<Category>,
-    pub(super) agent: Option<String>,
-    pub(super) pattern: Option<String>,
+    pub(super) agent: Option<Spanned<String>>,
+    pub(super) pattern: Option<Spanned<String>>,
+    pub(super) index: Option<bool>,
     pub(super) mode: Mode,
     pub(super) until: Option<Spanned<Datetime>>,
 }
@@ -332,14 +368,24 @@ pub(super) struct RawMustAllow {
     pub(super) paths: Spanned<Vec<String>>,
 }
 
-/// The admin interface; off where the table is absent.
+/// The admin interface; on a socket in the runtime folder where the table is absent.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawAdmin {
+    pub(super) mode: AdminMode,
     pub(super) address: Option<Spanned<Address>>,
     pub(super) socket: Option<Spanned<PathBuf>>,
     pub(super) hosts: Vec<Spanned<String>>,
     pub(super) reach: Reach,
+}
+
+/// Whether there is an admin interface.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum AdminMode {
+    #[default]
+    On,
+    Off,
 }
 
 /// From where the admin address can be reached.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use toml::Spanned;
@@ -11,64 +11,83 @@ use tower_robots::policy::Mode;
 use tower_robots::source::HostMap;
 
 use super::check::CheckSettings;
-use super::error::Fault;
+use super::error::{Fault, Faults};
 use super::raw::{self, AccessLogging, Dotfiles, ListenerKind, OnMissing, RawConfig};
 use super::settings::{AccessFormat, AccessSettings, Backend, Config, LogConfig, SiteConfig, StaticFiles};
-use super::{admin, gate, limits, listener, policy, source, upstreams};
+use super::{admin, gate, limits, listener, policy, review, source, upstreams};
 
 /// More threads than any machine has cores to run them on.
 const MOST_WORKERS: usize = 1024;
 
-pub(super) fn resolve(file: &RawConfig, folder: &Path) -> Result<Config, Fault> {
+/// The settings of a file, or its problems: all of them, as far as one does not hide another.
+pub(super) fn resolve(file: &RawConfig, folder: &Path) -> Result<Config, (Fault, Vec<Fault>)> {
+    let mut faults = Faults::default();
+    match collect(file, folder, &mut faults) {
+        Some(config) if faults.is_empty() => Ok(config),
+        _ => Err(faults.split()),
+    }
+}
+
+/// Resolves every part, also after one of them has a problem; none where one has.
+fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Config> {
     if file.listener.is_empty() {
-        return Err(Fault::new(0..0, "there is no [[listener]]: write one with an address such as \"127.0.0.1:8080\""));
+        let fault = Fault::new(0..0, "there is no [[listener]]: write one with an address such as \"127.0.0.1:8080\"");
+        faults.push(fault);
     }
     if file.site.is_empty() {
-        return Err(Fault::new(0..0, "there is no [[site]]: write one with a name and upstreams or a root"));
+        faults.push(Fault::new(0..0, "there is no [[site]]: write one with a name and upstreams or a root"));
     }
+    let workers = faults.keep(resolve_workers(file));
+    listener::conflicts(&file.listener, file.admin.as_ref(), faults);
+    let listeners = faults.keep_all(file.listener.iter().map(|listener| listener::resolve(listener, folder)));
+    names_and_hosts(file, faults);
+    // Every site is looked at, also after the first problem.
+    let sites: Vec<_> =
+        file.site.iter().map(|site| resolve_site(file, site.get_ref(), site.span(), folder, faults)).collect();
+    let gate = faults.keep(gate::resolve(&file.gate));
+    let admin = faults.keep(file.admin.as_ref().map_or(Ok(None), |settings| admin::resolve(settings, folder)));
+    let limits = limits::resolve(&file.limits, faults);
+    let connections = faults.keep(limits::connections(&file.limits));
+    let log = faults.keep(resolve_log(&file.log, folder));
+    let registry_extra = faults.keep(registry_extra(file, folder));
+    let (edge, upstream) = limits?;
+    Some(Config {
+        text: "".into(),
+        warnings: Vec::new(),
+        workers: workers?,
+        state_dir: file.state_dir.as_ref().map(|path| folder.join(path.get_ref())),
+        gate: gate?,
+        listeners: listeners?,
+        sites: sites.into_iter().collect::<Option<_>>()?,
+        registry_extra: registry_extra?,
+        admin: admin?,
+        connections: connections?,
+        edge,
+        upstream,
+        log: log?,
+    })
+}
+
+/// Every site has a name of its own, and every host one site.
+fn names_and_hosts(file: &RawConfig, faults: &mut Faults) {
     let mut names = HashSet::new();
     let mut hosts = HostMap::new();
-    let mut sites = Vec::new();
-    for site in &file.site {
-        let span = site.span();
-        let site = site.get_ref();
+    for site in file.site.iter().map(Spanned::get_ref) {
         if site.name.get_ref().is_empty() {
-            return Err(Fault::new(site.name.span(), "the name is empty: the log names sites by it"));
-        }
-        if !names.insert(site.name.get_ref()) {
-            return Err(Fault::new(
-                site.name.span(),
-                format!("the name {:?} is taken by another site", site.name.get_ref()),
-            ));
+            faults.push(Fault::new(site.name.span(), "the name is empty: the log names sites by it"));
+        } else if !names.insert(site.name.get_ref()) {
+            let message = format!("the name {:?} is taken by another site", site.name.get_ref());
+            faults.push(Fault::new(site.name.span(), message));
         }
         for host in &site.hosts {
-            hosts.insert(host.get_ref(), ()).map_err(|error| Fault::new(host.span(), error.to_string()))?;
+            let added = hosts.insert(host.get_ref(), ());
+            faults.keep(added.map_err(|error| Fault::new(host.span(), error.to_string())));
         }
         if site.hosts.is_empty() && hosts.insert("*", ()).is_err() {
             let message = "an earlier site has no hosts, so it matches every host: name the hosts of each";
-            return Err(Fault::new(site.name.span(), message));
+            faults.push(Fault::new(site.name.span(), message));
         }
-        sites.push(resolve_site(file, site, span, folder)?);
     }
-    let (edge, upstream) = limits::resolve(&file.limits)?;
-    listener::names(&file.listener)?;
-    Ok(Config {
-        workers: resolve_workers(file)?,
-        state_dir: file.state_dir.as_ref().map(|path| folder.join(path.get_ref())),
-        gate: gate::resolve(&file.gate)?,
-        listeners: file
-            .listener
-            .iter()
-            .map(|listener| listener::resolve(listener, folder))
-            .collect::<Result<_, _>>()?,
-        sites,
-        registry_extra: file.agents.registry_extra.as_ref().map(|path| folder.join(path.get_ref())),
-        admin: file.admin.as_ref().map(|settings| admin::resolve(settings, folder)).transpose()?,
-        connections: limits::connections(&file.limits)?,
-        edge,
-        upstream,
-        log: resolve_log(&file.log, folder)?,
-    })
 }
 
 fn resolve_log(log: &raw::RawLog, folder: &Path) -> Result<LogConfig, Fault> {
@@ -81,13 +100,43 @@ fn resolve_log(log: &raw::RawLog, folder: &Path) -> Result<LogConfig, Fault> {
         (AccessLogging::Combined, _) => Some(AccessFormat::Combined),
         (AccessLogging::Json, _) => Some(AccessFormat::Json),
     };
-    let path = log.access_path.as_ref().map(|path| folder.join(path.get_ref()));
+    let path = log.access_path.as_ref().map(|path| access_path(path, folder)).transpose()?;
     Ok(LogConfig {
         format: log.format,
         query: log.query,
         address: log.address,
         access: format.map(|format| AccessSettings { format, path }),
     })
+}
+
+/// A file that can be written, or made: opening it would end the start.
+fn access_path(written: &Spanned<PathBuf>, folder: &Path) -> Result<PathBuf, Fault> {
+    let path = folder.join(written.get_ref());
+    let shown = path.display();
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let wrong = match std::fs::metadata(&path) {
+        Ok(found) if found.is_dir() => format!("{shown} is a folder: access_path is a file"),
+        Ok(_) => return Ok(path),
+        Err(_) if !parent.is_dir() => format!("{shown} cannot be made: there is no folder {}", parent.display()),
+        Err(_) if !review::is_writable(parent) => {
+            format!("{shown} cannot be made: this user may not write to its folder")
+        }
+        Err(_) => return Ok(path),
+    };
+    Err(Fault::new(written.span(), wrong))
+}
+
+/// The file of further crawlers; what is in it is read when sites are opened.
+fn registry_extra(file: &RawConfig, folder: &Path) -> Result<Option<PathBuf>, Fault> {
+    let Some(written) = &file.agents.registry_extra else { return Ok(None) };
+    let path = folder.join(written.get_ref());
+    if path.is_dir() {
+        return Err(Fault::new(written.span(), format!("{}: it is a folder, not a file of crawlers", path.display())));
+    }
+    match std::fs::metadata(&path) {
+        Ok(_) => Ok(Some(path)),
+        Err(error) => Err(Fault::new(written.span(), format!("{}: {error}", path.display()))),
+    }
 }
 
 fn resolve_workers(file: &RawConfig) -> Result<NonZeroUsize, Fault> {
@@ -107,19 +156,65 @@ fn resolve_site(
     site: &raw::RawSite,
     span: std::ops::Range<usize>,
     folder: &Path,
-) -> Result<SiteConfig, Fault> {
+    faults: &mut Faults,
+) -> Option<SiteConfig> {
+    let backend = faults.keep(resolve_backend(file, site, span, folder));
+    if site.robots.max_age.get_ref().0 > LONGEST_MAX_AGE {
+        let message = "max_age is longer than crawlers may keep a robots.txt, \"24h\"";
+        faults.push(Fault::new(site.robots.max_age.span(), message));
+    }
+    // Without a backend it is not known what a source may use.
+    let robots = backend.as_ref().map(|backend| source::resolve(site, backend.as_ref(), folder));
+    let robots = robots.and_then(|robots| faults.keep(robots));
+    let policy = policy::resolve(file, site, faults);
+    let check = faults.keep(CheckSettings::resolve(file));
+    Some(SiteConfig {
+        name: site.name.get_ref().clone(),
+        hosts: site.hosts.iter().map(|host| host.get_ref().clone()).collect(),
+        backend: backend?,
+        robots: robots?,
+        robots_span: robots_span(site),
+        max_age: site.robots.max_age.get_ref().0,
+        when_missing: match site.robots.on_missing {
+            OnMissing::LastGood => WhenMissing::Unavailable,
+            OnMissing::Upstream => WhenMissing::Relay,
+            OnMissing::Fail => WhenMissing::Fail,
+        },
+        expectations: site.robots.expectations.as_ref().map(|path| folder.join(path.get_ref())),
+        grace: site.enforcement.grace.0,
+        policy: policy?,
+        check: check?,
+        // Its file is read once the rest is right.
+        refusal: None,
+        terms: written(file, site),
+    })
+}
+
+/// What names the robots.txt of a site: its own keys, or those that stand for it.
+fn robots_span(site: &raw::RawSite) -> std::ops::Range<usize> {
+    let robots = &site.robots;
+    let path = robots.path.as_ref().map(Spanned::span);
+    let text = robots.text.as_ref().or(robots.url.as_ref()).map(Spanned::span);
+    let source = robots.source.as_ref().map(Spanned::span);
+    let root = site.root.as_ref().map(Spanned::span);
+    path.or(text).or(source).or(root).unwrap_or_else(|| site.name.span())
+}
+
+fn resolve_backend(
+    file: &RawConfig,
+    site: &raw::RawSite,
+    span: std::ops::Range<usize>,
+    folder: &Path,
+) -> Result<Option<Backend>, Fault> {
     if let (Some(dotfiles), None) = (&site.dotfiles, &site.root) {
         return Err(Fault::new(dotfiles.span(), "dotfiles is for static files: it goes with a root"));
     }
-    let backend = match (&site.upstreams, &site.root) {
+    match (&site.upstreams, &site.root) {
+        (Some(upstreams), None) if upstreams.is_empty() => {
+            Err(Fault::new(span, "upstreams is empty: name at least one, such as \"http://127.0.0.1:3000\""))
+        }
         (Some(upstreams), None) => {
-            if upstreams.is_empty() {
-                return Err(Fault::new(
-                    span,
-                    "upstreams is empty: name at least one, such as \"http://127.0.0.1:3000\"",
-                ));
-            }
-            Some(Backend::Upstreams(upstreams::resolve(upstreams, &site.upstream, folder)?))
+            upstreams::resolve(upstreams, &site.upstream, folder).map(|upstreams| Some(Backend::Upstreams(upstreams)))
         }
         (None, Some(root)) => {
             let path = folder.join(root.get_ref());
@@ -129,43 +224,15 @@ fn resolve_site(
                 return Err(Fault::new(root.span(), message));
             }
             let dotfiles = site.dotfiles.as_ref().map_or_else(Dotfiles::default, |dotfiles| *dotfiles.get_ref());
-            Some(Backend::Files(StaticFiles { root: path, dotfiles }))
+            Ok(Some(Backend::Files(StaticFiles { root: path, dotfiles })))
         }
-        (Some(_), Some(root)) => {
-            return Err(Fault::new(root.span(), "a site has upstreams or a root, not both"));
-        }
-        (None, None) if file.listener.iter().all(|listener| listener.kind == ListenerKind::Decision) => None,
+        (Some(_), Some(root)) => Err(Fault::new(root.span(), "a site has upstreams or a root, not both")),
+        (None, None) if file.listener.iter().all(|listener| listener.kind == ListenerKind::Decision) => Ok(None),
         (None, None) => {
-            return Err(Fault::new(
-                site.name.span(),
-                format!("the site {:?} has no backend: give it upstreams or a root", site.name.get_ref()),
-            ));
+            let message = format!("the site {:?} has no backend: give it upstreams or a root", site.name.get_ref());
+            Err(Fault::new(site.name.span(), message))
         }
-    };
-    if site.robots.max_age.get_ref().0 > LONGEST_MAX_AGE {
-        return Err(Fault::new(
-            site.robots.max_age.span(),
-            "max_age is longer than crawlers may keep a robots.txt, \"24h\"",
-        ));
     }
-    let robots = source::resolve(site, backend.as_ref(), folder)?;
-    Ok(SiteConfig {
-        name: site.name.get_ref().clone(),
-        hosts: site.hosts.iter().map(|host| host.get_ref().clone()).collect(),
-        backend,
-        robots,
-        max_age: site.robots.max_age.get_ref().0,
-        when_missing: match site.robots.on_missing {
-            OnMissing::LastGood => WhenMissing::Unavailable,
-            OnMissing::Upstream => WhenMissing::Relay,
-            OnMissing::Fail => WhenMissing::Fail,
-        },
-        expectations: site.robots.expectations.as_ref().map(|path| folder.join(path.get_ref())),
-        grace: site.enforcement.grace.0,
-        policy: policy::resolve(file, site)?,
-        check: CheckSettings::resolve(file, site)?,
-        terms: written(file, site),
-    })
 }
 
 /// The values that policy, checks and gate of a site are made from, as text.

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +14,17 @@ use super::admin::AdminSettings;
 use super::check::CheckSettings;
 use super::raw::{AddressLogging, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging};
 use crate::edge;
+use crate::refusal::RefusalPage;
+use crate::render::Diagnostic;
 use crate::upstream;
 
 /// A valid config.
 #[derive(Debug)]
 pub(crate) struct Config {
+    /// The file, for the next one to be compared with.
+    pub(crate) text: Arc<str>,
+    /// What the config probably does not mean: warnings and notes.
+    pub(crate) warnings: Vec<Diagnostic>,
     /// Threads that serve.
     pub(crate) workers: NonZeroUsize,
     pub(crate) listeners: Vec<ListenerConfig>,
@@ -85,6 +92,8 @@ pub(crate) struct SiteConfig {
     /// `None` where no listener forwards requests.
     pub(crate) backend: Option<Backend>,
     pub(crate) robots: RobotsSource,
+    /// What names it in the text.
+    pub(crate) robots_span: Range<usize>,
     pub(crate) max_age: Duration,
     pub(crate) when_missing: WhenMissing,
     /// A file of expectations.
@@ -92,6 +101,8 @@ pub(crate) struct SiteConfig {
     pub(crate) grace: Duration,
     pub(crate) policy: Policy,
     pub(crate) check: CheckSettings,
+    /// `None`: the default of the layer.
+    pub(crate) refusal: Option<Arc<RefusalPage>>,
     /// The values that policy, checks and gate are made from, as text: equal text means equal settings.
     pub(crate) terms: String,
 }

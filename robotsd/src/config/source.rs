@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use toml::Spanned;
 use tower_robots::live::LiveRobots;
-use tower_robots::source::Origin;
 use tower_robots::source::fetch::Schedule;
+use tower_robots::source::{Directory, Origin};
 
 use super::error::Fault;
 use super::raw::{self, SourceKind};
@@ -85,7 +85,7 @@ fn directory(robots: &raw::RawRobots, span: Range<usize>, folder: &Path) -> Resu
         return Err(Fault::new(path.span(), message));
     }
     let fallback = match &robots.fallback {
-        None => "default.txt".to_owned(),
+        None => Directory::DEFAULT_FALLBACK.to_owned(),
         Some(name) if name.get_ref().is_empty() || name.get_ref().contains('/') => {
             let message = format!("{:?} is not the name of a file in the folder: write one", name.get_ref());
             return Err(Fault::new(name.span(), message));

@@ -1,7 +1,9 @@
 use std::time::Duration;
 
+use super::keys::{Document, Keys};
 use super::*;
 use crate::edge;
+use crate::render::Colour;
 use crate::upstream;
 
 fn load(text: &str) -> Config {
@@ -11,11 +13,15 @@ fn load(text: &str) -> Config {
     let config = Config::load(&path).expect("a valid config");
     // Paths are relative to the folder, which is another one in every test.
     Config {
+        text: "".into(),
+        warnings: Vec::new(),
         sites: config
             .sites
             .into_iter()
-            .map(|site| SiteConfig { robots: RobotsSource::File("robots.txt".into()), ..site })
+            .map(|site| SiteConfig { robots: RobotsSource::File("robots.txt".into()), robots_span: 0..0, ..site })
             .collect(),
+        // So is the name of its usual socket.
+        admin: config.admin.filter(|admin| !admin.is_usual),
         ..config
     }
 }
@@ -31,42 +37,15 @@ fn the_shipped_config_has_the_defaults() {
         name = "shop"
         upstreams = ["http://127.0.0.1:3000"]
         robots.path = "robots.txt"
-        [[site.override]]
-        category = "search"
-        mode = "tag"
     "#;
     assert_eq!(format!("{:#?}", load(SHIPPED)), format!("{:#?}", load(least)));
 }
 
 #[test]
 fn the_shipped_config_names_every_key() {
-    // The error for an unknown key lists the known ones.
-    let known = |table: &str| {
-        let text = format!("{table}\nno_such_key = 1\n");
-        let error = toml::from_str::<raw::RawConfig>(&text).expect_err("an unknown key");
-        let (_, keys) = error.message().split_once("expected").expect("what would be right").to_owned();
-        keys.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()
-    };
-    let site = "[[site]]\nname = \"a\"\n";
-    for table in [
-        "",
-        "[[listener]]\naddress = \"127.0.0.1:1\"",
-        "[[listener]]\naddress = \"127.0.0.1:1\"\n[[listener.certificate]]\nchain = \"a\"\nkey = \"b\"",
-        "[[site]]\nname = \"a\"",
-        &format!("{site}[site.upstream]"),
-        &format!("{site}[site.robots]"),
-        &format!("{site}[site.enforcement]"),
-        &format!("{site}[[site.override]]\nmode = \"tag\""),
-        "[agents]",
-        "[exempt]",
-        "[check]",
-        "[gate]",
-        "[[gate.must_allow]]\nagents = [\"a\"]\npaths = [\"/\"]",
-        "[admin]",
-        "[limits]",
-        "[log]",
-    ] {
-        let keys = known(table);
+    let tables = raw::RawConfig::TABLES.iter().map(|table| table.trim_end_matches("[]"));
+    for table in [""].into_iter().chain(tables) {
+        let keys = Keys::<raw::RawConfig>::of(table);
         assert!(!keys.is_empty(), "{table}");
         for key in keys {
             let named = SHIPPED.lines().any(|line| {
@@ -138,9 +117,10 @@ fn every_bound_has_a_key() {
 }
 
 #[test]
-fn the_admin_interface_is_off_on_loopback_or_at_a_configured_address() {
+fn the_admin_interface_is_usual_off_on_loopback_or_at_a_configured_address() {
     let admin = |text: &str| load(&format!("{LEAST}{text}")).admin;
-    assert_eq!(admin(""), None);
+    assert_eq!(admin(""), None, "it is the usual one");
+    assert_eq!(admin("[admin]\nmode = \"off\"\nsocket = \"a.sock\"\n"), None);
     let usual = Some(AdminSettings::usual_address());
     assert_eq!(admin("[admin]\n").map(|admin| (admin.address, admin.socket)), Some((usual, None)));
     let socket = admin("[admin]\nsocket = \"/run/a.sock\"\n").unwrap();
@@ -158,5 +138,55 @@ fn the_admin_is_found_in_a_config_that_is_broken_otherwise() {
     assert!(Config::load(&path).is_err());
     assert_eq!(AdminSettings::load(&path).unwrap().unwrap().address, Some(([127, 0, 0, 1], 7).into()));
     std::fs::write(&path, "mode = \"tag\"\n").unwrap();
+    assert!(AdminSettings::load(&path).unwrap().unwrap().is_usual);
+    std::fs::write(&path, "[admin]\nmode = \"off\"\n").unwrap();
     assert_eq!(AdminSettings::load(&path).unwrap(), None);
+}
+
+#[test]
+fn every_table_is_in_the_list_of_tables() {
+    let tables = raw::RawConfig::TABLES.iter().map(|table| table.trim_end_matches("[]"));
+    let tables: Vec<&str> = [""].into_iter().chain(tables).collect();
+    for table in &tables {
+        for key in Keys::<raw::RawConfig>::of(table) {
+            let path = if table.is_empty() { key.clone() } else { format!("{table}.{key}") };
+            let is_table = !Keys::<raw::RawConfig>::of(&path).is_empty();
+            assert_eq!(is_table, tables.contains(&&*path), "{path}");
+        }
+    }
+}
+
+/// Configs with a mistake each, and the answers: `line:column: message; help`. After a change of messages, `UPDATE=1` in the
+/// environment writes them anew, to be read before they are committed.
+#[test]
+fn every_mistake_is_answered_with_its_place_and_what_would_be_right() {
+    let cases = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/config_mistakes.txt");
+    let text = std::fs::read_to_string(&cases).expect("the cases");
+    let mut found = String::new();
+    for case in text.split("### ").skip(1) {
+        let (title, rest) = case.split_once('\n').expect("a title");
+        let (config, _) = rest.split_once("---\n").expect("an answer");
+        found += &format!("### {title}\n{config}---\n{}", answers(config));
+    }
+    if std::env::var_os("UPDATE").is_some() {
+        return std::fs::write(&cases, &found).expect("written");
+    }
+    for (found, want) in found.split("### ").zip(text.split("### ")) {
+        assert_eq!(found, want);
+    }
+}
+
+/// The answers to a config, a line each; every one of them is shown with a caret, too.
+fn answers(text: &str) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("robotsd.toml");
+    std::fs::write(&path, text).expect("written");
+    let error = Config::load(&path).expect_err(text);
+    let answer = |problem: &crate::render::Diagnostic| {
+        let snippet = problem.snippet(Colour::Plain);
+        assert!(text.is_empty() || snippet.contains('^'), "{snippet}");
+        let line = problem.to_string().replace(&format!("{}/", folder.path().display()), "");
+        format!("{}\n", line.strip_prefix("robotsd.toml:").expect("the place comes first"))
+    };
+    error.diagnostics().into_iter().map(answer).collect()
 }

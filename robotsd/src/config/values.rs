@@ -11,13 +11,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// A length of time, written `"1h"`, `"400ms"`, `"2m 30s"`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span(pub(crate) Duration);
 
 /// An address to listen on, written `"127.0.0.1:8080"` or `"[::1]:8080"`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address(pub(crate) SocketAddr);
 
 /// A number of octets, written `65536` or `"64KiB"`.
@@ -51,26 +49,107 @@ impl Serialize for Size {
     }
 }
 
-impl TryFrom<String> for Span {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        match humantime::parse_duration(&text) {
+impl Span {
+    fn parse(text: &str) -> Result<Self, String> {
+        match humantime::parse_duration(text) {
             Ok(span) if span <= LONGEST => Ok(Self(span)),
             Ok(_) => Err(format!("{text:?} is longer than a year")),
+            Err(_) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => Err(without_unit(text)),
             Err(_) => Err(format!("{text:?} is not a length of time: write one such as \"10s\" or \"1h 30m\"")),
         }
     }
 }
 
-impl TryFrom<String> for Address {
-    type Error = String;
+fn without_unit(number: &str) -> String {
+    format!(
+        "{number} is a length of time without a unit: write \"{number}s\" for seconds, or \"{number}ms\", \"{number}m\", \"{number}h\""
+    )
+}
 
-    fn try_from(text: String) -> Result<Self, String> {
-        let wrong = || {
-            format!("{text:?} is not an address to listen on: write one such as \"127.0.0.1:8080\" or \"[::1]:8080\"")
-        };
-        text.parse().map(Self).map_err(|_| wrong())
+impl Address {
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse().map(Self).map_err(|_| {
+            let wrong = format!("{text:?} is not an address to listen on");
+            let stripped = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+            let stripped =
+                stripped.map(|rest| rest.trim_end_matches('/')).filter(|rest| rest.parse::<SocketAddr>().is_ok());
+            let port = text.rsplit_once(':').map_or(text, |(_, port)| port);
+            let host = text.rsplit_once(':').map_or("", |(host, _)| host);
+            if let Some(address) = stripped {
+                return format!("{wrong}: write it without the scheme, {address:?}");
+            }
+            if text.parse::<std::net::IpAddr>().is_ok() {
+                let address = if text.contains(':') { format!("[{text}]") } else { text.to_owned() };
+                return format!("{wrong}: it has no port, as in \"{address}:8080\"");
+            }
+            match (host, port.parse::<u16>()) {
+                ("" | "*", Ok(port)) => format!("{wrong}: {}", port_alone(port)),
+                ("localhost", Ok(port)) => format!("{wrong}: names are not looked up, write \"127.0.0.1:{port}\""),
+                _ => format!("{wrong}: write one such as \"127.0.0.1:8080\" or \"[::1]:8080\""),
+            }
+        })
+    }
+}
+
+fn port_alone(port: u16) -> String {
+    format!("write \"127.0.0.1:{port}\" for this machine only, or \"0.0.0.0:{port}\" for every network")
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct SpanText;
+
+        impl Visitor<'_> for SpanText {
+            type Value = Span;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string such as \"10s\"")
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Span, E> {
+                Err(E::custom(match number {
+                    0.. => without_unit(&number.to_string()),
+                    _ => format!("{number} is not a length of time: write one such as \"10s\""),
+                }))
+            }
+
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Span, E> {
+                Err(E::custom(format!("{number} is not a length of time: write one such as \"1500ms\"")))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Span, E> {
+                Span::parse(text).map_err(E::custom)
+            }
+        }
+
+        deserializer.deserialize_any(SpanText)
+    }
+}
+
+impl<'de> Deserialize<'de> for Address {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AddressText;
+
+        impl Visitor<'_> for AddressText {
+            type Value = Address;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string such as \"127.0.0.1:8080\"")
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Address, E> {
+                Err(E::custom(match u16::try_from(number) {
+                    Ok(port) => format!("{port} is a port alone: {}", port_alone(port)),
+                    Err(_) => format!("{number} is not an address to listen on: write one such as \"127.0.0.1:8080\""),
+                }))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Address, E> {
+                Address::parse(text).map_err(E::custom)
+            }
+        }
+
+        deserializer.deserialize_any(AddressText)
     }
 }
 
@@ -91,6 +170,20 @@ impl Size {
         let (number, unit) = text.split_at(digits);
         let (_, unit) = UNITS.into_iter().find(|(name, _)| *name == unit.trim_start())?;
         number.parse::<usize>().ok()?.checked_mul(unit).map(Self)
+    }
+
+    /// What a text in a unit that is not one probably means: `64K`, `64kib`, `64`.
+    fn meant(text: &str) -> Option<String> {
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, unit) = text.split_at(digits);
+        let unit = unit.trim();
+        if number.is_empty() || unit.is_empty() {
+            return (!number.is_empty()).then(|| format!("{number}, without quotes, for octets, or \"{number}KiB\""));
+        }
+        let same = UNITS.iter().rev().find(|(name, _)| name.eq_ignore_ascii_case(unit));
+        let begun = || UNITS.iter().find(|(name, _)| name.len() == 3 && name[..1].eq_ignore_ascii_case(unit));
+        let (unit, _) = same.or_else(begun)?;
+        Some(format!("\"{number}{unit}\""))
     }
 
     /// In the largest binary unit that leaves nothing over.
@@ -125,7 +218,10 @@ impl<'de> Deserialize<'de> for Size {
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Size, E> {
-                let wrong = || E::custom(format!("{text:?} is not a size: write one such as 65536 or \"64KiB\""));
+                let wrong = || {
+                    let meant = Size::meant(text).unwrap_or_else(|| "one such as 65536 or \"64KiB\"".to_owned());
+                    E::custom(format!("{text:?} is not a size: write {meant}"))
+                };
                 Size::parse(text).ok_or_else(wrong)
             }
         }

@@ -12,6 +12,7 @@
 //! are the layer's, so a refusal is the same here and there.
 
 mod original_request;
+mod outcome_counts;
 mod preset;
 mod preset_fields;
 mod question_error;
@@ -29,10 +30,11 @@ use http::uri::PathAndQuery;
 use http::{Method, Request, Response};
 use http_body_util::Full;
 use tower::Service;
-use tower_robots::layer::{Answer, Original, ROBOTS_VERDICT, RobotsLayer};
+use tower_robots::layer::{Original, Outcome, ROBOTS_VERDICT, RobotsLayer};
 use tower_robots::rules::RequestPath;
 use tower_robots::source::HostMap;
 
+pub(crate) use self::outcome_counts::{DisallowedOutcome, OutcomeCounts, OutcomeTotals};
 pub(crate) use self::question_error::QuestionErrors;
 
 use self::preset::Preset;
@@ -59,7 +61,9 @@ pub(crate) type SiteTable = Arc<ArcSwap<HostMap<DecisionSite>>>;
 pub(crate) struct DecisionSite {
     /// For the log of requests.
     pub(crate) name: Arc<str>,
-    /// Writes to the log.
+    /// Those of the worker.
+    pub(crate) counts: Arc<OutcomeCounts>,
+    /// Writes to the log, and counts what is disallowed.
     pub(crate) layer: RobotsLayer,
     /// Logs nothing: for the second question about a request that is already in the log.
     pub(crate) quiet: RobotsLayer,
@@ -108,14 +112,20 @@ impl DecisionState {
         let target = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
         if let Some(name) = target.strip_prefix(AUTH) {
             let decided = match Preset::named(name) {
-                Some((preset, at)) => self.decide(preset, AUTH.len() + at, request, |site| &site.layer),
+                Some((preset, at)) => {
+                    let decided = self.decide(preset, AUTH.len() + at, request, |site, target| {
+                        site.counts.request(target);
+                        &site.layer
+                    });
+                    decided.map(|response| response::understood_by(preset, response))
+                }
                 None => Err(QuestionError::unknown_preset()),
             };
             return decided.unwrap_or_else(|error| self.give_up(error));
         }
         if let Some(name) = target.strip_prefix(REFUSAL) {
             let decided = match Preset::named(name) {
-                Some((preset, at)) => self.decide(preset, REFUSAL.len() + at, request, |site| &site.quiet).ok(),
+                Some((preset, at)) => self.decide(preset, REFUSAL.len() + at, request, |site, _| &site.quiet).ok(),
                 None => None,
             };
             // The proxy has got a 403 already; where there is no reason any more, it stays one.
@@ -124,8 +134,12 @@ impl DecisionState {
         }
         if RequestPath::new(target.as_bytes()).is_robots_txt() {
             let host = request.headers().get(HOST).map(HeaderValue::as_bytes);
-            return match site(&self.sites.load(), host).map(|site| site.layer.answer(&Original::of(request))) {
-                Some(Answer::Respond(response)) => *response,
+            let answer = |site: &DecisionSite| {
+                site.counts.request(target.as_bytes());
+                site.layer.answer(&Original::of(request)).into_outcome()
+            };
+            return match site(&self.sites.load(), host).map(answer) {
+                Some(Outcome::Respond(response)) => *response,
                 // The proxy's own site may have one to show; that of another site would be worse than none.
                 _ => response::elsewhere(),
             };
@@ -139,7 +153,7 @@ impl DecisionState {
         preset: Preset,
         below: usize,
         question: &mut Request<B>,
-        layer: impl FnOnce(&DecisionSite) -> &RobotsLayer,
+        layer: impl for<'s> FnOnce(&'s DecisionSite, &[u8]) -> &'s RobotsLayer,
     ) -> Result<Response<Bytes>, QuestionError> {
         // The peer is the proxy, not the client. A client whose address is not known is not exempt.
         match preset.address(question.headers()) {
@@ -159,14 +173,14 @@ impl DecisionState {
         }
         let original =
             Original::of(question).with_method(&asked.method).with_target(asked.target).with_host(asked.host);
-        Ok(match layer(site).decide(&original) {
-            Answer::Tag(record) => {
+        Ok(match layer(site, asked.target).decide(&original).into_outcome() {
+            Outcome::Tag(record) => {
                 let mut response = response::pass();
                 response.headers_mut().insert(ROBOTS_VERDICT, record.to_field());
                 response
             }
-            Answer::Respond(response) => *response,
-            // Answer::Pass, and what a later version of the library may add: only a refusal stops a request.
+            Outcome::Respond(response) => *response,
+            // Outcome::Pass, and what a later version of the library may add: only a refusal stops a request.
             _ => response::pass(),
         })
     }

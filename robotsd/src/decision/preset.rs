@@ -27,6 +27,12 @@ impl Preset {
         }
     }
 
+    /// Whether the proxy relays whatever status a refusal has. nginx takes 403 for a refusal and any other status for a failure,
+    /// after which the request goes on; it gets the refusal itself from `/-/refusal/`, if it can show one.
+    pub(super) const fn relays_status(self) -> bool {
+        !matches!(self, Self::Nginx | Self::IngressNginx)
+    }
+
     /// The preset that a text begins with, and where what follows its name begins: nothing, a path or a query.
     pub(super) fn named(text: &str) -> Option<(Self, usize)> {
         Self::ALL.into_iter().find_map(|preset| {

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::preset::Preset;
 use crate::config::OnError;
-use crate::log::{Log, LogEntry};
+use crate::log::{Log, LogEntry, LogEvent};
 
 /// Why a question could not be decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,10 +117,9 @@ impl QuestionErrors {
             OnError::Refuse => "refused",
         };
         self.log.write(&LogEntry {
-            event: "undecided",
             reason: Some(error.fault.as_str()),
             message: Some(format!("{}: {done} ({total} so far)", error.message())),
-            ..LogEntry::now()
+            ..LogEntry::now(LogEvent::Undecided)
         });
     }
 
@@ -131,14 +130,13 @@ impl QuestionErrors {
             return;
         }
         self.log.write(&LogEntry {
-            event: "no-user-agent",
             reason: Some(preset.as_str()),
             message: Some(
                 "a question came without a User-Agent and is decided as such: if this is so for every client, the proxy \
                  does not pass the field on"
                     .to_owned(),
             ),
-            ..LogEntry::now()
+            ..LogEntry::now(LogEvent::NoUserAgent)
         });
     }
 }

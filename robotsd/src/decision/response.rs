@@ -11,6 +11,7 @@ use http::{Response, StatusCode};
 use http_body::Body;
 use http_body_util::Full;
 
+use super::preset::Preset;
 use crate::edge::RequestBody;
 
 /// What is read of a question's body to keep the connection; after more than this it is closed.
@@ -19,6 +20,14 @@ const BODY: usize = 16 * 1024;
 /// The request goes on. Exactly 200, and nothing in it: Envoy takes any other status for a refusal.
 pub(super) fn pass() -> Response<Bytes> {
     Response::new(Bytes::new())
+}
+
+/// The answer with a status that the proxy takes for what it is: a site may refuse with another status than 403.
+pub(super) fn understood_by(preset: Preset, mut response: Response<Bytes>) -> Response<Bytes> {
+    if !preset.relays_status() && !response.status().is_success() {
+        *response.status_mut() = StatusCode::FORBIDDEN;
+    }
+    response
 }
 
 /// A refusal without a rule to quote.

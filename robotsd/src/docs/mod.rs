@@ -4,6 +4,9 @@
 #[doc = include_str!("operating.md")]
 pub mod operating {}
 
+#[doc = include_str!("log.md")]
+pub mod log {}
+
 #[doc = include_str!("beside.md")]
 pub mod beside {}
 

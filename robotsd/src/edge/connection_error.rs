@@ -47,7 +47,17 @@ pub(crate) enum ConnectionErrorKind {
 }
 
 impl ConnectionErrorKind {
-    const COUNT: usize = 9;
+    const ALL: [Self; 9] = [
+        Self::Accept,
+        Self::Full,
+        Self::Recycled,
+        Self::Slow,
+        Self::Handshake,
+        Self::Protocol,
+        Self::Flood,
+        Self::Broken,
+        Self::Aborted,
+    ];
 
     /// The kind's name in kebab-case.
     pub(crate) const fn as_str(self) -> &'static str {
@@ -89,12 +99,13 @@ pub(crate) type ConnectionFailure = (ConnectionErrorKind, Box<dyn Error + Send +
 pub(crate) struct ConnectionErrorReporter<F> {
     on_error: F,
     start: Instant,
-    tallies: [EventCounter; ConnectionErrorKind::COUNT],
+    tallies: [EventCounter; ConnectionErrorKind::ALL.len()],
 }
 
 /// Counts one kind of event, and decides when it is reported: at most once a second.
 #[derive(Debug, Default)]
 pub(crate) struct EventCounter {
+    total: AtomicU64,
     unreported: AtomicU64,
     /// The second, counted from the start and from one, in which this kind was last reported; zero for never.
     reported: AtomicU64,
@@ -111,11 +122,23 @@ impl<F: Fn(&ConnectionError)> ConnectionErrorReporter<F> {
             (self.on_error)(&ConnectionError { kind, peer, detail: detail.to_string(), count });
         }
     }
+
+    /// The errors that have occurred, by kind.
+    pub(crate) fn totals(&self) -> Vec<(ConnectionErrorKind, u64)> {
+        let total = |kind: ConnectionErrorKind| (kind, self.tallies[kind as usize].total());
+        ConnectionErrorKind::ALL.map(total).into_iter().filter(|(_, total)| *total > 0).collect()
+    }
 }
 
 impl EventCounter {
+    /// How many events there were, reported or not.
+    pub(crate) fn total(&self) -> u64 {
+        self.total.load(Ordering::Relaxed)
+    }
+
     /// Counts an event. Returns the number to report, if it is time to.
     pub(crate) fn count(&self, start: Instant) -> Option<u64> {
+        self.total.fetch_add(1, Ordering::Relaxed);
         self.unreported.fetch_add(1, Ordering::Relaxed);
         let second = start.elapsed().as_secs() + 1;
         let last = self.reported.load(Ordering::Relaxed);

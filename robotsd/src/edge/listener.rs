@@ -33,6 +33,7 @@ use crate::edge::limits::EdgeLimits;
 use crate::edge::request::access_record::OnAccess;
 use crate::edge::request::outgoing_forwarded::{ForwardedFields, Scheme};
 use crate::edge::request::request_body::RequestBody;
+use crate::edge::request::response_counts::ResponseTotals;
 use crate::edge::request::service::{ConnectionInfo, RequestService};
 use crate::edge::request::trusted::Trusted;
 use crate::edge::tls::TlsAcceptor;
@@ -52,6 +53,17 @@ pub(crate) struct ListenerSettings {
 pub(crate) struct Edge {
     settings: Arc<ArcSwap<ConnectionSettings>>,
     shared: Arc<SharedConnections>,
+}
+
+/// The connections of all listeners, and what happened on them since the process started.
+#[derive(Debug)]
+pub(crate) struct EdgeTraffic {
+    /// Connections that are open now.
+    pub(crate) open: usize,
+    pub(crate) accepted: u64,
+    pub(crate) responses: ResponseTotals,
+    /// Connection errors that have occurred, by kind.
+    pub(crate) errors: Vec<(ConnectionErrorKind, u64)>,
 }
 
 struct SharedConnections {
@@ -115,6 +127,13 @@ impl Edge {
         self.settings.load().limits.connections
     }
 
+    /// What happened on all connections so far.
+    pub(crate) fn traffic(&self) -> EdgeTraffic {
+        let (open, responses) = self.shared.limit.traffic();
+        let accepted = self.shared.opened.load(Ordering::Relaxed);
+        EdgeTraffic { open, accepted, responses, errors: self.shared.reporter.totals() }
+    }
+
     /// Serves a listener until `shutdown` completes and its connections have drained.
     ///
     /// At shutdown the listener closes after it has accepted its backlog, idle connections close at once, those on which
@@ -148,7 +167,8 @@ impl Edge {
             let number = shared.opened.fetch_add(1, Ordering::Relaxed);
             let (listener_settings, service, clock) = (listener_settings.clone(), service.clone(), Arc::clone(&clock));
             let (shared, settings, mut stopped) = (Arc::clone(&shared), for_connections.load_full(), stopped.clone());
-            let state = Arc::new(ConnectionState::new(&settings.limits));
+            let state = ConnectionState::new(&settings.limits).counted_by(Arc::clone(register.counts()));
+            let state = Arc::new(state);
             let registered = register.add(&state);
             async move {
                 state.enter_task().await;

@@ -37,10 +37,10 @@ pub(crate) mod test_peer;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::connection_error::{ConnectionError, EventCounter};
+pub(crate) use self::connection_error::{ConnectionError, ConnectionErrorKind, EventCounter};
 pub(crate) use self::idle_timeout::IdleTimeout;
 pub(crate) use self::limits::{Callers, EdgeLimits};
-pub(crate) use self::listener::{Edge, ListenerSettings};
+pub(crate) use self::listener::{Edge, EdgeTraffic, ListenerSettings};
 pub(crate) use self::request::access_record::{AccessFields, AccessRecord, AccessValue, OnAccess};
 pub(crate) use self::request::client_info::{OriginalAgent, Peer};
 pub(crate) use self::request::ready_call::ReadyCall;
@@ -48,7 +48,9 @@ pub(crate) use self::request::request_body::{RequestBody, RequestBodyError};
 #[cfg(test)]
 pub(crate) use self::request::request_id::RequestId;
 pub(crate) use self::request::trusted::{Trusted, X_REQUEST_ID};
-pub(crate) use self::tls::{CertificateEvent, CertificatePair, LiveCertificates, PairFile, PairPaths, TlsAcceptor};
+pub(crate) use self::tls::{
+    CertificateEvent, CertificateEventKind, CertificatePair, LiveCertificates, PairFile, PairPaths, TlsAcceptor,
+};
 pub(crate) use self::transfer::{StallObserver, Transfer};
 pub(crate) use self::tunnel::{Tunnel, WebSocket};
 pub(crate) use self::write_batching::yield_before_write;

@@ -20,7 +20,7 @@ impl EvaluatorSettings {
     /// As `serve` takes them from a config, `registry_extra` included.
     pub(crate) fn of_site(config: &Config, site: &config::SiteConfig) -> Result<Self, ConfigError> {
         let registry = config::load_registry(config.registry_extra.as_deref())?;
-        let checks = site.check.options(&registry).with_registry(registry.clone());
+        let checks = site.check.options(&registry, &site.policy).with_registry(registry.clone());
         Ok(Self { registry, policy: site.policy.clone(), checks })
     }
 }

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::time::Duration;
 
-use super::{Log, LogPrivacy};
+use super::{Log, LogEvent, LogLevel, LogPrivacy};
 use crate::config::{AccessFormat, AccessSettings};
 use crate::edge::{AccessRecord, OnAccess};
 
@@ -127,7 +127,8 @@ impl Writer {
                 WriterMessage::Reopen => {
                     self.write();
                     if let Err(message) = self.sink.reopen() {
-                        self.log.say("access-log", format!("{message}; the file opened before is written on"));
+                        let message = format!("{message}; the file opened before is written on");
+                        self.log.say(LogEvent::AccessLog, message);
                     }
                 }
                 WriterMessage::Flush(done) => {
@@ -142,22 +143,24 @@ impl Writer {
     fn write(&mut self) {
         let dropped = self.dropped.swap(0, Ordering::Relaxed);
         if dropped > 0 {
-            self.log
-                .say("access-log", format!("{dropped} requests were not logged: the log is slower than the requests"));
+            let message = format!("{dropped} requests were not logged: the log is slower than the requests");
+            self.log.say(LogEvent::AccessLog, message);
         }
         if self.lines.is_empty() {
             return;
         }
         match self.sink.write_all(&self.lines) {
             Ok(()) if self.lost > 0 => {
-                self.log.say("access-log", format!("{} is written again; {} lines are lost", self.sink, self.lost));
+                let message = format!("{} is written again; {} lines are lost", self.sink, self.lost);
+                self.log.say_at(LogLevel::Info, LogEvent::AccessLog, message);
                 self.lost = 0;
             }
             Ok(()) => {}
             Err(error) => {
                 // Reported when it begins and when it is over: a full disk stays full for many requests.
                 if self.lost == 0 {
-                    self.log.say("access-log", format!("{} cannot be written: {error}; lines are lost", self.sink));
+                    let message = format!("{} cannot be written: {error}; lines are lost", self.sink);
+                    self.log.say(LogEvent::AccessLog, message);
                 }
                 self.lost += memchr::memchr_iter(b'\n', &self.lines).count() as u64;
             }

@@ -3,17 +3,19 @@
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::event::{LogEvent, LogLevel};
 use crate::config::LogFormat;
 
 /// Octets of nearly every line.
 const LINE: usize = 640;
 
 /// One event. Fields without a value are left out.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct LogEntry<'a> {
     /// When, counted from 1970.
     pub(crate) at: Duration,
-    pub(crate) event: &'a str,
+    pub(crate) level: LogLevel,
+    pub(crate) event: LogEvent,
     pub(crate) request_id: Option<&'a str>,
     pub(crate) site: Option<&'a str>,
     pub(crate) agent: Option<&'a str>,
@@ -21,6 +23,14 @@ pub(crate) struct LogEntry<'a> {
     pub(crate) identity: Option<&'a str>,
     pub(crate) decision: Option<&'a str>,
     pub(crate) reason: Option<&'a str>,
+    /// Of a finding.
+    pub(crate) severity: Option<&'a str>,
+    /// The key of the config that has another value, and both values as the config would spell them.
+    pub(crate) setting: Option<&'a str>,
+    pub(crate) before: Option<&'a str>,
+    pub(crate) after: Option<&'a str>,
+    /// When that takes effect.
+    pub(crate) applies: Option<&'a str>,
     pub(crate) status: Option<u16>,
     pub(crate) group: Option<&'a str>,
     pub(crate) rule: Option<&'a str>,
@@ -36,8 +46,36 @@ pub(crate) struct LogEntry<'a> {
 }
 
 impl LogEntry<'_> {
-    pub(crate) fn now() -> Self {
-        Self { at: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(), ..Self::default() }
+    /// An event that happens now, at its usual level.
+    pub(crate) fn now(event: LogEvent) -> Self {
+        Self {
+            at: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
+            level: event.level(),
+            event,
+            request_id: None,
+            site: None,
+            agent: None,
+            category: None,
+            identity: None,
+            decision: None,
+            reason: None,
+            severity: None,
+            setting: None,
+            before: None,
+            after: None,
+            applies: None,
+            status: None,
+            group: None,
+            rule: None,
+            line: None,
+            form: None,
+            robots_hash: None,
+            suspect_human: None,
+            method: None,
+            path: None,
+            address: None,
+            message: None,
+        }
     }
 
     /// The whole line, with its end.
@@ -59,7 +97,8 @@ impl LogEntry<'_> {
         let number = |value: Option<usize>| value.map(Value::Number);
         let text = |value| Option::map(value, Value::Text);
         for (name, value) in [
-            ("event", text(Some(self.event))),
+            ("level", text(Some(self.level.as_str()))),
+            ("event", text(Some(self.event.as_str()))),
             ("request_id", text(self.request_id)),
             ("site", text(self.site)),
             ("agent", text(self.agent)),
@@ -67,6 +106,11 @@ impl LogEntry<'_> {
             ("identity", text(self.identity)),
             ("decision", text(self.decision)),
             ("reason", text(self.reason)),
+            ("severity", text(self.severity)),
+            ("setting", text(self.setting)),
+            ("before", text(self.before)),
+            ("after", text(self.after)),
+            ("applies", text(self.applies)),
             ("status", number(self.status.map(usize::from))),
             ("group", text(self.group)),
             ("rule", text(self.rule)),
@@ -93,8 +137,7 @@ impl LogEntry<'_> {
 
     fn write_text(&self, out: &mut String) {
         self.write_time(out);
-        out.push(' ');
-        out.push_str(self.event);
+        let _ = write!(out, " {:<5} {}", self.level.as_str(), self.event.as_str());
         let status = self.status.map(|status| status.to_string());
         let number = self.line.map(|line| line.to_string());
         for (name, value) in [
@@ -104,6 +147,11 @@ impl LogEntry<'_> {
             ("identity", self.identity),
             ("decision", self.decision),
             ("reason", self.reason),
+            ("severity", self.severity),
+            ("setting", self.setting),
+            ("before", self.before),
+            ("after", self.after),
+            ("applies", self.applies),
             ("status", status.as_deref()),
             ("group", self.group),
             ("rule", self.rule),
@@ -202,11 +250,10 @@ mod tests {
     #[test]
     fn one_event_is_one_line_whatever_a_client_sends() {
         let entry = LogEntry {
-            event: "refused",
             agent: Some("Evil\nBot \x1b[31m\""),
             path: Some("/a\r\nb\u{9b}31m\u{202e}".to_owned()),
             message: Some("x\ny".to_owned()),
-            ..LogEntry::now()
+            ..LogEntry::now(LogEvent::Refused)
         };
         for format in [LogFormat::Json, LogFormat::Text] {
             let line = entry.to_line(format);
@@ -219,19 +266,19 @@ mod tests {
     fn json_says_what_it_was_told() {
         let every: String = ('\0'..='\u{300}').chain('\u{2000}'..='\u{2100}').chain(['\u{1f916}']).collect();
         let entry = LogEntry {
-            event: "refused",
             site: Some(&every),
             status: Some(403),
             line: Some(7),
             path: Some("/plain".to_owned()),
-            ..LogEntry::now()
+            ..LogEntry::now(LogEvent::Refused)
         };
         let line = entry.to_line(LogFormat::Json);
         let read: serde_json::Value = serde_json::from_str(&line).expect("JSON");
         assert_eq!(read["site"], *every);
         assert_eq!((&read["event"], &read["path"]), (&"refused".into(), &"/plain".into()));
+        assert_eq!(read["level"], "info");
         assert_eq!((&read["status"], &read["line"]), (&403.into(), &7.into()));
-        assert_eq!(read.as_object().map(serde_json::Map::len), Some(6));
+        assert_eq!(read.as_object().map(serde_json::Map::len), Some(7));
         assert!(read["ts"].as_str().is_some_and(|ts| ts.len() == "2026-01-01T00:00:00.000Z".len()));
     }
 }

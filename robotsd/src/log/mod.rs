@@ -4,11 +4,13 @@
 
 mod access;
 mod entry;
+mod event;
 mod privacy;
 mod queue;
 
 pub(crate) use self::access::AccessLog;
 pub(crate) use self::entry::LogEntry;
+pub(crate) use self::event::{LogEvent, LogLevel};
 pub(crate) use self::privacy::LogPrivacy;
 
 use std::io::Write as _;
@@ -47,8 +49,14 @@ impl Log {
         self.queue.0.push(&entry.to_line(self.format));
     }
 
-    pub(crate) fn say(&self, event: &str, message: impl Into<String>) {
-        self.write(&LogEntry { event, message: Some(message.into()), ..LogEntry::now() });
+    /// Writes an event that is only a message, at its usual level.
+    pub(crate) fn say(&self, event: LogEvent, message: impl Into<String>) {
+        self.say_at(event.level(), event, message);
+    }
+
+    /// Writes an event that matters more, or less, than it usually does.
+    pub(crate) fn say_at(&self, level: LogLevel, event: LogEvent, message: impl Into<String>) {
+        self.write(&LogEntry { level, message: Some(message.into()), ..LogEntry::now(event) });
     }
 
     /// Waits until everything written so far is out, but not for a reader that has stopped reading.
@@ -71,9 +79,8 @@ fn write_all(format: LogFormat, queue: &Queue) {
     while let Some(Taken { lost, flushes }) = queue.take(&mut block) {
         if lost > 0 {
             let entry = LogEntry {
-                event: "log-overflow",
                 message: Some(format!("{lost} lines were not written: the log is slower than the events")),
-                ..LogEntry::now()
+                ..LogEntry::now(LogEvent::LogOverflow)
             };
             block.push_str(&entry.to_line(format));
         }

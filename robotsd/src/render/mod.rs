@@ -4,9 +4,11 @@
 //! and to the log of a CI run.
 
 mod checked;
+mod diagnostic;
 mod github;
 mod json;
 mod printable;
+mod snippet;
 mod text;
 
 use std::io::{self, Write};
@@ -14,8 +16,9 @@ use std::io::{self, Write};
 use tower_robots::check::Finding;
 
 pub(crate) use self::checked::Checked;
+pub(crate) use self::diagnostic::{Diagnostic, complain_at};
 pub(crate) use self::printable::printable;
-pub(crate) use self::text::Colour;
+pub(crate) use self::snippet::Colour;
 
 /// How findings are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +34,11 @@ pub(crate) enum FindingFormat {
 /// A finding on a line of its own, as `file:line:column: severity: message`.
 pub(crate) fn finding_line(file: &str, finding: &Finding) -> String {
     format!("{}:{finding}", printable(file.as_bytes()))
+}
+
+/// Writes one finding about a file as a snippet of it.
+pub(crate) fn snippet(out: &mut impl Write, colour: Colour, checked: Checked<'_>, finding: &Finding) -> io::Result<()> {
+    text::write_one(out, colour, checked, finding)
 }
 
 /// Writes every finding about a file.

@@ -1,28 +1,13 @@
 //! Findings as snippets of the file with carets, as compilers show them.
 
 use std::io::{self, Write};
-use std::ops::Range;
 
-use annotate_snippets::renderer::DEFAULT_LINE_NUM_STYLE;
-use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
-use tower_robots::check::{Finding, Severity};
+use tower_robots::check::Finding;
 use tower_robots::rules::Line;
 
 use super::checked::Checked;
-use super::printable::{printable, printable_with_span};
-
-/// Octets of a line that a snippet shows; a longer line is cut around the finding.
-const SHOWN: usize = 120;
-
-/// How many of them stand before the finding.
-const BEFORE: usize = 40;
-
-/// Whether escape sequences for colour may be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Colour {
-    Plain,
-    Styled,
-}
+use super::printable::printable;
+use super::snippet::{Colour, LineSnippet};
 
 pub(super) fn write(out: &mut impl Write, colour: Colour, checked: Checked<'_>) -> io::Result<()> {
     let name = printable(checked.name.as_bytes());
@@ -39,70 +24,33 @@ pub(super) fn write(out: &mut impl Write, colour: Colour, checked: Checked<'_>) 
     Ok(())
 }
 
+/// Writes one finding, without the blank line that keeps it apart from the next.
+pub(super) fn write_one(
+    out: &mut impl Write,
+    colour: Colour,
+    checked: Checked<'_>,
+    finding: &Finding,
+) -> io::Result<()> {
+    let name = printable(checked.name.as_bytes());
+    match checked.robots.lines().nth(finding.line().saturating_sub(1)) {
+        Some(line) => writeln!(out, "{}", render(colour, &name, &line, finding)),
+        None => Ok(()),
+    }
+}
+
 fn render(colour: Colour, name: &str, line: &Line<'_>, finding: &Finding) -> String {
-    let renderer = match colour {
-        Colour::Plain => Renderer::plain(),
-        Colour::Styled => Renderer::styled(),
+    let inside = |at: usize| at.saturating_sub(line.range().start).min(line.bytes().len());
+    let snippet = LineSnippet {
+        severity: finding.severity(),
+        code: Some(finding.code()),
+        message: finding.message(),
+        help: finding.help(),
+        name,
+        place: (finding.line(), finding.column()),
+        line: line.bytes(),
+        span: inside(finding.span().start)..inside(finding.span().end),
     };
-    let level = match finding.severity() {
-        Severity::Error => Level::ERROR,
-        Severity::Warning => Level::WARNING,
-        Severity::Note => Level::NOTE,
-    };
-    let excerpt = Excerpt::of(line, finding.span());
-    let snippet =
-        Snippet::source(excerpt.text).line_start(line.number()).annotation(AnnotationKind::Primary.span(excerpt.span));
-    let group = Group::with_title(level.primary_title(finding.message()).id(finding.code()))
-        .element(snippet)
-        .elements(finding.help().map(|help| Level::HELP.message(help)));
-    let text = renderer.render(&[group]);
-    // The renderer would count the column in what is shown, which may be a part of the line and has escapes in it.
-    let (title, snippet) = text.split_once('\n').unwrap_or((&text, ""));
-    let (arrow, indent) = (place_arrow(colour), finding.line().to_string().len());
-    let (line, column) = (finding.line(), finding.column());
-    format!("{title}\n{:indent$}{arrow} {name}:{line}:{column}\n{snippet}", "")
-}
-
-fn place_arrow(colour: Colour) -> String {
-    match colour {
-        Colour::Plain => "-->".to_owned(),
-        Colour::Styled => format!("{DEFAULT_LINE_NUM_STYLE}-->{DEFAULT_LINE_NUM_STYLE:#}"),
-    }
-}
-
-/// What is shown of a line, and where the finding is in it.
-struct Excerpt {
-    text: String,
-    span: Range<usize>,
-}
-
-impl Excerpt {
-    fn of(line: &Line<'_>, span: Range<usize>) -> Self {
-        let octets = line.bytes();
-        let inside = |at: usize| at.saturating_sub(line.range().start).min(octets.len());
-        let span = inside(span.start)..inside(span.end);
-        let window = window(octets, span.start);
-        let end = span.end.clamp(window.start, window.end);
-        let (text, span) = printable_with_span(&octets[window.clone()], span.start - window.start..end - window.start);
-        let head = if window.start > 0 { "…" } else { "" };
-        let tail = if window.end < octets.len() { "…" } else { "" };
-        Self { span: head.len() + span.start..head.len() + span.end, text: [head, &text, tail].concat() }
-    }
-}
-
-/// The octets of a line to show, around the one at `at`, cut between characters.
-fn window(octets: &[u8], at: usize) -> Range<usize> {
-    if octets.len() <= SHOWN {
-        return 0..octets.len();
-    }
-    let start = at.saturating_sub(BEFORE).min(octets.len() - SHOWN);
-    // An octet of the form 10xxxxxx goes on with a character; there are at most three of them in one.
-    let between = |from: usize| {
-        (from.saturating_sub(3)..=from).rev().find(|at| octets.get(*at).is_none_or(|octet| octet & 0xC0 != 0x80))
-    };
-    let start = between(start).unwrap_or(start);
-    let end = between(start + SHOWN).unwrap_or(start + SHOWN);
-    start..end
+    snippet.render(colour)
 }
 
 #[cfg(test)]
@@ -169,16 +117,5 @@ mod tests {
             let text = String::from_utf8(out).expect("the output is UTF-8");
             assert!(text.contains(&format!("[{}]: ", lint.code())) && text.contains('^'), "{text}");
         }
-    }
-
-    #[test]
-    fn a_window_does_not_cut_characters() {
-        let line = "\u{f6}".repeat(500);
-        for at in 0..line.len() {
-            let shown = window(line.as_bytes(), at);
-            assert!(line.get(shown.clone()).is_some() && shown.contains(&(at / 2 * 2)), "{at}: {shown:?}");
-        }
-        assert_eq!(window(&[0x80; 500], 250).len(), SHOWN);
-        assert_eq!(window(&[b'a'; 500], 500), 380..500);
     }
 }

@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 
 use tokio::task::spawn_blocking;
 
-use crate::edge::{CertificateEvent, LiveCertificates};
-use crate::log::Log;
+use crate::edge::{CertificateEvent, CertificateEventKind, LiveCertificates};
+use crate::log::{Log, LogEvent};
 
 /// A look reads a few small files; certificates are replaced every few weeks.
 const EVERY: Duration = Duration::from_secs(5);
@@ -96,5 +96,12 @@ impl CertificateWatch {
 }
 
 fn log_news(log: &Log, news: Vec<CertificateEvent>) {
-    news.into_iter().for_each(|CertificateEvent { event, message }| log.say(event, message));
+    for CertificateEvent { kind, message } in news {
+        let event = match kind {
+            CertificateEventKind::InForce => LogEvent::Certificate,
+            CertificateEventKind::Rejected => LogEvent::CertificateRejected,
+            CertificateEventKind::Warning => LogEvent::CertificateWarning,
+        };
+        log.say(event, message);
+    }
 }

@@ -1,21 +1,19 @@
 //! The command `robotsd serve`: its arguments, and what the process needs before anything is opened.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use super::socket_activation::InheritedSockets;
 use super::startup;
-use crate::config::Config;
-use crate::exit::fail;
+use crate::config::{Config, ConfigArgument};
+use crate::exit::{FAILED, fail};
 use crate::log::{AccessLog, Log, LogPrivacy};
 
 /// Serve and enforce robots.txt in front of sites
 #[derive(Debug, clap::Args)]
 pub(crate) struct ServeArgs {
-    /// The config file
-    #[arg(long, short, value_name = "FILE")]
-    config: PathBuf,
+    #[command(flatten)]
+    config: ConfigArgument,
 
     /// Refuse to start where a robots.txt is missing or unusable
     #[arg(long)]
@@ -28,9 +26,13 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
         Ok(inherited) => inherited,
         Err(message) => return fail(&message),
     };
-    let config = match Config::load(&args.config) {
+    let path = args.config.path();
+    let config = match Config::load(&path) {
         Ok(config) => Arc::new(config),
-        Err(error) => return fail(&error),
+        Err(error) => {
+            error.complain();
+            return ExitCode::from(FAILED);
+        }
     };
     // Only for signals and the admin interface; requests have threads of their own.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -43,7 +45,7 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
         Ok(access) => access,
         Err(message) => return fail(&message),
     };
-    let serving = startup::serve(&args.config, args.strict, &config, inherited, &log, access.as_ref());
+    let serving = startup::serve(&path, args.strict, &config, inherited, &log, access.as_ref());
     let code = match runtime.block_on(serving) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => fail(&message),

@@ -1,7 +1,7 @@
 //! The lines about trouble with connections that serving writes to the log.
 
-use crate::edge::ConnectionError;
-use crate::log::{Log, LogEntry, LogPrivacy};
+use crate::edge::{ConnectionError, ConnectionErrorKind};
+use crate::log::{Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
 
 /// One line for trouble with connections, which the edge reports at most once a second and kind.
 pub(super) fn trouble(log: Log, privacy: LogPrivacy) -> impl Fn(&ConnectionError) + Send + Sync + 'static {
@@ -9,14 +9,29 @@ pub(super) fn trouble(log: Log, privacy: LogPrivacy) -> impl Fn(&ConnectionError
         // Errors may quote what a client sent; the log escapes it.
         let detail = &trouble.detail;
         log.write(&LogEntry {
-            event: "trouble",
+            level: level(trouble.kind),
             reason: Some(trouble.kind.as_str()),
             address: trouble.peer.and_then(|peer| privacy.address(peer.ip())),
             message: Some(match trouble.count {
                 1 => detail.clone(),
                 count => format!("{detail} ({count} times)"),
             }),
-            ..LogEntry::now()
+            ..LogEntry::now(LogEvent::Trouble)
         });
+    }
+}
+
+/// What clients do is ordinary; what holds them up is not.
+const fn level(kind: ConnectionErrorKind) -> LogLevel {
+    match kind {
+        ConnectionErrorKind::Accept => LogLevel::Error,
+        ConnectionErrorKind::Full
+        | ConnectionErrorKind::Recycled
+        | ConnectionErrorKind::Flood
+        | ConnectionErrorKind::Aborted => LogLevel::Warn,
+        ConnectionErrorKind::Slow
+        | ConnectionErrorKind::Handshake
+        | ConnectionErrorKind::Protocol
+        | ConnectionErrorKind::Broken => LogLevel::Info,
     }
 }

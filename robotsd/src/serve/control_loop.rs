@@ -14,9 +14,10 @@ use tower_robots::live::StateDir;
 use super::reconfigure::ActiveConfig;
 use super::signals::{Signal, Signals};
 use super::supervisor::Supervisor;
+use super::watched_files;
 use super::workers::Workers;
 use crate::admin::{Phase, ReloadWaiter, ServerState};
-use crate::log::{AccessLog, Log};
+use crate::log::{AccessLog, Log, LogEvent, LogLevel};
 
 /// How long the end waits for the state directory: a file system may hang.
 const FLUSH: Duration = Duration::from_secs(5);
@@ -64,7 +65,7 @@ impl<'a> ControlLoop<'a> {
                 signal = self.signals.next() => match signal {
                     Signal::Reload => self.reload(),
                     Signal::Stop if self.active.state.phase() == Phase::Draining => {
-                        self.active.log.say("stopped", "a second signal: requests under way are cut off");
+                        self.active.log.say(LogEvent::Stopped, "a second signal: requests under way are cut off");
                         return Ok(());
                     }
                     Signal::Stop => self.drain(),
@@ -76,13 +77,17 @@ impl<'a> ControlLoop<'a> {
                 () = config_changed.notified(), if is_serving => self.active.request(None, &self.workers),
                 step = self.active.changed(), if is_serving => self.active.step(step, &mut self.workers),
                 () = others_changed.notified() => {
-                    self.background.spawn(Arc::clone(&self.active.sites).follow(self.active.watches.changed()));
+                    let changed = self.active.watches.changed();
+                    if is_serving && watched_files::are_of_config(&changed, &self.active.config) {
+                        self.active.request(None, &self.workers);
+                    }
+                    self.background.spawn(Arc::clone(&self.active.sites).follow(changed));
                 }
                 () = next_beat(&mut self.heartbeat) => self.report_alive(),
                 Some(_) = self.background.join_next() => {}
                 ended = self.workers.ended() => match ended {
                     None => {
-                        self.active.log.say("stopped", "every connection is closed");
+                        self.active.log.say(LogEvent::Stopped, "every connection is closed");
                         return Ok(());
                     }
                     Some(Ok(())) => {}
@@ -94,7 +99,7 @@ impl<'a> ControlLoop<'a> {
 
     /// Reads everything again, on other threads.
     fn reload(&mut self) {
-        self.active.log.say("reload", "asked for by a signal");
+        self.active.log.say(LogEvent::Reload, "requested by a signal");
         self.active.certificates.reload();
         if let Some(access) = self.access {
             access.reopen();
@@ -105,7 +110,7 @@ impl<'a> ControlLoop<'a> {
     /// Closes the listeners; requests under way are finished.
     fn drain(&mut self) {
         const DRAINING: &str = "no new connections; requests under way are finished";
-        self.active.log.say("stopping", DRAINING);
+        self.active.log.say(LogEvent::Stopping, DRAINING);
         self.active.state.is_draining();
         self.supervisor.stopping(DRAINING);
         self.active.let_go();
@@ -132,7 +137,11 @@ struct FlushOnDrop {
 impl Drop for FlushOnDrop {
     fn drop(&mut self) {
         if self.state.as_ref().is_some_and(|state| !state.flush_within(FLUSH)) {
-            self.log.say("state", "what could not be written to the state directory until now is forgotten");
+            self.log.say_at(
+                LogLevel::Error,
+                LogEvent::State,
+                "what could not be written to the state directory until now is forgotten",
+            );
         }
     }
 }

@@ -14,7 +14,7 @@ use super::workers::{ListenerId, Workers};
 use crate::config::{self, Config, ListenerKind};
 use crate::decision::{self, QuestionErrors};
 use crate::edge::{Edge, EdgeLimits, ListenerSettings, LiveCertificates, TlsAcceptor};
-use crate::log::Log;
+use crate::log::{Log, LogEvent};
 use crate::report::ListenerReport;
 
 /// Every listener of the process, in the order of the config.
@@ -88,7 +88,7 @@ impl ListenerPlan {
                 if any_passed {
                     let address = listener.address;
                     let message = format!("{address}: no socket was passed for this listener: it is opened here");
-                    log.say("supervisor", message);
+                    log.say(LogEvent::Supervisor, message);
                 }
                 sockets.push(sockets::bind(listener.address, workers).map_err(cannot)?);
             }

@@ -17,6 +17,7 @@ mod router;
 mod workers;
 
 mod certificate_watch;
+mod config_log;
 mod config_waiters;
 mod connection_log;
 mod listeners;

@@ -1,9 +1,12 @@
 //! Reads a config and opens everything new of it, on a blocking thread.
+//!
+//! A preparation goes through its stages in one direction. Until its settings are applied it can be abandoned, which closes
+//! the sockets that it has bound at once; from then on it is finished, so that no site has the settings of a config that
+//! another has not.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -12,7 +15,7 @@ use tower_robots::source::Watched;
 
 use super::listeners::{ListenerPlan, Listeners};
 use super::watched_files::WatchedFiles;
-use crate::config::Config;
+use crate::config::{Config, SettingChange, setting_changes};
 use crate::sites::Renewal;
 use crate::sites::Sites;
 
@@ -27,69 +30,109 @@ pub(super) struct PreparedConfig {
     pub(super) watched: Vec<(PathBuf, Watched)>,
     pub(super) plan: ListenerPlan,
     pub(super) renewal: Renewal,
+    /// The settings that are others than in the config before.
+    pub(super) changes: Vec<SettingChange>,
+}
+
+/// A config that cannot be used.
+#[derive(Debug)]
+pub(super) struct RejectedConfig {
+    pub(super) why: String,
+    /// The settings that it would change; none where it cannot be read so far.
+    pub(super) changes: Option<Vec<SettingChange>>,
 }
 
 /// A config that is being prepared. Dropping it abandons it: its thread ends as soon as its file system lets it, and changes
 /// nothing.
 #[derive(Debug)]
 pub(super) struct Preparation {
-    thread: JoinHandle<Result<PreparedConfig, String>>,
+    thread: JoinHandle<Result<PreparedConfig, RejectedConfig>>,
     began: Instant,
-    is_reading: Arc<AtomicBool>,
-    is_abandoned: Arc<AtomicBool>,
+    stage: Stage,
+}
+
+/// How far a preparation is, for its thread and for control. Locked for a moment, or while sockets are bound.
+#[derive(Clone, Debug, Default)]
+struct Stage(Arc<Mutex<StageState>>);
+
+#[derive(Debug, Default)]
+enum StageState {
+    /// The file has not been opened.
+    #[default]
+    Waiting,
+    Reading,
+    /// The sockets of new listeners are bound, and the sites are being opened.
+    Bound(ListenerPlan),
+    /// Settings are being applied to sites that are served.
+    Applying,
+    Abandoned,
 }
 
 impl Preparation {
-    /// Begins to read the file, once it has been left alone for a moment.
+    /// Begins to read the file, once it has been left alone for a moment. `before` is the text of the config that is served.
     pub(super) fn begin(
         path: PathBuf,
+        before: Arc<str>,
         sites: Arc<Sites>,
         listeners: Arc<Mutex<Listeners>>,
         watches: &WatchedFiles,
         workers: NonZeroUsize,
     ) -> Self {
         let (watch, watched) = (watches.watch().clone(), watches.paths());
-        Self::of(move |is_reading, is_abandoned| {
+        Self::of(move |stage| {
             wait_until_quiet(&path);
-            is_reading.store(true, Ordering::SeqCst);
-            let config = Config::load(&path).map_err(|error| error.to_string())?;
-            // A file may hang for long: sockets and sources are then those of a newer preparation.
-            if is_abandoned.load(Ordering::SeqCst) {
-                return Err("another reading has taken its place".to_owned());
-            }
-            // Before they are read, so that no change of theirs goes unnoticed.
-            let watched = watch.files_of(&config, &watched);
-            let plan = listeners.lock().unwrap_or_else(PoisonError::into_inner).plan(&config, workers)?;
-            let renewal = sites.renew(&config)?;
-            renewal.apply_settings(|| is_abandoned.load(Ordering::SeqCst));
-            Ok(PreparedConfig { config, watched, plan, renewal })
+            let prepared = || {
+                stage.read()?;
+                let config = Config::load(&path).map_err(|error| error.to_string())?;
+                stage.go_on()?;
+                // Before they are read, so that no change of theirs goes unnoticed.
+                let watched = watch.files_of(&config, &watched);
+                stage.bind(|| listeners.lock().unwrap_or_else(PoisonError::into_inner).plan(&config, workers))?;
+                let renewal = sites.renew(&config)?;
+                let plan = stage.apply()?;
+                renewal.apply_settings();
+                let changes = setting_changes(&before, &config.text).unwrap_or_default();
+                Ok(PreparedConfig { config, watched, plan, renewal, changes })
+            };
+            prepared().map_err(|why| {
+                let text = std::fs::read_to_string(&path).ok();
+                RejectedConfig { why, changes: text.and_then(|text| setting_changes(&before, &text)) }
+            })
         })
     }
 
-    fn of(work: impl FnOnce(&AtomicBool, &AtomicBool) -> Result<PreparedConfig, String> + Send + 'static) -> Self {
-        let (is_reading, is_abandoned) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
-        let (reading, abandoned) = (Arc::clone(&is_reading), Arc::clone(&is_abandoned));
-        let thread = spawn_blocking(move || work(&reading, &abandoned));
-        Self { thread, began: Instant::now(), is_reading, is_abandoned }
+    fn of(work: impl FnOnce(&Stage) -> Result<PreparedConfig, RejectedConfig> + Send + 'static) -> Self {
+        let stage = Stage::default();
+        let of_thread = stage.clone();
+        Self { thread: spawn_blocking(move || work(&of_thread)), began: Instant::now(), stage }
     }
 
     /// Whether the file has been opened: what is written to it from now on may not be seen.
     pub(super) fn is_reading(&self) -> bool {
-        self.is_reading.load(Ordering::SeqCst)
+        !matches!(*self.stage.state(), StageState::Waiting)
     }
 
-    /// Waits for the end; none once it has taken longer than the limit.
-    pub(super) async fn end_within(&mut self, limit: Option<Duration>) -> Option<Result<PreparedConfig, String>> {
+    /// Waits for the end; none once it has taken longer than the limit and can be abandoned.
+    pub(super) async fn end_within(
+        &mut self,
+        limit: Option<Duration>,
+    ) -> Option<Result<PreparedConfig, RejectedConfig>> {
+        let stage = self.stage.clone();
         let late = async {
             match limit {
                 Some(limit) => sleep_until(self.began + limit).await,
                 None => std::future::pending().await,
             }
+            // What is applied is computed, not read: it ends.
+            if !stage.abandon() {
+                std::future::pending().await
+            }
         };
         tokio::select! {
             biased;
             end = &mut self.thread => {
-                Some(end.unwrap_or_else(|error| Err(format!("it could not be looked at: {error}"))))
+                let panicked = |error| format!("it could not be looked at: {error}");
+                Some(end.unwrap_or_else(|error| Err(RejectedConfig { why: panicked(error), changes: None })))
             }
             () = late => None,
         }
@@ -98,7 +141,54 @@ impl Preparation {
 
 impl Drop for Preparation {
     fn drop(&mut self) {
-        self.is_abandoned.store(true, Ordering::SeqCst);
+        self.stage.abandon();
+    }
+}
+
+impl Stage {
+    fn read(&self) -> Result<(), String> {
+        self.enter(|| Ok(StageState::Reading)).map(drop)
+    }
+
+    /// Fails once the preparation is abandoned: a file may hang for long, and the sockets and sources are then those of a
+    /// newer one.
+    fn go_on(&self) -> Result<(), String> {
+        self.read()
+    }
+
+    fn bind(&self, plan: impl FnOnce() -> Result<ListenerPlan, String>) -> Result<(), String> {
+        self.enter(|| plan().map(StageState::Bound)).map(drop)
+    }
+
+    /// The sockets that were bound. It cannot be abandoned from now on.
+    fn apply(&self) -> Result<ListenerPlan, String> {
+        match self.enter(|| Ok(StageState::Applying))? {
+            StageState::Bound(plan) => Ok(plan),
+            _ => Err("no sockets were bound".to_owned()),
+        }
+    }
+
+    /// Abandons the preparation and closes its sockets, unless it applies its settings already. Returns whether it did.
+    fn abandon(&self) -> bool {
+        let mut state = self.state();
+        let can_be = !matches!(*state, StageState::Applying);
+        if can_be {
+            *state = StageState::Abandoned;
+        }
+        can_be
+    }
+
+    /// Enters a stage and returns the one before. Fails once the preparation is abandoned.
+    fn enter(&self, next: impl FnOnce() -> Result<StageState, String>) -> Result<StageState, String> {
+        let mut state = self.state();
+        match *state {
+            StageState::Abandoned => Err("another reading has taken its place".to_owned()),
+            _ => Ok(std::mem::replace(&mut *state, next()?)),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, StageState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -118,16 +208,20 @@ mod tests {
     use super::*;
     use crate::log::Log;
 
+    fn rejected(why: &str) -> RejectedConfig {
+        RejectedConfig { why: why.to_owned(), changes: None }
+    }
+
     #[tokio::test]
     async fn a_preparation_that_hangs_can_be_abandoned_and_is_told_so() {
         let (release, hanging) = mpsc::channel::<()>();
         let (ended, end) = mpsc::channel();
-        let mut preparation = Preparation::of(move |is_reading, is_abandoned| {
-            is_reading.store(true, Ordering::SeqCst);
+        let mut preparation = Preparation::of(move |stage| {
+            stage.read().unwrap();
             // A file system that hangs until the test releases it.
             let _ = hanging.recv();
-            let _ = ended.send(is_abandoned.load(Ordering::SeqCst));
-            Err("the end".to_owned())
+            let _ = ended.send(stage.go_on().is_err());
+            Err(rejected("the end"))
         });
         assert!(preparation.end_within(Some(Duration::from_millis(1))).await.is_none());
         drop(preparation);
@@ -149,16 +243,70 @@ mod tests {
         // Reading a pipe hangs until it has a writer.
         let pipe = folder.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        let mut preparation = Preparation::begin(pipe.clone(), sites, Arc::default(), &watches, NonZeroUsize::MIN);
-        preparation.is_abandoned.store(true, Ordering::SeqCst);
+        let (before, listeners) = (Arc::clone(&config.text), Arc::default());
+        let mut preparation = Preparation::begin(pipe.clone(), before, sites, listeners, &watches, NonZeroUsize::MIN);
+        preparation.stage.abandon();
         std::fs::write(&pipe, text).unwrap();
         let error = preparation.end_within(None).await.unwrap().unwrap_err();
-        assert_eq!(error, "another reading has taken its place");
+        assert_eq!(error.why, "another reading has taken its place");
     }
 
     #[tokio::test]
     async fn a_preparation_that_ends_is_not_late() {
-        let mut preparation = Preparation::of(|_, _| Err("a fault".to_owned()));
-        assert_eq!(preparation.end_within(None).await.unwrap().unwrap_err(), "a fault");
+        let mut preparation = Preparation::of(|_| Err(rejected("a fault")));
+        assert_eq!(preparation.end_within(None).await.unwrap().unwrap_err().why, "a fault");
+    }
+
+    fn plan_of(address: &str) -> ListenerPlan {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("robotsd.toml");
+        let text = format!(
+            "[[listener]]\naddress = \"{address}\"\n[[site]]\nname = \"a\"\nroot = \".\"\nrobots.text = \"# a\"\n"
+        );
+        std::fs::write(&path, text).unwrap();
+        Listeners::default().plan(&Config::load(&path).unwrap(), NonZeroUsize::MIN).unwrap()
+    }
+
+    #[tokio::test]
+    async fn an_abandoned_preparation_closes_the_sockets_it_has_bound() {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+        let (release, hanging) = mpsc::channel::<()>();
+        let (bound, binding) = mpsc::channel();
+        let address = free.clone();
+        let preparation = Preparation::of(move |stage| {
+            stage.read().unwrap();
+            stage.bind(|| Ok(plan_of(&address))).unwrap();
+            bound.send(()).unwrap();
+            // A robots.txt whose file system hangs.
+            let _ = hanging.recv();
+            Err(rejected("the end"))
+        });
+        binding.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert!(std::net::TcpListener::bind(&free).is_err(), "not bound");
+        drop(preparation);
+        std::net::TcpListener::bind(&free).unwrap();
+        drop(release);
+    }
+
+    #[tokio::test]
+    async fn a_preparation_that_applies_its_settings_is_not_abandoned() {
+        let (release, computing) = mpsc::channel::<()>();
+        let (applying, applies) = mpsc::channel();
+        let mut preparation = Preparation::of(move |stage| {
+            stage.read().unwrap();
+            stage.bind(|| Ok(plan_of("127.0.0.1:0"))).unwrap();
+            let plan = stage.apply().unwrap();
+            applying.send(()).unwrap();
+            let _ = computing.recv();
+            drop(plan);
+            Err(rejected("applied to the end"))
+        });
+        applies.recv_timeout(Duration::from_secs(20)).unwrap();
+        // The limit has passed; the end is waited for all the same.
+        let ending = preparation.end_within(Some(Duration::ZERO));
+        let mut ending = std::pin::pin!(ending);
+        assert!(tokio::time::timeout(Duration::from_millis(50), &mut ending).await.is_err());
+        release.send(()).unwrap();
+        assert_eq!(ending.await.unwrap().unwrap_err().why, "applied to the end");
     }
 }

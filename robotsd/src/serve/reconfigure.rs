@@ -10,20 +10,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tower_robots::check::Severity;
 
 use super::certificate_watch::CertificateWatch;
+use super::config_log;
 use super::config_waiters::ConfigWaiters;
 use super::descriptors::Descriptors;
 use super::listeners::Listeners;
-use super::preparation::{Preparation, PreparedConfig};
+use super::preparation::{Preparation, PreparedConfig, RejectedConfig};
 use super::watched_files::WatchedFiles;
 use super::workers::Workers;
 use crate::admin::{CONFIG_PATIENCE, ReloadWaiter, ServerState, Serving};
 use crate::config::Config;
 use crate::edge::{Edge, EdgeLimits};
-use crate::log::Log;
-use crate::sites::Renewal;
-use crate::sites::Sites;
+use crate::log::{Log, LogEvent};
+use crate::sites::{Renewal, Sites, UnusableSource};
 
 /// How long until a source that could not be used is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -51,12 +52,12 @@ pub(super) struct PendingChange {
     /// When sources that could not be used are tried again.
     again: Option<Instant>,
     /// The sources that were last logged as unusable.
-    logged: Vec<String>,
+    logged: Vec<UnusableSource>,
 }
 
 /// What the change needs next.
 pub(super) enum ChangeStep {
-    Swap(Result<Box<PreparedConfig>, String>),
+    Swap(Result<Box<PreparedConfig>, RejectedConfig>),
     /// The preparation hangs, and a newer request waits.
     Abandon,
     /// Sources that could not be used are tried again.
@@ -104,19 +105,20 @@ impl ActiveConfig {
             ChangeStep::Swap(prepared) => prepared,
             ChangeStep::Abandon => {
                 let (path, limit) = (self.path.display(), CONFIG_PATIENCE.as_secs());
-                Err(format!("{path}: a file of it was still being read after {limit} s, and it is read anew"))
+                let why = format!("{path}: a file of it was still being read after {limit} s, and it is read anew");
+                Err(RejectedConfig { why, changes: None })
             }
         };
         self.change.preparing = None;
         let (outcome, message) = match prepared {
             Ok(prepared) => self.swap(*prepared, workers),
-            Err(error) => ("kept", format!("{error}; the config before stays in force")),
+            Err(rejected) => ("kept", self.keep(rejected)),
         };
         match outcome {
-            "kept" => self.log.say("config-rejected", message.clone()),
+            "kept" => self.log.say(LogEvent::ConfigRejected, message.clone()),
             // Only a request is worth a line that says that nothing is different.
             "unchanged" if self.change.waiters.is_empty() => {}
-            _ => self.log.say("config", message.clone()),
+            _ => self.log.say(LogEvent::Config, message.clone()),
         }
         if self.change.waiters.answer(outcome, &message) {
             self.prepare(workers);
@@ -132,16 +134,34 @@ impl ActiveConfig {
     fn prepare(&mut self, workers: &Workers) {
         self.change.again = None;
         let (sites, listeners) = (Arc::clone(&self.sites), Arc::clone(&self.listeners));
+        let (path, before) = (self.path.clone(), Arc::clone(&self.config.text));
         self.change.preparing =
-            Some(Preparation::begin(self.path.clone(), sites, listeners, &self.watches, workers.count()));
+            Some(Preparation::begin(path, before, sites, listeners, &self.watches, workers.count()));
+    }
+
+    /// Keeps the config that is served, and returns the message about the one that cannot be.
+    fn keep(&self, rejected: RejectedConfig) -> String {
+        let RejectedConfig { why, changes } = rejected;
+        self.state.config().reject(&why, changes);
+        format!("{why}; the config before stays in force")
     }
 
     fn swap(&mut self, prepared: PreparedConfig, workers: &mut Workers) -> (&'static str, String) {
-        let PreparedConfig { config, watched, plan, renewal } = prepared;
-        let Renewal { sites, mut changes, unusable, .. } = renewal;
+        let PreparedConfig { config, watched, plan, renewal, changes: settings } = prepared;
+        let Renewal { sites, come_and_gone, altered, unusable, .. } = renewal;
+        config_log::changed(&self.log, &settings, &unusable);
+        let mut changes = config_log::summary(&settings);
+        if settings.is_empty() {
+            changes.extend(altered);
+        }
+        changes.extend(come_and_gone);
         changes.extend(plan.changes.iter().cloned());
-        self.sites = Arc::new(sites);
+        let before = std::mem::replace(&mut self.sites, Arc::new(sites));
         workers.replace(&self.sites);
+        if let Some(engines) = self.sites.spared_engines().filter(|now| before.spared_engines().as_ref() != Some(now)) {
+            self.log.say(LogEvent::SearchEngines, engines);
+        }
+        drop(before);
         let (opened, reports, certificates) = {
             let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
             let opened = listeners.apply(plan, workers, &self.edge, &self.log);
@@ -149,7 +169,7 @@ impl ActiveConfig {
             (opened, listeners.reports(), listeners.certificates())
         };
         match opened {
-            Ok(addresses) => addresses.iter().for_each(|address| self.log.say("listening", address)),
+            Ok(addresses) => addresses.iter().for_each(|address| self.log.say(LogEvent::Listening, address)),
             // It was bound: only a process without descriptors gets here.
             Err(error) => changes.push(error),
         }
@@ -158,15 +178,19 @@ impl ActiveConfig {
         self.certificates.follow(certificates);
         self.watches.follow(&config, watched);
         self.state.is_serving(Serving::new(&self.sites, reports, &self.edge));
+        if self.config.text != config.text {
+            log_warnings(&config, &self.log);
+        }
         self.config = Arc::new(config);
 
         self.change.again = (!unusable.is_empty()).then(|| Instant::now() + AGAIN);
         let is_news = self.change.logged != unusable;
         let path = self.path.display();
         let outcome = if changes.is_empty() && !is_news { "unchanged" } else { "published" };
-        changes.extend(unusable.iter().cloned());
+        changes.extend(unusable.iter().map(ToString::to_string));
         self.change.logged = unusable;
         let message = if changes.is_empty() { "nothing is different".to_owned() } else { changes.join("; ") };
+        self.state.config().accept(outcome == "published");
         (outcome, format!("{path}: {message}"))
     }
 
@@ -180,6 +204,13 @@ impl ActiveConfig {
         self.edge.set_limits(EdgeLimits { connections, ..config.edge.clone() });
         let is_same = self.config.edge == config.edge && self.config.connections == config.connections;
         (!is_same || connections != before).then(|| "other limits for new connections".to_owned())
+    }
+}
+
+/// One line for every value of the config that probably is not meant as it is.
+pub(super) fn log_warnings(config: &Config, log: &Log) {
+    for warning in config.warnings.iter().filter(|found| found.severity() == Severity::Warning) {
+        log.say(LogEvent::ConfigWarning, warning.to_string());
     }
 }
 

@@ -19,6 +19,7 @@ use tower::{Layer, Service};
 use tower_robots::layer::{self, Robots};
 use tower_robots::source::HostMap;
 
+use crate::decision::OutcomeCounts;
 use crate::edge::{AccessFields, ReadyCall, RequestBody};
 use crate::sites::SiteBackend;
 use crate::sites::SiteName;
@@ -33,9 +34,17 @@ pub(super) struct Router<B = SiteBackend> {
 
 #[derive(Debug)]
 struct RouteTable<B> {
-    hosts: HostMap<(SiteName, Robots<B>)>,
+    hosts: HostMap<SiteRoute<B>>,
     /// By site, for the map that takes this one's place.
     backends: HashMap<SiteName, B>,
+}
+
+/// A site, as one worker serves it.
+#[derive(Clone, Debug)]
+struct SiteRoute<B> {
+    name: SiteName,
+    service: Robots<B>,
+    counts: Arc<OutcomeCounts>,
 }
 
 pin_project! {
@@ -51,28 +60,40 @@ pin_project! {
 
 impl Router {
     /// The router of one of several workers: it shares with the others only values that are never written.
-    pub(super) fn new(sites: &Sites, workers: NonZeroUsize) -> Self {
-        Self { sites: Arc::new(ArcSwap::from_pointee(RouteTable::new(sites, workers, None))) }
+    pub(super) fn new(sites: &Sites, workers: NonZeroUsize, outcomes: &HashMap<SiteName, Arc<OutcomeCounts>>) -> Self {
+        Self { sites: Arc::new(ArcSwap::from_pointee(RouteTable::new(sites, workers, outcomes, None))) }
     }
 
     /// Serves other sites from the next request on; requests in progress finish with those they began with.
     /// Servers that are behind both keep their connections.
-    pub(super) fn replace(&self, sites: &Sites, workers: NonZeroUsize) {
+    pub(super) fn replace(
+        &self,
+        sites: &Sites,
+        workers: NonZeroUsize,
+        outcomes: &HashMap<SiteName, Arc<OutcomeCounts>>,
+    ) {
         let before = self.sites.load();
-        self.sites.store(Arc::new(RouteTable::new(sites, workers, Some(&before))));
+        self.sites.store(Arc::new(RouteTable::new(sites, workers, outcomes, Some(&before))));
     }
 }
 
 impl RouteTable<SiteBackend> {
-    fn new(sites: &Sites, workers: NonZeroUsize, before: Option<&Self>) -> Self {
+    fn new(
+        sites: &Sites,
+        workers: NonZeroUsize,
+        outcomes: &HashMap<SiteName, Arc<OutcomeCounts>>,
+        before: Option<&Self>,
+    ) -> Self {
         let mut map = Self { hosts: HostMap::new(), backends: HashMap::new() };
         for site in sites.iter() {
             let before = before.and_then(|before| before.backends.get(&site.name));
             let Some(backend) = site.backend(workers, before) else { continue };
-            let service = site.layer().layer(backend.clone());
+            let counts = outcomes.get(&site.name).cloned().unwrap_or_default();
+            let service = site.layer(&counts).layer(backend.clone());
+            let route = SiteRoute { name: site.name.clone(), service, counts };
             for host in site.host_patterns() {
                 // The config was refused if a host was malformed or belonged to two sites.
-                let _ = map.hosts.insert(host, (site.name.clone(), service.clone()));
+                let _ = map.hosts.insert(host, route.clone());
             }
             map.backends.insert(site.name.clone(), backend);
         }
@@ -101,11 +122,12 @@ where
             None => sites.hosts.any(),
         };
         match site {
-            Some((name, site)) => {
+            Some(SiteRoute { name, service, counts }) => {
+                counts.request(request.uri().path().as_bytes());
                 if let Some(fields) = request.extensions().get::<AccessFields>() {
                     fields.add("site", &**name);
                 }
-                RouterFuture::Site { future: ReadyCall::new(site.clone(), request) }
+                RouterFuture::Site { future: ReadyCall::new(service.clone(), request) }
             }
             None => RouterFuture::Nowhere,
         }
@@ -187,7 +209,8 @@ mod tests {
         for polls_until_ready in [0, 1, 3] {
             let layer = RobotsLayer::new(LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open().unwrap());
             let mut map = RouteTable { hosts: HostMap::new(), backends: HashMap::new() };
-            let site = (SiteName::from("site"), layer.layer(Strict { is_ready: false, polls_until_ready }));
+            let service = layer.layer(Strict { is_ready: false, polls_until_ready });
+            let site = SiteRoute { name: SiteName::from("site"), service, counts: Arc::default() };
             map.hosts.insert("*", site).unwrap();
             let mut router = Router { sites: Arc::new(ArcSwap::from_pointee(map)) };
             for _ in 0..2 {

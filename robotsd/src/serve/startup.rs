@@ -10,17 +10,17 @@ use super::connection_log;
 use super::control_loop::ControlLoop;
 use super::descriptors::{self, Descriptors, Shortage};
 use super::listeners::{ListenerPlan, Listeners};
-use super::reconfigure::{ActiveConfig, PendingChange};
+use super::reconfigure::{ActiveConfig, PendingChange, log_warnings};
 use super::signals::{Signal, Signals};
 use super::socket_activation::InheritedSockets;
 use super::supervisor::Supervisor;
 use super::watched_files::WatchedFiles;
 use super::workers::Workers;
-use crate::admin::{self, AdminListeners, ConfigRequests, ServerState, Serving};
+use crate::admin::{self, AdminListeners, ConfigRequests, ConfigState, ServerState, Serving};
 use crate::config::Config;
 use crate::date;
 use crate::edge::{Edge, EdgeLimits};
-use crate::log::{AccessLog, Log, LogPrivacy};
+use crate::log::{AccessLog, Log, LogEvent, LogLevel, LogPrivacy};
 use crate::sites::Sites;
 
 /// hyper writes the date of an HTTP/1 response whether that is sent or not, and has no form for such a time.
@@ -40,19 +40,31 @@ pub(super) async fn serve(
     let mut signals = Signals::listen().map_err(|error| format!("signals cannot be handled: {error}"))?;
     let supervisor = Supervisor::new(log.clone());
     if let Err(message) = descriptors::raise() {
-        log.say("descriptors", message);
+        log.say(LogEvent::Descriptors, message);
     }
     if !date::is_clock_set() {
-        log.say("clock", CLOCK);
+        log.say(LogEvent::Clock, CLOCK);
     }
+    log_warnings(config, log);
     let (requests, requested) = ConfigRequests::new();
-    let state = Arc::new(ServerState::new(requests, log.clone()));
+    let state = Arc::new(ServerState::new(requests, ConfigState::new(path.to_owned()), log.clone()));
     // Held for its drop, which closes what is open.
     let mut background = JoinSet::new();
     if let Some(settings) = &config.admin {
-        let admin = AdminListeners::open(settings, inherited.for_admin(settings))?;
-        admin.addresses().iter().for_each(|address| log.say("admin-listening", address));
-        background.spawn(admin::serve(admin, Arc::clone(&state)));
+        match AdminListeners::open(settings, inherited.for_admin(settings)) {
+            Ok(admin) => {
+                admin.addresses().iter().for_each(|address| log.say(LogEvent::AdminListening, address));
+                background.spawn(admin::serve(admin, Arc::clone(&state)));
+            }
+            // It was not asked for: sites are served without it.
+            Err(error) if settings.is_usual => {
+                let message = format!(
+                    "{error}; commands cannot reach this process: write [admin] with socket = \"…\", or mode = \"off\""
+                );
+                log.say_at(LogLevel::Warn, LogEvent::AdminListening, message);
+            }
+            Err(error) => return Err(error),
+        }
     }
 
     let opening = {
@@ -66,10 +78,13 @@ pub(super) async fn serve(
     let (sites, watches) = tokio::select! {
         opened = opening => opened.map_err(|error| format!("the sites cannot be opened: {error}"))??,
         () = stop_signal(&mut signals) => {
-            log.say("stopped", "a signal came before anything was served");
+            log.say(LogEvent::Stopped, "a signal came before anything was served");
             return Ok(());
         }
     };
+    if let Some(engines) = sites.spared_engines() {
+        log.say(LogEvent::SearchEngines, engines);
+    }
     let mut workers = Workers::start(config.workers, &sites)
         .map_err(|error| format!("{} workers cannot be started: {error}", config.workers))?;
     let plan = ListenerPlan::first(config, &mut inherited, workers.count(), log)?;
@@ -78,8 +93,8 @@ pub(super) async fn serve(
     let descriptors = Descriptors::count();
     let bound = descriptors.bound(config)?;
     let event = match bound.shortage {
-        Shortage::No => "connections",
-        Shortage::Yes => "connections-bounded",
+        Shortage::No => LogEvent::Connections,
+        Shortage::Yes => LogEvent::ConnectionsBounded,
     };
     log.say(event, bound.reason);
     let edge = Edge::new(
@@ -90,7 +105,7 @@ pub(super) async fn serve(
     let mut listeners = Listeners::default();
     // Logged when all are open: a reader of the first line may connect to another listener.
     for address in listeners.apply(plan, &mut workers, &edge, log)? {
-        log.say("listening", address);
+        log.say(LogEvent::Listening, address);
     }
     let serving = Serving::new(&sites, listeners.reports(), &edge);
     let summary = serving.summary();

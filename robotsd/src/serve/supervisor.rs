@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::log::Log;
+use crate::log::{Log, LogEvent};
 
 /// Notifies the supervisor. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -26,7 +26,7 @@ impl Supervisor {
         use sd_notify::NotifyState::{Reloading, Status};
         match sd_notify::NotifyState::monotonic_usec_now() {
             Ok(now) => self.notify(&[Reloading, now, Status("reloading")]),
-            Err(error) => self.log.say("supervisor", format!("the clock cannot be read: {error}")),
+            Err(error) => self.log.say(LogEvent::Supervisor, format!("the clock cannot be read: {error}")),
         }
     }
 
@@ -46,7 +46,7 @@ impl Supervisor {
 
     fn notify(&self, states: &[sd_notify::NotifyState<'_>]) {
         if let Err(error) = sd_notify::notify(states) {
-            self.log.say("supervisor", format!("it cannot be notified: {error}"));
+            self.log.say(LogEvent::Supervisor, format!("it cannot be notified: {error}"));
         }
     }
 }

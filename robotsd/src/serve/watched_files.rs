@@ -1,4 +1,4 @@
-//! The files that are watched besides every robots.txt: the config, the registry, expectations.
+//! The files that are watched besides every robots.txt: the config, the registry, expectations, templates of refusals.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub(super) struct WatchedFiles {
     watch: FileWatch,
     config: Arc<Notify>,
     _config: Watched,
-    /// The registry and expectations.
+    /// The registry, expectations and templates.
     others: Vec<(PathBuf, Watched)>,
 }
 
@@ -88,8 +88,18 @@ impl FileWatch {
     }
 }
 
-/// The files that decide about every robots.txt: the extra registry, and expectations.
+/// The files that decide about every robots.txt, the extra registry and expectations, and the templates of refusals.
 fn files(config: &Config) -> BTreeSet<PathBuf> {
     let expectations = config.sites.iter().filter_map(|site| site.expectations.clone());
-    config.registry_extra.iter().cloned().chain(expectations).collect()
+    config.registry_extra.iter().cloned().chain(expectations).chain(templates(config)).collect()
+}
+
+/// The templates of refusals, which are read with the config.
+fn templates(config: &Config) -> impl Iterator<Item = PathBuf> {
+    config.sites.iter().filter_map(|site| site.refusal.as_ref()?.file.clone())
+}
+
+/// Whether the config is to be read again because one of these files has changed.
+pub(super) fn are_of_config(changed: &BTreeSet<PathBuf>, config: &Config) -> bool {
+    templates(config).any(|template| changed.contains(&template))
 }

@@ -30,9 +30,9 @@ use tower::Service;
 use tower_robots::source::HostMap;
 
 use super::router::Router;
-use crate::decision::{DecisionSite, Decisions, QuestionErrors, SiteTable};
+use crate::decision::{DecisionSite, Decisions, OutcomeCounts, QuestionErrors, SiteTable};
 use crate::edge::{Edge, ListenerSettings, RequestBody};
-use crate::sites::Sites;
+use crate::sites::{ServedSite, SiteName, Sites};
 
 /// Threads for blocking file reads, over all workers.
 const FILE_THREADS: usize = 256;
@@ -56,9 +56,13 @@ struct Worker {
     runtime: Handle,
     router: Router,
     decision_sites: SiteTable,
+    outcomes: WorkerOutcomes,
     // Held for its drop, which ends the thread.
     _alive: oneshot::Sender<Infallible>,
 }
+
+/// The counters of one worker, by site.
+type WorkerOutcomes = HashMap<SiteName, Arc<OutcomeCounts>>;
 
 /// Held while a listener is open on a worker; dropping it closes the listener and drains its connections.
 type ListenerGuard = oneshot::Sender<Infallible>;
@@ -149,10 +153,12 @@ impl Workers {
     }
 
     /// From the next request on, every worker serves these sites, on connections that are open too.
-    pub(super) fn replace(&self, sites: &Sites) {
-        for worker in &self.workers {
-            worker.router.replace(sites, self.count());
-            worker.decision_sites.store(Arc::new(decision_sites(sites)));
+    pub(super) fn replace(&mut self, sites: &Sites) {
+        let count = self.count();
+        for worker in &mut self.workers {
+            worker.outcomes = outcomes(sites, &worker.outcomes);
+            worker.router.replace(sites, count, &worker.outcomes);
+            worker.decision_sites.store(Arc::new(decision_sites(sites, &worker.outcomes)));
         }
     }
 
@@ -186,16 +192,26 @@ impl Worker {
             runtime.shutdown_background();
         };
         std::thread::Builder::new().name(format!("robotsd-{number}")).spawn(run)?;
-        let decision_sites = Arc::new(ArcSwap::from_pointee(decision_sites(sites)));
-        Ok(Self { runtime: handle, router: Router::new(sites, count), decision_sites, _alive: alive })
+        let outcomes = outcomes(sites, &HashMap::new());
+        let decision_sites = Arc::new(ArcSwap::from_pointee(decision_sites(sites, &outcomes)));
+        let router = Router::new(sites, count, &outcomes);
+        Ok(Self { runtime: handle, router, decision_sites, outcomes, _alive: alive })
     }
 }
 
+/// The counters of one worker for these sites; those that it had before go on counting.
+fn outcomes(sites: &Sites, before: &WorkerOutcomes) -> WorkerOutcomes {
+    let of = |site: &ServedSite| before.get(&site.name).cloned().unwrap_or_else(|| site.outcome_counts());
+    sites.iter().map(|site| (site.name.clone(), of(site))).collect()
+}
+
 /// The sites by host, for the decision service of one worker.
-fn decision_sites(sites: &Sites) -> HostMap<DecisionSite> {
+fn decision_sites(sites: &Sites, outcomes: &WorkerOutcomes) -> HostMap<DecisionSite> {
     let mut map = HostMap::new();
     for site in sites.iter() {
-        let decides = DecisionSite { name: site.name.clone(), layer: site.layer(), quiet: site.quiet_layer() };
+        let counts = outcomes.get(&site.name).cloned().unwrap_or_default();
+        let decides =
+            DecisionSite { name: site.name.clone(), layer: site.layer(&counts), quiet: site.quiet_layer(), counts };
         for host in site.host_patterns() {
             // The config was refused if a host was malformed or belonged to two sites.
             let _ = map.insert(host, decides.clone());

@@ -58,6 +58,14 @@ impl BackendSource {
         }
     }
 
+    /// The servers behind it, if it is not files.
+    pub(super) const fn origins(&self) -> Option<&Origins> {
+        match self {
+            Self::Upstreams { origins, .. } => Some(origins),
+            Self::Files(_) => None,
+        }
+    }
+
     /// Whether requests are answered by the same servers or files.
     pub(super) fn is(&self, other: &Self) -> bool {
         match (self, other) {

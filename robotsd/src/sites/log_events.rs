@@ -1,33 +1,35 @@
-//! The lines that a site writes to the log: disallowed requests, reloads, upstreams.
+//! The lines that a site writes to the log: disallowed requests, reloads, upstreams, and the files beside a robots.txt.
+
+use std::path::Path;
 
 use tower_robots::check::Severity;
 use tower_robots::layer::{Event, Record};
-use tower_robots::live::{RejectionKind, Reload, ReloadOutcome, Snapshot};
-use tower_robots::policy::{Action, Reason};
+use tower_robots::live::{RejectionKind, Reload, ReloadOutcome, Snapshot, StateEvent};
 use tower_robots::rules::PathForm;
+use tower_robots::source::DirectoryEvent;
 
 use super::site_name::SiteName;
+use crate::decision::DisallowedOutcome;
 use crate::edge::{AccessFields, Peer, X_REQUEST_ID};
-use crate::log::{Log, LogEntry, LogPrivacy};
+use crate::log::{Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
 use crate::render::finding_line;
-use crate::upstream::UpstreamEvent;
+use crate::upstream::{UpstreamEvent, UpstreamEventKind};
 
 /// One line for every request that robots.txt disallows.
 pub(super) fn event(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(&Event<'_>) + Send + Sync + 'static {
     move |event| {
         let record = event.record();
         let hash = record.hash().short();
-        let done = match (record.action(), record.reason()) {
-            (Action::Refuse, _) => "refused",
-            (Action::Tag, _) => "tagged",
-            (Action::Pass, Reason::Observed | Reason::Grace) => "observed",
-            _ => "passed",
+        let done = match DisallowedOutcome::of(record) {
+            DisallowedOutcome::Refused => LogEvent::Refused,
+            DisallowedOutcome::Tagged => LogEvent::Tagged,
+            DisallowedOutcome::Observed => LogEvent::Observed,
+            DisallowedOutcome::Passed => LogEvent::Passed,
         };
         if let Some(notes) = event.extensions().get::<AccessFields>() {
-            note(notes, done, record);
+            note(notes, done.as_str(), record);
         }
         log.write(&LogEntry {
-            event: done,
             suspect_human: Some(record.signs().names().collect::<Vec<_>>().join(", "))
                 .filter(|signs| !signs.is_empty()),
             request_id: event.headers().get(X_REQUEST_ID).and_then(|id| id.to_str().ok()),
@@ -46,7 +48,7 @@ pub(super) fn event(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(&E
             method: Some(event.method().as_str()),
             path: Some(privacy.target(&String::from_utf8_lossy(event.target()))),
             address: event.extensions().get::<Peer>().and_then(|peer| privacy.address(peer.address.ip())),
-            ..LogEntry::now()
+            ..LogEntry::now(done)
         });
     }
 }
@@ -74,37 +76,38 @@ fn note(notes: &AccessFields, done: &'static str, record: &Record) {
 pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + Send + Sync + 'static {
     move |reload, snapshot| {
         let (event, hash) = match reload.outcome() {
-            ReloadOutcome::Published { hash, .. } => ("published", Some(hash.short())),
-            ReloadOutcome::Unchanged { hash, .. } => ("unchanged", Some(hash.short())),
-            ReloadOutcome::Absent { .. } => ("absent", None),
+            ReloadOutcome::Published { hash, .. } => (LogEvent::Published, Some(hash.short())),
+            ReloadOutcome::Unchanged { hash, .. } => (LogEvent::Unchanged, Some(hash.short())),
+            ReloadOutcome::Absent { .. } => (LogEvent::Absent, None),
             ReloadOutcome::Kept { rejection, live, .. } => {
                 let event = match rejection.kind() {
-                    RejectionKind::Held => "held",
-                    RejectionKind::Unreachable => "unreachable",
-                    _ => "rejected",
+                    RejectionKind::Held => LogEvent::Held,
+                    RejectionKind::Unreachable => LogEvent::Unreachable,
+                    _ => LogEvent::Rejected,
                 };
                 (event, live.map(|hash| hash.short()))
             }
-            ReloadOutcome::Gated { pending, .. } => ("gated", Some(pending.hash().short())),
-            _ => ("reloaded", None),
+            ReloadOutcome::Gated { pending, .. } => (LogEvent::Gated, Some(pending.hash().short())),
+            _ => (LogEvent::Reloaded, None),
         };
         log.write(&LogEntry {
-            event,
             site: Some(&site),
             reason: Some(reload.cause().as_str()),
             robots_hash: hash,
             message: Some(reload.to_string()),
-            ..LogEntry::now()
+            ..LogEntry::now(event)
         });
         let (ReloadOutcome::Published { .. }, Some(content)) = (reload.outcome(), snapshot.content()) else { return };
         for finding in content.report().findings().iter().filter(|finding| finding.severity() >= Severity::Warning) {
             log.write(&LogEntry {
-                event: "finding",
+                level: if finding.severity() >= Severity::Error { LogLevel::Error } else { LogLevel::Warn },
                 site: Some(&site),
+                agent: finding.agent(),
                 reason: Some(finding.code()),
+                severity: Some(finding.severity().as_str()),
                 line: Some(finding.line()),
                 message: Some(finding_line(reload.origin(), finding)),
-                ..LogEntry::now()
+                ..LogEntry::now(LogEvent::Finding)
             });
         }
     }
@@ -115,14 +118,64 @@ pub(super) fn upstream(site: SiteName, log: Log) -> impl Fn(&UpstreamEvent) + Se
     move |event| {
         let detail = &event.detail;
         log.write(&LogEntry {
-            event: "upstream",
+            level: match event.kind {
+                UpstreamEventKind::Returned | UpstreamEventKind::Resolved => LogLevel::Info,
+                UpstreamEventKind::Ejected | UpstreamEventKind::GaveUp => LogLevel::Warn,
+                UpstreamEventKind::Unresolved | UpstreamEventKind::Failed(_) => LogLevel::Error,
+            },
             site: Some(&site),
             reason: Some(event.kind.as_str()),
             message: Some(match event.count {
                 1 => detail.clone(),
                 count => format!("{detail} ({count} times)"),
             }),
-            ..LogEntry::now()
+            ..LogEntry::now(LogEvent::Upstream)
         });
     }
+}
+
+/// A trouble of the state directory begins or is over.
+pub(super) fn state(event: &StateEvent<'_>, log: &Log) {
+    log.write(&LogEntry {
+        level: if event.trouble().is_some() { LogLevel::Warn } else { LogLevel::Info },
+        site: event.site(),
+        message: Some(event.to_string()),
+        ..LogEntry::now(LogEvent::State)
+    });
+}
+
+/// A file of a directory is gone or ignored, or the directory cannot be read.
+pub(super) fn directory(log: &Log, site: &str, event: &DirectoryEvent<'_>) {
+    let level = match event {
+        DirectoryEvent::Removed { .. } => LogLevel::Info,
+        DirectoryEvent::Unreadable { .. } => LogLevel::Error,
+        _ => LogEvent::Directory.level(),
+    };
+    of_site(log, level, LogEvent::Directory, site, format!("{site}: {event}"));
+}
+
+/// Changes of the site's files are found only by polling.
+pub(super) fn watch_trouble(log: &Log, site: &str, trouble: &str) {
+    of_site(log, LogEvent::Watch.level(), LogEvent::Watch, site, format!("{site}: {trouble}"));
+}
+
+/// The switch of a site is off when it is opened.
+pub(super) fn switched_off(log: &Log, site: &str) {
+    let message = format!("OFF for site {site:?}: `robotsd enforce on --site NAME` turns it on");
+    of_site(log, LogLevel::Warn, LogEvent::Enforcement, site, message);
+}
+
+/// A file of expectations is read again and used.
+pub(super) fn expectations_in_force(log: &Log, site: &str, path: &Path) {
+    let message = format!("{site}: what {} expects is in force", path.display());
+    of_site(log, LogLevel::Info, LogEvent::Gate, site, message);
+}
+
+/// A file of expectations cannot be used.
+pub(super) fn expectations_rejected(log: &Log, site: &str, why: &str) {
+    of_site(log, LogLevel::Error, LogEvent::Gate, site, format!("{site}: {why}; the demands before stay"));
+}
+
+fn of_site(log: &Log, level: LogLevel, event: LogEvent, site: &str, message: String) {
+    log.write(&LogEntry { level, site: Some(site), message: Some(message), ..LogEntry::now(event) });
 }

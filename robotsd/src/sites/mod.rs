@@ -1,11 +1,12 @@
 //! The sites of a process: each with its robots.txt, live, and the backend behind it.
 //!
 //! [`site_list`] has all sites of a config. [`site_opener`] and [`robots_opener`] open one; [`renewal`] makes the sites of a
-//! config that takes the place of another, and [`reload`] reads files again. [`operate`] is what an operator changes,
+//! config that takes the place of another, and [`reload`] reads files again. [`operator_changes`] is what an operator changes,
 //! [`site_report`] the status and the history. Listeners, workers and the admin interface are other rooms'.
 
 mod gate_settings;
 mod site_name;
+mod site_outcomes;
 mod site_robots;
 mod site_settings;
 
@@ -16,13 +17,14 @@ mod static_files;
 mod served_site;
 mod site_list;
 mod site_switches;
+mod spared_engines;
 mod state_handle;
 
 mod robots_opener;
 mod site_opener;
 
 mod dry_run;
-mod operate;
+mod operator_changes;
 mod reload;
 mod renewal;
 
@@ -32,9 +34,10 @@ mod reload_counts;
 mod site_report;
 
 pub(crate) use self::backend::SiteBackend;
-pub(crate) use self::dry_run::rehearse;
-pub(crate) use self::operate::{ChangeError, accept_at_rest, roll_back_at_rest, unknown};
+pub(crate) use self::dry_run::{Problem, rehearse};
+pub(crate) use self::operator_changes::{ChangeError, accept_at_rest, roll_back_at_rest, unknown};
 pub(crate) use self::reload::UnknownSite;
-pub(crate) use self::renewal::Renewal;
+pub(crate) use self::renewal::{Renewal, UnusableSource};
+pub(crate) use self::served_site::ServedSite;
 pub(crate) use self::site_list::Sites;
 pub(crate) use self::site_name::SiteName;

@@ -12,10 +12,12 @@ use tokio::sync::Mutex;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 
+use super::log_events;
 use super::served_site::ServedSite;
 use super::site_list::Sites;
 use super::site_robots::LiveSite;
 use crate::config::load_registry;
+use crate::log::LogEvent;
 use crate::report::{RegistryReload, ReloadReport, SiteReload};
 
 /// Sites read at once: each has a thread, and there may be thousands.
@@ -63,7 +65,7 @@ impl Sites {
                 let renewed = this.blocking(number, |sites, site| sites.renew_gate(site)).await;
                 if let (Some(true), Some(site)) = (renewed, this.iter().nth(number)) {
                     let path = site.gate.expectations.as_deref().unwrap_or(Path::new(""));
-                    this.log().say("gate", format!("{}: what {} expects is in force", site.name, path.display()));
+                    log_events::expectations_in_force(this.log(), &site.name, path);
                 }
             }
         })
@@ -117,14 +119,15 @@ impl Sites {
                 in_windows(0..self.count(), move |number| {
                     let (this, registry) = (Arc::clone(&this), registry.clone());
                     let renew = move |_: &Self, site: &ServedSite| {
-                        site.robots.set_registry(&registry, &site.settings.check.options(&registry));
+                        site.robots
+                            .set_registry(&registry, &site.settings.check.options(&registry, &site.settings.policy));
                     };
                     async move { this.blocking(number, renew).await }
                 })
                 .await;
-                ("registry", "published", format!("{path}: is in force"))
+                (LogEvent::Registry, "published", format!("{path}: is in force"))
             }
-            Err(message) => ("registry-rejected", "kept", format!("{message}; the one before stays in force")),
+            Err(message) => (LogEvent::RegistryRejected, "kept", format!("{message}; the one before stays in force")),
         };
         self.log().say(event, message.clone());
         Some(RegistryReload { outcome: outcome.to_owned(), message })
@@ -160,7 +163,7 @@ impl Sites {
                 true
             }
             Err(message) => {
-                self.log().say("gate", format!("{}: {message}; the demands before stay", site.name));
+                log_events::expectations_rejected(self.log(), &site.name, &message);
                 false
             }
         }

@@ -5,10 +5,12 @@
 //! changes until everything new works.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use tower_robots::live::{Gate, WhenMissing};
 
 use super::gate_settings::GateSettings;
+use super::log_events;
 use super::robots_opener::RobotsOpener;
 use super::served_site::ServedSite;
 use super::site_list::Sites;
@@ -26,10 +28,19 @@ pub(crate) struct Renewal {
     pub(crate) sites: Sites,
     /// The settings of every robots.txt that was served before, or takes the place of one.
     settings: Vec<(SiteRobots, SiteSettings)>,
-    /// The differences, for people; none where nothing differs.
-    pub(crate) changes: Vec<String>,
+    /// The sites that are new and those that are gone, for people.
+    pub(crate) come_and_gone: Vec<String>,
+    /// The sites that are in both and differ, for people.
+    pub(crate) altered: Vec<String>,
     /// Sources that cannot be used; their sites keep the source before.
-    pub(crate) unusable: Vec<String>,
+    pub(crate) unusable: Vec<UnusableSource>,
+}
+
+/// A source that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UnusableSource {
+    pub(crate) site: String,
+    why: String,
 }
 
 /// The robots.txt of a site in another config.
@@ -86,7 +97,7 @@ impl Sites {
         let sites = SiteOpener::new(config, self.log(), self.privacy());
         let mut renewed = Vec::with_capacity(config.sites.len());
         let mut applied = Vec::new();
-        let (mut differences, mut unusable) = (Vec::new(), Vec::new());
+        let (mut come_and_gone, mut altered, mut unusable) = (Vec::new(), Vec::new(), Vec::new());
         for (((site, settings), gate), change) in config.sites.iter().zip(settings).zip(gates).zip(changes) {
             let before = of(site);
             let (robots, why) = match change.map_err(|error| format!("site {:?}: {error}", site.name))? {
@@ -98,17 +109,20 @@ impl Sites {
             }
             let mut made = sites.around(site, gate, robots, before)?;
             if let (Some(why), Some(before)) = (why, before) {
-                unusable.push(format!("site {:?}: {why}; its source before stays", site.name));
+                unusable.push(UnusableSource { site: site.name.clone(), why });
                 made.keep_source_of(before);
             }
-            differences.extend(difference(before, &made));
+            match before {
+                Some(before) => altered.extend(difference(before, &made)),
+                None => come_and_gone.push(format!("site {:?} is new", site.name)),
+            }
             renewed.push(made);
         }
         let stays = |name: &str| config.sites.iter().any(|site| site.name == name);
         let gone = self.iter().filter(|site| !stays(&site.name));
-        differences.extend(gone.map(|gone| format!("site {:?} is gone", &*gone.name)));
+        come_and_gone.extend(gone.map(|gone| format!("site {:?} is gone", &*gone.name)));
         let sites = Sites::new(renewed, config, opener, self.log(), self.privacy());
-        Ok(Renewal { sites, settings: applied, changes: differences, unusable })
+        Ok(Renewal { sites, settings: applied, come_and_gone, altered, unusable })
     }
 
     /// The gate of a site. Expectations with a fault do not refuse a config that names the same file as before.
@@ -126,7 +140,7 @@ impl Sites {
         let same = before.filter(|before| before.gate.expectations == site.expectations);
         let held = same.and_then(|before| before.gate.last());
         let held = held.ok_or_else(|| format!("site {:?}: {error}", site.name))?;
-        self.log().say("gate", format!("{}: {error}; the demands before stay", site.name));
+        log_events::expectations_rejected(self.log(), &site.name, &error);
         settings.keep(&held);
         Ok(held)
     }
@@ -158,16 +172,20 @@ impl Sites {
 }
 
 impl Renewal {
-    /// Applies the new settings to every robots.txt that is served already, until the change is abandoned. Blocks.
-    pub(crate) fn apply_settings(&self, is_abandoned: impl Fn() -> bool) {
-        let settings = self.settings.iter().take_while(|_| !is_abandoned());
-        settings.for_each(|(robots, settings)| robots.apply(settings));
+    /// Applies the new settings to every robots.txt that is served already. Blocks while rules are compiled, and for no file.
+    pub(crate) fn apply_settings(&self) {
+        self.settings.iter().for_each(|(robots, settings)| robots.apply(settings));
+    }
+}
+
+impl fmt::Display for UnusableSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "site {:?}: {}; its source before stays", self.site, self.why)
     }
 }
 
 /// The difference of a site, for people.
-fn difference(before: Option<&ServedSite>, site: &ServedSite) -> Option<String> {
-    let Some(before) = before else { return Some(format!("site {:?} is new", &*site.name)) };
+fn difference(before: &ServedSite, site: &ServedSite) -> Option<String> {
     let mut parts = Vec::new();
     let mut compare = |is_same: bool, what| parts.extend((!is_same).then_some(what));
     let (were, are) = (&before.settings, &site.settings);
@@ -175,6 +193,7 @@ fn difference(before: Option<&ServedSite>, site: &ServedSite) -> Option<String> 
     compare(before.has_source_of(are), "source");
     compare(were.terms == are.terms, "terms");
     compare(were.expectations == are.expectations, "expectations");
+    compare(were.refusal == are.refusal, "refusal");
     compare(site.has_backend_of(before), "backend");
     (!parts.is_empty()).then(|| format!("site {:?} has another {}", &*site.name, parts.join(", another ")))
 }
@@ -226,7 +245,7 @@ mod tests {
             // A source that takes the place of another is switched as that was.
             let other = format!("{FILE}\nrobots.max_age = \"7m\"");
             let renewal = served.renew(&config(folder.path(), state, &other)).unwrap();
-            renewal.apply_settings(|| false);
+            renewal.apply_settings();
             assert_eq!(switches(&renewal.sites), [Enforcement::Off]);
             // The sites are open and not yet swapped.
             served.enforce(Some("a"), Enforcement::On).unwrap();

@@ -76,7 +76,7 @@ impl RobotsOpener {
         SiteSettings {
             policy: site.policy.clone(),
             registry: self.registry.clone(),
-            check: site.check.options(&self.registry),
+            check: site.check.options(&self.registry, &site.policy),
             gate,
         }
     }
@@ -138,7 +138,7 @@ impl RobotsOpener {
             move |event: &DirectoryEvent<'_>| match event {
                 // The listener of its reloads logged its start.
                 DirectoryEvent::Added { .. } => {}
-                event => log.say("directory", format!("{name}: {event}")),
+                event => log_events::directory(&log, &name, event),
             }
         };
         let directory = Directory::new(path)
@@ -197,7 +197,8 @@ impl RobotsOpener {
 
 /// Opens a robots.txt by its name as the next start would, to change one that no process serves.
 pub(super) fn at_rest(config: &Config, site: &config::SiteConfig, name: &str) -> Result<LiveSite, String> {
-    let opener = RobotsOpener::new(config, StateHandle::open(config))?;
+    let state = StateHandle::open(config).map_err(|error| error.to_string())?;
+    let opener = RobotsOpener::new(config, state)?;
     let settings = opener.site_settings(site, opener.gate_settings(site).gate(&opener.registry)?);
     let robots = opener.open(site, settings, WhenMissing::Unavailable, &Log::nowhere())?;
     let live = robots.lives(&site.name, &site.hosts).into_iter().find(|live| live.name == name);

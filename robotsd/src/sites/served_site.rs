@@ -1,6 +1,7 @@
 //! One site: its robots.txt, live, and the backend behind it.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use tower_robots::layer::RobotsLayer;
 
@@ -9,8 +10,10 @@ use super::backend_source::BackendSource;
 use super::gate_settings::GateSettings;
 use super::log_events;
 use super::site_name::SiteName;
+use super::site_outcomes::SiteOutcomes;
 use super::site_robots::{LiveSite, SiteRobots};
 use crate::config;
+use crate::decision::OutcomeCounts;
 use crate::edge::{OriginalAgent, Peer};
 use crate::log::{Log, LogPrivacy};
 
@@ -23,6 +26,8 @@ pub(crate) struct ServedSite {
     pub(super) gate: GateSettings,
     /// The settings it was opened with; their source is that of `robots`.
     pub(super) settings: config::SiteConfig,
+    /// What was decided about its requests, also under earlier configs.
+    pub(super) outcomes: SiteOutcomes,
     /// None where no listener forwards requests.
     pub(super) backend: Option<BackendSource>,
     pub(super) log: Log,
@@ -52,16 +57,28 @@ impl ServedSite {
     }
 
     /// A layer of one worker's own. All layers of a site read the same snapshots.
-    pub(crate) fn layer(&self) -> RobotsLayer {
-        self.quiet_layer().observe(log_events::event(self.name.clone(), self.log.clone(), self.privacy))
+    pub(crate) fn layer(&self, counts: &Arc<OutcomeCounts>) -> RobotsLayer {
+        let counts = Arc::clone(counts);
+        let layer = self.quiet_layer().observe(move |event| counts.disallowed(event));
+        layer.observe(log_events::event(self.name.clone(), self.log.clone(), self.privacy))
+    }
+
+    /// Counters of one worker's own.
+    pub(crate) fn outcome_counts(&self) -> Arc<OutcomeCounts> {
+        self.outcomes.of_worker()
     }
 
     /// A layer that logs nothing.
     pub(crate) fn quiet_layer(&self) -> RobotsLayer {
-        self.robots
+        let layer = self
+            .robots
             .layer()
             .address_from(|extensions| extensions.get::<Peer>().map(|peer| peer.address.ip()))
-            .agent_from(|extensions| extensions.get::<OriginalAgent>().map(OriginalAgent::lines))
+            .agent_from(|extensions| extensions.get::<OriginalAgent>().map(OriginalAgent::lines));
+        match self.settings.refusal.clone() {
+            Some(page) => layer.refuse_with(move |event| page.respond(event)),
+            None => layer,
+        }
     }
 
     /// A backend of one worker's own; see [`BackendSource::backend`].

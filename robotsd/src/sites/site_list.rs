@@ -7,13 +7,14 @@ use tower_robots::agent::Registry;
 use tower_robots::live::{Enforcement, StateDir};
 use tower_robots::source::Watcher;
 
+use super::log_events;
 use super::robots_opener::RobotsOpener;
 use super::served_site::ServedSite;
 use super::site_opener::SiteOpener;
 use super::site_robots::LiveSite;
 use super::state_handle::StateHandle;
 use crate::config::Config;
-use crate::log::{Log, LogPrivacy};
+use crate::log::{Log, LogEvent, LogLevel, LogPrivacy};
 
 /// Every site of a config, in its order.
 #[derive(Debug)]
@@ -30,17 +31,17 @@ pub(crate) struct Sites {
 impl Sites {
     /// Opens every site. A robots.txt that cannot be used stops the start only where `strict` or the config says so. Blocks.
     pub(crate) fn open(config: &Config, strict: bool, log: &Log) -> Result<Self, String> {
-        let state = StateHandle::open(config);
+        let state = StateHandle::open(config).map_err(|error| error.to_string())?;
         if let Some(directory) = state.directory() {
             if let Some(trouble) = directory.trouble() {
-                log.say("state", trouble);
+                log.say(LogEvent::State, trouble);
             }
             let log = log.clone();
-            directory.on_event(move |event| log.say("state", event.to_string()));
+            directory.on_event(move |event| log_events::state(event, &log));
         }
         let opener = RobotsOpener::new(config, state)?;
         if opener.state.switch() == Enforcement::Off {
-            log.say("enforcement", "OFF for every site: `robotsd enforce on` turns it on");
+            log.say_at(LogLevel::Warn, LogEvent::Enforcement, "OFF for every site: `robotsd enforce on` turns it on");
         }
         let sites = SiteOpener::new(config, log, LogPrivacy::new(&config.log));
         let sites = config.sites.iter().map(|site| sites.open(site, &opener, strict)).collect::<Result<_, _>>()?;

@@ -6,6 +6,7 @@ use tower_robots::live::{Enforcement, WhenMissing};
 
 use super::backend_source::BackendSource;
 use super::gate_settings::GateSettings;
+use super::log_events;
 use super::robots_opener::RobotsOpener;
 use super::served_site::ServedSite;
 use super::site_name::SiteName;
@@ -62,19 +63,19 @@ impl<'a> SiteOpener<'a> {
         let name: SiteName = Arc::from(&*site.name);
         if before.is_none() {
             if let Some(trouble) = robots.watch_trouble() {
-                log.say("watch", format!("{name}: {trouble}"));
+                log_events::watch_trouble(log, &name, &trouble);
             }
             for LiveSite { name, robots, .. } in robots.lives(&name, &[]) {
                 if robots.status().switch() == Enforcement::Off {
-                    let message = format!("OFF for site {name:?}: `robotsd enforce on --site NAME` turns it on");
-                    log.say("enforcement", message);
+                    log_events::switched_off(log, &name);
                 }
             }
         }
+        let outcomes = before.map(|before| before.outcomes.clone()).unwrap_or_default();
         let before = before.and_then(|before| before.backend.as_ref());
         let open = |settings| BackendSource::open(&name, settings, &self.config.upstream, &self.resources, before, log);
         let backend = site.backend.as_ref().map(open).transpose()?;
         let (hosts, settings, log) = (site.hosts.clone(), site.clone(), log.clone());
-        Ok(ServedSite { name, hosts, robots, gate, settings, backend, log, privacy: self.privacy })
+        Ok(ServedSite { name, hosts, robots, gate, settings, outcomes, backend, log, privacy: self.privacy })
     }
 }

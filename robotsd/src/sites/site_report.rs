@@ -7,19 +7,28 @@ use tower_robots::live::FetchStatus;
 use tower_robots::live::HistoryEntry;
 use tower_robots::policy::Override;
 
+use super::backend_source::BackendSource;
 use super::next_steps;
-use super::operate::ChangeError;
+use super::operator_changes::ChangeError;
+use super::served_site::ServedSite;
 use super::site_list::Sites;
 use super::site_robots::LiveSite;
 use crate::date::rfc3339;
 use crate::report::{
-    FetchReport, Findings, HistoryReport, LastReload, OverrideReport, PendingReport, RecordedReload, SiteReport,
+    FetchReport, Findings, HistoryReport, KindCount, LastReload, OverrideReport, PendingReport, RecordedReload,
+    RequestsReport, SiteReport, SiteTraffic, UpstreamReport,
 };
+use crate::upstream::{Origins, ServerStatus, ServerStatusKind};
 
 impl Sites {
     /// Every robots.txt, in the order of the config.
     pub(crate) fn report(&self) -> Vec<SiteReport> {
         self.lives().map(|live| live.report()).collect()
+    }
+
+    /// The requests and upstreams of every site of the config, in its order.
+    pub(crate) fn traffic(&self) -> Vec<SiteTraffic> {
+        self.iter().map(ServedSite::traffic).collect()
     }
 
     /// What was tried for a site, and what came of it.
@@ -41,6 +50,45 @@ impl Sites {
             names.extend(lives.into_iter().filter(has_none).map(|live| live.name));
         }
         names
+    }
+}
+
+impl ServedSite {
+    fn traffic(&self) -> SiteTraffic {
+        let total = self.outcomes.total();
+        let origins = self.backend.as_ref().and_then(BackendSource::origins);
+        let failures = origins.map(Origins::failures).unwrap_or_default();
+        SiteTraffic {
+            name: self.name.to_string(),
+            requests: RequestsReport {
+                total: total.requests,
+                robots_txt: total.robots_txt,
+                allowed: total.allowed(),
+                refused: total.refused,
+                tagged: total.tagged,
+                observed: total.observed,
+                passed: total.passed,
+            },
+            upstreams: origins.map(Origins::status).unwrap_or_default().into_iter().map(server).collect(),
+            failures: failures.into_iter().map(|(kind, count)| KindCount::new(kind.as_str(), count)).collect(),
+        }
+    }
+}
+
+fn server(status: ServerStatus) -> UpstreamReport {
+    let state = match (&status.outage, status.kind) {
+        (None, _) => "up",
+        (Some(_), ServerStatusKind::Server) => "out",
+        (Some(_), ServerStatusKind::Name) => "unresolved",
+    };
+    UpstreamReport {
+        server: status.server,
+        state: state.to_owned(),
+        connections: status.open,
+        since: status.outage.as_ref().map(|outage| rfc3339(outage.since)),
+        check: status.outage.as_ref().map(|outage| outage.check.as_str().to_owned()),
+        why: status.outage.as_ref().map(|outage| outage.why.clone()),
+        again_seconds: status.outage.map(|outage| outage.again.as_secs()),
     }
 }
 

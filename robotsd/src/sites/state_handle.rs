@@ -1,6 +1,6 @@
 //! What outlives a version of a site and a config: the state directory, and every kill switch.
 
-use tower_robots::live::{Enforcement, KillSwitch, StateDir, StateError};
+use tower_robots::live::{Enforcement, KillSwitch, StateDir, StateDirInUse, StateError};
 use tower_robots::source::LiveBuilder;
 
 use super::site_robots::SiteRobots;
@@ -19,8 +19,13 @@ pub(crate) struct StateHandle {
 
 impl StateHandle {
     /// Opens the state directory of a config, if it names one.
-    pub(super) fn open(config: &Config) -> Self {
-        Self { directory: config.state_dir.as_ref().map(StateDir::open), ..Self::in_memory() }
+    ///
+    /// # Errors
+    ///
+    /// If another process has it open.
+    pub(super) fn open(config: &Config) -> Result<Self, StateDirInUse> {
+        let directory = config.state_dir.as_ref().map(StateDir::open).transpose()?;
+        Ok(Self { directory, ..Self::in_memory() })
     }
 
     /// Keeps nothing beyond the process.

@@ -1,8 +1,6 @@
-//! From a request to a connection: which server's turn it is, and which is next when that one cannot be reached.
+//! From a request to a connection: which server's turn it is, and waiting until one can be tried.
 //!
-//! Servers take turns by request, not by connection. The one whose turn it is gets the request if it is in service and
-//! can be reached, else the next; servers that are out are tried last, when no other can be reached. So the last
-//! server is never out, and a site whose servers were all gone is back with the first that answers.
+//! Servers take turns by request, not by connection. A [`ServerSearch`] begins with the one whose turn it is.
 //!
 //! The balancer and its connections belong to one worker.
 
@@ -14,22 +12,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
-use tokio::time::{sleep, sleep_until, timeout, timeout_at};
+use tokio::time::{sleep, sleep_until, timeout_at};
 
 use super::candidates::{CandidateServer, Candidates, Lease};
-use super::connection::{Certainty, UpstreamConnection};
-use super::connection_limit::{LimitReached, Permit};
-use super::failure::{FailureKind, UpstreamFailure};
-use super::health::Ticket;
+use super::connection::Certainty;
+use super::failure::UpstreamFailure;
+use super::failure_kind::FailureKind;
 use super::origins::OriginsState;
 use super::pool::Pool;
-use super::server::{Server, Unreachable};
+use super::server::Server;
+use super::server_search::{SearchOutcome, ServerSearch};
 use super::shares::Standing;
 use super::usage::ClientKey;
 use super::wait_queue::{Demand, QueuedRequest};
-
-/// The least time for connecting to one server before the next is tried.
-const LEAST_ATTEMPT: Duration = Duration::from_secs(1);
 
 /// How often a waiting request looks for a connection without having been notified.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
@@ -48,23 +43,6 @@ pub(super) struct Balancer {
 /// The position to start from.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StartAt(usize);
-
-/// The time for connecting, and the number of servers that share it.
-#[derive(Clone, Copy, Debug)]
-struct ConnectAttempt {
-    left: usize,
-    deadline: Instant,
-    client: ClientKey,
-}
-
-/// The result of trying every server.
-enum SearchOutcome {
-    Lease(Lease),
-    /// No server could be reached.
-    Failed(UpstreamFailure),
-    /// A server could be tried, with a permit for a connection.
-    Busy,
-}
 
 impl Balancer {
     pub(super) fn new(shared: Arc<OriginsState>, workers: NonZeroUsize) -> Self {
@@ -124,7 +102,7 @@ impl Balancer {
 
     /// A new connection broke before an answer.
     pub(super) fn failed(&self, lease: &Lease, error: &dyn fmt::Display) {
-        self.shared.failed(&lease.candidate.server, lease.ticket, error);
+        self.shared.failed(&lease.candidate.server, lease.ticket, FailureKind::Broken, error);
     }
 
     /// Closes idle connections that are too old, dead, or of servers that are out.
@@ -175,7 +153,8 @@ impl Balancer {
             }
             if is_looking && waiting.as_ref().is_none_or(QueuedRequest::may_take) {
                 let candidates = self.candidates(deadline).await?;
-                match self.try_each(&candidates, first, pooled, deadline, client).await {
+                let search = ServerSearch { shared: &self.shared, candidates: &candidates, pooled, deadline, client };
+                match search.from(first).await {
                     SearchOutcome::Lease(lease) => return Ok(lease),
                     SearchOutcome::Failed(failure) => return Err(failure),
                     SearchOutcome::Busy => {}
@@ -235,115 +214,6 @@ impl Balancer {
             }
             if timeout_at(deadline.into(), answered).await.is_err() {
                 return failure("the resolver does not answer");
-            }
-        }
-    }
-
-    async fn try_each(
-        &self,
-        candidates: &Candidates,
-        first: usize,
-        pooled: Option<Certainty>,
-        deadline: Instant,
-        client: ClientKey,
-    ) -> SearchOutcome {
-        let mut is_full = false;
-        let mut failure = None;
-        let mut left = candidates.list.len();
-        let mut out = Vec::new();
-        let in_turn = (0..left).map(|at| &candidates.list[(first + at) % candidates.list.len()]);
-        for candidate in in_turn {
-            let health = candidate.server.health();
-            let Some(ticket) = health.admit().or_else(|| health.admit_trial(Instant::now())) else {
-                // What is idle there is of no use, and may be in the way.
-                candidate.pool.clear();
-                out.push(candidate);
-                continue;
-            };
-            if let Some(lease) = pooled.and_then(|certainty| candidate.lease(certainty, ticket)) {
-                return SearchOutcome::Lease(lease);
-            }
-            match self.open(candidates, candidate, ticket, pooled, ConnectAttempt { left, deadline, client }).await {
-                Ok(Some(lease)) => return SearchOutcome::Lease(lease),
-                Ok(None) => is_full = true,
-                Err(error) => failure = Some(error),
-            }
-            left -= 1;
-        }
-        // A server that is in service and busy is waited for; one that is out is tried only when there is no other.
-        if is_full {
-            return SearchOutcome::Busy;
-        }
-        for candidate in out {
-            let ticket = candidate.server.health().admit_anyway();
-            match self.open(candidates, candidate, ticket, pooled, ConnectAttempt { left, deadline, client }).await {
-                Ok(Some(lease)) => return SearchOutcome::Lease(lease),
-                Ok(None) => is_full = true,
-                Err(error) => failure = Some(error),
-            }
-            left -= 1;
-        }
-        match failure {
-            Some(failure) if !is_full => SearchOutcome::Failed(failure),
-            _ => SearchOutcome::Busy,
-        }
-    }
-
-    /// A new connection, within a fair part of the time; none without a permit.
-    async fn open(
-        &self,
-        candidates: &Candidates,
-        candidate: &Arc<CandidateServer>,
-        ticket: Ticket,
-        pooled: Option<Certainty>,
-        attempt: ConnectAttempt,
-    ) -> Result<Option<Lease>, UpstreamFailure> {
-        let ConnectAttempt { left, deadline, client } = attempt;
-        let server = &candidate.server;
-        let permit = match pooled {
-            // Rather the idle connection of another server than a new one in its place.
-            Some(_) => Permit::take(self.shared.connection_limit(), server, client).ok(),
-            None => self.room(candidates, candidate, client),
-        };
-        let Some(permit) = permit else { return Ok(None) };
-        let time = deadline.saturating_duration_since(Instant::now());
-        if time.is_zero() {
-            // Nothing is known of this server, so nothing is held against it.
-            return Err(UpstreamFailure::new(
-                FailureKind::ConnectTimeout,
-                format_args!("{server}: no time left to connect"),
-            ));
-        }
-        let share = (time / u32::try_from(left).unwrap_or(u32::MAX).max(1)).max(LEAST_ATTEMPT).min(time);
-        let opening = async {
-            let socket = server.connect().await?;
-            Ok(UpstreamConnection::open(socket, permit, &self.shared.limits))
-        };
-        let (kind, why) = match timeout(share, opening).await {
-            Ok(Ok(connection)) => {
-                return Ok(Some(Lease { connection: Box::new(connection), candidate: Arc::clone(candidate), ticket }));
-            }
-            Ok(Err(Unreachable::Connect(error))) => (FailureKind::Connect, error.to_string()),
-            Ok(Err(Unreachable::Tls(error))) => (FailureKind::Tls, error.to_string()),
-            Err(_) => (FailureKind::ConnectTimeout, "no connection in time".to_owned()),
-        };
-        self.shared.failed(server, ticket, &why);
-        Err(UpstreamFailure::new(kind, format_args!("{server}: {why}")))
-    }
-
-    /// A permit for a connection; where none is left, an idle connection is closed for it.
-    fn room(
-        &self,
-        Candidates { list, .. }: &Candidates,
-        candidate: &CandidateServer,
-        client: ClientKey,
-    ) -> Option<Permit> {
-        let take = || Permit::take(self.shared.connection_limit(), &candidate.server, client);
-        match take() {
-            Ok(permit) => Some(permit),
-            Err(LimitReached::Server) => candidate.pool.give_up().and_then(|()| take().ok()),
-            Err(LimitReached::Site) => {
-                list.iter().find_map(|candidate| candidate.pool.give_up()).and_then(|()| take().ok())
             }
         }
     }

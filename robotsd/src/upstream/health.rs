@@ -9,10 +9,14 @@
 //!
 //! The state is shared by all workers. A request on a server that is well only reads it.
 
+use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
+
+use super::failure_kind::FailureKind;
+use super::outage::Outage;
 
 /// When a server is out, and for how long.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +63,8 @@ struct FailureRecord {
     /// How long it was, or is, out; zero for never or long ago.
     span: Duration,
     returned: Option<Instant>,
+    /// Since when it is out, and what failed last; none while it is in service.
+    outage: Option<(SystemTime, FailureKind, String)>,
 }
 
 /// The right to send one request to a server, to be brought back with its outcome.
@@ -174,6 +180,25 @@ impl Health {
         }
     }
 
+    /// Notes what has failed, if the server is out.
+    pub(super) fn note(&self, check: FailureKind, why: &dyn fmt::Display) {
+        let mut record = self.record();
+        // Read under the lock, under which a server comes back.
+        if self.is_in_service() {
+            return;
+        }
+        let since = record.outage.as_ref().map_or_else(SystemTime::now, |(since, ..)| *since);
+        record.outage = Some((since, check, why.to_string()));
+    }
+
+    /// Why the server is out; none while it is in service.
+    pub(super) fn outage(&self, now: Instant) -> Option<Outage> {
+        let record = self.record();
+        let (since, check, why) = record.outage.clone()?;
+        let again = self.until.load(Ordering::Relaxed).saturating_sub(self.millis(now));
+        Some(Outage { since, check, why, again: Duration::from_millis(again) })
+    }
+
     fn ticket(&self, kind: TicketKind) -> Ticket {
         Ticket { ejections: self.ejections(), kind }
     }
@@ -199,6 +224,7 @@ impl Health {
             return None;
         }
         record.returned = Some(now);
+        record.outage = None;
         Some(HealthChange::Returned)
     }
 

@@ -13,6 +13,7 @@
 
 mod endpoint;
 mod failure;
+mod failure_kind;
 mod limits;
 mod report;
 
@@ -21,8 +22,10 @@ mod client_counts;
 mod connection_limit;
 mod health;
 mod origins;
+mod outage;
 mod resolver;
 mod server;
+mod server_search;
 mod shares;
 mod usage;
 mod wait_queue;
@@ -64,7 +67,8 @@ pub(crate) use self::endpoint::Endpoint;
 pub(crate) use self::health::HealthPolicy;
 pub(crate) use self::limits::UpstreamLimits;
 pub(crate) use self::origins::{Origins, OriginsSettings, SharedResources};
-pub(crate) use self::report::UpstreamEvent;
+pub(crate) use self::outage::{ServerStatus, ServerStatusKind};
+pub(crate) use self::report::{UpstreamEvent, UpstreamEventKind};
 pub(crate) use self::response_body::ResponseBody;
 pub(crate) use self::tls::{TlsSettings, Trust, check_server_name};
 

@@ -5,8 +5,9 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::ArcSwap;
 use http::HeaderValue;
@@ -16,8 +17,10 @@ use tokio::sync::futures::Notified;
 use super::connection_limit::ConnectionLimit;
 use super::endpoint::{Endpoint, EndpointAddress};
 use super::failure::UpstreamFailure;
+use super::failure_kind::FailureKind;
 use super::health::{Health, HealthChange, HealthPolicy, Ticket};
 use super::limits::UpstreamLimits;
+use super::outage::{Outage, ServerStatus, ServerStatusKind};
 use super::read_ahead::BufferBudget;
 use super::report::{UpstreamEvent, UpstreamEventKind, UpstreamReporter};
 use super::resolver::{LookupPermit, LookupSchedule, Resolver};
@@ -81,8 +84,8 @@ struct NamedOrigin {
 #[derive(Debug, Default)]
 struct ResolvedServers {
     servers: Vec<Arc<Server>>,
-    /// Whether the last lookup failed; a failure is reported once.
-    has_failed: bool,
+    /// Since when lookups fail, and why; a failure is reported once.
+    failing: Option<(SystemTime, String)>,
 }
 
 impl SharedResources {
@@ -156,9 +159,42 @@ impl Origins {
         Arc::ptr_eq(&self.0, &others.0)
     }
 
+    /// Every server, and every name that cannot be resolved.
+    pub(crate) fn status(&self) -> Vec<ServerStatus> {
+        self.0.entries.iter().flat_map(OriginEntry::status).collect()
+    }
+
+    /// The requests that got no answer since they were configured, by kind.
+    pub(crate) fn failures(&self) -> Vec<(FailureKind, u64)> {
+        self.0.reporter.failures()
+    }
+
     /// Looks names up before the first request, so that errors show at start. Returns at once; needs a runtime.
     pub(crate) fn look_up(&self) {
         self.0.refresh();
+    }
+}
+
+impl OriginEntry {
+    fn status(&self) -> Vec<ServerStatus> {
+        let of = |server: &Arc<Server>| ServerStatus {
+            server: server.to_string(),
+            kind: ServerStatusKind::Server,
+            open: server.open().load(Ordering::Relaxed),
+            outage: server.health().outage(Instant::now()),
+        };
+        let named = match self {
+            Self::Fixed(server) => return vec![of(server)],
+            Self::Named(named) => named,
+        };
+        let known = named.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let unresolved = known.failing.clone().map(|(since, why)| ServerStatus {
+            server: format!("{}:{}", named.host, named.port),
+            kind: ServerStatusKind::Name,
+            open: 0,
+            outage: Some(Outage { since, check: FailureKind::Unresolved, why, again: Duration::ZERO }),
+        });
+        unresolved.into_iter().chain(known.servers.iter().map(of)).collect()
     }
 }
 
@@ -214,8 +250,10 @@ impl OriginsState {
     }
 
     /// A server could not be reached, or broke off before an answer.
-    pub(super) fn failed(&self, server: &Server, ticket: Ticket, error: &dyn fmt::Display) {
-        let Some(HealthChange::Ejected(span)) = server.health().failed(ticket, Instant::now()) else { return };
+    pub(super) fn failed(&self, server: &Server, ticket: Ticket, check: FailureKind, error: &dyn fmt::Display) {
+        let change = server.health().failed(ticket, Instant::now());
+        server.health().note(check, error);
+        let Some(HealthChange::Ejected(span)) = change else { return };
         let are_all_out = self.servers.load().iter().all(|server| !server.health().is_in_service());
         let fails = self.health.max_fails;
         let why = format!("{fails} {} in a row: {error}", if fails == 1 { "failure" } else { "failures" });
@@ -250,14 +288,17 @@ impl OriginsState {
                 };
                 known.servers = addresses.into_iter().map(server).collect();
                 let shown: Vec<_> = known.servers.iter().map(|server| server.to_string()).collect();
-                std::mem::take(&mut known.has_failed)
-                    .then(|| (UpstreamEventKind::Resolved, format!("{} is {}", named.host, shown.join(", "))))
+                let was_failing = known.failing.take().is_some();
+                was_failing.then(|| (UpstreamEventKind::Resolved, format!("{} is {}", named.host, shown.join(", "))))
             }
             Err(error) => {
                 let rest = if known.servers.is_empty() { "it has no address yet" } else { "its addresses stay" };
                 let report =
                     (UpstreamEventKind::Unresolved, format!("{} cannot be resolved, {rest}: {error}", named.host));
-                (!std::mem::replace(&mut known.has_failed, true)).then_some(report)
+                let since = known.failing.take();
+                let is_news = since.is_none();
+                known.failing = Some((since.map_or_else(SystemTime::now, |(since, _)| since), error.to_string()));
+                is_news.then_some(report)
             }
         };
         drop(known);

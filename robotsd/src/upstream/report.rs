@@ -7,7 +7,8 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use super::failure::{FailureKind, UpstreamFailure};
+use super::failure::UpstreamFailure;
+use super::failure_kind::FailureKind;
 use crate::edge::EventCounter;
 
 /// An event of a site's upstreams.
@@ -56,7 +57,7 @@ impl UpstreamEventKind {
 pub(super) struct UpstreamReporter {
     tell: Box<dyn Fn(&UpstreamEvent) + Send + Sync>,
     start: Instant,
-    failures: [EventCounter; FailureKind::COUNT],
+    failures: [EventCounter; FailureKind::ALL.len()],
     given_up: EventCounter,
 }
 
@@ -93,13 +94,20 @@ impl UpstreamReporter {
         }
     }
 
+    /// The requests that got no answer, by kind.
+    pub(super) fn failures(&self) -> Vec<(FailureKind, u64)> {
+        let total = |kind: FailureKind| (kind, self.failures[kind as usize].total());
+        FailureKind::ALL.map(total).into_iter().filter(|(_, total)| *total > 0).collect()
+    }
+
     /// A request got no answer.
     pub(super) fn failed(&self, failure: &UpstreamFailure) {
+        let due = self.failures[failure.kind as usize].count(self.start);
         // What a client does to its own request says nothing about an upstream.
         if matches!(failure.kind, FailureKind::RequestBody | FailureKind::RequestTimeout) {
             return;
         }
-        if let Some(count) = self.failures[failure.kind as usize].count(self.start) {
+        if let Some(count) = due {
             let kind = UpstreamEventKind::Failed(failure.kind);
             (self.tell)(&UpstreamEvent { kind, detail: failure.detail.clone(), count });
         }

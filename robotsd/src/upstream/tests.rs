@@ -21,7 +21,8 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 use http::header::{CONTENT_LENGTH, HOST};
 
-use super::failure::{FailureKind, UpstreamFailure};
+use super::failure::UpstreamFailure;
+use super::failure_kind::FailureKind;
 use super::*;
 use crate::edge;
 use crate::edge::test_peer::{Raw, soon};

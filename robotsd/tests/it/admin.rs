@@ -312,12 +312,12 @@ fn the_commands_ask_over_the_socket_that_the_config_names() {
 
 #[test]
 fn a_command_says_where_nobody_can_be_asked() {
-    let folder = folder(&[("robotsd.toml", "[[listener]]\naddress = \"127.0.0.1:0\"\n")]);
+    let folder = folder(&[("robotsd.toml", "[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\nmode = \"off\"\n")]);
     let path = folder.path().join("robotsd.toml");
     let output = run(robotsd().args(["status", "--config"]).arg(&path));
     assert_eq!(output.status.code(), Some(2));
     let error = String::from_utf8(output.stderr).unwrap();
-    assert!(error.contains("there is no [admin], so a robotsd with this config cannot be reached"), "{error}");
+    assert!(error.contains("[admin] has mode = \"off\", so a robotsd with this config cannot be reached"), "{error}");
     let output = run(robotsd().args(["status", "--admin", "somewhere"]));
     assert_eq!(output.status.code(), Some(2));
     // Something that is no robotsd.

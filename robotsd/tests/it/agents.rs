@@ -25,6 +25,22 @@ fn crawlers_are_listed_and_searched() {
 }
 
 #[test]
+fn a_word_that_fits_nothing_is_answered_with_the_one_that_was_meant() {
+    for (words, want) in [
+        (&["googel"][..], "no crawler of the registry fits \"googel\": did you mean \"Google\"?\n"),
+        (&["GTPBot"], "did you mean \"GPTBot\"?\n"),
+        (&["openai", "bingbot"], "each of the words fits others, but none fits all of them\n"),
+        (&["qqqqqqqqqq"], "`robotsd agents` lists all of them"),
+        (&["--format", "json", "googel"], "did you mean \"Google\"?\n"),
+    ] {
+        let output = run(robotsd().arg("agents").args(words));
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{words:?}");
+        assert!(error.contains(want), "{words:?}: {error}");
+    }
+}
+
+#[test]
 fn headers_are_identified_from_arguments_and_from_standard_input() {
     let text = out(&["--identify", GPTBOT, FIREFOX]);
     let lines: Vec<_> = text.lines().collect();

@@ -7,6 +7,10 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
+/// The last line of a check that names no site, for people.
+const WITHOUT_SITE: &str =
+    "without --config: what mode, overrides, exemptions and crawlers of a site make of it is not checked\n";
+
 fn robotsd(directory: &Path, arguments: &[&str], input: &[u8]) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_robotsd"))
         .arg("check")
@@ -69,15 +73,33 @@ fn a_finding_is_shown_with_the_line_of_the_file() {
     let want = "error[path-without-slash]: \"private/\" begins with neither \"/\" nor \"*\": it matches no path\n \
                 --> bad.txt:2:11\n  |\n2 | Disallow: private/\n  |           ^^^^^^^^\n  |\n  = help: write \
                 \"/private/\"\n\n1 file checked: 1 error\n";
-    assert_eq!(text(&output.stdout), want);
+    assert_eq!(text(&output.stdout), format!("{want}{WITHOUT_SITE}"));
     assert_eq!(text(&output.stderr), "");
+}
+
+/// What a site's settings find is known with its config only, and a check without one says so.
+#[test]
+fn a_check_without_a_config_says_what_it_leaves_out() {
+    let site = site();
+    let config = "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n\
+                  robots.path = \"good.txt\"\n[[site.override]]\nindex = true\nmode = \"refuse\"\n";
+    fs::write(site.path().join("robotsd.toml"), config).expect("a file is written");
+    let alone = text(&robotsd(site.path(), &["good.txt"], b"").stdout);
+    assert_eq!(alone, format!("1 file checked: nothing found\n{WITHOUT_SITE}"));
+    let configured = text(&robotsd(site.path(), &["--config", "robotsd.toml"], b"").stdout);
+    assert!(configured.starts_with("warning[search-engine-refused]: "), "{configured}");
+    assert!(configured.ends_with("1 file checked: 1 warning\n"), "{configured}");
+    for format in ["json", "github"] {
+        assert_eq!(text(&robotsd(site.path(), &["--format", format, "good.txt"], b"").stdout), "", "{format}");
+    }
 }
 
 #[test]
 fn what_cannot_be_read_does_not_stop_the_rest() {
     let output = robotsd(site().path(), &["missing.txt", "empty", "bad.txt"], b"");
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stdout).ends_with("1 file checked: 1 error\n"), "{}", text(&output.stdout));
+    let want = format!("1 file checked: 1 error\n{WITHOUT_SITE}");
+    assert!(text(&output.stdout).ends_with(&want), "{}", text(&output.stdout));
     let complaints = text(&output.stderr);
     assert!(complaints.starts_with("robotsd: missing.txt: "), "{complaints}");
     assert!(complaints.contains("robotsd: empty: the directory holds neither"), "{complaints}");
@@ -93,7 +115,73 @@ fn a_directory_stands_for_the_files_in_it() {
     assert_eq!(output.status.code(), Some(1));
     fs::remove_dir_all(site.path().join("tree")).expect("a directory is removed");
     let output = robotsd(site.path(), &["."], b"");
-    assert!(text(&output.stdout).ends_with("3 files checked: 1 error, 1 warning\n"), "{}", text(&output.stdout));
+    let want = format!("\n3 files checked: 1 error, 1 warning\n{WITHOUT_SITE}");
+    assert!(text(&output.stdout).ends_with(&want), "{}", text(&output.stdout));
+}
+
+/// One error, five warnings of one code, many notes of one code and one of another.
+fn noisy() -> TempDir {
+    let directory = tempfile::tempdir().expect("a directory");
+    let stars: String = (0..428).map(|number| format!("Disallow: /a{number}/*\n")).collect();
+    let slashes = "Disallow: x y\n".repeat(5);
+    let file = format!("User-agent: *\n{stars}Disallow: /b/*\nDisallow: /b/*\n{slashes}");
+    fs::write(directory.path().join("noisy.txt"), file).expect("a file is written");
+    fs::write(directory.path().join("clean.txt"), "User-agent: *\nDisallow: /x/\n").expect("a file is written");
+    fs::write(directory.path().join("bad.txt"), "User-agent: *\nDisallow: x/\n").expect("a file is written");
+    directory
+}
+
+#[test]
+fn findings_are_grouped_by_code_and_notes_are_counted() {
+    let site = noisy();
+    let shown = |arguments: &[&str]| text(&robotsd(site.path(), arguments, b"").stdout);
+    let grouped = shown(&["noisy.txt"]);
+    assert!(grouped.lines().count() < 60, "{grouped}");
+    assert!(grouped.starts_with("error["), "the worst comes first: {grouped}");
+    assert!(grouped.contains(" × redundant-star, first at noisy.txt:2:15\n"), "{grouped}");
+    assert!(!grouped.contains("note[redundant-star]"), "{grouped}");
+    assert!(grouped.contains("430 × redundant-star"), "counted past what a report holds: {grouped}");
+    assert_eq!(grouped.matches("error[path-without-slash]").count(), 1, "{grouped}");
+    assert!(grouped.contains("\n    = 4 more, in lines 433, 434, 435, 436; --verbose shows each\n"), "{grouped}");
+    let notes = shown(&["--notes", "noisy.txt"]);
+    assert_eq!(notes.matches("note[redundant-star]").count(), 1, "{notes}");
+    assert!(
+        notes.contains(" = 429 more, in lines 3, 4, 5, 6, 7, 8, 9, 10 and others; --verbose shows each\n"),
+        "{notes}"
+    );
+    let verbose = shown(&["--verbose", "noisy.txt"]);
+    assert_eq!(verbose.matches("note[redundant-star]").count(), 430, "all of them");
+    let allowed = shown(&["--allow", "redundant-star,path-without-slash", "--allow", "duplicate-rule", "noisy.txt"]);
+    assert!(!allowed.contains("redundant-star") && !allowed.contains("path-without-slash"), "{allowed}");
+    let output = robotsd(site.path(), &["--allow", "redundant-sta", "noisy.txt"], b"");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("did you mean \"redundant-star\"?"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn several_files_are_lines_and_a_table() {
+    let site = noisy();
+    let output = robotsd(site.path(), &["clean.txt", "bad.txt", "noisy.txt"], b"");
+    let shown = text(&output.stdout);
+    assert!(!shown.contains("-->"), "no snippets: {shown}");
+    let first =
+        "bad.txt:2:11: error: \"x/\" begins with neither \"/\" nor \"*\": it matches no path [path-without-slash]\n";
+    assert!(shown.starts_with(first), "{shown}");
+    assert!(shown.contains("[path-without-slash; 4 more, in lines 433, 434, 435, 436]\n"), "{shown}");
+    assert!(shown.contains("noisy.txt: notes: 430 × redundant-star, first at 2:15"), "{shown}");
+    let (_, table) = shown.split_once("\n\n").expect("a table");
+    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[0], ["file", "errors", "warnings", "notes", "most", "often"]);
+    assert_eq!((rows[1][0], rows[1][1], rows[1][5], rows[1][6]), ("noisy.txt", "5", "×", "redundant-star"));
+    assert_eq!(rows[2], ["bad.txt", "1", "0", "0", "path-without-slash"]);
+    assert!(rows[3].is_empty(), "a clean file has no row: {table}");
+    assert!(shown.ends_with(&format!(" (--notes shows the notes)\n{WITHOUT_SITE}")), "{shown}");
+    // What programs read stays one finding a line, notes included.
+    let output = robotsd(site.path(), &["--format=json", "clean.txt", "bad.txt", "noisy.txt"], b"");
+    let lines: Vec<_> = text(&output.stdout).lines().map(value).collect();
+    let of = |code: &str| lines.iter().filter(|line| line["code"] == code).count();
+    assert_eq!((of("redundant-star"), of("path-without-slash")), (100, 6));
+    assert_eq!(lines.last().expect("a line")["omitted"], 330);
 }
 
 #[test]

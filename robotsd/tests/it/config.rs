@@ -23,7 +23,8 @@ fn a_good_config_with_good_files_can_be_served() {
 fn a_file_that_cannot_be_served_or_has_errors_is_named() {
     let (code, _, error) = said("check", CONFIG, "<html>");
     assert_eq!(code, Some(1));
-    assert_eq!(error, "robotsd: site \"a\": /./robots.txt: the file is an HTML page, not a robots.txt\n");
+    let want = "error: site \"a\": /./robots.txt: the file is an HTML page, not a robots.txt\n --> /robotsd.toml:5:8\n";
+    assert!(error.starts_with(want), "{error}");
     let (code, _, error) = said("check", CONFIG, "Disallow: /x\n");
     assert_eq!(code, Some(1));
     assert!(error.starts_with("robotsd: site \"a\": /./robots.txt:1:1: "), "{error}");
@@ -33,7 +34,9 @@ fn a_file_that_cannot_be_served_or_has_errors_is_named() {
 fn a_fault_of_the_config_is_told_with_its_place() {
     let (code, out, error) = said("check", "mode = \"strict\"\n", "");
     assert_eq!((code, &*out), (Some(2), ""));
-    assert!(error.starts_with("robotsd: /robotsd.toml:1:8: unknown variant `strict`"), "{error}");
+    let want = "error: \"strict\" is not a value of mode: write \"off\", \"observe\", \"tag\" or \"refuse\"\n \
+                --> /robotsd.toml:1:8\n  |\n1 | mode = \"strict\"\n  |        ^^^^^^^^\n";
+    assert!(error.starts_with(want), "{error}");
 }
 
 #[test]

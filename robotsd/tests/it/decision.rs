@@ -46,6 +46,18 @@ fn a_question_is_answered_with_200_or_with_the_refusal_of_the_layer() {
 }
 
 #[test]
+fn a_search_engine_that_no_override_is_for_is_tagged_with_the_reason() {
+    let config = "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\n\
+                  [[site]]\nname = \"shop\"\nrobots.path = \"robots.txt\"\n";
+    let folder = folder(&[("robotsd.toml", config), ("robots.txt", ROBOTS)]);
+    let running = Running::start(folder.path());
+    let answer = nginx(&running, "/drafts/x", GOOGLEBOT);
+    let tag = "disallow;agent=\"Googlebot\";rule=\"/drafts/\";line=5;reason=search-engine";
+    assert_eq!((answer.status, answer.field("robots-verdict")), (200, Some(tag)));
+    assert_eq!(nginx(&running, "/private/x", "Wotbox/2.0").status, 403);
+}
+
+#[test]
 fn the_client_is_who_the_proxy_says_and_no_one_where_it_does_not() {
     let (_folder, running) = start("", "[exempt]\ncidrs = [\"192.0.2.0/24\", \"127.0.0.0/8\"]\n");
     let ask = |address: &[(&str, &str)]| {
@@ -205,25 +217,26 @@ fn bodies_are_dropped_and_long_or_odd_targets_are_judged() {
 
 #[test]
 fn a_listener_for_decisions_needs_nothing_behind_it_and_another_does() {
-    for (config, message) in [
+    for (config, [place, message]) in [
         (
             "[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
              [[site]]\nname = \"a\"\nrobots.text = \"# a\"\n",
-            "robotsd.toml:7:8: the site \"a\" has no backend: give it upstreams or a root",
+            ["7:8", "the site \"a\" has no backend: give it upstreams or a root"],
         ),
         (
             "[[listener]]\naddress = \"127.0.0.1:0\"\non_error = \"pass\"\n[[site]]\nname = \"a\"\nroot = \".\"\n",
-            "robotsd.toml:3:12: on_error goes with kind = \"decision\"",
+            ["3:12", "on_error goes with kind = \"decision\""],
         ),
         (
             "[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\ntrusted_proxies = [\"10.0.0.0/8\"]\n\
              [[site]]\nname = \"a\"\nrobots.text = \"# a\"\n",
-            "robotsd.toml:4:20: trusted_proxies goes with kind = \"proxy\"",
+            ["4:20", "trusted_proxies goes with kind = \"proxy\""],
         ),
     ] {
         let folder = folder(&[("robotsd.toml", config)]);
         let output = run(robotsd().args(["serve", "--config"]).arg(folder.path().join("robotsd.toml")));
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success() && error.contains(message), "{error}");
+        assert!(error.contains(&format!("robotsd.toml:{place}\n")), "{error}");
     }
 }

@@ -16,14 +16,35 @@ fn the_effect_is_told_by_crawler() {
     assert!(text.starts_with("Googlebot, bingbot, "), "{text}");
     assert!(text.contains("  - disallowed now  /?page=  new.txt:3: disallow /*?page=; was no rule\n"), "{text}");
     assert!(text.contains("\nGPTBot\n  - disallowed now  /  new.txt:6: disallow /; was no rule\n"), "{text}");
+    let last = text.lines().last().unwrap();
+    let (rules, rest) = last.split_once(" for ").unwrap();
+    assert_eq!(rules, "2 rules change", "{last}");
+    let known: usize = rest.split(' ').next().unwrap().parse().unwrap();
+    assert!(known > 100 && known <= crawlers_of_the_registry(), "each crawler counts once: {last}");
+    assert!(last.ends_with(" crawlers and every other that neither file names: 2 paths are disallowed now"), "{last}");
+    let output = run(robotsd().current_dir(folder.path()).args(["diff", "new.txt", "old.txt"]));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.lines().last().unwrap().ends_with(": 2 paths are allowed now"), "{text}");
     let output = run(robotsd().current_dir(folder.path()).args(["diff", "old.txt", "old.txt"]));
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "nothing changes for any crawler\n");
+}
+
+fn crawlers_of_the_registry() -> usize {
+    tower_robots::agent::Registry::builtin().crawlers().len()
 }
 
 #[test]
 fn what_is_forbidden_fails() {
     let folder = folder(&[("old.txt", OLD), ("new.txt", NEW)]);
-    for (guard, code) in [("Googlebot:/products/", 1), ("GPTBot:/", 1), ("Googlebot:/cart", 0), ("Googlebot", 2)] {
+    for (guard, code) in [
+        ("Googlebot:/products/", 1),
+        ("GPTBot:/", 1),
+        ("Googlebot:/cart", 0),
+        ("Googlebot", 2),
+        ("Googlebot:products/", 2),
+        ("Googlebot:https://shop.test/products/", 1),
+        ("GPTBot: *", 1),
+    ] {
         let arguments = ["diff", "old.txt", "new.txt", "--forbid", guard];
         let output = run(robotsd().current_dir(folder.path()).args(arguments));
         assert_eq!(output.status.code(), Some(code), "{guard}");

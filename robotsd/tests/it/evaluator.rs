@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::process::{GPTBOT, Running, folder, robotsd, run};
+use super::process::{GOOGLEBOT, GPTBOT, Running, folder, robotsd, run, wait_for};
 
 /// A crawler that the built-in registry does not know: its header says `Acme-Fetcher`, and it obeys `acmebot`.
 const REGISTRY: &str = "[[crawler]]\nname = \"AcmeBot\"\nheader = [\"Acme-Fetcher\"]\ntokens = [\"AcmeBot\"]\n\
@@ -119,13 +119,82 @@ fn the_check_uses_the_registry_and_the_lints_of_the_site() {
 
 #[test]
 fn a_search_engine_of_registry_extra_that_the_site_refuses_is_a_finding_for_check_and_server() {
-    let folder = site_folder(SITE);
-    let registry = REGISTRY.replace("ai-training", "search");
+    let folder = site_folder(&format!("{SITE}[[site.override]]\nindex = true\nmode = \"refuse\"\n"));
+    let registry = REGISTRY.replace("ai-training", "search") + "index = true\n";
     std::fs::write(folder.path().join("crawlers.toml"), registry).unwrap();
     let (out, _, _) = command(folder.path(), &["check", "--format", "json", "--config", "robotsd.toml"]);
     assert!(out.contains("search-engine-refused"), "{out}");
     let serving = Running::start(folder.path());
     serving.wait_for_event("finding", |line| line["reason"] == "search-engine-refused");
+}
+
+/// Rules for every crawler, and a mode that refuses: the file of nearly every site that begins to enforce.
+#[test]
+fn search_engines_are_tagged_by_server_and_commands_alike_unless_an_override_says_so() {
+    const WOTBOX: &str = "Wotbox/2.0 (+http://www.wotbox.com/bot/)";
+    let sites =
+        |over: &str| format!("[[site]]\nname = \"shop\"\nroot = \"root\"\nrobots.path = \"robots.txt\"\n{over}");
+    let robots = "User-agent: *\nDisallow: /search\nDisallow: /cart\n";
+    let category = |mode: &str| format!("[[site.override]]\ncategory = \"search\"\nmode = \"{mode}\"\n");
+    let index = |mode: &str| format!("[[site.override]]\nindex = true\nmode = \"{mode}\"\n");
+    let pattern = "[[site.override]]\npattern = \"/cart\"\nmode = \"refuse\"\n";
+    for (over, google, wotbox, finding) in [
+        (String::new(), ("tag", "search-engine", 404), 403, None),
+        (category("tag"), ("tag", "disallowed", 404), 404, None),
+        (category("refuse"), ("refuse", "disallowed", 403), 403, Some(2)),
+        (category("refuse") + &index("tag"), ("tag", "disallowed", 404), 403, None),
+        (index("refuse"), ("refuse", "disallowed", 403), 403, Some(2)),
+        (pattern.to_owned(), ("tag", "search-engine", 404), 403, Some(3)),
+    ] {
+        let folder = site_folder(&sites(&over));
+        let path = folder.path();
+        std::fs::write(path.join("robots.txt"), robots).unwrap();
+        let logged = [GOOGLEBOT, WOTBOX].map(log_line).concat().replace("/drafts/x", "/search?q=1");
+        std::fs::write(path.join("access.log"), logged).unwrap();
+
+        let config = ["--config", "robotsd.toml"];
+        let explained =
+            json(path, &[&["explain", "--json", "--user-agent", GOOGLEBOT, "/search?q=1"][..], &config].concat());
+        assert_eq!((&explained["action"], &explained["reason"]), (&google.0.into(), &google.1.into()), "{over}");
+        let replayed = json(path, &[&["replay", "access.log", "--format", "json"][..], &config].concat());
+        assert_eq!(replayed["totals"]["disallowed"], 2, "what the rules say is the same for all: {over}: {replayed}");
+
+        // One finding for all engines, and the same one for the check, the check of the config, the log and the status.
+        let (out, _, _) = command(path, &[&["check", "--format", "json"][..], &config].concat());
+        let found: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(found.first().map(|found| found["line"].as_u64().unwrap()), finding, "{over}: {out}");
+        assert!(found.len() < 2, "{over}: {out}");
+        let (_, problems, code) = command(path, &["config", "check", "robotsd.toml"]);
+        assert_eq!((problems.matches("warning").count(), code), (found.len(), Some(0)), "{over}: {problems}");
+        if let Some(found) = found.first() {
+            assert!(problems.contains(found["message"].as_str().unwrap()), "{problems}");
+        }
+
+        let serving = Running::start(path);
+        // One line at start names what is spared.
+        let spared = serving.all("search-engines");
+        let names_google = spared.iter().any(|line| line["message"].as_str().unwrap().contains(": Googlebot, "));
+        assert_eq!((spared.len() < 2, names_google), (true, google.1 == "search-engine"), "{over}: {spared:?}");
+        assert_eq!(serving.get("/search?q=1", GOOGLEBOT).status, google.2, "{over}");
+        assert_eq!(serving.get("/search?q=1", WOTBOX).status, wotbox, "{over}");
+        if google.2 == 404 {
+            let tagged = serving.wait_for_event("tagged", |line| line["agent"] == "Googlebot");
+            assert_eq!(tagged["reason"], google.1, "{over}");
+        }
+        let findings = serving.all("finding");
+        assert_eq!(findings.len(), found.len(), "{over}: {findings:?}");
+        if let (Some(found), Some(logged)) = (found.first(), findings.first()) {
+            assert!(logged["message"].as_str().unwrap().contains(found["message"].as_str().unwrap()), "{logged}");
+        }
+        if over == index("refuse") {
+            // An edit has one finding, too.
+            std::fs::write(path.join("new"), format!("{robots}Disallow: /basket\n")).unwrap();
+            std::fs::rename(path.join("new"), path.join("robots.txt")).unwrap();
+            serving.wait_for_event("published", |line| line["reason"] == "event");
+            let both = || (serving.events("finding") == 2).then_some(());
+            wait_for("the finding about the edit", both);
+        }
+    }
 }
 
 const TWO: &str = "[[site]]\nname = \"shop\"\nhosts = [\"shop.test\"]\nroot = \"root\"\nrobots.path = \"robots.txt\"\n\
@@ -152,14 +221,14 @@ fn a_site_is_named_where_a_config_has_several() {
         assert!(output.status.code() == Some(2) && error.contains("name one with --site"), "{command:?}: {error}");
     }
     for (site, url, want) in [
-        ("shop", "/drafts/", "disallowed"),
-        ("shop.test", "/drafts/", "disallowed"),
-        ("pages/a.pages.test", "/a/", "disallowed"),
-        ("a.pages.test", "/a/", "disallowed"),
-        ("pages/b.pages.test", "/a/", "allowed"),
+        ("shop", "/drafts/", "AcmeBot may not fetch "),
+        ("shop.test", "/drafts/", "AcmeBot may not fetch "),
+        ("pages/a.pages.test", "/a/", "AcmeBot may not fetch "),
+        ("a.pages.test", "/a/", "AcmeBot may not fetch "),
+        ("pages/b.pages.test", "/a/", "AcmeBot may fetch "),
     ] {
         let (out, error, code) = explain(&["--site", site], url);
-        assert_eq!((out.split(':').next(), code), (Some(want), Some(0)), "{site} {url}: {error}");
+        assert!(out.starts_with(want) && code == Some(0), "{site} {url}: {out}{error}");
     }
     let (_, error, code) = explain(&["--site", "pages"], "/a/");
     assert_eq!(code, Some(2));

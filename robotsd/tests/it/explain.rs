@@ -91,7 +91,8 @@ fn an_explanation_shows_the_files_own_lines() {
     let output = run(robotsd().args(["explain", "--robots"]).arg(&robots).args(["--user-agent", GPTBOT, "/drafts/x"]));
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.starts_with("disallowed: GET /drafts/x\n"), "{text}");
+    let want = "GPTBot may not fetch /drafts/x: line 2, `Disallow: /drafts/`, in the group for GPTBot\n";
+    assert!(text.starts_with(want), "{text}");
     assert!(text.contains(":2: Disallow: /drafts/  # not yet  <- decides\n"), "{text}");
     let output = run(robotsd().args(["explain", "--robots", "no-such-file", "--token", "x", "/"]));
     assert_eq!(output.status.code(), Some(2));
@@ -140,14 +141,13 @@ fn every_rule_that_matches_is_shown_with_the_one_that_decides() {
     let robots = folder.path().join("robots.txt").display().to_string();
     let output = run(robotsd().args(["explain", "--robots", &robots, "--user-agent", GPTBOT, "/open/x/1"]));
     let text = String::from_utf8(output.stdout).unwrap().replace(&robots, "R");
-    let want = "disallowed: GET /open/x/1\n  agent:  registered GPTBot, ai-training; obeys gptbot; is held to *\n  \
+    let want = "GPTBot may not fetch /open/x/1: line 4, `Disallow: /open/x`, in the group for GPTBot\n  agent:  registered GPTBot, ai-training; obeys gptbot; is held to *\n  host:   any that serves this robots.txt\n  \
                 group:  R:1: User-agent: GPTBot\n          because it names gptbot\n  \
-                rule:   R:4: Disallow: /open/x  <- decides\n  rule:   R:3: Allow: /open/\n  rule:   R:2: Disallow: /\n  \
-                policy: let pass, and record (the mode is observe)\n";
+                rule:   R:4: Disallow: /open/x  <- decides\n  rule:   R:3: Allow: /open/\n  rule:   R:2: Disallow: /\n";
     assert_eq!(text, want);
     let output = run(robotsd().args(["explain", "--robots", &robots, "--token", "foobot", "/y/../open", "/z"]));
     let text = String::from_utf8(output.stdout).unwrap().replace(&robots, "R");
-    assert!(text.contains("because no group names it, and \"*\" is for everyone else\n"), "{text}");
+    assert!(text.contains("because no group names it, and \"*\" is for every other crawler\n"), "{text}");
     assert!(
         text.contains("  read as standard: /y/../open  <- decides\n  rule:   R:7: Disallow: /y  <- decides\n"),
         "{text}"
@@ -168,6 +168,228 @@ fn an_explanation_in_json_holds_the_same() {
         (&said["token"], &said["reason"], &said["action"]),
         (&json!("gptbot"), &json!("observed"), &json!("pass"))
     );
+}
+
+const DRAFTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
+
+#[test]
+fn the_answer_is_a_sentence_first() {
+    let file = "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /drafts/\nAllow: /drafts/open\n\n\
+                User-agent: *\nDisallow: /a\nDisallow: /.well-known/\n";
+    let folder = folder(&[("f", file), ("named", "User-agent: GPTBot\nDisallow:\n")]);
+    let first = |robots: &str, who: &[&str], url: &str| {
+        let output = run(robotsd().current_dir(folder.path()).args(["explain", "--robots", robots]).args(who).arg(url));
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(!text.contains("policy:"), "without a config there is no policy to show: {text}");
+        text.lines().next().unwrap().to_owned()
+    };
+    let gptbot = ["--user-agent", GPTBOT];
+    for (robots, who, url, want) in [
+        (
+            "f",
+            &gptbot[..],
+            "/drafts/x",
+            "GPTBot may not fetch /drafts/x: line 3, `Disallow: /drafts/`, in the group for GPTBot",
+        ),
+        (
+            "f",
+            &gptbot,
+            "/drafts/open",
+            "GPTBot may fetch /drafts/open: line 4, `Allow: /drafts/open`, in the group for GPTBot",
+        ),
+        ("f", &gptbot, "/a", "GPTBot may fetch /a: no rule in the group for GPTBot matches"),
+        (
+            "f",
+            &["--token", "CCBot"],
+            "/drafts/",
+            "CCBot may not fetch /drafts/: line 3, `Disallow: /drafts/`, in the group for CCBot",
+        ),
+        (
+            "f",
+            &["--token", "foobot"],
+            "/a",
+            "foobot may not fetch /a: line 7, `Disallow: /a`, in the group for every other crawler (`*`)",
+        ),
+        (
+            "f",
+            &["--token", "foobot"],
+            "/x/../a",
+            "foobot may not fetch /x/../a: line 7, `Disallow: /a`, in the group for every other crawler (`*`); servers may read the path as /a",
+        ),
+        (
+            "f",
+            &["--user-agent", FIREFOX],
+            "/a",
+            "A browser may fetch /a: no group names it, and the group for `*` does not apply to it",
+        ),
+        ("named", &["--token", "foobot"], "/a", "foobot may fetch /a: no group of the file is for it"),
+        ("named", &gptbot, "/a", "GPTBot may fetch /a: no rule in the group for GPTBot matches"),
+        ("f", &["--token", "x"], "/robots.txt", "x may fetch /robots.txt: every crawler may read robots.txt itself"),
+        (
+            "f",
+            &["--user-agent", "bingbot/2.0"],
+            "/.well-known/x",
+            "bingbot may fetch /.well-known/x: robotsd exempts the path by default, though line 8, `Disallow: /.well-known/`, disallows it",
+        ),
+        (
+            "f",
+            &["--token", "foobot", "--method", "POST"],
+            "/a",
+            "foobot may not send POST to /a: line 7, `Disallow: /a`, in the group for every other crawler (`*`)",
+        ),
+    ] {
+        assert_eq!(first(robots, who, url), want);
+    }
+}
+
+#[test]
+fn many_crawlers_and_urls_are_a_table() {
+    let file = "User-agent: GPTBot\nUser-agent: =cmd\nDisallow: /drafts/\n\nUser-agent: *\nDisallow: /a,b\n";
+    let folder = folder(&[("f", file)]);
+    let table = |format: &str| {
+        let agents = ["--user-agent", "GPTBot", "--user-agent", "Googlebot", "--token", "=cmd"];
+        let arguments = ["explain", "--robots", "f", "--format", format, "/drafts/x", "/a,b"];
+        let output = run(robotsd()
+            .current_dir(folder.path())
+            .args(arguments)
+            .args(&agents[..if format == "csv" { 6 } else { 4 }]));
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, matrix) = table("matrix");
+    assert_eq!(
+        (code, &*matrix),
+        (Some(0), "GPTBot     Googlebot  URL\nno (3)     yes        /drafts/x\nyes        no (6)     /a,b\n")
+    );
+    let (code, csv) = table("csv");
+    assert!(code == Some(2) && csv.is_empty(), "crawlers are named by headers or by tokens: {csv}");
+    let arguments =
+        ["explain", "--robots", "f", "--format", "csv", "--token", "=cmd", "--token", "x", "/drafts/x", "/a,b"];
+    let output = run(robotsd().current_dir(folder.path()).args(arguments));
+    let want = "url,crawler,access,line,rule,group\r\n\
+                /drafts/x,\"'=cmd\",disallow,3,/drafts/,GPTBot =cmd\r\n/drafts/x,x,allow,,,*\r\n\
+                \"/a,b\",\"'=cmd\",allow,,,GPTBot =cmd\r\n\"/a,b\",x,disallow,6,\"/a,b\",*\r\n";
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), want);
+}
+
+#[test]
+fn every_command_says_that_a_file_is_no_text() {
+    let wide = |text: &str| text.bytes().flat_map(|octet| [octet, 0]).collect::<Vec<u8>>();
+    let marked = [b"\xFF\xFE".to_vec(), wide(DRAFTS)].concat();
+    let gzip = b"\x1F\x8B\x08\0\0\0\0\0\0\x03\xD3\xE2\xE2\x02\0\xF3".to_vec();
+    let config = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n";
+    let folder = folder(&[
+        ("good", DRAFTS),
+        ("robotsd.toml", config),
+        ("log", ""),
+        ("e", "[[allow]]\nagents = [\"*\"]\npaths = [\"/\"]\n"),
+    ]);
+    for (kind, bytes) in [("UTF-16", marked), ("UTF-16", wide(DRAFTS)), ("not text", gzip)] {
+        std::fs::write(folder.path().join("robots.txt"), &bytes).unwrap();
+        for arguments in [
+            &["explain", "--robots", "robots.txt", "--token", "x", "/"][..],
+            &["explain", "--config", "robotsd.toml", "--token", "x", "/"],
+            &["diff", "robots.txt", "good"],
+            &["diff", "good", "robots.txt"],
+            &["test", "e", "--robots", "robots.txt"],
+            &["replay", "log", "--robots", "robots.txt"],
+            &["replay", "log", "--robots", "good", "--against", "robots.txt"],
+            &["agents", "--identify", "x", "--robots", "robots.txt"],
+        ] {
+            let output = run(robotsd().current_dir(folder.path()).args(arguments));
+            let error = String::from_utf8(output.stderr).unwrap();
+            assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{arguments:?}");
+            assert!(error.contains("robots.txt: the file is ") && error.contains(kind), "{arguments:?}: {error}");
+        }
+        let output = run(robotsd().current_dir(folder.path()).args(["check", "robots.txt"]));
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.code() == Some(1) && text.contains("crawlers find no rule in it"), "{text}");
+        let question = json!({"id": 1, "robots": folder.path().join("robots.txt"), "token": "x", "url": "/"});
+        let answer = batch(&question.to_string());
+        assert!(answer[0]["error"].as_str().unwrap().contains(kind), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_word_without_a_scheme_or_a_slash_is_not_guessed() {
+    let folder = folder(&[("f", DRAFTS)]);
+    let explain = |words: &[&str]| {
+        let arguments = ["explain", "--robots", "f", "--user-agent", "GPTBot"];
+        let output = run(robotsd().current_dir(folder.path()).args(arguments).args(words));
+        (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    // Nothing is answered, not even about the words that are clear.
+    let (code, out, error) = explain(&["/", "drafts/x"]);
+    assert_eq!((code, &*out), (Some(2), ""));
+    let want = "robotsd: \"drafts/x\" is neither a path nor a URL: write \"/drafts/x\" for the path, or \
+                \"https://HOST/drafts/x\" for a URL\n";
+    assert_eq!(error, want);
+    for word in ["/drafts/x", "https://shop.test/drafts/x", "HTTP://user:pw@shop.test:80/drafts/x"] {
+        let (code, out, _) = explain(&[word]);
+        assert!(code == Some(0) && out.contains("GPTBot may not fetch "), "{word}: {out}");
+        let host = if word.starts_with('/') { "any that serves this robots.txt" } else { "shop.test" };
+        assert!(out.contains(&format!("  host:   {host}")), "{word}: {out}");
+    }
+    let question = |url: &str, reading: &str| {
+        json!({"id": 1, "robots_base64": "VXNlci1hZ2VudDogKgpEaXNhbGxvdzogLwo=", "token": "x", "url": url, "reading": reading}).to_string()
+    };
+    let answers = batch(&[question("drafts/x", "standard"), question("drafts/x", "reference")].join("\n"));
+    assert!(answers[0]["error"].as_str().unwrap().contains("\"/drafts/x\" for the path"), "{answers:?}");
+    assert_eq!(answers[1]["access"], "disallow");
+}
+
+#[test]
+fn urls_are_read_from_standard_input() {
+    let folder = folder(&[("f", DRAFTS)]);
+    let explain = |arguments: &[&str], input: &[u8]| {
+        let mut child = robotsd()
+            .current_dir(folder.path())
+            .args(["explain", "--user-agent", "GPTBot", "--json", "--robots"])
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let _ = child.stdin.take().unwrap().write_all(input);
+        let output = child.wait_with_output().unwrap();
+        let lines = String::from_utf8(output.stdout).unwrap();
+        let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        (output.status.code(), lines, String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, answers, error) =
+        explain(&["f", "/first", "-"], b"\xEF\xBB\xBF/drafts/1\r\n\n  drafts/2\nhttps://a.test/drafts/3 \n/end");
+    let urls: Vec<_> =
+        answers.iter().map(|answer| (answer["url"].as_str().unwrap(), answer["access"].as_str().unwrap())).collect();
+    let want =
+        [("/first", "allow"), ("/drafts/1", "disallow"), ("https://a.test/drafts/3", "disallow"), ("/end", "allow")];
+    assert_eq!(urls, want);
+    assert_eq!((&answers[0]["host"], &answers[2]["host"]), (&Value::Null, &json!("a.test")));
+    assert_eq!(code, Some(2), "a line was no URL");
+    assert!(error.starts_with("robotsd: <stdin>:3: \"drafts/2\" is neither"), "{error}");
+    let (code, answers, error) = explain(&["-", "-"], DRAFTS.as_bytes());
+    assert!(code == Some(2) && answers.is_empty() && error.contains("either the robots.txt or the URLs"), "{error}");
+    let (code, answers, _) = explain(&["f", "-"], b"");
+    assert_eq!((code, answers.len()), (Some(0), 0));
+}
+
+#[test]
+fn the_host_of_a_url_is_held_against_the_site() {
+    let config = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n\
+                  hosts = [\"shop.test\"]\n";
+    let folder = folder(&[("robots.txt", DRAFTS), ("robotsd.toml", config)]);
+    for (url, want) in [
+        ("/x", "shop.test, the host of the site \"shop\"\n"),
+        ("https://shop.test/x", "shop.test, as the URL says\n"),
+        (
+            "https://other.test/x",
+            "other.test, as the URL says; the site \"shop\" serves \"shop.test\", so another robots.txt",
+        ),
+    ] {
+        let arguments = ["explain", "--config", "robotsd.toml", "--user-agent", "GPTBot", url];
+        let output = run(robotsd().current_dir(folder.path()).args(arguments));
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains(&format!("  host:   {want}")), "{url}: {text}");
+    }
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod small_disk;
 
 #[cfg(unix)]
 mod daemon;
+mod log_schema;
 mod origin;
 mod process;
 
@@ -37,15 +38,27 @@ mod gate;
 mod hanging_files;
 mod lifecycle;
 mod live;
+#[cfg(unix)]
+mod location;
+#[cfg(unix)]
+mod log;
 mod operate;
 mod reconfigure;
+mod refusal;
+#[cfg(unix)]
+mod rejected_config;
 mod replay;
 mod serve;
+#[cfg(unix)]
+mod shipped;
 mod sources;
 #[cfg(unix)]
 mod spellings;
 mod start;
+#[cfg(unix)]
+mod status;
 mod tls;
+mod transcripts;
 mod trusted;
 mod upstreams;
 

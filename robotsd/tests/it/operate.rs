@@ -208,7 +208,7 @@ fn without_a_state_directory_a_switch_holds_until_the_end_and_says_so() {
     // A source that takes the place of another is switched as that was, off and on.
     for (switch, status, max_age) in [("off", 200, 60), ("on", 403, 120)] {
         operated.told(&["enforce", switch, "--site", "news"]);
-        configure(&format!("{config}robots.max_age = \"{max_age}s\"\n"), "site \"news\" has another source");
+        configure(&format!("{config}robots.max_age = \"{max_age}s\"\n"), "site \"news\": robots.max_age: ");
         assert_eq!((operated.page("news.test"), operated.page("shop.test")), (status, 403));
     }
     // So is a folder that takes the place of a file.
@@ -217,7 +217,7 @@ fn without_a_state_directory_a_switch_holds_until_the_end_and_says_so() {
     fs::write(folder.path().join("each/news.test.txt"), OPEN).unwrap();
     configure(
         &format!("{config}[site.robots]\nsource = \"directory\"\npath = \"each\"\n"),
-        "site \"news\" has another source",
+        "site \"news\": robots.source: not set → directory",
     );
     assert!(operated.told(&["status"]).contains("site news/news.test"), "{}", operated.told(&["status"]));
     assert_eq!((operated.page("news.test"), operated.page("shop.test")), (200, 403));
@@ -412,6 +412,44 @@ fn what_cannot_be_done_is_said_with_what_could_be() {
         assert_eq!(super::admin::ask(operated.running.admin(), "POST /enforce?to=off", &fields).status, 403);
     }
     assert_eq!(operated.page("shop.test"), 403, "it was switched off");
+}
+
+#[test]
+fn a_state_directory_is_for_one_robotsd_at_a_time() {
+    let folder = site();
+    let operated = Operated::start(&folder);
+    let path = folder.path().join("robotsd.toml");
+    let state = folder.path().join("state");
+    let in_use = format!(
+        "{}: process {} has the state directory open: stop it, or give each process a state directory of its own",
+        state.display(),
+        operated.running.id()
+    );
+    let second = run(robotsd().args(["serve", "--config"]).arg(&path));
+    assert!(!second.status.success(), "{second:?}");
+    assert!(text(&second.stderr).contains(&in_use), "{second:?}");
+    // A config that names another address for the one that runs: what is decided is not written behind its back.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let elsewhere = folder.path().join("elsewhere.toml");
+    fs::write(
+        &elsewhere,
+        CONFIG.replace("[admin]\naddress = \"127.0.0.1:0\"", &format!("[admin]\naddress = \"{free}\"")),
+    )
+    .unwrap();
+    for arguments in [&["enforce", "off"][..], &["rollback", "shop"]] {
+        let refused = run(robotsd().args(arguments).arg("--config").arg(&elsewhere));
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+        let said = text(&refused.stderr);
+        assert!(said.contains(&format!("{free}: no process listens there")) && said.contains(&in_use), "{said}");
+    }
+    // What only reads needs no lock.
+    let checked = run(robotsd().args(["config", "check"]).arg(&path));
+    assert!(checked.status.success(), "{checked:?}");
+    assert_eq!((operated.page("shop.test"), operated.json(&["status"])["enforcement"].clone()), (403, "on".into()));
+    drop(operated);
+    // Killed: no lock is left.
+    let operated = Operated::start(&folder);
+    assert_eq!(operated.told(&["enforce", "off"]), "enforcement of every site is switched off\n");
 }
 
 #[test]

@@ -23,6 +23,8 @@ pub(super) const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +htt
 pub(super) fn robotsd() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_robotsd"));
     command.current_dir(project(""));
+    // Where a config has no [admin], its socket is here, and not where one that serves in earnest has it.
+    command.env("RUNTIME_DIRECTORY", env!("CARGO_TARGET_TMPDIR")).env_remove("ROBOTSD_CONFIG");
     command
 }
 
@@ -64,13 +66,17 @@ impl Running {
 
     /// Starts with a command that ends in being robotsd.
     pub(super) fn spawn(command: &mut Command) -> Self {
+        // Also where a shell starts it, and where the caller does not say which runtime folder it has.
+        if !command.get_envs().any(|(name, _)| name == "RUNTIME_DIRECTORY") {
+            command.env("RUNTIME_DIRECTORY", env!("CARGO_TARGET_TMPDIR"));
+        }
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let log = Arc::new(Mutex::new(Vec::new()));
         let lines = log.clone();
         std::thread::spawn(move || {
             for line in out.lines().map_while(Result::ok) {
-                // Every line of the log is one object.
+                // Every line of the log is one object. Whether it is as documented is asserted at the end, on the test's thread.
                 lines.lock().unwrap().push(serde_json::from_str::<Value>(&line).unwrap());
             }
         });
@@ -97,6 +103,11 @@ impl Running {
 
     pub(super) fn count(&self, event: &str, fits: impl Fn(&Value) -> bool) -> usize {
         self.all(event).iter().filter(|line| fits(line)).count()
+    }
+
+    /// The names of all events so far.
+    pub(super) fn event_names(&self) -> std::collections::BTreeSet<String> {
+        self.log.lock().unwrap().iter().filter_map(|line| line["event"].as_str().map(str::to_owned)).collect()
     }
 
     pub(super) fn events(&self, event: &str) -> usize {
@@ -180,6 +191,10 @@ impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if !std::thread::panicking() {
+            let log = self.log.lock().unwrap();
+            assert_eq!(log.iter().find_map(super::log_schema::disagreement), None);
+        }
     }
 }
 

@@ -152,7 +152,10 @@ fn a_bad_config_changes_nothing_and_says_where_it_is_bad() {
     let running = Running::start(folder.path());
     let path = folder.path().join("robotsd.toml");
     let bad = [
-        (head("") + &site("a", "") + &site("b", "hosts_ = 1"), ":16:1: unknown field `hosts_`"),
+        (
+            head("") + &site("a", "") + &site("b", "hosts_ = 1"),
+            ":16:1: [[site]] has no key \"hosts_\"; did you mean \"hosts\"?",
+        ),
         (head("") + &site("a", "") + &site("b", "robots.path = \"\""), ":16:15: the path of the robots.txt is empty"),
         (
             head("") + &site("a", "") + &site("b", "robots.path = \"nope\"\nrobots.on_missing = \"fail\""),
@@ -211,7 +214,10 @@ fn another_policy_is_live_on_open_connections_and_the_upstreams_connections_stay
         wait_for("the policy before", || (private() == 200).then_some(()));
     }
     let changed = running.wait_for_event("config", |_| true);
-    assert!(changed["message"].as_str().unwrap().ends_with("site \"a\" has another terms"), "{changed}");
+    assert!(changed["message"].as_str().unwrap().ends_with(": mode: observe → refuse"), "{changed}");
+    let changed = running.wait_for_event("config-changed", |_| true);
+    let values = ["setting", "before", "after", "applies", "message"].map(|field| changed[field].as_str().unwrap());
+    assert_eq!(values, ["mode", "observe", "refuse", "now", "mode: observe → refuse"]);
     // One version, made once, and one connection to the upstream.
     assert_eq!(running.count("published", |_| true), 1);
     assert_eq!(origin.connections(), 1);

@@ -78,6 +78,28 @@ fn two_files_are_compared() {
 }
 
 #[test]
+fn a_change_that_shuts_a_search_engine_out_fails_and_comes_first() {
+    let busy: String = (0..9).map(|_| line("192.0.2.2", 5, "/drafts/x", "-", "CCBot/2.0")).collect();
+    let log = log() + &busy;
+    let (said, code) = report(log.as_bytes(), &["--against", "new.txt"]);
+    assert_eq!((code, &said["search_engines_shut_out"]), (Some(1), &json!(["Googlebot"])));
+    assert_eq!((&said["crawlers"][0]["name"], &said["crawlers"][1]["name"]), (&json!("Googlebot"), &json!("CCBot")));
+    let (said, code) = report(busy.as_bytes(), &["--against", "new.txt"]);
+    assert_eq!((code, &said["search_engines_shut_out"], &said["totals"]["shut"]), (Some(0), &json!([]), &json!(9)));
+    let (said, code) = report(log.as_bytes(), &[]);
+    assert_eq!((code, &said["search_engines_shut_out"]), (Some(0), &json!([])));
+    let folder = folder(&[("robots.txt", ROBOTS), ("new.txt", NEW), ("log", &log)]);
+    let page = |form: &str| {
+        let arguments = ["replay", "log", "--robots", "robots.txt", "--against", "new.txt", "--format", form];
+        String::from_utf8(run(robotsd().current_dir(folder.path()).args(arguments)).stdout).unwrap()
+    };
+    let (text, html) = (page("text"), page("html"));
+    assert!(text.contains("these pages may leave the index\n  Googlebot                       1 shut out\n"), "{text}");
+    assert!(html.contains("<li>Googlebot: 1 request shut out</li>"), "{html}");
+    assert!(html.contains("<title>CCBot: 9 shut out, 0 let in</title>"), "{html}");
+}
+
+#[test]
 fn early_requests_are_not_blamed() {
     let (said, _) = report(log().as_bytes(), &["--effective-from", "2026-11-01T04:00:00Z"]);
     assert_eq!((&said["totals"]["disallowed"], &said["totals"]["not_blamed"]), (&json!(1), &json!(1)));
@@ -138,6 +160,39 @@ fn the_page_needs_nothing_else_and_holds_no_markup_of_strangers() {
         assert!(!page.contains(markup), "{markup}");
     }
     assert!(page.contains("&lt;script&gt;"));
+    assert!(
+        page.contains("<th ")
+            && page.matches("<th ").count() == page.matches("<th scope=").count()
+            && !page.contains("<th>")
+    );
+}
+
+#[test]
+fn a_packed_log_of_a_cdn_is_recognised_and_an_empty_one_is_said_to_be_empty() {
+    let mut log =
+        "#Version: 1.0\n#Fields: date time c-ip cs-method cs(Host) cs-uri-stem sc-status cs(User-Agent) cs-uri-query\n"
+            .to_owned();
+    for number in 0..40_000 {
+        log +=
+            &format!("2026-11-01\t10:00:00\t192.0.2.7\tGET\tshop.test\t/drafts/x\t200\tGPTBot/1.2%20(x{number})\t-\n");
+    }
+    assert!(log.len() > 2 << 20, "several chunks");
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    Write::write_all(&mut gzip, log.as_bytes()).unwrap();
+    let folder = folder(&[("robots.txt", ROBOTS), ("empty", "")]);
+    std::fs::write(folder.path().join("log.gz"), gzip.finish().unwrap()).unwrap();
+    let arguments = ["replay", "empty", "log.gz", "--robots", "robots.txt", "--format", "json"];
+    let output = run(robotsd().current_dir(folder.path()).args(arguments));
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&said["requests"], &said["unread_lines"]), (&40_000.into(), &0.into()), "{said}");
+    assert_eq!(said["totals"]["disallowed"], 40_000);
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "robotsd: empty: the log is empty\n");
+    let output = run(robotsd().current_dir(folder.path()).args(["replay", "empty", "--robots", "robots.txt"]));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "the logs hold no request\n");
+    std::fs::write(folder.path().join("wide"), b"\xFF\xFEa\0").unwrap();
+    let output = run(robotsd().current_dir(folder.path()).args(["replay", "wide", "--robots", "robots.txt"]));
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "robotsd: wide: the log is UTF-16: save it as UTF-8\n");
 }
 
 #[test]

@@ -26,14 +26,14 @@ fn rename_into(path: &Path, text: &str) {
 }
 
 /// An origin whose /robots.txt can be changed; everything else it answers with 200. It notes what it was asked for.
-struct Origin {
-    address: SocketAddr,
+pub(super) struct Origin {
+    pub(super) address: SocketAddr,
     robots: Arc<Mutex<(u16, String)>>,
     heads: Arc<Mutex<Vec<String>>>,
 }
 
 impl Origin {
-    fn start(status: u16, robots: &str) -> Self {
+    pub(super) fn start(status: u16, robots: &str) -> Self {
         Self::on(TcpListener::bind("127.0.0.1:0").unwrap(), status, robots)
     }
 
@@ -51,7 +51,7 @@ impl Origin {
         Self { address, robots, heads }
     }
 
-    fn show(&self, status: u16, robots: &str) {
+    pub(super) fn show(&self, status: u16, robots: &str) {
         *self.robots.lock().unwrap() = (status, robots.to_owned());
     }
 }

@@ -20,7 +20,7 @@ const CONFIG: &str = "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"
      [[site]]\nname = \"a\"\nroot = \".\"\n";
 
 /// A certificate that vouches for itself, written as `a.pem` and `a.key`, each whole or not at all.
-fn certify(folder: &Path, names: &[&str]) -> CertificateDer<'static> {
+pub(super) fn certify(folder: &Path, names: &[&str]) -> CertificateDer<'static> {
     let (certificate, key) = pair(names);
     put(&folder.join("a.pem"), &certificate.pem());
     put(&folder.join("a.key"), &key.serialize_pem());
@@ -168,15 +168,15 @@ fn a_pair_that_cannot_be_used_is_a_fault_of_the_config() {
     assert_eq!(with(&one("a.pem", "a.key")).0, Some(0));
     assert_eq!(with(&one("nameless.pem", "nameless.key")).0, Some(0));
     for (certificates, message) in [
-        (one("no.pem", "a.key"), "4:9: "),
-        (one("a.pem", "no.key"), "5:7: "),
-        (one("a.pem", "other.key"), "5:7: "),
-        (one("a.key", "a.key"), "4:9: "),
-        (one("a.pem", "a.pem"), "5:7: "),
+        (one("no.pem", "a.key"), "robotsd.toml:4:9\n"),
+        (one("a.pem", "no.key"), "robotsd.toml:5:7\n"),
+        (one("a.pem", "other.key"), "robotsd.toml:5:7\n"),
+        (one("a.key", "a.key"), "robotsd.toml:4:9\n"),
+        (one("a.pem", "a.pem"), "robotsd.toml:5:7\n"),
         (one("robots.txt", "a.key"), "no certificate here"),
         (one("a.pem", "other.key"), "other.key: the key is not that of the first certificate"),
-        (one("a.pem", "a.key") + &one("nameless.pem", "nameless.key"), "7:9: "),
-        ("[[listener.certificate]]\nchain = \"a.pem\"\n".to_owned(), "missing field `key`"),
+        (one("a.pem", "a.key") + &one("nameless.pem", "nameless.key"), "robotsd.toml:7:9\n"),
+        ("[[listener.certificate]]\nchain = \"a.pem\"\n".to_owned(), "this [[listener.certificate]] has no key"),
     ] {
         let (code, told) = with(&certificates);
         assert!(code == Some(2) && told.contains(message), "{certificates} {code:?}: {told}");

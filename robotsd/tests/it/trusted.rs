@@ -168,15 +168,16 @@ fn the_agent_is_who_a_trusted_proxy_says_it_is() {
 
 #[test]
 fn a_trust_that_makes_no_sense_is_a_fault_of_the_config() {
-    for (listener, message) in [
-        ("trusted_proxies = [\"10.0.0.1/8\"]", "3:20: \"10.0.0.1/8\" is not a network"),
-        ("trusted_proxies = [\"cdn.test\"]", "3:20: \"cdn.test\" is not a network"),
-        ("agent_header = \"X-Agent\"", "3:16: agent_header is read from trusted_proxies only"),
+    for (listener, place, message) in [
+        ("trusted_proxies = [\"10.0.0.1/8\"]", "3:20", "\"10.0.0.1/8\" is not a network"),
+        ("trusted_proxies = [\"cdn.test\"]", "3:20", "\"cdn.test\" is not a network"),
+        ("agent_header = \"X-Agent\"", "3:16", "agent_header is read from trusted_proxies only"),
         (
             "agent_header = \"a b\"\ntrusted_proxies = [\"10.0.0.0/8\"]",
-            "3:16: \"a b\" is not the name of a header field",
+            "3:16",
+            "\"a b\" is not the name of a header field",
         ),
-        ("agent_header = \"Host\"\ntrusted_proxies = [\"10.0.0.0/8\"]", "3:16: \"Host\" has another meaning"),
+        ("agent_header = \"Host\"\ntrusted_proxies = [\"10.0.0.0/8\"]", "3:16", "\"Host\" has another meaning"),
     ] {
         let config = format!(
             "mode = \"refuse\"\n[[listener]]\n{listener}\naddress = \"127.0.0.1:0\"\n\
@@ -186,5 +187,6 @@ fn a_trust_that_makes_no_sense_is_a_fault_of_the_config() {
         let output = run(robotsd().args(["serve", "--config"]).arg(folder.path().join("robotsd.toml")));
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && told.contains(message), "{listener}: {told}");
+        assert!(told.contains(&format!("robotsd.toml:{place}\n")), "{listener}: {told}");
     }
 }

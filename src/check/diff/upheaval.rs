@@ -11,7 +11,7 @@ use super::subject::{self, Subject};
 use super::summary::FirstCrawlers;
 use super::witness;
 use crate::agent::{Category, Obeys, Registry};
-use crate::check::file_kind::NO_RESTRICTIONS;
+use crate::check::known_field::NO_RESTRICTIONS;
 use crate::rules::{Access, RequestPath, RobotsTxt, Selection};
 
 /// Disallow rules that may be opened at once, whatever their share.

@@ -28,7 +28,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                 Quoted(name.value()),
                 Operator(crawler.operator())
             ),
-        );
+        )
+        .of_agent(name.value());
     }
 }
 

@@ -37,6 +37,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             name.range(),
             format_args!("{} is not a product token: crawlers that cut it read {read}", Quoted(value)),
         );
+        let draft = draft.of_agent(value);
         if as_meant {
             draft.help(format_args!("write {}", Quoted(kept)));
         } else if value.starts_with(b"*") {

@@ -2,7 +2,8 @@
 
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
-use crate::check::file_kind::{FileKind, first_tag};
+use crate::check::file_kind::FileKind;
+use crate::check::html::first_tag;
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::quote::Quoted;
 use crate::check::sink::Sink;
@@ -19,7 +20,7 @@ pub(super) const LINT: Lint = Lint {
 };
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    if let Some(beginning) = first_tag(file.bytes()) {
+    if let Some(beginning) = first_tag(file.robots) {
         let text = Quoted(&file.bytes()[beginning.clone()]);
         sink.report(beginning, format_args!("the file begins with {text}: it is a web page, not a robots.txt"))
             .help(format_args!("put rules or a comment here, or have the server answer 404"));
@@ -37,7 +38,8 @@ mod tests {
             (b"\xEF\xBB\xBF\n  <HTML lang=en>\nfoo\n", vec!["2:3"]),
             (b"<?xml version='1.0'?>", vec!["1:1"]),
             (b"# <html>\n", vec![]),
-            (b"<pre>User-agent: *", vec![]),
+            (b"<pre>User-agent: *", vec!["1:1"]),
+            (b"<pre>\nUser-agent: *\n", vec![]),
             (b"User-agent: *\nDisallow: /\n<html>", vec![]),
             (b"<", vec![]),
         ] {

@@ -28,7 +28,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                 sink.report(
                     name.range(),
                     format_args!("{} does not obey robots.txt: only enforcing keeps it out", Quoted(name.value())),
-                );
+                )
+                .of_agent(name.value());
             }
         }
     }

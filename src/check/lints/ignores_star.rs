@@ -43,7 +43,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         .filter(|crawler| crawler.obeys_robots() == Obeys::Yes && crawler.obeys_star() == Obeys::No)
         .filter(|crawler| !crawler.tokens().iter().any(|token| named.contains(token)))
         .collect();
-    if !deaf.is_empty() {
+    if let Some(first) = deaf.first() {
         sink.report(
             rule.range(),
             format_args!(
@@ -51,6 +51,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                 QuotedList(deaf.iter().map(|crawler| crawler.name().as_bytes()))
             ),
         )
+        .of_agent(first.name().as_bytes())
         .help(format_args!("name them in user-agent lines of their own"));
     }
 }

@@ -2,8 +2,10 @@
 //!
 //! A new lint is a file here and a row in the table; a test walks the table and tries every example.
 
+mod ad_file_disallowed;
 mod allow_disallow_tie;
 mod assets_disallowed;
+mod binary_file;
 mod blank_line_in_group;
 mod browser_header_as_name;
 mod byte_order_mark;
@@ -60,10 +62,11 @@ mod whole_site_disallowed;
 
 use super::lint::Lint;
 
-static LINTS: [Lint; 55] = [
+static LINTS: [Lint; 57] = [
     // The file and its lines.
     byte_order_mark::LINT,
     utf_16::LINT,
+    binary_file::LINT,
     invalid_utf_8::LINT,
     html_instead_of_text::LINT,
     no_known_field::LINT,
@@ -111,6 +114,7 @@ static LINTS: [Lint; 55] = [
     assets_disallowed::LINT,
     sitemap_disallowed::LINT,
     secret_path::LINT,
+    ad_file_disallowed::LINT,
     search_engine_refused::LINT,
     // Other lines.
     sitemap_not_absolute::LINT,

@@ -2,7 +2,7 @@
 
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
-use crate::check::file_kind::{NO_RESTRICTIONS, NO_ROBOTS_TXT, is_robots_txt};
+use crate::check::known_field::{NO_RESTRICTIONS, NO_ROBOTS_TXT, is_robots_txt};
 use crate::check::lint::{Example, Lint, Pass};
 use crate::check::sink::Sink;
 

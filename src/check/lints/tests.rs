@@ -69,6 +69,23 @@ fn every_good_example_is_clean() {
 }
 
 #[test]
+fn a_finding_about_a_crawler_names_it_safely() {
+    let agents = |code: &str, file: &[u8]| -> Vec<Option<String>> {
+        of(code, file).iter().map(|finding| finding.agent().map(str::to_owned)).collect()
+    };
+    let named = |name: &str| vec![Some(name.to_owned())];
+    assert_eq!(agents("ignores-robots", b"User-agent: Pingdom\nDisallow: /x\n"), named("Pingdom"));
+    assert_eq!(
+        agents("whole-site-disallowed", b"User-agent: Googlebot\nUser-agent: bingbot\nDisallow: /\n"),
+        named("Googlebot")
+    );
+    assert_eq!(agents("whole-site-disallowed", b"User-agent: *\nDisallow: /\n"), [None]);
+    assert_eq!(agents("cut-product-token", b"User-agent: a\x1b[31m\nDisallow: /x\n"), named("a\\u{1b}[31m"));
+    let long = [b"User-agent: a b", &*b"x".repeat(5000), b"\nDisallow: /x\n"].concat();
+    assert!(agents("cut-product-token", &long)[0].as_ref().is_some_and(|agent| agent.chars().count() < 100));
+}
+
+#[test]
 fn every_message_keeps_the_house_style() {
     for finding in lints().iter().flat_map(|lint| findings(lint, lint.bad_example())) {
         for text in [Some(finding.message()), finding.help()].into_iter().flatten() {

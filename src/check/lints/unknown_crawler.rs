@@ -22,6 +22,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let names = file.robots.groups().flat_map(|group| group.names());
     for (name, nearest) in file.crawlers.misspelled(names) {
         sink.report(name.range(), format_args!("no known crawler is called {}", Quoted(name.value())))
+            .of_agent(name.value())
             .help(format_args!("did you mean {}?", Quoted(nearest.as_bytes())));
     }
 }

@@ -16,7 +16,7 @@ pub(super) const LINT: Lint = Lint {
     summary: "a crawler, or every crawler, is shut out of the whole site",
     why: "\"Disallow: /\" with nothing allowed shuts a crawler out of the whole site. For \"*\" that is every crawler \
           without a group of its own, search engines included: a staging file that went live has cost many a site its \
-          place in the index. For a named crawler that is no search engine it is mostly meant, so it is only noted.",
+          place in the index. For a named crawler that is no search engine with an index that people use, it is mostly meant, so it is only noted.",
     bad: Example::new(b"User-agent: *\nDisallow: /\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::File(run),
@@ -52,25 +52,28 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         .collect();
     shut.sort_by_key(|(name, _)| name.range().start);
     let is_search = |(name, _): &(Name<'_>, Rule<'_>)| {
-        file.crawlers.named(*name).is_some_and(|crawler| crawler.category() == Category::Search)
+        let crawler = file.crawlers.named(*name);
+        crawler.is_some_and(|crawler| crawler.category() == Category::Search && crawler.is_index_engine())
     };
     let (search, shut): (Vec<_>, Vec<_>) = shut.into_iter().partition(is_search);
-    if let Some((_, rule)) = search.first() {
+    if let Some((first, rule)) = search.first() {
         sink.report(
             rule.range(),
             format_args!(
-                "the whole site is disallowed for {}: it will leave the index",
+                "the whole site is disallowed for {}: the site will leave the index",
                 QuotedList(search.iter().map(|(name, _)| name.value()))
             ),
         )
+        .of_agent(first.value())
         .help(format_args!("\"Disallow:\" without a path disallows nothing"));
     }
-    if let Some((_, rule)) = shut.first() {
+    if let Some((first, rule)) = shut.first() {
         sink.report_at(
             Severity::Note,
             rule.range(),
             format_args!("the whole site is disallowed for {}", QuotedList(shut.iter().map(|(name, _)| name.value()))),
-        );
+        )
+        .of_agent(first.value());
     }
 }
 
@@ -163,6 +166,16 @@ mod tests {
         assert_eq!(messages("whole-site-disallowed", file), ["the whole site is disallowed for \"b\""]);
         let file = b"User-agent: a\nDisallow: /\n\nUser-agent: *\nAllow: /x\n";
         assert_eq!(messages("whole-site-disallowed", file), ["the whole site is disallowed for \"a\""]);
+    }
+
+    #[test]
+    fn only_an_index_that_people_use_is_left() {
+        let file = b"User-agent: bingbot\nDisallow: /\n\nUser-agent: PiplBot\nDisallow: /\n";
+        let want = [
+            "the whole site is disallowed for \"bingbot\": the site will leave the index",
+            "the whole site is disallowed for \"PiplBot\"",
+        ];
+        assert_eq!(messages("whole-site-disallowed", file), want);
     }
 
     #[test]

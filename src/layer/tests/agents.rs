@@ -52,7 +52,8 @@ async fn signs_of_a_person_behind_a_crawlers_name_are_recorded() {
         .expect("a name")
         .exempt_cookies(["staff"])
         .expect("a name")
-        .exempt_networks(["10.0.0.0/8".parse().expect("a network")])
+        .exempt_networks(["10.0.0.0/8"])
+        .expect("a network")
         .build();
     let live = LiveRobots::inline(FILE).policy(policy).open().expect("open");
     let layer = RobotsLayer::new(live).address_from(|extensions| extensions.get::<std::net::IpAddr>().copied());

@@ -119,3 +119,17 @@ async fn a_group_of_thousands_makes_no_refusal_of_thousands() {
         }
     }
 }
+
+#[tokio::test]
+async fn the_default_refusal_may_have_another_status() {
+    let layer = RobotsLayer::new(live(Mode::Refuse))
+        .refuse_with(|event| event.refusal_with_status(StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS));
+    let response = ask(layer.clone(), get("/drafts/x", GPTBOT)).await;
+    assert_eq!((response.status().as_u16(), field(&response, "cache-control")), (451, Some("no-store")));
+    let text_of = text(response).await;
+    assert!(text_of.starts_with("451 Unavailable For Legal Reasons\n\n"), "{text_of}");
+    let mut request = get("/drafts/x", GPTBOT);
+    add(&mut request, "accept", "application/json");
+    let problem = text(ask(layer, request).await).await;
+    assert!(problem.contains(r#""status":451"#) && problem.contains(r#""title":"Unavailable For Legal"#), "{problem}");
+}

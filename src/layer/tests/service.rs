@@ -24,6 +24,18 @@ async fn inner_errors_and_readiness_pass_through() {
     assert!(robots.call(get("/drafts/", GPTBOT)).await.is_ok());
 }
 
+#[tokio::test]
+async fn a_response_says_how_long_its_body_is() {
+    use http_body::Body as _;
+    let layer = RobotsLayer::new(live(Mode::Refuse));
+    for (target, agent) in [("/robots.txt", FIREFOX), ("/drafts/", GPTBOT), ("/", FIREFOX)] {
+        let body = ask(layer.clone(), get(target, agent)).await.into_body();
+        let said = body.size_hint().exact();
+        let length = BodyExt::collect(body).await.expect("a body").to_bytes().len();
+        assert_eq!(said, Some(length as u64), "{target}");
+    }
+}
+
 #[test]
 fn the_inner_service_is_reached_changed_and_taken_out() {
     let mut robots = RobotsLayer::new(live(Mode::Refuse)).layer(1);

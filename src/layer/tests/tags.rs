@@ -12,6 +12,30 @@ async fn a_tagged_request_carries_the_verdict_and_the_record() {
 }
 
 #[tokio::test]
+async fn a_search_engine_that_a_refusing_site_spares_is_tagged_with_the_reason() {
+    let file = "User-agent: *\nDisallow: /drafts/\n";
+    let ask_as = async |policy: crate::policy::PolicyBuilder, agent: &str| {
+        let live = LiveRobots::inline(file).policy(policy.build()).open().expect("a robots.txt");
+        ask(RobotsLayer::new(live), get("/drafts/x", agent)).await
+    };
+    let refusing = || Policy::builder().mode(Mode::Refuse);
+    let spared = ask_as(refusing(), GOOGLEBOT).await;
+    assert_eq!(spared.status(), StatusCode::OK);
+    let want = r#"disallow;agent="Googlebot";rule="/drafts/";line=2;reason=search-engine"#;
+    assert_eq!(field(&spared, "saw-robots-verdict"), Some(want));
+    let record = spared.extensions().get::<Record>().expect("a record");
+    assert_eq!((record.action(), record.reason()), (Action::Tag, Reason::SearchEngine));
+    // The operator's own tag has no reason, and what no engine sends is refused.
+    let tagged = ask_as(Policy::builder().mode(Mode::Tag), GOOGLEBOT).await;
+    assert_eq!(field(&tagged, "saw-robots-verdict"), Some(r#"disallow;agent="Googlebot";rule="/drafts/";line=2"#));
+    for agent in [GPTBOT, "Wotbox/2.0"] {
+        assert_eq!(ask_as(refusing(), agent).await.status(), StatusCode::FORBIDDEN, "{agent}");
+    }
+    let refused = refusing().with_override(crate::policy::Override::index_engines(Mode::Refuse));
+    assert_eq!(ask_as(refused, GOOGLEBOT).await.status(), StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
 async fn the_form_that_decided_is_named() {
     let target = "/x/..;/drafts/x";
     let response = ask(RobotsLayer::new(live(Mode::Tag)), get(target, GPTBOT)).await;
@@ -83,11 +107,11 @@ fn carrying_out_marks_what_goes_on() {
     let mut request = get("/drafts/x", GPTBOT);
     add(&mut request, "robots-verdict", "allow");
     let answer = RobotsLayer::new(live(Mode::Tag)).answer(&Original::of(&request));
-    let Answer::Tag(record) = &answer else { panic!("{answer:?}") };
+    let Outcome::Tag(record) = answer.outcome() else { panic!("{answer:?}") };
     let field = record.to_field();
     assert!(answer.carry_out(&mut request).is_none());
     assert_eq!(request.headers().get_all("robots-verdict").iter().collect::<Vec<_>>(), [field]);
     assert!(request.extensions().get::<Record>().is_some());
-    assert!(Answer::Pass.carry_out(&mut request).is_none());
+    assert!(Answer::from(Outcome::Pass).carry_out(&mut request).is_none());
     assert!(request.headers().contains_key("robots-verdict"), "a layer outside has tagged it");
 }

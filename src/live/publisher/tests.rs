@@ -66,6 +66,15 @@ fn assert_gated(outcome: &ReloadOutcome, text: &str, stays: Option<&str>) {
 }
 
 #[test]
+fn what_an_earlier_process_accepted_is_not_written_again() {
+    for (text, unsaved) in [(OPEN, None), (OTHER, Some(Durability::Process))] {
+        let mut publisher = publisher_with(Gate::open(), Duration::ZERO, accepted(&[OPEN]), WasLive::Current);
+        assert_published(&publisher.consider(holds(text), day(2)), text);
+        assert_eq!(publisher.take_unsaved(), unsaved, "{text}");
+    }
+}
+
+#[test]
 fn a_candidate_is_published_once_and_unchanged_after_that() {
     let mut publisher = publisher();
     assert_eq!((publisher.live(), publisher.take_unsaved()), (None, None));

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::error::StateError;
+use crate::live::durability::Durability;
 use crate::live::rejection::{MAX_FILE, Rejection, RejectionKind};
-use crate::live::remembered::Durability;
 use crate::live::version_hash::VersionHash;
 
 const PROBE: &str = ".probe";
@@ -151,6 +151,40 @@ impl Disk {
         let path = folder.join(PROBE);
         self.write(&path, b"", Durability::Process)?;
         fs::remove_file(&path).map_err(|cause| StateError::new(&path, cause))
+    }
+
+    /// Opens the file of a lock for reading, which also works on a file system that is mounted read-only, and keeps none
+    /// from being so mounted. It is made where there is none, and so is its folder.
+    #[cfg(not(windows))]
+    pub(super) fn open_lock(&self, path: &Path) -> io::Result<File> {
+        self.reach(path);
+        let open = || {
+            let mut options = OpenOptions::new();
+            #[cfg(unix)]
+            options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+            options.read(true).open(path)
+        };
+        open().or_else(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                make(path.parent().unwrap_or(Path::new(".")))?;
+                // Not truncated: another process may be quicker.
+                drop(self.open_lock_for_writing(path)?);
+                open()
+            }
+            _ => Err(error),
+        })
+    }
+
+    /// Opens the file of a lock for writing.
+    pub(super) fn open_lock_for_writing(&self, path: &Path) -> io::Result<File> {
+        self.reach(path);
+        let mut options = for_owner();
+        #[cfg(unix)]
+        options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        // Others may read it, and nothing else, as long as it is open.
+        #[cfg(windows)]
+        std::os::windows::fs::OpenOptionsExt::share_mode(&mut options, 1);
+        options.write(true).create(true).truncate(false).open(path)
     }
 
     /// Removes a file that nothing refers to; one that cannot be removed costs its size.

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::live::accepted_versions::{AcceptedVersion, AcceptedVersions, Standing};
 use crate::live::gate::{Objection, ObjectionKind, Pending};
-use crate::live::history::HistoryEntry;
 use crate::live::reload::{Cause, ReloadOutcomeKind};
+use crate::live::reload_history::HistoryEntry;
 use crate::live::version_hash::VersionHash;
 
 /// Raised when an older one could not make sense of it.

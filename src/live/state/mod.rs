@@ -7,12 +7,12 @@
 //! sites/NAME/HASH.txt        their bytes
 //! sites/NAME/history.jsonl   reloads and turns of the switch
 //! sites/NAME/live            which version is live: of fixed size, and overwritten in place
+//! lock                       locked as long as a handle is open; which process has it
 //! ```
 //!
 //! Every file is written aside and renamed, so it is whole whenever the process is killed, and is for its owner alone.
 //! One thread writes versions for all sites, a moment after they are live; a decision of an operator is written before the
-//! call returns. Several processes may use one directory: the last write wins, and none takes another's file for its own,
-//! because bytes are named by their hash. Damaged and foreign files are reported and ignored. A write that fails is tried
+//! call returns. One handle at a time has a directory open, and the others are refused. Damaged and foreign files are reported and ignored. A write that fails is tried
 //! again: on a timer, with other writes, on a reload and at the end. Meanwhile the sites go on, and the status reports it. The
 //! record of what is live needs no room where files are overwritten in place and may be written at all, so a process that
 //! starts after one that could write nothing else knows whether what it finds is what was live.
@@ -21,6 +21,7 @@ mod disk;
 mod error;
 mod event;
 mod json;
+mod lock;
 mod record;
 mod record_file;
 mod site;
@@ -29,7 +30,7 @@ mod switch_file;
 mod troubles;
 mod writer;
 
-pub use self::error::StateError;
+pub use self::error::{StateDirInUse, StateError};
 pub use self::event::StateEvent;
 pub(super) use self::site::SiteState;
 pub use self::state_dir::StateDir;

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use super::disk::Disk;
 use super::error::StateError;
 use super::record::{self, LiveRecord, SLOT};
-use crate::live::remembered::Durability;
+use crate::live::durability::Durability;
 
 /// The record and its stamp; `None` where there is none that is whole. No date lies after `now`.
 pub(super) fn read(disk: &Disk, path: &Path, now: SystemTime) -> Result<Option<(u64, LiveRecord)>, String> {

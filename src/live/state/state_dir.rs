@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
 use super::disk::Disk;
-use super::error::StateError;
+use super::error::{StateDirInUse, StateError};
 use super::event::{StateEvent, StateListeners};
+use super::lock::{FolderLock, LockHold};
 use super::site::{SiteState, SiteStore};
 use super::troubles::switch_trouble;
 use super::writer::{QueuePlace, StateJob, StateWriter};
@@ -17,10 +18,16 @@ use crate::live::kill_switch::KillSwitch;
 
 /// A folder in which sites remember what they accepted, what waits, what they tried, and the kill switch. Cheap to clone.
 ///
+/// One process at a time has a folder open, and in it one `StateDir` with its clones: two that did not know of each other
+/// would each write down what is live. The lock is the system's, so it ends with the process at the latest; before, when
+/// the last clone and the last site that was opened with it are dropped. What opens the folder then finds all that was
+/// written. Sites that are opened with the same `StateDir`, such as one that is replaced, also find what waits to be
+/// written.
+///
 /// ```no_run
 /// use tower_robots::live::{Enforcement, LiveRobots, StateDir};
 ///
-/// let state = StateDir::open("/var/lib/robotsd");
+/// let state = StateDir::open("/var/lib/robotsd")?;
 /// let live = LiveRobots::file("/etc/robotsd/shop.txt").state(&state, "shop").open()?;
 /// state.set_enforcement(Enforcement::Off)?; // for every site, and after a restart
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -36,6 +43,7 @@ struct StateRoot {
     writer: Arc<StateWriter>,
     /// When it was opened: what is older and was left unfinished is of another process.
     began: SystemTime,
+    hold: Arc<LockHold>,
     /// By folder, so that a site that is opened anew finds what could not be written yet.
     sites: Mutex<HashMap<PathBuf, Weak<SiteStore>>>,
 }
@@ -44,6 +52,7 @@ struct StateRoot {
 struct StateFolder {
     path: PathBuf,
     disk: Disk,
+    lock: Arc<FolderLock>,
     listeners: Arc<StateListeners>,
     troubles: Mutex<FolderTroubles>,
     place: Mutex<QueuePlace>,
@@ -59,18 +68,27 @@ struct FolderTroubles {
     /// Nothing can be written.
     probe: Option<String>,
     switch: Option<String>,
+    /// Nothing keeps another process out.
+    lock: Option<String>,
 }
 
 impl StateDir {
-    /// Opens a folder, which is made where there is none. Where that fails, or what stands in it is damaged, it goes on
-    /// without: [`StateDir::trouble`] says so.
-    #[must_use]
-    pub fn open(path: impl Into<PathBuf>) -> Self {
+    /// Opens a folder, which is made where there is none. Where that fails, or what stands in it is damaged, or the file
+    /// system has no locks, it goes on without: [`StateDir::trouble`] says so.
+    ///
+    /// # Errors
+    ///
+    /// If the folder is open already, in another process or in this one. It waits two seconds for a handle that is
+    /// just being dropped.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, StateDirInUse> {
         Self::open_on(Disk::default(), path.into())
     }
 
-    pub(super) fn open_on(disk: Disk, path: PathBuf) -> Self {
+    pub(super) fn open_on(disk: Disk, path: PathBuf) -> Result<Self, StateDirInUse> {
         let began = SystemTime::now();
+        // First: what another process is writing is not read, nor taken for what a killed one left.
+        let (lock, unlocked) = FolderLock::take(&disk, &path)?;
+        let lock = Arc::new(lock);
         disk.clean(&path, began);
         let (enforcement, damaged) = disk.read_switch(&path);
         let probe = disk.probe(&path).err().map(|error| error.to_string());
@@ -78,8 +96,9 @@ impl StateDir {
         let folder = Arc::new(StateFolder {
             path,
             disk,
+            lock: lock.clone(),
             listeners: Arc::default(),
-            troubles: Mutex::new(FolderTroubles { damaged, probe, switch: None }),
+            troubles: Mutex::new(FolderTroubles { damaged, probe, switch: None, lock: unlocked }),
             place: Mutex::default(),
             switch: Mutex::default(),
         });
@@ -87,7 +106,8 @@ impl StateDir {
         if is_unwritable {
             writer.call_later(folder.clone());
         }
-        Self { root: Arc::new(StateRoot { folder, switch, writer, began, sites: Mutex::default() }) }
+        let hold = Arc::new(LockHold::new(lock, writer.clone()));
+        Ok(Self { root: Arc::new(StateRoot { folder, switch, writer, began, hold, sites: Mutex::default() }) })
     }
 
     /// The path.
@@ -156,12 +176,13 @@ impl StateDir {
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
         let troubles = self.root.folder.troubles();
-        [&troubles.switch, &troubles.probe, &troubles.damaged].into_iter().flatten().next().cloned()
+        // One that cannot be written cannot be locked either.
+        [&troubles.switch, &troubles.probe, &troubles.lock, &troubles.damaged].into_iter().flatten().next().cloned()
     }
 
     /// A site's part of the directory. It reads no file.
     pub(in crate::live) fn site(&self, name: &str) -> SiteState {
-        let StateRoot { folder, writer, began, sites, .. } = &*self.root;
+        let StateRoot { folder, writer, began, hold, sites, .. } = &*self.root;
         let path = self.folder_of(name);
         let mut sites = sites.lock().unwrap_or_else(PoisonError::into_inner);
         let store = sites.get(&path).and_then(Weak::upgrade).unwrap_or_else(|| {
@@ -169,12 +190,18 @@ impl StateDir {
                 // Before it grows: at every site, ten thousand would be looked through ten thousand times.
                 sites.retain(|_, store| store.strong_count() > 0);
             }
-            let store =
-                Arc::new(SiteStore::new(folder.disk.clone(), path.clone(), name, *began, folder.listeners.clone()));
+            let store = Arc::new(SiteStore::new(
+                folder.disk.clone(),
+                hold.lock.clone(),
+                path.clone(),
+                name,
+                *began,
+                folder.listeners.clone(),
+            ));
             sites.insert(path, Arc::downgrade(&store));
             store
         });
-        SiteState::new(store, writer.clone())
+        SiteState::new(store, writer.clone(), hold.clone())
     }
 
     fn folder_of(&self, site: &str) -> PathBuf {
@@ -193,6 +220,7 @@ impl StateJob for StateFolder {
     }
 
     fn write(&self) -> bool {
+        let Some(writing) = self.lock.writing() else { return true };
         let mut switch = self.switch();
         let is_written = switch.is_none_or(|enforcement| self.write_switch(&mut switch, enforcement).is_ok());
         drop(switch);
@@ -202,6 +230,11 @@ impl StateJob for StateFolder {
             self.set_trouble(|troubles| &mut troubles.probe, probe, "the state directory can be written again")
                 .is_none()
         };
+        drop(writing);
+        if was_unwritable && is_writable {
+            let trouble = self.lock.retry(&self.disk, &self.path);
+            self.set_trouble(|troubles| &mut troubles.lock, trouble, "the state directory is locked");
+        }
         is_written && is_writable
     }
 }

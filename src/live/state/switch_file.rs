@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::disk::{Disk, SWITCH};
 use super::error::StateError;
+use crate::live::durability::Durability;
 use crate::live::enforcement::Enforcement;
-use crate::live::remembered::Durability;
 
 impl Disk {
     /// The kill switch in a folder, and what is wrong with it. One that says neither `on` nor `off` was turned by an

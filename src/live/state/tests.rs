@@ -56,7 +56,7 @@ fn a_disk_that_hangs_holds_up_neither_the_status_nor_switches_nor_other_sites() 
     let hanging = Arc::new(Hanging::default());
     let disk =
         hanging.disk(|path| path.components().any(|part| part.as_os_str() == "shop") || path.ends_with("enforcement"));
-    let state = StateDir::open_on(disk, folder.path().join("state"));
+    let state = StateDir::open_on(disk, folder.path().join("state")).expect("no other has it open");
     let path = folder.path().join("robots.txt");
     std::fs::write(&path, "User-agent: *\nDisallow: /a\n").expect("written");
     let shop = LiveRobots::inline("User-agent: *\nDisallow: /b\n").state(&state, "shop").open().expect("a robots.txt");
@@ -104,7 +104,7 @@ fn a_site_that_is_opened_on_a_disk_that_hangs_holds_up_no_other() {
     let folder = tempfile::tempdir().expect("a folder");
     let hanging = Arc::new(Hanging::default());
     let disk = hanging.disk(|path| path.components().any(|part| part.as_os_str() == "shop"));
-    let state = StateDir::open_on(disk, folder.path().join("state"));
+    let state = StateDir::open_on(disk, folder.path().join("state")).expect("no other has it open");
     hanging.is_hanging.store(true, Ordering::SeqCst);
     let open = |site: &'static str| {
         let state = state.clone();

@@ -32,12 +32,12 @@ fn a_path_is_exempt_only_if_every_form_is() {
 #[test]
 fn exempt_agents_and_networks_pass_unjudged() {
     let site = Site::new("User-agent: *\nDisallow: /\n");
-    let policy = refusing().exempt_agents(["gptbot"]).expect("a name").build();
+    let policy = refusing_every_crawler().exempt_agents(["gptbot"]).expect("a name").build();
     assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/"), EXEMPT);
     assert_eq!(site.decide(&policy, &[GOOGLEBOT], "GET", "/"), REFUSED);
     // An exempt agent beside another does not cover for it.
     assert_eq!(site.decide(&policy, &[GPTBOT, GOOGLEBOT], "GET", "/"), REFUSED);
-    let policy = refusing().exempt_networks(["10.0.0.0/8".parse().expect("a network")]).build();
+    let policy = refusing().exempt_networks(["10.0.0.0/8"]).expect("a network").build();
     let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
     let path = RequestPath::new(b"/");
     for (address, action) in

@@ -15,6 +15,26 @@ fn a_lenient_override_for_one_rule_opens_no_other() {
 }
 
 #[test]
+fn of_rules_with_one_mode_the_decision_shows_the_one_for_the_path_as_sent() {
+    let site = Site::new("User-agent: GPTBot\nDisallow: /old/\nDisallow: /private/\n");
+    let shown = |builder: PolicyBuilder| {
+        let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
+        let decision = builder.build().decide(&site.rules, &agents, Facts::of_target("GET", b"/old/../private/x"));
+        let rule = decision.verdict().and_then(|verdict| verdict.rule()).expect("a rule");
+        (decision.action(), String::from_utf8_lossy(rule.pattern()).into_owned())
+    };
+    let over = |pattern: &str, mode| Override::pattern(pattern, mode).expect("a pattern");
+    let tagging = || Policy::builder().mode(Mode::Tag);
+    assert_eq!(shown(tagging()), (Action::Tag, "/old/".to_owned()));
+    assert_eq!(shown(tagging().with_override(over("/private/", Mode::Tag))), (Action::Tag, "/old/".to_owned()));
+    assert_eq!(
+        shown(tagging().with_override(over("/private/", Mode::Refuse))),
+        (Action::Refuse, "/private/".to_owned())
+    );
+    assert_eq!(shown(tagging().with_override(over("/old/", Mode::Off))), (Action::Tag, "/private/".to_owned()));
+}
+
+#[test]
 fn the_last_override_that_fits_wins() {
     let site = Site::new("User-agent: *\nDisallow: /search\nDisallow: /\n");
     let policy = refusing()
@@ -36,6 +56,11 @@ fn an_override_for_an_agent_is_not_for_its_family() {
     let policy =
         refusing().with_override(Override::agent("Googlebot", Mode::Tag).expect("a name or a pattern")).build();
     let applebot = "Mozilla/5.0 (compatible; Applebot/0.1; +http://www.apple.com/go/applebot)";
+    assert_eq!(site.decide(&policy, &[GOOGLEBOT], "GET", "/"), (Action::Tag, Reason::Disallowed));
+    assert_eq!(site.decide(&policy, &[applebot], "GET", "/"), (Action::Tag, Reason::SearchEngine));
+    let policy = refusing_every_crawler()
+        .with_override(Override::agent("Googlebot", Mode::Tag).expect("a name or a pattern"))
+        .build();
     assert_eq!(site.decide(&policy, &[GOOGLEBOT], "GET", "/"), (Action::Tag, Reason::Disallowed));
     assert_eq!(site.decide(&policy, &[applebot], "GET", "/"), REFUSED);
 }

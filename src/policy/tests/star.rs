@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn star_is_for_crawlers_that_say_so() {
     let site = Site::new("User-agent: *\nDisallow: /\n");
-    let policy = refusing().build();
+    let policy = refusing_every_crawler().build();
     for held in [GPTBOT, GOOGLEBOT, UNKNOWN] {
         assert_eq!(site.decide(&policy, &[held], "GET", "/x"), REFUSED, "{held}");
     }
@@ -101,7 +101,8 @@ fn an_empty_header_is_held_by_scope_or_as_configured() {
 #[test]
 fn holds_to_star_says_what_a_decision_does() {
     let star = Site::new("User-agent: *\nDisallow: /\n");
-    for policy in [refusing().build(), refusing().star_scope(StarScope::Everyone).build()] {
+    let everyone = refusing_every_crawler().star_scope(StarScope::Everyone);
+    for policy in [refusing_every_crawler().build(), everyone.build()] {
         for field in [GPTBOT, GOOGLEBOT, UNKNOWN, FIREFOX, "", "curl/8.5.0", "kube-probe/1.29", "AdsBot-Google"] {
             let held = policy.holds_to_star(&star.recognizer.identify(field.as_bytes()));
             assert_eq!(star.decide(&policy, &[field], "GET", "/") == REFUSED, held, "{field}");

@@ -21,6 +21,9 @@ mod rule_index;
 mod sections;
 mod trie;
 
+#[cfg(test)]
+mod tests;
+
 pub(super) use self::candidates::Rank;
 pub(crate) use self::match_budget::MatchBudget;
 pub(super) use self::rule_index::{MAX_READ, RuleIndex};

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::event::{DirectoryError, DirectoryEvent};
-use super::scan::{Age, DirectorySettings, DirectoryState};
+use super::scan::{Age, DEFAULT_FALLBACK, DirectorySettings, DirectoryState};
 use crate::live::{CompileCache, LiveRobots};
 use crate::source::builder::LiveBuilder;
 use crate::source::file_source::FileSource;
-use crate::source::sites::{SiteMap, Sites};
+use crate::source::sites::{IntoSites, SiteMap, Sites};
 #[cfg(feature = "watch")]
 use crate::source::watch::{SHORTEST_POLL, Watcher};
 
@@ -23,7 +23,7 @@ use crate::source::watch::{SHORTEST_POLL, Watcher};
 /// | `example.com.txt` | `example.com`, whatever the port |
 /// | `example.com_8080.txt`, `example.com:8080.txt` | `example.com:8080` |
 /// | `_wildcard.example.com.txt` | `*.example.com` |
-/// | `münchen.example.txt`, `xn--mnchen-3ya.example.txt` | `xn--mnchen-3ya.example` |
+/// | `xn--mnchen-3ya.example.txt`, with the feature `idn` also `münchen.example.txt` | `xn--mnchen-3ya.example` |
 /// | `127.0.0.1.txt`, `[::1].txt` | that address |
 /// | `default.txt` | every other host |
 ///
@@ -57,6 +57,9 @@ pub struct DirectoryBuilder {
 }
 
 impl Directory {
+    /// The name of the file for every host without one, by default.
+    pub const DEFAULT_FALLBACK: &str = DEFAULT_FALLBACK;
+
     /// A folder with a file for each host.
     #[expect(clippy::new_ret_no_self, reason = "the builder makes it, as everywhere in this room")]
     pub fn new(path: impl Into<PathBuf>) -> DirectoryBuilder {
@@ -101,8 +104,14 @@ impl From<&Directory> for Sites {
     }
 }
 
+impl IntoSites for &Directory {
+    fn into_sites(self) -> Sites {
+        self.into()
+    }
+}
+
 impl DirectoryBuilder {
-    /// The name of the file for every host without one. Default: `default.txt`.
+    /// The name of the file for every host without one. Default: [`Directory::DEFAULT_FALLBACK`].
     pub fn fallback(mut self, name: impl Into<String>) -> Self {
         self.settings.fallback = name.into();
         self

@@ -22,6 +22,9 @@ use crate::source::{file, file_system};
 const MOST_THREADS: usize = 8;
 const FEWEST: usize = 64;
 
+/// The name of the file for every host without one, by default.
+pub(super) const DEFAULT_FALLBACK: &str = "default.txt";
+
 pub(super) struct DirectorySettings {
     pub(super) path: PathBuf,
     pub(super) fallback: String,
@@ -75,7 +78,7 @@ impl DirectorySettings {
     pub(super) fn new(path: PathBuf) -> Self {
         Self {
             path,
-            fallback: "default.txt".into(),
+            fallback: DEFAULT_FALLBACK.into(),
             each: Box::new(|_, builder| builder),
             listeners: Vec::new(),
             compile_cache: CompileCache::new(),

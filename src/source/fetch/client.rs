@@ -7,17 +7,18 @@ use bytes::Bytes;
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, HOST, IF_MODIFIED_SINCE, IF_NONE_MATCH, LOCATION, USER_AGENT,
 };
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response};
 use http_body_util::Empty;
 use tokio::time::timeout;
 
-use super::address_class::AddressClass;
 use super::error::{FetchError, FetchErrorKind};
 use super::outcome::{FetchOutcome, Validators};
 use super::peer::Peer;
+use super::redirect;
 use super::resolver::Resolver;
 use super::url::{FetchUrl, UrlScheme};
 use super::wire::{self, Approach, Excess, Stream};
+use crate::identity::AddressClass;
 
 /// Redirects that are followed (RFC 9309, section 2.3.1.2).
 const HOPS: usize = 5;
@@ -82,13 +83,13 @@ impl Client {
         for _ in 0..=HOPS {
             let (response, class) = self.request_once(place, &url, known, manner, approach, turn).await?;
             approach = class.map_or(Approach::Configured, Approach::Redirected);
-            if !is_redirect(response.status()) {
+            if !redirect::is_redirect(response.status()) {
                 return read(response, url);
             }
             let Some(location) = response.headers().get(LOCATION) else { return Ok(FetchOutcome::Redirected) };
             url = match (url.join(location.as_bytes()), manner) {
                 (Ok(to), FetchMode::Crawler) => to,
-                (Ok(to), FetchMode::Site) => place.next(&url, to)?,
+                (Ok(to), FetchMode::Site) => redirect::of_site(&place.url, &place.via, &url, to)?,
                 // As good as one hop too many.
                 (Err(_), FetchMode::Crawler) => return Ok(FetchOutcome::Redirected),
                 (Err(error), FetchMode::Site) => return Err(FetchError::with_cause(FetchErrorKind::Redirect, error)),
@@ -182,32 +183,6 @@ impl Client {
         };
         Ok((stream, class))
     }
-}
-
-impl FetchTarget {
-    /// Where a redirect may lead that speaks for the site.
-    fn next(&self, from: &FetchUrl, to: FetchUrl) -> Result<FetchUrl, FetchError> {
-        let refused = |why: String| Err(FetchError::with_cause(FetchErrorKind::Redirect, why));
-        if self.via.is_empty() {
-            return match (from.scheme(), to.scheme()) {
-                (UrlScheme::Https, UrlScheme::Http) => refused(format!("{to} is less safe than {from}")),
-                _ => Ok(to),
-            };
-        }
-        let is_of_site = to.host() == self.url.host() || self.via.iter().any(|via| via.is_at(&to));
-        if !is_of_site {
-            return refused(format!("{to} is another site: name the file as a URL if it is kept there"));
-        }
-        // Asked over another scheme or port, the same upstream answers the same.
-        if to.target() == from.target() {
-            return refused(format!("{to} is where we are: the upstream sends everyone to that scheme or port"));
-        }
-        Ok(from.with_target(to.target().clone()))
-    }
-}
-
-const fn is_redirect(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
 fn read(response: Response<Vec<u8>>, url: FetchUrl) -> Result<FetchOutcome, FetchError> {

@@ -10,7 +10,6 @@
 //!
 //! This room speaks HTTP as a client; it serves nothing and checks no rules.
 
-mod address_class;
 mod backoff;
 mod client;
 mod crawler;
@@ -21,6 +20,7 @@ mod interim;
 mod outcome;
 mod peer;
 mod poller;
+mod redirect;
 mod remote;
 mod resolver;
 mod schedule;

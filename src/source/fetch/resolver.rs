@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use super::address_class::AddressClass;
+use crate::identity::AddressClass;
 
 /// The system's resolver; a test can replace it, because it has only the loopback.
 #[derive(Clone, Debug, Default)]

@@ -9,6 +9,7 @@ use http::StatusCode;
 use super::backoff::later;
 use super::error::{FetchError, FetchErrorKind};
 use super::outcome::{FetchOutcome, Found, Validators};
+use super::redirect;
 use super::schedule::Schedule;
 
 #[derive(Debug)]
@@ -138,10 +139,7 @@ impl SiteFreshness {
                 self.validators = Validators::default();
                 self.fail(bad("the response is 304, and the request had no condition"), None, now, roll)
             }
-            FetchOutcome::Redirected => {
-                let error = FetchError::with_cause(FetchErrorKind::Redirect, "it leads nowhere, or on and on");
-                self.fail(Trouble::Failed(error), None, now, roll)
-            }
+            FetchOutcome::Redirected => self.fail(Trouble::Failed(redirect::leads_nowhere()), None, now, roll),
             FetchOutcome::Status { status, freshness, .. } if is_missing(status) => {
                 self.miss(status, self.schedule.interval(freshness), now, roll)
             }

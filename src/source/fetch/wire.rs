@@ -5,7 +5,7 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 #[cfg(unix)]
 use std::path::Path;
 use std::pin::pin;
@@ -24,11 +24,12 @@ use tokio::net::TcpStream;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-use super::address_class::AddressClass;
 use super::error::{FetchError, FetchErrorKind};
 use super::interim::Interim;
+use super::redirect;
 use super::resolver::Resolver;
 use super::url::FetchUrl;
+use crate::identity::AddressClass;
 use crate::live::MAX_FILE;
 
 /// The largest head of an answer, in octets.
@@ -108,7 +109,9 @@ async fn dial_any(
         .take(MAX_ADDRESSES)
         .collect();
     let mut last = match (approach, resolved.first()) {
-        (Approach::Redirected(from), Some(first)) => wrong_class(url, from, first.ip(), network.class(first.ip())),
+        (Approach::Redirected(from), Some(first)) => {
+            redirect::wrong_class(url, from, first.ip(), network.class(first.ip()))
+        }
         _ => unknown(io::Error::new(io::ErrorKind::NotFound, "no address")),
     };
     // An address that does not answer leaves time for the others.
@@ -124,14 +127,6 @@ async fn dial_any(
         };
     }
     Err(last)
-}
-
-fn wrong_class(url: &FetchUrl, from: AddressClass, address: IpAddr, class: AddressClass) -> FetchError {
-    let cause = format!(
-        "{url} is at {address}, a {class} address, and was named by a server with a {from} address: if the file is kept \
-         there, configure that URL itself"
-    );
-    FetchError::with_cause(FetchErrorKind::RedirectAddress, cause)
 }
 
 /// Sends a request and reads the whole answer. Where it is a redirect, its body is not read.

@@ -2,8 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::file_stamp::FileStamp;
-use super::target::{Fingerprint, ReadResult};
+use super::target::ReadResult;
 use crate::source::file::QUIET;
 
 /// How long the events of a modification may take to get here once the modification can be read.
@@ -11,9 +10,6 @@ pub(super) const SETTLE: Duration = Duration::from_millis(20);
 
 /// How long names may come and go in a folder before it is listed: one listing serves many of them.
 const GATHER: Duration = Duration::from_millis(100);
-
-/// Every so many polls the contents are read whatever the file system says of them.
-const WHOLE_LOOKS: u32 = 30;
 
 /// How soon an event calls for a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,17 +61,11 @@ pub(super) struct Debounce {
     written_meanwhile: bool,
     poll: Duration,
     next_poll: Instant,
-    looks: u32,
-    stamp: Option<FileStamp>,
-    /// What the last poll found, where it was new.
-    seen: Option<Fingerprint>,
-    /// What was taken without becoming what is known: a broken file, reported once.
-    refused: Option<Fingerprint>,
 }
 
 impl Debounce {
     /// No worker takes it until [`Debounce::finish`].
-    pub(super) fn new(poll: Duration, now: Instant, stamp: FileStamp) -> Self {
+    pub(super) fn new(poll: Duration, now: Instant) -> Self {
         Self {
             work: Activity::Running,
             queued: None,
@@ -85,10 +75,6 @@ impl Debounce {
             written_meanwhile: false,
             poll,
             next_poll: now + poll,
-            looks: 0,
-            stamp: Some(stamp),
-            seen: None,
-            refused: None,
         }
     }
 
@@ -189,57 +175,23 @@ impl Debounce {
             self.call_for(urgency, now);
         }
     }
-
-    /// Whether the contents have to be read, now that the stamp is this.
-    pub(super) fn has_to_be_read(&mut self, stamp: &FileStamp) -> bool {
-        self.looks = self.looks.wrapping_add(1);
-        if self.looks.is_multiple_of(WHOLE_LOOKS) {
-            self.refused = None;
-            return true;
-        }
-        self.seen.is_some() || self.stamp.as_ref() != Some(stamp)
-    }
-
-    /// Remembers what a poll found, and returns whether to take it: two polls have to agree on what is new.
-    pub(super) fn saw(&mut self, fingerprint: Fingerprint, known: Option<Fingerprint>, stamp: FileStamp) -> bool {
-        self.stamp = stamp.is_telling().then_some(stamp);
-        if Some(fingerprint) == known || Some(fingerprint) == self.refused {
-            self.seen = None;
-            return false;
-        }
-        if self.seen.replace(fingerprint) != Some(fingerprint) {
-            return false;
-        }
-        self.seen = None;
-        true
-    }
-
-    /// It was taken, and this is known now: what is refused once is not offered again at every poll.
-    pub(super) fn took(&mut self, fingerprint: Fingerprint, known: Option<Fingerprint>) {
-        self.seen = None;
-        self.refused = (known != Some(fingerprint)).then_some(fingerprint);
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::{RejectionKind, Version, VersionHash};
+    use crate::live::Version;
 
     const POLL: Duration = Duration::from_secs(2);
 
     fn debounce(start: Instant) -> Debounce {
-        let mut debounce = Debounce::new(POLL, start, FileStamp::of("/nowhere/at/all".as_ref()));
+        let mut debounce = Debounce::new(POLL, start);
         debounce.finish(start);
         debounce
     }
 
     fn held(text: &str) -> ReadResult {
         Ok(Version::new(text.as_bytes(), &"it".into(), None))
-    }
-
-    fn fingerprint(text: &str) -> Fingerprint {
-        Ok(VersionHash::of(text.as_bytes()))
     }
 
     #[test]
@@ -306,6 +258,16 @@ mod tests {
     }
 
     #[test]
+    fn it_is_polled_where_no_event_comes() {
+        let start = Instant::now();
+        let mut debounce = debounce(start);
+        assert!(debounce.begin(start + POLL - GATHER).is_none(), "too early");
+        assert!(matches!(debounce.begin(start + POLL), Some(DueWork::Poll)));
+        debounce.finish(start + POLL);
+        assert_eq!(debounce.wake(), Some(start + 2 * POLL));
+    }
+
+    #[test]
     fn names_that_come_and_go_for_ever_do_not_put_the_listing_off() {
         let start = Instant::now();
         let mut debounce = debounce(start);
@@ -313,26 +275,5 @@ mod tests {
             debounce.notify(Urgency::Gathered, start + GATHER * step / 50);
         }
         assert_eq!(debounce.wake(), Some(start + GATHER));
-    }
-
-    #[test]
-    fn polling_takes_what_is_the_same_twice_and_offers_what_was_refused_once() {
-        let start = Instant::now();
-        let mut debounce = debounce(start);
-        let nowhere = FileStamp::of("/nowhere/at/all".as_ref());
-        assert!(matches!(debounce.begin(start + POLL), Some(DueWork::Poll)));
-        assert!(!debounce.has_to_be_read(&nowhere), "the stamp is what it was");
-        let known = Some(Err(RejectionKind::Missing));
-        assert!(!debounce.saw(fingerprint("a"), known, nowhere.clone()));
-        assert!(debounce.has_to_be_read(&nowhere), "the second look");
-        assert!(!debounce.saw(fingerprint("b"), known, nowhere.clone()), "it changed between the looks");
-        assert!(debounce.saw(fingerprint("b"), known, nowhere.clone()));
-        debounce.took(fingerprint("b"), known);
-        assert!(!debounce.saw(fingerprint("b"), known, nowhere.clone()), "refused already");
-        let mut reads = 0;
-        for _ in 0..WHOLE_LOOKS {
-            reads += u32::from(debounce.has_to_be_read(&nowhere));
-        }
-        assert_eq!(reads, 1, "now and then whatever the stamp says");
     }
 }

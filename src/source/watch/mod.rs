@@ -12,6 +12,7 @@ mod debounce;
 mod file_stamp;
 mod folders;
 mod links;
+mod polled_changes;
 mod ready;
 mod routes;
 mod scheduler;

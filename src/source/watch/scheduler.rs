@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use super::debounce::{Debounce, DueWork, Urgency};
 use super::file_stamp::FileStamp;
 use super::folders::{Folders, Listing, OpenEvents, Registration};
+use super::polled_changes::PolledChanges;
 use super::ready::ReadyTargets;
 use super::routes::{Impact, WatchId};
 use super::target::{ReadResult, Target, fingerprint};
@@ -56,6 +57,7 @@ struct Queues {
 
 struct Scheduled {
     debounce: Debounce,
+    polled: PolledChanges,
     target: Arc<WatchedTarget>,
 }
 
@@ -113,7 +115,9 @@ impl Scheduler {
         });
         let now = Instant::now();
         let mut queues = self.queues();
-        queues.watched.insert(id, Scheduled { debounce: Debounce::new(poll, now, stamp), target });
+        queues
+            .watched
+            .insert(id, Scheduled { debounce: Debounce::new(poll, now), polled: PolledChanges::new(stamp), target });
         for orphan in orphans {
             self.notify(&mut queues, orphan, Urgency::WhenQuiet, now);
         }
@@ -343,11 +347,11 @@ impl Scheduler {
                 let read = target.target.read();
                 let now = fingerprint(&read);
                 if now == Err(RejectionKind::Unstable) {
-                    self.debounce(id, Debounce::again_when_quiet);
+                    self.scheduled(id, |scheduled| scheduled.debounce.again_when_quiet());
                 } else if now.is_err() || target.target.known() == Some(now) {
                     self.take(id, target, Cause::Event, read);
                 } else {
-                    self.debounce(id, |debounce| debounce.settle(read, Instant::now()));
+                    self.scheduled(id, |scheduled| scheduled.debounce.settle(read, Instant::now()));
                 }
             }
             DueWork::Poll => {
@@ -355,13 +359,13 @@ impl Scheduler {
                 if let Some(system) = stamp.system() {
                     target.system.store(system, Ordering::Relaxed);
                 }
-                if self.debounce(id, |debounce| debounce.has_to_be_read(&stamp)) != Some(true) {
+                if self.scheduled(id, |scheduled| scheduled.polled.has_to_be_read(&stamp)) != Some(true) {
                     return;
                 }
                 self.register_again(id, target);
                 let read = target.target.read();
                 let (now, known) = (fingerprint(&read), target.target.known());
-                if self.debounce(id, |debounce| debounce.saw(now, known, stamp)) == Some(true) {
+                if self.scheduled(id, |scheduled| scheduled.polled.saw(now, known, stamp)) == Some(true) {
                     self.take(id, target, Cause::Poll, read);
                 }
             }
@@ -372,10 +376,10 @@ impl Scheduler {
         let now = fingerprint(&read);
         let again = target.target.take(cause, read);
         let known = target.target.known();
-        self.debounce(id, |debounce| {
-            debounce.took(now, known);
+        self.scheduled(id, |scheduled| {
+            scheduled.polled.took(now, known);
             if let Some(rest) = again {
-                debounce.look_again(Instant::now() + rest);
+                scheduled.debounce.look_again(Instant::now() + rest);
             }
         });
     }
@@ -390,8 +394,8 @@ impl Scheduler {
         }
     }
 
-    fn debounce<R>(&self, id: WatchId, change: impl FnOnce(&mut Debounce) -> R) -> Option<R> {
-        self.queues().watched.get_mut(&id).map(|watched| change(&mut watched.debounce))
+    fn scheduled<R>(&self, id: WatchId, change: impl FnOnce(&mut Scheduled) -> R) -> Option<R> {
+        self.queues().watched.get_mut(&id).map(change)
     }
 
     fn queues(&self) -> MutexGuard<'_, Queues> {

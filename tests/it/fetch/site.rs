@@ -1,6 +1,6 @@
 //! A site whose robots.txt is fetched: what is live after every answer.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use tower_robots::live::{Cause, Gate, LiveRobots, RejectionKind, Reload, ReloadOutcome, StateDir, WhenMissing};
@@ -222,11 +222,11 @@ fn after_a_restart_with_the_origin_down_the_last_good_version_is_live() {
     let folder = tempfile::tempdir().unwrap();
     let (server, down) = (Server::saying(robots("# kept")), format!("http://{}/robots.txt", nowhere()));
     {
-        let state = StateDir::open(folder.path());
+        let state = StateDir::open(folder.path()).unwrap();
         let live = remembering(&state, &server.url("/robots.txt")).when_missing(WhenMissing::Fail).open().unwrap();
         assert_eq!(body(&live).as_deref(), Some("# kept"));
     }
-    let state = StateDir::open(folder.path());
+    let state = StateDir::open(folder.path()).unwrap();
     let live = remembering(&state, &down).when_missing(WhenMissing::Fail).open().unwrap();
     assert_eq!(body(&live).as_deref(), Some("# kept"));
     assert_eq!(kept(&reload(&live)), RejectionKind::Unreachable);
@@ -245,11 +245,12 @@ fn after_a_restart_with_the_origin_down_the_last_good_version_is_live() {
 fn a_version_that_may_be_older_than_what_was_live_is_reported_until_the_origin_answers() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::saying(robots("# kept"));
-    let state = StateDir::open(folder.path());
+    let state = StateDir::open(folder.path()).unwrap();
     drop(remembering(&state, &server.url("/robots.txt")).when_missing(WhenMissing::Fail).open().unwrap());
     std::fs::remove_file(folder.path().join("sites/shop/live")).unwrap();
     server.now_says(response("500 I", "", ""));
-    let live = remembering(&StateDir::open(folder.path()), &server.url("/robots.txt")).open().unwrap();
+    drop(state);
+    let live = remembering(&StateDir::open(folder.path()).unwrap(), &server.url("/robots.txt")).open().unwrap();
     assert_eq!(body(&live).as_deref(), Some("# kept"));
     let trouble = live.status().behind_trouble().unwrap().to_owned();
     assert!(trouble.ends_with("may be older than what was live before: nothing says what was"), "{trouble}");
@@ -435,7 +436,9 @@ fn what_cannot_be_fetched_is_refused_at_once() {
 #[test]
 fn one_fetcher_serves_many_sites_a_few_at_a_time() {
     let (now, most) = (Arc::new(Mutex::new(0)), Arc::new(Mutex::new(0)));
-    let seen = most.clone();
+    // No fetch is answered before all sites are open and as many are under way as there may be.
+    let gate = Arc::new((Mutex::new(false), Condvar::new()));
+    let (seen, closed) = (most.clone(), gate.clone());
     let server = Server::start(move |_, stream| {
         {
             let mut now = now.lock().unwrap();
@@ -443,7 +446,8 @@ fn one_fetcher_serves_many_sites_a_few_at_a_time() {
             let mut most = seen.lock().unwrap();
             *most = (*most).max(*now);
         }
-        std::thread::sleep(Duration::from_millis(5));
+        let (is_open, opened) = &*closed;
+        drop(opened.wait_while(is_open.lock().unwrap(), |is_open| !*is_open).unwrap());
         *now.lock().unwrap() -= 1;
         let _ = stream.write_all(robots("# good").as_bytes());
     });
@@ -454,25 +458,30 @@ fn one_fetcher_serves_many_sites_a_few_at_a_time() {
             LiveRobots::url(&url).unwrap().schedule(seldom()).fetcher(&fetcher).open().unwrap()
         })
         .collect();
+    wait_for("as many fetches as there may be", || *most.lock().unwrap() >= 4);
+    *gate.0.lock().unwrap() = true;
+    gate.1.notify_all();
     wait_for("all sites", || sites.iter().all(|live| body(live).is_some()));
-    let most = *most.lock().unwrap();
-    assert!((1..=4).contains(&most), "{most} at once");
+    assert_eq!(*most.lock().unwrap(), 4, "at once");
 }
 
 #[test]
 fn a_site_that_is_dropped_is_fetched_no_more() {
-    let server = Server::saying(robots("# good"));
+    let (server, other) = (Server::saying(robots("# good")), Server::saying(robots("# good")));
     let fetcher = Fetcher::new().unwrap();
     let live = url(&server).schedule(often()).fetcher(&fetcher).open().unwrap();
+    let _other = url(&other).schedule(often()).fetcher(&fetcher).open().unwrap();
     wait_for("a few fetches", || server.heads().len() > 2);
     drop(live);
-    // One that is under way may still be counted; after it there is silence.
-    let quiet = |before: usize| {
-        std::thread::sleep(Duration::from_millis(200));
-        server.heads().len() == before
+    let more_of_the_other = || {
+        let before = other.heads().len();
+        wait_for("more fetches of the other site", || other.heads().len() > before + 10);
     };
-    wait_for("silence", || quiet(server.heads().len()));
-    assert!(quiet(server.heads().len()));
+    // One that is under way may still be counted.
+    more_of_the_other();
+    let before = server.heads().len();
+    more_of_the_other();
+    assert_eq!(server.heads().len(), before);
 }
 
 #[test]

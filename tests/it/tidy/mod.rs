@@ -17,31 +17,39 @@ const ROOMS: &[Room] = &[
     ("docs", &[]),
     ("rules", &[]),
     ("agent", &["rules"]),
+    ("identity", &["rules", "agent"]),
     ("check", &["rules", "agent"]),
     ("policy", &["rules", "agent"]),
-    ("live", &["rules", "agent", "check", "policy"]),
-    ("source", &["rules", "agent", "check", "policy", "live"]),
-    ("layer", &["rules", "agent", "check", "policy", "live", "source"]),
+    ("live", &["rules", "agent", "identity", "check", "policy"]),
+    ("source", &["rules", "agent", "identity", "check", "policy", "live"]),
+    ("layer", &["rules", "agent", "identity", "check", "policy", "live", "source"]),
 ];
 
 /// The rooms of the binary.
 const ROBOTSD_ROOMS: &[Room] = &[
+    ("counter", &[]),
     ("date", &[]),
     ("docs", &[]),
     ("exit", &[]),
     ("quoted_list", &[]),
+    ("suggestion", &[]),
     ("render", &[]),
     ("report", &[]),
     ("socket", &[]),
+    ("target_url", &[]),
     ("input", &["render"]),
-    ("expectations", &["render", "input"]),
-    ("edge", &["date", "socket"]),
+    ("expectations", &["render", "input", "target_url"]),
+    ("edge", &["counter", "date", "socket"]),
     ("upstream", &["socket", "edge"]),
-    ("config", &["input", "edge", "upstream"]),
+    ("refusal", &[]),
+    ("config", &["exit", "suggestion", "render", "input", "edge", "upstream", "refusal"]),
     ("log", &["date", "edge", "config"]),
-    ("decision", &["edge", "config", "log"]),
+    ("decision", &["counter", "edge", "config", "log"]),
     ("evaluator", &["config"]),
-    ("sites", &["date", "quoted_list", "render", "report", "expectations", "edge", "upstream", "config", "log"]),
+    (
+        "sites",
+        &["date", "quoted_list", "render", "report", "expectations", "edge", "upstream", "config", "log", "decision"],
+    ),
     ("admin", &["date", "report", "edge", "config", "log", "sites"]),
     ("serve", &["date", "exit", "report", "edge", "config", "log", "decision", "sites", "admin"]),
     (
@@ -50,9 +58,11 @@ const ROBOTSD_ROOMS: &[Room] = &[
             "date",
             "exit",
             "quoted_list",
+            "suggestion",
             "render",
             "report",
             "input",
+            "target_url",
             "expectations",
             "config",
             "evaluator",
@@ -78,7 +88,7 @@ const IMPURE: [&str; 10] = [
     "bytes::",
     "tracing::",
 ];
-const PURE: [&str; 4] = ["rules", "agent", "check", "policy"];
+const PURE: [&str; 5] = ["rules", "agent", "identity", "check", "policy"];
 
 /// The library's code.
 fn source() -> PathBuf {

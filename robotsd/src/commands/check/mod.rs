@@ -1,25 +1,39 @@
 //! `robotsd check`: findings in robots.txt files, before they are published.
 //!
+//! For people, findings are grouped by code, errors first, and notes are counted; of several files each group is one
+//! line, and a table sums them up. JSON and annotations hold every finding, whatever is shown for people.
+//!
 //! Exit status: 0 where nothing at or over the threshold was found, 1 where something was, 2 where a file could not be
 //! read. A file that cannot be read does not keep the others from being checked.
 
 mod explain_lint;
+mod files;
+mod finding_groups;
+mod summary;
 
-use std::ffi::OsStr;
-use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use tower_robots::check::Severity;
+use tower_robots::check::{Lint, Severity, lint, lints};
 use tower_robots::rules::Reading;
 
-use super::site::{RobotsFile, SelectedSite, SiteArgs};
+use self::files::expand;
+use self::finding_groups::{FindingGroups, ShownNotes};
+use self::summary::CheckSummary;
+use super::arguments::site::{RobotsFile, SelectedSite, SiteArgs};
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::exit::{FAILED, NEGATIVE, complain, fail};
-use crate::input::InputSource;
 use crate::render::{self, Checked, Colour, FindingFormat, printable};
+use crate::suggestion::did_you_mean;
+
+/// Findings of one lint that `--verbose` shows: every one of any file that a person wrote.
+const MOST_SHOWN: usize = 100_000;
+
+/// A file alone has fewer findings than serving it, where the settings of its site count as well.
+const WITHOUT_SITE: &str =
+    "without --config: what mode, overrides, exemptions and crawlers of a site make of it is not checked";
 
 /// Check robots.txt files before they are published
 #[derive(Args, Debug)]
@@ -35,12 +49,24 @@ pub(crate) struct CheckArgs {
     site: SiteArgs,
 
     /// Explain a code, with examples; without a code, list all of them
-    #[arg(long, value_name = "CODE", num_args = 0..=1, conflicts_with_all = ["paths", "format", "deny", "config"])]
+    #[arg(long, value_name = "CODE", num_args = 0..=1, conflicts_with_all = ["paths", "format", "deny", "config", "allow", "notes", "verbose"])]
     explain: Option<Option<String>>,
 
     /// Output format
     #[arg(long, value_enum, default_value_t = CheckFormat::Text)]
     format: CheckFormat,
+
+    /// Turn this lint off; may be repeated
+    #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = known_lint)]
+    allow: Vec<&'static Lint>,
+
+    /// Show notes too, which are only counted otherwise
+    #[arg(long)]
+    notes: bool,
+
+    /// Show every finding in the order of the file, notes included
+    #[arg(long, short, conflicts_with = "notes")]
+    verbose: bool,
 
     /// The lowest severity that fails the check
     #[arg(long, value_enum, default_value_t = Deny::Errors)]
@@ -64,13 +90,15 @@ enum Deny {
     Notes,
 }
 
-/// Counts over all files.
-#[derive(Debug, Default)]
-struct CheckCounts {
-    files: usize,
-    unread: usize,
-    /// Findings by severity, in the order of [`Severity::ALL`].
-    found: [usize; 3],
+/// How the findings of a file are shown.
+#[derive(Clone, Copy, Debug)]
+enum Detail {
+    /// Every one, in the order of the file.
+    All(FindingFormat),
+    /// One of each code as a snippet.
+    Snippets(Colour, ShownNotes),
+    /// A line for each code.
+    Lines(ShownNotes),
 }
 
 /// Checks the files and writes what it finds to standard output.
@@ -79,13 +107,19 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
         return explain_lint::run(code.as_deref());
     }
     let mut out = BufWriter::new(io::stdout().lock());
-    let mut counts = CheckCounts::default();
-    let site = match args.site.select() {
+    let mut summary = CheckSummary::default();
+    let mut site = match args.site.select() {
         Ok(site) => site,
         Err(error) => return fail(&error),
     };
-    match write(args, &site, &mut out, &mut counts).and_then(|()| out.flush()) {
-        Ok(()) => counts.exit_code(args.deny.threshold()),
+    for lint in &args.allow {
+        site.settings.checks = site.settings.checks.allow(lint);
+    }
+    if args.verbose {
+        site.settings.checks = site.settings.checks.findings_per_lint(MOST_SHOWN);
+    }
+    match write(args, &site, &mut out, &mut summary).and_then(|()| out.flush()) {
+        Ok(()) => exit_code(&summary, args.deny.threshold()),
         Err(error) => {
             // A closed pipe: the reader has enough.
             if error.kind() != io::ErrorKind::BrokenPipe {
@@ -96,45 +130,86 @@ pub(crate) fn run(args: &CheckArgs) -> ExitCode {
     }
 }
 
-fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, counts: &mut CheckCounts) -> io::Result<()> {
-    let form = args.format.form();
+fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &mut CheckSummary) -> io::Result<()> {
     let settings = &site.settings;
+    let sources: Vec<_> = args.paths.iter().flat_map(|path| expand(path)).collect();
+    let detail = args.detail(sources.len());
     if args.paths.is_empty() {
         match site.robots(None) {
-            Ok(RobotsFile { name, bytes }) => one(out, form, &name, bytes, settings, counts)?,
-            Err(error) => counts.unread(&error),
+            Ok(RobotsFile { name, bytes }) => one(out, detail, &name, bytes, settings, summary)?,
+            Err(error) => unread(&error, summary),
         }
     }
-    for source in args.paths.iter().flat_map(|path| expand(path)) {
+    for source in sources {
         let read = source.and_then(|source| match source.read() {
             Ok(bytes) => Ok((source.name(), bytes)),
             Err(error) => Err((source.name().into(), error)),
         });
         match read {
-            Ok((name, bytes)) => one(out, form, &name, bytes, settings, counts)?,
+            Ok((name, bytes)) => one(out, detail, &name, bytes, settings, summary)?,
             Err((path, error)) => {
-                counts.unread(&format_args!("{}: {error}", printable(path.as_os_str().as_encoded_bytes())));
+                let name = printable(path.as_os_str().as_encoded_bytes());
+                unread(&format_args!("{name}: {error}"), summary);
             }
         }
     }
-    if matches!(form, FindingFormat::Text(_)) { counts.summarize(out) } else { Ok(()) }
+    match detail {
+        Detail::All(FindingFormat::Json | FindingFormat::Github) => return Ok(()),
+        Detail::All(FindingFormat::Text(_)) => summary.write(out, ShownNotes::Each)?,
+        Detail::Snippets(_, notes) | Detail::Lines(notes) => summary.write(out, notes)?,
+    }
+    if site.is_configured() { Ok(()) } else { writeln!(out, "{WITHOUT_SITE}") }
 }
 
 fn one(
     out: &mut impl Write,
-    form: FindingFormat,
+    detail: Detail,
     name: &str,
     bytes: Vec<u8>,
     settings: &EvaluatorSettings,
-    counts: &mut CheckCounts,
+    summary: &mut CheckSummary,
 ) -> io::Result<()> {
     let evaluator = Evaluator::new(bytes, Reading::Standard, settings);
     let report = evaluator.check();
-    counts.files += 1;
-    for (count, severity) in counts.found.iter_mut().zip(Severity::ALL) {
-        *count += report.count(severity);
+    let checked = Checked { name, robots: evaluator.robots(), report: &report };
+    let groups = FindingGroups::of(&report);
+    summary.add(name, &report, &groups);
+    match detail {
+        Detail::All(form) => render::findings(out, form, checked),
+        Detail::Snippets(colour, notes) => groups.write_snippets(out, colour, checked, notes),
+        Detail::Lines(notes) => groups.write_lines(out, name, notes),
     }
-    render::findings(out, form, Checked { name, robots: evaluator.robots(), report: &report })
+}
+
+fn unread(reason: &dyn std::fmt::Display, summary: &mut CheckSummary) {
+    summary.add_unread();
+    complain(reason);
+}
+
+fn exit_code(summary: &CheckSummary, threshold: Severity) -> ExitCode {
+    match (summary.unread(), summary.reaches(threshold)) {
+        (0, false) => ExitCode::SUCCESS,
+        (0, true) => ExitCode::from(NEGATIVE),
+        _ => ExitCode::from(FAILED),
+    }
+}
+
+fn known_lint(code: &str) -> Result<&'static Lint, String> {
+    lint(code).ok_or_else(|| match did_you_mean(code, lints().iter().map(Lint::code)) {
+        Some(hint) => format!("no lint has this code: {hint}"),
+        None => "no lint has this code: `robotsd check --explain` lists them".to_owned(),
+    })
+}
+
+impl CheckArgs {
+    fn detail(&self, files: usize) -> Detail {
+        let notes = if self.notes || matches!(self.deny, Deny::Notes) { ShownNotes::Each } else { ShownNotes::Counted };
+        match self.format.form() {
+            FindingFormat::Text(_) if !self.verbose && files > 1 => Detail::Lines(notes),
+            FindingFormat::Text(colour) if !self.verbose => Detail::Snippets(colour, notes),
+            form => Detail::All(form),
+        }
+    }
 }
 
 impl CheckFormat {
@@ -158,95 +233,6 @@ impl Deny {
             Self::Errors => Severity::Error,
             Self::Warnings => Severity::Warning,
             Self::Notes => Severity::Note,
-        }
-    }
-}
-
-impl CheckCounts {
-    fn unread(&mut self, reason: &dyn std::fmt::Display) {
-        self.unread += 1;
-        complain(reason);
-    }
-
-    fn exit_code(&self, threshold: Severity) -> ExitCode {
-        let failed = self.found.iter().zip(Severity::ALL).any(|(count, severity)| *count > 0 && severity >= threshold);
-        match (self.unread, failed) {
-            (0, false) => ExitCode::SUCCESS,
-            (0, true) => ExitCode::from(NEGATIVE),
-            _ => ExitCode::from(FAILED),
-        }
-    }
-
-    fn summarize(&self, out: &mut impl Write) -> io::Result<()> {
-        let found: Vec<String> = self
-            .found
-            .iter()
-            .zip(Severity::ALL)
-            .filter(|(count, _)| **count > 0)
-            .map(|(count, severity)| counted(*count, severity.as_str()))
-            .collect();
-        let found = if found.is_empty() { "nothing found".to_owned() } else { found.join(", ") };
-        writeln!(out, "{} checked: {found}", counted(self.files, "file"))
-    }
-}
-
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
-/// The files of an argument, and the directories that could not be read.
-fn expand(path: &Path) -> Vec<Result<InputSource, (PathBuf, io::Error)>> {
-    if path == Path::new("-") {
-        return vec![Ok(InputSource::Stdin)];
-    }
-    if !path.is_dir() {
-        return vec![Ok(InputSource::File(path.to_owned()))];
-    }
-    let mut listing = Listing::default();
-    listing.walk(path);
-    let mut files = if listing.robots.is_empty() { listing.texts } else { listing.robots };
-    files.sort();
-    if files.is_empty() && listing.failed.is_empty() {
-        let error = io::Error::new(io::ErrorKind::NotFound, "the directory holds neither a robots.txt nor a .txt file");
-        return vec![Err((path.to_owned(), error))];
-    }
-    files.into_iter().map(|file| Ok(InputSource::File(file))).chain(listing.failed.into_iter().map(Err)).collect()
-}
-
-/// The robots.txt files of a directory.
-#[derive(Default)]
-struct Listing {
-    /// Every robots.txt, however deep.
-    robots: Vec<PathBuf>,
-    /// The .txt files of the directory itself.
-    texts: Vec<PathBuf>,
-    failed: Vec<(PathBuf, io::Error)>,
-}
-
-impl Listing {
-    fn walk(&mut self, top: &Path) {
-        let mut waiting = vec![top.to_owned()];
-        while let Some(directory) = waiting.pop() {
-            let entries = match fs::read_dir(&directory) {
-                Ok(entries) => entries,
-                Err(error) => {
-                    self.failed.push((directory, error));
-                    continue;
-                }
-            };
-            for entry in entries {
-                match entry.and_then(|entry| Ok((entry.file_type()?, entry.path()))) {
-                    // A link to a directory is not followed: it may lead back up. A link to a file is read.
-                    Ok((kind, path)) if kind.is_dir() => waiting.push(path),
-                    Ok((_, path)) if path.is_dir() => {}
-                    Ok((_, path)) if path.file_name() == Some(OsStr::new("robots.txt")) => self.robots.push(path),
-                    Ok((_, path)) if directory == top && path.extension() == Some(OsStr::new("txt")) => {
-                        self.texts.push(path);
-                    }
-                    Ok(_) => {}
-                    Err(error) => self.failed.push((directory.clone(), error)),
-                }
-            }
         }
     }
 }

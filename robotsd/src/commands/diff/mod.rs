@@ -13,9 +13,9 @@ use clap::{Args, ValueEnum};
 use tower_robots::check::Guard;
 use tower_robots::rules::Reading;
 
-use super::site::{RobotsFile, SiteArgs};
-use crate::evaluator::Evaluator;
+use super::arguments::site::{RobotsFile, SiteArgs};
 use crate::exit;
+use crate::target_url::TargetUrl;
 
 /// Show what changes for crawlers between two robots.txt files
 #[derive(Args, Debug)]
@@ -29,8 +29,8 @@ pub(crate) struct DiffArgs {
     #[command(flatten)]
     site: SiteArgs,
 
-    /// Fail if anything changes for this crawler on these paths, such as "Googlebot:/products/"; * is a crawler that
-    /// neither file names
+    /// Fail if anything changes for this crawler on these paths, such as "Googlebot:/products/"; the path may be a
+    /// pattern, and * is a crawler that neither file names
     #[arg(long, value_name = "CRAWLER:PATTERN", value_parser = guard)]
     forbid: Vec<Guard>,
 
@@ -48,7 +48,15 @@ enum DiffFormat {
 }
 
 fn guard(text: &str) -> Result<Guard, String> {
-    Guard::parse(text).ok_or_else(|| "write a crawler, a colon and a path, such as \"Googlebot:/products/\"".to_owned())
+    let missing = || "write a crawler, a colon and a path, such as \"Googlebot:/products/\"".to_owned();
+    let (crawler, pattern) = text.split_once(':').ok_or_else(missing)?;
+    let pattern = pattern.trim();
+    if pattern.starts_with('*') {
+        return Guard::parse(text).ok_or_else(missing);
+    }
+    // The host of a URL is that of the files; its path is the pattern.
+    let url = TargetUrl::parse(pattern.as_bytes()).map_err(|error| error.to_string())?;
+    Guard::parse(&format!("{crawler}:{}", String::from_utf8_lossy(url.path()))).ok_or_else(missing)
 }
 
 pub(crate) fn run(args: &DiffArgs) -> ExitCode {
@@ -64,8 +72,8 @@ fn compare(args: &DiffArgs) -> io::Result<ExitCode> {
     };
     let (old, new) = (site.robots(old.map(PathBuf::as_path))?, RobotsFile::read(new)?);
     let names = text::DiffNames::new(&old.name, &new.name);
-    let evaluator = |file: RobotsFile| Evaluator::new(file.bytes, Reading::Standard, &site.settings);
-    let diff = evaluator(old).diff(&evaluator(new), args.forbid.iter().cloned());
+    let evaluator = |file: RobotsFile| file.evaluator(Reading::Standard, &site.settings);
+    let diff = evaluator(old)?.diff(&evaluator(new)?, args.forbid.iter().cloned());
     let mut out = BufWriter::new(io::stdout().lock());
     match args.format {
         DiffFormat::Text => text::write(&mut out, &names, &diff)?,

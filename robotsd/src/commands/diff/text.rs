@@ -1,5 +1,6 @@
 //! Changes as text, the worst first.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 
 use tower_robots::agent::Category;
@@ -47,8 +48,7 @@ pub(super) fn write(out: &mut impl Write, names: &DiffNames, diff: &Diff) -> io:
     if diff.is_empty() {
         return writeln!(out, "nothing changes for any crawler");
     }
-    let about: usize = diff.effects().iter().map(|effect| effect.crawlers().len()).sum();
-    writeln!(out, "changes for {about} crawlers: {}", totals(diff.effects()))
+    writeln!(out, "{}", totals(diff.effects()))
 }
 
 fn write_change(out: &mut impl Write, names: &DiffNames, change: &Change, width: usize) -> io::Result<()> {
@@ -93,11 +93,42 @@ fn list(crawlers: &[&Subject], kind: &str) -> String {
     }
 }
 
+/// What changes altogether, as in `3 rules change for 372 crawlers: 2 paths are disallowed now, 1 is allowed now`. A rule
+/// is one line of the new file, or one that only the old file has; it may change paths for many crawlers.
 fn totals(effects: &[Effect]) -> String {
-    let count = |access: Access| {
-        effects.iter().flat_map(|effect| effect.changes()).filter(|change| change.access() == access).count()
+    let subjects = || effects.iter().flat_map(Effect::crawlers);
+    let known: HashSet<_> = subjects().filter_map(Subject::name).collect();
+    let others = subjects().any(|subject| subject.name().is_none());
+    let crawlers = match (known.len(), others) {
+        (0, _) => "every crawler that neither file names".to_owned(),
+        (count, false) => counted(count, "crawler"),
+        (count, true) => format!("{} and every other that neither file names", counted(count, "crawler")),
     };
+    let changes = || effects.iter().flat_map(Effect::changes);
+    // A path is allowed now by a rule of the new file, or because a rule of the old one is gone.
+    let rules: HashSet<_> = changes()
+        .filter_map(|change| match (change.after(), change.before()) {
+            (Some(after), _) => Some(("new", after.line())),
+            (None, before) => before.map(|before| ("old", before.line())),
+        })
+        .collect();
+    let paths = |access: Access| {
+        let paths = changes().filter(|change| change.access() == access).map(Change::path);
+        paths.collect::<HashSet<_>>().len()
+    };
+    let now = |(count, state): (usize, &str)| match count {
+        0 => None,
+        1 => Some(format!("1 path is {state} now")),
+        _ => Some(format!("{count} paths are {state} now")),
+    };
+    let counts = [(paths(Access::Disallow), "disallowed"), (paths(Access::Allow), "allowed")];
+    let counts: Vec<_> = counts.into_iter().filter_map(now).collect();
     let omitted: usize = effects.iter().map(Effect::omitted).sum();
-    let more = if omitted > 0 { format!(", {omitted} more not shown") } else { String::new() };
-    format!("{} to disallowed, {} to allowed{more}", count(Access::Disallow), count(Access::Allow))
+    let more = if omitted > 0 { format!(", and {omitted} more changes are not shown") } else { String::new() };
+    let change = if rules.len() == 1 { "changes" } else { "change" };
+    format!("{} {change} for {crawlers}: {}{more}", counted(rules.len(), "rule"), counts.join(", "))
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

@@ -10,10 +10,11 @@ use serde_json::Value;
 use tower_robots::rules::{Access, PathForm, Reading, Rule};
 
 use super::explanation::{Explanation, Requester};
-use crate::commands::agent_summary::AgentSummary;
-use crate::commands::site::{RobotsFile, SelectedSite};
+use crate::commands::arguments::site::{RobotsFile, SelectedSite};
+use crate::commands::output::agent_summary::AgentSummary;
 use crate::evaluator::Evaluator;
 use crate::input::InputSource;
+use crate::target_url::TargetUrl;
 
 /// Octets of robots.txt files that are cached compiled; beyond it the cache is emptied.
 const KEPT: usize = 64 << 20;
@@ -91,7 +92,7 @@ fn answer(evaluators: &mut EvaluatorCache<'_>, line: &[u8], answers: &mut impl W
             return failed(answers, &id.unwrap_or_default(), error.to_string());
         }
     };
-    let parts = || Ok::<_, String>((question.requester()?, question.url()?));
+    let parts = || Ok::<_, String>((question.requester()?, question.checked_url()?));
     match evaluators.get(&question).and_then(|evaluator| Ok((evaluator, parts()?))) {
         Ok((evaluator, (requester, url))) => {
             let path = evaluator.path(&url);
@@ -117,6 +118,15 @@ impl BatchQuestion {
             (None, Some(url)) => BASE64.decode(url).map_err(|error| format!("\"url_base64\" is not base64: {error}")),
             _ => Err("a question has a \"url\" or a \"url_base64\"".to_owned()),
         }
+    }
+
+    /// The reference parser gives any octets a meaning, which is what questions in its reading are about.
+    fn checked_url(&self) -> Result<Vec<u8>, String> {
+        let url = self.url()?;
+        if self.reading != Reading::Reference {
+            TargetUrl::parse(&url).map_err(|error| error.to_string())?;
+        }
+        Ok(url)
     }
 }
 
@@ -154,6 +164,17 @@ enum RobotsOrigin {
     Site,
 }
 
+impl RobotsOrigin {
+    /// What errors call it.
+    fn name(&self) -> String {
+        match self {
+            Self::Path(path) => path.clone(),
+            Self::Base64(_) => "\"robots_base64\"".to_owned(),
+            Self::Site => "the robots.txt of the site".to_owned(),
+        }
+    }
+}
+
 impl EvaluatorCache<'_> {
     fn get(&mut self, question: &BatchQuestion) -> Result<&Evaluator, String> {
         let origin = match (&question.robots, &question.robots_base64) {
@@ -171,7 +192,10 @@ impl EvaluatorCache<'_> {
                 self.evaluators.clear();
                 self.octets = cost;
             }
-            let evaluator = Evaluator::new(bytes, question.reading, &self.site.settings);
+            let name = key.0.name();
+            let evaluator = RobotsFile { name, bytes }
+                .evaluator(question.reading, &self.site.settings)
+                .map_err(|error| error.to_string())?;
             self.evaluators.insert(key.clone(), evaluator);
         }
         self.evaluators.get(&key).ok_or_else(|| "the robots.txt is not in the cache".to_owned())

@@ -1,13 +1,16 @@
 //! Why a request is allowed or disallowed: the decision, and how it came about.
 
-use tower_robots::agent::Agent;
+use tower_robots::agent::{Agent, Class};
 use tower_robots::policy::{Action, Decision, Reason};
 use tower_robots::rules::{
     Access, Fallback, Group, PathForm, ProductToken, Reading, RequestPath, Selection, Trace, Verdict,
 };
 
-use crate::commands::agent_summary::AgentSummary;
+use super::host::AssumedHost;
+use crate::commands::output::agent_summary::AgentSummary;
 use crate::evaluator::Evaluator;
+use crate::render::printable;
+use crate::target_url::TargetUrl;
 
 /// Who sends the request.
 #[derive(Clone, Copy, Debug)]
@@ -18,13 +21,40 @@ pub(super) enum Requester<'a> {
     UserAgent(&'a [u8]),
 }
 
+impl Requester<'_> {
+    /// What an answer calls it: the crawler's name, or what kind of agent it is.
+    pub(super) fn name(&self, evaluator: &Evaluator) -> String {
+        let agent = match self {
+            Self::Token(token) => return printable(token.as_bytes()),
+            Self::UserAgent(field) => evaluator.identify(field),
+        };
+        match (agent.crawler(), agent.class()) {
+            (Some(crawler), _) => printable(crawler.as_bytes()),
+            (None, Class::Browser) => "a browser".to_owned(),
+            (None, Class::Empty) => "a request without a User-Agent".to_owned(),
+            (None, class) => format!("this agent ({class})"),
+        }
+    }
+}
+
+/// Whose policy decides, besides the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ShownPolicy {
+    /// That of the site of the config, which is shown.
+    Configured,
+    /// The default one: the question is what the file says.
+    Default,
+}
+
 /// A request to explain, and the name of the robots.txt.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct ExplainedRequest<'a> {
     pub(super) file: &'a str,
     pub(super) requester: Requester<'a>,
     pub(super) method: &'a str,
-    pub(super) url: &'a str,
+    pub(super) url: TargetUrl<'a>,
+    pub(super) host: AssumedHost<'a>,
+    pub(super) policy: ShownPolicy,
 }
 
 /// The verdict of the file about a request, and the decision of the policy.
@@ -109,6 +139,17 @@ impl<'e> Explanation<'e> {
     /// The agent, where the request had a `User-Agent` field.
     pub(super) fn agent(&self) -> Option<AgentSummary<'_>> {
         self.agent.as_ref().map(|agent| AgentSummary::new(agent, self.evaluator.holds_to_star(agent)))
+    }
+
+    /// Whether the group for `*` may apply.
+    pub(super) fn holds_to_star(&self) -> bool {
+        self.agent.as_ref().is_none_or(|agent| self.evaluator.holds_to_star(agent))
+    }
+
+    /// What the file alone says, without exemptions.
+    pub(super) fn verdict_of_file(&self, path: &RequestPath<'_>) -> Verdict<'e> {
+        let fallback = if self.holds_to_star() { Fallback::Star } else { Fallback::Nothing };
+        self.evaluator.rules().select(&self.tokens, fallback).verdict(path)
     }
 
     /// Every rule that matches, in every form of the path.

@@ -1,5 +1,6 @@
 //! An answer as a JSON object on one line.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -7,12 +8,14 @@ use tower_robots::policy::{Action, Reason};
 use tower_robots::rules::{Access, FormTrace, Group, Name, PathForm, Rule};
 
 use super::explanation::{ExplainedRequest, Explanation};
-use crate::commands::agent_summary::AgentSummary;
+use crate::commands::output::agent_summary::AgentSummary;
 use crate::evaluator::Evaluator;
 
 #[derive(Serialize)]
 struct ExplanationJson<'a> {
-    url: &'a str,
+    url: Cow<'a, str>,
+    /// Of the URL, or that of the site; `null` where the answer holds for any.
+    host: Option<String>,
     method: &'a str,
     access: Access,
     agent: Option<AgentSummary<'a>>,
@@ -56,7 +59,8 @@ pub(super) fn write(out: &mut impl Write, evaluator: &Evaluator, request: &Expla
     let trace = explanation.trace(&path);
     let token = trace.as_ref().and_then(|trace| explanation.token_of(trace));
     let json = ExplanationJson {
-        url: request.url,
+        url: String::from_utf8_lossy(request.url.as_bytes()),
+        host: request.host.name(),
         method: request.method,
         access: explanation.access,
         agent: explanation.agent(),

@@ -2,19 +2,24 @@
 
 mod batch;
 mod explanation;
+mod headline;
+mod host;
 mod json;
+mod table;
 mod text;
+mod url_list;
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use tower_robots::rules::Reading;
 
-use self::explanation::{ExplainedRequest, Requester};
-use super::site::SiteArgs;
-use crate::evaluator::Evaluator;
-use crate::exit;
+use self::explanation::{ExplainedRequest, Explanation, Requester, ShownPolicy};
+use self::host::AssumedHost;
+use self::url_list::UrlList;
+use super::arguments::site::SiteArgs;
+use crate::exit::{self, FAILED};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExplainArgs {
@@ -25,8 +30,12 @@ pub(crate) struct ExplainArgs {
     #[arg(long, conflicts_with_all = ["robots", "user_agent", "token", "urls"])]
     batch: bool,
 
-    /// Answer with a JSON object a line, one for each URL
-    #[arg(long)]
+    /// Output format
+    #[arg(long, value_enum, default_value_t = ExplainFormat::Text, conflicts_with = "batch")]
+    format: ExplainFormat,
+
+    /// As --format json
+    #[arg(long, conflicts_with_all = ["format", "batch"])]
     json: bool,
 
     /// The robots.txt, in place of that of the site
@@ -36,13 +45,13 @@ pub(crate) struct ExplainArgs {
     #[command(flatten)]
     site: SiteArgs,
 
-    /// A User-Agent header, as sent
+    /// A User-Agent header, as sent, or the name of a crawler; may be repeated
     #[arg(long, value_name = "HEADER", conflicts_with = "token", required_unless_present_any = ["batch", "token"])]
-    user_agent: Option<String>,
+    user_agent: Vec<String>,
 
-    /// A product token, as in robots.txt
+    /// A product token, as in robots.txt; may be repeated
     #[arg(long)]
-    token: Option<String>,
+    token: Vec<String>,
 
     /// The request's method
     #[arg(long, default_value = "GET")]
@@ -52,9 +61,21 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_enum, default_value = "standard")]
     reading: ReadingArg,
 
-    /// URLs or paths with query
+    /// Paths that begin with /, or URLs that begin with http:// or https://; - for a list on standard input, one a line
     #[arg(value_name = "URL", required_unless_present = "batch")]
     urls: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum ExplainFormat {
+    /// For people: the answer, and how it comes about
+    Text,
+    /// A JSON object a line for each crawler and URL
+    Json,
+    /// A row for each crawler and URL, for a spreadsheet
+    Csv,
+    /// A row for each URL, with a column for each crawler
+    Matrix,
 }
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -79,37 +100,66 @@ impl From<ReadingArg> for Reading {
 
 pub(crate) fn run(args: &ExplainArgs) -> ExitCode {
     let out = io::BufWriter::new(io::stdout().lock());
-    let result = if args.batch { batch(args, out) } else { explain(args, out) };
-    exit::written(result.map(|()| ExitCode::SUCCESS))
+    exit::written(if args.batch { batch(args, out) } else { explain(args, out) })
 }
 
-fn batch(args: &ExplainArgs, out: impl Write) -> io::Result<()> {
-    batch::run(&args.site.select()?, io::stdin().lock(), out)
+fn batch(args: &ExplainArgs, out: impl Write) -> io::Result<ExitCode> {
+    batch::run(&args.site.select()?, io::stdin().lock(), out).map(|()| ExitCode::SUCCESS)
 }
 
-fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<()> {
-    // The command line has made sure of it unless `--batch` was given.
-    let Some(requester) = args.requester() else { return Ok(()) };
+fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<ExitCode> {
+    let requesters = args.requesters();
+    let mut urls = UrlList::new(&args.urls)?;
+    if args.robots.as_deref() == Some(Path::new("-")) && args.urls.iter().any(|word| word == "-") {
+        return Err(io::Error::other(
+            "standard input holds either the robots.txt or the URLs: name a file for one of them",
+        ));
+    }
     let site = args.site.select()?;
     let robots = site.robots(args.robots.as_deref())?;
-    let evaluator = Evaluator::new(robots.bytes, args.reading.into(), &site.settings);
-    for url in &args.urls {
-        let request = ExplainedRequest { file: &robots.name, requester, method: &args.method, url };
-        if args.json {
-            json::write(&mut out, &evaluator, &request)?;
-        } else {
-            text::write(&mut out, &evaluator, &request)?;
+    let file = robots.name.clone();
+    let evaluator = robots.evaluator(args.reading.into(), &site.settings)?;
+    let policy = if site.is_configured() { ShownPolicy::Configured } else { ShownPolicy::Default };
+    let format = if args.json { ExplainFormat::Json } else { args.format };
+    let names: Vec<_> = requesters.iter().map(|requester| requester.name(&evaluator)).collect();
+    match format {
+        ExplainFormat::Csv => table::csv_head(&mut out)?,
+        ExplainFormat::Matrix => table::matrix_head(&mut out, names.iter().map(String::as_str))?,
+        ExplainFormat::Text | ExplainFormat::Json => {}
+    }
+    loop {
+        if urls.may_wait() {
+            out.flush()?;
+        }
+        let Some(url) = urls.next()? else { break };
+        if matches!(format, ExplainFormat::Csv | ExplainFormat::Matrix) {
+            let path = evaluator.path(url.as_bytes());
+            let answer = |requester| Explanation::of(&evaluator, requester, &args.method, &path);
+            let answers: Vec<_> = requesters.iter().map(answer).collect();
+            let answers = names.iter().map(String::as_str).zip(&answers);
+            match format {
+                ExplainFormat::Matrix => table::matrix_row(&mut out, &url, answers)?,
+                _ => answers.into_iter().try_for_each(|(name, answer)| table::csv_row(&mut out, &url, name, answer))?,
+            }
+            continue;
+        }
+        for requester in &requesters {
+            let host = AssumedHost::of(&url, &site);
+            let requester = *requester;
+            let request = ExplainedRequest { file: &file, requester, method: &args.method, url, host, policy };
+            match format {
+                ExplainFormat::Json => json::write(&mut out, &evaluator, &request)?,
+                _ => text::write(&mut out, &evaluator, &request)?,
+            }
         }
     }
-    out.flush()
+    out.flush()?;
+    Ok(if urls.rejected() == 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
 impl ExplainArgs {
-    fn requester(&self) -> Option<Requester<'_>> {
-        match (&self.token, &self.user_agent) {
-            (Some(token), _) => Some(Requester::Token(token)),
-            (None, Some(field)) => Some(Requester::UserAgent(field.as_bytes())),
-            (None, None) => None,
-        }
+    fn requesters(&self) -> Vec<Requester<'_>> {
+        let tokens = self.token.iter().map(|token| Requester::Token(token));
+        tokens.chain(self.user_agent.iter().map(|field| Requester::UserAgent(field.as_bytes()))).collect()
     }
 }

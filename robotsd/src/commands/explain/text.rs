@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 
 use tower_robots::policy::{Action, Reason};
-use tower_robots::rules::{Access, Line, PathForm, RobotsTxt, Rule, Trace};
+use tower_robots::rules::{Line, PathForm, RobotsTxt, Rule, Trace};
 
-use super::explanation::{ExplainedRequest, Explanation, Requester};
+use super::explanation::{ExplainedRequest, Explanation, Requester, ShownPolicy};
+use super::headline;
 use crate::evaluator::Evaluator;
 use crate::render::printable;
 
@@ -15,11 +16,8 @@ const SHOWN: usize = 20;
 pub(super) fn write(out: &mut impl Write, evaluator: &Evaluator, request: &ExplainedRequest<'_>) -> io::Result<()> {
     let path = evaluator.path(request.url.as_bytes());
     let explanation = Explanation::of(evaluator, &request.requester, request.method, &path);
-    let word = match explanation.access {
-        Access::Allow => "allowed",
-        Access::Disallow => "disallowed",
-    };
-    writeln!(out, "{word}: {} {}", printable(request.method.as_bytes()), printable(request.url.as_bytes()))?;
+    let trace = explanation.trace(&path);
+    writeln!(out, "{}", headline::of(evaluator, request, &explanation, trace.as_ref(), &path))?;
     match (&request.requester, explanation.agent()) {
         (_, Some(agent)) => writeln!(out, "  agent:  {agent}")?,
         (Requester::Token(token), None) => {
@@ -27,7 +25,7 @@ pub(super) fn write(out: &mut impl Write, evaluator: &Evaluator, request: &Expla
         }
         (Requester::UserAgent(_), None) => {}
     }
-    let trace = explanation.trace(&path);
+    writeln!(out, "  host:   {}", request.host)?;
     group(out, request.file, evaluator, &explanation, trace.as_ref())?;
     if let Some(trace) = &trace {
         rules(out, request.file, evaluator.robots(), trace)?;
@@ -35,7 +33,10 @@ pub(super) fn write(out: &mut impl Write, evaluator: &Evaluator, request: &Expla
     if explanation.form == PathForm::Standard && path.as_bytes() != request.url.as_bytes() {
         writeln!(out, "  path:   {}", printable(path.as_bytes()))?;
     }
-    decision(out, &explanation)
+    match request.policy {
+        ShownPolicy::Configured => decision(out, &explanation),
+        ShownPolicy::Default => Ok(()),
+    }
 }
 
 /// The groups that apply, and why.
@@ -63,7 +64,7 @@ fn group(
     }
     match explanation.token_of(trace) {
         Some(token) => writeln!(out, "          because it names {}", printable(token.as_bytes())),
-        None => writeln!(out, "          because no group names it, and \"*\" is for everyone else"),
+        None => writeln!(out, "          because no group names it, and \"*\" is for every other crawler"),
     }
 }
 
@@ -104,6 +105,7 @@ fn decision(out: &mut impl Write, explanation: &Explanation<'_>) -> io::Result<(
     let Some(action) = explanation.action else { return Ok(()) };
     let what = match (action, explanation.reason) {
         (Action::Refuse, _) => "refuse",
+        (Action::Tag, Reason::SearchEngine) => "tag, and let pass (a search engine is not refused without an override)",
         (Action::Tag, _) => "tag, and let pass",
         (Action::Pass, Reason::Observed) => "let pass, and record (the mode is observe)",
         (Action::Pass, Reason::Off) => "let pass (the mode is off)",

@@ -8,11 +8,16 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
+use super::format::FIELDS;
+
 /// Octets of a chunk.
 const CHUNK: usize = 1 << 20;
 
 /// A line longer than this is cut into lines that make no sense, and counted as such.
 const LONGEST_LINE: usize = CHUNK / 2;
+
+/// A line of names of columns longer than this is not one.
+const LONGEST_COLUMNS: usize = 16 << 10;
 
 /// Runs `work` over the chunks of all inputs on this many threads, each with a state of its own.
 pub(super) fn for_each<S: Send>(
@@ -61,15 +66,17 @@ fn next(chunks: &Mutex<Receiver<Vec<u8>>>) -> Option<Vec<u8>> {
 /// Cuts one input into chunks that end where lines end; the last one may lack its line end.
 fn cut(input: &mut dyn Read, empty: &Receiver<Vec<u8>>, mut send: impl FnMut(Vec<u8>) -> bool) -> io::Result<()> {
     let mut rest: Vec<u8> = Vec::new();
+    let mut columns: Vec<u8> = Vec::new();
     loop {
         let mut chunk = empty.try_recv().unwrap_or_default();
         chunk.clear();
+        chunk.extend_from_slice(&columns);
         chunk.append(&mut rest);
         let have = chunk.len();
         chunk.resize(CHUNK, 0);
         let read = fill(input, &mut chunk[have..])?;
         chunk.truncate(have + read);
-        if chunk.is_empty() {
+        if chunk.len() == columns.len() {
             return Ok(());
         }
         let ended = chunk.len() < CHUNK;
@@ -79,10 +86,23 @@ fn cut(input: &mut dyn Read, empty: &Receiver<Vec<u8>>, mut send: impl FnMut(Vec
                 rest = chunk.split_off(at);
             }
         }
+        if let Some(line) = last_columns(&chunk) {
+            columns.clear();
+            columns.extend_from_slice(line);
+        }
         if !send(chunk) || ended {
             return Ok(());
         }
     }
+}
+
+/// The last line that names the columns of the lines after it. Chunks are counted apart, so each begins with the line that
+/// holds for it.
+fn last_columns(chunk: &[u8]) -> Option<&[u8]> {
+    let is_start = |at: usize| at == 0 || chunk[at - 1] == b'\n';
+    let start = memchr::memmem::rfind_iter(chunk, FIELDS).find(|at| is_start(*at))?;
+    let end = memchr::memchr(b'\n', &chunk[start..]).map(|end| start + end + 1)?;
+    (end - start <= LONGEST_COLUMNS).then(|| &chunk[start..end])
 }
 
 fn fill(input: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
@@ -127,6 +147,25 @@ mod tests {
         let (count, octets) = lines(vec![vec![b'x'; 5 * CHUNK]]);
         assert_eq!(octets, 5 * CHUNK);
         assert!(count >= 5, "{count}");
+    }
+
+    #[test]
+    fn every_chunk_begins_with_the_columns_that_hold_for_it() {
+        let line = b"GET /0123456789\n".repeat(CHUNK / 16 + 10);
+        let log = [b"#Fields: one\n", line.as_slice(), b"#Fields: two\n", line.as_slice(), line.as_slice()].concat();
+        let inputs = [log, b"GET /\n".to_vec(), b"#Fields: three\n".to_vec()];
+        let inputs = inputs.map(|input| Ok(Box::new(io::Cursor::new(input)) as Box<dyn Read + Send>));
+        let work = |(starts, requests): &mut (Vec<Vec<u8>>, usize), chunk: &[u8]| {
+            let lines = || chunk.split(|octet| *octet == b'\n').filter(|line| !line.is_empty());
+            starts.push(lines().next().unwrap_or_default().to_vec());
+            *requests += lines().filter(|line| line.starts_with(b"GET")).count();
+        };
+        let (states, read) = for_each(inputs, 1, || (Vec::new(), 0), work);
+        read.expect("inputs that can be read");
+        let (starts, requests) = &states[0];
+        assert_eq!(*requests, 3 * (CHUNK / 16 + 10) + 1, "none twice");
+        let starts: Vec<_> = starts.iter().map(|start| String::from_utf8_lossy(start)).collect();
+        assert_eq!(starts, ["#Fields: one", "#Fields: one", "#Fields: two", "#Fields: two", "GET /", "#Fields: three"]);
     }
 
     #[test]

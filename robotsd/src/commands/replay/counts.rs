@@ -5,7 +5,7 @@ use std::hash::RandomState;
 
 use tower_robots::agent::{Agent, Category, Class};
 
-use super::format::{LoggedRequest, ReplayLogFormat};
+use super::format::{ChunkReader, LogLine, LoggedRequest, ReplayLogFormat};
 use super::judgement::{JudgedAgent, Judgement};
 use super::privacy::ReportPrivacy;
 use super::top::Top;
@@ -71,6 +71,8 @@ pub(super) struct ReplayRow {
     pub(super) category: Option<Category>,
     /// Whether it is one agent, not a class of them.
     pub(super) is_crawler: bool,
+    /// Whether it is a search engine with an index that people use.
+    pub(super) is_index_engine: bool,
     pub(super) requests: u64,
     /// Under each of the files.
     pub(super) disallowed: [u64; 2],
@@ -113,7 +115,7 @@ impl ReplayCounts {
 
     /// Counts the lines of a chunk.
     pub(super) fn chunk(&mut self, plan: &ReplayPlan, chunk: &[u8]) {
-        let format = plan.format.detect(chunk);
+        let mut reader = ChunkReader::new(plan.format, chunk);
         let mut start = 0;
         let ends = memchr::memchr_iter(b'\n', chunk).chain(std::iter::once(chunk.len()));
         for end in ends {
@@ -123,9 +125,10 @@ impl ReplayCounts {
             if line.is_empty() {
                 continue;
             }
-            match format.read(line) {
-                Some(entry) => self.entry(plan, &entry),
-                None => {
+            match reader.read(line) {
+                LogLine::Request(entry) => self.entry(plan, &entry),
+                LogLine::Directive => {}
+                LogLine::Unread => {
                     self.unread += 1;
                     if self.samples.len() < SAMPLES {
                         self.samples.push(line[..line.len().min(SAMPLE)].to_vec());
@@ -216,7 +219,10 @@ impl ReplayCounts {
             Some(name) => (name, agent.and_then(Agent::category), true),
             None => (name, None, false),
         };
-        self.insert(ReplayRow::new(name, class, category, is_crawler, self.counted()))
+        // The row of what has no row of its own stands for many.
+        let is_index_engine = own == Some(name) && agent.is_some_and(Agent::is_index_engine);
+        let row = ReplayRow::new(name, class, category, is_crawler, self.counted());
+        self.insert(ReplayRow { is_index_engine, ..row })
     }
 
     fn insert(&mut self, row: ReplayRow) -> usize {
@@ -249,7 +255,8 @@ impl ReplayCounts {
         }
         self.visitors.merge(other.visitors);
         for row in other.rows {
-            let at = self.insert(ReplayRow::new(&row.name, row.class, row.category, row.is_crawler, self.counted()));
+            let new = ReplayRow::new(&row.name, row.class, row.category, row.is_crawler, self.counted());
+            let at = self.insert(ReplayRow { is_index_engine: row.is_index_engine, ..new });
             self.rows[at].merge(row);
         }
     }
@@ -262,6 +269,7 @@ impl ReplayRow {
             class,
             category,
             is_crawler,
+            is_index_engine: false,
             requests: 0,
             disallowed: [0; 2],
             shut: 0,

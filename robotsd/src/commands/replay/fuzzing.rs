@@ -1,6 +1,6 @@
 //! Entries for fuzzing: lines of access logs.
 
-use super::format::ReplayLogFormat;
+use super::format::{ChunkReader, FIELDS, LogLine, ReplayLogFormat};
 
 /// A line in every format. The format that is found for it is one that reads it, if any does.
 pub fn log_line(octets: &[u8]) {
@@ -10,10 +10,17 @@ pub fn log_line(octets: &[u8]) {
         ReplayLogFormat::Combined,
         ReplayLogFormat::VhostCombined,
         ReplayLogFormat::Json,
+        ReplayLogFormat::W3c,
+        ReplayLogFormat::Alb,
     ] {
         if let Some(request) = format.read(octets) {
             assert!(request.target.len() <= octets.len() && request.agent.len() <= octets.len() * 3);
         }
         assert!(format.detect(octets) != ReplayLogFormat::Auto, "a format that is not found");
+    }
+    let mut reader = ChunkReader::new(ReplayLogFormat::W3c, octets);
+    reader.read(&[FIELDS, b" date time c-ip cs-method cs-uri-stem cs-uri-query cs(User-Agent)"].concat());
+    if let LogLine::Request(request) = reader.read(octets) {
+        assert!(request.target.len() <= octets.len() && request.agent.len() <= octets.len());
     }
 }

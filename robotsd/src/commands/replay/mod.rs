@@ -4,8 +4,8 @@
 //! counted. Agents are identified and judged as a server does it ([`judgement`]); [`visitors`] suspects people behind crawlers'
 //! names. Reports hold no values of queries and no whole addresses unless options ask for them ([`privacy`]).
 //!
-//! Exit status: 0, 1 where a suspected person would be refused or an expectation is not met, 2 where an input could not be
-//! read.
+//! Exit status: 0, 1 where a suspected person would be refused, a change shuts a search engine out of a path that it
+//! requested, or an expectation is not met, 2 where an input could not be read.
 
 mod chunks;
 mod counts;
@@ -37,9 +37,9 @@ use self::privacy::ReportPrivacy;
 use self::progress::ProgressDrawer;
 use self::report::{Report, ReportForm, ReportNames};
 use self::source::Meter;
-use super::site::{RobotsFile, SelectedSite, SiteArgs};
-use super::unmet::EvaluatedExpectations;
-use crate::evaluator::{Evaluator, EvaluatorSettings};
+use super::arguments::site::{RobotsFile, SelectedSite, SiteArgs};
+use super::output::unmet::EvaluatedExpectations;
+use crate::evaluator::EvaluatorSettings;
 use crate::exit::{self, fail};
 use crate::expectations::ExpectationsFile;
 
@@ -99,7 +99,7 @@ fn replay(args: &ReplayArgs) -> io::Result<ExitCode> {
     let robots = site.robots(args.robots.as_deref())?;
     let against = args.against.as_deref().map(RobotsFile::read).transpose()?;
     let names = args.names(&robots, against.as_ref());
-    let plan = args.plan(&site.settings, robots, against);
+    let plan = args.plan(&site.settings, robots, against)?;
     let meter = Meter::default();
     let progress = ProgressDrawer::start(&meter, source::total(&args.logs));
     let inputs = args.logs.iter().map(|path| source::open(path, &meter).map_err(|error| named(path, &error)));
@@ -129,7 +129,7 @@ fn replay(args: &ReplayArgs) -> io::Result<ExitCode> {
         return Ok(fail(&"no line of the logs could be read: give their format with --log-format"));
     }
     let met = args.meets_expectations(&site, &plan, &report)?;
-    Ok(exit::answer(met && report.suspect_human_count == 0))
+    Ok(exit::answer(met && report.suspect_human_count == 0 && report.search_engines_shut_out.is_empty()))
 }
 
 fn emit(report: &Report, form: ReportForm, out: impl Write) -> io::Result<()> {
@@ -139,17 +139,22 @@ fn emit(report: &Report, form: ReportForm, out: impl Write) -> io::Result<()> {
 }
 
 impl ReplayArgs {
-    fn plan(&self, settings: &EvaluatorSettings, robots: RobotsFile, against: Option<RobotsFile>) -> ReplayPlan {
-        let evaluator = |file: RobotsFile| Evaluator::new(file.bytes, Reading::Standard, settings);
+    fn plan(
+        &self,
+        settings: &EvaluatorSettings,
+        robots: RobotsFile,
+        against: Option<RobotsFile>,
+    ) -> io::Result<ReplayPlan> {
+        let evaluator = |file: RobotsFile| file.evaluator(Reading::Standard, settings);
         let since =
             |time: SystemTime| time.duration_since(UNIX_EPOCH).ok().and_then(|since| since.as_secs().try_into().ok());
-        ReplayPlan {
-            evaluators: std::iter::once(robots).chain(against).map(evaluator).collect(),
+        Ok(ReplayPlan {
+            evaluators: std::iter::once(robots).chain(against).map(evaluator).collect::<io::Result<_>>()?,
             format: self.log_format,
             effective_from: self.effective_from.and_then(since),
             privacy: ReportPrivacy { keep_queries: self.keep_queries, keep_addresses: self.keep_addresses },
             hasher: RandomState::new(),
-        }
+        })
     }
 
     fn names(&self, robots: &RobotsFile, against: Option<&RobotsFile>) -> ReportNames {

@@ -9,11 +9,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
+use crate::exit::complain;
+use crate::render::printable;
+
 const GZIP: &[u8] = &[0x1F, 0x8B];
 const ZSTD: &[u8] = &[0x28, 0xB5, 0x2F, 0xFD];
 
 /// Octets read ahead of decompression.
 const AHEAD: usize = 256 << 10;
+
+/// Octets of a log that are looked at before it is read.
+const HEAD: usize = 4 << 10;
 
 /// Octets read from the files, before decompression.
 #[derive(Clone, Debug, Default)]
@@ -37,13 +43,23 @@ pub(super) fn open(path: &Path, meter: &Meter) -> io::Result<Box<dyn Read + Send
         if path == Path::new("-") { Box::new(io::stdin()) } else { Box::new(File::open(path)?) };
     let mut input = BufReader::with_capacity(AHEAD, Metered { raw, meter: meter.clone() });
     let start = input.fill_buf()?;
-    if start.starts_with(GZIP) {
-        Ok(Box::new(MultiGzDecoder::new(input)))
+    let unpacked: Box<dyn Read + Send> = if start.starts_with(GZIP) {
+        Box::new(MultiGzDecoder::new(input))
     } else if start.starts_with(ZSTD) {
-        Ok(Box::new(Zstd::new(input)?))
+        Box::new(Zstd::new(input)?)
     } else {
-        Ok(Box::new(input))
+        Box::new(input)
+    };
+    let mut log = BufReader::with_capacity(HEAD, unpacked);
+    match log.fill_buf()? {
+        [] => complain(&format_args!("{}: the log is empty", printable(path.as_os_str().as_encoded_bytes()))),
+        [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => {
+            return Err(io::Error::other("the log is UTF-16: save it as UTF-8"));
+        }
+        [0xEF, 0xBB, 0xBF, ..] => log.consume(3),
+        _ => {}
     }
+    Ok(Box::new(log))
 }
 
 struct Metered {

@@ -5,5 +5,5 @@ pub(crate) mod reclaim;
 pub(crate) mod state;
 
 pub(crate) mod claims;
-pub(crate) mod registry;
+pub(crate) mod connection_registry;
 pub(crate) mod slots;

@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use crate::edge::connection_state::delivery::{Delivery, Unsent};
 use crate::edge::connection_state::reclaim::{IdleClose, NEVER, ReclaimMark};
 use crate::edge::limits::EdgeLimits;
+use crate::edge::request::response_counts::ResponseCounts;
 use crate::edge::tunnel::PendingTunnel;
 
 /// The state of one connection, shared by its socket, its service and its driver.
@@ -39,6 +40,8 @@ pub(crate) struct ConnectionState {
     delivery: Delivery,
     ended: AtomicBool,
     flood: AtomicBool,
+    /// Those of its worker.
+    counts: Arc<ResponseCounts>,
     /// Wakes the connection's task, from any thread.
     task: OnceLock<Waker>,
     tunnel: Mutex<Option<PendingTunnel>>,
@@ -77,9 +80,20 @@ impl ConnectionState {
             delivery: Delivery::default(),
             ended: AtomicBool::new(false),
             flood: AtomicBool::new(false),
+            counts: Arc::default(),
             task: OnceLock::new(),
             tunnel: Mutex::new(None),
         }
+    }
+
+    /// Counts its responses there.
+    pub(crate) fn counted_by(self, counts: Arc<ResponseCounts>) -> Self {
+        Self { counts, ..self }
+    }
+
+    /// Where its responses are counted.
+    pub(crate) fn counts(&self) -> &ResponseCounts {
+        &self.counts
     }
 
     /// Octets came from the client.

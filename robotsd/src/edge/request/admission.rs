@@ -9,7 +9,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 
 use crate::edge::limits::{Callers, EdgeLimits};
-use crate::edge::request::refusal::RequestRefusal;
+use crate::edge::request::request_refusal::RequestRefusal;
 
 /// The protocol that a request wants the connection to speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use http::StatusCode;
+
 use crate::edge::connection_state::state::{ConnectionState, RequestInProgress};
 use crate::edge::request::access_record::PendingRecord;
 use crate::edge::transfer::Transfer;
@@ -12,17 +14,24 @@ pub(crate) struct Exchange {
     // Dropped before the record: when the record is logged, the connection is idle.
     in_progress: RequestInProgress,
     holds_transfer: bool,
+    is_answered: bool,
     /// The account of it, where one is kept.
     pub(crate) record: Option<Box<PendingRecord>>,
 }
 
 impl Exchange {
     pub(crate) fn begin(connection: &Arc<ConnectionState>, http2: bool) -> Self {
-        Self { in_progress: connection.begin(http2), holds_transfer: false, record: None }
+        Self { in_progress: connection.begin(http2), holds_transfer: false, is_answered: false, record: None }
     }
 
     pub(crate) fn connection(&self) -> &Arc<ConnectionState> {
         self.in_progress.connection()
+    }
+
+    /// The head of the response is known.
+    pub(crate) fn answered(&mut self, status: StatusCode) {
+        self.is_answered = true;
+        self.connection().counts().answered(status);
     }
 
     /// The response holds a connection to an upstream.
@@ -34,6 +43,9 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
+        if !self.is_answered {
+            self.connection().counts().unanswered();
+        }
         if self.holds_transfer {
             self.connection().delivery().set_transfer(None);
         }

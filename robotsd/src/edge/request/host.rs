@@ -9,7 +9,7 @@ use http::uri::{PathAndQuery, Uri};
 use http::{HeaderValue, StatusCode, Version};
 use tower_robots::rules::{Authority, Port};
 
-use crate::edge::request::refusal::RequestRefusal;
+use crate::edge::request::request_refusal::RequestRefusal;
 use crate::edge::tls::{Secured, SettledProtocol};
 
 /// Settles the host of a request and puts its target into origin-form.

@@ -20,6 +20,7 @@ pub(crate) mod access_record;
 pub(crate) mod client_info;
 pub(crate) mod exchange;
 pub(crate) mod ready_call;
-pub(crate) mod refusal;
 pub(crate) mod request_body;
+pub(crate) mod request_refusal;
 pub(crate) mod response_body;
+pub(crate) mod response_counts;

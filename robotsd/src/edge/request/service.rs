@@ -37,9 +37,9 @@ use crate::edge::request::fields;
 use crate::edge::request::host;
 use crate::edge::request::outgoing_forwarded::ForwardedFields;
 use crate::edge::request::ready_call::ReadyCall;
-use crate::edge::request::refusal::RequestRefusal;
 use crate::edge::request::request_body::RequestBody;
 use crate::edge::request::request_id::RequestId;
+use crate::edge::request::request_refusal::RequestRefusal;
 use crate::edge::request::response_body::ResponseBody;
 use crate::edge::request::trusted::{ForwardedInfo, X_REQUEST_ID};
 use crate::edge::tls::{Secured, SettledProtocol};
@@ -232,6 +232,9 @@ where
                 None if *this.is_fast => {}
                 None => exchange.hold(transfer.clone()),
             }
+        }
+        if let Some(exchange) = &mut exchange {
+            exchange.answered(response.status());
         }
         if let Some(record) = exchange.as_mut().and_then(|exchange| exchange.record.as_mut()) {
             record.answered(response.status());

@@ -53,9 +53,19 @@ struct PairReport {
 /// An event about a pair, for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CertificateEvent {
-    /// `certificate`, `certificate-rejected` or `certificate-warning`.
-    pub(crate) event: &'static str,
+    pub(crate) kind: CertificateEventKind,
     pub(crate) message: String,
+}
+
+/// The kinds of [`CertificateEvent`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CertificateEventKind {
+    /// A pair is served from now on.
+    InForce,
+    /// A pair cannot be used; the one before stays.
+    Rejected,
+    /// A pair ends soon, or has ended.
+    Warning,
 }
 
 impl LiveCertificates {
@@ -84,7 +94,11 @@ impl LiveCertificates {
         let mut reports = self.0.reports.lock().unwrap_or_else(PoisonError::into_inner);
         let mut events = Vec::new();
         for ((paths, shown), report) in self.0.paths.iter().zip(self.current().iter()).zip(reports.iter_mut()) {
-            events.push(CertificateEvent::new("certificate", paths, &format!("in force for {}", shown.pair)));
+            events.push(CertificateEvent::new(
+                CertificateEventKind::InForce,
+                paths,
+                &format!("in force for {}", shown.pair),
+            ));
             report.report_warning(paths, &shown.pair, now, &mut events);
         }
         events
@@ -130,13 +144,13 @@ impl LiveCertificates {
             let after = if is_back { None } else { self.read(paths, seen, report, &mut events) };
             if let Some(after) = &after {
                 events.push(CertificateEvent::new(
-                    "certificate",
+                    CertificateEventKind::InForce,
                     paths,
                     &format!("replaced, in force for {}", after.pair),
                 ));
             }
             if is_back && report.rejection.is_some() {
-                events.push(CertificateEvent::new("certificate", paths, "is again what is in force"));
+                events.push(CertificateEvent::new(CertificateEventKind::InForce, paths, "is again what is in force"));
             }
             if is_back || after.is_some() {
                 report.rejection = None;
@@ -171,7 +185,7 @@ impl LiveCertificates {
         };
         if report.rejection.as_ref() != Some(&rejection) {
             let message = format!("{rejection}; the certificate before stays in force");
-            events.push(CertificateEvent { event: "certificate-rejected", message });
+            events.push(CertificateEvent { kind: CertificateEventKind::Rejected, message });
             report.rejection = Some(rejection);
         }
         None
@@ -202,15 +216,15 @@ impl PairReport {
     ) {
         let warning = pair.warning(now);
         if let Some(warning) = warning.as_ref().filter(|warning| self.warning.as_ref() != Some(warning)) {
-            events.push(CertificateEvent::new("certificate-warning", paths, warning));
+            events.push(CertificateEvent::new(CertificateEventKind::Warning, paths, warning));
         }
         self.warning = warning;
     }
 }
 
 impl CertificateEvent {
-    fn new(event: &'static str, paths: &PairPaths, what: &str) -> Self {
-        Self { event, message: format!("{}: {what}", paths.chain.display()) }
+    fn new(kind: CertificateEventKind, paths: &PairPaths, what: &str) -> Self {
+        Self { kind, message: format!("{}: {what}", paths.chain.display()) }
     }
 }
 

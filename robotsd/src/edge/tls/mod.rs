@@ -18,6 +18,6 @@ mod secured;
 mod tests;
 
 pub(crate) use self::acceptor::TlsAcceptor;
-pub(crate) use self::live_certificates::{CertificateEvent, LiveCertificates};
+pub(crate) use self::live_certificates::{CertificateEvent, CertificateEventKind, LiveCertificates};
 pub(crate) use self::pair::{CertificatePair, PairFile, PairPaths};
 pub(crate) use self::secured::{Secured, SettledProtocol};

@@ -6,6 +6,7 @@ use serde::ser::{SerializeMap, Serializer};
 use super::status::status;
 use crate::date;
 use crate::edge::{AccessRecord, AccessValue};
+use crate::log::LogEvent;
 use crate::log::entry::escaped;
 use crate::log::privacy::LogPrivacy;
 
@@ -26,7 +27,8 @@ impl Serialize for Line<'_> {
         let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         let mut line = serializer.serialize_map(None)?;
         line.serialize_entry("ts", &date::rfc3339_millis(record.at))?;
-        line.serialize_entry("event", "request")?;
+        line.serialize_entry("level", LogEvent::Request.level().as_str())?;
+        line.serialize_entry("event", LogEvent::Request.as_str())?;
         line.serialize_entry("request_id", record.id.as_str())?;
         for (name, value) in &record.notes {
             match value {

@@ -5,7 +5,8 @@ use std::sync::Mutex;
 use std::sync::mpsc;
 
 use super::super::resolver::Resolver;
-use super::failure::{FailureKind, UpstreamFailure};
+use super::failure::UpstreamFailure;
+use super::failure_kind::FailureKind;
 use super::*;
 
 const HOME: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);

@@ -7,9 +7,10 @@ use super::super::json;
 use super::super::record::LiveRecord;
 use super::{HISTORY, RECORD, STATE, SavedState, SiteStore, Written};
 use crate::live::accepted_versions::{AcceptedVersion, AcceptedVersions, Standing};
+use crate::live::durability::Durability;
+use crate::live::earlier_process::{Remembered, WasLive};
 use crate::live::gate::Pending;
-use crate::live::history::History;
-use crate::live::remembered::{Durability, Remembered, WasLive};
+use crate::live::reload_history::History;
 use crate::live::version::Version;
 use crate::live::version_hash::VersionHash;
 

@@ -5,9 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::super::address_class::AddressClass;
 use super::super::resolver::{Played, Resolver};
 use super::super::{FetchErrorKind, FetchOutcome, Fetcher};
+use crate::identity::AddressClass;
 use crate::live::{LiveRobots, ReloadOutcome, WhenMissing};
 
 /// An address of the loopback that plays a server on the internet.

@@ -65,7 +65,7 @@ pub(super) fn request_line(request: &[u8]) -> Option<(&[u8], Cow<'_, [u8]>)> {
 }
 
 /// The text between the next two quotes, and the rest; escaped quotes do not count.
-fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(super) fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let start = memchr::memchr(b'"', text)? + 1;
     let mut at = start;
     loop {
@@ -78,7 +78,7 @@ fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
-fn value(text: &[u8]) -> Cow<'_, [u8]> {
+pub(super) fn value(text: &[u8]) -> Cow<'_, [u8]> {
     if text == b"-" { Cow::default() } else { unescaped(text) }
 }
 

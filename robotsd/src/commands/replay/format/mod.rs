@@ -1,13 +1,17 @@
 //! Lines of access logs as requests.
 
+mod alb;
 mod clf;
 mod json;
 mod logged_request;
 mod time;
+mod w3c;
 
 use clap::ValueEnum;
 
 pub(super) use self::logged_request::LoggedRequest;
+pub(super) use self::w3c::FIELDS;
+use self::w3c::W3cColumns;
 
 /// How lines are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -22,10 +26,51 @@ pub(super) enum ReplayLogFormat {
     VhostCombined,
     /// A JSON object a line: nginx, Caddy, Traefik, Envoy
     Json,
+    /// W3C extended log format, whose columns a line #Fields names: IIS, CloudFront
+    #[value(aliases = ["iis", "cloudfront"])]
+    W3c,
+    /// AWS application load balancer
+    Alb,
+}
+
+/// Reads the lines of one chunk of a log.
+#[derive(Debug)]
+pub(super) struct ChunkReader {
+    format: ReplayLogFormat,
+    columns: W3cColumns,
+}
+
+/// What a line of a log is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum LogLine<'a> {
+    Request(LoggedRequest<'a>),
+    /// A line about the log itself.
+    Directive,
+    Unread,
+}
+
+impl ChunkReader {
+    /// Finds the format of a chunk, where it is not known.
+    pub(super) fn new(format: ReplayLogFormat, chunk: &[u8]) -> Self {
+        Self { format: format.detect(chunk), columns: W3cColumns::default() }
+    }
+
+    pub(super) fn read<'a>(&mut self, line: &'a [u8]) -> LogLine<'a> {
+        if self.format == ReplayLogFormat::W3c {
+            if let Some(columns) = W3cColumns::parse(line) {
+                self.columns = columns;
+            }
+            if line.starts_with(b"#") {
+                return LogLine::Directive;
+            }
+            return self.columns.read(line).map_or(LogLine::Unread, LogLine::Request);
+        }
+        self.format.read(line).map_or(LogLine::Unread, LogLine::Request)
+    }
 }
 
 impl ReplayLogFormat {
-    /// Reads a line; `None` where it is no request in this format.
+    /// Reads a line; `None` where it is no request in this format, or needs the line of columns.
     pub(super) fn read<'a>(self, line: &'a [u8]) -> Option<LoggedRequest<'a>> {
         match self {
             Self::Auto => Self::of(line).read(line),
@@ -33,6 +78,8 @@ impl ReplayLogFormat {
             Self::Combined => clf::read(line, clf::Host::Absent, clf::Quotes::Present),
             Self::VhostCombined => clf::read(line, clf::Host::First, clf::Quotes::Present),
             Self::Json => json::read(line),
+            Self::Alb => alb::read(line),
+            Self::W3c => None,
         }
     }
 
@@ -43,16 +90,23 @@ impl ReplayLogFormat {
         }
         let sample: Vec<&[u8]> =
             chunk.split(|octet| *octet == b'\n').filter(|line| !line.is_empty()).take(50).collect();
+        // Chunks after the first begin with the line of columns too.
+        if sample.iter().any(|line| line.starts_with(FIELDS)) {
+            return Self::W3c;
+        }
         let read = |format: &Self| {
             sample.iter().filter(|line| Self::of(line) == *format && format.read(line).is_some()).count()
         };
-        let known = [Self::Combined, Self::VhostCombined, Self::Json, Self::Common];
+        let known = [Self::Combined, Self::VhostCombined, Self::Json, Self::Common, Self::Alb];
         known.into_iter().rev().max_by_key(read).unwrap_or(Self::Combined)
     }
 
     fn of(line: &[u8]) -> Self {
         if line.trim_ascii_start().starts_with(b"{") {
             return Self::Json;
+        }
+        if alb::begins(line) {
+            return Self::Alb;
         }
         let quotes = memchr::memchr_iter(b'"', line).count();
         let head = line.split(|octet| *octet == b'[').next().unwrap_or_default();

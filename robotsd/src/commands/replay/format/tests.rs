@@ -61,6 +61,93 @@ fn lines_of_every_server_are_read() {
     assert_eq!(Combined.read(CURL.as_bytes()).and_then(|entry| entry.time), Some(971_211_336));
 }
 
+const ALB: &str = r#"https 2018-07-02T22:23:00.186641Z app/my-loadbalancer/50dc6c495c0c9188 192.0.2.7:2817 10.0.0.1:80 0.086 0.048 0.037 200 200 0 57 "GET https://example.com:443/a?b=c HTTP/1.1" "GPTBot/1.2 (a \"b\")" ECDHE-RSA-AES128-GCM-SHA256 TLSv1.2 arn:aws:x "Root=1-58337281-1d84f3d73c47ec4e58577259" "example.com" "arn:aws:acm:x" 1 2018-07-02T22:22:48.364000Z "authenticate,forward" "-" "-" "10.0.0.1:80" "200" "-" "-""#;
+
+#[test]
+fn lines_of_a_load_balancer_are_read() {
+    let want = ["example.com", "192.0.2.7", "GET", "/a?b=c", "", "GPTBot/1.2 (a \"b\")"];
+    assert_eq!(shown(ReplayLogFormat::Alb, ALB), Some(want.map(str::to_owned)));
+    assert_eq!(ReplayLogFormat::Auto.detect(ALB.as_bytes()), ReplayLogFormat::Alb);
+    assert_eq!(ReplayLogFormat::Alb.read(ALB.as_bytes()).and_then(|entry| entry.time), Some(1_530_570_180));
+    // The root without a path, an address in brackets, and what a client sent that is no request.
+    let line =
+        ALB.replace("https://example.com:443/a?b=c", "https://[2001:db8::1]:443").replace("192.0.2.7:", "2001:db8::2:");
+    assert_eq!(
+        shown(ReplayLogFormat::Alb, &line).map(|shown| [shown[0].clone(), shown[1].clone(), shown[3].clone()]),
+        Some(["[2001:db8::1]".to_owned(), "2001:db8::2".to_owned(), "/".to_owned()])
+    );
+    for line in [
+        ALB.replace("GET https://example.com:443/a?b=c HTTP/1.1", "- http://example.com:80- -"),
+        "https x app/".to_owned(),
+    ] {
+        assert_eq!(shown(ReplayLogFormat::Alb, &line), None, "{line}");
+    }
+}
+
+/// The requests of a chunk, and how many lines were directives and unread.
+fn of_chunk(chunk: &str) -> (Vec<[String; 6]>, usize, usize) {
+    let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
+    let mut reader = ChunkReader::new(ReplayLogFormat::Auto, chunk.as_bytes());
+    let (mut requests, mut directives, mut unread) = (Vec::new(), 0, 0);
+    for line in chunk.lines() {
+        match reader.read(line.as_bytes()) {
+            LogLine::Request(entry) => requests.push([
+                text(entry.host.as_deref().unwrap_or_default()),
+                text(&entry.address),
+                text(&entry.method),
+                text(&entry.target),
+                text(&entry.referer),
+                format!("{} {}", text(&entry.agent), entry.time.unwrap_or_default()),
+            ]),
+            LogLine::Directive => directives += 1,
+            LogLine::Unread => unread += 1,
+        }
+    }
+    (requests, directives, unread)
+}
+
+#[test]
+fn logs_of_iis_are_read_by_their_columns() {
+    let (requests, directives, unread) = of_chunk(
+        "#Software: Microsoft Internet Information Services 10.0\n#Version: 1.0\n#Date: 2024-02-29 22:59:59\n\
+         #Fields: date time s-ip cs-method cs-uri-stem cs-uri-query s-port cs-username c-ip cs(User-Agent) cs(Referer) sc-status\n\
+         2024-02-29 22:59:59 10.0.0.1 GET /a b=c 443 - 192.0.2.7 Mozilla/5.0+(compatible;+NewBot/2.1;++http://www.example.com/bot.html) https://example.com/x 200\n\
+         2024-02-29 22:59:59 10.0.0.1 GET /b - 443 - 192.0.2.7 AcmeBot/1+(+https://acme.test/bot) - 200\n\
+         cut off\n\
+         #Fields: cs-method cs-uri-stem cs-host\nGET /c shop.test:443\n",
+    );
+    let agent = "Mozilla/5.0 (compatible; NewBot/2.1; +http://www.example.com/bot.html) 1709247599";
+    let want = [
+        ["", "192.0.2.7", "GET", "/a?b=c", "https://example.com/x", agent],
+        ["", "192.0.2.7", "GET", "/b", "", "AcmeBot/1 (+https://acme.test/bot) 1709247599"],
+        ["shop.test", "", "GET", "/c", "", " 0"],
+    ];
+    assert_eq!(requests, want.map(|request| request.map(str::to_owned)));
+    assert_eq!((directives, unread), (5, 1));
+}
+
+#[test]
+fn logs_of_cloudfront_are_read_by_their_columns() {
+    let (requests, directives, unread) = of_chunk(
+        "#Version: 1.0\n#Fields: date time x-edge-location sc-bytes c-ip cs-method cs(Host) cs-uri-stem sc-status cs(Referer) cs(User-Agent) cs-uri-query cs(Cookie) x-edge-result-type x-edge-request-id x-host-header\n\
+         2024-02-29\t22:59:59\tLHR62-C2\t2\t192.0.2.7\tGET\td111.cloudfront.net\t/a%20b\t200\t-\tMozilla/5.0%20(compatible;%20GPTBot/1.2;%20+https://openai.com/gptbot)\tb=c\t-\tHit\tid==\tshop.test\n\
+         2024-02-29\t22:59:59\tLHR62-C2\t2\t2001:db8::1\tGET\td111.cloudfront.net\t/\t200\thttps://shop.test/x\tGPTBot/1.2%2520(x)\t-\t-\tHit\tid==\t-\n",
+    );
+    let want = [
+        [
+            "shop.test",
+            "192.0.2.7",
+            "GET",
+            "/a%20b?b=c",
+            "",
+            "Mozilla/5.0 (compatible; GPTBot/1.2; +https://openai.com/gptbot) 1709247599",
+        ],
+        ["d111.cloudfront.net", "2001:db8::1", "GET", "/", "https://shop.test/x", "GPTBot/1.2 (x) 1709247599"],
+    ];
+    assert_eq!(requests, want.map(|request| request.map(str::to_owned)));
+    assert_eq!((directives, unread), (2, 0));
+}
+
 #[test]
 fn what_is_no_request_is_not_read() {
     for line in [

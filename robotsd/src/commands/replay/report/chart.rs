@@ -69,6 +69,45 @@ pub(super) fn crawlers(rows: &[CrawlerRow]) -> Result<String, fmt::Error> {
     Ok(svg)
 }
 
+/// Requests of each crawler that a change shuts out and lets in, as bars.
+pub(super) fn change(rows: &[&CrawlerRow]) -> Result<String, fmt::Error> {
+    let most = rows.iter().map(|row| row.shut + row.opened).max().unwrap_or(0).max(1) as f64;
+    let room = WIDTH - LABEL - 2.0 * VALUE;
+    let mut svg = String::new();
+    let height = rows.len() as f64 * ROW;
+    writeln!(
+        svg,
+        "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"Requests of each crawler that the change shuts \
+         out and lets in\">"
+    )?;
+    for (at, row) in rows.iter().enumerate() {
+        let top = at as f64 * ROW;
+        let middle = top + ROW / 2.0 + 4.5;
+        let name: String = row.name.chars().take(24).collect();
+        let said = format!("{} shut out, {} let in", grouped(row.shut), grouped(row.opened));
+        writeln!(svg, "<g><title>{}: {said}</title>", Escaped(&row.name))?;
+        writeln!(svg, "<text x=\"{}\" y=\"{middle}\" class=\"end\">{}</text>", LABEL - 10.0, Escaped(&name))?;
+        let mut x = LABEL;
+        for (class, count) in [("disallowed", row.shut), ("opened", row.opened)] {
+            if count == 0 {
+                continue;
+            }
+            // What changes at all is seen.
+            let width = (count as f64 / most * room).max(2.0);
+            writeln!(
+                svg,
+                "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{}\" width=\"{width:.1}\" height=\"{}\" rx=\"2\"/>",
+                top + 4.0,
+                ROW - 8.0
+            )?;
+            x += width;
+        }
+        writeln!(svg, "<text x=\"{:.1}\" y=\"{middle}\">{said}</text></g>", x + 8.0)?;
+    }
+    svg.push_str("</svg>\n");
+    Ok(svg)
+}
+
 /// Requests of crawlers over time, allowed and disallowed, as columns.
 pub(super) fn hours(hours: &[(i64, u64, u64)]) -> Result<String, fmt::Error> {
     const HEIGHT: f64 = 170.0;

@@ -27,6 +27,8 @@ pub(crate) struct Report {
     /// People who may be refused.
     pub(crate) suspect_humans: Vec<Suspect>,
     pub(crate) suspect_human_count: usize,
+    /// Search engines with an index that people use, from whom the change takes paths that they requested.
+    pub(crate) search_engines_shut_out: Vec<String>,
     pub(super) crawlers: Vec<CrawlerRow>,
     /// Agents that are no crawlers, by class.
     pub(super) others: Vec<ClassRow>,
@@ -100,7 +102,14 @@ impl Report {
         let robots = plan.evaluators.last().map(|evaluator| evaluator.robots());
         let mut rows: Vec<&ReplayRow> = counts.rows.iter().collect();
         let harm = |row: &ReplayRow| if compared { row.shut + row.opened } else { row.disallowed[0] };
-        rows.sort_by(|a, b| harm(b).cmp(&harm(a)).then(b.requests.cmp(&a.requests)).then_with(|| a.name.cmp(&b.name)));
+        let is_engine_shut_out = |row: &ReplayRow| compared && row.is_index_engine && row.shut > 0;
+        rows.sort_by(|a, b| {
+            is_engine_shut_out(b)
+                .cmp(&is_engine_shut_out(a))
+                .then(harm(b).cmp(&harm(a)))
+                .then(b.requests.cmp(&a.requests))
+                .then_with(|| a.name.cmp(&b.name))
+        });
         let crawlers: Vec<_> =
             rows.iter().filter(|row| row.is_crawler).map(|row| CrawlerRow::new(row, compared, robots)).collect();
         let last = usize::from(compared);
@@ -131,6 +140,11 @@ impl Report {
                     disallowed: visitor.disallowed,
                     target: text_of(&plan.privacy.target(&visitor.target)),
                 })
+                .collect(),
+            search_engines_shut_out: rows
+                .iter()
+                .filter(|row| is_engine_shut_out(row))
+                .map(|row| row.name.clone())
                 .collect(),
             crawlers,
             others: others.collect(),

@@ -32,6 +32,7 @@ pub(super) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
         Escaped(&title)
     )?;
     head(out, report, &title)?;
+    engines(out, report)?;
     suspects(out, report)?;
     charts(out, report)?;
     table(out, report)?;
@@ -88,6 +89,20 @@ fn card(out: &mut impl Write, title: &str, number: u64, note: &str) -> io::Resul
     )
 }
 
+fn engines(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    if report.search_engines_shut_out.is_empty() {
+        return Ok(());
+    }
+    out.write_all(
+        b"<section class=\"warn\"><h2>Search engines are shut out</h2>\n<p>The change disallows paths that these search \
+          engines requested. Such pages may leave the index.</p>\n<ul>\n",
+    )?;
+    for row in report.crawlers.iter().filter(|row| report.search_engines_shut_out.contains(&row.name)) {
+        writeln!(out, "<li>{}: {} shut out</li>", Escaped(&row.name), counted(row.shut, "request"))?;
+    }
+    out.write_all(b"</ul></section>\n")
+}
+
 fn suspects(out: &mut impl Write, report: &Report) -> io::Result<()> {
     if report.suspect_humans.is_empty() {
         return Ok(());
@@ -95,8 +110,8 @@ fn suspects(out: &mut impl Write, report: &Report) -> io::Result<()> {
     out.write_all(
         b"<section class=\"warn\"><h2>These may be people</h2>\n<p>They bear a crawler's name, but fetch styles, scripts \
           and pictures with the site's own Referer, as browsers do. Crawlers that render pages do so too: look before \
-          you refuse them.</p>\n<div class=\"wide\"><table><thead><tr><th>Network</th><th>Claims to be</th>\
-          <th class=\"n\">Disallowed</th><th>Such as</th></tr></thead><tbody>\n",
+          you refuse them.</p>\n<div class=\"wide\"><table><thead><tr><th scope=\"col\">Network</th><th scope=\"col\">Claims to be</th>\
+          <th scope=\"col\" class=\"n\">Disallowed</th><th scope=\"col\">Such as</th></tr></thead><tbody>\n",
     )?;
     for suspect in &report.suspect_humans {
         writeln!(
@@ -116,6 +131,19 @@ fn charts(out: &mut impl Write, report: &Report) -> io::Result<()> {
         return Ok(());
     }
     let failed = |_| io::Error::other("a string could not grow");
+    if report.is_compared() {
+        let changed: Vec<_> = report.crawlers.iter().filter(|row| row.shut + row.opened > 0).take(CHARTED).collect();
+        if changed.is_empty() {
+            out.write_all(b"<section><h2>The change</h2>\n<p>No request is judged differently.</p></section>\n")?;
+        } else {
+            let bars = chart::change(&changed).map_err(failed)?;
+            writeln!(
+                out,
+                "<section><h2>The change, by crawler</h2>\n<p class=\"key\"><i class=\"disallowed\"></i> shut out \
+                 <i class=\"opened\"></i> let in</p>\n<div class=\"wide\">{bars}</div></section>"
+            )?;
+        }
+    }
     let bars = chart::crawlers(&report.crawlers[..report.crawlers.len().min(CHARTED)]).map_err(failed)?;
     writeln!(
         out,
@@ -134,12 +162,16 @@ fn table(out: &mut impl Write, report: &Report) -> io::Result<()> {
     if report.crawlers.is_empty() {
         return out.write_all(b"<p>No crawler came by.</p>\n");
     }
-    let change = if report.is_compared() { "<th class=\"n\">Shut out</th><th class=\"n\">Let in</th>" } else { "" };
+    let change = if report.is_compared() {
+        "<th scope=\"col\" class=\"n\">Shut out</th><th scope=\"col\" class=\"n\">Let in</th>"
+    } else {
+        ""
+    };
     writeln!(
         out,
-        "<section><h2>Crawlers</h2>\n<div class=\"wide\"><table><thead><tr><th>Crawler</th><th>Category</th>\
-         <th class=\"n\">Requests</th><th class=\"n\">Allowed</th><th class=\"n\">Disallowed</th>{change}\
-         <th class=\"n\">robots.txt fetched</th></tr></thead><tbody>"
+        "<section><h2>Crawlers</h2>\n<div class=\"wide\"><table><thead><tr><th scope=\"col\">Crawler</th><th scope=\"col\">Category</th>\
+         <th scope=\"col\" class=\"n\">Requests</th><th scope=\"col\" class=\"n\">Allowed</th><th scope=\"col\" class=\"n\">Disallowed</th>{change}\
+         <th scope=\"col\" class=\"n\">robots.txt fetched</th></tr></thead><tbody>"
     )?;
     for row in report.crawlers.iter().take(LISTED) {
         let category = row.category.map_or(row.class.as_str(), |category| category.as_str());
@@ -167,14 +199,14 @@ fn table(out: &mut impl Write, report: &Report) -> io::Result<()> {
 fn details(out: &mut impl Write, report: &Report, row: &CrawlerRow) -> io::Result<()> {
     let what = if report.is_compared() { "paths that change" } else { "disallowed paths" };
     writeln!(out, "<section><h2>{}: {what}</h2>\n<div class=\"pair\">", Escaped(&row.name))?;
-    out.write_all(b"<table><thead><tr><th class=\"n\">Requests</th><th>Path</th></tr></thead><tbody>\n")?;
+    out.write_all(b"<table><thead><tr><th scope=\"col\" class=\"n\">Requests</th><th scope=\"col\">Path</th></tr></thead><tbody>\n")?;
     for (path, times) in &row.paths {
         writeln!(out, "<tr><td class=\"n\">{}</td><td><code>{}</code></td></tr>", grouped(*times), Escaped(path))?;
     }
     out.write_all(b"</tbody></table>\n")?;
     if !row.rules.is_empty() {
         out.write_all(
-            b"<table><thead><tr><th class=\"n\">Requests</th><th class=\"n\">Line</th><th>Rule</th></tr></thead><tbody>\n",
+            b"<table><thead><tr><th scope=\"col\" class=\"n\">Requests</th><th scope=\"col\" class=\"n\">Line</th><th scope=\"col\">Rule</th></tr></thead><tbody>\n",
         )?;
         for rule in &row.rules {
             writeln!(

@@ -17,6 +17,7 @@ const BAR: usize = 20;
 
 pub(super) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
     head(out, report)?;
+    engines(out, report)?;
     suspects(out, report)?;
     crawlers(out, report)?;
     details(out, report)?;
@@ -24,6 +25,9 @@ pub(super) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
 }
 
 fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    if report.requests == 0 && report.unread_lines == 0 {
+        return writeln!(out, "the logs hold no request");
+    }
     write!(out, "{}", counted(report.requests, "request"))?;
     if let (Some(first), Some(last)) = (report.first, report.last) {
         write!(out, ", {} to {} UTC", moment(first), moment(last))?;
@@ -69,6 +73,20 @@ fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
     }
     if totals.not_blamed > 0 {
         writeln!(out, "{} more came before --effective-from", grouped(totals.not_blamed))?;
+    }
+    Ok(())
+}
+
+fn engines(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    if report.search_engines_shut_out.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\nthe change shuts search engines out of paths that they requested: these pages may leave the index"
+    )?;
+    for row in report.crawlers.iter().filter(|row| report.search_engines_shut_out.contains(&row.name)) {
+        writeln!(out, "  {:24} {:>8} shut out", shown(&row.name), grouped(row.shut))?;
     }
     Ok(())
 }

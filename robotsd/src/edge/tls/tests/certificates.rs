@@ -117,7 +117,7 @@ async fn certificates_are_replaced_under_running_connections() {
         let (live, now) = (certificates.clone(), SystemTime::now());
         let news = tokio::task::spawn_blocking(move || live.reload(now)).await.unwrap();
         assert_eq!(news.len(), 1, "{news:?}");
-        assert_eq!(news[0].event, "certificate");
+        assert_eq!(news[0].kind, CertificateEventKind::InForce);
         assert!(news[0].message.contains(&format!("round-{round}.test")), "{news:?}");
         soon(async {
             while asked.load(Ordering::Relaxed) < before + 8 {
@@ -172,7 +172,7 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
         put(&paths.key, key);
         let news = certificates.look(now, SETTLING);
         assert_eq!(news.len(), 1, "{what}: {news:?}");
-        assert_eq!(news[0].event, "certificate-rejected");
+        assert_eq!(news[0].kind, CertificateEventKind::Rejected);
         assert!(news[0].message.contains(what), "{what}: {news:?}");
         assert!(news[0].message.starts_with(&format!("{}: ", culprit.display())), "{news:?}");
         assert!(!news[0].message.contains(secret), "{news:?}");
@@ -235,7 +235,11 @@ fn pairs_that_end_soon_or_are_open_to_all_are_warned_about() {
         ("2026-04-03T00:00:00Z", 0),
     ] {
         let news = certificates.look(at(now), SETTLING);
-        assert_eq!(news.iter().filter(|news| news.event == "certificate-warning").count(), warnings, "{now} {news:?}");
+        assert_eq!(
+            news.iter().filter(|news| news.kind == CertificateEventKind::Warning).count(),
+            warnings,
+            "{now} {news:?}"
+        );
     }
     #[cfg(unix)]
     for (mode, warnings) in [(0o600, 0), (0o640, 0), (0o400, 0), (0o644, 1), (0o660, 1), (0o604, 1)] {

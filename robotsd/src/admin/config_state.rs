@@ -1,0 +1,89 @@
+//! Whether the config file is what is served, for the status.
+
+use std::path::{PathBuf, absolute};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use crate::config::SettingChange;
+use crate::date::rfc3339;
+use crate::report::{ConfigReport, HeldBackSetting, NextStep, RejectedConfigReport};
+
+/// The config that is served, and the file if that holds another which cannot be used.
+#[derive(Debug)]
+pub(crate) struct ConfigState {
+    path: PathBuf,
+    state: Mutex<ConfigRecord>,
+}
+
+#[derive(Debug)]
+struct ConfigRecord {
+    accepted: SystemTime,
+    rejected: Option<RejectionRecord>,
+}
+
+#[derive(Debug)]
+struct RejectionRecord {
+    since: SystemTime,
+    tried: SystemTime,
+    why: String,
+    changes: Option<Vec<SettingChange>>,
+}
+
+impl ConfigState {
+    /// The config of a process that starts.
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, state: Mutex::new(ConfigRecord { accepted: SystemTime::now(), rejected: None }) }
+    }
+
+    /// The file is what is served; `is_new` says whether it differs from what was served before.
+    pub(crate) fn accept(&self, is_new: bool) {
+        let mut state = self.locked();
+        state.rejected = None;
+        if is_new {
+            state.accepted = SystemTime::now();
+        }
+    }
+
+    /// The file cannot be used. `changes` are the settings that it would change, where it can be read.
+    pub(crate) fn reject(&self, why: &str, changes: Option<Vec<SettingChange>>) {
+        let mut state = self.locked();
+        let tried = SystemTime::now();
+        let since = state.rejected.as_ref().map_or(tried, |rejected| rejected.since);
+        state.rejected = Some(RejectionRecord { since, tried, why: why.to_owned(), changes });
+    }
+
+    /// Since when and why the file is not what is served, in one line; none where it is.
+    pub(super) fn trouble(&self) -> Option<String> {
+        let state = self.locked();
+        let RejectionRecord { since, why, .. } = state.rejected.as_ref()?;
+        Some(format!("the config is rejected since {}: {why}", rfc3339(*since)))
+    }
+
+    pub(super) fn report(&self) -> ConfigReport {
+        let state = self.locked();
+        // As it is typed from anywhere.
+        let path = absolute(&self.path).unwrap_or_else(|_| self.path.clone()).display().to_string();
+        let rejected = state.rejected.as_ref().map(|rejected| RejectedConfigReport {
+            since: rfc3339(rejected.since),
+            tried: rfc3339(rejected.tried),
+            why: rejected.why.clone(),
+            held_back: rejected.changes.as_deref().map(|changes| changes.iter().map(held_back).collect()),
+            next: vec![NextStep::command("to see every error", ["robotsd", "config", "check", &path])],
+        });
+        ConfigReport {
+            path,
+            state: if rejected.is_some() { "rejected" } else { "accepted" }.to_owned(),
+            accepted: rfc3339(state.accepted),
+            rejected,
+        }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, ConfigRecord> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn held_back(change: &SettingChange) -> HeldBackSetting {
+    let SettingChange { site, setting, before, after } = change.clone();
+    HeldBackSetting { site, setting, running: before, file: after }
+}

@@ -1,0 +1,4 @@
+//! Arguments that several commands take.
+
+pub(super) mod running;
+pub(super) mod site;

@@ -1,0 +1,99 @@
+//! The running robotsd that a command queries: `--config FILE` or `--admin PLACE`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use http::Method;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::de::DeserializeOwned;
+
+use crate::admin::client::{AdminEndpoint, ask};
+use crate::commands::output::standard_output::plain;
+use crate::config::{AdminSettings, config_if_any};
+use crate::exit::fail;
+
+/// How to reach a running robotsd.
+#[derive(Debug, clap::Args)]
+pub(in crate::commands) struct Running {
+    /// The config file it runs with; `[admin]` has the address [default: $ROBOTSD_CONFIG, else /etc/robotsd/robotsd.toml if
+    /// there is one]
+    #[arg(long, short, value_name = "FILE", conflicts_with = "admin")]
+    pub(in crate::commands) config: Option<PathBuf>,
+
+    /// The admin interface: an address, or the path of a socket [default: what the config says]
+    #[arg(long, value_name = "PLACE")]
+    admin: Option<AdminEndpoint>,
+
+    /// Write JSON
+    #[arg(long)]
+    pub(in crate::commands) json: bool,
+}
+
+impl Running {
+    pub(in crate::commands) fn place(&self) -> Result<AdminEndpoint, String> {
+        if let Some(place) = &self.admin {
+            return Ok(place.clone());
+        }
+        let Some(path) = self.config_path() else { return without_config() };
+        match AdminSettings::load(&path).map_err(|error| error.to_string())? {
+            Some(settings) => Ok(AdminEndpoint::of(&settings)),
+            None => {
+                let path = path.display();
+                Err(format!("{path}: [admin] has mode = \"off\", so a robotsd with this config cannot be reached"))
+            }
+        }
+    }
+
+    /// The config that is named, by the environment too, or the usual one where there is one.
+    pub(in crate::commands) fn config_path(&self) -> Option<PathBuf> {
+        match &self.admin {
+            // The place is named, and the config may be another's.
+            Some(_) => None,
+            None => config_if_any(self.config.as_deref()),
+        }
+    }
+
+    /// A command for the same robotsd, as it is typed in the same place.
+    pub(in crate::commands) fn command<'a>(
+        &self,
+        words: impl IntoIterator<Item = &'a (impl AsRef<str> + ?Sized + 'a)>,
+    ) -> Vec<String> {
+        let mut command: Vec<String> = words.into_iter().map(|word| word.as_ref().to_owned()).collect();
+        if let Some(config) = &self.config {
+            command.extend(["--config".to_owned(), config.display().to_string()]);
+        }
+        if let Some(place) = &self.admin {
+            command.extend(["--admin".to_owned(), place.to_string()]);
+        }
+        command
+    }
+}
+
+/// The only robotsd that runs with a default socket, else the usual address.
+fn without_config() -> Result<AdminEndpoint, String> {
+    let sockets = AdminSettings::usual_sockets();
+    match &*sockets {
+        [] => Ok(AdminEndpoint::Address(AdminSettings::usual_address())),
+        [socket] => Ok(AdminEndpoint::Socket(socket.clone())),
+        several => {
+            let several: Vec<_> = several.iter().map(|socket| socket.display().to_string()).collect();
+            Err(format!("several robotsd run: name one with --config FILE, or with --admin: {}", several.join(", ")))
+        }
+    }
+}
+
+/// Queries the running robotsd; on failure the reason is on standard error.
+pub(in crate::commands) fn asked<T: DeserializeOwned>(
+    running: &Running,
+    method: &Method,
+    target: &str,
+) -> Result<T, ExitCode> {
+    let place = running.place().map_err(|message| fail(&plain(&message)))?;
+    ask(&place, method, target).map_err(|error| fail(&plain(&error.to_string())))
+}
+
+/// A path with a query.
+pub(in crate::commands) fn query(path: &str, pairs: &[(&str, &str)]) -> String {
+    let pair = |(name, value): &(&str, &str)| format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC));
+    format!("{path}?{}", pairs.iter().map(pair).collect::<Vec<_>>().join("&"))
+}

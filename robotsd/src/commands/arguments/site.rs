@@ -1,0 +1,240 @@
+//! The site whose settings a command uses: `--config FILE` and `--site NAME`.
+//!
+//! Without them a command uses the built-in registry and the default policy. A robots.txt on the command line takes the place
+//! of the site's; the settings stay those of the site.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::slice;
+
+use tower_robots::agent::Registry;
+use tower_robots::check::Unreadable;
+use tower_robots::rules::Reading;
+use tower_robots::source::{Directory, HostMap, Scheme};
+
+use crate::config::{self, CONFIG_VARIABLE, Config, RobotsSource, config_if_any, config_of_environment};
+use crate::evaluator::{Evaluator, EvaluatorSettings};
+use crate::exit::complain;
+use crate::input;
+use crate::quoted_list::QuotedList;
+use crate::render::printable;
+use crate::sites;
+
+#[derive(Debug, clap::Args)]
+pub(in crate::commands) struct SiteArgs {
+    /// Use the settings of a site of this config file, as serve does: registry_extra, policy, exemptions and checks
+    ///
+    /// Without it, $ROBOTSD_CONFIG is used where it is set, which is said on standard error. The usual file,
+    /// /etc/robotsd/robotsd.toml, is used only where it is named or --site names a site of it.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Which site of the config, by its name or one of its hosts; NAME/HOST for one file of a directory [default: the
+    /// only site]
+    #[arg(long, value_name = "NAME")]
+    site: Option<String>,
+}
+
+/// The settings, and the site they belong to, if any.
+#[derive(Debug)]
+pub(in crate::commands) struct SelectedSite {
+    pub(in crate::commands) settings: EvaluatorSettings,
+    configured: Option<ConfiguredSite>,
+}
+
+#[derive(Debug)]
+struct ConfiguredSite {
+    site: config::SiteConfig,
+    /// The host that was named, for a site with a file for each.
+    host: Option<String>,
+}
+
+/// A robots.txt, and what answers call it.
+#[derive(Debug)]
+pub(in crate::commands) struct RobotsFile {
+    pub(in crate::commands) name: String,
+    pub(in crate::commands) bytes: Vec<u8>,
+}
+
+impl SiteArgs {
+    /// The config that is named. One that the environment names is said: an answer must not change without a word.
+    fn config_path(&self) -> Option<PathBuf> {
+        if let Some(path) = &self.config {
+            return Some(path.clone());
+        }
+        let (path, origin) = match config_of_environment() {
+            Some(path) => (path, CONFIG_VARIABLE),
+            None => (self.site.as_ref().and_then(|_| config_if_any(None))?, "the default"),
+        };
+        complain(&format_args!("the settings are those of {}, which is {origin}", path.display()));
+        Some(path)
+    }
+
+    /// Whether a config is named, here or by the environment.
+    pub(in crate::commands) fn has_config(&self) -> bool {
+        self.config.is_some() || self.site.is_some() || config_of_environment().is_some()
+    }
+
+    pub(in crate::commands) fn select(&self) -> io::Result<SelectedSite> {
+        let Some(path) = self.config_path() else {
+            return Ok(SelectedSite { settings: EvaluatorSettings::default(), configured: None });
+        };
+        let config = Config::load(&path).map_err(io::Error::other)?;
+        let configured = find(&config, &path, self.site.as_deref()).map_err(io::Error::other)?;
+        let settings = EvaluatorSettings::of_site(&config, &configured.site).map_err(io::Error::other)?;
+        Ok(SelectedSite { settings, configured: Some(configured) })
+    }
+
+    /// The registry alone, which is the same for every site of a config.
+    pub(in crate::commands) fn registry(&self) -> io::Result<Option<std::sync::Arc<Registry>>> {
+        let Some(path) = self.config_path() else { return Ok(None) };
+        let config = Config::load(&path).map_err(io::Error::other)?;
+        config::load_registry(config.registry_extra.as_deref()).map(Some).map_err(io::Error::other)
+    }
+}
+
+impl SelectedSite {
+    pub(in crate::commands) const fn is_configured(&self) -> bool {
+        self.configured.is_some()
+    }
+
+    /// The name of the site and its hosts; `None` without a config. A site without hosts serves every host.
+    pub(in crate::commands) fn hosts(&self) -> Option<(&str, &[String])> {
+        self.configured.as_ref().map(|configured| {
+            let hosts = configured.host.as_ref().map_or(configured.site.hosts.as_slice(), slice::from_ref);
+            (&*configured.site.name, hosts)
+        })
+    }
+
+    /// Whether the site serves a host; without a config every host may serve the robots.txt.
+    pub(in crate::commands) fn serves(&self, is_https: bool, host: &[u8]) -> bool {
+        let hosts = self.hosts().map_or(&[][..], |(_, hosts)| hosts);
+        let mut map = HostMap::new();
+        for pattern in hosts {
+            // A config with a host that is none was refused.
+            let _ = map.insert(pattern, ());
+        }
+        let scheme = if is_https { Scheme::Https } else { Scheme::Http };
+        hosts.is_empty() || map.get_for(scheme, host).is_some()
+    }
+
+    /// The robots.txt that the command line names, or that of the site.
+    pub(in crate::commands) fn robots(&self, named: Option<&Path>) -> io::Result<RobotsFile> {
+        match (named, &self.configured) {
+            (Some(path), _) => RobotsFile::read(path),
+            (None, Some(configured)) => configured.robots(),
+            (None, None) => Err(io::Error::other("there is no robots.txt: name a file, or a site with --config FILE")),
+        }
+    }
+
+    /// The file of expectations of the site.
+    pub(in crate::commands) fn expectations(&self) -> io::Result<PathBuf> {
+        let site = self.configured.as_ref().map(|configured| &configured.site);
+        let missing = || match site {
+            Some(site) => format!("the site {:?} has no expectations: name a file of them", site.name),
+            None => "there are no expectations: name a file of them".to_owned(),
+        };
+        site.and_then(|site| site.expectations.clone()).ok_or_else(|| io::Error::other(missing()))
+    }
+}
+
+impl RobotsFile {
+    /// Reads a file; `-` is standard input.
+    pub(in crate::commands) fn read(path: &Path) -> io::Result<Self> {
+        Ok(Self { name: path.display().to_string(), bytes: input::read(path)? })
+    }
+
+    /// Compiles the file with the settings of a site. A file that is no text has no rule, which looks like one that allows
+    /// everything; the reference parser has an answer for it, and that is asked for.
+    pub(in crate::commands) fn evaluator(
+        self,
+        reading: Reading,
+        settings: &EvaluatorSettings,
+    ) -> io::Result<Evaluator> {
+        let evaluator = Evaluator::new(self.bytes, reading, settings);
+        match Unreadable::of(evaluator.robots()).filter(|_| reading != Reading::Reference) {
+            None => Ok(evaluator),
+            Some(unreadable) => {
+                let name = if self.name == "-" { "<stdin>" } else { &self.name };
+                Err(io::Error::other(format!("{}: {unreadable}", printable(name.as_bytes()))))
+            }
+        }
+    }
+}
+
+impl ConfiguredSite {
+    fn robots(&self) -> io::Result<RobotsFile> {
+        let name = &self.site.name;
+        match &self.site.robots {
+            RobotsSource::File(path) => RobotsFile::read(path),
+            RobotsSource::Inline(text) => {
+                Ok(RobotsFile { name: "<inline>".to_owned(), bytes: text.clone().into_bytes() })
+            }
+            RobotsSource::Directory { path, fallback } => self.robots_of_host(path, fallback),
+            RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => Err(io::Error::other(format!(
+                "the robots.txt of the site {name:?} is fetched, which a command does not do: name a copy of it"
+            ))),
+        }
+    }
+
+    /// As `serve` opens the folder, so that a name means the same host.
+    fn robots_of_host(&self, path: &Path, fallback: &str) -> io::Result<RobotsFile> {
+        let name = &self.site.name;
+        let directory = Directory::new(path).fallback(fallback).open().map_err(|error| {
+            io::Error::other(format!("{}: {error}", printable(path.as_os_str().as_encoded_bytes())))
+        })?;
+        let list = || QuotedList::of(directory.hosts().into_iter().map(|(host, _)| format!("{name}/{host}")));
+        let Some(host) = &self.host else {
+            let message = format!("the site {name:?} has a robots.txt for each host: name one with --site: {}", list());
+            return Err(io::Error::other(message));
+        };
+        let sites = directory.sites().load();
+        let live = sites.get(host).ok_or_else(|| {
+            io::Error::other(format!("the site {name:?} has no robots.txt for the host {host:?}; there is {}", list()))
+        })?;
+        let status = live.status();
+        let reload = status.last_reload();
+        match live.snapshot().content() {
+            Some(content) => Ok(RobotsFile { name: reload.origin().to_string(), bytes: content.body().to_vec() }),
+            None => Err(io::Error::other(reload.to_string())),
+        }
+    }
+}
+
+/// The site that is meant, by its name, by `NAME/HOST`, or by a host that it serves.
+fn find(config: &Config, path: &Path, wanted: Option<&str>) -> Result<ConfiguredSite, String> {
+    let names = || QuotedList::of(config.sites.iter().map(|site| &site.name));
+    let found = |site: &config::SiteConfig, host: Option<&str>| ConfiguredSite {
+        site: site.clone(),
+        host: host.map(Into::into),
+    };
+    let Some(wanted) = wanted else {
+        return match &*config.sites {
+            [site] => Ok(found(site, None)),
+            sites => {
+                Err(format!("{}: it has {} sites: name one with --site: {}", path.display(), sites.len(), names()))
+            }
+        };
+    };
+    if let Some(site) = config.sites.iter().find(|site| site.name == wanted) {
+        return Ok(found(site, None));
+    }
+    for site in config.sites.iter().filter(|site| matches!(site.robots, RobotsSource::Directory { .. })) {
+        if let Some(host) = wanted.strip_prefix(&*site.name).and_then(|rest| rest.strip_prefix('/')) {
+            return Ok(found(site, Some(host)));
+        }
+    }
+    let mut hosts = HostMap::new();
+    for site in &config.sites {
+        let all = ["*".to_owned()];
+        for host in if site.hosts.is_empty() { &all[..] } else { &site.hosts } {
+            // A config with a host that is none, or that two sites have, was refused.
+            let _ = hosts.insert(host, site);
+        }
+    }
+    // A word without a dot is a name with a slip in it, which a site with every host would answer for.
+    match hosts.get(wanted).filter(|_| wanted.contains(['.', ':'])) {
+        Some(site) => Ok(found(site, Some(wanted))),
+        None => Err(sites::unknown(wanted, config.sites.iter().map(|site| &site.name))),
+    }
+}

@@ -1,0 +1,6 @@
+//! What several commands write.
+
+pub(super) mod agent_summary;
+pub(super) mod page;
+pub(super) mod standard_output;
+pub(super) mod unmet;

@@ -1,0 +1,124 @@
+//! Lines for a terminal: labels on the left, text folded at 80 columns, commands whole, nothing that commands a terminal.
+
+use super::standard_output::plain;
+
+/// Columns of a line, for what can be folded.
+const WIDTH: usize = 80;
+
+/// Columns before the text of a labelled line.
+const LABEL: usize = 14;
+
+/// Text that grows line by line.
+#[derive(Debug, Default)]
+pub(in crate::commands) struct Page(String);
+
+impl Page {
+    /// A line that is not folded.
+    pub(in crate::commands) fn title(&mut self, text: &str) {
+        self.0.push_str(&plain(text));
+        self.0.push('\n');
+    }
+
+    pub(in crate::commands) fn blank(&mut self) {
+        self.0.push('\n');
+    }
+
+    /// A label and its text; without a label it goes on below the one before.
+    pub(in crate::commands) fn line(&mut self, label: &str, text: &str) {
+        let label = if label.is_empty() { String::new() } else { format!("{label}:") };
+        self.fold(&format!("  {label:<width$}", width = LABEL - 2), LABEL, text);
+    }
+
+    /// Text as far left as it goes, its further lines indented.
+    pub(in crate::commands) fn text(&mut self, text: &str) {
+        self.fold("", 2, text);
+    }
+
+    /// A command to be copied: never folded, quoted for a shell.
+    pub(in crate::commands) fn command(&mut self, command: &[String]) {
+        let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
+        self.0.push_str(&format!("{:LABEL$}{}\n", "", words.join(" ")));
+    }
+
+    pub(in crate::commands) fn into_string(self) -> String {
+        self.0
+    }
+
+    fn fold(&mut self, first: &str, indent: usize, text: &str) {
+        let text = plain(text);
+        let mut line = first.to_owned();
+        let mut column = first.chars().count();
+        let mut is_empty = true;
+        for word in text.split(' ').filter(|word| !word.is_empty()) {
+            let length = word.chars().count();
+            if !is_empty && column + 1 + length > WIDTH {
+                self.0.push_str(line.trim_end());
+                self.0.push('\n');
+                line = " ".repeat(indent);
+                column = indent;
+                is_empty = true;
+            }
+            if !is_empty {
+                line.push(' ');
+                column += 1;
+            }
+            line.push_str(word);
+            column += length;
+            is_empty = false;
+        }
+        self.0.push_str(line.trim_end());
+        self.0.push('\n');
+    }
+}
+
+/// A word as a POSIX shell takes it; what does not print is written as bash and zsh take it.
+fn quoted(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&byte);
+    if !word.is_empty() && word.bytes().all(is_plain) {
+        return word.to_owned();
+    }
+    if plain(word) == *word {
+        return format!("'{}'", word.replace('\'', r"'\''"));
+    }
+    let octets = word.bytes().map(|byte| match byte {
+        b'\'' | b'\\' => format!("\\{}", char::from(byte)),
+        b' '..=b'~' => char::from(byte).to_string(),
+        _ => format!("\\x{byte:02x}"),
+    });
+    format!("$'{}'", octets.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_folded_and_commands_are_not() {
+        let mut page = Page::default();
+        page.line("waiting", &"word ".repeat(30));
+        page.line("", "more\u{1b}[2J");
+        page.command(&["robotsd".into(), "accept".into(), "a site".into(), "x".repeat(90)]);
+        let text = page.into_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].starts_with("  waiting:    word word"), "{text}");
+        assert!(lines[1].starts_with("              word"), "{text}");
+        assert!(lines[..3].iter().all(|line| line.chars().count() <= WIDTH && !line.ends_with(' ')), "{text}");
+        assert!(text.contains("\n              more\\u{1b}[2J\n"), "{text}");
+        assert_eq!(lines.last().unwrap().trim(), format!("robotsd accept 'a site' {}", "x".repeat(90)));
+    }
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_take_them_apart() {
+        for (word, want) in [
+            ("shop.example:8080", "shop.example:8080"),
+            ("", "''"),
+            ("a site", "'a site'"),
+            ("$(reboot)", "'$(reboot)'"),
+            ("it's", r"'it'\''s'"),
+            ("m\u{fc}n", "'m\u{fc}n'"),
+            ("a\x1b'\n", r"$'a\x1b\'\x0a'"),
+        ] {
+            assert_eq!(quoted(word), want);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Expectations that a robots.txt does not meet, as text.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use tower_robots::check::{ExpectationOutcome, Unmet};
+use tower_robots::rules::Access;
+
+use crate::expectations::ExpectationsFile;
+use crate::render::printable;
+
+/// A robots.txt that was held against a file of expectations.
+#[derive(Debug)]
+pub(in crate::commands) struct EvaluatedExpectations<'a> {
+    pub(in crate::commands) path: &'a Path,
+    pub(in crate::commands) file: &'a ExpectationsFile,
+    /// The name of the robots.txt.
+    pub(in crate::commands) robots: &'a str,
+    pub(in crate::commands) outcome: &'a ExpectationOutcome,
+}
+
+impl EvaluatedExpectations<'_> {
+    /// The unmet pairs, each with the line of its expectation.
+    pub(in crate::commands) fn unmet(&self) -> impl Iterator<Item = (usize, &Unmet)> {
+        let line = |unmet: &Unmet| self.file.lines.get(unmet.expectation()).copied().unwrap_or(1);
+        self.outcome.unmet().iter().map(move |unmet| (line(unmet), unmet))
+    }
+
+    pub(in crate::commands) fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
+        for (line, unmet) in self.unmet() {
+            self.write_one(out, line, unmet)?;
+        }
+        Ok(())
+    }
+
+    fn write_one(&self, out: &mut impl Write, line: usize, unmet: &Unmet) -> io::Result<()> {
+        let access = match unmet.access() {
+            Access::Allow => "may fetch",
+            Access::Disallow => "may not fetch",
+        };
+        let shown = |text: &str| printable(text.as_bytes());
+        let (agent, path, robots) = (shown(unmet.agent()), shown(unmet.path()), shown(self.robots));
+        write!(out, "{}:{line}: {agent} {access} {path}: ", shown(&self.path.to_string_lossy()))?;
+        match unmet.rule() {
+            Some(rule) => writeln!(out, "{robots}:{}: {} {}", rule.line(), rule.access(), shown(rule.pattern())),
+            None => writeln!(out, "no rule of {robots} matches"),
+        }
+    }
+}

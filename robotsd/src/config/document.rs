@@ -1,0 +1,75 @@
+//! From the text of a TOML file to its raw form, with every problem on the way rather than the first.
+//!
+//! The parser goes on after a syntax error by itself. For the types of values it does not: here the entry with the problem is
+//! taken out and the rest is read again, until nothing is wrong with it.
+
+use std::collections::BTreeSet;
+
+use toml::Deserializer;
+use toml::de::DeTable;
+
+use super::document_entry::{entries, entry_at, remove, remove_at};
+use super::error::Fault;
+use super::keys::{Document, Keys};
+use super::{other_format, value_error};
+
+/// Further problems are those of a file that is something else.
+const MOST: usize = 20;
+
+/// Reads a text, or returns the first problem and the others.
+pub(super) fn read<D: Document>(text: &str) -> Result<D, (Fault, Vec<Fault>)> {
+    // A byte order mark is no part of a text; octets are counted with it.
+    let (mut document, errors) = DeTable::parse_recoverable(text);
+    if let Some(fault) = other_format::recognize(text, errors.first().and_then(toml::de::Error::span)) {
+        return Err((fault, Vec::new()));
+    }
+    let mut faults = first_of_each_line(text, errors.iter().map(|error| value_error::syntax(text, error)));
+    if !faults.is_empty() {
+        return Err((faults.remove(0), faults));
+    }
+    let keys = Keys::<D>::default();
+    faults.extend(keys.repeated(&entries(&document)));
+    for fault in &faults {
+        remove_at(&mut document, &fault.span);
+    }
+    // What was taken out of a table is not missing in it.
+    let mut taken: BTreeSet<(usize, String)> = BTreeSet::new();
+    loop {
+        let error = match D::deserialize(Deserializer::from(document.clone())) {
+            Ok(read) if faults.is_empty() => return Ok(read),
+            Ok(_) => break,
+            Err(error) => error,
+        };
+        let span = error.span().unwrap_or(0..0);
+        let found = entries(&document);
+        let Some(entry) = entry_at(&found, &span) else {
+            // About the file as a whole.
+            let fault = Fault::new(span, error.message().trim_end().replace('\n', "; "));
+            faults.push(fault);
+            break;
+        };
+        let is_known =
+            value_error::missing(&error).is_some_and(|key| taken.contains(&(entry.value_span.start, key.to_owned())));
+        if !is_known {
+            let fault = value_error::describe(&error, entry, &keys, text);
+            taken.extend(entry.keys.last().map(|key| (entry.table.start, key.clone())));
+            taken.extend(value_error::suggested(&error, entry, &keys).map(|key| (entry.table.start, key.to_owned())));
+            faults.push(fault);
+        }
+        let steps = entry.steps.clone();
+        if faults.len() >= MOST || !remove(&mut document, &steps) {
+            break;
+        }
+    }
+    match faults.is_empty() {
+        true => Err((Fault::new(0..0, "the file cannot be read"), Vec::new())),
+        false => Err((faults.remove(0), faults)),
+    }
+}
+
+/// One problem a line: the others are most often its consequences.
+fn first_of_each_line(text: &str, faults: impl Iterator<Item = Fault>) -> Vec<Fault> {
+    let line = |fault: &Fault| text.get(..fault.span.start).unwrap_or(text).matches('\n').count();
+    let mut seen = BTreeSet::new();
+    faults.filter(|fault| seen.insert(line(fault))).take(MOST).collect()
+}

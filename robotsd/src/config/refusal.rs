@@ -1,0 +1,84 @@
+//! A site's refusal: its template is read with the config, so that a fault in it is an error of the config.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use http::StatusCode;
+use http::header::HeaderValue;
+use toml::Spanned;
+
+use super::error::{ConfigError, Fault};
+use super::raw::RawRefusal;
+use crate::refusal::{Contact, MAX_TEMPLATE, REFUSAL_STATUSES, RefusalPage, Template, TemplateFormat};
+
+/// The refusal of a site; none where it is the default.
+///
+/// A fault of the template is placed in the template, any other in the config, `text` at `path`.
+pub(super) fn resolve(
+    raw: &RawRefusal,
+    folder: &Path,
+    path: &Path,
+    text: &str,
+) -> Result<Option<Arc<RefusalPage>>, ConfigError> {
+    let in_config = |fault: Fault| fault.at(path, text);
+    let status = raw.status.as_ref().map_or(Ok(StatusCode::FORBIDDEN), status).map_err(in_config)?;
+    let language = raw.language.as_ref().map(language).transpose().map_err(in_config)?;
+    if let (None, Some(unused)) = (&raw.file, raw.language.as_ref().or(raw.contact.as_ref())) {
+        let message = "language and contact go with a file: the default page has neither";
+        return Err(in_config(Fault::new(unused.span(), message)));
+    }
+    let Some(file) = &raw.file else {
+        let page = RefusalPage { status, file: None, template: None, language: None, contact: None };
+        return Ok((status != StatusCode::FORBIDDEN).then(|| Arc::new(page)));
+    };
+    let place = folder.join(file.get_ref());
+    let extension = place.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    let Some(format) = TemplateFormat::of_extension(extension) else {
+        let message =
+            format!("{:?} is no template: its name ends in .html or in .txt", file.get_ref().display().to_string());
+        return Err(in_config(Fault::new(file.span(), message)));
+    };
+    let page =
+        read(&place).map_err(|error| in_config(Fault::new(file.span(), format!("{}: {error}", place.display()))))?;
+    let contact = if raw.contact.is_some() { Contact::Given } else { Contact::Missing };
+    let template = Template::parse(&page, format, contact)
+        .map_err(|error| Fault::new(error.span, error.message).at(&place, &page))?;
+    let contact = raw.contact.as_ref().map(|contact| contact.get_ref().clone());
+    Ok(Some(Arc::new(RefusalPage { status, file: Some(place), template: Some(template), language, contact })))
+}
+
+fn status(status: &Spanned<u16>) -> Result<StatusCode, Fault> {
+    let known = |known: &StatusCode| known.as_u16() == *status.get_ref();
+    REFUSAL_STATUSES.into_iter().find(known).ok_or_else(|| {
+        let all: Vec<_> = REFUSAL_STATUSES.iter().map(|status| status.as_str().to_owned()).collect();
+        let message = format!("{} is no status of a refusal: write one of {}", status.get_ref(), all.join(", "));
+        Fault::new(status.span(), message)
+    })
+}
+
+/// A language tag (RFC 5646), as far as its form goes: `de`, `pt-BR`.
+fn language(language: &Spanned<String>) -> Result<HeaderValue, Fault> {
+    let mut parts = language.get_ref().split('-');
+    let first =
+        parts.next().is_some_and(|first| first.bytes().all(|byte| byte.is_ascii_alphabetic()) && first.len() > 1);
+    let is_part = |part: &str| (1..=8).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let is_tag = first && language.get_ref().split('-').all(is_part);
+    HeaderValue::from_str(language.get_ref()).ok().filter(|_| is_tag).ok_or_else(|| {
+        let message = format!("{:?} is no language tag: write one such as \"de\" or \"pt-BR\"", language.get_ref());
+        Fault::new(language.span(), message)
+    })
+}
+
+/// The text of a template's file.
+fn read(path: &Path) -> Result<String, String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    let mut bytes = Vec::new();
+    file.take(MAX_TEMPLATE as u64 + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    if bytes.len() > MAX_TEMPLATE {
+        return Err(format!("a template has at most {} KiB", MAX_TEMPLATE / 1024));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| "the template is not UTF-8: save it as UTF-8")?;
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+}

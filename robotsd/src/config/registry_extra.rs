@@ -1,0 +1,306 @@
+//! The registry of crawlers: the built-in one, with the rows of a file (`registry_extra`) added, changed and removed.
+//!
+//! The keys of a row are those of the built-in registry, `src/agent/crawlers.toml`, and `remove`.
+
+use std::ops::Range;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use toml::Spanned;
+use tower_robots::agent::{Category, CrawlerRow, Obeys, Registry, RegistryErrorKind, RegistryRow};
+
+use super::error::{ConfigError, Fault, Faults};
+use super::keys::Document;
+use super::{document, file_text};
+use crate::input::{self, place};
+use crate::suggestion::did_you_mean;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RegistryFile {
+    #[serde(default)]
+    crawler: Vec<Spanned<CrawlerTable>>,
+}
+
+impl Document for RegistryFile {
+    const TABLES: &'static [&'static str] = &["crawler[]"];
+    const NAME: &'static str = "the file";
+}
+
+/// One `[[crawler]]` as it stands in the file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CrawlerTable {
+    name: Option<Spanned<String>>,
+    header: Option<Spanned<Vec<String>>>,
+    tokens: Option<Spanned<Vec<String>>>,
+    operator: Option<String>,
+    category: Option<Spanned<String>>,
+    robots: Option<Spanned<String>>,
+    star: Option<Spanned<String>>,
+    #[serde(default)]
+    control: bool,
+    #[serde(default)]
+    index: bool,
+    #[serde(default)]
+    requires: Vec<String>,
+    #[serde(default)]
+    ranges: Vec<String>,
+    #[serde(default)]
+    rdns: Vec<String>,
+    signature: Option<String>,
+    source: Option<String>,
+    #[serde(default)]
+    checked: bool,
+    #[serde(default)]
+    examples: Vec<String>,
+    /// Removes the crawler of this name; the other keys are ignored then.
+    #[serde(default)]
+    remove: bool,
+}
+
+/// The built-in registry, with the rows of a file where one is given.
+pub(crate) fn load_registry(extra: Option<&Path>) -> Result<Arc<Registry>, ConfigError> {
+    let Some(path) = extra else { return Ok(Registry::builtin().clone()) };
+    let octets = input::read(path).map_err(|error| ConfigError::unread(&error))?;
+    extended(path, &file_text::as_utf8(path, octets)?).map(Arc::new)
+}
+
+fn extended(path: &Path, text: &str) -> Result<Registry, ConfigError> {
+    let at = |(first, others)| ConfigError::at(path, text, first, others);
+    let file: RegistryFile = document::read(text).map_err(at)?;
+    let tables = &file.crawler;
+    let mut faults = Faults::default();
+    let Some(rows) = faults.keep_all(tables.iter().map(row)) else { return Err(at(faults.split())) };
+    Registry::builtin().extended_with(rows).map_err(|error| {
+        let Some(table) = tables.get(error.row()) else { return Fault::new(0..0, error.message()).at(path, text) };
+        let mut message = error.message().to_owned();
+        if error.kind() == RegistryErrorKind::RepeatedName
+            && let Some(first) = first_of_its_name(tables, table.get_ref())
+        {
+            message = format!("{message}; the first is in line {}", place(text, first.span().start).0);
+        }
+        let span = table.get_ref().span(error.field()).unwrap_or_else(|| table.span());
+        Fault::new(span, message).at(path, text)
+    })
+}
+
+fn row(table: &Spanned<CrawlerTable>) -> Result<RegistryRow, Fault> {
+    let (span, table) = (table.span(), table.get_ref());
+    let Some(name) = &table.name else { return Err(missing(span, "name")) };
+    if table.remove {
+        return Ok(RegistryRow::remove(name.get_ref()));
+    }
+    let Some(category) = &table.category else { return Err(missing(span, "category")) };
+    let category = word("category", category, Category::ALL)?;
+    let mut row = CrawlerRow::new(name.get_ref(), category)
+        .requires(&table.requires)
+        .ranges(&table.ranges)
+        .reverse_dns(&table.rdns)
+        .examples(&table.examples);
+    if let Some(header) = &table.header {
+        row = row.header_names(header.get_ref());
+    }
+    if let Some(tokens) = &table.tokens {
+        row = row.tokens(tokens.get_ref());
+    }
+    if let Some(operator) = &table.operator {
+        row = row.operator(operator);
+    }
+    if let Some(robots) = &table.robots {
+        row = row.obeys_robots(word("robots", robots, Obeys::ALL)?);
+    }
+    if let Some(star) = &table.star {
+        row = row.obeys_star(word("star", star, Obeys::ALL)?);
+    }
+    if let Some(signature) = &table.signature {
+        row = row.signature(signature);
+    }
+    if let Some(source) = &table.source {
+        row = row.source(source);
+    }
+    if table.control {
+        row = row.control_token();
+    }
+    if table.index {
+        row = row.index_engine();
+    }
+    if table.checked {
+        row = row.checked();
+    }
+    Ok(row.into())
+}
+
+fn missing(span: Range<usize>, key: &str) -> Fault {
+    Fault::new(span, format!("this crawler has no {key}")).help(format!("write {key} = \"…\""))
+}
+
+/// The value that a word is the written form of.
+fn word<T: FromStr + ToString>(key: &str, word: &Spanned<String>, all: &[T]) -> Result<T, Fault> {
+    word.get_ref().parse().map_err(|_| {
+        let all: Vec<_> = all.iter().map(ToString::to_string).collect();
+        let message = format!("{:?} is not a value of {key}: write one of {}", word.get_ref(), all.join(", "));
+        Fault::new(word.span(), message).help(did_you_mean(word.get_ref(), all.iter().map(String::as_str)))
+    })
+}
+
+fn first_of_its_name<'t>(tables: &'t [Spanned<CrawlerTable>], of: &CrawlerTable) -> Option<&'t Spanned<CrawlerTable>> {
+    let name = of.name.as_ref()?.get_ref();
+    tables.iter().find(|table| {
+        let other = table.get_ref().name.as_ref();
+        other.is_some_and(|other| other.get_ref().eq_ignore_ascii_case(name))
+    })
+}
+
+impl CrawlerTable {
+    /// Where a value stands that the registry refuses.
+    fn span(&self, key: &str) -> Option<Range<usize>> {
+        match key {
+            "header" => self.header.as_ref().map(Spanned::span),
+            "tokens" => self.tokens.as_ref().map(Spanned::span),
+            // A name is the default of the others.
+            _ => None,
+        }
+        .or_else(|| self.name.as_ref().map(Spanned::span))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Registry, String> {
+        extended(Path::new("c.toml"), text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn every_form_of_toml_is_read() {
+        for text in [
+            "[[crawler]]\nname = \"\"\"\nHouse\\\n   Bot\"\"\"\noperator = '''\nTwo\nlines'''\ncategory = 'seo'\n",
+            "crawler = [{ name = \"HouseBot\", category = \"seo\", operator = \"Two\\u000Alines\" }]\n",
+            "crawler = [\n  { name = \"GPTBot\", remove = true },\n  { name = \"HouseBot\", operator = \"Two\\nlines\", category = \"seo\" },\n]",
+            "[[crawler]]\n\"name\" = \"Ho\\u0075seBot\"\ncategory=\"seo\"#x\noperator = \"Two\\nlines\"\r\n",
+        ] {
+            let registry = read(text).expect(text);
+            let crawler = registry.crawler("housebot").expect(text);
+            assert_eq!((crawler.operator(), crawler.category()), ("Two\nlines", Category::Seo), "{text}");
+        }
+        assert_eq!(read("").expect("no rows").crawlers().len(), Registry::builtin().crawlers().len());
+    }
+
+    #[test]
+    fn every_key_of_a_row_reaches_the_registry() {
+        let text = "[[crawler]]\nname = \"HouseBot\"\nheader = [\"HouseBot\", \"House Bot\"]\ntokens = [\"HouseBot\", \"House\"]\n\
+                    operator = \"House\"\ncategory = \"archive\"\nrobots = \"partial\"\nstar = \"no\"\nrequires = [\"house.test\"]\n\
+                    ranges = [\"https://house.test/ranges\"]\nrdns = [\".house.test\"]\nsignature = \"https://house.test/keys\"\n\
+                    source = \"https://house.test/bot\"\nchecked = true\nindex = true\nexamples = [\"HouseBot/1 house.test\"]\n\n\
+                    [[crawler]]\nname = \"House-Extended\"\ncategory = \"ai-training\"\ncontrol = true\n\n\
+                    [[crawler]]\nname = \"GPTBot\"\nremove = true\n";
+        let registry = read(text).expect("a registry");
+        let crawler = registry.crawler("HouseBot").expect("a row");
+        let row = CrawlerRow::new("HouseBot", Category::Archive)
+            .header_names(["HouseBot", "House Bot"])
+            .tokens(["HouseBot", "House"])
+            .operator("House")
+            .obeys_robots(Obeys::Partial)
+            .obeys_star(Obeys::No)
+            .requires(["house.test"])
+            .ranges(["https://house.test/ranges"])
+            .reverse_dns([".house.test"])
+            .signature("https://house.test/keys")
+            .source("https://house.test/bot")
+            .checked()
+            .index_engine()
+            .examples(["HouseBot/1 house.test"]);
+        let same = Registry::default().extended_with([row]).expect("a registry");
+        assert_eq!(format!("{crawler:?}"), format!("{:?}", same.crawler("HouseBot").expect("a row")));
+        assert!(registry.crawler("House-Extended").is_some_and(|row| row.is_control()));
+        assert!(registry.crawler("GPTBot").is_none());
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_line_and_column() {
+        let seo = "[[crawler]]\nname = \"A\"\ncategory = \"seo\"\n";
+        let mut wrong = Vec::new();
+        for (text, want) in [
+            ("[[crawler]\n".to_owned(), "c.toml:1:11: unclosed array table, expected `]`"),
+            ("[[bot]]\n".to_owned(), "c.toml:1:3: the file has no key \"bot\"; its keys are crawler"),
+            (
+                "[crawler]\nname = \"A\"\n".to_owned(),
+                "c.toml:1:1: there can be several of [crawler], and each is written in double brackets; write [[crawler]]",
+            ),
+            ("name = \"A\"\n".to_owned(), "c.toml:1:1: the file has no key \"name\"; name belongs to [[crawler]]"),
+            (
+                format!("{seo}colour = \"red\"\n"),
+                "c.toml:4:1: [[crawler]] has no key \"colour\"; its keys are name, header",
+            ),
+            (format!("{seo}star = true\n"), "c.toml:4:8: star is text, not true or false; write star = \"true\""),
+            (format!("{seo}tokens = \"A\"\n"), "c.toml:4:10: tokens is a list, not text; write tokens = [\"A\"]"),
+            (
+                format!("{seo}header = [\"A\",\n  1]\n"),
+                "c.toml:5:3: header is text, not a number; write header = \"1\"",
+            ),
+            (format!("{seo}name = \"B\"\n"), "c.toml:4:1: this key stands in its table already"),
+            (
+                format!("{seo}star = \"maybe\"\n"),
+                "c.toml:4:8: \"maybe\" is not a value of star: write one of yes, no, partial, unknown",
+            ),
+            (format!("{seo}robots = \"\"\n"), "c.toml:4:10: \"\" is not a value of robots: write one of yes"),
+            (
+                "[[crawler]]\nname = \"A\"\ncategory = \"SEO\"\n".to_owned(),
+                "c.toml:3:12: \"SEO\" is not a value of category: write one of search, ",
+            ),
+            (
+                "\n[[crawler]]\ncategory = \"seo\"\n".to_owned(),
+                "c.toml:2:1: this crawler has no name; write name = \"…\"",
+            ),
+            (
+                "\n[[crawler]]\nname = \"A\"\n".to_owned(),
+                "c.toml:2:1: this crawler has no category; write category = \"…\"",
+            ),
+            ("[[crawler]]\nname = \"\"\ncategory = \"seo\"\n".to_owned(), "c.toml:2:8: a crawler has a name: add one"),
+            (format!("{seo}header = [\"A\", \"!\"]\n"), "c.toml:4:10: \"!\" holds neither letter nor digit"),
+            (format!("{seo}tokens = [\" \"]\n"), "c.toml:4:10: \" \" is not a product token"),
+            (
+                format!("{seo}header = [\"A\"]\ncontrol = true\n"),
+                "c.toml:4:10: a control token is never sent in a header",
+            ),
+            (
+                "[[crawler]]\nname = \"Nothing\"\nremove = true\n".to_owned(),
+                "c.toml:2:8: there is no crawler \"Nothing\" to remove",
+            ),
+            (
+                format!("{seo}header = [\"googlebot\"]\n"),
+                "c.toml:4:10: the header name \"googlebot\" belongs to \"Googlebot\" and to \"A\": leave it to one of them",
+            ),
+            (
+                format!("{seo}\n[[crawler]]\nname = 'a'\ncategory = \"seo\"\n"),
+                "c.toml:6:8: two rows have the name \"a\": join the two; the first is in line 1",
+            ),
+            (
+                "crawler = [{ name = \"A\", category = \"seo\" }, { name = \"B\", category = \"x\" }]".to_owned(),
+                "c.toml:1:71: \"x\" is not a value",
+            ),
+        ] {
+            let error = read(&text).expect_err(&text);
+            if !error.starts_with(want) {
+                wrong.push(format!("{text}\n{error}"));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    }
+
+    #[test]
+    fn octets_that_are_no_utf_8_are_refused_with_their_place() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("c.toml");
+        std::fs::write(&path, b"# one\n# \xff\n").expect("a file");
+        let error = load_registry(Some(&path)).expect_err("an error").to_string();
+        assert!(error.contains("c.toml:2:3: the file is not UTF-8"), "{error}");
+        std::fs::remove_file(&path).expect("removed");
+        let error = load_registry(Some(&path)).expect_err("an error").to_string();
+        assert!(error.contains("c.toml: "), "{error}");
+    }
+}

@@ -1,0 +1,368 @@
+//! The differences between two config files, setting by setting.
+//!
+//! Both are compared as `config show` prints them, defaults included. So every key that a config can have is here, and one
+//! that is added later is, too. Tables that are repeated are told apart by what names them: a site by its name, a listener
+//! by its name or address, an override by what it is for.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use toml::{Table, Value};
+
+use super::raw::RawConfig;
+
+/// Characters of a value that are shown: a robots.txt may stand in the config.
+const SHOWN: usize = 200;
+
+/// Keys that have effect only when the process starts.
+const AT_START: [&str; 4] = ["workers", "state_dir", "admin", "log"];
+
+/// A setting that has another value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SettingChange {
+    /// The site whose setting it is.
+    pub(crate) site: Option<String>,
+    /// The key, from its table on: `limits.drain`, `override[agent="GPTBot"].mode`.
+    pub(crate) setting: String,
+    /// The value in the first config; none where it is not set there and has no default.
+    pub(crate) before: Option<String>,
+    /// The value in the second config, likewise.
+    pub(crate) after: Option<String>,
+}
+
+/// The settings of one table, by key.
+#[derive(Debug, Default)]
+struct Settings {
+    values: Vec<Setting>,
+    /// The tables in it that are repeated, in their order.
+    tables: Vec<RepeatedTable>,
+}
+
+#[derive(Debug)]
+struct Setting {
+    key: String,
+    value: String,
+    is_inherited: bool,
+}
+
+#[derive(Debug)]
+struct RepeatedTable {
+    kind: &'static str,
+    name: String,
+    settings: Settings,
+}
+
+/// The differences from one config to another, both as TOML; none where one of them cannot be read.
+pub(crate) fn setting_changes(before: &str, after: &str) -> Option<Vec<SettingChange>> {
+    if before == after {
+        return Some(Vec::new());
+    }
+    let (before, after) = (Settings::of_config(before)?, Settings::of_config(after)?);
+    let mut changes = Vec::new();
+    before.compare(&after, None, "", &mut changes);
+    Some(changes)
+}
+
+impl SettingChange {
+    /// Whether it takes effect only when the process starts again.
+    pub(crate) fn is_for_start(&self) -> bool {
+        let table = self.setting.split('.').next().unwrap_or_default();
+        self.site.is_none() && AT_START.contains(&table)
+    }
+
+    /// Whether it is about the source of a site's robots.txt.
+    pub(crate) fn is_of_source(&self) -> bool {
+        self.site.is_some() && (self.setting.starts_with("robots.") || self.setting == "enforcement.grace")
+    }
+
+    /// Whether a site or a listener has come or gone, rather than changed.
+    pub(crate) fn is_of_whole_table(&self) -> bool {
+        self.setting == "site" || (self.setting.starts_with("listener[") && self.setting.ends_with(']'))
+    }
+}
+
+/// In one line: `site "shop": enforcement.mode: refuse → tag`.
+impl fmt::Display for SettingChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(site) = &self.site {
+            write!(f, "site {site:?}: ")?;
+        }
+        let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".to_owned());
+        match (&self.before, &self.after) {
+            (None, Some(_)) if self.setting == "site" => f.write_str("new"),
+            (Some(_), None) if self.setting == "site" => f.write_str("gone"),
+            (before, after) => write!(f, "{}: {} → {}", self.setting, shown(before), shown(after)),
+        }
+    }
+}
+
+impl Settings {
+    fn of_config(text: &str) -> Option<Self> {
+        let raw: RawConfig = toml::from_str(text).ok()?;
+        // Fails for a path that is not UTF-8 only, and a text is.
+        let mut config = Table::try_from(&raw).ok()?;
+        let mode = config.get("mode").map(shown).unwrap_or_default();
+        let (sites, listeners) = (take_tables(&mut config, "site"), take_tables(&mut config, "listener"));
+        let mut settings = Self::of_table(config);
+        for listener in listeners {
+            let name = text_of(&listener, "name").or_else(|| text_of(&listener, "address")).unwrap_or_default();
+            settings.add("listener", name, Self::of_table(listener));
+        }
+        for mut site in sites {
+            let (name, overrides) = (text_of(&site, "name").unwrap_or_default(), take_tables(&mut site, "override"));
+            let mut of_site = Self::of_table(site);
+            if !of_site.values.iter().any(|setting| setting.key == "enforcement.mode") {
+                let (key, value) = ("enforcement.mode".to_owned(), mode.clone());
+                of_site.values.push(Setting { key, value, is_inherited: true });
+            }
+            for mut over in overrides {
+                let scope = ["agent", "category", "pattern", "index"].iter().find_map(|key| {
+                    let value = over.remove(*key)?;
+                    Some(format!("{key}={value}"))
+                });
+                of_site.add("override", scope.unwrap_or_default(), Self::of_table(over));
+            }
+            settings.add("site", name, of_site);
+        }
+        Some(settings)
+    }
+
+    fn of_table(table: Table) -> Self {
+        let mut settings = Self::default();
+        settings.flatten("", table);
+        settings
+    }
+
+    fn flatten(&mut self, prefix: &str, table: Table) {
+        for (key, value) in table {
+            let key = format!("{prefix}{key}");
+            match value {
+                Value::Table(table) => self.flatten(&format!("{key}."), table),
+                value => self.values.push(Setting { key, value: shown(&value), is_inherited: false }),
+            }
+        }
+    }
+
+    /// Adds a table; the second of a name is `NAME #2`.
+    fn add(&mut self, kind: &'static str, name: String, settings: Self) {
+        let is_same =
+            |other: &str| other.strip_prefix(&*name).is_some_and(|rest| rest.is_empty() || rest.starts_with(" #"));
+        let same = self.tables.iter().filter(|table| table.kind == kind && is_same(&table.name)).count();
+        let name = if same == 0 { name } else { format!("{name} #{}", same + 1) };
+        self.tables.push(RepeatedTable { kind, name, settings });
+    }
+
+    fn compare(&self, after: &Self, site: Option<&str>, prefix: &str, changes: &mut Vec<SettingChange>) {
+        let mut change = |key: &str, before: Option<&str>, after: Option<&str>| {
+            let (setting, owned) = (format!("{prefix}{key}"), |value: &str| value.to_owned());
+            let site = site.map(owned);
+            changes.push(SettingChange { site, setting, before: before.map(owned), after: after.map(owned) });
+        };
+        let before_by_key = by_key(&self.values);
+        for now in &after.values {
+            match before_by_key.get(&*now.key) {
+                Some(then) if then.value == now.value || (then.is_inherited && now.is_inherited) => {}
+                then => change(&now.key, then.map(|then| &*then.value), Some(&now.value)),
+            }
+        }
+        let after_by_key = by_key(&after.values);
+        for then in self.values.iter().filter(|then| !after_by_key.contains_key(&*then.key)) {
+            change(&then.key, Some(&then.value), None);
+        }
+        self.compare_tables(after, site, prefix, changes);
+    }
+
+    fn compare_tables(&self, after: &Self, site: Option<&str>, prefix: &str, changes: &mut Vec<SettingChange>) {
+        let (before_by_name, after_by_name) = (by_name(&self.tables), by_name(&after.tables));
+        for now in &after.tables {
+            match before_by_name.get(&now.identity()) {
+                Some(then) if now.kind == "site" => then.settings.compare(&now.settings, Some(&now.name), "", changes),
+                Some(then) => then.settings.compare(&now.settings, site, &format!("{prefix}{}.", now.title()), changes),
+                None => changes.push(now.whole(site, prefix, None, Some(now.summary()))),
+            }
+        }
+        for then in self.tables.iter().filter(|then| !after_by_name.contains_key(&then.identity())) {
+            changes.push(then.whole(site, prefix, Some(then.summary()), None));
+        }
+        // The last override that fits counts, so their order is a setting.
+        let order = |tables: &[RepeatedTable], others: &HashMap<_, _>| -> Vec<String> {
+            let common =
+                tables.iter().filter(|table| table.kind == "override" && others.contains_key(&table.identity()));
+            common.map(|table| table.name.clone()).collect()
+        };
+        let (then, now) = (order(&self.tables, &after_by_name), order(&after.tables, &before_by_name));
+        if then != now {
+            let (site, setting) = (site.map(str::to_owned), format!("{prefix}override"));
+            let (before, after) = (Some(cut(&then.join(", "))), Some(cut(&now.join(", "))));
+            changes.push(SettingChange { site, setting, before, after });
+        }
+    }
+}
+
+impl RepeatedTable {
+    fn identity(&self) -> (&'static str, &str) {
+        (self.kind, &self.name)
+    }
+
+    fn title(&self) -> String {
+        format!("{}[{}]", self.kind, self.name)
+    }
+
+    /// The value that stands for all of it.
+    fn summary(&self) -> String {
+        let key = match self.kind {
+            "listener" => "address",
+            "override" => "mode",
+            _ => "name",
+        };
+        let value = self.settings.values.iter().find(|setting| setting.key == key);
+        value.map_or_else(|| self.name.clone(), |setting| setting.value.clone())
+    }
+
+    /// The table as a whole has come or gone.
+    fn whole(&self, site: Option<&str>, prefix: &str, before: Option<String>, after: Option<String>) -> SettingChange {
+        match self.kind {
+            "site" => SettingChange { site: Some(self.name.clone()), setting: "site".to_owned(), before, after },
+            _ => {
+                let setting = format!("{prefix}{}", self.title());
+                SettingChange { site: site.map(str::to_owned), setting, before, after }
+            }
+        }
+    }
+}
+
+fn by_key(settings: &[Setting]) -> HashMap<&str, &Setting> {
+    settings.iter().map(|setting| (&*setting.key, setting)).collect()
+}
+
+fn by_name(tables: &[RepeatedTable]) -> HashMap<(&'static str, &str), &RepeatedTable> {
+    tables.iter().map(|table| (table.identity(), table)).collect()
+}
+
+/// Takes the tables of an array out of a table.
+fn take_tables(table: &mut Table, key: &str) -> Vec<Table> {
+    let Some(Value::Array(values)) = table.remove(key) else { return Vec::new() };
+    values.into_iter().filter_map(|value| value.try_into().ok()).collect()
+}
+
+fn text_of(table: &Table, key: &str) -> Option<String> {
+    table.get(key).and_then(Value::as_str).map(str::to_owned)
+}
+
+/// A text as it is, anything else as TOML has it.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => cut(text),
+        value => cut(value.to_string().trim()),
+    }
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "[[listener]]\naddress = \"127.0.0.1:80\"\n[[site]]\nname = \"a\"\nroot = \".\"\n";
+
+    fn changes(before: &str, after: &str) -> Vec<String> {
+        let changes = setting_changes(before, after).expect("two configs");
+        changes.iter().map(ToString::to_string).collect()
+    }
+
+    fn with(top: &str, of_site: &str) -> String {
+        format!("{top}{HEAD}{of_site}")
+    }
+
+    #[test]
+    fn a_setting_is_compared_with_its_default() {
+        let none = with("", "");
+        assert!(changes(&none, &with("mode = \"observe\"\n", "")).is_empty());
+        assert_eq!(changes(&none, &with("mode = \"refuse\"\n", "")), ["mode: observe → refuse"]);
+        assert_eq!(changes(&none, &with("", "[limits]\ndrain = \"5s\"\n")), ["limits.drain: 30s → 5s"]);
+        assert_eq!(changes(&with("workers = 2\n", ""), &none), ["workers: 2 → not set"]);
+        assert_eq!(
+            changes(&none, &with("", "[exempt]\npaths = [\"/a/\"]\n")),
+            ["exempt.paths: [\"/.well-known/\"] → [\"/a/\"]"]
+        );
+    }
+
+    #[test]
+    fn the_mode_of_a_site_is_the_one_that_holds() {
+        let refuse = "mode = \"refuse\"\n";
+        let tags = "enforcement.mode = \"tag\"\n";
+        // The event of the config's own mode says it for every site that has no other.
+        assert_eq!(changes(&with("", ""), &with(refuse, "")), ["mode: observe → refuse"]);
+        assert_eq!(changes(&with(refuse, ""), &with(refuse, tags)), ["site \"a\": enforcement.mode: refuse → tag"]);
+        assert_eq!(changes(&with(refuse, tags), &with(refuse, "")), ["site \"a\": enforcement.mode: tag → refuse"]);
+        assert!(changes(&with("mode = \"tag\"\n", ""), &with("mode = \"tag\"\n", tags)).is_empty());
+    }
+
+    #[test]
+    fn sites_listeners_and_overrides_are_told_apart_by_what_names_them() {
+        let over = |scope: &str, mode: &str| format!("[[site.override]]\n{scope}\nmode = \"{mode}\"\n");
+        let (gpt, search) = ("agent = \"GPTBot\"", "category = \"search\"");
+        let both = with("", &(over(gpt, "refuse") + &over(search, "tag")));
+        let site = |what: &str| format!("site \"a\": override{what}");
+        assert_eq!(changes(&both, &with("", &(over(search, "tag")))), [site("[agent=\"GPTBot\"]: refuse → not set")]);
+        assert_eq!(
+            changes(&both, &with("", &(over(gpt, "tag") + &over(search, "tag")))),
+            [site("[agent=\"GPTBot\"].mode: refuse → tag")]
+        );
+        assert_eq!(
+            changes(&both, &with("", &(over(search, "tag") + &over(gpt, "refuse")))),
+            [site(": agent=\"GPTBot\", category=\"search\" → category=\"search\", agent=\"GPTBot\"")]
+        );
+        assert_eq!(
+            changes(&both, &with("", &(over(gpt, "refuse") + &over(search, "tag") + &over(gpt, "off")))),
+            [site("[agent=\"GPTBot\" #2]: not set → off")]
+        );
+        let second =
+            "[[listener]]\naddress = \"127.0.0.1:81\"\n[[site]]\nname = \"b\"\nhosts = [\"b.test\"]\nroot = \".\"\n";
+        assert_eq!(
+            changes(&with("", ""), &with("", second)),
+            ["listener[127.0.0.1:81]: not set → 127.0.0.1:81", "site \"b\": new"]
+        );
+        assert_eq!(
+            changes(&with("", second), &with("", "")),
+            ["listener[127.0.0.1:81]: 127.0.0.1:81 → not set", "site \"b\": gone"]
+        );
+        let trusting = with("", "").replace(":80\"\n", ":80\"\ntrusted_proxies = [\"10.0.0.0/8\"]\n");
+        assert_eq!(
+            changes(&with("", ""), &trusting),
+            ["listener[127.0.0.1:80].trusted_proxies: [] → [\"10.0.0.0/8\"]"]
+        );
+    }
+
+    #[test]
+    fn a_long_value_is_cut_and_text_that_is_no_config_has_no_changes() {
+        let long = with("", &format!("robots.text = \"# {}\"\n", "é".repeat(1000)));
+        let change = &changes(&with("", ""), &long)[0];
+        assert!(change.starts_with("site \"a\": robots.text: not set → # éé") && change.ends_with('…'), "{change}");
+        assert_eq!(change.chars().filter(|char| *char == 'é').count(), SHOWN - 2);
+        assert_eq!(setting_changes(&with("", ""), "mode = 1"), None);
+    }
+
+    #[test]
+    fn what_a_change_takes_effect_with() {
+        let all = |before: &str, after: &str| setting_changes(before, after).expect("two configs").remove(0);
+        let none = with("", "");
+        for (other, is_for_start, is_of_source) in [
+            (with("workers = 3\n", ""), true, false),
+            (with("", "[log]\nformat = \"text\"\n"), true, false),
+            (with("", "[admin]\nsocket = \"a\"\n"), true, false),
+            (with("", "[limits]\ndrain = \"5s\"\n"), false, false),
+            (with("", "robots.path = \"x\"\n"), false, true),
+            (with("", "enforcement.grace = \"1h\"\n"), false, true),
+            (with("", "enforcement.mode = \"tag\"\n"), false, false),
+        ] {
+            let change = all(&none, &other);
+            assert_eq!((change.is_for_start(), change.is_of_source()), (is_for_start, is_of_source), "{change}");
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! The events of the log, by name, each with its usual level.
+//!
+//! An event that is not listed here cannot be written. `docs/log.schema.json` says which fields each has, and the chapter
+//! [`log`](crate::docs::log) what it means; tests compare all three with each other and with what is written.
+
+use std::fmt;
+
+/// How much an event matters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum LogLevel {
+    /// What happens in ordinary operation.
+    #[default]
+    Info,
+    /// Everything is served, but not as the configuration says, or not for long.
+    Warn,
+    /// Something was not done that should have been: a file is not in force, a request has no answer, lines are lost.
+    Error,
+}
+
+impl LogLevel {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warn => "warn",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl fmt::Display for LogLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Declares the events, so that none is missing from [`LogEvent::ALL`].
+macro_rules! events {
+    ($($(#[$doc:meta])* $event:ident = $name:literal, $level:ident;)*) => {
+        /// What a line of the log is about.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum LogEvent {
+            $($(#[$doc])* $event,)*
+        }
+
+        impl LogEvent {
+            /// Every event.
+            #[cfg(test)]
+            pub(crate) const ALL: &[Self] = &[$(Self::$event,)*];
+
+            /// The name, in kebab-case.
+            pub(crate) const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$event => $name,)*
+                }
+            }
+
+            /// The level of the event, unless the line says otherwise.
+            pub(crate) const fn level(self) -> LogLevel {
+                match self {
+                    $(Self::$event => LogLevel::$level,)*
+                }
+            }
+        }
+    };
+}
+
+events! {
+    // Requests that robots.txt disallows, and every request in the log of requests.
+    Refused = "refused", Info;
+    Tagged = "tagged", Info;
+    Observed = "observed", Info;
+    /// Disallowed, and passed because of an exemption or an override.
+    Passed = "passed", Info;
+    Request = "request", Info;
+
+    // Reloads of a robots.txt.
+    Published = "published", Info;
+    Unchanged = "unchanged", Info;
+    /// There is no file, and the site begins without rules.
+    Absent = "absent", Warn;
+    /// Missing at its source; the live version stays for a while.
+    Held = "held", Warn;
+    Unreachable = "unreachable", Warn;
+    Rejected = "rejected", Error;
+    Gated = "gated", Warn;
+    /// An outcome that a later version of the library may add.
+    Reloaded = "reloaded", Info;
+    Finding = "finding", Warn;
+    Directory = "directory", Warn;
+    Gate = "gate", Info;
+    Watch = "watch", Warn;
+
+    // The config and the files beside it.
+    Config = "config", Info;
+    ConfigChanged = "config-changed", Info;
+    ConfigRejected = "config-rejected", Error;
+    ConfigWarning = "config-warning", Warn;
+    Registry = "registry", Info;
+    RegistryRejected = "registry-rejected", Error;
+    Certificate = "certificate", Info;
+    CertificateRejected = "certificate-rejected", Error;
+    CertificateWarning = "certificate-warning", Warn;
+
+    // Decisions of the operator's.
+    Admin = "admin", Info;
+    Accept = "accept", Info;
+    Rollback = "rollback", Info;
+    Enforcement = "enforcement", Info;
+    Reload = "reload", Info;
+
+    // Connections and upstreams.
+    Upstream = "upstream", Error;
+    Trouble = "trouble", Info;
+    Undecided = "undecided", Warn;
+    NoUserAgent = "no-user-agent", Warn;
+
+    // The process.
+    AdminListening = "admin-listening", Info;
+    Listening = "listening", Info;
+    Connections = "connections", Info;
+    ConnectionsBounded = "connections-bounded", Warn;
+    Descriptors = "descriptors", Warn;
+    Clock = "clock", Error;
+    /// Sites refuse crawlers, and only tag search engines.
+    SearchEngines = "search-engines", Info;
+    State = "state", Warn;
+    Supervisor = "supervisor", Warn;
+    Stopping = "stopping", Info;
+    Stopped = "stopped", Info;
+    AccessLog = "access-log", Error;
+    LogOverflow = "log-overflow", Error;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    const SCHEMA: &str = include_str!("../docs/log.schema.json");
+    const CHAPTER: &str = include_str!("../docs/log.md");
+
+    fn schema() -> Value {
+        serde_json::from_str(SCHEMA).expect("JSON")
+    }
+
+    fn names(values: &Value) -> BTreeSet<&str> {
+        values.as_array().expect("a list").iter().filter_map(Value::as_str).collect()
+    }
+
+    #[test]
+    fn the_schema_names_every_event_and_no_other() {
+        let schema = schema();
+        let events = schema["oneOf"].as_array().expect("a list");
+        let documented: BTreeSet<_> =
+            events.iter().filter_map(|event| event["properties"]["event"]["const"].as_str()).collect();
+        let written: BTreeSet<_> = LogEvent::ALL.iter().map(|event| event.as_str()).collect();
+        assert_eq!(documented, written);
+        assert_eq!(events.len(), LogEvent::ALL.len(), "an event is there twice");
+        for event in LogEvent::ALL {
+            let of = events.iter().find(|of| of["title"] == event.as_str()).expect("an entry");
+            assert!(names(&of["properties"]["level"]["enum"]).contains(event.level().as_str()), "{event:?}");
+        }
+    }
+
+    #[test]
+    fn the_chapter_has_every_event_and_field_of_the_schema() {
+        let schema = schema();
+        for event in schema["oneOf"].as_array().expect("a list") {
+            let (name, about) =
+                (event["title"].as_str().expect("a name"), event["description"].as_str().expect("a text"));
+            let row = CHAPTER.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
+            let row = row.unwrap_or_else(|| panic!("{name} is not in the chapter"));
+            let levels: Vec<_> = names(&event["properties"]["level"]["enum"]).into_iter().collect();
+            assert!(row.contains(about) && levels.iter().all(|level| row.contains(level)), "{name}: {row}");
+            if row.contains("as `refused`") {
+                let refused =
+                    schema["oneOf"].as_array().expect("a list").iter().find(|event| event["title"] == "refused");
+                assert_eq!(refused.map(|refused| &refused["required"]), Some(&event["required"]), "{name}");
+                continue;
+            }
+            let required = names(&event["required"]);
+            let fields = event["properties"].as_object().expect("fields").keys();
+            for field in fields.filter(|field| !["ts", "level", "event"].contains(&field.as_str())) {
+                let mark = if required.contains(field.as_str()) { "" } else { "?" };
+                assert!(row.contains(&format!("`{field}`{mark}")), "{name}: {field}{mark}: {row}");
+            }
+        }
+        for (field, of) in schema["properties"].as_object().expect("fields") {
+            let (kind, about) = (of["type"].as_str().expect("a type"), of["description"].as_str().expect("a text"));
+            assert!(CHAPTER.contains(&format!("| `{field}` | {kind} | {about} |")), "{field}");
+        }
+    }
+}

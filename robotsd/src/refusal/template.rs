@@ -1,0 +1,266 @@
+//! A template, as it is parsed once and rendered for each refusal.
+
+use std::ops::Range;
+
+use http::StatusCode;
+use tower_robots::layer::Event;
+
+use super::html_context::HtmlContext;
+use super::placeholder::Placeholder;
+
+/// Octets of a template's file.
+pub(crate) const MAX_TEMPLATE: usize = 64 * 1024;
+
+/// Placeholders of a template. Their values come from clients, so this bounds what a refusal costs.
+const MAX_PLACEHOLDERS: usize = 32;
+
+/// The format of a template, which says how values are escaped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TemplateFormat {
+    Html,
+    Text,
+}
+
+/// Text with placeholders, `{{agent}}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Template {
+    format: TemplateFormat,
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Literal(String),
+    Value(Placeholder),
+}
+
+/// What is wrong with a template, and where.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TemplateError {
+    pub(crate) span: Range<usize>,
+    pub(crate) message: String,
+}
+
+/// Whether the site has a contact to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Contact {
+    Given,
+    Missing,
+}
+
+impl TemplateFormat {
+    /// By the extension of a file's name, whatever its case.
+    pub(crate) fn of_extension(extension: &str) -> Option<Self> {
+        match &*extension.to_ascii_lowercase() {
+            "html" | "htm" => Some(Self::Html),
+            "txt" => Some(Self::Text),
+            _ => None,
+        }
+    }
+
+    pub(super) const fn content_type(self) -> &'static str {
+        match self {
+            Self::Html => "text/html; charset=utf-8",
+            Self::Text => "text/plain; charset=utf-8",
+        }
+    }
+}
+
+impl Template {
+    /// Reads a template. `{{{{` stands for two braces.
+    pub(crate) fn parse(text: &str, format: TemplateFormat, contact: Contact) -> Result<Self, TemplateError> {
+        if text.trim().is_empty() {
+            return Err(TemplateError::new(0..0, "the template is empty: write the page that a refused client gets"));
+        }
+        let mut parts = Vec::new();
+        let mut literal = String::new();
+        let mut context = HtmlContext::default();
+        let (mut at, mut count) = (0, 0);
+        while let Some(found) = text[at..].find("{{") {
+            let start = at + found;
+            literal.push_str(&text[at..start]);
+            if text[start..].starts_with("{{{{") {
+                literal.push_str("{{");
+                at = start + 4;
+                continue;
+            }
+            let (placeholder, end) = placeholder_at(text, start)?;
+            let span = start..end;
+            count += 1;
+            if count > MAX_PLACEHOLDERS {
+                let message = format!("more than {MAX_PLACEHOLDERS} placeholders: use fewer");
+                return Err(TemplateError::new(span, message));
+            }
+            if placeholder == Placeholder::Contact && contact == Contact::Missing {
+                let message = "the site has no contact: set contact in [site.refusal], or leave the placeholder out";
+                return Err(TemplateError::new(span, message));
+            }
+            if format == TemplateFormat::Html {
+                context = context.after(literal.as_bytes());
+                refuse_unsafe(&context, placeholder).map_err(|message| TemplateError::new(span, message))?;
+            }
+            parts.push(Part::Literal(std::mem::take(&mut literal)));
+            parts.push(Part::Value(placeholder));
+            at = end;
+        }
+        literal.push_str(&text[at..]);
+        parts.push(Part::Literal(literal));
+        Ok(Self { format, parts })
+    }
+
+    pub(super) const fn format(&self) -> TemplateFormat {
+        self.format
+    }
+
+    /// The page for a refused request.
+    pub(super) fn render(&self, event: &Event<'_>, status: StatusCode, contact: &str) -> String {
+        let mut out = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Literal(text) => out.push_str(text),
+                Part::Value(placeholder) => {
+                    let value = placeholder.value(event, status, contact);
+                    value.chars().for_each(|char| self.format.push_escaped(&mut out, char));
+                }
+            }
+        }
+        out
+    }
+}
+
+impl TemplateFormat {
+    /// Control characters would let a value forge lines of a text, or send commands to a terminal.
+    fn push_escaped(self, out: &mut String, char: char) {
+        match (self, char) {
+            (_, char) if char.is_control() => out.push(char::REPLACEMENT_CHARACTER),
+            (Self::Html, '&') => out.push_str("&amp;"),
+            (Self::Html, '<') => out.push_str("&lt;"),
+            (Self::Html, '>') => out.push_str("&gt;"),
+            (Self::Html, '"') => out.push_str("&quot;"),
+            (Self::Html, '\'') => out.push_str("&#39;"),
+            (_, char) => out.push(char),
+        }
+    }
+}
+
+impl TemplateError {
+    pub(crate) fn new(span: Range<usize>, message: impl Into<String>) -> Self {
+        Self { span, message: message.into() }
+    }
+}
+
+/// The placeholder that begins at an octet, and where it ends.
+fn placeholder_at(text: &str, start: usize) -> Result<(Placeholder, usize), TemplateError> {
+    let line = text[start..].split('\n').next().unwrap_or_default();
+    let Some(length) = line.find("}}") else {
+        let message = "this placeholder has no end: write }} behind its name, or {{{{ for two braces";
+        return Err(TemplateError::new(start..start + 2, message));
+    };
+    let end = start + length + 2;
+    let name = text[start + 2..start + length].trim();
+    match Placeholder::named(name) {
+        Some(placeholder) => Ok((placeholder, end)),
+        None => {
+            let all: Vec<_> = Placeholder::ALL.iter().map(|placeholder| placeholder.as_str()).collect();
+            let message = format!("there is no placeholder {name:?}: write one of {}", all.join(", "));
+            Err(TemplateError::new(start..end, message))
+        }
+    }
+}
+
+/// Escaping makes a value text only where text is read as such.
+fn refuse_unsafe(context: &HtmlContext, placeholder: Placeholder) -> Result<(), String> {
+    let name = placeholder.as_str();
+    match context {
+        HtmlContext::Text => Ok(()),
+        HtmlContext::Attribute { .. } if placeholder.is_trusted() => Ok(()),
+        HtmlContext::Attribute { .. } => Err(format!(
+            "{{{{{name}}}}} holds what others write, which an attribute may act on: use it between tags only"
+        )),
+        HtmlContext::Tag { .. } => Err(format!("{{{{{name}}}}} stands in a tag: use it between tags, or in quotes")),
+        HtmlContext::Raw { name: element } => {
+            Err(format!("{{{{{name}}}}} stands in <{element}>, where nothing can be escaped: use it outside"))
+        }
+        HtmlContext::Comment => Err(format!("{{{{{name}}}}} stands in a comment: use it outside")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(text: &str, format: TemplateFormat) -> (String, String) {
+        let error = Template::parse(text, format, Contact::Missing).expect_err(text);
+        (text[error.span.clone()].to_owned(), error.message)
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_place() {
+        use TemplateFormat::{Html, Text};
+        for (text, format, at, message) in [
+            ("hello {{agnet}}", Text, "{{agnet}}", "there is no placeholder \"agnet\": write one of agent, contact,"),
+            ("a\n{{agent\n}}", Text, "{{", "this placeholder has no end: write }} behind its name"),
+            ("{{}}", Text, "{{}}", "there is no placeholder \"\""),
+            ("{{ contact }}", Text, "{{ contact }}", "the site has no contact: set contact in [site.refusal]"),
+            (" \n", Text, "", "the template is empty"),
+            (
+                "<a href=\"{{path}}\">",
+                Html,
+                "{{path}}",
+                "{{path}} holds what others write, which an attribute may act on",
+            ),
+            ("<p {{line}}>", Html, "{{line}}", "{{line}} stands in a tag: use it between tags, or in quotes"),
+            ("<{{agent}}>", Html, "{{agent}}", "{{agent}} stands in a tag"),
+            ("<script>x=\"{{line}}\"", Html, "{{line}}", "{{line}} stands in <script>, where nothing can be escaped"),
+            ("<style>{{agent}}", Html, "{{agent}}", "{{agent}} stands in <style>"),
+            ("<!-- {{agent}} -->", Html, "{{agent}}", "{{agent}} stands in a comment"),
+            ("<p title=\"{{line}}\" {{agent}}>", Html, "{{agent}}", "{{agent}} stands in a tag"),
+        ] {
+            let (place, said) = fault(text, format);
+            assert_eq!(place, at, "{text}");
+            assert!(said.starts_with(message), "{text}: {said}");
+        }
+        let many = "{{line}}".repeat(33);
+        assert_eq!(fault(&many, Text).1, "more than 32 placeholders: use fewer");
+    }
+
+    #[test]
+    fn braces_and_values_have_their_places() {
+        let page = "<style>a{b:c}</style>{{{{x}} {{ agent }}<a href='{{contact}}'>{{line}}</a> {";
+        let template = Template::parse(page, TemplateFormat::Html, Contact::Given).expect("a template");
+        let literal = |text: &str| Part::Literal(text.to_owned());
+        assert_eq!(
+            template.parts,
+            [
+                literal("<style>a{b:c}</style>{{x}} "),
+                Part::Value(Placeholder::Agent),
+                literal("<a href='"),
+                Part::Value(Placeholder::Contact),
+                literal("'>"),
+                Part::Value(Placeholder::Line),
+                literal("</a> {"),
+            ]
+        );
+    }
+
+    #[test]
+    fn every_placeholder_is_found_by_its_name() {
+        for placeholder in Placeholder::ALL {
+            let text = format!("{{{{{}}}}}", placeholder.as_str());
+            let template = Template::parse(&text, TemplateFormat::Text, Contact::Given).expect("a template");
+            assert!(template.parts.contains(&Part::Value(placeholder)), "{text}");
+        }
+    }
+
+    #[test]
+    fn values_are_text_in_either_format() {
+        let escaped = |format: TemplateFormat, value: &str| {
+            let mut out = String::new();
+            value.chars().for_each(|char| format.push_escaped(&mut out, char));
+            out
+        };
+        let value = "<b a='\"'>&\x1b\n\u{85}é";
+        assert_eq!(escaped(TemplateFormat::Html, value), "&lt;b a=&#39;&quot;&#39;&gt;&amp;\u{fffd}\u{fffd}\u{fffd}é");
+        assert_eq!(escaped(TemplateFormat::Text, value), "<b a='\"'>&\u{fffd}\u{fffd}\u{fffd}é");
+    }
+}

@@ -1,0 +1,209 @@
+//! What an operator decides while it runs: a version is accepted or rolled back, enforcement is switched.
+//!
+//! Each of these is done at once, written to the state directory if there is one, and logged. They block, for the disk and
+//! for compiling, so they are called on blocking threads only.
+
+use std::fmt::Write as _;
+
+use tower_robots::live::{Enforcement, LiveRobots, ReloadOutcome, Status, VersionHashPrefix};
+
+use super::served_site::ServedSite;
+use super::site_list::Sites;
+use super::site_robots::LiveSite;
+use crate::config::{self, Config};
+use crate::log::{LogEntry, LogEvent, LogLevel};
+use crate::quoted_list::QuotedList;
+use crate::report::{ChangeReport, NextStep};
+
+/// Why nothing was changed.
+#[derive(Debug)]
+pub(crate) enum ChangeError {
+    /// There is no such site.
+    Unknown(String),
+    /// The site is not in a state in which this could be done.
+    Conflict(String),
+}
+
+impl Sites {
+    /// Brings the version of a site live that waits.
+    pub(crate) fn accept(&self, site: &str, hash: &VersionHashPrefix) -> Result<ChangeReport, ChangeError> {
+        let (_, live) = self.named(site)?;
+        let report = accept(&live.name, &live.robots, hash)?;
+        self.note(LogEvent::Accept, Some(&live), &report);
+        Ok(self.done(report))
+    }
+
+    /// Brings the version live that was accepted before.
+    pub(crate) fn roll_back(&self, site: &str) -> Result<ChangeReport, ChangeError> {
+        let (_, live) = self.named(site)?;
+        let report = roll_back(&live.name, &live.robots)?;
+        self.note(LogEvent::Rollback, Some(&live), &report);
+        Ok(self.done(report))
+    }
+
+    /// Turns enforcement of a site, or of every site, off or on again.
+    pub(crate) fn enforce(&self, site: Option<&str>, to: Enforcement) -> Result<ChangeReport, ChangeError> {
+        let site = site.map(|name| self.named(name)).transpose()?;
+        let (before, written) = match &site {
+            Some((of, live)) => (live.robots.status().switch(), self.state().turn_site(&of.name, &live.name, to)),
+            None => (self.state().switch(), self.state().turn(to)),
+        };
+        let site = site.as_ref().map(|(_, live)| live);
+        let of = site.map_or_else(|| "every site".to_owned(), |site| format!("site {:?}", site.name));
+        let mut message = if before == to {
+            format!("the switch of {of} was {to} already")
+        } else {
+            format!("enforcement of {of} is switched {to}")
+        };
+        if to == Enforcement::On {
+            self.name_what_stays_off(&mut message, site);
+        }
+        let report = ChangeReport {
+            site: site.map(|site| site.name.to_string()),
+            enforcement: Some(to.as_str().to_owned()),
+            trouble: written.err().map(|error| error.to_string()),
+            ..ChangeReport::new(message)
+        };
+        self.note(LogEvent::Enforcement, site, &report);
+        Ok(self.done(report))
+    }
+
+    /// Whether anything is enforced for any site.
+    pub(crate) fn enforcement(&self) -> Enforcement {
+        let mut lives = self.lives().peekable();
+        if lives.peek().is_some() && lives.all(|live| is_off(&live)) { Enforcement::Off } else { Enforcement::On }
+    }
+
+    /// The names of the sites for which nothing is enforced, because that was switched off.
+    pub(crate) fn switched_off(&self) -> Vec<String> {
+        self.lives().filter(is_off).map(|live| live.name).collect()
+    }
+
+    /// What to do next that concerns every site.
+    pub(crate) fn advice(&self) -> Vec<NextStep> {
+        match self.state().switch() {
+            Enforcement::Off => vec![NextStep::command("to enforce again", ["robotsd", "enforce", "on"])],
+            Enforcement::On => Vec::new(),
+        }
+    }
+
+    /// The robots.txt of this name: a site's, or `SITE/HOST` where a site has a folder of them.
+    pub(super) fn named(&self, name: &str) -> Result<(&ServedSite, LiveSite), ChangeError> {
+        self.live(name).ok_or_else(|| ChangeError::Unknown(self.unknown(name)))
+    }
+
+    /// The message about a name that no site has.
+    pub(crate) fn unknown(&self, name: &str) -> String {
+        unknown(name, self.lives().map(|live| live.name))
+    }
+
+    /// `enforce on` of one kind leaves the switches of the other kind as they are.
+    fn name_what_stays_off(&self, message: &mut String, site: Option<&LiveSite>) {
+        match site {
+            Some(_) if self.state().switch() == Enforcement::Off => {
+                message.push_str("; that of every site is off still, so nothing is enforced: `robotsd enforce on`");
+            }
+            Some(_) => {}
+            None => {
+                let off = self.switched_off();
+                if !off.is_empty() {
+                    let _ = write!(message, "; off still by a switch of their own: {}", QuotedList::of(off));
+                }
+            }
+        }
+    }
+
+    fn note(&self, event: LogEvent, site: Option<&LiveSite>, report: &ChangeReport) {
+        let trouble = report.trouble.as_ref().map(|trouble| format!("; {trouble}")).unwrap_or_default();
+        let is_off = report.enforcement.as_deref() == Some(Enforcement::Off.as_str());
+        let level = if is_off || report.trouble.is_some() { LogLevel::Warn } else { event.level() };
+        self.log().write(&LogEntry {
+            level,
+            site: site.map(|site| &*site.name),
+            robots_hash: site.and_then(|site| site.robots.status().live()).map(|hash| hash.short()),
+            message: Some(format!("{}{trouble}", report.message)),
+            ..LogEntry::now(event)
+        });
+    }
+
+    fn done(&self, report: ChangeReport) -> ChangeReport {
+        ChangeReport { running: true, kept: self.state().directory().is_some() && report.trouble.is_none(), ..report }
+    }
+}
+
+/// Accepts a version of a site that no process serves, in the state directory of the config.
+pub(crate) fn accept_at_rest(
+    config: &Config,
+    site: &str,
+    hash: &VersionHashPrefix,
+) -> Result<ChangeReport, ChangeError> {
+    let report = accept(site, &at_rest(config, site)?.robots, hash)?;
+    Ok(ChangeReport { kept: report.trouble.is_none(), ..report })
+}
+
+/// Rolls back a site that no process serves, in the state directory of the config.
+pub(crate) fn roll_back_at_rest(config: &Config, site: &str) -> Result<ChangeReport, ChangeError> {
+    let report = roll_back(site, &at_rest(config, site)?.robots)?;
+    Ok(ChangeReport { kept: report.trouble.is_none(), ..report })
+}
+
+/// The message about a name that none of these is.
+pub(crate) fn unknown<N: AsRef<str>>(name: &str, known: impl IntoIterator<Item = N>) -> String {
+    format!("there is no site {name:?}; there is {}", QuotedList::of(known))
+}
+
+fn accept(name: &str, live: &LiveRobots, hash: &VersionHashPrefix) -> Result<ChangeReport, ChangeError> {
+    let before = live.status();
+    let reload = live.accept(hash).map_err(|error| ChangeError::Conflict(refused(name, &error, &before)))?;
+    let why = before.pending().map(|pending| format!("; it waited because: {pending}")).unwrap_or_default();
+    let hash = reload.outcome().hash().map(|hash| hash.short()).unwrap_or_default();
+    Ok(changed(name, live, &before, format!("site {name:?}: version sha256:{hash} is live{why}")))
+}
+
+fn roll_back(name: &str, live: &LiveRobots) -> Result<ChangeReport, ChangeError> {
+    let before = live.status();
+    let reload = live.rollback().map_err(|error| ChangeError::Conflict(format!("site {name:?}: {error}")))?;
+    let ReloadOutcome::Published { hash, .. } = reload.outcome() else {
+        return Err(ChangeError::Conflict(format!("site {name:?}: {reload}")));
+    };
+    let mut message = format!("site {name:?}: version sha256:{} is live again", hash.short());
+    if let Some(pending) = live.status().pending() {
+        let _ = write!(message, "; sha256:{} waits, and does not come back by itself", pending.hash().short());
+    }
+    Ok(changed(name, live, &before, message))
+}
+
+fn changed(name: &str, live: &LiveRobots, before: &Status, message: String) -> ChangeReport {
+    let now = live.status();
+    ChangeReport {
+        site: Some(name.to_owned()),
+        hash: now.live().map(|hash| hash.to_string()),
+        before: before.live().map(|hash| hash.to_string()),
+        waiting: now.pending().map(|pending| pending.hash().to_string()),
+        trouble: now.save_trouble().map(str::to_owned),
+        ..ChangeReport::new(message)
+    }
+}
+
+/// Why a hash is not accepted, and which would be.
+fn refused(name: &str, error: &dyn std::fmt::Display, status: &Status) -> String {
+    match status.live() {
+        Some(live) if status.pending().is_none() => {
+            format!("site {name:?}: {error}; version sha256:{} is live", live.short())
+        }
+        _ => format!("site {name:?}: {error}"),
+    }
+}
+
+/// A site as the next start would open it.
+fn at_rest(config: &Config, name: &str) -> Result<LiveSite, ChangeError> {
+    let has = |site: &&config::SiteConfig| name.strip_prefix(&*site.name).is_some_and(|rest| rest.starts_with('/'));
+    let site = config.sites.iter().find(|site| site.name == name).or_else(|| config.sites.iter().find(has));
+    let site = site.ok_or_else(|| ChangeError::Unknown(unknown(name, config.sites.iter().map(|site| &site.name))))?;
+    super::robots_opener::at_rest(config, site, name)
+        .map_err(|message| ChangeError::Conflict(format!("site {name:?}: {message}")))
+}
+
+fn is_off(live: &LiveSite) -> bool {
+    live.robots.with(|snapshot| snapshot.enforcement() == Enforcement::Off)
+}

@@ -1,0 +1,63 @@
+//! What was decided about the requests of a site since the process started, on all workers and under all configs.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::decision::{OutcomeCounts, OutcomeTotals};
+
+/// The counts of a site. Cheap to clone; clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SiteOutcomes(Arc<Mutex<OutcomeParts>>);
+
+#[derive(Debug, Default)]
+struct OutcomeParts {
+    workers: Vec<Arc<OutcomeCounts>>,
+    /// The sums of workers that do not count for the site any more.
+    ended: OutcomeTotals,
+}
+
+impl SiteOutcomes {
+    /// Counters for one worker.
+    pub(crate) fn of_worker(&self) -> Arc<OutcomeCounts> {
+        let mut parts = self.parts();
+        let OutcomeParts { workers, ended } = &mut *parts;
+        workers.retain(|counts| {
+            let is_used = Arc::strong_count(counts) > 1;
+            if !is_used {
+                ended.add(counts);
+            }
+            is_used
+        });
+        let counts = Arc::<OutcomeCounts>::default();
+        workers.push(Arc::clone(&counts));
+        counts
+    }
+
+    pub(super) fn total(&self) -> OutcomeTotals {
+        let parts = self.parts();
+        let mut total = parts.ended;
+        parts.workers.iter().for_each(|counts| total.add(counts));
+        total
+    }
+
+    fn parts(&self) -> MutexGuard<'_, OutcomeParts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_worker_has_counted_stays_when_it_counts_no_more() {
+        let outcomes = SiteOutcomes::default();
+        let counts = outcomes.of_worker();
+        counts.request(b"/a");
+        drop(counts);
+        for _ in 0..100 {
+            outcomes.of_worker().request(b"/b");
+        }
+        assert_eq!(outcomes.total().requests, 101);
+        assert!(outcomes.parts().workers.len() <= 2);
+    }
+}

@@ -1,0 +1,211 @@
+//! A URL or a path, as a person writes it on the command line, in a list or in a file of expectations.
+//!
+//! A path begins with `/`, a URL with `http://` or `https://`. Nothing else is guessed: `drafts/x` may be the path
+//! `/drafts/x`, or the path `/x` of the host `drafts`, and the rules that decide about the two have nothing in common.
+
+use std::fmt;
+
+use tower_robots::rules::{Authority, Port};
+
+/// A path with its query, or a whole URL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TargetUrl<'a> {
+    text: &'a [u8],
+    authority: Option<Authority<'a>>,
+}
+
+/// Why a word is neither a path nor a URL, and what would be one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TargetUrlError {
+    word: String,
+    fault: TargetUrlFault,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TargetUrlFault {
+    Empty,
+    NoScheme,
+    OtherScheme,
+    NoSlashes,
+    NoHost,
+    MalformedAuthority,
+}
+
+impl<'a> TargetUrl<'a> {
+    pub(crate) fn parse(text: &'a [u8]) -> Result<Self, TargetUrlError> {
+        let fail = |fault| Err(TargetUrlError { word: String::from_utf8_lossy(text.trim_ascii()).into_owned(), fault });
+        if text.starts_with(b"/") {
+            return Ok(Self { text, authority: None });
+        }
+        // `://` may stand in the query of a relative reference too: `go?u=https://example.com/`.
+        let scheme_end = text.iter().position(|octet| matches!(octet, b':' | b'/' | b'?' | b'#'));
+        let (scheme, rest) = match scheme_end.map(|end| text.split_at(end)) {
+            Some((scheme, rest)) if rest.starts_with(b"://") => (scheme, rest),
+            _ if text.trim_ascii().is_empty() => return fail(TargetUrlFault::Empty),
+            Some((scheme, rest)) if rest.starts_with(b":") && is_http(scheme) => {
+                return fail(TargetUrlFault::NoSlashes);
+            }
+            _ => return fail(TargetUrlFault::NoScheme),
+        };
+        if !is_http(scheme) {
+            return fail(TargetUrlFault::OtherScheme);
+        }
+        let behind = &rest[b"://".len()..];
+        let end = behind.iter().position(|octet| matches!(octet, b'/' | b'?' | b'#')).unwrap_or(behind.len());
+        let authority = Authority::split(&behind[..end]);
+        let has_blank = authority.host().iter().any(|octet| octet.is_ascii_whitespace() || octet.is_ascii_control());
+        match authority.port() {
+            _ if authority.host().is_empty() => fail(TargetUrlFault::NoHost),
+            Port::Malformed => fail(TargetUrlFault::MalformedAuthority),
+            _ if has_blank => fail(TargetUrlFault::MalformedAuthority),
+            _ => Ok(Self { text, authority: Some(authority) }),
+        }
+    }
+
+    /// As written.
+    pub(crate) const fn as_bytes(&self) -> &'a [u8] {
+        self.text
+    }
+
+    /// Host and port, as the URL has them; `None` for a path.
+    pub(crate) fn host(&self) -> Option<&'a [u8]> {
+        self.authority.map(|authority| authority.host_and_port())
+    }
+
+    /// The path and what follows it, without scheme and host.
+    pub(crate) fn path(&self) -> &'a [u8] {
+        match self.authority.and_then(|_| Authority::of_url(self.text)) {
+            Some((_, _, path)) if path.starts_with(b"/") => path,
+            Some(_) => b"/",
+            None => self.text,
+        }
+    }
+
+    pub(crate) fn is_https(&self) -> bool {
+        self.text.get(..b"https:".len()).is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"https:"))
+    }
+}
+
+fn is_http(scheme: &[u8]) -> bool {
+    scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https")
+}
+
+/// Whether the first segment of a word looks like a host, so that the URL is the likelier meaning.
+fn begins_with_host(word: &str) -> bool {
+    let first = word.split(['/', '?', '#']).next().unwrap_or_default();
+    let is_name = |host: &str| host.chars().all(|char| char.is_alphanumeric() || matches!(char, '.' | '-' | '_'));
+    let (host, port) = first.split_once(':').map_or((first, None), |(host, port)| (host, Some(port)));
+    if port.is_some_and(|port| port.parse::<u16>().is_err()) || host.is_empty() || !is_name(host) {
+        return false;
+    }
+    // `index.html` is no host, `example.com/index.html` begins with one.
+    let is_alone = first.len() == word.len();
+    port.is_some() || host == "localhost" || host.starts_with("www.") || (host.contains('.') && !is_alone)
+}
+
+impl fmt::Display for TargetUrlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = &self.word;
+        match self.fault {
+            TargetUrlFault::Empty => {
+                f.write_str("an empty word is neither a path nor a URL: write \"/\" for the start page")
+            }
+            TargetUrlFault::NoScheme if begins_with_host(word) => write!(
+                f,
+                "{word:?} is neither a path nor a URL: write {:?} for the URL, or {:?} for a path",
+                format!("https://{word}"),
+                format!("/{word}"),
+            ),
+            TargetUrlFault::NoScheme => write!(
+                f,
+                "{word:?} is neither a path nor a URL: write {:?} for the path, or {:?} for a URL",
+                format!("/{word}"),
+                format!("https://HOST/{word}"),
+            ),
+            TargetUrlFault::OtherScheme => {
+                write!(
+                    f,
+                    "{word:?} is no URL of a website: write a path that begins with \"/\", or a URL with http:// or https://"
+                )
+            }
+            TargetUrlFault::NoSlashes => {
+                let (scheme, rest) = word.split_once(':').unwrap_or(("https", word));
+                write!(f, "{word:?} lacks slashes: write {:?}", format!("{scheme}://{}", rest.trim_start_matches('/')))
+            }
+            TargetUrlFault::NoHost => {
+                let rest = word.split_once("://").map_or("", |(_, rest)| rest);
+                let path = rest.trim_start_matches('/');
+                write!(
+                    f,
+                    "{word:?} has no host: write {:?} for the path, or {:?} for a URL",
+                    format!("/{path}"),
+                    format!("https://HOST/{path}")
+                )
+            }
+            TargetUrlFault::MalformedAuthority => {
+                write!(
+                    f,
+                    "the host or port of {word:?} is malformed: write a URL such as \"https://example.com:8443/x\""
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for TargetUrlError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_begins_with_a_slash_and_a_url_with_its_scheme() {
+        for (word, host) in [
+            ("/", None),
+            ("/drafts/x?y#z", None),
+            ("//drafts/x", None),
+            ("/go?u=https://example.com/", None),
+            ("https://example.com", Some("example.com")),
+            ("HTTPS://Example.com:8443?x", Some("Example.com:8443")),
+            ("http://user:secret@[::1]:80/x", Some("[::1]:80")),
+            ("http://drafts/x", Some("drafts")),
+        ] {
+            let url = TargetUrl::parse(word.as_bytes()).unwrap_or_else(|error| panic!("{word}: {error}"));
+            assert_eq!(url.host().map(String::from_utf8_lossy).as_deref(), host, "{word}");
+            assert_eq!(url.as_bytes(), word.as_bytes());
+        }
+        let path = |word: &'static str| TargetUrl::parse(word.as_bytes()).expect("a URL").path();
+        assert_eq!(
+            (path("https://h/a/*.pdf$"), path("https://h"), path("/a://b")),
+            (&b"/a/*.pdf$"[..], &b"/"[..], &b"/a://b"[..])
+        );
+    }
+
+    #[test]
+    fn any_other_word_is_an_error_with_both_spellings() {
+        let both = |path: &str, url: &str| format!("write {path:?} for the path, or {url:?} for a URL");
+        for (word, want) in [
+            ("drafts/x", both("/drafts/x", "https://HOST/drafts/x")),
+            ("go?u=https://example.com/", both("/go?u=https://example.com/", "https://HOST/go?u=https://example.com/")),
+            ("index.html", both("/index.html", "https://HOST/index.html")),
+            ("?page=2", both("/?page=2", "https://HOST/?page=2")),
+            ("https:///x", both("/x", "https://HOST/x")),
+            (
+                "example.com/x",
+                r#"write "https://example.com/x" for the URL, or "/example.com/x" for a path"#.to_owned(),
+            ),
+            ("localhost:80", r#"write "https://localhost:80" for the URL, or "/localhost:80" for a path"#.to_owned()),
+            ("https:/example.com/x", r#"write "https://example.com/x""#.to_owned()),
+            ("ftp://example.com/x", "a URL with http:// or https://".to_owned()),
+            ("https://example.com:x/", "is malformed".to_owned()),
+            ("https://exa mple/", "is malformed".to_owned()),
+            ("", "an empty word".to_owned()),
+            ("  ", "an empty word".to_owned()),
+        ] {
+            let error = TargetUrl::parse(word.as_bytes()).expect_err(word).to_string();
+            assert!(error.contains(&want), "{word}: {error}");
+        }
+        let error = TargetUrl::parse(b"a\x1b[31m\xff").expect_err("no path").to_string();
+        assert!(!error.contains('\x1b'), "{error}");
+    }
+}

@@ -1,0 +1,81 @@
+//! The ways in which an upstream gives no usable response, each with its name and the status that the client gets.
+
+use http::StatusCode;
+
+/// The kinds of [`UpstreamFailure`](super::failure::UpstreamFailure).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub(crate) enum FailureKind {
+    /// As many connections as allowed are in use.
+    Busy,
+    /// No server has an address: a name cannot be resolved.
+    Unresolved,
+    /// No server accepted a connection.
+    Connect,
+    /// No server accepted a connection in time.
+    ConnectTimeout,
+    /// A server accepted a connection, but not as TLS wants it.
+    Tls,
+    /// The connection broke before an answer.
+    Broken,
+    /// The answer was not HTTP, too large, or switched protocols unasked.
+    Invalid,
+    /// No answer in time.
+    ResponseTimeout,
+    /// The client broke off its own request body.
+    RequestBody,
+    /// The client stopped sending its request body.
+    RequestTimeout,
+}
+
+impl FailureKind {
+    pub(super) const ALL: [Self; 10] = [
+        Self::Busy,
+        Self::Unresolved,
+        Self::Connect,
+        Self::ConnectTimeout,
+        Self::Tls,
+        Self::Broken,
+        Self::Invalid,
+        Self::ResponseTimeout,
+        Self::RequestBody,
+        Self::RequestTimeout,
+    ];
+
+    /// The kind's name in kebab-case.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Busy => "busy",
+            Self::Unresolved => "no-address",
+            Self::Connect => "connect",
+            Self::ConnectTimeout => "connect-timeout",
+            Self::Tls => "tls",
+            Self::Broken => "broken",
+            Self::Invalid => "invalid",
+            Self::ResponseTimeout => "response-timeout",
+            Self::RequestBody => "request-body",
+            Self::RequestTimeout => "request-timeout",
+        }
+    }
+
+    pub(super) const fn status(self) -> StatusCode {
+        match self {
+            Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unresolved | Self::Connect | Self::Tls | Self::Broken | Self::Invalid => StatusCode::BAD_GATEWAY,
+            Self::ConnectTimeout | Self::ResponseTimeout => StatusCode::GATEWAY_TIMEOUT,
+            Self::RequestBody => StatusCode::BAD_REQUEST,
+            Self::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
+        }
+    }
+
+    pub(super) const fn text(self) -> &'static str {
+        match self {
+            Self::Busy => "503 the site is busy\n",
+            Self::Unresolved | Self::Connect | Self::Tls | Self::Broken => "502 the site is not available\n",
+            Self::Invalid => "502 the site gave an invalid response\n",
+            Self::ConnectTimeout | Self::ResponseTimeout => "504 the site did not respond in time\n",
+            Self::RequestBody => "400 the request body is broken\n",
+            Self::RequestTimeout => "408 the request body did not arrive in time\n",
+        }
+    }
+}

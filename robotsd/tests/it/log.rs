@@ -1,0 +1,228 @@
+//! Every event of the log, driven: a line of each is written, and is as the schema says.
+//!
+//! Every other test holds its lines to the schema as well (`Running` does it when it is dropped).
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::Output;
+
+use super::log_schema;
+use super::process::{Answer, FIREFOX, GOOGLEBOT, GPTBOT, Running, folder, replace_file, robotsd, run, wait_for};
+use super::sources::Origin;
+use super::tls::certify;
+
+/// What takes more than a test may do to a machine, or what the library does not do today.
+const NOT_DRIVEN: [(&str, &str); 5] = [
+    ("clock", "a clock before 1970: `start::a_clock_before_1970_ends_no_start`, where there is a faketime"),
+    ("descriptors", "a limit of descriptors that cannot be raised although it says so"),
+    ("log-overflow", "a reader of standard output that is slower than the events"),
+    ("reloaded", "an outcome that a later version of the library may add"),
+    ("watch", "a system without any watch left"),
+];
+
+const ROBOTS: &str = "User-agent: GPTBot\nUser-agent: CCBot\nUser-agent: Googlebot\nDisallow: /private/\nNoindex: /x\n";
+
+fn config(origin: SocketAddr) -> String {
+    format!(
+        r#"mode = "refuse"
+state_dir = "state"
+workers = 1
+[[listener]]
+address = "127.0.0.1:0"
+[[listener]]
+address = "127.0.0.1:0"
+kind = "decision"
+[[listener]]
+address = "127.0.0.1:0"
+[[listener.certificate]]
+chain = "a.pem"
+key = "a.key"
+[[site]]
+name = "a"
+hosts = ["a.test"]
+root = "."
+robots.expectations = "expected.toml"
+[[site.override]]
+agent = "CCBot"
+mode = "tag"
+[[site.override]]
+agent = "Googlebot"
+mode = "observe"
+[[site]]
+name = "each"
+hosts = []
+root = "."
+robots.source = "directory"
+robots.path = "each"
+[[site]]
+name = "fetched"
+hosts = ["fetched.test"]
+upstreams = ["http://127.0.0.1:1"]
+robots.url = "http://{origin}/robots.txt"
+[agents]
+registry_extra = "crawlers.toml"
+suspect_human = "exempt"
+session_cookies = ["session"]
+[admin]
+socket = "admin.sock"
+[log]
+access = "json"
+"#
+    )
+}
+
+fn command(folder: &Path, words: &[&str]) -> Output {
+    run(robotsd().args(words).arg("--config").arg(folder.join("robotsd.toml")))
+}
+
+fn ask(running: &Running, host: &str, agent: &str, cookie: &str) -> Answer {
+    running.request("GET", "/private/x", &[("Host", host), ("User-Agent", agent), ("Cookie", cookie)])
+}
+
+#[cfg(unix)]
+#[test]
+fn every_event_is_written_as_documented() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let origin = Origin::start(200, ROBOTS);
+    let folder = folder(&[
+        ("robotsd.toml", &config(origin.address)),
+        ("robots.txt", ROBOTS),
+        ("crawlers.toml", "# none\n"),
+        ("expected.toml", "[[allow]]\nagents = [\"Googlebot\"]\npaths = [\"/\"]\n"),
+    ]);
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("each")).unwrap();
+    fs::write(at("each/.not-a-host"), "").unwrap();
+    fs::write(at("each/not a host.txt"), ROBOTS).unwrap();
+    certify(folder.path(), &["a.test"]);
+    fs::set_permissions(at("a.key"), PermissionsExt::from_mode(0o644)).unwrap();
+    let mut running = Running::spawn(
+        robotsd().args(["serve", "--config"]).arg(at("robotsd.toml")).env("NOTIFY_SOCKET", at("no-such-socket")),
+    );
+    let seen = |event: &str| drop(running.wait_for_event(event, |_| true));
+    for event in ["listening", "admin-listening", "connections", "published", "finding", "certificate"] {
+        seen(event);
+    }
+    for event in ["certificate-warning", "directory", "supervisor"] {
+        seen(event);
+    }
+
+    // Requests.
+    assert_eq!(ask(&running, "a.test", GPTBOT, "").status, 403);
+    ask(&running, "a.test", "CCBot/2.0 (https://commoncrawl.org/faq/)", "");
+    ask(&running, "a.test", GOOGLEBOT, "");
+    ask(&running, "a.test", GPTBOT, "session=1");
+    ask(&running, "fetched.test", FIREFOX, "");
+    running.send(b"no HTTP\r\n\r\n");
+    let decisions = running.all("listening").into_iter().find_map(|line| {
+        let address: SocketAddr = line["message"].as_str()?.strip_prefix("http://")?.parse().ok()?;
+        (address != running.address).then_some(address)
+    });
+    let mut stream = TcpStream::connect(decisions.unwrap()).unwrap();
+    stream
+        .write_all(
+            b"GET /-/auth/envoy/x HTTP/1.1\r\nHost: a.test\r\n\r\nGET /-/auth/apache HTTP/1.1\r\nHost: a.test\r\n\r\n",
+        )
+        .unwrap();
+    for event in
+        ["refused", "tagged", "observed", "passed", "request", "upstream", "trouble", "no-user-agent", "undecided"]
+    {
+        seen(event);
+    }
+
+    // A robots.txt and the files beside it.
+    origin.show(404, "gone");
+    command(folder.path(), &["reload"]);
+    seen("held");
+    seen("unchanged");
+    origin.show(500, "trouble");
+    command(folder.path(), &["reload", "--site", "fetched"]);
+    seen("unreachable");
+    replace_file(&at("robots.txt"), b"\0\x01\x02\xff\xfe");
+    seen("rejected");
+    replace_file(&at("robots.txt"), "User-agent: *\nDisallow: /\n");
+    let gated = running.wait_for_event("gated", |_| true);
+    command(folder.path(), &["accept", "a", &format!("sha256:{}", gated["robots_hash"].as_str().unwrap())]);
+    seen("accept");
+    command(folder.path(), &["rollback", "a"]);
+    seen("rollback");
+    replace_file(&at("expected.toml"), "[[\n");
+    seen("gate");
+    replace_file(&at("crawlers.toml"), "[[crawler]\n");
+    seen("registry-rejected");
+    replace_file(&at("crawlers.toml"), "# some\n");
+    seen("registry");
+    fs::write(at("a.key"), "no key").unwrap();
+    running.signal("HUP");
+    for event in ["reload", "certificate-rejected"] {
+        seen(event);
+    }
+
+    // The operator and the config.
+    command(folder.path(), &["enforce", "off"]);
+    for event in ["enforcement", "admin"] {
+        seen(event);
+    }
+    certify(folder.path(), &["a.test"]);
+    replace_file(&at("robotsd.toml"), "mode = 1\n");
+    seen("config-rejected");
+    let other = config(origin.address).replace("mode = \"refuse\"\n", "mode = \"tag\"\n");
+    replace_file(&at("robotsd.toml"), other + "[limits]\ndrain = \"1s\"\n");
+    for event in ["config-changed", "config"] {
+        seen(event);
+    }
+    running.signal("TERM");
+    running.wait_for_end();
+    for event in ["stopping", "stopped"] {
+        drop(running.wait_for_event(event, |_| true));
+    }
+    let mut events = running.event_names();
+    drop(running);
+    events.extend(without_a_file());
+    events.extend(with_little());
+
+    let left_out = NOT_DRIVEN.map(|(event, _)| event);
+    let documented: BTreeSet<String> =
+        log_schema::events().filter(|event| !left_out.contains(event)).map(str::to_owned).collect();
+    assert_eq!(documented.difference(&events).collect::<Vec<_>>(), Vec::<&String>::new(), "never written");
+    assert!(left_out.iter().all(|event| log_schema::events().any(|known| known == *event)));
+}
+
+/// The events of a site whose source says that there is no robots.txt.
+fn without_a_file() -> BTreeSet<String> {
+    let origin = Origin::start(404, "none");
+    let config = format!(
+        "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nupstreams = [\"http://{}\"]\n\
+         robots.source = \"upstream\"\nrobots.host = \"a.test\"\n",
+        origin.address
+    );
+    let folder = folder(&[("robotsd.toml", &config)]);
+    let running = Running::start(folder.path());
+    running.wait_for_event("absent", |_| true);
+    running.event_names()
+}
+
+/// The events of a process with few descriptors, a state directory that is a file, and a log that cannot be opened again.
+#[cfg(unix)]
+fn with_little() -> BTreeSet<String> {
+    let config = "state_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n\
+                  robots.text = \"# all\"\n[limits]\nconnections = 100000\n[log]\naccess = \"json\"\naccess_path = \"access.log\"\n";
+    let folder = folder(&[("robotsd.toml", config), ("state", "a file")]);
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "ulimit -n 200; exec \"$0\" serve --config \"$1\""]);
+    command.arg(env!("CARGO_BIN_EXE_robotsd")).arg(folder.path().join("robotsd.toml"));
+    let running = Running::spawn(&mut command);
+    running.wait_for_event("connections-bounded", |_| true);
+    running.wait_for_event("state", |_| true);
+    let log = folder.path().join("access.log");
+    wait_for("the access log", || log.exists().then_some(()));
+    fs::remove_file(&log).unwrap();
+    fs::create_dir(&log).unwrap();
+    running.signal("HUP");
+    running.wait_for_event("access-log", |_| true);
+    running.event_names()
+}

@@ -1,0 +1,170 @@
+//! `[site.refusal]`: a page of the site's own for refused clients.
+
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use super::process::{FIREFOX, GPTBOT, Running, folder, robotsd, run, wait_for};
+
+const ROBOTS: &str = "# a comment\nUser-agent: GPTBot\nDisallow: /drafts/\n";
+const PAGE: &str = "<!doctype html>\n<title>{{title}}</title>\n<p>{{agent}} may not fetch {{path}} of {{host}}: line {{ line }}, {{rule}}\n\
+                    <a href=\"mailto:{{contact}}\">{{contact}}</a> {{request_id}} {{{{x}}\n";
+
+fn config(listener: &str, refusal: &str) -> String {
+    format!(
+        "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n{listener}[[site]]\nname = \"shop\"\nroot = \".\"\n\
+         robots.path = \"robots.txt\"\n[site.refusal]\n{refusal}\n"
+    )
+}
+
+fn site(listener: &str, refusal: &str, page: &str) -> TempDir {
+    let name = if page.contains('<') { "refused.html" } else { "refused.txt" };
+    folder(&[("robotsd.toml", &config(listener, refusal)), ("robots.txt", ROBOTS), (name, page)])
+}
+
+fn replace(folder: &Path, name: &str, text: &str) {
+    std::fs::write(folder.join("new"), text).unwrap();
+    std::fs::rename(folder.join("new"), folder.join(name)).unwrap();
+}
+
+const HTML: &str = "file = \"refused.html\"\nstatus = 451\nlanguage = \"en-GB\"\ncontact = \"web@site.test\"";
+
+#[test]
+fn a_refused_client_gets_the_page_of_the_site() {
+    let folder = site("", HTML, PAGE);
+    let running = Running::start(folder.path());
+    let answer = running.get("/drafts/x?a='1&b=2", GPTBOT);
+    let id = answer.field("x-request-id").unwrap();
+    let want = format!(
+        "<!doctype html>\n<title>Unavailable For Legal Reasons</title>\n\
+         <p>GPTBot may not fetch /drafts/x?a=&#39;1&amp;b=2 of site.test: line 3, /drafts/\n\
+         <a href=\"mailto:web@site.test\">web@site.test</a> {id} {{{{x}}}}\n"
+    );
+    assert_eq!((answer.status, &*answer.body), (451, &*want));
+    for (name, value) in [
+        ("content-type", "text/html; charset=utf-8"),
+        ("content-language", "en-GB"),
+        ("cache-control", "no-store"),
+        ("vary", "User-Agent, Accept"),
+        ("x-content-type-options", "nosniff"),
+    ] {
+        assert_eq!(answer.field(name), Some(value), "{name}");
+    }
+    assert_eq!(running.wait_for_event("refused", |line| line["line"] == 3)["status"], 451);
+
+    let head = running.request("HEAD", "/drafts/x?a='1&b=2", &[("User-Agent", GPTBOT)]);
+    assert_eq!((head.status, &*head.body), (451, ""));
+    assert_eq!(head.field("content-length"), answer.field("content-length"));
+
+    let problem = running.request("GET", "/drafts/x", &[("User-Agent", GPTBOT), ("Accept", "application/json")]);
+    assert_eq!((problem.status, problem.field("content-type")), (451, Some("application/problem+json")));
+    let problem: serde_json::Value = serde_json::from_str(&problem.body).unwrap();
+    assert_eq!((&problem["status"], &problem["rule"]), (&451.into(), &"/drafts/".into()));
+    assert_eq!(running.get("/robots.txt", GPTBOT).body, ROBOTS);
+    assert_eq!(running.get("/robots.txt", FIREFOX).status, 200);
+}
+
+#[test]
+fn a_status_alone_keeps_the_text() {
+    let folder = site("", "status = 410", "");
+    let answer = Running::start(folder.path()).get("/drafts/x", GPTBOT);
+    assert_eq!(answer.status, 410);
+    assert!(answer.body.starts_with("410 Gone\n\n") && answer.body.contains("(line 3)"), "{}", answer.body);
+}
+
+#[test]
+fn an_edit_of_the_template_goes_live_and_a_broken_one_does_not() {
+    let folder = site("", "file = \"refused.txt\"", "first {{line}}\n");
+    let running = Running::start(folder.path());
+    let shown = |want: &str| {
+        let answer = running.get("/drafts/x", GPTBOT);
+        assert_eq!((answer.status, answer.field("content-type")), (403, Some("text/plain; charset=utf-8")));
+        (answer.body == want).then_some(())
+    };
+    shown("first 3\n").expect("the page");
+    replace(folder.path(), "refused.txt", "second {{line}}\n");
+    wait_for("the page after the edit", || shown("second 3\n"));
+    let changed = running.wait_for_event("config", |_| true);
+    assert!(changed["message"].as_str().unwrap().ends_with("site \"shop\" has another refusal"), "{changed}");
+    replace(folder.path(), "refused.txt", "third\n  {{lime}}\n");
+    let rejected = running.wait_for_event("config-rejected", |_| true);
+    let message = rejected["message"].as_str().unwrap();
+    assert!(message.contains("refused.txt:2:3: there is no placeholder \"lime\""), "{message}");
+    shown("second 3\n").expect("the page before stays");
+    replace(folder.path(), "refused.txt", "fourth {{line}}\n");
+    wait_for("the page after the correction", || shown("fourth 3\n"));
+}
+
+#[test]
+fn what_is_wrong_with_a_refusal_is_said_with_its_place() {
+    let large = format!("<p>{}", "x".repeat(64 * 1024));
+    let html = "file = \"refused.html\"";
+    for (refusal, page, place, message) in [
+        (
+            "status = 200",
+            "",
+            "robotsd.toml:9:10",
+            "200 is no status of a refusal: write one of 403, 402, 404, 410, 429, 451",
+        ),
+        ("status = 503", "", "robotsd.toml:9:10", "503 is no status of a refusal"),
+        ("file = \"no.html\"", "", "robotsd.toml:9:8", "no.html: No such file"),
+        ("file = \"robots.json\"", "", "robotsd.toml:9:8", "its name ends in .html or in .txt"),
+        ("file = \".\"", "", "robotsd.toml:9:8", "its name ends in .html or in .txt"),
+        ("contact = \"me\"", "", "robotsd.toml:9:11", "language and contact go with a file"),
+        (&format!("{html}\nlanguage = \"en GB\""), "<p>", "robotsd.toml:10:12", "\"en GB\" is no language tag"),
+        (
+            html,
+            "<p>\n {{agnet}}",
+            "refused.html:2:2",
+            "there is no placeholder \"agnet\": write one of agent, contact, ",
+        ),
+        (html, "<p>{{contact}}", "refused.html:1:4", "the site has no contact: set contact in [site.refusal]"),
+        (html, "<p>{{agent", "refused.html:1:4", "this placeholder has no end"),
+        (html, "<script>\n\"{{path}}\"</script>", "refused.html:2:2", "{{path}} stands in <script>"),
+        (html, "<a href=\"{{path}}\">", "refused.html:1:10", "{{path}} holds what others write"),
+        (html, &large, "robotsd.toml:9:8", "refused.html: a template has at most 64 KiB"),
+    ] {
+        let folder = site("", refusal, page);
+        let output = run(robotsd().current_dir(folder.path()).args(["config", "check", "robotsd.toml"]));
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{refusal} {page}: {error}");
+        assert!(error.contains(place) && error.contains(message), "{refusal} {page}: {error}");
+    }
+    let folder = site("", html, "<p>");
+    std::fs::write(folder.path().join("refused.html"), b"<p>\xff").unwrap();
+    let output = run(robotsd().current_dir(folder.path()).args(["config", "check", "robotsd.toml"]));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("the template is not UTF-8"), "{output:?}");
+}
+
+/// nginx takes any status but 403 for a failure, after which the request goes on.
+#[test]
+fn other_proxies_get_the_page_and_a_status_that_they_understand() {
+    let folder = site("kind = \"decision\"\n", HTML, "<p>{{agent}} {{path}}\n");
+    let running = Running::start(folder.path());
+    let nginx = [("X-Original-URI", "/drafts/x"), ("X-Original-Method", "GET"), ("User-Agent", GPTBOT)];
+    let ingress =
+        [("X-Original-URL", "http://site.test/drafts/x"), ("X-Original-Method", "GET"), ("User-Agent", GPTBOT)];
+    let caddy = [
+        ("X-Forwarded-Uri", "/drafts/x"),
+        ("X-Forwarded-Method", "GET"),
+        ("User-Agent", GPTBOT),
+        ("X-Forwarded-Host", "site.test"),
+    ];
+    for (target, fields, status) in [
+        ("/-/auth/nginx", &nginx[..], 403),
+        ("/-/refusal/nginx", &nginx, 451),
+        ("/-/auth/haproxy", &nginx, 451),
+        ("/-/auth/ingress-nginx", &ingress, 403),
+        ("/-/auth/caddy", &caddy, 451),
+        ("/-/auth/traefik", &caddy, 451),
+        ("/-/auth/envoy/drafts/x", &nginx[2..], 451),
+    ] {
+        let answer = running.request("GET", target, fields);
+        // The target of ingress-nginx is a whole URL.
+        let path = fields[0].1.strip_suffix("/drafts/x").unwrap_or_default();
+        let page = format!("<p>GPTBot {path}/drafts/x\n");
+        assert_eq!((answer.status, &*answer.body), (status, &*page), "{target}");
+    }
+    let allowed = [("X-Original-URI", "/"), ("X-Original-Method", "GET"), ("User-Agent", GPTBOT)];
+    assert_eq!(running.request("GET", "/-/auth/nginx", &allowed).status, 200);
+}

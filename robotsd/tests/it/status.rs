@@ -1,0 +1,152 @@
+//! What the status says about connections, requests and upstreams.
+
+use std::net::TcpListener;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::origin::Origin;
+use super::process::{FIREFOX, GOOGLEBOT, GPTBOT, Kept, Running, folder, replace_file, robotsd, run, wait_for};
+
+const ROBOTS: &str = "User-agent: GPTBot\nUser-agent: CCBot\nUser-agent: Googlebot\nDisallow: /private/\n";
+
+fn text(folder: &Path) -> String {
+    let output = run(robotsd().args(["status", "--config"]).arg(folder.join("robotsd.toml")));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn traffic(folder: &Path) -> Value {
+    let output = run(robotsd().args(["status", "--json", "--config"]).arg(folder.join("robotsd.toml")));
+    serde_json::from_slice::<Value>(&output.stdout).unwrap()["traffic"].clone()
+}
+
+/// The count of a kind in a list of them.
+fn count(list: &Value, kind: &str) -> u64 {
+    let of_kind = list.as_array().unwrap().iter().find(|entry| entry["kind"] == kind);
+    of_kind.map_or(0, |entry| entry["count"].as_u64().unwrap())
+}
+
+fn config(upstreams: &[String], more: &str) -> String {
+    format!(
+        "mode = \"refuse\"\nworkers = 2\n[admin]\nsocket = \"admin.sock\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
+         [[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\n[[site]]\nname = \"shop\"\n\
+         upstreams = {upstreams:?}\nrobots.path = \"robots.txt\"\n[site.upstream]\nmax_fails = 1\neject = \"60s\"\n\
+         [[site.override]]\nagent = \"CCBot\"\nmode = \"tag\"\n[[site.override]]\nagent = \"Googlebot\"\nmode = \"observe\"\n{more}"
+    )
+}
+
+#[test]
+fn requests_are_counted_by_outcome_and_connections_as_they_are() {
+    let origin = Origin::start();
+    let upstreams = [format!("http://{}", origin.address)];
+    let folder = folder(&[("robotsd.toml", &config(&upstreams, "")), ("robots.txt", ROBOTS)]);
+    let running = Running::start(folder.path());
+    let now = traffic(folder.path());
+    assert_eq!((&now["open_connections"], &now["sites"][0]["requests"]["total"]), (&0.into(), &0.into()));
+
+    const CCBOT: &str = "CCBot/2.0 (https://commoncrawl.org/faq/)";
+    for (times, path, agent) in [
+        (7, "/page", FIREFOX),
+        (4, "/private/x", GPTBOT),
+        (3, "/private/x", CCBOT),
+        (2, "/private/x", GOOGLEBOT),
+        (1, "/robots.txt", GPTBOT),
+        (1, "/%72obots.txt", GPTBOT),
+    ] {
+        for _ in 0..times {
+            running.get(path, agent);
+        }
+    }
+    running.send(b"GET / HTTP/1.1\r\n\r\n");
+    running.send(b"no HTTP\r\n\r\n");
+    // Every worker has some; a request ends a moment after its answer.
+    let counted = || {
+        let now = traffic(folder.path());
+        let of = |name: &str| now["sites"][0]["requests"][name].as_u64().unwrap();
+        let is = ["total", "robots_txt", "allowed", "refused", "tagged", "observed", "passed"].map(of);
+        (is == [18, 2, 7, 4, 3, 2, 0]).then(|| now.clone())
+    };
+    let now = wait_for("the requests", counted);
+    assert_eq!(now["sites"][0]["name"], "shop");
+    let responses = &now["responses"];
+    assert_eq!((count(responses, "2xx"), count(responses, "5xx")), (14, 0), "{now}");
+    assert!(count(responses, "4xx") >= 5, "{now}");
+    assert!(count(&now["connection_errors"], "protocol") >= 1, "{now}");
+    assert!(now["accepted_connections"].as_u64().unwrap() >= 20, "{now}");
+
+    // Open now.
+    let mut kept: Vec<Kept> = (0..5).map(|_| Kept::open(running.address, "shop.test")).collect();
+    kept.iter_mut().for_each(|kept| drop(kept.get("/robots.txt", FIREFOX)));
+    assert_eq!(traffic(folder.path())["open_connections"], 5);
+    drop(kept);
+    wait_for("the connections closed", || (traffic(folder.path())["open_connections"] == 0).then_some(()));
+
+    // Questions of other proxies are requests of the site, and counts go on under another config.
+    let decisions =
+        running.all("listening")[1]["message"].as_str().unwrap().trim_start_matches("http://").parse().unwrap();
+    Kept::open(decisions, "shop.test").get("/-/auth/envoy/private/x", GPTBOT);
+    replace_file(&folder.path().join("robotsd.toml"), config(&upstreams, "[limits]\ndrain = \"1s\"\n"));
+    running.wait_for_event("config-changed", |_| true);
+    running.get("/private/x", GPTBOT);
+    let refused = || traffic(folder.path())["sites"][0]["requests"]["refused"].as_u64();
+    wait_for("the sum", || (refused() == Some(6)).then_some(()));
+    let text = text(folder.path());
+    let unfolded = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in
+        ["connections: 0 open, at most ", "responses: since the start: ", "6 refused, 3 tagged, 2 observed", ": up, "]
+    {
+        assert!(unfolded.contains(said), "{said}: {text}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn an_upstream_that_is_out_says_since_when_and_why() {
+    let origin = Origin::start();
+    // A port that is the test's, and refuses connections.
+    let held = TcpListener::bind("127.0.0.1:0").unwrap();
+    let gone = held.local_addr().unwrap();
+    drop(held);
+    let upstreams = [format!("http://{gone}"), format!("http://{}", origin.address)];
+    let folder = folder(&[("robotsd.toml", &config(&upstreams, "")), ("robots.txt", ROBOTS)]);
+    let running = Running::start(folder.path());
+    let servers = || traffic(folder.path())["sites"][0]["upstreams"].clone();
+    let before = servers();
+    assert_eq!(
+        (&before[0]["state"], &before[0]["since"], &before[1]["state"]),
+        (&"up".into(), &Value::Null, &"up".into())
+    );
+    wait_for("the ejection", || {
+        assert_eq!(running.get("/page", FIREFOX).status, 200);
+        running.has_event("upstream", |line| line["reason"] == "ejected").then_some(())
+    });
+    let now = servers();
+    assert_eq!(
+        (&now[0]["server"], &now[0]["state"], &now[0]["check"]),
+        (&gone.to_string().into(), &"out".into(), &"connect".into())
+    );
+    assert!(now[0]["since"].as_str().unwrap().starts_with("20"), "{now}");
+    assert!(now[0]["why"].as_str().unwrap().to_ascii_lowercase().contains("refused"), "{now}");
+    assert!(now[0]["again_seconds"].as_u64().unwrap() > 0, "{now}");
+    assert_eq!((&now[1]["state"], &now[1]["why"]), (&"up".into(), &Value::Null));
+    let text = text(folder.path());
+    let unfolded = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(unfolded.contains(&format!("{gone}: OUT since 20")) && unfolded.contains("connect: "), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
+#[test]
+fn requests_without_an_answer_are_counted_by_kind() {
+    let held = TcpListener::bind("127.0.0.1:0").unwrap();
+    let gone = held.local_addr().unwrap();
+    drop(held);
+    let folder = folder(&[("robotsd.toml", &config(&[format!("http://{gone}")], "")), ("robots.txt", ROBOTS)]);
+    let running = Running::start(folder.path());
+    for _ in 0..3 {
+        assert_eq!(running.get("/page", FIREFOX).status, 502);
+    }
+    let now = traffic(folder.path());
+    assert_eq!(count(&now["sites"][0]["failures"], "connect"), 3, "{now}");
+    assert_eq!(count(&now["responses"], "5xx"), 3, "{now}");
+    assert!(text(folder.path()).contains("by its upstreams: 3 connect"), "{}", text(folder.path()));
+}

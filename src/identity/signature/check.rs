@@ -1,0 +1,249 @@
+//! From a request to what its signature says.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::components::Components;
+use super::directory_url::DirectoryUrl;
+use super::key_set::KeySet;
+use super::message_head::{FieldValue, MessageHead};
+use super::parameters::{self, SignatureParameters};
+use super::signature_agent;
+use super::structured_value::{BareItem, Dictionary, InnerList, Member};
+use crate::agent::{Refutation, UndecidedReason};
+use crate::identity::MethodOutcome;
+
+/// How many signatures of a request are tried: each may cost a check of 60 µs.
+const MOST_SIGNATURES: usize = 2;
+
+/// What is known of a directory.
+#[derive(Clone, Debug)]
+pub enum DirectoryKeys {
+    /// Neither the registry nor the configuration names it, so it is not fetched: a request must not choose what is.
+    NotConfigured,
+    /// It could not be fetched yet.
+    Unavailable,
+    /// Its keys.
+    Loaded(Arc<KeySet>),
+}
+
+/// Whether the keys that RFC 9421 publishes for tests verify.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TestKeys {
+    /// Everyone has these keys: a signature by one says nothing.
+    #[default]
+    Refuse,
+    /// For tests.
+    Allow,
+}
+
+/// A signature of Web Bot Auth that holds by all that the request says; its key is still to be looked up.
+///
+/// Whatever is equal in two candidates is signed alike: a result can be kept by base, signature and directory until
+/// [`until`](Self::until).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SignatureCandidate {
+    base: String,
+    signature: Vec<u8>,
+    directory: DirectoryUrl,
+    keyid: String,
+    until: SystemTime,
+}
+
+/// What the signatures of a request say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignatureCheck {
+    outcome: MethodOutcome,
+    directory: Option<DirectoryUrl>,
+    until: Option<SystemTime>,
+}
+
+/// The signatures of Web Bot Auth that a request bears, at most two, each with the reason where it cannot hold.
+///
+/// Empty for a request that is not signed: one without `Signature-Input`, or with signatures of another `tag` only.
+#[must_use]
+pub fn signature_candidates(
+    message: &MessageHead<'_>,
+    now: SystemTime,
+) -> Vec<Result<SignatureCandidate, MethodOutcome>> {
+    const UNPARSABLE: MethodOutcome = MethodOutcome::Failed(Refutation::Unparsable);
+    let Some(input) = message.field("signature-input") else { return Vec::new() };
+    let dictionary = match &input {
+        FieldValue::Text(text) => Dictionary::parse(text).ok(),
+        FieldValue::OtherOctets => None,
+    };
+    let Some(dictionary) = dictionary else {
+        // Without `Signature-Agent` nothing says that the signature is meant for this.
+        let is_meant = message.field("signature-agent").is_some();
+        return if is_meant { vec![Err(UNPARSABLE)] } else { Vec::new() };
+    };
+    let own = dictionary.own_signatures();
+    if own.is_empty() {
+        return Vec::new();
+    }
+    let signatures = message.field("signature");
+    let signatures = match &signatures {
+        None => Ok(Dictionary::default()),
+        Some(FieldValue::Text(text)) => Dictionary::parse(text).map_err(|_| UNPARSABLE),
+        Some(FieldValue::OtherOctets) => Err(UNPARSABLE),
+    };
+    let candidate = |(label, member): (&str, &Member<'_>)| {
+        let Member::InnerList(list) = member else { return Err(UNPARSABLE) };
+        SignatureCandidate::of(message, label, list, signatures.as_ref().map_err(|error| *error)?, now)
+    };
+    own.into_iter().map(candidate).collect()
+}
+
+/// Checks the signatures of a request; `None` if it is not signed.
+///
+/// One that verifies decides; else one that is undecided; else the first that failed.
+pub fn check_signatures(
+    message: &MessageHead<'_>,
+    now: SystemTime,
+    test_keys: TestKeys,
+    keys: impl Fn(&DirectoryUrl) -> DirectoryKeys,
+) -> Option<SignatureCheck> {
+    let mut found: Option<SignatureCheck> = None;
+    for candidate in signature_candidates(message, now) {
+        let check = match candidate {
+            Ok(candidate) => candidate.check(&keys(&candidate.directory), test_keys),
+            Err(outcome) => SignatureCheck { outcome, directory: None, until: None },
+        };
+        match (check.outcome, found.as_ref().map(|found| found.outcome)) {
+            (MethodOutcome::Verified, _) => return Some(check),
+            (_, None) | (MethodOutcome::Undecided(_), Some(MethodOutcome::Failed(_))) => found = Some(check),
+            _ => {}
+        }
+    }
+    found
+}
+
+impl Dictionary<'_> {
+    /// The members that are signatures of Web Bot Auth, the first two of them, each label once.
+    fn own_signatures(&self) -> Vec<(&str, &Member<'_>)> {
+        let mut own: Vec<(&str, &Member<'_>)> = Vec::new();
+        for (label, _) in self.iter() {
+            // Of a repeated label the last member.
+            let Some(member) = self.get(label) else { continue };
+            let parameters = match member {
+                Member::InnerList(list) => &list.parameters,
+                Member::Item(item) => &item.parameters,
+            };
+            let is_new = !own.iter().any(|(found, _)| *found == label);
+            if is_new && parameters::is_web_bot_auth(parameters) {
+                own.push((label, member));
+            }
+            if own.len() == MOST_SIGNATURES {
+                break;
+            }
+        }
+        own
+    }
+}
+
+impl SignatureCandidate {
+    fn of(
+        message: &MessageHead<'_>,
+        label: &str,
+        list: &InnerList<'_>,
+        signatures: &Dictionary<'_>,
+        now: SystemTime,
+    ) -> Result<Self, MethodOutcome> {
+        let parameters = SignatureParameters::of(&list.parameters, now).map_err(MethodOutcome::Failed)?;
+        let signature = match signatures.get(label) {
+            None => return Err(MethodOutcome::Failed(Refutation::NoSignatureForLabel)),
+            Some(Member::Item(item)) => match &item.value {
+                BareItem::Bytes(octets) => octets.clone(),
+                _ => return Err(MethodOutcome::Failed(Refutation::Unparsable)),
+            },
+            Some(Member::InnerList(_)) => return Err(MethodOutcome::Failed(Refutation::Unparsable)),
+        };
+        let components = Components::of(list).map_err(MethodOutcome::Failed)?;
+        if !components.cover_target() {
+            return Err(MethodOutcome::Failed(Refutation::TargetNotCovered));
+        }
+        let directory = signature_agent::directory(message, label, &components)?;
+        let base = components.base(message).map_err(MethodOutcome::Failed)?;
+        Ok(Self { base, signature, directory, keyid: parameters.keyid.to_owned(), until: parameters.until })
+    }
+
+    /// Checks the signature with the keys of its directory.
+    #[must_use]
+    pub fn check(&self, keys: &DirectoryKeys, test_keys: TestKeys) -> SignatureCheck {
+        SignatureCheck {
+            outcome: self.outcome(keys, test_keys),
+            directory: Some(self.directory.clone()),
+            until: Some(self.until),
+        }
+    }
+
+    fn outcome(&self, keys: &DirectoryKeys, test_keys: TestKeys) -> MethodOutcome {
+        let keys = match keys {
+            DirectoryKeys::NotConfigured => return MethodOutcome::Undecided(UndecidedReason::DirectoryNotConfigured),
+            DirectoryKeys::Unavailable => return MethodOutcome::Undecided(UndecidedReason::DirectoryUnavailable),
+            DirectoryKeys::Loaded(keys) => keys,
+        };
+        let Some(key) = keys.key(&self.keyid) else {
+            return MethodOutcome::Undecided(UndecidedReason::KeyUnknownThere);
+        };
+        if test_keys == TestKeys::Refuse && key.is_test_key() {
+            return MethodOutcome::Undecided(UndecidedReason::TestKey);
+        }
+        if key.verifies(&self.signature, self.base.as_bytes()) {
+            MethodOutcome::Verified
+        } else {
+            MethodOutcome::Failed(Refutation::BadSignature)
+        }
+    }
+
+    /// What is signed (RFC 9421, section 2.5).
+    #[must_use]
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// The octets of the signature.
+    #[must_use]
+    pub fn signature(&self) -> &[u8] {
+        &self.signature
+    }
+
+    /// Whose key it is.
+    #[must_use]
+    pub const fn directory(&self) -> &DirectoryUrl {
+        &self.directory
+    }
+
+    /// Which key it is.
+    #[must_use]
+    pub fn keyid(&self) -> &str {
+        &self.keyid
+    }
+
+    /// Until when the signature holds.
+    #[must_use]
+    pub const fn until(&self) -> SystemTime {
+        self.until
+    }
+}
+
+impl SignatureCheck {
+    /// What the signature says about the claim.
+    #[must_use]
+    pub const fn outcome(&self) -> MethodOutcome {
+        self.outcome
+    }
+
+    /// The directory that the signature names, where the request alone did not refute it. Of a verified signature it says
+    /// who the crawler is.
+    #[must_use]
+    pub const fn directory(&self) -> Option<&DirectoryUrl> {
+        self.directory.as_ref()
+    }
+
+    /// Until when the result holds.
+    #[must_use]
+    pub const fn until(&self) -> Option<SystemTime> {
+        self.until
+    }
+}

@@ -1,0 +1,57 @@
+//! The parameters of a signature: what is required, and when it holds.
+
+use std::time::{Duration, SystemTime};
+
+use super::structured_value::{BareItem, Parameters};
+use crate::agent::Refutation;
+
+/// The tag of Web Bot Auth. A signature with another one, or none, is for somebody else.
+const TAG: &str = "web-bot-auth";
+
+/// How far the signer's clock may be off.
+const SKEW: i64 = 60;
+
+/// The longest time that a signature may hold.
+const LONGEST: i64 = 24 * 60 * 60;
+
+/// Parameters that hold now.
+#[derive(Debug)]
+pub(super) struct SignatureParameters<'p> {
+    pub(super) keyid: &'p str,
+    /// Until when, with the skew.
+    pub(super) until: SystemTime,
+}
+
+pub(super) fn is_web_bot_auth(parameters: &Parameters<'_>) -> bool {
+    parameters.get("tag").and_then(BareItem::as_str) == Some(TAG)
+}
+
+impl<'p> SignatureParameters<'p> {
+    pub(super) fn of(parameters: &'p Parameters<'_>, now: SystemTime) -> Result<Self, Refutation> {
+        let required = |key| parameters.get(key).ok_or(Refutation::MissingParameter);
+        let (created, expires, keyid) = (required("created")?, required("expires")?, required("keyid")?);
+        let created = created.as_integer().ok_or(Refutation::Unparsable)?;
+        let expires = expires.as_integer().ok_or(Refutation::Unparsable)?;
+        let keyid = keyid.as_str().ok_or(Refutation::Unparsable)?;
+        match parameters.get("alg").map(BareItem::as_str) {
+            None | Some(Some("ed25519")) => {}
+            Some(Some(_)) => return Err(Refutation::AlgMismatch),
+            Some(None) => return Err(Refutation::Unparsable),
+        }
+        // Numbers have 15 digits, so nothing here overflows.
+        let now = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let now = i64::try_from(now).unwrap_or(i64::MAX / 2).min(i64::MAX / 2);
+        if expires < created {
+            Err(Refutation::WindowNegative)
+        } else if expires - created > LONGEST {
+            Err(Refutation::WindowTooLong)
+        } else if created > now + SKEW {
+            Err(Refutation::CreatedInFuture)
+        } else if expires < now - SKEW {
+            Err(Refutation::Expired)
+        } else {
+            let until = Duration::from_secs(u64::try_from(expires + SKEW).unwrap_or(0));
+            Ok(Self { keyid, until: SystemTime::UNIX_EPOCH.checked_add(until).unwrap_or(SystemTime::UNIX_EPOCH) })
+        }
+    }
+}

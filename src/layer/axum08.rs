@@ -1,0 +1,66 @@
+//! What axum 0.8 does to a request before a layer sees it, and how the layer is right all the same.
+//!
+//! A nested router strips its prefix from the request's URI, and the outermost router has kept the whole as
+//! [`OriginalUri`]. One request meets the layers of every router on its way, so the first that judges it leaves a mark.
+
+use axum::extract::OriginalUri;
+use http::header::USER_AGENT;
+use http::uri::PathAndQuery;
+use http::{Extensions, HeaderValue, Method, Uri};
+
+use super::original::Original;
+use crate::live::{LiveRobots, SiteIdentity};
+
+/// The URI that the outermost router got.
+pub(super) fn original_uri(extensions: &Extensions) -> Option<&Uri> {
+    extensions.get::<OriginalUri>().map(|original| &original.0)
+}
+
+/// Whether the request is judged by its own target although that is not what the outermost router got.
+pub(super) fn is_stripped(request: &Original<'_>) -> bool {
+    let original = original_uri(request.extensions()).map(Uri::path_and_query);
+    original.is_some_and(|original| request.own_uri().is_some_and(|own| own.path_and_query() != original))
+}
+
+/// The mark of a request that was judged, in its extensions: for which site, and by what. Only this file makes one, so no
+/// client and no application can.
+///
+/// It holds what the decision depends on. Where something between two layers changes that, the inner one judges again.
+#[derive(Clone, Debug)]
+pub(super) struct Judged {
+    site: SiteIdentity,
+    target: Option<PathAndQuery>,
+    method: Method,
+    agent: Option<HeaderValue>,
+}
+
+impl Judged {
+    /// The mark of a request, which a trusted proxy may have kept lines of `User-Agent` of; `None` for one with several
+    /// lines, which is rare, and judged again.
+    pub(super) fn new(live: &LiveRobots, request: &Original<'_>, kept: &[HeaderValue]) -> Option<Self> {
+        let target = request.target_uri()?.path_and_query().cloned();
+        let agent = only_line(request, kept)?.cloned();
+        Some(Self { site: live.identity(), target, method: request.method().clone(), agent })
+    }
+
+    /// Whether a request is judged for this site by what the mark's was judged by.
+    pub(super) fn covers(&self, live: &LiveRobots, request: &Original<'_>, kept: &[HeaderValue]) -> bool {
+        live.is(&self.site)
+            && self.method == *request.method()
+            && request.target_uri().is_some_and(|uri| uri.path_and_query() == self.target.as_ref())
+            && only_line(request, kept) == Some(self.agent.as_ref())
+    }
+}
+
+/// The only line of `User-Agent`, or that there is no line; `None` where there are several.
+fn only_line<'r>(request: &Original<'r>, kept: &'r [HeaderValue]) -> Option<Option<&'r HeaderValue>> {
+    let mut own = request.headers().get_all(USER_AGENT).into_iter();
+    match kept {
+        [] => {
+            let line = own.next();
+            own.next().is_none().then_some(line)
+        }
+        [line] => Some(Some(line)),
+        _ => None,
+    }
+}

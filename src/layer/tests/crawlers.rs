@@ -1,0 +1,140 @@
+//! What handlers and observers learn of a crawler's request that is allowed.
+
+use super::*;
+use crate::agent::{Category, Class};
+use crate::rules::Access;
+
+const RULES: &str =
+    "User-agent: GPTBot\nDisallow: /drafts/\nAllow: /drafts/open\n\nUser-agent: curl\nDisallow: /drafts/\n";
+const GOOGLEBOT: &str = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
+
+/// Answers 200 with the extension of the request, so that a test sees what a handler would.
+async fn handler(request: Request<Body>) -> Result<Response<Body>, Infallible> {
+    let mut response = Response::new(Full::from("page"));
+    if let Some(crawler) = request.extensions().get::<CrawlerRequest>() {
+        response.extensions_mut().insert(crawler.clone());
+    }
+    Ok(response)
+}
+
+fn robots(mode: Mode) -> LiveRobots {
+    LiveRobots::inline(RULES).policy(Policy::builder().mode(mode).build()).open().expect("a robots.txt")
+}
+
+async fn crawler(layer: RobotsLayer, request: Request<Body>) -> Option<CrawlerRequest> {
+    let response = layer.layer(service_fn(handler)).oneshot(request).await.expect("infallible");
+    response.extensions().get().cloned()
+}
+
+#[tokio::test]
+async fn handlers_learn_which_crawler_asks_whether_it_is_allowed_or_not() {
+    let layer = RobotsLayer::new(robots(Mode::Tag)).with_crawler_extension();
+    let cases = [
+        ("/drafts/x", GPTBOT, "GPTBot", Reason::Disallowed, Some(Access::Disallow), Some(("/drafts/", 2))),
+        ("/drafts/open", GPTBOT, "GPTBot", Reason::Allowed, Some(Access::Allow), Some(("/drafts/open", 3))),
+        ("/", GPTBOT, "GPTBot", Reason::Allowed, Some(Access::Allow), None),
+        ("/.well-known/x", GPTBOT, "GPTBot", Reason::Exempt, None, None),
+        ("/drafts/x", GOOGLEBOT, "Googlebot", Reason::NoGroup, None, None),
+        ("/drafts/x", "NewBot/1.0 (+https://new.example/bot)", "NewBot", Reason::NoGroup, None, None),
+        // No crawler, but a group is for it.
+        ("/", "curl/8.5.0", "curl", Reason::Allowed, Some(Access::Allow), None),
+        // The robots.txt itself, in the extensions of the layer's own response.
+        ("/robots.txt", GPTBOT, "GPTBot", Reason::Exempt, None, None),
+    ];
+    for (target, agent, name, reason, access, rule) in cases {
+        let crawler = crawler(layer.clone(), get(target, agent)).await.expect("a crawler");
+        assert_eq!((crawler.name(), crawler.reason(), crawler.access()), (name, reason, access), "{target} {agent}");
+        assert_eq!(crawler.rule().zip(crawler.line()), rule, "{target} {agent}");
+        assert_eq!(crawler.action() == Action::Tag, access == Some(Access::Disallow));
+    }
+    for agent in [FIREFOX, "python-requests/2.32", ""] {
+        assert!(crawler(layer.clone(), get("/drafts/x", agent)).await.is_none(), "{agent}");
+    }
+    let crawler = crawler(layer, get("/", GPTBOT)).await.expect("a crawler");
+    assert_eq!((crawler.agent().class(), crawler.agent().category()), (Class::Registered, Some(Category::AiTraining)));
+}
+
+#[tokio::test]
+async fn a_crawler_among_several_agents_is_the_one_that_counts() {
+    let layer = RobotsLayer::new(robots(Mode::Tag)).with_crawler_extension();
+    for (agents, name, access) in
+        [([FIREFOX, GOOGLEBOT], "Googlebot", None), ([GOOGLEBOT, GPTBOT], "GPTBot", Some(Access::Disallow))]
+    {
+        let mut request = get("/drafts/x", agents[0]);
+        add(&mut request, "user-agent", agents[1]);
+        let crawler = crawler(layer.clone(), request).await.expect("a crawler");
+        assert_eq!((crawler.name(), crawler.access()), (name, access));
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_holds_the_extension_and_a_client_cannot_have_it_without_the_layer() {
+    let layer = RobotsLayer::new(robots(Mode::Refuse));
+    let refused = crawler(layer.clone().with_crawler_extension(), get("/drafts/x", GPTBOT)).await.expect("a crawler");
+    assert_eq!((refused.action(), refused.line()), (Action::Refuse, Some(2)));
+    assert!(crawler(layer, get("/", GPTBOT)).await.is_none(), "it was not asked for");
+}
+
+#[tokio::test]
+async fn nothing_is_added_while_nothing_is_known_or_enforced() {
+    let live = robots(Mode::Refuse);
+    let layer = RobotsLayer::new(live.clone()).with_crawler_extension();
+    live.set_enforcement(Enforcement::Off).expect("there is nothing to write");
+    for target in ["/drafts/x", "/robots.txt"] {
+        assert!(crawler(layer.clone(), get(target, GPTBOT)).await.is_none(), "{target}");
+    }
+    live.set_enforcement(Enforcement::On).expect("there is nothing to write");
+    assert!(crawler(layer, get("/", GPTBOT)).await.is_some());
+}
+
+#[tokio::test]
+async fn observers_of_crawlers_are_notified_of_every_request_of_theirs() {
+    let notified = Arc::new(Mutex::new(Vec::new()));
+    let sink = notified.clone();
+    let live = robots(Mode::Refuse);
+    let layer = RobotsLayer::new(live.clone())
+        .observe_crawlers(|event| panic!("{} is too much", event.record().name()))
+        .observe_crawlers(move |event| {
+            let target = String::from_utf8_lossy(event.target()).into_owned();
+            let status = event.status().map(|status| status.as_u16());
+            sink.lock().expect("no panic").push((event.record().name().to_owned(), target, status));
+        });
+    let mut statuses = Vec::new();
+    for (target, agent) in [
+        ("/robots.txt", GPTBOT),
+        ("/?a", GPTBOT),
+        ("/drafts/x", GPTBOT),
+        ("/", GOOGLEBOT),
+        ("/robots.txt", FIREFOX),
+        ("/drafts/x", FIREFOX),
+    ] {
+        statuses.push(ask(layer.clone(), get(target, agent)).await.status().as_u16());
+    }
+    assert_eq!(statuses, [200, 200, 403, 200, 200, 200]);
+    let want = [
+        ("GPTBot", "/robots.txt", Some(200)),
+        ("GPTBot", "/?a", None),
+        ("GPTBot", "/drafts/x", Some(403)),
+        ("Googlebot", "/", None),
+    ];
+    let want = want.map(|(agent, target, status)| (agent.to_owned(), target.to_owned(), status));
+    assert_eq!(*notified.lock().expect("no panic"), want);
+    assert_eq!((live.status().callback_faults(), live.status().faults()), (4, 0), "one for each panic");
+    // Nothing is added to the requests for it.
+    assert!(crawler(layer, get("/", GPTBOT)).await.is_none());
+}
+
+#[cfg(feature = "serde")]
+#[tokio::test]
+async fn it_serializes_for_a_log() {
+    let layer = RobotsLayer::new(robots(Mode::Observe)).with_crawler_extension();
+    let json = |crawler: Option<CrawlerRequest>| serde_json::to_string(&crawler).expect("JSON");
+    assert_eq!(
+        json(crawler(layer.clone(), get("/drafts/x", GPTBOT)).await),
+        r#"{"agent":"GPTBot","class":"registered","category":"ai-training","action":"pass","reason":"observed","access":"disallow","rule":"/drafts/","line":2}"#
+    );
+    assert_eq!(
+        json(crawler(layer, get("/", GOOGLEBOT)).await),
+        r#"{"agent":"Googlebot","class":"registered","category":"search","action":"pass","reason":"no-group","access":null,"rule":null,"line":null}"#
+    );
+}

@@ -1,0 +1,297 @@
+//! The lock of a state directory: one handle at a time writes a folder, whatever process it is in.
+//!
+//! It is a lock on an open file (`flock`). The system releases it when the process ends, however it ends, so none is ever
+//! left behind and no process number is trusted. It belongs to the open file, not to the process: a second handle in
+//! the same process is refused as well, and a process that is handed the descriptor has the lock. What stands in the file
+//! is for the message of a handle that is refused.
+//!
+//! Where the file system has no locks, or nothing can be written, the directory is used all the same, and its trouble says
+//! so.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, TryLockError};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use super::disk::Disk;
+use super::error::{LockHolder, StateDirInUse};
+use super::writer::StateWriter;
+
+/// The name of the file.
+const LOCK: &str = "lock";
+
+/// How long a handle that is being dropped is waited for: a thread that watches a file may hold a site for a moment longer
+/// than its last owner.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How often the lock is tried meanwhile.
+const TRY_AGAIN: Duration = Duration::from_millis(10);
+
+/// The lock of a folder. Everything that writes to the folder does so under [`FolderLock::writing`].
+pub(super) struct FolderLock {
+    path: PathBuf,
+    held: RwLock<LockState>,
+}
+
+/// What keeps others out.
+pub(super) enum LockState {
+    /// The lock on this file.
+    Locked(#[expect(dead_code, reason = "kept open for its lock")] File),
+    /// Nothing.
+    Unlocked,
+    /// Every handle was dropped, and another may have the lock: nothing is written any more.
+    Released,
+}
+
+/// Keeps the lock as long as any handle exists: a directory, or a site that was opened with it.
+pub(super) struct LockHold {
+    pub(super) lock: Arc<FolderLock>,
+    writer: Arc<StateWriter>,
+}
+
+/// Why a lock is not ours.
+enum LockFault {
+    Busy(LockHolder),
+    Failed(io::Error),
+}
+
+impl FolderLock {
+    /// Locks a folder, which is made where there is none. Returns the trouble with it too, if no lock can be had there.
+    ///
+    /// # Errors
+    ///
+    /// If another handle has the lock, and keeps it.
+    pub(super) fn take(disk: &Disk, folder: &Path) -> Result<(Self, Option<String>), StateDirInUse> {
+        let path = folder.join(LOCK);
+        let start = Instant::now();
+        loop {
+            let (state, trouble) = match lock(disk, &path) {
+                Ok(file) => (LockState::Locked(file), None),
+                Err(LockFault::Failed(cause)) => (LockState::Unlocked, Some(trouble(&path, &cause))),
+                Err(LockFault::Busy(_)) if start.elapsed() < PATIENCE => {
+                    thread::sleep(TRY_AGAIN);
+                    continue;
+                }
+                Err(LockFault::Busy(holder)) => return Err(StateDirInUse { path: folder.to_owned(), holder }),
+            };
+            return Ok((Self { path, held: RwLock::new(state) }, trouble));
+        }
+    }
+
+    /// Tries again where there was no lock to be had. Returns the trouble with it.
+    pub(super) fn retry(&self, disk: &Disk, folder: &Path) -> Option<String> {
+        if !matches!(*self.read(), LockState::Unlocked) {
+            return None;
+        }
+        match lock(disk, &self.path) {
+            Ok(file) => {
+                let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+                if matches!(*held, LockState::Unlocked) {
+                    *held = LockState::Locked(file);
+                }
+                None
+            }
+            Err(LockFault::Failed(cause)) => Some(trouble(&self.path, &cause)),
+            Err(LockFault::Busy(holder)) => Some(StateDirInUse { path: folder.to_owned(), holder }.to_string()),
+        }
+    }
+
+    /// Held while something is written; `None` once every handle was dropped, when what was tried again in vain until then
+    /// is given up.
+    pub(super) fn writing(&self) -> Option<RwLockReadGuard<'_, LockState>> {
+        let held = self.read();
+        (!matches!(*held, LockState::Released)).then_some(held)
+    }
+
+    /// Waits for what is being written, unless that hangs: then the lock lasts as long as the process.
+    fn release(&self, is_stuck: bool) {
+        let held = if is_stuck {
+            match self.held.try_write() {
+                Ok(held) => Some(held),
+                Err(TryLockError::Poisoned(held)) => Some(held.into_inner()),
+                Err(TryLockError::WouldBlock) => None,
+            }
+        } else {
+            Some(self.held.write().unwrap_or_else(PoisonError::into_inner))
+        };
+        if let Some(mut held) = held {
+            *held = LockState::Released;
+        }
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, LockState> {
+        // Only whole values are put in.
+        self.held.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LockHold {
+    pub(super) fn new(lock: Arc<FolderLock>, writer: Arc<StateWriter>) -> Self {
+        Self { lock, writer }
+    }
+}
+
+impl Drop for LockHold {
+    fn drop(&mut self) {
+        self.lock.release(self.writer.is_stuck());
+    }
+}
+
+fn lock(disk: &Disk, path: &Path) -> Result<File, LockFault> {
+    let file = system::lock(disk, path).map_err(|error| match system::is_busy(&error) {
+        true => LockFault::Busy(holder(path)),
+        false => LockFault::Failed(error),
+    })?;
+    // What cannot be written, as on a full disk, is missing from the message of a handle that is refused, and nowhere else.
+    let _ = system::write(disk, path, &file, format!("{}\n", this_process()).as_bytes());
+    Ok(file)
+}
+
+/// The holder, as far as the file says.
+fn holder(path: &Path) -> LockHolder {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(100).read_to_string(&mut text));
+    let text = text.trim_ascii();
+    match text.split_once(' ').and_then(|(process, _)| process.parse().ok()) {
+        _ if read.is_err() => LockHolder::Unknown,
+        _ if text == this_process() => LockHolder::ThisProcess,
+        Some(process) => LockHolder::Process(process),
+        None => LockHolder::Unknown,
+    }
+}
+
+/// The number of this process, and a moment in it: the first process of every container has the same number.
+fn this_process() -> &'static str {
+    static PROCESS: OnceLock<String> = OnceLock::new();
+    PROCESS.get_or_init(|| {
+        let age = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        format!("{} {}", std::process::id(), age.as_nanos())
+    })
+}
+
+fn trouble(path: &Path, cause: &io::Error) -> String {
+    format!("{}: cannot be locked, so nothing keeps another process from writing here too: {cause}", path.display())
+}
+
+#[cfg(unix)]
+mod system {
+    use std::fs::File;
+    use std::io::{self, Write as _};
+    use std::path::Path;
+
+    use rustix::fs::{FlockOperation, flock};
+    use rustix::io::Errno;
+
+    use super::Disk;
+
+    pub(super) fn lock(disk: &Disk, path: &Path) -> io::Result<File> {
+        let lock = |file: File| flock(&file, FlockOperation::NonBlockingLockExclusive).map(|()| file);
+        match lock(disk.open_lock(path)?) {
+            // NFS locks only what is open for writing.
+            Err(Errno::BADF) => Ok(lock(disk.open_lock_for_writing(path)?)?),
+            locked => Ok(locked?),
+        }
+    }
+
+    pub(super) fn is_busy(error: &io::Error) -> bool {
+        error.kind() == io::ErrorKind::WouldBlock
+    }
+
+    pub(super) fn write(disk: &Disk, path: &Path, _: &File, text: &[u8]) -> io::Result<()> {
+        let mut file = disk.open_lock_for_writing(path)?;
+        file.set_len(0)?;
+        file.write_all(text)
+    }
+}
+
+/// A file that is open is the lock there: no other handle may write to it.
+#[cfg(windows)]
+mod system {
+    use std::fs::File;
+    use std::io::{self, Write as _};
+    use std::path::Path;
+
+    use super::Disk;
+
+    const ERROR_SHARING_VIOLATION: i32 = 32;
+
+    pub(super) fn lock(disk: &Disk, path: &Path) -> io::Result<File> {
+        std::fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+        disk.open_lock_for_writing(path)
+    }
+
+    pub(super) fn is_busy(error: &io::Error) -> bool {
+        error.raw_os_error() == Some(ERROR_SHARING_VIOLATION)
+    }
+
+    pub(super) fn write(_: &Disk, _: &Path, mut file: &File, text: &[u8]) -> io::Result<()> {
+        file.set_len(0)?;
+        file.write_all(text)
+    }
+}
+
+#[cfg(not(any(unix, windows)))]
+mod system {
+    use std::fs::File;
+    use std::io;
+    use std::path::Path;
+
+    use super::Disk;
+
+    pub(super) fn lock(disk: &Disk, path: &Path) -> io::Result<File> {
+        drop(disk.open_lock(path)?);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub(super) fn is_busy(_: &io::Error) -> bool {
+        false
+    }
+
+    pub(super) fn write(_: &Disk, _: &Path, _: &File, _: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_waited_for_and_nothing_is_written_once_every_handle_is_dropped() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let disk = Disk::default();
+        let (lock, trouble) = FolderLock::take(&disk, folder.path()).expect("no other has it");
+        assert_eq!(trouble, None);
+        let lock = Arc::new(lock);
+        let hold = LockHold::new(lock.clone(), Arc::default());
+        let writing = lock.writing().expect("a handle exists");
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let dropping = thread::spawn(move || {
+            drop(hold);
+            sender.send(()).expect("the test waits");
+        });
+        assert!(receiver.try_recv().is_err(), "something is being written");
+        drop(writing);
+        receiver.recv_timeout(Duration::from_secs(20)).expect("nothing is being written");
+        dropping.join().expect("no panic");
+        assert!(lock.writing().is_none() && lock.retry(&disk, folder.path()).is_none());
+        // Another has it by now, and the first does not take it back.
+        let (other, _) = FolderLock::take(&disk, folder.path()).expect("it is released");
+        assert!(lock.writing().is_none() && other.writing().is_some());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_lock_that_could_not_be_had_is_tried_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let disk = Disk::default();
+        std::os::unix::fs::symlink("elsewhere", folder.path().join(LOCK)).expect("a link");
+        let (lock, trouble) = FolderLock::take(&disk, folder.path()).expect("it goes on without");
+        assert!(trouble.is_some_and(|trouble| trouble.contains("cannot be locked, so nothing keeps another process")));
+        std::fs::remove_file(folder.path().join(LOCK)).expect("removed");
+        assert_eq!(lock.retry(&disk, folder.path()), None);
+        assert!(matches!(*lock.read(), LockState::Locked(_)));
+    }
+}

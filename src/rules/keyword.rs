@@ -1,0 +1,85 @@
+//! Values that have one written form each, the same in text, on a command line, in a configuration and with serde.
+
+use std::error::Error;
+use std::fmt;
+
+/// A text that is none of the written forms of a type, such as `"refuze"` for a [`Mode`](crate::policy::Mode). The message
+/// quotes it and lists them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeywordError {
+    text: String,
+    noun: &'static str,
+    known: &'static [&'static str],
+}
+
+/// Gives an enum `as_str`, `Display` and `FromStr`. The noun completes the message of a [`KeywordError`].
+macro_rules! keywords {
+    ($name:ident, $noun:literal, { $($variant:ident = $word:literal,)+ }) => {
+        impl $name {
+            /// The written form, in lower case. [`FromStr`](std::str::FromStr) reads it back.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+        }
+
+        /// Writes what [`FromStr`](std::str::FromStr) reads.
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        /// Reads the written form, in lower case.
+        impl std::str::FromStr for $name {
+            type Err = $crate::rules::KeywordError;
+
+            fn from_str(text: &str) -> Result<Self, $crate::rules::KeywordError> {
+                match text {
+                    $($word => Ok(Self::$variant),)+
+                    _ => Err($crate::rules::KeywordError::new(text, $noun, &[$($word),+])),
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use keywords;
+
+impl KeywordError {
+    pub(crate) fn new(text: &str, noun: &'static str, known: &'static [&'static str]) -> Self {
+        Self { text: text.to_owned(), noun, known }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// What would be right.
+    #[must_use]
+    pub const fn known(&self) -> &'static [&'static str] {
+        self.known
+    }
+}
+
+impl fmt::Display for KeywordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is not {}: write ", self.text, self.noun)?;
+        let last = self.known.len().saturating_sub(1);
+        for (at, word) in self.known.iter().enumerate() {
+            match at {
+                0 => {}
+                at if at == last => f.write_str(" or ")?,
+                _ => f.write_str(", ")?,
+            }
+            write!(f, "{word:?}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Error for KeywordError {}

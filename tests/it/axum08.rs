@@ -1,0 +1,305 @@
+//! The layer's form for axum 0.8: right wherever routers are nested, and judging a request once.
+
+use std::future::ready;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{OriginalUri, Request, State};
+use axum::http::{HeaderValue, Method, StatusCode, Uri};
+use axum::middleware::{Next, from_fn, from_fn_with_state, map_request};
+use axum::response::Response;
+use axum::routing::get;
+use tower::{Layer, ServiceBuilder, ServiceExt};
+use tower_robots::layer::{Original, RobotsLayer};
+use tower_robots::live::LiveRobots;
+use tower_robots::policy::{Mode, Policy};
+use tower_robots::source::{HostMap, SiteMap, Sites};
+
+const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
+const GPTBOT: &str = "GPTBot/1.2";
+const FILE: &str = "User-agent: GPTBot\nDisallow: /a/b/drafts/\nDisallow: /drafts/\nAllow: /drafts/open\n\nUser-agent: CCBot\nDisallow: /x/\n";
+
+fn live(file: &str, mode: Mode) -> LiveRobots {
+    LiveRobots::inline(file).policy(Policy::builder().mode(mode).build()).open().unwrap()
+}
+
+fn request(target: &str, agent: &str) -> Request {
+    Request::get(target).header("user-agent", agent).body(Body::empty()).unwrap()
+}
+
+async fn status(app: &Router, target: &str, agent: &str) -> StatusCode {
+    app.clone().oneshot(request(target, agent)).await.unwrap().status()
+}
+
+fn pages() -> Router {
+    Router::new().route("/drafts/{page}", get(async || "a draft")).route("/open/{page}", get(async || "open"))
+}
+
+/// Every place of a layer below a prefix of `/a/b`.
+fn nested(layer: &RobotsLayer) -> Vec<(&'static str, Router)> {
+    let at_a_b = |router: Router| Router::new().nest("/a", Router::new().nest("/b", router));
+    let layered = || pages().layer(layer.clone());
+    let page = || get(async || "a page").layer(layer.clone());
+    vec![
+        ("layer of the inner router", at_a_b(layered())),
+        ("layer of its routes", at_a_b(pages().route_layer(layer.clone()))),
+        ("layer of a method router", at_a_b(Router::new().route("/{folder}/{page}", page()))),
+        (
+            "layer of the router between",
+            Router::new().nest("/a", Router::new().nest("/b", pages()).layer(layer.clone())),
+        ),
+        ("layer of the outer router", at_a_b(pages()).layer(layer.clone())),
+        (
+            "layer of each",
+            Router::new().nest("/a", Router::new().nest("/b", layered()).layer(layer.clone())).layer(layer.clone()),
+        ),
+        ("nested in one step", Router::new().nest("/a/b", layered())),
+        ("below captures", Router::new().nest("/{one}/{two}", layered())),
+        ("a nested service", Router::new().nest_service("/a", Router::new().nest_service("/b", layered()))),
+        ("the layer in front of a nested service", Router::new().nest_service("/a/b", layer.layer(pages()))),
+        (
+            "fallback of the inner router",
+            Router::new().nest("/a/b", Router::new().fallback(async || "a page").layer(layer.clone())),
+        ),
+        (
+            "fallback service",
+            Router::new().nest("/a", Router::new().fallback_service(Router::new().nest("/b", layered()))),
+        ),
+        (
+            "route service",
+            Router::new()
+                .nest("/a", Router::new().route_service("/b/{folder}/{page}", layer.layer(get(async || "a page")))),
+        ),
+        ("merged", Router::new().route("/", get(async || "home")).merge(at_a_b(layered()))),
+    ]
+}
+
+#[tokio::test]
+async fn a_disallowed_crawler_is_refused_wherever_the_layer_is_nested() {
+    let live = live("User-agent: GPTBot\nDisallow: /a/b/drafts/\n", Mode::Refuse);
+    for (place, app) in nested(&RobotsLayer::for_axum08(&live)) {
+        for prefix in ["", "http://example.com"] {
+            for (path, agent, want) in [
+                ("/a/b/drafts/x", GPTBOT, StatusCode::FORBIDDEN),
+                ("/a/b/drafts/x?y=1", GPTBOT, StatusCode::FORBIDDEN),
+                ("/a/b/open/x", GPTBOT, StatusCode::OK),
+                ("/a/b/drafts/x", FIREFOX, StatusCode::OK),
+            ] {
+                assert_eq!(status(&app, &format!("{prefix}{path}"), agent).await, want, "{place}: {path}");
+            }
+        }
+    }
+    assert_eq!((live.status().stripped_targets(), live.status().faults()), (0, 0));
+}
+
+/// What a newcomer writes first. It passes a crawler, and the status says so.
+#[tokio::test]
+async fn the_plain_layer_counts_what_it_judges_by_a_target_without_its_prefix() {
+    let live = live("User-agent: GPTBot\nDisallow: /a/b/drafts/\n", Mode::Refuse);
+    let plain = || RobotsLayer::new(live.clone());
+    let nested = |layer: RobotsLayer| Router::new().nest("/a/b", pages().layer(layer));
+    assert_eq!(status(&nested(plain()), "/a/b/drafts/x", GPTBOT).await, StatusCode::OK);
+    assert_eq!(live.status().stripped_targets(), 1);
+    assert_eq!(status(&nested(plain()), "/a/b/open/x", GPTBOT).await, StatusCode::OK);
+    assert_eq!(live.status().stripped_targets(), 2);
+    // Not for a person, nor where the layer sees the whole target or is given it.
+    status(&nested(plain()), "/a/b/drafts/x", FIREFOX).await;
+    let whole = Router::new().nest("/a/b", pages()).layer(plain());
+    assert_eq!(status(&whole, "/a/b/drafts/x", GPTBOT).await, StatusCode::FORBIDDEN);
+    let given = plain().target_from(|extensions| extensions.get::<OriginalUri>().map(|uri| &uri.0));
+    assert_eq!(status(&nested(given), "/a/b/drafts/x", GPTBOT).await, StatusCode::FORBIDDEN);
+    assert_eq!(live.status().stripped_targets(), 2);
+}
+
+#[tokio::test]
+async fn only_the_outermost_router_has_a_robots_txt() {
+    let layer = RobotsLayer::for_axum08(live(FILE, Mode::Refuse));
+    let inner = Router::new().nest("/a", Router::new().fallback(async || "the fallback").layer(layer.clone()));
+    let response = inner.clone().oneshot(request("/a/robots.txt", GPTBOT)).await.unwrap();
+    assert_eq!(to_bytes(response.into_body(), 1000).await.unwrap(), "the fallback");
+    assert_eq!(status(&inner, "/robots.txt", GPTBOT).await, StatusCode::NOT_FOUND);
+    let response = inner.layer(layer).oneshot(request("/robots.txt", GPTBOT)).await.unwrap();
+    assert_eq!(to_bytes(response.into_body(), 1000).await.unwrap(), FILE);
+    // In a router without routes too: its fallback is behind the layer.
+    let bare = Router::new().layer(RobotsLayer::for_axum08(live(FILE, Mode::Refuse)));
+    assert_eq!(status(&bare, "/robots.txt", GPTBOT).await, StatusCode::OK);
+}
+
+/// How often a layer looks an address up, which it does once for each request it judges; and how often its observers run.
+#[derive(Clone, Default)]
+struct Counts {
+    judged: Arc<AtomicUsize>,
+    observed: Arc<AtomicUsize>,
+}
+
+impl Counts {
+    fn count(&self, layer: RobotsLayer) -> RobotsLayer {
+        let (judged, observed) = (self.judged.clone(), self.observed.clone());
+        layer
+            .address_from(move |_| {
+                judged.fetch_add(1, Ordering::Relaxed);
+                None
+            })
+            .observe(move |_| {
+                observed.fetch_add(1, Ordering::Relaxed);
+            })
+    }
+
+    fn take(&self) -> (usize, usize) {
+        (self.judged.swap(0, Ordering::Relaxed), self.observed.swap(0, Ordering::Relaxed))
+    }
+}
+
+fn in_two_layers(outer: RobotsLayer, inner: RobotsLayer) -> Router {
+    Router::new().nest("/a", Router::new().nest("/b", pages()).layer(inner)).layer(outer)
+}
+
+#[tokio::test]
+async fn two_layers_over_the_same_sites_judge_once_and_over_others_twice() {
+    for mode in [Mode::Observe, Mode::Tag] {
+        let counts = Counts::default();
+        let site = live(FILE, mode);
+        let layer = |sites: Sites| counts.count(RobotsLayer::for_axum08(sites));
+        let hosts = || {
+            let mut hosts = HostMap::new();
+            hosts.insert("*", site.clone()).unwrap();
+            hosts
+        };
+        let other = live(FILE, mode);
+        let whole = layer(site.clone().into());
+        for (which, outer, inner, judged) in [
+            ("clones", whole.clone(), whole.clone(), 1),
+            ("the same handle", whole.clone(), layer(site.clone().into()), 1),
+            ("a host map with it", whole.clone(), layer(hosts().into()), 1),
+            ("sites that can be replaced", layer(SiteMap::new(hosts()).into()), layer(hosts().into()), 1),
+            ("another site", whole.clone(), layer(other.clone().into()), 2),
+            ("a plain layer outside", counts.count(RobotsLayer::new(site.clone())), whole.clone(), 2),
+        ] {
+            let app = in_two_layers(outer, inner);
+            assert_eq!(status(&app, "/a/b/drafts/x", GPTBOT).await, StatusCode::OK);
+            assert_eq!(counts.take(), (judged, judged), "{mode}: {which}, disallowed");
+            assert_eq!(status(&app, "/a/b/open/x", GPTBOT).await, StatusCode::OK);
+            assert_eq!(counts.take(), (judged, 0), "{mode}: {which}, allowed");
+        }
+    }
+}
+
+/// The layer inside refuses what the layer outside lets pass for another site.
+#[tokio::test]
+async fn an_inner_layer_with_its_own_site_enforces_its_own_rules() {
+    let open = RobotsLayer::for_axum08(live("User-agent: GPTBot\nAllow: /\n", Mode::Refuse));
+    let strict = RobotsLayer::for_axum08(live(FILE, Mode::Refuse));
+    let app = in_two_layers(open, strict);
+    assert_eq!(status(&app, "/a/b/drafts/x", GPTBOT).await, StatusCode::FORBIDDEN);
+    assert_eq!(status(&app, "/a/b/open/x", GPTBOT).await, StatusCode::OK);
+}
+
+/// What was judged outside is not what comes here any more.
+#[tokio::test]
+async fn an_inner_layer_judges_again_what_has_changed_on_the_way() {
+    let layer = RobotsLayer::for_axum08(live(FILE, Mode::Refuse));
+    let between = |change: fn(&mut Request)| {
+        let change = map_request(move |mut request: Request| {
+            change(&mut request);
+            ready(request)
+        });
+        let inner = pages().layer(layer.clone()).layer(change);
+        Router::new().fallback_service(inner).layer(layer.clone())
+    };
+    let agent = between(|request| {
+        request.headers_mut().insert("user-agent", HeaderValue::from_static(GPTBOT));
+    });
+    let second_agent = between(|request| {
+        request.headers_mut().append("user-agent", HeaderValue::from_static(GPTBOT));
+    });
+    let original_uri = between(|request| {
+        request.extensions_mut().insert(OriginalUri(Uri::from_static("/drafts/x")));
+    });
+    for (what, app, target, agent) in [
+        ("agent", agent, "/drafts/x", "CCBot/2.0"),
+        ("second agent", second_agent, "/drafts/x", "CCBot/2.0"),
+        ("original URI", original_uri, "/drafts/open", GPTBOT),
+    ] {
+        assert_eq!(status(&app, target, agent).await, StatusCode::FORBIDDEN, "{what}");
+    }
+    // The same without a change.
+    let app = between(|_| {});
+    assert_eq!(status(&app, "/drafts/x", "CCBot/2.0").await, StatusCode::OK);
+    assert_eq!(status(&app, "/drafts/open", GPTBOT).await, StatusCode::OK);
+
+    // A router behind what rewrites the target: the layer in front of both judged another one.
+    let rewritten = ServiceBuilder::new()
+        .layer(layer.clone())
+        .map_request(|mut request: Request| {
+            *request.uri_mut() = Uri::from_static("/drafts/x");
+            request
+        })
+        .service(pages().layer(layer));
+    let response = rewritten.oneshot(request("/drafts/open", GPTBOT)).await.unwrap();
+    assert_eq!(response.status(), StatusCode::FORBIDDEN);
+
+    // A method that is no longer the one that was judged: the groups for `*` are not for POST.
+    let star = live("User-agent: *\nDisallow: /drafts/\n", Mode::Refuse);
+    let layer = RobotsLayer::for_axum08(star).observe_crawlers(|_| {});
+    let change = map_request(async |mut request: Request| {
+        *request.method_mut() = Method::GET;
+        request
+    });
+    let app = Router::new().fallback_service(pages().layer(layer.clone()).layer(change)).layer(layer);
+    let mut request = request("/drafts/x", GPTBOT);
+    *request.method_mut() = Method::POST;
+    assert_eq!(app.oneshot(request).await.unwrap().status(), StatusCode::FORBIDDEN);
+}
+
+/// Application code that sends a request on with the extensions of another: the mark is about that other one.
+#[tokio::test]
+async fn a_mark_that_is_copied_to_another_request_lets_nothing_pass() {
+    let layer = RobotsLayer::for_axum08(live(FILE, Mode::Refuse));
+    let inner = pages().layer(layer.clone());
+    let copy = from_fn_with_state(inner, async |State(inner): State<Router>, outside: Request, _: Next| -> Response {
+        let mut request = request("/drafts/x", GPTBOT);
+        *request.extensions_mut() = outside.extensions().clone();
+        request.extensions_mut().remove::<OriginalUri>();
+        inner.oneshot(request).await.unwrap()
+    });
+    let app = pages().layer(copy).layer(layer);
+    assert_eq!(status(&app, "/drafts/open", GPTBOT).await, StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn a_function_of_the_application_judges_once_too() {
+    async fn robots(State(layer): State<RobotsLayer>, mut request: Request, next: Next) -> Response {
+        match layer.answer(&Original::of(&request)).carry_out(&mut request) {
+            Some(response) => response.map(Body::from),
+            None => next.run(request).await,
+        }
+    }
+    let counts = Counts::default();
+    let layer = counts.count(RobotsLayer::for_axum08(live(FILE, Mode::Observe)));
+    let function = || from_fn_with_state(layer.clone(), robots);
+    let app = Router::new().nest("/a/b", pages().layer(function())).layer(function());
+    assert_eq!(status(&app, "/a/b/drafts/x", GPTBOT).await, StatusCode::OK);
+    assert_eq!(counts.take(), (1, 1));
+}
+
+/// The layer adds what it promises, even where one outside that adds nothing has judged already.
+#[tokio::test]
+async fn an_inner_layer_that_adds_the_extension_adds_it() {
+    use tower_robots::layer::CrawlerRequest;
+    let site = live(FILE, Mode::Observe);
+    let outer = RobotsLayer::for_axum08(site.clone());
+    let inner = RobotsLayer::for_axum08(site).with_crawler_extension();
+    let show = from_fn(async |request: Request, next: Next| -> Response {
+        let crawler = request.extensions().get::<CrawlerRequest>().cloned();
+        let mut response = next.run(request).await;
+        if let Some(crawler) = crawler {
+            response.extensions_mut().insert(crawler);
+        }
+        response
+    });
+    let app = Router::new().nest("/a/b", pages().layer(show).layer(inner)).layer(outer);
+    let response = app.oneshot(request("/a/b/drafts/x", GPTBOT)).await.unwrap();
+    assert_eq!(response.extensions().get::<CrawlerRequest>().unwrap().name(), "GPTBot");
+}

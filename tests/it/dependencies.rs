@@ -1,0 +1,62 @@
+//! What the crate brings into an app's build, as its page says: each crate costs a download, an audit and compile time.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+/// The crates that the library needs with these features, itself not among them.
+fn crates(features: &str) -> BTreeSet<String> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args(["tree", "--offline", "--quiet", "--package", "tower-robots"]);
+    cargo.args(["--edges", "normal", "--prefix", "none", "--format", "{p}", "--no-default-features"]);
+    let output = cargo.args(["--features", features]).output().expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let tree = String::from_utf8(output.stdout).expect("text");
+    let names = tree.lines().filter_map(|line| line.split(' ').next()).filter(|name| !name.is_empty());
+    names.filter(|name| *name != "tower-robots").map(str::to_owned).collect()
+}
+
+/// The rows of the table of features on the crate's page: a feature, and the number in its last column.
+#[cfg(target_os = "linux")]
+fn stated() -> Vec<(String, usize)> {
+    let page = include_str!("../../CRATE.md").lines().filter(|line| line.starts_with("| `"));
+    let row = |line: &str| {
+        let cells: Vec<_> = line.split('|').map(str::trim).collect();
+        let count = cells.get(4)?.trim_start_matches('+').parse().ok()?;
+        Some((cells.get(1)?.trim_matches('`').to_owned(), count))
+    };
+    page.filter_map(row).collect()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_page_of_the_crate_says_how_many_crates_each_feature_brings() {
+    let layer = crates("layer").len();
+    let counted = |feature: &str| match feature {
+        "layer" => layer,
+        // It does nothing without the other.
+        "tls" => crates("layer,fetch,tls").len() - crates("layer,fetch").len(),
+        feature => crates(&format!("layer,{feature}")).len() - layer,
+    };
+    let stated = stated();
+    let counted: Vec<_> = stated.iter().map(|(feature, _)| (feature.clone(), counted(feature))).collect();
+    assert_eq!(stated, counted, "CRATE.md, and what is true");
+    let features = ["layer", "watch", "axum08", "idn", "fetch", "tls", "serde", "tracing"];
+    assert_eq!(stated.iter().map(|(feature, _)| &**feature).collect::<Vec<_>>(), features);
+}
+
+#[test]
+fn the_layer_alone_brings_few_crates_and_no_tables_of_other_scripts() {
+    let layer = crates("layer");
+    // Of these, an axum app has about half already.
+    assert!((10..=30).contains(&layer.len()), "{}: {layer:?}", layer.len());
+    let default = crates("layer,watch");
+    assert!(default.is_superset(&layer) && default.contains("notify"), "{default:?}");
+    for name in ["idna", "notify", "hyper", "rustls", "serde", "tokio", "tracing"] {
+        assert!(!layer.contains(name), "{name} is for another feature: {layer:?}");
+    }
+    for crates in [&layer, &default] {
+        assert!(!crates.iter().any(|name| name.starts_with("icu_")), "{crates:?}");
+    }
+    assert!(crates("idn").contains("idna"));
+    assert_eq!(crates("").len(), 2, "rules, agents, check and policy take a search crate and what it takes");
+}

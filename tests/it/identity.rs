@@ -1,0 +1,144 @@
+//! Signed requests with the outcome of each (`tests/cases/web_bot_auth.json`), through the public API.
+
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+use tower_robots::agent::{Identity, IdentityMethod, Refutation};
+use tower_robots::identity::{
+    ClaimKind, DirectoryKeys, DirectoryUrl, Examination, KeySet, MessageHead, SignatureCheck, TestKeys,
+    check_signatures, signature_candidates,
+};
+
+const CASES: &str = include_str!("../cases/web_bot_auth.json");
+
+fn cases() -> Value {
+    serde_json::from_str(CASES).expect("JSON")
+}
+
+fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value[key].as_str().unwrap_or_else(|| panic!("{key}: {value}"))
+}
+
+fn headers(case: &Value) -> Vec<(&str, &str)> {
+    let headers = case["request"]["headers"].as_array().expect("headers");
+    headers.iter().map(|header| (header[0].as_str().expect("a name"), header[1].as_str().expect("a value"))).collect()
+}
+
+fn now(case: &Value) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(case["now"].as_u64().expect("seconds"))
+}
+
+/// The keys of a directory in the situation of a case.
+fn keys(situation: &str, key: &Value, url: &DirectoryUrl) -> DirectoryKeys {
+    let key = KeySet::parse(key.to_string().as_bytes()).expect("a key");
+    let only_at = |known: &str| {
+        let is_there = *url == DirectoryUrl::parse(known).expect(known);
+        DirectoryKeys::Loaded(if is_there { key.clone() } else { KeySet::default() }.into())
+    };
+    match situation {
+        "known" | "known, production mode" => only_at("https://signature-agent.test"),
+        "known-at-jwks" => only_at("https://signature-agent.test/jwks.json"),
+        "known-at-agent.bot.goog" => only_at("https://agent.bot.goog"),
+        "empty" => DirectoryKeys::Loaded(KeySet::default().into()),
+        "unreachable" => DirectoryKeys::Unavailable,
+        "not-configured" => DirectoryKeys::NotConfigured,
+        other => panic!("{other}"),
+    }
+}
+
+/// Calls `run` with the request of a case.
+fn with_message<R>(case: &Value, run: impl FnOnce(&MessageHead<'_>) -> R) -> R {
+    let (request, headers) = (&case["request"], headers(case));
+    let fields = headers.as_slice();
+    let authority = Some(text(request, "authority"));
+    run(&MessageHead::new(
+        text(request, "method"),
+        text(request, "scheme"),
+        authority,
+        text(request, "target"),
+        &fields,
+    ))
+}
+
+fn check(case: &Value, key: &Value) -> Option<SignatureCheck> {
+    let situation = text(case, "directory");
+    let test_keys = if situation.contains("production") { TestKeys::Refuse } else { TestKeys::Allow };
+    with_message(case, |message| check_signatures(message, now(case), test_keys, |url| keys(situation, key, url)))
+}
+
+#[test]
+fn signed_requests_have_the_outcome_of_their_case() {
+    let cases = cases();
+    let vectors = cases["vectors"].as_array().expect("vectors");
+    assert_eq!(vectors.len(), 33);
+    for case in vectors {
+        let id = text(case, "id");
+        let expected = match (text(case, "outcome"), case["reason"].as_str()) {
+            ("verified", None) => Identity::Verified(IdentityMethod::Signature),
+            ("invalid", Some(reason)) => {
+                Identity::Refuted(reason.parse().unwrap_or_else(|error| panic!("{id}: {error}")))
+            }
+            ("unverified", Some(reason)) => {
+                Identity::Undecided(reason.parse().unwrap_or_else(|error| panic!("{id}: {error}")))
+            }
+            ("unsigned", Some(_)) => Identity::Unclaimed,
+            other => panic!("{id}: {other:?}"),
+        };
+        let examination = Examination::of(ClaimKind::Unclaimed);
+        let found = match check(case, &cases["key"]) {
+            Some(check) => examination.signature(check.outcome()).conclude(),
+            None => examination.conclude(),
+        };
+        assert_eq!(found, expected, "{id}");
+        assert!(
+            matches!(found, Identity::Unclaimed | Identity::Undecided(_))
+                || found.method() == Some(IdentityMethod::Signature)
+        );
+    }
+}
+
+#[test]
+fn the_signature_base_is_that_of_the_case() {
+    let cases = cases();
+    let mut compared = 0;
+    for case in cases["vectors"].as_array().expect("vectors") {
+        // The base is that of the signer, who signed for another site.
+        if text(case, "id") == "other-authority" {
+            continue;
+        }
+        let candidates = with_message(case, |message| signature_candidates(message, now(case)));
+        for candidate in candidates.into_iter().flatten() {
+            assert_eq!(candidate.base(), text(case, "base"), "{}", text(case, "id"));
+            compared += 1;
+        }
+    }
+    assert!(compared >= 16, "{compared}");
+}
+
+/// The drafts' vectors hold for a hundred years, which a verifier does not accept; that of the oldest form holds for an hour.
+#[test]
+fn published_vectors_hold_within_their_window() {
+    let cases = cases();
+    let outcomes = cases["published"].as_array().expect("vectors").iter().map(|vector| {
+        let fields = [
+            ("Signature-Agent", text(vector, "agent")),
+            ("Signature-Input", text(vector, "input")),
+            ("Signature", text(vector, "signature")),
+        ];
+        let fields = fields.as_slice();
+        let message = MessageHead::new("GET", "https", Some(text(vector, "authority")), "/", &fields);
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_735_689_660);
+        let check = check_signatures(&message, now, TestKeys::Allow, |url| keys("known", &cases["key"], url));
+        Examination::of(ClaimKind::Unclaimed).signature(check.expect("signed").outcome()).conclude()
+    });
+    let long = Identity::Refuted(Refutation::WindowTooLong);
+    assert_eq!(outcomes.collect::<Vec<_>>(), [long, long, Identity::Verified(IdentityMethod::Signature)]);
+}
+
+/// The copy in the repository is the shared file, where that is beside the project.
+#[test]
+fn the_cases_are_the_shared_ones() {
+    if let Ok(shared) = std::fs::read_to_string(format!("{}/identity/web_bot_auth.json", crate::SHARED)) {
+        assert_eq!(serde_json::from_str::<Value>(&shared).expect("JSON"), cases());
+    }
+}

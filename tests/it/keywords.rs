@@ -1,0 +1,92 @@
+//! What a configuration spells: each value reads back what it writes, and writes what serde does.
+
+use std::fmt::{Debug, Display};
+use std::str::FromStr;
+
+use tower_robots::agent::{Category, Class, IdentityMethod, IdentityOutcome, Obeys, Refutation, UndecidedReason};
+use tower_robots::check::Severity;
+use tower_robots::policy::{EmptyAgent, Mode, StarExceptions, StarScope, SuspectHuman};
+use tower_robots::rules::{Access, KeywordError, PathForm, Reading};
+
+#[track_caller]
+fn read_back<T: Copy + Debug + Display + FromStr<Err = KeywordError> + PartialEq>(values: &[T]) {
+    for value in values {
+        let text = value.to_string();
+        assert_eq!(text.parse(), Ok(*value));
+        assert!(text.to_uppercase().parse::<T>().is_err(), "{text}: written in lower case");
+    }
+    // The message lists every value, and nothing else.
+    let error = "refuze".parse::<T>().expect_err("no value");
+    let written: Vec<_> = values.iter().map(ToString::to_string).collect();
+    assert_eq!((error.text(), error.known()), ("refuze", &*written.iter().map(|word| &**word).collect::<Vec<_>>()));
+}
+
+#[cfg(feature = "serde")]
+#[track_caller]
+fn as_serde<T>(values: &[T])
+where
+    T: Copy + Debug + Display + PartialEq + serde::Serialize + serde::de::DeserializeOwned,
+{
+    for value in values {
+        assert_eq!(serde_json::to_value(value).unwrap(), value.to_string());
+        assert_eq!(serde_json::from_value::<T>(value.to_string().into()).unwrap(), *value);
+    }
+}
+
+macro_rules! each {
+    ($check:ident) => {
+        $check(&[Mode::Off, Mode::Observe, Mode::Tag, Mode::Refuse]);
+        $check(&[
+            StarScope::Nobody,
+            StarScope::Registered,
+            StarScope::Declared,
+            StarScope::Automation,
+            StarScope::NonBrowser,
+            StarScope::Everyone,
+        ]);
+        $check(&[StarExceptions::Honour, StarExceptions::Ignore]);
+        $check(&[EmptyAgent::ByScope, EmptyAgent::Hold, EmptyAgent::Exempt]);
+        $check(&[SuspectHuman::Record, SuspectHuman::Exempt]);
+        $check(&[Reading::Standard, Reading::Reference, Reading::Legacy]);
+        $check(&[Access::Allow, Access::Disallow]);
+        $check(&[Severity::Note, Severity::Warning, Severity::Error]);
+        $check(Category::ALL);
+        $check(Class::ALL);
+        $check(Obeys::ALL);
+        $check(IdentityOutcome::ALL);
+        $check(IdentityMethod::ALL);
+        $check(Refutation::ALL);
+        $check(UndecidedReason::ALL);
+        let forms = [[PathForm::Verbatim, PathForm::Standard].as_slice(), &PathForm::OPTIONAL].concat();
+        $check(&forms);
+    };
+}
+
+#[test]
+fn each_value_reads_back_what_it_writes_and_the_message_lists_all() {
+    each!(read_back);
+    #[cfg(feature = "live")]
+    {
+        use tower_robots::live::{Enforcement, WhenMissing};
+
+        read_back(&[Enforcement::On, Enforcement::Off]);
+        read_back(&[WhenMissing::Fail, WhenMissing::Unavailable, WhenMissing::Relay]);
+    }
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn each_value_is_spelled_for_serde_as_for_people() {
+    each!(as_serde);
+}
+
+#[test]
+fn a_wrong_word_is_quoted_with_the_right_ones() {
+    let error = "refuze".parse::<Mode>().expect_err("no mode").to_string();
+    assert_eq!(error, "\"refuze\" is not a mode: write \"off\", \"observe\", \"tag\" or \"refuse\"");
+    let error = "Enabled\n".parse::<SuspectHuman>().expect_err("no value").to_string();
+    assert_eq!(
+        error,
+        "\"Enabled\\n\" is not a rule for requests with signs of a person: write \"record\" or \"exempt\""
+    );
+}

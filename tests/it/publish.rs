@@ -1,0 +1,140 @@
+//! Text that a caller publishes: checked, gated and recorded like a file that changed.
+
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+
+use tower_robots::live::{
+    Cause, Condition, Gate, LiveRobots, MAX_FILE, RejectionKind, ReloadOutcomeKind, StateDir, VersionHash,
+};
+
+use crate::waiting::PATIENCE;
+
+const OPEN: &str = "User-agent: *\nDisallow: /cart\n";
+const MORE: &str = "User-agent: *\nDisallow: /cart\nDisallow: /drafts/\n";
+const STAGING: &str = "User-agent: *\nDisallow: /\n";
+
+fn body(live: &LiveRobots) -> Option<String> {
+    live.snapshot().content().map(|content| String::from_utf8(content.body().to_vec()).unwrap())
+}
+
+fn hash(text: &str) -> VersionHash {
+    VersionHash::of(text.as_bytes())
+}
+
+#[test]
+fn a_published_text_is_live_and_stays_so_when_the_source_is_read_again() {
+    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let listener = told.clone();
+    let live = LiveRobots::inline(OPEN)
+        .on_reload(move |reload, _| listener.lock().unwrap().push(reload.to_string()))
+        .open()
+        .unwrap();
+    let reload = live.publish(MORE).unwrap();
+    assert_eq!((reload.cause(), reload.outcome().kind()), (Cause::Publish, ReloadOutcomeKind::Published));
+    assert_eq!(body(&live).as_deref(), Some(MORE));
+    assert_eq!(live.publish(MORE).unwrap().outcome().kind(), ReloadOutcomeKind::Unchanged);
+    assert_eq!(live.reload().wait().outcome().kind(), ReloadOutcomeKind::Unchanged, "the source holds the new text");
+    assert_eq!(body(&live).as_deref(), Some(MORE));
+    let history: Vec<_> = live.history().iter().map(|entry| (entry.cause(), entry.outcome())).collect();
+    assert_eq!(
+        history[..2],
+        [(Cause::Start, ReloadOutcomeKind::Published), (Cause::Publish, ReloadOutcomeKind::Published)]
+    );
+    assert!(live.history()[1].effect().is_some(), "{:?}", live.history()[1]);
+    assert_eq!(told.lock().unwrap()[1], format!("inline: version {} is live", hash(MORE).short()));
+    assert_eq!(live.rollback().unwrap().outcome().hash(), Some(hash(OPEN)));
+    assert_eq!(body(&live).as_deref(), Some(OPEN));
+}
+
+#[test]
+fn what_is_no_robots_txt_changes_nothing() {
+    let live = LiveRobots::inline(OPEN).open().unwrap();
+    for (text, kind) in [
+        (&b""[..], RejectionKind::Empty),
+        (b"<!doctype html>", RejectionKind::Html),
+        (b"Not Found", RejectionKind::NoField),
+        (b"\xFF\xFEU\0s\0", RejectionKind::Binary),
+        (&vec![b'#'; MAX_FILE as usize + 1], RejectionKind::TooLarge),
+    ] {
+        let rejection = live.publish(text).unwrap_err();
+        assert_eq!(rejection.kind(), kind);
+        assert_eq!(body(&live).as_deref(), Some(OPEN));
+        assert_eq!(live.status().condition(), Condition::LastGood, "the status reports it");
+        assert_eq!(live.history().last().unwrap().cause(), Cause::Publish);
+    }
+    assert_eq!(live.reload().wait().outcome().kind(), ReloadOutcomeKind::Unchanged, "the source holds what it held");
+    assert_eq!(live.status().condition(), Condition::Live);
+}
+
+#[test]
+fn what_the_gate_refuses_waits_and_is_accepted_by_its_hash() {
+    let live = LiveRobots::inline(OPEN).gate(Gate::builder().build()).open().unwrap();
+    let rejection = live.publish(STAGING).unwrap_err();
+    assert_eq!(rejection.kind(), RejectionKind::Gated);
+    let waiting = rejection.pending().unwrap().hash();
+    assert_eq!(waiting, hash(STAGING));
+    assert!(rejection.to_string().contains("waits to be accepted: everyone is shut out"), "{rejection}");
+    assert_eq!((body(&live).as_deref(), live.status().condition()), (Some(OPEN), Condition::Gated));
+    assert_eq!(live.reload().wait().outcome().kind(), ReloadOutcomeKind::Gated, "it goes on waiting");
+    live.accept(&waiting.into()).unwrap();
+    assert_eq!(body(&live).as_deref(), Some(STAGING));
+    // One that waits is forgotten when the live one is published again.
+    assert_eq!(live.publish(OPEN).unwrap_err().kind(), RejectionKind::Gated, "it opens the site");
+    live.publish(STAGING).unwrap();
+    assert_eq!(live.status().pending().map(|pending| pending.hash()), None);
+}
+
+#[test]
+fn a_site_that_reads_a_file_takes_no_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("robots.txt");
+    std::fs::write(&path, OPEN).unwrap();
+    let live = LiveRobots::file(&path).open().unwrap();
+    let rejection = live.publish(MORE).unwrap_err();
+    assert_eq!(rejection.kind(), RejectionKind::NotInline);
+    assert_eq!(
+        rejection.to_string(),
+        format!(
+            "{}: this site's robots.txt comes from there: change it there, or open the site with LiveRobots::inline to publish \
+             text",
+            path.display()
+        )
+    );
+    assert_eq!((body(&live).as_deref(), live.history().len()), (Some(OPEN), 1));
+}
+
+#[test]
+fn a_listener_may_publish_and_many_callers_at_once_leave_one_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = StateDir::open(folder.path()).unwrap();
+    let (sender, receiver) = mpsc::channel();
+    let (handle, listening) = mpsc::channel::<LiveRobots>();
+    let listening = Mutex::new(Some(listening));
+    let live = LiveRobots::inline(OPEN)
+        .state(&state, "shop")
+        .on_reload(move |reload, _| {
+            let first = (reload.cause() == Cause::Publish).then(|| listening.lock().unwrap().take()).flatten();
+            if let Some(live) = first.and_then(|handles| handles.recv().ok()) {
+                sender.send(live.publish(MORE).map(|reload| reload.outcome().kind())).unwrap();
+            }
+        })
+        .open()
+        .unwrap();
+    handle.send(live.clone()).unwrap();
+    let publishing = live.clone();
+    thread::spawn(move || publishing.publish(format!("{OPEN}# 1\n")).unwrap());
+    let from_listener = receiver.recv_timeout(PATIENCE).expect("the listener waits for no lock");
+    assert_eq!(from_listener.unwrap(), ReloadOutcomeKind::Published);
+    thread::scope(|scope| {
+        for number in 0..8 {
+            let live = &live;
+            scope.spawn(move || live.publish(format!("{OPEN}# {number}\n")).unwrap());
+        }
+    });
+    let last = body(&live).unwrap();
+    assert_eq!(live.reload().wait().outcome().hash(), Some(hash(&last)), "the source holds what is live");
+    assert!(state.flush());
+    drop(live);
+    let live = LiveRobots::inline(OPEN).state(&state, "shop").open().unwrap();
+    assert_eq!(live.rollback().unwrap().outcome().hash(), Some(hash(&last)), "what was published is remembered");
+}

@@ -1,0 +1,205 @@
+//! The lock of a state directory: who is refused, for how long, and what the next one finds.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use tempfile::TempDir;
+use tower_robots::live::{Enforcement, LiveRobots, StateDir};
+use tower_robots::source::{HostMap, SiteMap};
+
+const FIRST: &str = "User-agent: *\nDisallow: /cart\n";
+const SECOND: &str = "User-agent: *\nDisallow: /cart\nDisallow: /drafts/\n";
+
+/// What the other process opens.
+const FOLDER: &str = "TOWER_ROBOTS_TEST_STATE_DIR";
+
+fn folder() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    (folder, path)
+}
+
+fn open(path: &Path, text: &str) -> LiveRobots {
+    LiveRobots::inline(text).state(&StateDir::open(path).unwrap(), "shop").open().unwrap()
+}
+
+/// Another process that has a folder open.
+struct Other {
+    process: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Other {
+    fn open(folder: &Path) -> Self {
+        let test = "state_lock::another_process_opens_a_folder";
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--nocapture", "--test-threads=1"])
+            .env(FOLDER, folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("it is open") {
+            line.clear();
+            assert_ne!(output.read_line(&mut line).unwrap(), 0, "the other process ended");
+        }
+        Self { process, output }
+    }
+
+    /// Kills it, which it cannot see coming.
+    fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Has it end by itself.
+    fn end(mut self) {
+        self.process.stdin.take().unwrap().write_all(b"\n").unwrap();
+        let mut rest = String::new();
+        while self.output.read_line(&mut rest).unwrap() > 0 {}
+        assert!(self.process.wait().unwrap().success(), "{rest}");
+    }
+}
+
+/// The other process: this test, where the folder is named.
+#[test]
+fn another_process_opens_a_folder() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let live = open(Path::new(&folder), SECOND);
+    println!("it is open");
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+    drop(live);
+}
+
+#[test]
+fn a_second_handle_in_one_process_is_refused_until_the_last_clone_and_site_are_dropped() {
+    let (_folder, path) = folder();
+    let state = StateDir::open(&path).unwrap();
+    let error = StateDir::open(&path).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "{}: this process has the state directory open already: use a clone of its StateDir, or drop every clone and every \
+             site that was opened with it",
+            path.display()
+        )
+    );
+    assert_eq!((error.path(), error.process()), (&*path, Some(std::process::id())));
+    let live = LiveRobots::inline(FIRST).state(&state.clone(), "shop").open().unwrap();
+    drop(state);
+    let clone = live.clone();
+    drop(live);
+    assert!(StateDir::open(&path).is_err(), "the site goes on writing");
+    clone.publish(SECOND).unwrap();
+    drop(clone);
+    // What was written at the end is found, although nothing was flushed.
+    let live = open(&path, SECOND);
+    assert_eq!(live.rollback().unwrap().outcome().hash(), Some(tower_robots::live::VersionHash::of(FIRST.as_bytes())));
+}
+
+#[test]
+fn another_process_is_refused_with_the_number_of_the_one_that_has_it_and_not_once_that_is_gone() {
+    let (_folder, path) = folder();
+    for is_killed in [true, false] {
+        let other = Other::open(&path);
+        let error = StateDir::open(&path).unwrap_err();
+        assert_eq!(error.process(), Some(other.process.id()));
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "{}: process {} has the state directory open: stop it, or give each process a state directory of its own",
+                path.display(),
+                other.process.id()
+            )
+        );
+        if is_killed {
+            other.kill()
+        } else {
+            other.end()
+        }
+        let live = open(&path, FIRST);
+        let was_live = |entry: &tower_robots::live::HistoryEntry| entry.origin() == "inline";
+        assert!(live.history().iter().all(was_live) && !live.history().is_empty(), "{:?}", live.history());
+        drop(live);
+    }
+    // Who has it now is another: what the last one left in the file is no lock.
+    let left = fs::read_to_string(path.join("lock")).unwrap();
+    assert!(left.starts_with(&format!("{} ", std::process::id())), "{left}");
+    fs::write(path.join("lock"), "4711 1\n").unwrap();
+    drop(StateDir::open(&path).unwrap());
+}
+
+#[test]
+fn a_holder_that_left_no_number_is_another_process() {
+    let (_folder, path) = folder();
+    let _state = StateDir::open(&path).unwrap();
+    for text in ["", "99999999999999999999 1\n"] {
+        fs::write(path.join("lock"), text).unwrap();
+        let error = StateDir::open(&path).unwrap_err();
+        assert_eq!(error.process(), None, "{text:?}");
+        let want = format!("{}: another process has the state directory open: stop it, or give", path.display());
+        assert!(error.to_string().starts_with(&want), "{error}");
+    }
+}
+
+#[test]
+fn a_site_is_replaced_within_a_process_and_finds_what_waits_to_be_written() {
+    let (_folder, path) = folder();
+    let state = StateDir::open(&path).unwrap();
+    let open = |text: &str| LiveRobots::inline(text).state(&state, "shop").open().unwrap();
+    let mut hosts = HostMap::new();
+    hosts.insert("shop.example", open(FIRST)).unwrap();
+    let sites = SiteMap::new(hosts);
+    // As a config that is reloaded: the new site is open before the old one is dropped.
+    let mut hosts = HostMap::new();
+    hosts.insert("shop.example", open(SECOND)).unwrap();
+    sites.replace(hosts);
+    drop(sites);
+    let live = open(SECOND);
+    assert_eq!(live.history().len(), 3, "{:?}", live.history());
+    assert!(live.rollback().is_ok());
+    // After a flush, what another process would find is there.
+    assert!(state.flush());
+    state.set_enforcement(Enforcement::Off).unwrap();
+    drop((live, state));
+    let state = StateDir::open(&path).unwrap();
+    assert_eq!(state.enforcement(), Enforcement::Off);
+}
+
+#[test]
+fn a_file_that_is_watched_does_not_keep_the_lock_once_its_site_is_dropped() {
+    let (folder, path) = folder();
+    let robots = folder.path().join("robots.txt");
+    for round in 0..20 {
+        fs::write(&robots, format!("{FIRST}# {round}\n")).unwrap();
+        let live = LiveRobots::file(&robots).state(&StateDir::open(&path).unwrap(), "shop").open().unwrap();
+        // The watcher is about to read it when the last handle is dropped.
+        fs::write(&robots, format!("{FIRST}# {round} again\n")).unwrap();
+        drop(live);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_gives_no_lock_is_used_all_the_same_and_says_so() {
+    let (_folder, path) = folder();
+    fs::create_dir(&path).unwrap();
+    // Nothing is locked through a link: what it leads to is another's.
+    std::os::unix::fs::symlink("elsewhere", path.join("lock")).unwrap();
+    let state = StateDir::open(&path).unwrap();
+    let trouble = state.trouble().unwrap();
+    let want = format!(
+        "{}: cannot be locked, so nothing keeps another process from writing here too: ",
+        path.join("lock").display()
+    );
+    assert!(trouble.starts_with(&want), "{trouble}");
+    let live = LiveRobots::inline(FIRST).state(&state, "shop").open().unwrap();
+    assert!(state.flush());
+    assert_eq!(live.status().state_trouble(), None);
+    assert!(path.join("sites/shop/state.json").is_file());
+    assert!(StateDir::open(&path).is_ok(), "nothing tells of the first");
+}
