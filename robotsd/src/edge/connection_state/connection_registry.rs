@@ -216,7 +216,7 @@ mod tests {
         Arc::new(ConnectionState::new(&EdgeLimits::default()))
     }
 
-    /// Makes what comes later be later by the clock of connections, which counts milliseconds.
+    /// Makes what comes later be later by the clock of connections, which counts microseconds.
     fn later() {
         std::thread::sleep(Duration::from_millis(2));
     }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// No phase, and no millisecond.
+/// No phase, and no microsecond.
 pub(crate) const NEVER: u64 = u64::MAX;
 
 /// Whether the slot of a connection has been claimed, and in which phase the connection was then.
@@ -14,7 +14,7 @@ pub(crate) struct ReclaimMark {
     phase: AtomicU64,
     /// The slot was claimed although a head or a frame has come in part.
     is_slow: AtomicBool,
-    /// The millisecond in which a claim last failed: since then the connection counts as idle, so that others go first.
+    /// The microsecond in which a claim last failed: since then the connection counts as idle, so that others go first.
     declined: AtomicU64,
     close: IdleClose,
 }
@@ -52,12 +52,12 @@ impl ReclaimMark {
     }
 
     /// The connection cannot close now: the claim lapses, and others go before the connection is claimed again.
-    pub(crate) fn decline(&self, millisecond: u64) {
-        self.declined.store(millisecond, Ordering::Relaxed);
+    pub(crate) fn decline(&self, microsecond: u64) {
+        self.declined.store(microsecond, Ordering::Relaxed);
         self.phase.store(NEVER, Ordering::Release);
     }
 
-    /// The millisecond in which a claim last failed.
+    /// The microsecond in which a claim last failed.
     pub(crate) fn declined(&self) -> u64 {
         self.declined.load(Ordering::Relaxed)
     }

@@ -25,14 +25,14 @@ pub(crate) struct ConnectionState {
     first_byte: Duration,
     header_read: Duration,
     keep_alive: Duration,
-    /// The phase in the lowest two bits, the millisecond it began (counted from `opened`) above them.
+    /// The phase in the lowest two bits, the microsecond it began (counted from `opened`) above them.
     phase: AtomicU64,
     /// Requests in progress. While there are any, the phase does not count.
     in_progress: AtomicUsize,
     http2: AtomicBool,
     /// The preface of HTTP/2 has been read; `http2` is set by the first request.
     preface: AtomicBool,
-    /// The millisecond in which the frame or field section began that has come in part; [`NEVER`] between frames.
+    /// The microsecond in which the frame or field section began that has come in part; [`NEVER`] between frames.
     partial: AtomicU64,
     /// The same of the first one in its phase, so that beginning anew wins no time.
     first_partial: AtomicU64,
@@ -284,13 +284,13 @@ impl ConnectionState {
         self.phase.store(self.now() << 2 | phase, Ordering::Release);
     }
 
-    /// The milliseconds that the connection has been open.
+    /// The microseconds that the connection has been open.
     fn now(&self) -> u64 {
-        self.opened.elapsed().as_millis() as u64
+        self.opened.elapsed().as_micros() as u64
     }
 
-    fn at(&self, millisecond: u64) -> Instant {
-        self.opened + Duration::from_millis(millisecond)
+    fn at(&self, microsecond: u64) -> Instant {
+        self.opened + Duration::from_micros(microsecond)
     }
 }
 
