@@ -13,6 +13,7 @@ mod slow;
 #[cfg(all(target_os = "linux", feature = "watch"))]
 mod small_disk;
 
+mod agent_names;
 mod agents;
 #[cfg(all(feature = "axum08", feature = "watch"))]
 mod axum08;
