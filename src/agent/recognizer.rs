@@ -74,7 +74,7 @@ impl Recognizer {
     pub fn identify(&self, field: &[u8]) -> Agent {
         let header = Header::read(field);
         if let Some(crawler) = self.registry.find(&header) {
-            return Agent { class: Class::Registered, recognized: RecognizedAs::Registered(crawler.clone()) };
+            return Agent::of(crawler.clone());
         }
         let testimony = Testimony::of(&header);
         let name = self.names.find(&header, &testimony);
@@ -95,6 +95,16 @@ impl Agent {
     #[must_use]
     pub const fn empty() -> Self {
         Self { class: Class::Empty, recognized: RecognizedAs::Unnamed }
+    }
+
+    pub(super) const fn of(crawler: Arc<Crawler>) -> Self {
+        Self { class: Class::Registered, recognized: RecognizedAs::Registered(crawler) }
+    }
+
+    /// A crawler that is not registered, by the tokens that it obeys.
+    pub(super) fn named(product: Option<String>, tokens: Vec<ProductToken>) -> Self {
+        let claimed = Claimed { product, category: None, tokens };
+        Self { class: Class::Declared, recognized: RecognizedAs::Claimed(Arc::new(claimed)) }
     }
 
     /// How it is known.
@@ -168,7 +178,7 @@ impl Agent {
 /// The agent of a crawler, for questions about it without a request.
 impl From<&Crawler> for Agent {
     fn from(crawler: &Crawler) -> Self {
-        Self { class: Class::Registered, recognized: RecognizedAs::Registered(Arc::new(crawler.clone())) }
+        Self::of(Arc::new(crawler.clone()))
     }
 }
 

@@ -116,6 +116,15 @@ impl Registry {
         self.tokens.contains(token)
     }
 
+    pub(super) fn rows(&self) -> impl Iterator<Item = &Arc<Crawler>> {
+        self.crawlers.iter()
+    }
+
+    /// The crawler with exactly this header name, whatever its headers must hold besides.
+    pub(super) fn with_header_name(&self, name: &[u8]) -> Option<&Arc<Crawler>> {
+        self.crawlers.get(self.index.exact(name)? as usize)
+    }
+
     /// The crawler that a header names first.
     pub(super) fn find(&self, header: &Header<'_>) -> Option<&Arc<Crawler>> {
         // A crawler that lacks what its name requires is not tried again: the text would be searched for every mention.
@@ -140,8 +149,7 @@ impl Registry {
 
     /// Whether a header with this name is always recognised by it.
     pub(super) fn finds(&self, name: &[u8]) -> bool {
-        let crawler = self.index.exact(name).and_then(|at| self.crawlers.get(at as usize));
-        crawler.is_some_and(|crawler| crawler.requires().len() == 0)
+        self.with_header_name(name).is_some_and(|crawler| crawler.requires().len() == 0)
     }
 
     /// Whether the header holds what the crawler's name requires.

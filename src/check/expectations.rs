@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::diff::{Decider, Subject};
-use crate::agent::{Class, Obeys, Recognizer, Registry};
-use crate::rules::{Access, Fallback, ProductToken, Reading, RequestPath, RobotsTxt};
+use crate::agent::{Recognizer, Registry};
+use crate::rules::{Access, Reading, RequestPath, RobotsTxt};
 
 /// Agents, paths, and what the file is to say of each pair.
 ///
-/// An agent is a registered name or a product token (`Googlebot`), `*` for a crawler that no group names, or a whole
-/// `User-Agent` header, known by its `/`.
+/// An agent is a name as for [`Recognizer::resolve`]: registered, a product token, `*` for a crawler that no group names, or a
+/// whole `User-Agent` header.
 ///
 /// ```
 /// use tower_robots::agent::Registry;
@@ -83,7 +83,7 @@ impl Expectations {
         let mut outcome = ExpectationOutcome::default();
         for (at, expectation) in self.list.iter().enumerate() {
             for agent in &expectation.agents {
-                let subject = self.subject(agent, &recognizer);
+                let subject = Subject::named(agent, &recognizer.resolve(agent));
                 for path in &expectation.paths {
                     outcome.evaluated += 1;
                     let request = RequestPath::new(path.as_bytes());
@@ -103,23 +103,6 @@ impl Expectations {
             }
         }
         outcome
-    }
-
-    fn subject(&self, agent: &str, recognizer: &Recognizer) -> Subject {
-        if agent == "*" {
-            return Subject::unnamed();
-        }
-        if let Some(crawler) = self.registry.crawler(agent) {
-            return Subject::of(crawler, true);
-        }
-        if !agent.contains('/') {
-            return Subject::unregistered(agent, ProductToken::new(agent));
-        }
-        let known = recognizer.identify(agent.as_bytes());
-        // As by default: `*` is for crawlers.
-        let obeys = matches!(known.class(), Class::Registered | Class::Declared) && known.obeys_star() != Obeys::No;
-        let fallback = if obeys { Fallback::Star } else { Fallback::Nothing };
-        Subject::claimed(agent, known.tokens().to_vec(), fallback)
     }
 }
 

@@ -7,7 +7,7 @@ use super::change::Change;
 use super::guard::{Breach, Guard};
 use super::subject::{self, Subject};
 use super::witness;
-use crate::agent::Registry;
+use crate::agent::{Recognizer, Registry};
 use crate::rules::{Access, Reading, RequestPath, RobotsTxt, RuleSet, Selection};
 
 /// Changes that one [`Effect`] holds; the rest are counted.
@@ -62,7 +62,8 @@ pub fn diff(old: &RobotsTxt, new: &RobotsTxt, options: &DiffOptions) -> Diff {
     }
     let mut effects: Vec<Effect> = classes.into_values().filter_map(|crawlers| pair.effect(crawlers)).collect();
     effects.sort_by_cached_key(Effect::rank);
-    let breaches = options.guards.iter().filter_map(|guard| pair.breach(guard, &options.registry)).collect();
+    let recognizer = Recognizer::new(options.registry.clone(), new);
+    let breaches = options.guards.iter().filter_map(|guard| pair.breach(guard, &recognizer)).collect();
     Diff { effects, breaches }
 }
 
@@ -171,9 +172,9 @@ impl Pair {
         (!changes.is_empty()).then_some(Effect { crawlers, changes, omitted })
     }
 
-    fn breach(&self, guard: &Guard, registry: &Registry) -> Option<Breach> {
-        let [before, after] = self.select(&guard.subject(registry));
-        let paths = witness::paths_within(before, after, guard.pattern());
+    fn breach(&self, guard: &Guard, recognizer: &Recognizer) -> Option<Breach> {
+        let [before, after] = self.select(&guard.subject(recognizer));
+        let paths = witness::paths_within(before, after, guard.pattern().as_bytes());
         let paths: Vec<_> = paths.into_iter().filter(|path| guard.covers(path)).collect();
         let change = changes(before, after, &paths).into_iter().next()?;
         Some(Breach::new(guard.clone(), change))

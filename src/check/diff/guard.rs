@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::change::Change;
 use super::subject::Subject;
-use crate::agent::Registry;
-use crate::rules::{PathPattern, ProductToken, Reading, RequestPath};
+use crate::agent::Recognizer;
+use crate::rules::{PathPattern, Reading, RequestPath};
 
 /// Paths of a crawler under which no verdict may change, written `Googlebot:/products/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,8 +24,8 @@ pub struct Breach {
 }
 
 impl Guard {
-    /// Reads `crawler:pattern`: a registered name or a product token (`*`: one that no group names), then a path pattern
-    /// as in robots.txt. `None` where the colon or the leading slash is missing.
+    /// Reads `crawler:pattern`: a name as for [`Recognizer::resolve`](crate::agent::Recognizer::resolve) (`*`: one that no
+    /// group names), then a path pattern as in robots.txt. `None` where the colon or the leading slash is missing.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (crawler, pattern) = text.split_once(':')?;
@@ -40,22 +40,18 @@ impl Guard {
         &self.crawler
     }
 
-    pub(super) fn pattern(&self) -> &[u8] {
-        self.pattern.as_bytes()
+    /// The path pattern, as written.
+    #[must_use]
+    pub fn pattern(&self) -> &str {
+        &self.pattern
     }
 
     pub(super) fn covers(&self, path: &[u8]) -> bool {
-        PathPattern::new(self.pattern(), Reading::Standard).matches(RequestPath::new(path).as_bytes())
+        PathPattern::new(self.pattern.as_bytes(), Reading::Standard).matches(RequestPath::new(path).as_bytes())
     }
 
-    pub(super) fn subject(&self, registry: &Registry) -> Subject {
-        if self.crawler == "*" {
-            return Subject::unnamed();
-        }
-        match registry.crawler(&self.crawler) {
-            Some(crawler) => Subject::of(crawler, true),
-            None => Subject::unregistered(&self.crawler, ProductToken::new(&self.crawler)),
-        }
+    pub(super) fn subject(&self, recognizer: &Recognizer) -> Subject {
+        Subject::named(&self.crawler, &recognizer.resolve(&self.crawler))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::agent::{Category, Crawler, Obeys, Registry};
+use crate::agent::{Category, Crawler, NamedAgent, NamedAs, Obeys, Registry};
 use crate::rules::{Fallback, ProductToken, RobotsTxt, RuleSet, Selection};
 
 /// A crawler that a change is shown for.
@@ -57,7 +57,7 @@ impl Subject {
         (first, leading.map_or(name, |at| char::from(at as u8).to_string()))
     }
 
-    pub(in crate::check) fn of(crawler: &Crawler, named: bool) -> Self {
+    pub(super) fn of(crawler: &Crawler, named: bool) -> Self {
         Self {
             name: Some(crawler.name().to_owned()),
             category: Some(crawler.category()),
@@ -67,15 +67,26 @@ impl Subject {
         }
     }
 
-    pub(in crate::check) fn unregistered(name: &str, token: ProductToken) -> Self {
+    fn unregistered(name: &str, token: ProductToken) -> Self {
         Self { name: Some(name.to_owned()), category: None, named: true, tokens: vec![token], fallback: Fallback::Star }
     }
 
-    pub(in crate::check) fn claimed(header: &str, tokens: Vec<ProductToken>, fallback: Fallback) -> Self {
-        Self { name: Some(header.to_owned()), category: None, named: true, tokens, fallback }
+    /// The agent that a person means by a name, `*` included.
+    pub(in crate::check) fn named(name: &str, named: &NamedAgent) -> Self {
+        if named.named_as() == NamedAs::Star {
+            return Self::unnamed();
+        }
+        let agent = named.agent();
+        Self {
+            name: Some(agent.registered().map_or(name, Crawler::name).to_owned()),
+            category: agent.category(),
+            named: true,
+            tokens: agent.tokens().to_vec(),
+            fallback: named.fallback(),
+        }
     }
 
-    pub(in crate::check) const fn unnamed() -> Self {
+    pub(super) const fn unnamed() -> Self {
         Self { name: None, category: None, named: false, tokens: Vec::new(), fallback: Fallback::Star }
     }
 }
