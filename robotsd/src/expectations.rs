@@ -52,6 +52,16 @@ pub(crate) struct ExpectationsFile {
     pub(crate) expectations: Expectations,
     /// The line of each expectation.
     pub(crate) lines: Vec<usize>,
+    /// Every agent as it is written.
+    pub(crate) agents: Vec<WrittenAgent>,
+}
+
+/// The name of an agent, and its place.
+#[derive(Debug)]
+pub(crate) struct WrittenAgent {
+    pub(crate) name: String,
+    /// Line and column, both from 1.
+    pub(crate) place: (usize, usize),
 }
 
 impl ExpectationsFile {
@@ -70,7 +80,7 @@ impl ExpectationsFile {
         };
         let written: Written = toml::from_str(text)
             .map_err(|error| at(error.span().unwrap_or(0..0), &error.message().trim_end().replace('\n', "; ")))?;
-        let mut lines = Vec::new();
+        let (mut lines, mut agents) = (Vec::new(), Vec::new());
         let mut expectations = Expectations::new(registry.clone());
         let tables = written.allow.iter().map(|table| (Access::Allow, table));
         for (access, table) in tables.chain(written.disallow.iter().map(|table| (Access::Disallow, table))) {
@@ -87,6 +97,12 @@ impl ExpectationsFile {
             let owned = |list: &[Spanned<String>]| list.iter().map(|item| item.get_ref().clone()).collect::<Vec<_>>();
             expectations = expectations.expect(access, owned(&table.agents), owned(&table.paths));
             lines.push(place(text, span.start).0);
+            agents.extend(
+                table.agents.iter().map(|agent| WrittenAgent {
+                    name: agent.get_ref().clone(),
+                    place: place(text, agent.span().start),
+                }),
+            );
         }
         if lines.is_empty() {
             return Err(at(
@@ -94,7 +110,7 @@ impl ExpectationsFile {
                 "the file has no expectations: write [[allow]] or [[disallow]] with agents and paths",
             ));
         }
-        Ok(Self { robots: written.robots, expectations, lines })
+        Ok(Self { robots: written.robots, expectations, lines, agents })
     }
 }
 

@@ -34,6 +34,7 @@ mod sites;
 mod socket;
 mod suggestion;
 mod target_url;
+mod unknown_name;
 mod upstream;
 
 use std::process::ExitCode;

@@ -13,8 +13,9 @@ use tower_robots::rules::Reading;
 
 use super::arguments::site::SiteArgs;
 use super::output::unmet::EvaluatedExpectations;
-use crate::exit;
+use crate::exit::{self, complain};
 use crate::expectations::ExpectationsFile;
+use crate::render::printable;
 
 /// Test a robots.txt against a file of expectations
 #[derive(Args, Debug)]
@@ -68,7 +69,14 @@ fn test(args: &TestArgs) -> io::Result<ExitCode> {
     }
     let robots = site.robots(robots.as_deref())?;
     let name = robots.name.clone();
-    let outcome = robots.evaluator(Reading::Standard, &site.settings)?.evaluate(&file.expectations);
+    let evaluator = robots.evaluator(Reading::Standard, &site.settings)?;
+    let outcome = evaluator.evaluate(&file.expectations);
+    for agent in &file.agents {
+        if let Some(unknown) = evaluator.unknown_name(&agent.name, None) {
+            let (line, column) = agent.place;
+            complain(&format_args!("{}:{line}:{column}: {unknown}", printable(path.as_os_str().as_encoded_bytes())));
+        }
+    }
     let evaluated = EvaluatedExpectations { path: &path, file: &file, robots: &name, outcome: &outcome };
     let mut out = BufWriter::new(io::stdout().lock());
     match args.format {

@@ -10,10 +10,12 @@ pub(crate) use self::settings::EvaluatorSettings;
 
 use std::slice;
 
-use tower_robots::agent::{Agent, Recognizer};
+use tower_robots::agent::{Agent, NamedAgent, Recognizer};
 use tower_robots::check::{self, Diff, DiffOptions, ExpectationOutcome, Expectations, Guard, Report};
 use tower_robots::policy::{Decision, Facts};
 use tower_robots::rules::{Fallback, Reading, RequestPath, RobotsTxt, RuleSet};
+
+use crate::unknown_name::UnknownName;
 
 /// A robots.txt, compiled, with the settings of a site.
 #[derive(Debug)]
@@ -59,6 +61,17 @@ impl Evaluator {
     /// Who a `User-Agent` field says it is; an empty field is one that was not sent.
     pub(crate) fn identify(&self, field: &[u8]) -> Agent {
         if field.is_empty() { Agent::empty() } else { self.recognizer.identify(field) }
+    }
+
+    /// The agent that a person means by a name or a header.
+    pub(crate) fn resolve(&self, name: &str) -> NamedAgent {
+        self.recognizer.resolve(name)
+    }
+
+    /// What to say about a name that neither the registry nor this file has, nor another one.
+    pub(crate) fn unknown_name<'n>(&self, name: &'n str, other: Option<&Self>) -> Option<UnknownName<'n>> {
+        let files: Vec<_> = [Some(self), other].into_iter().flatten().map(Self::robots).collect();
+        UnknownName::of(name, &self.recognizer, &files)
     }
 
     /// Whether the group of `*` applies to an agent that no group names.

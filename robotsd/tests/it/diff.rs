@@ -55,6 +55,29 @@ fn what_is_forbidden_fails() {
 }
 
 #[test]
+fn a_guard_for_a_crawler_that_does_not_exist_is_an_error() {
+    let folder = folder(&[("old.txt", OLD), ("new.txt", &NEW.replace("GPTBot", "HouseBot"))]);
+    let diff = |guard: &str| {
+        let output = run(robotsd().current_dir(folder.path()).args(["diff", "old.txt", "new.txt", "--forbid", guard]));
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, error) = diff("Googelbot:/products/");
+    let want = "robotsd: --forbid \"Googelbot:/products/\": no crawler of the registry and no group of the robots.txt is \
+                called \"Googelbot\": did you mean \"Googlebot\"? Write \"*:/products/\" for the crawlers that no group names\n";
+    assert_eq!((code, &*error), (Some(2), want));
+    // Names of either file and headers are crawlers; control tokens and names that need more in a header are too.
+    for (guard, code) in [
+        ("HouseBot:/y", 1),
+        ("housebot:/x", 1),
+        ("Stripe:/cart", 0),
+        ("Google-Extended:/cart", 0),
+        ("NewBot/1.0:/cart", 0),
+    ] {
+        assert_eq!(diff(guard), (Some(code), String::new()), "{guard}");
+    }
+}
+
+#[test]
 fn programs_read_json() {
     let folder = folder(&[("old.txt", OLD), ("new.txt", NEW)]);
     let arguments = ["diff", "--format", "json", "--forbid", "GPTBot:/x", "old.txt", "new.txt"];

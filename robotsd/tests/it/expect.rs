@@ -39,3 +39,15 @@ fn the_exit_status_tells_met_from_not_met_from_broken() {
         assert_eq!(output.status.code(), Some(code), "{arguments:?}");
     }
 }
+
+#[test]
+fn a_name_that_no_crawler_has_is_said_with_its_place() {
+    let file = "[[disallow]]\nagents = [\"GPTBot\", \"Googelbot\"]\npaths = [\"/drafts/\"]\n";
+    let folder = folder(&[("robots.txt", ROBOTS), ("e.toml", file)]);
+    let output = run(robotsd().current_dir(folder.path()).args(["test", "e.toml", "--robots", "robots.txt"]));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{error}");
+    let want = "robotsd: e.toml:2:21: no crawler of the registry and no group of the robots.txt is called \"Googelbot\": \
+                did you mean \"Googlebot\"? ";
+    assert!(error.starts_with(want) && error.lines().count() == 1, "{error}");
+}

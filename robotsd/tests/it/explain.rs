@@ -133,6 +133,134 @@ fn the_shared_verdicts_agree_in_bulk() {
     assert_eq!(agreed, cases.len());
 }
 
+/// Standard output and standard error of an explanation.
+fn explain(folder: &std::path::Path, arguments: &[&str]) -> (String, String) {
+    let output = run(robotsd().current_dir(folder).args(["explain", "--robots", "f"]).args(arguments));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn a_name_is_looked_up_as_a_name() {
+    let folder = folder(&[(
+        "f",
+        "User-agent: Stripe\nUser-agent: Google-Extended\nDisallow: /\n\nUser-agent: *\nDisallow: /a\n",
+    )]);
+    // Names whose headers must hold more than the word, or that are never sent.
+    for name in [
+        "Buck",
+        "Calibre",
+        "Daum",
+        "Devin",
+        "Expanse",
+        "Google-Extended",
+        "Mastodon",
+        "Meltwater",
+        "NewsBlur",
+        "Pingdom",
+        "sentry",
+        "Shodan",
+        "Sogou",
+        "Stripe",
+        "testssl.sh",
+        "Tumblr",
+        "Vigil",
+        "Webzio-Extended",
+    ] {
+        let (out, error) = explain(folder.path(), &["--user-agent", name, "/x"]);
+        assert!(out.contains(&format!("  agent:  registered {name}, ")) && error.is_empty(), "{name}: {out}{error}");
+    }
+    let (out, _) = explain(folder.path(), &["--user-agent", "Stripe", "/x"]);
+    assert!(out.starts_with("Stripe may not fetch /x: line 3, `Disallow: /`, in the group for Stripe\n"), "{out}");
+    let (out, _) = explain(folder.path(), &["--user-agent", "google-extended", "/x"]);
+    assert!(out.contains("; a control token, which no request has\n"), "{out}");
+    let (out, error) = explain(folder.path(), &["--user-agent", "*", "/a"]);
+    assert!(out.starts_with("Any crawler that no group names may not fetch /a: line 6, ") && error.is_empty(), "{out}");
+}
+
+#[test]
+fn a_name_that_no_crawler_has_is_said_with_what_was_meant_and_what_is_assumed() {
+    let folder = folder(&[("f", "User-agent: HouseBot\nDisallow: /x\n\nUser-agent: *\nDisallow: /a\n")]);
+    let assumed = "as a crawler that obeys the group of this name, or else the one for \"*\"";
+    for (option, name, want) in [
+        ("--user-agent", "Googelbot", Some("\"Googelbot\": did you mean \"Googlebot\"? The answer takes it")),
+        ("--token", "Googelbot", Some("\"Googelbot\": did you mean \"Googlebot\"? The answer takes it")),
+        ("--user-agent", "HuoseBot", Some("did you mean \"HouseBot\"?")),
+        ("--token", "qqqqqqqq", Some("\"qqqqqqqq\": the answer takes it")),
+        ("--user-agent", "HouseBot", None),
+        ("--token", "housebot", None),
+        ("--token", "Yandex", None),
+        ("--user-agent", FIREFOX, None),
+        ("--user-agent", "NewBot/1.0", None),
+    ] {
+        let (out, error) = explain(folder.path(), &[option, name, "/a"]);
+        match want {
+            Some(want) => {
+                assert!(error.contains(want) && error.contains(assumed), "{name}: {error}");
+                assert!(out.contains("may not fetch /a: line 5, "), "{name}: {out}");
+            }
+            None => assert_eq!(error, "", "{name}"),
+        }
+    }
+}
+
+#[test]
+fn a_registered_token_has_the_further_groups_of_its_crawler() {
+    let file = "User-agent: Googlebot\nDisallow: /g\n\nUser-agent: *\nDisallow: /a\n";
+    let folder = folder(&[("f", file)]);
+    let first = |token: &str, url: &str, reading: &str| {
+        let (out, _) = explain(folder.path(), &["--token", token, "--reading", reading, url]);
+        (out.lines().next().unwrap().to_owned(), out.lines().nth(1).unwrap().to_owned())
+    };
+    assert_eq!(
+        first("Googlebot-Image", "/g", "standard"),
+        (
+            "Googlebot-Image may not fetch /g: line 2, `Disallow: /g`, in the group for Googlebot".to_owned(),
+            "  agent:  the token of Googlebot-Image; obeys googlebot-image, then googlebot".to_owned(),
+        )
+    );
+    assert!(
+        first("AdsBot-Google", "/a", "standard").0.starts_with("AdsBot-Google may fetch /a: no group names it, and ")
+    );
+    // The reference parser has one token, and leaves the others to its caller.
+    assert_eq!(
+        first("Googlebot-Image", "/g", "reference"),
+        (
+            "Googlebot-Image may fetch /g: no rule in the group for every other crawler (`*`) matches".to_owned(),
+            "  agent:  the token Googlebot-Image, taken as given".to_owned(),
+        )
+    );
+}
+
+/// What an expectation says of a name, `explain` says too.
+#[test]
+fn a_name_means_the_same_for_explain_and_test() {
+    let file = "User-agent: Stripe\nUser-agent: HouseBot\nDisallow: /x\n\nUser-agent: Googlebot\nDisallow: /g\n\nUser-agent: *\nDisallow: /a\n";
+    let names = [
+        "Stripe",
+        "HouseBot",
+        "Googlebot-Image",
+        "AdsBot-Google",
+        "Googelbot",
+        "*",
+        "Firefox",
+        "curl",
+        "Sogou",
+        GPTBOT,
+    ];
+    let folder = folder(&[("f", file)]);
+    for name in names {
+        for path in ["/x", "/g", "/a"] {
+            let allowed = explain(folder.path(), &["--user-agent", name, path]).0.contains(" may fetch ");
+            let table = if allowed { "allow" } else { "disallow" };
+            let text = format!("[[{table}]]\nagents = [{name:?}]\npaths = [{path:?}]\n");
+            std::fs::write(folder.path().join("e.toml"), text).unwrap();
+            let output = run(robotsd().current_dir(folder.path()).args(["test", "e.toml", "--robots", "f"]));
+            assert_eq!(output.status.code(), Some(0), "{name} {path}: {output:?}");
+        }
+    }
+}
+
 const SHOP: &str = "User-agent: GPTBot\nDisallow: /\nAllow: /open/\nDisallow: /open/x\n\nUser-agent: *\nDisallow: /y\n";
 
 #[test]

@@ -1,7 +1,7 @@
 //! `robotsd diff OLD NEW`: the effect of a change on crawlers.
 //!
 //! Exit status: 0 whether or not something changes, 1 where something changes that `--forbid` names, 2 where a file
-//! could not be read.
+//! could not be read or `--forbid` names a crawler that does not exist.
 
 mod text;
 
@@ -16,6 +16,7 @@ use tower_robots::rules::Reading;
 use super::arguments::site::{RobotsFile, SiteArgs};
 use crate::exit;
 use crate::target_url::TargetUrl;
+use crate::unknown_name::UnknownName;
 
 /// Show what changes for crawlers between two robots.txt files
 #[derive(Args, Debug)]
@@ -30,7 +31,7 @@ pub(crate) struct DiffArgs {
     site: SiteArgs,
 
     /// Fail if anything changes for this crawler on these paths, such as "Googlebot:/products/"; the path may be a
-    /// pattern, and * is a crawler that neither file names
+    /// pattern, and * is a crawler that neither file names; may be repeated
     #[arg(long, value_name = "CRAWLER:PATTERN", value_parser = guard)]
     forbid: Vec<Guard>,
 
@@ -59,6 +60,16 @@ fn guard(text: &str) -> Result<Guard, String> {
     Guard::parse(&format!("{crawler}:{}", String::from_utf8_lossy(url.path()))).ok_or_else(missing)
 }
 
+fn unknown_crawler(guard: &Guard, unknown: &UnknownName<'_>) -> String {
+    let any = Guard::parse(&format!("*:{}", guard.pattern())).map_or_else(String::new, |guard| guard.to_string());
+    let hint = unknown.hint().map_or_else(String::new, |hint| format!("{hint} "));
+    format!(
+        "--forbid {:?}: {}: {hint}Write {any:?} for the crawlers that no group names",
+        guard.to_string(),
+        unknown.fault()
+    )
+}
+
 pub(crate) fn run(args: &DiffArgs) -> ExitCode {
     exit::written(compare(args))
 }
@@ -73,7 +84,14 @@ fn compare(args: &DiffArgs) -> io::Result<ExitCode> {
     let (old, new) = (site.robots(old.map(PathBuf::as_path))?, RobotsFile::read(new)?);
     let names = text::DiffNames::new(&old.name, &new.name);
     let evaluator = |file: RobotsFile| file.evaluator(Reading::Standard, &site.settings);
-    let diff = evaluator(old)?.diff(&evaluator(new)?, args.forbid.iter().cloned());
+    let (old, new) = (evaluator(old)?, evaluator(new)?);
+    // A guard for a crawler that does not exist would hold whatever changes.
+    if let Some((guard, unknown)) =
+        args.forbid.iter().find_map(|guard| Some((guard, old.unknown_name(guard.crawler(), Some(&new))?)))
+    {
+        return Err(io::Error::other(unknown_crawler(guard, &unknown)));
+    }
+    let diff = old.diff(&new, args.forbid.iter().cloned());
     let mut out = BufWriter::new(io::stdout().lock());
     match args.format {
         DiffFormat::Text => text::write(&mut out, &names, &diff)?,

@@ -92,8 +92,8 @@ fn answer(evaluators: &mut EvaluatorCache<'_>, line: &[u8], answers: &mut impl W
             return failed(answers, &id.unwrap_or_default(), error.to_string());
         }
     };
-    let parts = || Ok::<_, String>((question.requester()?, question.checked_url()?));
-    match evaluators.get(&question).and_then(|evaluator| Ok((evaluator, parts()?))) {
+    let parts = |evaluator| Ok::<_, String>((question.requester(evaluator)?, question.checked_url()?));
+    match evaluators.get(&question).and_then(|evaluator| Ok((evaluator, parts(evaluator)?))) {
         Ok((evaluator, (requester, url))) => {
             let path = evaluator.path(&url);
             let explanation = Explanation::of(evaluator, &requester, &question.method, &path);
@@ -104,10 +104,10 @@ fn answer(evaluators: &mut EvaluatorCache<'_>, line: &[u8], answers: &mut impl W
 }
 
 impl BatchQuestion {
-    fn requester(&self) -> Result<Requester<'_>, String> {
+    fn requester(&self, evaluator: &Evaluator) -> Result<Requester, String> {
         match (&self.token, &self.user_agent) {
-            (Some(token), None) => Ok(Requester::Token(token)),
-            (None, Some(field)) => Ok(Requester::UserAgent(field.as_bytes())),
+            (Some(token), None) => Ok(Requester::token(evaluator, token)),
+            (None, Some(field)) => Ok(Requester::user_agent(evaluator, field)),
             _ => Err("a question has a \"token\" or a \"user_agent\"".to_owned()),
         }
     }

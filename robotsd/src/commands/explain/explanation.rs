@@ -1,6 +1,6 @@
 //! Why a request is allowed or disallowed: the decision, and how it came about.
 
-use tower_robots::agent::{Agent, Class};
+use tower_robots::agent::{Agent, Class, NamedAgent, NamedAs};
 use tower_robots::policy::{Action, Decision, Reason};
 use tower_robots::rules::{
     Access, Fallback, Group, PathForm, ProductToken, Reading, RequestPath, Selection, Trace, Verdict,
@@ -13,26 +13,66 @@ use crate::render::printable;
 use crate::target_url::TargetUrl;
 
 /// Who sends the request.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Requester<'a> {
-    /// A product token, taken as given.
-    Token(&'a str),
-    /// A `User-Agent` field, which is identified first.
-    UserAgent(&'a [u8]),
+#[derive(Clone, Debug)]
+pub(super) struct Requester {
+    /// As it was asked for.
+    name: String,
+    kind: RequesterKind,
 }
 
-impl Requester<'_> {
+#[derive(Clone, Debug)]
+enum RequesterKind {
+    /// A crawler that obeys these product tokens, without a request of its own: only the file counts.
+    Token { tokens: Vec<ProductToken>, fallback: Fallback, crawler: Option<String> },
+    /// An agent, whose request the policy decides about.
+    Agent(NamedAgent),
+}
+
+impl Requester {
+    /// A product token. A registered one stands for its crawler, with the further tokens that it obeys; the reference parser
+    /// takes it as given.
+    pub(super) fn token(evaluator: &Evaluator, token: &str) -> Self {
+        let named = evaluator.resolve(token);
+        let kind = match named.agent().registered().filter(|_| evaluator.reading() != Reading::Reference) {
+            Some(crawler) => RequesterKind::Token {
+                tokens: crawler.tokens().to_vec(),
+                fallback: named.fallback(),
+                crawler: Some(crawler.name().to_owned()),
+            },
+            None => {
+                RequesterKind::Token { tokens: vec![ProductToken::new(token)], fallback: Fallback::Star, crawler: None }
+            }
+        };
+        Self { name: token.to_owned(), kind }
+    }
+
+    /// The name of a crawler, or a `User-Agent` field.
+    pub(super) fn user_agent(evaluator: &Evaluator, name: &str) -> Self {
+        Self { name: name.to_owned(), kind: RequesterKind::Agent(evaluator.resolve(name)) }
+    }
+
     /// What an answer calls it: the crawler's name, or what kind of agent it is.
-    pub(super) fn name(&self, evaluator: &Evaluator) -> String {
-        let agent = match self {
-            Self::Token(token) => return printable(token.as_bytes()),
-            Self::UserAgent(field) => evaluator.identify(field),
+    pub(super) fn name(&self) -> String {
+        let agent = match &self.kind {
+            RequesterKind::Token { .. } => return printable(self.name.as_bytes()),
+            RequesterKind::Agent(named) if named.named_as() == NamedAs::Star => {
+                return "any crawler that no group names".to_owned();
+            }
+            RequesterKind::Agent(named) => named.agent(),
         };
         match (agent.crawler(), agent.class()) {
             (Some(crawler), _) => printable(crawler.as_bytes()),
             (None, Class::Browser) => "a browser".to_owned(),
             (None, Class::Empty) => "a request without a User-Agent".to_owned(),
             (None, class) => format!("this agent ({class})"),
+        }
+    }
+
+    /// The product token, where it was asked for by one, and the crawler that has it.
+    pub(super) fn as_token(&self) -> Option<(&str, Option<&str>, &[ProductToken])> {
+        match &self.kind {
+            RequesterKind::Token { tokens, crawler, .. } => Some((&self.name, crawler.as_deref(), tokens)),
+            RequesterKind::Agent(_) => None,
         }
     }
 }
@@ -50,7 +90,7 @@ pub(super) enum ShownPolicy {
 #[derive(Debug)]
 pub(super) struct ExplainedRequest<'a> {
     pub(super) file: &'a str,
-    pub(super) requester: Requester<'a>,
+    pub(super) requester: &'a Requester,
     pub(super) method: &'a str,
     pub(super) url: TargetUrl<'a>,
     pub(super) host: AssumedHost<'a>,
@@ -70,27 +110,28 @@ pub(super) struct Explanation<'e> {
     agent: Option<Agent>,
     /// Those of the token or of the agent.
     tokens: Vec<ProductToken>,
+    /// Whether the group for `*` may apply.
+    fallback: Fallback,
 }
 
 impl<'e> Explanation<'e> {
-    pub(super) fn of(
-        evaluator: &'e Evaluator,
-        requester: &Requester<'_>,
-        method: &str,
-        path: &RequestPath<'_>,
-    ) -> Self {
-        match requester {
-            Requester::Token(token) => Self::of_token(evaluator, ProductToken::new(token), path),
-            Requester::UserAgent(field) => {
-                let agent = evaluator.identify(field);
+    pub(super) fn of(evaluator: &'e Evaluator, requester: &Requester, method: &str, path: &RequestPath<'_>) -> Self {
+        match &requester.kind {
+            RequesterKind::Token { tokens, fallback, .. } => Self::of_token(evaluator, tokens.clone(), *fallback, path),
+            RequesterKind::Agent(named) => {
+                let agent = named.agent().clone();
                 let decision = evaluator.decide(&agent, method, path);
                 Self::of_decision(evaluator, &decision, agent, path)
             }
         }
     }
 
-    fn of_token(evaluator: &'e Evaluator, token: ProductToken, path: &RequestPath<'_>) -> Self {
-        let tokens = vec![token];
+    fn of_token(
+        evaluator: &'e Evaluator,
+        tokens: Vec<ProductToken>,
+        fallback: Fallback,
+        path: &RequestPath<'_>,
+    ) -> Self {
         // RFC 9309, section 2.2.2: implicitly allowed. The reference parser leaves that to its caller.
         if evaluator.reading() != Reading::Reference && path.is_robots_txt() {
             return Self {
@@ -102,9 +143,10 @@ impl<'e> Explanation<'e> {
                 action: None,
                 agent: None,
                 tokens,
+                fallback,
             };
         }
-        let verdict = evaluator.rules().select(&tokens, Fallback::Star).verdict(path);
+        let verdict = evaluator.rules().select(&tokens, fallback).verdict(path);
         let reason = match (verdict.group(), verdict.access()) {
             (None, _) => Reason::NoGroup,
             (Some(_), Access::Allow) => Reason::Allowed,
@@ -119,6 +161,7 @@ impl<'e> Explanation<'e> {
             action: None,
             agent: None,
             tokens,
+            fallback,
         }
     }
 
@@ -132,6 +175,7 @@ impl<'e> Explanation<'e> {
             reason: decision.reason(),
             action: Some(decision.action()),
             tokens: agent.tokens().to_vec(),
+            fallback: if evaluator.holds_to_star(&agent) { Fallback::Star } else { Fallback::Nothing },
             agent: Some(agent),
         }
     }
@@ -143,13 +187,12 @@ impl<'e> Explanation<'e> {
 
     /// Whether the group for `*` may apply.
     pub(super) fn holds_to_star(&self) -> bool {
-        self.agent.as_ref().is_none_or(|agent| self.evaluator.holds_to_star(agent))
+        self.fallback == Fallback::Star
     }
 
     /// What the file alone says, without exemptions.
     pub(super) fn verdict_of_file(&self, path: &RequestPath<'_>) -> Verdict<'e> {
-        let fallback = if self.holds_to_star() { Fallback::Star } else { Fallback::Nothing };
-        self.evaluator.rules().select(&self.tokens, fallback).verdict(path)
+        self.evaluator.rules().select(&self.tokens, self.fallback).verdict(path)
     }
 
     /// Every rule that matches, in every form of the path.

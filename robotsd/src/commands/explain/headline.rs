@@ -35,9 +35,13 @@ pub(super) fn of(
         }
         _ => without_group(evaluator, explanation),
     };
-    let sentence = format!("{} {may} {fetch}: {why}", request.requester.name(evaluator));
+    let sentence = format!("{} {may} {fetch}: {why}", request.requester.name());
     // A class of agents begins the sentence, and a name stays as it is written.
-    match sentence.strip_prefix("a ").or_else(|| sentence.strip_prefix("this ")) {
+    match sentence
+        .strip_prefix("a ")
+        .or_else(|| sentence.strip_prefix("this "))
+        .or_else(|| sentence.strip_prefix("any "))
+    {
         Some(_) => sentence[..1].to_uppercase() + &sentence[1..],
         None => sentence,
     }

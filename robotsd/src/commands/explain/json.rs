@@ -55,7 +55,7 @@ struct ExplainedForm {
 
 pub(super) fn write(out: &mut impl Write, evaluator: &Evaluator, request: &ExplainedRequest<'_>) -> io::Result<()> {
     let path = evaluator.path(request.url.as_bytes());
-    let explanation = Explanation::of(evaluator, &request.requester, request.method, &path);
+    let explanation = Explanation::of(evaluator, request.requester, request.method, &path);
     let trace = explanation.trace(&path);
     let token = trace.as_ref().and_then(|trace| explanation.token_of(trace));
     let json = ExplanationJson {

@@ -19,7 +19,8 @@ use self::explanation::{ExplainedRequest, Explanation, Requester, ShownPolicy};
 use self::host::AssumedHost;
 use self::url_list::UrlList;
 use super::arguments::site::SiteArgs;
-use crate::exit::{self, FAILED};
+use crate::evaluator::Evaluator;
+use crate::exit::{self, FAILED, complain};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExplainArgs {
@@ -45,11 +46,13 @@ pub(crate) struct ExplainArgs {
     #[command(flatten)]
     site: SiteArgs,
 
-    /// A User-Agent header, as sent, or the name of a crawler; may be repeated
-    #[arg(long, value_name = "HEADER", conflicts_with = "token", required_unless_present_any = ["batch", "token"])]
+    /// The name of a crawler, or a User-Agent header, as sent; may be repeated
+    #[arg(long, value_name = "NAME", conflicts_with = "token", required_unless_present_any = ["batch", "token"])]
     user_agent: Vec<String>,
 
-    /// A product token, as in robots.txt; may be repeated
+    /// A product token, as in robots.txt: what the file says, whatever the policy; may be repeated
+    ///
+    /// A token of the registry is taken with the further ones that its crawler obeys (Googlebot-Image, then Googlebot).
     #[arg(long)]
     token: Vec<String>,
 
@@ -108,7 +111,6 @@ fn batch(args: &ExplainArgs, out: impl Write) -> io::Result<ExitCode> {
 }
 
 fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<ExitCode> {
-    let requesters = args.requesters();
     let mut urls = UrlList::new(&args.urls)?;
     if args.robots.as_deref() == Some(Path::new("-")) && args.urls.iter().any(|word| word == "-") {
         return Err(io::Error::other(
@@ -119,9 +121,15 @@ fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<ExitCode> {
     let robots = site.robots(args.robots.as_deref())?;
     let file = robots.name.clone();
     let evaluator = robots.evaluator(args.reading.into(), &site.settings)?;
+    let requesters = args.requesters(&evaluator);
+    for name in args.token.iter().chain(&args.user_agent) {
+        if let Some(unknown) = evaluator.unknown_name(name, None) {
+            complain(&unknown);
+        }
+    }
     let policy = if site.is_configured() { ShownPolicy::Configured } else { ShownPolicy::Default };
     let format = if args.json { ExplainFormat::Json } else { args.format };
-    let names: Vec<_> = requesters.iter().map(|requester| requester.name(&evaluator)).collect();
+    let names: Vec<_> = requesters.iter().map(Requester::name).collect();
     match format {
         ExplainFormat::Csv => table::csv_head(&mut out)?,
         ExplainFormat::Matrix => table::matrix_head(&mut out, names.iter().map(String::as_str))?,
@@ -145,7 +153,6 @@ fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<ExitCode> {
         }
         for requester in &requesters {
             let host = AssumedHost::of(&url, &site);
-            let requester = *requester;
             let request = ExplainedRequest { file: &file, requester, method: &args.method, url, host, policy };
             match format {
                 ExplainFormat::Json => json::write(&mut out, &evaluator, &request)?,
@@ -158,8 +165,8 @@ fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<ExitCode> {
 }
 
 impl ExplainArgs {
-    fn requesters(&self) -> Vec<Requester<'_>> {
-        let tokens = self.token.iter().map(|token| Requester::Token(token));
-        tokens.chain(self.user_agent.iter().map(|field| Requester::UserAgent(field.as_bytes()))).collect()
+    fn requesters(&self, evaluator: &Evaluator) -> Vec<Requester> {
+        let tokens = self.token.iter().map(|token| Requester::token(evaluator, token));
+        tokens.chain(self.user_agent.iter().map(|name| Requester::user_agent(evaluator, name))).collect()
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use tower_robots::policy::{Action, Reason};
 use tower_robots::rules::{Line, PathForm, RobotsTxt, Rule, Trace};
 
-use super::explanation::{ExplainedRequest, Explanation, Requester, ShownPolicy};
+use super::explanation::{ExplainedRequest, Explanation, ShownPolicy};
 use super::headline;
 use crate::evaluator::Evaluator;
 use crate::render::printable;
@@ -15,15 +15,20 @@ const SHOWN: usize = 20;
 
 pub(super) fn write(out: &mut impl Write, evaluator: &Evaluator, request: &ExplainedRequest<'_>) -> io::Result<()> {
     let path = evaluator.path(request.url.as_bytes());
-    let explanation = Explanation::of(evaluator, &request.requester, request.method, &path);
+    let explanation = Explanation::of(evaluator, request.requester, request.method, &path);
     let trace = explanation.trace(&path);
     writeln!(out, "{}", headline::of(evaluator, request, &explanation, trace.as_ref(), &path))?;
-    match (&request.requester, explanation.agent()) {
-        (_, Some(agent)) => writeln!(out, "  agent:  {agent}")?,
-        (Requester::Token(token), None) => {
+    match (request.requester.as_token(), explanation.agent()) {
+        (Some((_, Some(crawler), tokens)), _) => {
+            let tokens: Vec<_> = tokens.iter().map(ToString::to_string).collect();
+            let (crawler, tokens) = (printable(crawler.as_bytes()), printable(tokens.join(", then ").as_bytes()));
+            writeln!(out, "  agent:  the token of {crawler}; obeys {tokens}")?;
+        }
+        (Some((token, None, _)), _) => {
             writeln!(out, "  agent:  the token {}, taken as given", printable(token.as_bytes()))?;
         }
-        (Requester::UserAgent(_), None) => {}
+        (None, Some(agent)) => writeln!(out, "  agent:  {agent}")?,
+        (None, None) => {}
     }
     writeln!(out, "  host:   {}", request.host)?;
     group(out, request.file, evaluator, &explanation, trace.as_ref())?;

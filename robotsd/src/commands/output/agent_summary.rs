@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::Serialize;
-use tower_robots::agent::{Agent, Category, Class};
+use tower_robots::agent::{Agent, Category, Class, Crawler};
 
 use crate::render::printable;
 
@@ -15,6 +15,8 @@ pub(in crate::commands) struct AgentSummary<'a> {
     category: Option<Category>,
     tokens: Vec<String>,
     held_to_star: bool,
+    #[serde(skip)]
+    is_control: bool,
 }
 
 impl<'a> AgentSummary<'a> {
@@ -25,6 +27,7 @@ impl<'a> AgentSummary<'a> {
             category: agent.category(),
             tokens: agent.tokens().iter().map(ToString::to_string).collect(),
             held_to_star,
+            is_control: agent.registered().is_some_and(Crawler::is_control),
         }
     }
 }
@@ -32,7 +35,7 @@ impl<'a> AgentSummary<'a> {
 /// As in `registered GPTBot, ai-training; obeys gptbot; is held to *`.
 impl fmt::Display for AgentSummary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { class, crawler, category, tokens, held_to_star } = self;
+        let Self { class, crawler, category, tokens, held_to_star, is_control } = self;
         write!(f, "{class}")?;
         if let Some(crawler) = crawler {
             write!(f, " {}", printable(crawler.as_bytes()))?;
@@ -43,6 +46,7 @@ impl fmt::Display for AgentSummary<'_> {
         if !tokens.is_empty() {
             write!(f, "; obeys {}", printable(tokens.join(", then ").as_bytes()))?;
         }
-        f.write_str(if *held_to_star { "; is held to *" } else { "; is not held to *" })
+        f.write_str(if *held_to_star { "; is held to *" } else { "; is not held to *" })?;
+        f.write_str(if *is_control { "; a control token, which no request has" } else { "" })
     }
 }

@@ -1,0 +1,83 @@
+//! Names that no crawler has: most are slips, and a slip must not look like an answer about a crawler.
+
+use std::fmt;
+
+use tower_robots::agent::{Crawler, NamedAs, Recognizer, Registry};
+use tower_robots::rules::{ProductToken, RobotsTxt};
+
+use crate::suggestion::nearest;
+
+/// A name that neither the registry nor a robots.txt has, and what was probably meant.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct UnknownName<'n> {
+    name: &'n str,
+    nearest: Option<String>,
+}
+
+impl<'n> UnknownName<'n> {
+    /// Looks a name up as a person writes it; `None` where a crawler or a group has it, and for `*` and headers.
+    pub(crate) fn of(name: &'n str, recognizer: &Recognizer, files: &[&RobotsTxt]) -> Option<Self> {
+        let named = recognizer.resolve(name);
+        let agent = named.agent();
+        let token = agent.tokens().first().filter(|_| named.named_as() == NamedAs::Unregistered)?;
+        let groups = || files.iter().flat_map(|file| file.groups()).flat_map(|group| group.names());
+        let is_named = || groups().any(|group| ProductToken::from_name(group.value()).as_ref() == Some(token));
+        if recognizer.registry().knows(token) || is_named() {
+            return None;
+        }
+        let of_files = groups().map(|group| String::from_utf8_lossy(group.value()).into_owned());
+        Some(Self { name: name.trim(), nearest: nearest_name(name, recognizer.registry(), of_files) })
+    }
+
+    /// The crawler that was probably meant.
+    pub(crate) fn hint(&self) -> Option<String> {
+        self.nearest.as_ref().map(|nearest| format!("did you mean {nearest:?}?"))
+    }
+
+    /// What is wrong, without what was probably meant.
+    pub(crate) fn fault(&self) -> String {
+        format!("no crawler of the registry and no group of the robots.txt is called {:?}", self.name)
+    }
+}
+
+/// The nearest name of the registry or of the groups.
+fn nearest_name(name: &str, registry: &Registry, groups: impl Iterator<Item = String>) -> Option<String> {
+    let known: Vec<String> = registry.crawlers().map(Crawler::name).map(str::to_owned).chain(groups).collect();
+    nearest(name.trim(), known.iter().map(String::as_str)).map(str::to_owned)
+}
+
+/// As in `no crawler … is called "Googelbot"; did you mean "Googlebot"? It is taken as a crawler that obeys …`.
+impl fmt::Display for UnknownName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let assumed = "as a crawler that obeys the group of this name, or else the one for \"*\"";
+        match self.hint() {
+            Some(hint) => write!(f, "{}: {hint} The answer takes it {assumed}", self.fault()),
+            None => write!(f, "{}: the answer takes it {assumed}; `robotsd agents` lists the crawlers", self.fault()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_is_named_and_what_a_file_or_the_registry_has_is_none() {
+        let file = RobotsTxt::parse(&b"User-agent: HouseBot\nUser-agent: Foo Bar\nDisallow: /\n"[..]);
+        let recognizer = Recognizer::new(Registry::builtin().clone(), &file);
+        let unknown = |name: &'static str| UnknownName::of(name, &recognizer, &[&file]);
+        for name in ["Googlebot", "googlebot", "Yandex", "HOUSEBOT", "housebot", "*", "Googlebot/2.1", "curl", "Stripe"]
+        {
+            assert_eq!(unknown(name), None, "{name}");
+        }
+        for (name, want) in [
+            ("Googelbot", Some("did you mean \"Googlebot\"?")),
+            ("HuoseBot", Some("did you mean \"HouseBot\"?")),
+            ("qqqqqqqqq", None),
+        ] {
+            let unknown = unknown(name).expect(name);
+            assert_eq!(unknown.hint().as_deref(), want);
+            assert!(unknown.to_string().contains("the answer takes it as a crawler") || want.is_some(), "{unknown}");
+        }
+    }
+}
