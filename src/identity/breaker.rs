@@ -3,9 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, SystemTime};
 
-use super::prefix::Prefix;
 use super::public_address::PublicAddress;
-use crate::agent::{Identity, UndecidedReason};
+use crate::agent::{Identity, Network, UndecidedReason};
 
 const SLOT: u64 = 10 * 60;
 const SLOTS_OF_A_DAY: usize = 144;
@@ -93,7 +92,7 @@ impl Breaker {
         self.turn_to(now);
         // Only signatures are judged without an address: all such requests count as one client.
         let address =
-            address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| Prefix::around(address.get(), 32, 64).first());
+            address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| Network::around(address.get(), 32, 64).first());
         let slot = &mut self.slots[(self.current % SLOTS_OF_A_DAY as u64) as usize];
         match identity {
             Identity::Verified(_) => {
@@ -144,10 +143,10 @@ impl Breaker {
     /// The networks that most of the refuted addresses are in, the largest share first, at most three: of a suspect path
     /// one of them is probably a proxy that `trusted_proxies` lacks.
     #[must_use]
-    pub fn refuted_networks(&self) -> Vec<Prefix> {
-        let mut counts: Vec<(usize, Prefix)> = Vec::new();
+    pub fn refuted_networks(&self) -> Vec<Network> {
+        let mut counts: Vec<(usize, Network)> = Vec::new();
         for (address, _) in self.refuted.0.iter().filter(|(address, _)| !address.is_unspecified()) {
-            let network = Prefix::around(*address, 24, 48);
+            let network = Network::around(*address, 24, 48);
             match counts.iter_mut().find(|(_, counted)| *counted == network) {
                 Some((count, _)) => *count += 1,
                 None => counts.push((1, network)),

@@ -20,7 +20,6 @@ mod breaker;
 mod examination;
 mod list_evidence;
 mod name_pattern;
-mod prefix;
 mod public_address;
 mod range_set;
 mod rdns;
@@ -39,7 +38,6 @@ pub use self::breaker::Breaker;
 pub use self::examination::{ClaimKind, Examination, MethodOutcome};
 pub use self::list_evidence::ListEvidence;
 pub use self::name_pattern::{NamePattern, NamePatternError};
-pub use self::prefix::{Prefix, PrefixError};
 pub use self::public_address::PublicAddress;
 #[cfg(feature = "identity")]
 pub use self::published_list::{

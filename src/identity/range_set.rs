@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::prefix::Prefix;
+use crate::agent::Network;
 
 /// The addresses of a list: sorted ranges that neither overlap nor touch, one run of them for each family.
 ///
@@ -78,8 +78,8 @@ impl RangeSet {
     }
 }
 
-impl FromIterator<Prefix> for RangeSet {
-    fn from_iter<I: IntoIterator<Item = Prefix>>(prefixes: I) -> Self {
+impl FromIterator<Network> for RangeSet {
+    fn from_iter<I: IntoIterator<Item = Network>>(prefixes: I) -> Self {
         let (mut v4, mut v6) = (Vec::new(), Vec::new());
         for prefix in prefixes {
             v4.extend(prefix.v4());
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     fn set(prefixes: &[&str]) -> RangeSet {
-        prefixes.iter().map(|text| text.parse::<Prefix>().expect(text)).collect()
+        prefixes.iter().map(|text| text.parse::<Network>().expect(text)).collect()
     }
 
     #[test]
@@ -209,7 +209,7 @@ mod tests {
         assert!(!set(&["::/0", "0.0.0.0/0"]).lost_most_in(&set(&["::/1", "0.0.0.0/1"])));
     }
 
-    fn prefix() -> impl Strategy<Value = Prefix> {
+    fn prefix() -> impl Strategy<Value = Network> {
         // Few different octets, so that ranges overlap, touch and repeat.
         let v4 = (prop::array::uniform4(prop::sample::select(vec![0_u8, 1, 2, 127, 128, 255])), 0_u32..=32).prop_map(
             |(octets, length)| {
@@ -228,7 +228,7 @@ mod tests {
     }
 
     /// Each prefix by itself, bit by bit.
-    fn scan(prefixes: &[Prefix], address: IpAddr) -> bool {
+    fn scan(prefixes: &[Network], address: IpAddr) -> bool {
         let octets = |address: IpAddr| match address.to_canonical() {
             IpAddr::V4(address) => address.octets().to_vec(),
             IpAddr::V6(address) => address.octets().to_vec(),
@@ -240,7 +240,7 @@ mod tests {
                 IpAddr::V6(first) => first.octets().to_vec(),
             };
             let bit = |octets: &[u8], at: usize| octets[at / 8] >> (7 - at % 8) & 1;
-            first.len() == address.len() && (0..prefix.length().into()).all(|at| bit(&first, at) == bit(&address, at))
+            first.len() == address.len() && (0..prefix.length() as usize).all(|at| bit(&first, at) == bit(&address, at))
         })
     }
 

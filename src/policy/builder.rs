@@ -5,10 +5,9 @@ use super::error::PolicyError;
 use super::exempt::Exemptions;
 use super::human_evidence::{Cookies, SuspectHuman};
 use super::mode::Mode;
-use super::network::Network;
 use super::overrides::{Override, called};
 use super::scope::{EmptyAgent, Star, StarExceptions, StarScope};
-use crate::agent::Category;
+use crate::agent::{Category, Network};
 use crate::rules::{PathForms, PathPattern};
 
 /// Builds a [`Policy`]. A value that would match nothing is refused where it is given.

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::error::Error;
 use std::fmt;
 
-use super::network::NetworkError;
+use crate::agent::NetworkError;
 use crate::rules::PathPatternError;
 
 /// A value that would match nothing. The message quotes it and says what would be right.

@@ -1,8 +1,7 @@
 //! Requests that are never judged.
 
-use super::network::Network;
 use super::overrides::is_called;
-use crate::agent::Agent;
+use crate::agent::{Agent, Network};
 use crate::rules::{PathPattern, ProductToken, Reading, RequestPath};
 
 /// Paths, addresses and agents whose requests pass unjudged.

@@ -12,7 +12,6 @@ mod facts;
 mod grace;
 mod human_evidence;
 mod mode;
-mod network;
 mod overrides;
 mod scope;
 
@@ -23,9 +22,10 @@ pub use self::error::{PolicyError, PolicyErrorKind};
 pub use self::facts::Facts;
 pub use self::human_evidence::{HumanEvidence, HumanSigns, SuspectHuman};
 pub use self::mode::Mode;
-pub use self::network::{Network, NetworkError};
 pub use self::overrides::Override;
 pub use self::scope::{EmptyAgent, StarExceptions, StarScope};
+#[doc(no_inline)]
+pub use crate::agent::{Network, NetworkError};
 
 #[cfg(feature = "live")]
 pub(crate) use self::grace::Grace;

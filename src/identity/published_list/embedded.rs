@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-use crate::identity::prefix::Prefix;
+use crate::agent::Network;
 use crate::identity::range_set::RangeSet;
 
 const SNAPSHOT: &str = include_str!("ranges_snapshot.txt");
@@ -71,13 +71,13 @@ fn read(text: &'static str) -> Box<[EmbeddedList]> {
     let lists = text.split("\n[").skip(1).filter_map(|section| {
         let (url, rest) = section.split_once("]\n")?;
         let (mut fetched, mut via, mut licence) = ("", "", "");
-        let mut prefixes: Vec<Prefix> = Vec::new();
+        let mut prefixes: Vec<Network> = Vec::new();
         for line in rest.lines() {
             match line.split_once(" = ") {
                 Some(("fetched", value)) => fetched = value,
                 Some(("via", value)) => via = value,
                 Some(("licence", value)) => licence = value,
-                _ => prefixes.extend(line.split(' ').filter_map(|word| word.parse::<Prefix>().ok())),
+                _ => prefixes.extend(line.split(' ').filter_map(|word| word.parse::<Network>().ok())),
             }
         }
         let count = prefixes.len();
@@ -114,7 +114,7 @@ mod tests {
         let lists: Vec<serde_json::Value> = serde_json::from_slice(&text).expect("JSON");
         assert_eq!(lists.len(), embedded_lists().len());
         for (list, embedded) in lists.iter().zip(embedded_lists()) {
-            let prefixes: Vec<Prefix> = list["prefixes"]
+            let prefixes: Vec<Network> = list["prefixes"]
                 .as_array()
                 .expect("prefixes")
                 .iter()
@@ -132,12 +132,12 @@ mod tests {
     fn membership_equals_a_scan_of_all_prefixes() {
         use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-        let all: Vec<Prefix> = embedded_lists().iter().flat_map(|list| list_prefixes(list.url())).collect();
+        let all: Vec<Network> = embedded_lists().iter().flat_map(|list| list_prefixes(list.url())).collect();
         assert_eq!(all.len(), 3088);
         let set: RangeSet = all.iter().copied().collect();
         // The scan of an address looks at every prefix; to stay quick, it compares numbers.
-        let v4: Vec<(u32, u32)> = all.iter().filter_map(Prefix::v4).collect();
-        let v6: Vec<(u128, u128)> = all.iter().filter_map(Prefix::v6).collect();
+        let v4: Vec<(u32, u32)> = all.iter().filter_map(Network::v4).collect();
+        let v6: Vec<(u128, u128)> = all.iter().filter_map(Network::v6).collect();
         let mut state = 0x9E37_79B9_7F4A_7C15_u64;
         let mut random = move || {
             state ^= state << 13;
@@ -179,7 +179,7 @@ mod tests {
         assert!(checked > 30_000 && inside > 5_000 && checked - inside > 5_000, "{checked} {inside}");
     }
 
-    fn list_prefixes(url: &str) -> Vec<Prefix> {
+    fn list_prefixes(url: &str) -> Vec<Network> {
         let section = SNAPSHOT.split("\n[").find(|section| section.starts_with(url)).expect("a list");
         section.split_whitespace().filter_map(|word| word.parse().ok()).collect()
     }

@@ -6,7 +6,7 @@ use super::entries::{Entries, MOST_PREFIXES};
 use super::media_type;
 use super::range_list_error::{RangeListError, RangeListErrorKind};
 use super::text::CONVERT;
-use crate::identity::prefix::Prefix;
+use crate::agent::Network;
 
 /// How much of a time is kept.
 const LONGEST_TIME: usize = 64;
@@ -44,7 +44,7 @@ pub(super) fn read(octets: &[u8]) -> Result<Entries, RangeListError> {
 
 /// The one prefix of an entry; `None` if it has both kinds, neither, or one that is none of its kind. JAFAR has consumers
 /// ignore such entries.
-fn prefix(entry: &Map<String, Value>) -> Option<Prefix> {
+fn prefix(entry: &Map<String, Value>) -> Option<Network> {
     let (text, is_v4) = match (entry.get("ipv4Prefix"), entry.get("ipv6Prefix")) {
         (Some(text), None) => (text, true),
         (None, Some(text)) => (text, false),
@@ -52,7 +52,7 @@ fn prefix(entry: &Map<String, Value>) -> Option<Prefix> {
     };
     let text = text.as_str()?;
     // By the address as written: IPv4 mapped into IPv6 is an IPv6 prefix here.
-    let prefix: Prefix = text.parse().ok()?;
+    let prefix: Network = text.parse().ok()?;
     (text.contains(':') != is_v4).then_some(prefix)
 }
 

@@ -3,15 +3,15 @@
 use super::entries::MOST_PREFIXES;
 use super::range_list_error::{RangeListError, RangeListErrorKind};
 use super::{json, text};
-use crate::identity::prefix::Prefix;
+use crate::agent::Network;
 use crate::identity::range_set::RangeSet;
 
 /// The largest published list has 100 KiB.
 const LARGEST: usize = 1 << 20;
 
 /// The shortest prefixes that are taken for a part of one operator's network.
-const SHORTEST_V4: u8 = 8;
-const SHORTEST_V6: u8 = 19;
+const SHORTEST_V4: u32 = 8;
+const SHORTEST_V6: u32 = 19;
 
 /// The addresses that an operator publishes for a crawler.
 ///
@@ -131,7 +131,7 @@ impl RangeList {
     }
 }
 
-fn is_too_wide(prefix: &Prefix) -> bool {
+fn is_too_wide(prefix: &Network) -> bool {
     prefix.length() < if prefix.first().is_ipv4() { SHORTEST_V4 } else { SHORTEST_V6 }
 }
 

@@ -2,7 +2,7 @@
 
 use super::entries::{Entries, MOST_PREFIXES};
 use super::range_list_error::{RangeListError, RangeListErrorKind};
-use crate::identity::prefix::Prefix;
+use crate::agent::Network;
 
 /// How to make a list of something else.
 pub(super) const CONVERT: &str = "write one address or prefix a line, or JSON such as \
@@ -21,7 +21,7 @@ pub(super) fn read(octets: &[u8]) -> Result<Entries, RangeListError> {
             continue;
         }
         let column = line.find(field).map_or(1, |at| line[..at].chars().count() + 1);
-        let prefix: Prefix = field.parse().map_err(|error| {
+        let prefix: Network = field.parse().map_err(|error| {
             if read.prefixes.is_empty() {
                 // Of a file that begins with something else, the first line says little.
                 return unknown(&format!("{error}"), number + 1, column);
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(error(b"8.8.8.8\n\xFF\n").kind(), UnknownFormat);
         assert_eq!(
             error("8.8.8.8\n9.9.9.9/33\n").to_string(),
-            "2:1: \"9.9.9.9/33\" is no range of addresses: the length after the slash is a number up to 32"
+            "2:1: \"9.9.9.9/33\" is not a network: the length after the slash is a number up to 32"
         );
         let html = error("<html>").to_string();
         assert!(
