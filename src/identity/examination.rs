@@ -1,23 +1,17 @@
 //! From what each method says to one identity.
 
-use crate::agent::{Identity, IdentityMethod, Refutation, UndecidedReason};
-
-/// What one method says about a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum MethodOutcome {
-    /// It confirms the claim.
-    Verified,
-    /// The request fails it.
-    Failed(Refutation),
-    /// It cannot tell.
-    Undecided(UndecidedReason),
-}
+use super::method_outcome::MethodOutcome;
+#[cfg(feature = "signatures")]
+use super::signature::{ClaimedDirectories, SignatureCheck};
+use crate::agent::{Identity, IdentityMethod, UndecidedReason};
 
 /// Who a request claims to come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClaimKind {
     /// No crawler.
     Unclaimed,
+    /// No crawler by its `User-Agent`, but its `Signature-Agent` says who signed it.
+    Signer,
     /// A crawler.
     Crawler,
     /// A fetcher that acts for a person, from the operator's addresses or from the person's own device.
@@ -33,8 +27,8 @@ pub enum ClaimKind {
 /// let failed = Examination::of(ClaimKind::Crawler).range(MethodOutcome::Failed(Refutation::NotListed));
 /// assert_eq!(failed.conclude(), Identity::Refuted(Refutation::NotListed));
 ///
-/// let doubtful = failed.rdns(MethodOutcome::Undecided(UndecidedReason::Timeout));
-/// assert_eq!(doubtful.conclude(), Identity::Undecided(UndecidedReason::Timeout));
+/// let doubtful = failed.rdns(MethodOutcome::Undecided(UndecidedReason::Pending));
+/// assert_eq!(doubtful.conclude(), Identity::Undecided(UndecidedReason::Pending));
 /// ```
 #[derive(Clone, Copy, Debug)]
 #[must_use]
@@ -58,9 +52,18 @@ impl Examination {
         Self { is_signing: true, ..self }
     }
 
-    /// What the signature says. A request without one is not tried.
-    pub const fn signature(self, outcome: MethodOutcome) -> Self {
-        Self { signature: Some(outcome), ..self }
+    /// What the signatures of the request say about this claim; without one the method is not tried.
+    ///
+    /// A valid signature verifies the claim of its own operator only: by another one it is no evidence about this claim.
+    #[cfg(feature = "signatures")]
+    pub fn signatures(self, checks: &[SignatureCheck], directories: ClaimedDirectories<'_>) -> Self {
+        let outcomes = checks.iter().filter_map(|check| check.outcome_for(directories));
+        let strength = |outcome: &MethodOutcome| match outcome {
+            MethodOutcome::Verified => 0,
+            MethodOutcome::Undecided(_) => 1,
+            MethodOutcome::Failed(_) => 2,
+        };
+        Self { signature: outcomes.min_by_key(strength), ..self }
     }
 
     /// What the operator's lists say. Without lists the method is not tried.
@@ -82,17 +85,23 @@ impl Examination {
     #[must_use]
     pub fn wants_rdns(&self) -> bool {
         let is_verified = [self.signature, self.range].contains(&Some(MethodOutcome::Verified));
-        self.claim != ClaimKind::Unclaimed && !is_verified && self.rdns.is_none()
+        self.is_of_crawler() && !is_verified && self.rdns.is_none()
     }
 
     /// The identity: the first method that verified; else the first that is undecided; else, if one failed, refuted.
     ///
+    /// A doubt that the sender can bring about at will does not outweigh an address that failed: a signature with an unknown
+    /// key costs nothing, and the holder of an address decides what its reverse zone answers, if it does. The lists of an
+    /// operator are complete by themselves; names are a second chance, which such an answer ends. Without proof that the
+    /// resolver answers for the operator, names could not be tried at all.
+    ///
     /// A user-triggered fetcher that fails by its address is unverifiable, because it may run on a person's device. A
-    /// signature that does not hold refutes it all the same: the request itself carries the false evidence.
+    /// signature that does not hold refutes it all the same: the request itself carries the false evidence. Where nothing is
+    /// claimed, there is nothing to refute.
     #[must_use]
     pub fn conclude(&self) -> Identity {
         // Addresses verify and refute crawlers; a request that claims none is judged by its signature only.
-        let of_address = |outcome: Option<MethodOutcome>| outcome.filter(|_| self.claim != ClaimKind::Unclaimed);
+        let of_address = |outcome: Option<MethodOutcome>| outcome.filter(|_| self.is_of_crawler());
         let tried = [
             (IdentityMethod::Signature, self.signature),
             (IdentityMethod::Range, of_address(self.range)),
@@ -102,8 +111,15 @@ impl Examination {
         if let Some((method, _)) = tried().find(|(_, outcome)| *outcome == MethodOutcome::Verified) {
             return Identity::Verified(method);
         }
-        if let Some(reason) = tried().find_map(|(_, outcome)| match outcome {
-            MethodOutcome::Undecided(reason) => Some(reason),
+        let has_failed = |method, outcome| match outcome {
+            MethodOutcome::Failed(_) => {
+                method == IdentityMethod::Range || (method == IdentityMethod::Rdns && !self.is_rdns_weak)
+            }
+            _ => false,
+        };
+        let is_address_failed = tried().any(|(method, outcome)| has_failed(method, outcome));
+        if let Some(reason) = tried().find_map(|(method, outcome)| match outcome {
+            MethodOutcome::Undecided(reason) if !(is_address_failed && is_of_sender(method, reason)) => Some(reason),
             _ => None,
         }) {
             return Identity::Undecided(reason);
@@ -113,11 +129,15 @@ impl Examination {
             _ => None,
         });
         match (refutation, self.claim) {
+            (_, ClaimKind::Unclaimed) | (None, ClaimKind::Signer) => Identity::Unclaimed,
             (Some(refutation), _) => Identity::Refuted(refutation),
-            (None, ClaimKind::Unclaimed) => Identity::Unclaimed,
             (None, _) if self.is_signing && tried().next().is_none() => Identity::Undecided(UndecidedReason::Unsigned),
             (None, _) => Identity::Unverifiable,
         }
+    }
+
+    const fn is_of_crawler(&self) -> bool {
+        matches!(self.claim, ClaimKind::Crawler | ClaimKind::UserTriggered)
     }
 
     /// Whether a failure of the method refutes this claim.
@@ -130,9 +150,34 @@ impl Examination {
     }
 }
 
+/// Whether the sender of a request can bring this doubt about, by its request or by the reverse zone of its address.
+const fn is_of_sender(method: IdentityMethod, reason: UndecidedReason) -> bool {
+    use UndecidedReason::{
+        AgentAbsent, Busy, DirectoryNotConfigured, KeyUnknownThere, ResolverFailure, TestKey, Timeout, Truncated,
+        UnprovenResolver,
+    };
+    match method {
+        // Checks are bounded by the address that fails many.
+        IdentityMethod::Signature => {
+            matches!(reason, AgentAbsent | DirectoryNotConfigured | KeyUnknownThere | TestKey | Busy)
+        }
+        // `Busy` and `Pending` are ours: the look-up is still to come.
+        IdentityMethod::Rdns => matches!(reason, Timeout | ResolverFailure | Truncated | UnprovenResolver),
+        IdentityMethod::Range => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::Refutation;
+
+    impl Examination {
+        /// What the signature says, whoever made it.
+        const fn signature(self, outcome: MethodOutcome) -> Self {
+            Self { signature: Some(outcome), ..self }
+        }
+    }
 
     const VERIFIED: MethodOutcome = MethodOutcome::Verified;
     const UNLISTED: MethodOutcome = MethodOutcome::Failed(Refutation::NotListed);
@@ -140,6 +185,7 @@ mod tests {
     const EXPIRED: MethodOutcome = MethodOutcome::Failed(Refutation::Expired);
     const STALE: MethodOutcome = MethodOutcome::Undecided(UndecidedReason::Stale);
     const TIMEOUT: MethodOutcome = MethodOutcome::Undecided(UndecidedReason::Timeout);
+    const PENDING: MethodOutcome = MethodOutcome::Undecided(UndecidedReason::Pending);
     const DOWN: MethodOutcome = MethodOutcome::Undecided(UndecidedReason::DirectoryUnavailable);
 
     fn crawler() -> Examination {
@@ -167,7 +213,8 @@ mod tests {
         assert_eq!(crawler().range(UNLISTED).rdns(NO_NAME).conclude(), Identity::Refuted(Refutation::NotListed));
         assert_eq!(crawler().signature(EXPIRED).range(UNLISTED).conclude(), Identity::Refuted(Refutation::Expired));
         for (examination, reason) in [
-            (crawler().range(UNLISTED).rdns(TIMEOUT), UndecidedReason::Timeout),
+            (crawler().range(UNLISTED).rdns(PENDING), UndecidedReason::Pending),
+            (crawler().rdns(TIMEOUT), UndecidedReason::Timeout),
             (crawler().range(STALE).rdns(NO_NAME), UndecidedReason::Stale),
             (crawler().signature(DOWN).range(UNLISTED).rdns(NO_NAME), UndecidedReason::DirectoryUnavailable),
             (crawler().signature(EXPIRED).range(STALE), UndecidedReason::Stale),
@@ -175,6 +222,42 @@ mod tests {
             (crawler().weak_rdns(TIMEOUT), UndecidedReason::Timeout),
         ] {
             assert_eq!(examination.conclude(), Identity::Undecided(reason), "{examination:?}");
+        }
+    }
+
+    #[test]
+    fn a_doubt_of_the_senders_own_does_not_outweigh_an_address_that_failed() {
+        let undecided = MethodOutcome::Undecided;
+        for reason in [
+            UndecidedReason::AgentAbsent,
+            UndecidedReason::DirectoryNotConfigured,
+            UndecidedReason::KeyUnknownThere,
+            UndecidedReason::TestKey,
+            UndecidedReason::Busy,
+        ] {
+            let signed = crawler().signature(undecided(reason));
+            assert_eq!(signed.conclude(), Identity::Undecided(reason));
+            assert_eq!(signed.range(STALE).conclude(), Identity::Undecided(reason));
+            assert_eq!(signed.weak_rdns(NO_NAME).conclude(), Identity::Undecided(reason));
+            assert_eq!(signed.range(UNLISTED).conclude(), Identity::Refuted(Refutation::NotListed));
+            assert_eq!(signed.rdns(NO_NAME).conclude(), Identity::Refuted(Refutation::NoName));
+            // What is not known of the address still counts.
+            assert_eq!(signed.range(STALE).rdns(NO_NAME).conclude(), Identity::Undecided(UndecidedReason::Stale));
+        }
+        for reason in [
+            UndecidedReason::Timeout,
+            UndecidedReason::ResolverFailure,
+            UndecidedReason::Truncated,
+            UndecidedReason::UnprovenResolver,
+        ] {
+            let named = crawler().rdns(undecided(reason));
+            assert_eq!(named.conclude(), Identity::Undecided(reason));
+            assert_eq!(named.range(STALE).conclude(), Identity::Undecided(UndecidedReason::Stale));
+            assert_eq!(named.range(UNLISTED).conclude(), Identity::Refuted(Refutation::NotListed));
+        }
+        for reason in [UndecidedReason::Pending, UndecidedReason::Busy] {
+            let behind = crawler().range(UNLISTED).rdns(undecided(reason));
+            assert_eq!(behind.conclude(), Identity::Undecided(reason));
         }
     }
 
@@ -209,7 +292,11 @@ mod tests {
         assert_eq!(unclaimed.range(UNLISTED).rdns(NO_NAME).signing().conclude(), Identity::Unclaimed);
         assert_eq!(unclaimed.range(VERIFIED).conclude(), Identity::Unclaimed);
         assert_eq!(unclaimed.signature(VERIFIED).conclude(), Identity::Verified(IdentityMethod::Signature));
-        assert_eq!(unclaimed.signature(EXPIRED).conclude(), Identity::Refuted(Refutation::Expired));
+        assert_eq!(unclaimed.signature(EXPIRED).conclude(), Identity::Unclaimed);
+        let signer = Examination::of(ClaimKind::Signer);
+        assert_eq!(signer.signature(EXPIRED).conclude(), Identity::Refuted(Refutation::Expired));
+        assert_eq!(signer.range(UNLISTED).conclude(), Identity::Unclaimed);
+        assert!(!signer.wants_rdns());
         assert_eq!(unclaimed.signature(DOWN).conclude(), Identity::Undecided(UndecidedReason::DirectoryUnavailable));
         assert!(!unclaimed.wants_rdns());
     }

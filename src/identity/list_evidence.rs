@@ -2,13 +2,17 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::examination::MethodOutcome;
+use super::method_outcome::MethodOutcome;
 use super::public_address::PublicAddress;
 use super::range_set::RangeSet;
 use crate::agent::{Refutation, UndecidedReason};
 
 /// A list this old still refutes.
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// How long before a confirmation an address has to be seen first for the confirmation to be about it. A clock that was off
+/// by a day puts either time a day too early.
+const CLOCK_ERROR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How far a confirmation may lie ahead of now; further ahead, the clock was wrong then or is wrong now.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
@@ -38,8 +42,8 @@ impl<'a> ListEvidence<'a> {
 
     /// What the lists of a crawler say about an address; `None` stands for a list that is not loaded.
     ///
-    /// The address is in one of them, or fails them all if each can refute: it was confirmed after the address was first
-    /// seen with this claim, or at most 24 hours ago.
+    /// The address is in one of them, or fails them all if each can refute: it was confirmed at most 24 hours ago, or more than
+    /// 24 hours after the address was first seen with this claim.
     pub fn examine(
         lists: impl IntoIterator<Item = Option<Self>>,
         address: PublicAddress,
@@ -65,7 +69,12 @@ impl<'a> ListEvidence<'a> {
     fn can_refute(&self, first_seen: Option<SystemTime>, now: SystemTime) -> bool {
         let Some(confirmed) = self.confirmed else { return false };
         match now.duration_since(confirmed) {
-            Ok(age) => age <= FRESH || first_seen.is_some_and(|first_seen| first_seen < confirmed),
+            Ok(age) => {
+                age <= FRESH
+                    || first_seen
+                        .and_then(|first_seen| confirmed.duration_since(first_seen).ok())
+                        .is_some_and(|known| known > CLOCK_ERROR)
+            }
             Err(ahead) => ahead.duration() <= CLOCK_STEP,
         }
     }
@@ -101,8 +110,11 @@ mod tests {
             (Some(0), Some(10), 24, FAILED),
             (Some(0), Some(10), 25, STALE),
             // The address was known before the list was confirmed without it.
-            (Some(20), Some(10), 400, FAILED),
+            (Some(35), Some(10), 400, FAILED),
+            (Some(34), Some(10), 400, STALE),
             (Some(20), Some(20), 400, STALE),
+            // The clock was a day behind when the address was first seen: that was after the confirmation.
+            (Some(30), Some(31 - 24), 400, STALE),
             // The clock was set back: the time of the confirmation says nothing.
             (Some(30), None, 6, STALE),
             (Some(30), Some(5), 6, STALE),

@@ -19,6 +19,7 @@ mod address_class;
 mod breaker;
 mod examination;
 mod list_evidence;
+mod method_outcome;
 mod name_pattern;
 mod public_address;
 mod range_set;
@@ -35,8 +36,9 @@ pub mod fuzzing;
 #[cfg(feature = "fetch")]
 pub(crate) use self::address_class::AddressClass;
 pub use self::breaker::Breaker;
-pub use self::examination::{ClaimKind, Examination, MethodOutcome};
+pub use self::examination::{ClaimKind, Examination};
 pub use self::list_evidence::ListEvidence;
+pub use self::method_outcome::MethodOutcome;
 pub use self::name_pattern::{NamePattern, NamePatternError};
 pub use self::public_address::PublicAddress;
 #[cfg(feature = "identity")]
@@ -47,6 +49,6 @@ pub use self::range_set::RangeSet;
 pub use self::rdns::{AddressRecord, DnsAnswer, RdnsCheck, RdnsQuestion, RdnsStep};
 #[cfg(feature = "signatures")]
 pub use self::signature::{
-    DirectoryKeys, DirectoryUrl, DirectoryUrlError, FieldLines, KeySet, KeySetError, KeySetErrorKind, MessageHead,
-    SignatureCandidate, SignatureCheck, TestKeys, check_signatures, signature_candidates,
+    ClaimedDirectories, DirectoryKeys, DirectoryUrl, DirectoryUrlError, FieldLines, KeySet, KeySetError,
+    KeySetErrorKind, MessageHead, SignatureCandidate, SignatureCheck, TestKeys, check_signatures, signature_candidates,
 };

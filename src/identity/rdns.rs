@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::examination::MethodOutcome;
+use super::method_outcome::MethodOutcome;
 use super::name_pattern::NamePattern;
 use super::public_address::PublicAddress;
 use crate::agent::{Refutation, UndecidedReason};
@@ -48,6 +48,7 @@ enum RdnsState {
     /// Names of the operator's that are not asked for yet; the last one is asked for now.
     Forward {
         names: Vec<String>,
+        /// Why a name that does not verify proves nothing.
         doubt: Option<UndecidedReason>,
     },
     Done(MethodOutcome),
@@ -155,12 +156,15 @@ impl RdnsCheck {
         }
         // A name that is not the operator's needs no question: the holder of the address chose it.
         let is_operators = |name: &String| self.patterns.iter().any(|pattern| pattern.matches(name));
+        // Names that are not looked at could be the operator's.
+        let doubt = (names.len() > MOST_NAMES).then_some(UndecidedReason::Truncated);
         let mut names: Vec<String> = names.into_iter().take(MOST_NAMES).filter(is_operators).collect();
         if names.is_empty() {
-            return RdnsState::Done(MethodOutcome::Failed(Refutation::OtherName));
+            let other = MethodOutcome::Failed(Refutation::OtherName);
+            return RdnsState::Done(doubt.map_or(other, MethodOutcome::Undecided));
         }
         names.reverse();
-        RdnsState::Forward { names, doubt: None }
+        RdnsState::Forward { names, doubt }
     }
 
     fn addresses(&self, mut names: Vec<String>, doubt: Option<UndecidedReason>, answer: DnsAnswer) -> RdnsState {
@@ -173,7 +177,8 @@ impl RdnsCheck {
         if found.iter().take(MOST_ADDRESSES).any(|address| address.to_canonical() == self.address) {
             return RdnsState::Done(MethodOutcome::Verified);
         }
-        self.then(names, doubt)
+        let is_cut = found.len() > MOST_ADDRESSES;
+        self.then(names, doubt.or(is_cut.then_some(UndecidedReason::Truncated)))
     }
 
     fn then(&self, names: Vec<String>, doubt: Option<UndecidedReason>) -> RdnsState {
@@ -293,16 +298,18 @@ mod tests {
     fn four_names_and_eight_addresses_are_looked_at() {
         let mut many = vec!["evil.example"; 100];
         many[4] = "crawl.googlebot.com";
-        assert_eq!(outcome(&[names(&many)]), OTHER_NAME);
+        assert_eq!(outcome(&[names(&many)]), undecided(UndecidedReason::Truncated));
+        assert_eq!(outcome(&[names(&many[..4])]), OTHER_NAME);
         many[3] = "crawl.googlebot.com";
         assert_eq!(outcome(&[names(&many), addresses(&["66.249.66.1"])]), MethodOutcome::Verified);
         let all = vec!["a.googlebot.com"; 100];
         let no = DnsAnswer::NoSuchName;
         let (found, asked) = run("66.249.66.1", &[names(&all), no.clone(), no.clone(), no.clone(), no]);
-        assert_eq!((found, asked.len()), (NOT_CONFIRMED, 5));
+        assert_eq!((found, asked.len()), (undecided(UndecidedReason::Truncated), 5));
         let mut many = vec!["66.249.66.2"; 9];
         many[8] = "66.249.66.1";
-        assert_eq!(outcome(&[names(&["a.googlebot.com"]), addresses(&many)]), NOT_CONFIRMED);
+        assert_eq!(outcome(&[names(&["a.googlebot.com"]), addresses(&many)]), undecided(UndecidedReason::Truncated));
+        assert_eq!(outcome(&[names(&["a.googlebot.com"]), addresses(&many[..8])]), NOT_CONFIRMED);
         many[7] = "66.249.66.1";
         assert_eq!(outcome(&[names(&["a.googlebot.com"]), addresses(&many)]), MethodOutcome::Verified);
     }

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 use tower_robots::agent::{Identity, IdentityMethod, Refutation};
 use tower_robots::identity::{
-    ClaimKind, DirectoryKeys, DirectoryUrl, Examination, KeySet, MessageHead, SignatureCheck, TestKeys,
-    check_signatures, signature_candidates,
+    ClaimKind, ClaimedDirectories, DirectoryKeys, DirectoryUrl, Examination, KeySet, MessageHead, SignatureCheck,
+    TestKeys, check_signatures, signature_candidates,
 };
 
 const CASES: &str = include_str!("../cases/web_bot_auth.json");
@@ -60,10 +60,17 @@ fn with_message<R>(case: &Value, run: impl FnOnce(&MessageHead<'_>) -> R) -> R {
     ))
 }
 
-fn check(case: &Value, key: &Value) -> Option<SignatureCheck> {
+fn check(case: &Value, key: &Value) -> Vec<SignatureCheck> {
     let situation = text(case, "directory");
     let test_keys = if situation.contains("production") { TestKeys::Refuse } else { TestKeys::Allow };
     with_message(case, |message| check_signatures(message, now(case), test_keys, |url| keys(situation, key, url)))
+}
+
+/// The identity by signatures alone.
+fn conclude(fields: &[(&str, &str)], checks: &[SignatureCheck]) -> Identity {
+    let names_signer = fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("signature-agent"));
+    let claim = if names_signer { ClaimKind::Signer } else { ClaimKind::Unclaimed };
+    Examination::of(claim).signatures(checks, ClaimedDirectories::Any).conclude()
 }
 
 #[test]
@@ -84,11 +91,7 @@ fn signed_requests_have_the_outcome_of_their_case() {
             ("unsigned", Some(_)) => Identity::Unclaimed,
             other => panic!("{id}: {other:?}"),
         };
-        let examination = Examination::of(ClaimKind::Unclaimed);
-        let found = match check(case, &cases["key"]) {
-            Some(check) => examination.signature(check.outcome()).conclude(),
-            None => examination.conclude(),
-        };
+        let found = conclude(&headers(case), &check(case, &cases["key"]));
         assert_eq!(found, expected, "{id}");
         assert!(
             matches!(found, Identity::Unclaimed | Identity::Undecided(_))
@@ -128,8 +131,8 @@ fn published_vectors_hold_within_their_window() {
         let fields = fields.as_slice();
         let message = MessageHead::new("GET", "https", Some(text(vector, "authority")), "/", &fields);
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_735_689_660);
-        let check = check_signatures(&message, now, TestKeys::Allow, |url| keys("known", &cases["key"], url));
-        Examination::of(ClaimKind::Unclaimed).signature(check.expect("signed").outcome()).conclude()
+        let checks = check_signatures(&message, now, TestKeys::Allow, |url| keys("known", &cases["key"], url));
+        conclude(fields, &checks)
     });
     let long = Identity::Refuted(Refutation::WindowTooLong);
     assert_eq!(outcomes.collect::<Vec<_>>(), [long, long, Identity::Verified(IdentityMethod::Signature)]);

@@ -11,7 +11,7 @@ use super::parameters::{self, SignatureParameters};
 use super::signature_agent;
 use super::structured_value::{BareItem, Dictionary, InnerList, Member};
 use crate::agent::{Refutation, UndecidedReason};
-use crate::identity::MethodOutcome;
+use crate::identity::method_outcome::MethodOutcome;
 
 /// How many signatures of a request are tried: each may cost a check of 60 µs.
 const MOST_SIGNATURES: usize = 2;
@@ -50,7 +50,16 @@ pub struct SignatureCandidate {
     until: SystemTime,
 }
 
-/// What the signatures of a request say.
+/// Whose signatures verify a claim.
+#[derive(Clone, Copy, Debug)]
+pub enum ClaimedDirectories<'a> {
+    /// Those of any operator whose directory is configured: the claim names none of them.
+    Any,
+    /// Those of the claimed crawler's operator; none where it publishes no keys.
+    Of(&'a [DirectoryUrl]),
+}
+
+/// What a signature of a request says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignatureCheck {
     outcome: MethodOutcome,
@@ -94,28 +103,19 @@ pub fn signature_candidates(
     own.into_iter().map(candidate).collect()
 }
 
-/// Checks the signatures of a request; `None` if it is not signed.
-///
-/// One that verifies decides; else one that is undecided; else the first that failed.
+/// Checks the signatures of a request, at most two; none if it is not signed.
+#[must_use]
 pub fn check_signatures(
     message: &MessageHead<'_>,
     now: SystemTime,
     test_keys: TestKeys,
     keys: impl Fn(&DirectoryUrl) -> DirectoryKeys,
-) -> Option<SignatureCheck> {
-    let mut found: Option<SignatureCheck> = None;
-    for candidate in signature_candidates(message, now) {
-        let check = match candidate {
-            Ok(candidate) => candidate.check(&keys(&candidate.directory), test_keys),
-            Err(outcome) => SignatureCheck { outcome, directory: None, until: None },
-        };
-        match (check.outcome, found.as_ref().map(|found| found.outcome)) {
-            (MethodOutcome::Verified, _) => return Some(check),
-            (_, None) | (MethodOutcome::Undecided(_), Some(MethodOutcome::Failed(_))) => found = Some(check),
-            _ => {}
-        }
-    }
-    found
+) -> Vec<SignatureCheck> {
+    let check = |candidate: Result<SignatureCandidate, MethodOutcome>| match candidate {
+        Ok(candidate) => candidate.check(&keys(&candidate.directory), test_keys),
+        Err(outcome) => SignatureCheck { outcome, directory: None, until: None },
+    };
+    signature_candidates(message, now).into_iter().map(check).collect()
 }
 
 impl Dictionary<'_> {
@@ -228,10 +228,33 @@ impl SignatureCandidate {
 }
 
 impl SignatureCheck {
-    /// What the signature says about the claim.
+    /// What the signature says, whoever made it.
     #[must_use]
     pub const fn outcome(&self) -> MethodOutcome {
         self.outcome
+    }
+
+    #[cfg(test)]
+    pub(super) const fn of_unavailable(directory: DirectoryUrl) -> Self {
+        let outcome = MethodOutcome::Undecided(UndecidedReason::DirectoryUnavailable);
+        Self { outcome, directory: Some(directory), until: None }
+    }
+
+    /// What the signature says about a claim. A valid one by another operator says nothing: it neither confirms the claim,
+    /// nor is it false. That the keys of another operator cannot be had is no doubt about this claim either.
+    #[must_use]
+    pub fn outcome_for(&self, directories: ClaimedDirectories<'_>) -> Option<MethodOutcome> {
+        let is_of_claim = match (directories, &self.directory) {
+            (ClaimedDirectories::Any, _) | (_, None) => true,
+            (ClaimedDirectories::Of(directories), Some(directory)) => directories.contains(directory),
+        };
+        match self.outcome {
+            MethodOutcome::Verified if !is_of_claim => None,
+            MethodOutcome::Undecided(UndecidedReason::DirectoryUnavailable) if !is_of_claim => {
+                Some(MethodOutcome::Undecided(UndecidedReason::DirectoryNotConfigured))
+            }
+            outcome => Some(outcome),
+        }
     }
 
     /// The directory that the signature names, where the request alone did not refute it. Of a verified signature it says

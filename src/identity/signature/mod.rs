@@ -25,7 +25,8 @@ pub(super) mod fuzzing;
 mod tests;
 
 pub use self::check::{
-    DirectoryKeys, SignatureCandidate, SignatureCheck, TestKeys, check_signatures, signature_candidates,
+    ClaimedDirectories, DirectoryKeys, SignatureCandidate, SignatureCheck, TestKeys, check_signatures,
+    signature_candidates,
 };
 pub use self::directory_url::{DirectoryUrl, DirectoryUrlError};
 pub use self::key_set::{KeySet, KeySetError, KeySetErrorKind};

@@ -5,7 +5,7 @@ use super::directory_url::{DirectoryUrl, DirectoryUrlError};
 use super::message_head::{FieldValue, MessageHead};
 use super::structured_value::{Dictionary, Item, Member};
 use crate::agent::{Refutation, UndecidedReason};
-use crate::identity::MethodOutcome;
+use crate::identity::method_outcome::MethodOutcome;
 
 const FIELD: &str = "signature-agent";
 

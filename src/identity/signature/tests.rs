@@ -11,7 +11,7 @@ use super::structured_value::{Dictionary, Item, Member};
 use super::*;
 use crate::agent::Refutation::{self, *};
 use crate::agent::UndecidedReason;
-use crate::identity::MethodOutcome;
+use crate::identity::method_outcome::MethodOutcome;
 
 /// RFC 9421, appendix B.1.4.
 const X: &str = "JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs";
@@ -83,15 +83,21 @@ impl Signed {
         self.field("Signature-Input", format!("{label}={list}")).field("Signature", format!("{label}=:{signature}:"))
     }
 
+    /// The check that says most.
     fn check(&self) -> Option<SignatureCheck> {
         let fields = self.fields.as_slice();
         let message = MessageHead::new("GET", "https", Some(&self.authority), "/path?x=1", &fields);
         let home = DirectoryUrl::parse("https://signature-agent.test").expect("a URL");
         let other = DirectoryUrl::parse("https://other.example").expect("a URL");
-        check_signatures(&message, at(self.now), TestKeys::Allow, |url| match url {
+        let checks = check_signatures(&message, at(self.now), TestKeys::Allow, |url| match url {
             url if *url == home => DirectoryKeys::Loaded(keys().into()),
             url if *url == other => DirectoryKeys::Loaded(KeySet::default().into()),
             _ => DirectoryKeys::NotConfigured,
+        });
+        checks.into_iter().min_by_key(|check| match check.outcome() {
+            MethodOutcome::Verified => 0,
+            MethodOutcome::Undecided(_) => 1,
+            MethodOutcome::Failed(_) => 2,
         })
     }
 
@@ -116,6 +122,31 @@ fn a_signature_verifies_until_it_expires() {
     assert_eq!(check.until(), Some(at(CREATED + 120 + 60)));
     let directory = check.directory().map(DirectoryUrl::as_str);
     assert_eq!(directory, Some("https://signature-agent.test/.well-known/http-message-signatures-directory"));
+}
+
+#[test]
+fn a_signature_verifies_the_claim_of_its_own_operator_only() {
+    let url = |text: &str| DirectoryUrl::parse(text).expect(text);
+    let (own, others) =
+        ([url("https://signature-agent.test")], [url("https://chatgpt.com"), url("https://other.example")]);
+    let list = format!("{COVERED};{}", parameters());
+    let check = |request: &Signed| request.check().expect("signed");
+    let valid = check(&Signed::new(AGENT).sign("sig1", &list, None));
+    assert_eq!(valid.outcome_for(ClaimedDirectories::Of(&own)), VERIFIED);
+    assert_eq!(valid.outcome_for(ClaimedDirectories::Any), VERIFIED);
+    assert_eq!(valid.outcome_for(ClaimedDirectories::Of(&others)), None);
+    assert_eq!(valid.outcome_for(ClaimedDirectories::Of(&[])), None);
+    // One that does not hold is false evidence, whoever it names.
+    let forged = check(&Signed::new(AGENT).sign("sig1", &list, Some("another base")));
+    assert_eq!(forged.outcome_for(ClaimedDirectories::Of(&others)), failed(BadSignature));
+    let unavailable = SignatureCheck::of_unavailable(own[0].clone());
+    for (claimed, reason) in [
+        (ClaimedDirectories::Of(&own), UndecidedReason::DirectoryUnavailable),
+        (ClaimedDirectories::Any, UndecidedReason::DirectoryUnavailable),
+        (ClaimedDirectories::Of(&others), UndecidedReason::DirectoryNotConfigured),
+    ] {
+        assert_eq!(unavailable.outcome_for(claimed), undecided(reason));
+    }
 }
 
 /// The base and the signature of each; their windows are those of the drafts.
