@@ -4,243 +4,209 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::{Duration, SystemTime};
 
 use super::public_address::PublicAddress;
-use crate::agent::{Identity, Network, UndecidedReason};
+use super::recent_addresses::{RecentAddresses, SLOTS_OF_AN_HOUR};
+use crate::agent::{Identity, IdentityMethod, Network, UndecidedReason};
 
-const SLOT: u64 = 10 * 60;
-const SLOTS_OF_A_DAY: usize = 144;
-const SLOTS_OF_AN_HOUR: usize = 6;
+const SLOT: Duration = Duration::from_secs(10 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// So few refuted requests in an hour say nothing about the path.
 const FEW: u32 = 10;
 
-/// How many addresses of an hour are told apart.
-const MOST_ADDRESSES: usize = 64;
-
 /// Counts what became of the claims of one crawler at one listener of one site, and says when their path is suspect.
 ///
-/// Behind a CDN that is missing in `trusted_proxies`, every genuine crawler has the CDN's address and fails. So nothing is
-/// refuted
+/// Behind a CDN that is missing in `trusted_proxies`, every genuine crawler has the CDN's address and fails; behind a
+/// proxy that changes `Host`, or with a clock that is wrong, every signature fails. So nothing is refuted
 ///
-/// - while nothing was verified within 24 hours: then nothing shows that this path brings the crawler's own address;
-/// - from when, within an hour, more addresses are refuted than verified, and were not so in the day before, until that is
+/// - while nothing was verified within 24 hours: then nothing shows that this path brings the crawler's own address, or its
+///   signature as it was made;
+/// - from when, within an hour, more clients are refuted than verified, and were not so in the day before, until that is
 ///   over, or until after a day the crawler still verifies: then the site simply has many impostors.
 ///
-/// Addresses are counted, not requests: beside the genuine crawler, one impostor with a thousand requests cannot open the
-/// breaker, and so make itself undecided.
-#[derive(Clone, Debug)]
+/// Clients are counted, not requests, and each once in a window; the refuted by their networks (`/24`, `/48`). So beside the
+/// genuine crawler, one impostor with a thousand requests or a network of addresses cannot open the breaker, and so make
+/// itself undecided.
+///
+/// A signature says nothing about the address that a request arrives from, nor the address about the signature: each is
+/// counted by itself.
+#[derive(Clone, Debug, Default)]
 pub struct Breaker {
-    /// The slots of a day, by their number modulo the length.
-    slots: Box<[Slot; SLOTS_OF_A_DAY]>,
+    addresses: MethodBreaker,
+    signatures: MethodBreaker,
     /// The number of the slot that is counted into, since the epoch.
     current: u64,
+}
+
+/// What is counted of addresses, or of signatures.
+#[derive(Clone, Debug, Default)]
+struct MethodBreaker {
     verified: RecentAddresses,
     refuted: RecentAddresses,
+    /// Refuted requests in each slot of the hour, the current one first.
+    refuted_requests: [u32; SLOTS_OF_AN_HOUR as usize],
     last_verified: Option<SystemTime>,
     open_since: Option<SystemTime>,
 }
 
-/// Some addresses, each with the last slot it was seen in.
-#[derive(Clone, Debug, Default)]
-struct RecentAddresses(Vec<(IpAddr, u64)>);
-
-/// How many addresses were verified and refuted in a slot, and how many requests were refuted.
-#[derive(Clone, Copy, Debug, Default)]
-struct Slot {
-    verified: u16,
-    refuted: u16,
-    refuted_requests: u16,
-}
-
-/// The sum of some slots.
-#[derive(Clone, Copy, Debug, Default)]
-struct Share {
-    verified: u32,
-    refuted: u32,
-    refuted_requests: u32,
-}
-
-impl Share {
-    const fn is_above_half(self) -> bool {
-        self.refuted > self.verified
-    }
-}
-
-impl Default for Breaker {
-    fn default() -> Self {
-        Self::new(None)
-    }
-}
-
 impl Breaker {
-    /// A breaker that has counted nothing. `last_verified` is when the crawler was last verified on this path, where that
-    /// is known from an earlier process.
+    /// A breaker that has counted nothing. `last_verified` is when the crawler was last verified by its address on this path,
+    /// where that is known from an earlier process.
     #[must_use]
     pub fn new(last_verified: Option<SystemTime>) -> Self {
-        Self {
-            slots: Box::new([Slot::default(); SLOTS_OF_A_DAY]),
-            current: 0,
-            verified: RecentAddresses::default(),
-            refuted: RecentAddresses::default(),
-            last_verified,
-            open_since: None,
-        }
+        Self { addresses: MethodBreaker { last_verified, ..MethodBreaker::default() }, ..Self::default() }
     }
 
     /// Counts what the methods say about a request from this address, before [`applied_to`](Self::applied_to).
     pub fn record(&mut self, identity: Identity, address: Option<PublicAddress>, now: SystemTime) {
+        let Some(method) = identity.method() else { return };
         self.turn_to(now);
         // Only signatures are judged without an address: all such requests count as one client.
-        let address =
-            address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| Network::around(address.get(), 32, 64).first());
-        let slot = &mut self.slots[(self.current % SLOTS_OF_A_DAY as u64) as usize];
+        let client = |v4, v6| {
+            address.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |address| Network::around(address.get(), v4, v6).first())
+        };
+        let counts = self.of_method_mut(method);
         match identity {
-            Identity::Verified(_) => {
-                self.last_verified = Some(now);
-                slot.verified += u16::from(self.verified.is_new(address, self.current));
-                if self.open_since.is_none() {
-                    return;
-                }
-            }
-            Identity::Refuted(_) => {
-                slot.refuted_requests = slot.refuted_requests.saturating_add(1);
-                slot.refuted += u16::from(self.refuted.is_new(address, self.current));
-            }
-            Identity::Undecided(_) | Identity::Unverifiable | Identity::Unclaimed => return,
-        }
-        let (hour, before) = self.shares();
-        match self.open_since {
-            None if hour.is_above_half() && hour.refuted_requests >= FEW && !before.is_above_half() => {
-                self.open_since = Some(now);
-            }
-            Some(since) if self.is_over(since, hour, now) => self.open_since = None,
-            _ => {}
+            Identity::Verified(_) => counts.verified(client(32, 64), now),
+            _ => counts.refuted(client(24, 48), now),
         }
     }
 
-    /// Whether nothing is to be refuted now.
+    /// Whether nothing is to be refuted now by this method.
     #[must_use]
-    pub fn is_suspect(&self, now: SystemTime) -> bool {
-        let is_verified = self.last_verified.is_some_and(|at| now.duration_since(at).map_or(true, |age| age < DAY));
-        !is_verified || self.open_since.is_some()
+    pub fn is_suspect(&self, method: IdentityMethod, now: SystemTime) -> bool {
+        let counts = self.of_method(method);
+        let is_verified = counts.last_verified.is_some_and(|at| match now.duration_since(at) {
+            Ok(age) => age < DAY,
+            // A clock that is set back a little; further ahead, one of the two times is wrong.
+            Err(ahead) => ahead.duration() <= SLOT,
+        });
+        !is_verified || counts.open_since.is_some()
     }
 
     /// The identity that counts: a refuted one is undecided while the path is suspect.
     #[must_use]
     pub fn applied_to(&self, identity: Identity, now: SystemTime) -> Identity {
         match identity {
-            Identity::Refuted(_) if self.is_suspect(now) => Identity::Undecided(UndecidedReason::SuspectPath),
+            Identity::Refuted(refutation) if self.is_suspect(refutation.method(), now) => {
+                Identity::Undecided(UndecidedReason::SuspectPath)
+            }
             identity => identity,
         }
     }
 
-    /// When the crawler was last verified on this path.
+    /// When the crawler was last verified by its address on this path.
     #[must_use]
     pub const fn last_verified(&self) -> Option<SystemTime> {
-        self.last_verified
+        self.addresses.last_verified
     }
 
-    /// The networks that most of the refuted addresses are in, the largest share first, at most three: of a suspect path
-    /// one of them is probably a proxy that `trusted_proxies` lacks.
+    /// The networks that refuted addresses of the last day are in, at most three: of a suspect path one of them is probably a
+    /// proxy that `trusted_proxies` lacks.
     #[must_use]
     pub fn refuted_networks(&self) -> Vec<Network> {
-        let mut counts: Vec<(usize, Network)> = Vec::new();
-        for (address, _) in self.refuted.0.iter().filter(|(address, _)| !address.is_unspecified()) {
-            let network = Network::around(*address, 24, 48);
-            match counts.iter_mut().find(|(_, counted)| *counted == network) {
-                Some((count, _)) => *count += 1,
-                None => counts.push((1, network)),
-            }
-        }
-        counts.sort_by(|(left, _), (right, _)| right.cmp(left));
-        counts.into_iter().take(3).map(|(_, network)| network).collect()
+        let mut networks: Vec<Network> =
+            self.addresses.refuted.iter().map(|address| Network::around(address, 24, 48)).collect();
+        networks.sort_unstable_by_key(Network::first);
+        networks.truncate(3);
+        networks
     }
 
-    /// Whether a breaker that opened at `since` closes.
-    fn is_over(&self, since: SystemTime, hour: Share, now: SystemTime) -> bool {
-        let is_calm = !hour.is_above_half() && hour.verified > 0;
-        let is_old = now.duration_since(since).is_ok_and(|open| open >= DAY);
-        is_calm || (is_old && self.last_verified.is_some_and(|at| at > since))
+    const fn of_method(&self, method: IdentityMethod) -> &MethodBreaker {
+        match method {
+            IdentityMethod::Signature => &self.signatures,
+            _ => &self.addresses,
+        }
+    }
+
+    const fn of_method_mut(&mut self, method: IdentityMethod) -> &mut MethodBreaker {
+        match method {
+            IdentityMethod::Signature => &mut self.signatures,
+            _ => &mut self.addresses,
+        }
     }
 
     /// Makes the slot of this time the current one.
     fn turn_to(&mut self, now: SystemTime) {
-        let slot = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() / SLOT);
-        if slot == self.current {
-            return;
-        }
-        let steps = slot.wrapping_sub(self.current);
-        if slot + 1 == self.current {
-            // A clock that is set back a little: the current slot goes on.
+        let slot = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() / SLOT.as_secs());
+        // A clock that is set back a little: the current slot goes on.
+        if slot == self.current || slot + 1 == self.current {
             return;
         }
         if slot < self.current {
             // The clock was wrong: none of the times counted by it is known.
-            *self = Self::new(None);
+            *self = Self::default();
         }
-        for next in 1..=steps.min(SLOTS_OF_A_DAY as u64) {
-            let at = self.current.wrapping_add(next) % SLOTS_OF_A_DAY as u64;
-            self.slots[at as usize] = Slot::default();
-        }
+        let steps = slot - self.current;
+        self.addresses.advance(steps);
+        self.signatures.advance(steps);
         self.current = slot;
-    }
-
-    /// The last hour, and the rest of the day before it.
-    fn shares(&self) -> (Share, Share) {
-        let (mut hour, mut before) = (Share::default(), Share::default());
-        for age in 0..SLOTS_OF_A_DAY {
-            let at = (self.current + (SLOTS_OF_A_DAY - age) as u64) % SLOTS_OF_A_DAY as u64;
-            let slot = self.slots[at as usize];
-            if age < SLOTS_OF_AN_HOUR {
-                hour.refuted_requests += u32::from(slot.refuted_requests);
-            } else {
-                before.verified += u32::from(slot.verified);
-                before.refuted += u32::from(slot.refuted);
-            }
-        }
-        hour.verified = self.verified.of_the_hour(self.current);
-        hour.refuted = self.refuted.of_the_hour(self.current);
-        (hour, before)
     }
 }
 
-impl RecentAddresses {
-    /// Whether an address is seen for the first time in this slot. Beyond the bound, addresses are not told apart.
-    fn is_new(&mut self, address: IpAddr, slot: u64) -> bool {
-        if let Some((_, last)) = self.0.iter_mut().find(|(seen, _)| *seen == address) {
-            return std::mem::replace(last, slot) != slot;
+impl MethodBreaker {
+    fn verified(&mut self, client: IpAddr, now: SystemTime) {
+        self.last_verified = Some(now);
+        self.verified.see(client);
+        if self.open_since.is_some_and(|since| self.is_over(since, now)) {
+            self.open_since = None;
         }
-        if self.0.len() >= MOST_ADDRESSES {
-            self.0.retain(|(_, last)| last + SLOTS_OF_AN_HOUR as u64 > slot);
-        }
-        let has_room = self.0.len() < MOST_ADDRESSES;
-        if has_room {
-            self.0.push((address, slot));
-        }
-        has_room
     }
 
-    fn of_the_hour(&self, slot: u64) -> u32 {
-        let recent = self.0.iter().filter(|(_, last)| last + SLOTS_OF_AN_HOUR as u64 > slot);
-        u32::try_from(recent.count()).unwrap_or(u32::MAX)
+    fn refuted(&mut self, client: IpAddr, now: SystemTime) {
+        self.refuted_requests[0] = self.refuted_requests[0].saturating_add(1);
+        self.refuted.see(client);
+        match self.open_since {
+            None if self.has_jumped() => self.open_since = Some(now),
+            Some(since) if self.is_over(since, now) => self.open_since = None,
+            _ => {}
+        }
+    }
+
+    /// Whether more clients are refuted than verified in this hour, and were not in the day before.
+    fn has_jumped(&self) -> bool {
+        let requests = self.refuted_requests.iter().fold(0_u32, |sum, count| sum.saturating_add(*count));
+        let was_so = || self.refuted.in_the_day_before() > self.verified.in_the_day_before();
+        self.is_above_half() && requests >= FEW && !was_so()
+    }
+
+    fn is_above_half(&self) -> bool {
+        self.refuted.in_the_hour() > self.verified.in_the_hour()
+    }
+
+    /// Whether a breaker that opened at `since` closes.
+    fn is_over(&self, since: SystemTime, now: SystemTime) -> bool {
+        let is_calm = !self.is_above_half() && self.verified.in_the_hour() > 0;
+        let is_old = now.duration_since(since).is_ok_and(|open| open >= DAY);
+        is_calm || (is_old && self.last_verified.is_some_and(|at| at > since))
+    }
+
+    fn advance(&mut self, slots: u64) {
+        self.verified.advance(slots);
+        self.refuted.advance(slots);
+        let kept = SLOTS_OF_AN_HOUR.saturating_sub(slots) as usize;
+        self.refuted_requests.copy_within(..kept, SLOTS_OF_AN_HOUR as usize - kept);
+        let cleared = self.refuted_requests.len() - kept;
+        self.refuted_requests[..cleared].fill(0);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::{IdentityMethod, Refutation};
+    use crate::agent::Refutation;
+    use crate::identity::recent_addresses::MOST_ADDRESSES;
 
     const VERIFIED: Identity = Identity::Verified(IdentityMethod::Range);
     const REFUTED: Identity = Identity::Refuted(Refutation::NotListed);
     const SUSPECT: Identity = Identity::Undecided(UndecidedReason::SuspectPath);
 
     fn at(minutes: u64) -> SystemTime {
-        SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000 / SLOT * SLOT + minutes * 60)
+        SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000 / SLOT.as_secs() * SLOT.as_secs() + minutes * 60)
     }
 
+    /// Each in a network of its own.
     fn address(number: u32) -> Option<PublicAddress> {
-        let address = IpAddr::from((0x0808_0000 + number).to_be_bytes());
+        let address = IpAddr::from((0x0808_0000 + (number << 8)).to_be_bytes());
         Some(PublicAddress::of(Some(address), |_| false).expect("public"))
     }
 
@@ -310,7 +276,10 @@ mod tests {
         for minute in (25 * 60..72 * 60).step_by(5) {
             assert_eq!(path.requests(REFUTED, 2, minute), SUSPECT, "{minute}");
         }
-        assert_eq!(path.0.refuted_networks(), ["8.8.0.0/24".parse().expect("a network")]);
+        assert_eq!(
+            path.0.refuted_networks(),
+            ["8.8.0.0/24", "8.8.1.0/24"].map(|text| text.parse().expect("a network"))
+        );
     }
 
     #[test]
@@ -323,15 +292,17 @@ mod tests {
             }
             path.requests(VERIFIED, 1, minute);
         }
-        // Nor can one with a network of IPv6 addresses.
-        let mut path = Path::new();
-        path.requests(VERIFIED, 2, 0);
-        for number in 0..1000_u128 {
-            let client = IpAddr::from((0x2001_4860_u128 << 96 | number).to_be_bytes());
-            let client = PublicAddress::of(Some(client), |_| false).expect("public");
-            path.0.record(REFUTED, Some(client), at(1));
+        // Nor can one with a network of addresses.
+        for (first, step) in [(0x2001_4860_u128 << 96, 1_u128 << 64), (0xFFFF_0808_0800_u128, 1)] {
+            let mut path = Path::new();
+            path.requests(VERIFIED, 1, 0);
+            for number in 0..200_u128 {
+                let client = IpAddr::from((first + number * step).to_be_bytes());
+                let client = PublicAddress::of(Some(client), |_| false).expect("public");
+                path.0.record(REFUTED, Some(client), at(1));
+            }
+            assert_eq!(path.0.applied_to(REFUTED, at(1)), REFUTED);
         }
-        assert_eq!(path.0.applied_to(REFUTED, at(1)), REFUTED);
     }
 
     #[test]
@@ -367,11 +338,66 @@ mod tests {
     }
 
     #[test]
+    fn an_address_that_comes_all_day_counts_once() {
+        let mut path = Path::new();
+        path.requests(REFUTED, 5, 0);
+        for minute in (0..=23 * 60).step_by(10) {
+            path.requests(VERIFIED, 2, minute);
+        }
+        assert_eq!(path.0.addresses.verified.in_the_day_before(), 2);
+        // There were more impostors than crawlers before, so as many later are no jump.
+        for _ in 0..10 {
+            assert_eq!(path.requests(REFUTED, 5, 23 * 60), REFUTED);
+        }
+    }
+
+    #[test]
+    fn addresses_and_signatures_say_nothing_about_each_other() {
+        let signed = Identity::Verified(IdentityMethod::Signature);
+        let forged = Identity::Refuted(Refutation::BadSignature);
+        let mut path = Path::new();
+        path.requests(signed, 5, 0);
+        assert_eq!(path.0.last_verified(), None);
+        assert_eq!((path.requests(REFUTED, 1, 1), path.requests(forged, 1, 1)), (SUSPECT, forged));
+        let mut path = Path::new();
+        path.requests(VERIFIED, 5, 0);
+        assert_eq!((path.requests(REFUTED, 1, 1), path.requests(forged, 1, 1)), (REFUTED, SUSPECT));
+        path.0.record(Identity::Verified(IdentityMethod::Rdns), address(1), at(2));
+        assert_eq!(path.0.last_verified(), Some(at(2)));
+    }
+
+    #[test]
+    fn a_time_ahead_of_the_clock_proves_nothing() {
+        let refuted = |last: u64, now| Breaker::new(Some(at(last))).applied_to(REFUTED, at(now));
+        assert_eq!(refuted(10, 0), REFUTED);
+        assert_eq!(refuted(11, 0), SUSPECT);
+        assert_eq!(refuted(24 * 60, 0), SUSPECT);
+    }
+
+    /// Both ways, at once and later.
+    #[test]
+    fn a_clock_that_is_off_by_a_day_refutes_nothing_until_the_crawler_verifies() {
+        for (before, after) in [(48 * 60, 72 * 60), (48 * 60, 24 * 60)] {
+            for identity in
+                [REFUTED, Identity::Refuted(Refutation::Expired), Identity::Refuted(Refutation::CreatedInFuture)]
+            {
+                let mut path = Path::new();
+                path.requests(VERIFIED, 5, before);
+                path.requests(Identity::Verified(IdentityMethod::Signature), 5, before);
+                for minute in (after..after + 300).step_by(7) {
+                    assert_eq!(path.requests(identity, 3, minute), SUSPECT, "{before} {after} {minute}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn what_is_kept_is_bounded() {
         let mut path = Path::new();
         path.requests(REFUTED, 1_000, 0);
         path.requests(VERIFIED, 1_000, 0);
-        assert!(path.0.refuted.0.len() <= MOST_ADDRESSES && path.0.verified.0.len() <= MOST_ADDRESSES);
+        assert_eq!(path.0.addresses.refuted.iter().count(), MOST_ADDRESSES);
+        assert_eq!(path.0.addresses.verified.iter().count(), MOST_ADDRESSES);
         assert!(path.0.refuted_networks().len() <= 3);
     }
 }

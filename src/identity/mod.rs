@@ -24,6 +24,7 @@ mod name_pattern;
 mod public_address;
 mod range_set;
 mod rdns;
+mod recent_addresses;
 
 #[cfg(feature = "identity")]
 mod published_list;
