@@ -12,8 +12,10 @@ pub(super) const LINT: Lint = Lint {
     code: "space-in-path",
     severity: Severity::Warning,
     summary: "a blank inside a path pattern",
-    why: "A request never holds a blank: it is sent as \"%20\", and patterns are compared octet by octet, so a pattern \
-          with a blank matches nothing. Two paths on one line are one pattern with a blank in it.",
+    why: "A path pattern holds no blank (RFC 9309, section 2.2), and a request sends one as \"%20\". Crawlers that escape \
+          pattern and path alike before they compare them (section 2.2.2), as this matcher does, read \"/a b\" as \
+          \"/a%20b\"; the reference parser compares octets as they stand, so that the pattern matches nothing. Two paths \
+          on one line are one pattern with a blank in it.",
     bad: Example::new(b"User-agent: *\nDisallow: /old /new\n"),
     good: Example::new(b"User-agent: *\nDisallow: /old\nDisallow: /new\nDisallow: /my%20files/\n"),
     pass: Pass::Field(run),
@@ -29,7 +31,10 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let start = field.value_range().start + at;
     let draft = sink.report(
         start..start + 1,
-        format_args!("{} holds a blank, which no request does: it matches no path", Quoted(pattern)),
+        format_args!(
+            "{} holds a blank, which a request has as \"%20\": not every crawler reads the pattern so",
+            Quoted(pattern)
+        ),
     );
     if pattern[at..].trim_ascii_start().starts_with(b"/") {
         draft.help(format_args!("give each path a line of its own"));
@@ -41,7 +46,29 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 
 #[cfg(test)]
 mod tests {
-    use crate::check::lints::tests::{found, helps};
+    use crate::check::lints::tests::{found, helps, messages};
+
+    /// What is said of a pattern is what the matcher does.
+    #[test]
+    fn the_message_says_what_the_matcher_does() {
+        use crate::rules::{Access, Fallback, Reading, RequestPath, RobotsTxt};
+        for (pattern, path) in
+            [("/a b", "/a%20b"), ("/*/a b$", "/x/a%20b"), ("*a b", "/a%20b"), ("/a?q=b c", "/a?q=b%20c")]
+        {
+            let file = format!("User-agent: *\nDisallow: {pattern}\n");
+            let robots = RobotsTxt::parse(file.as_bytes());
+            let access = |reading, path: &RequestPath<'_>| {
+                robots.compile(reading).select(&[], Fallback::Star).verdict(path).access()
+            };
+            assert_eq!(access(Reading::Standard, &RequestPath::new(path.as_bytes())), Access::Disallow, "{pattern}");
+            assert_eq!(access(Reading::Reference, &RequestPath::verbatim(path.as_bytes())), Access::Allow, "{pattern}");
+            let said = messages("space-in-path", file.as_bytes());
+            assert!(
+                said.len() == 1 && said[0].ends_with("not every crawler reads the pattern so"),
+                "{pattern}: {said:?}"
+            );
+        }
+    }
 
     #[test]
     fn the_help_tells_one_path_from_two() {
