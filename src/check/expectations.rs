@@ -96,7 +96,7 @@ impl Expectations {
                             agent: agent.clone(),
                             path: path.clone(),
                             access,
-                            rule: verdict.rule().map(Decider::of),
+                            rule: Decider::of(verdict),
                         });
                     }
                 }

@@ -46,8 +46,8 @@ mod site_context;
 mod unreadable;
 
 pub use self::diff::{
-    Breach, Change, Decider, Diff, DiffOptions, Effect, Guard, MAX_CHANGES_PER_EFFECT, Subject, Upheaval, diff,
-    upheavals,
+    Breach, Breadth, Change, Decider, Diff, DiffOptions, Effect, Guard, MAX_CHANGES_PER_EFFECT, Subject, Upheaval,
+    diff, upheavals,
 };
 pub use self::expectations::{ExpectationOutcome, Expectations, Unmet};
 pub use self::finding::{Finding, Severity};

@@ -193,12 +193,12 @@ fn changes(before: Selection<'_>, after: Selection<'_>, paths: &[Vec<u8>]) -> Ve
         let key = (is.access(), was.line(), is.line());
         let shorter = found.get(&key).is_none_or(|(known, _)| (path.len(), path.as_slice()) < (known.len(), known));
         if shorter {
-            found.insert(key, (path, Change::of(path, was, is)));
+            found.insert(key, (path, Change::of(path, [was, is], after)));
         }
     }
     let mut changes: Vec<Change> = found.into_values().map(|(_, change)| change).collect();
     changes.sort_by(|a, b| {
-        let key = |change: &Change| (change.access == Access::Allow, change.path.len());
+        let key = |change: &Change| (change.access == Access::Allow, change.breadth, change.path.len());
         key(a).cmp(&key(b)).then_with(|| a.path.cmp(&b.path))
     });
     changes

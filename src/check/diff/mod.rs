@@ -15,7 +15,7 @@ mod summary;
 mod upheaval;
 mod witness;
 
-pub use self::change::{Change, Decider};
+pub use self::change::{Breadth, Change, Decider};
 pub use self::compare::{Diff, DiffOptions, Effect, MAX_CHANGES_PER_EFFECT, diff};
 pub use self::guard::{Breach, Guard};
 pub use self::subject::Subject;

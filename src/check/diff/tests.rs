@@ -45,6 +45,33 @@ fn each_change_has_a_path() {
 }
 
 #[test]
+fn a_change_of_the_whole_site_is_said_to_be_one() {
+    use Breadth::{Part, Rest, Site};
+    for (old, new, want) in [
+        ("Disallow:", "Disallow: /", &[Site][..]),
+        ("Disallow: /", "Disallow:", &[Site]),
+        ("Disallow: /", "Allow: /", &[Site]),
+        ("Disallow: /a", "Disallow: /", &[Site]),
+        ("Disallow: /a", "Disallow: /*", &[Site]),
+        ("Disallow:", "Disallow: /\nAllow: /$", &[Rest]),
+        ("Disallow: /", "Disallow: /a", &[Rest]),
+        ("Disallow: /\nAllow: /a", "Disallow: /", &[Part]),
+        ("Disallow:", "Disallow: /a", &[Part]),
+        ("Disallow:", "Disallow: /$", &[Part]),
+    ] {
+        let diff = between(&format!("User-agent: *\n{old}\n"), &format!("User-agent: *\n{new}\n"));
+        let found: Vec<_> = diff.effects()[0].changes().iter().map(Change::breadth).collect();
+        assert_eq!(found, want, "{old} | {new}");
+    }
+}
+
+#[test]
+fn a_line_without_a_path_decides_nothing() {
+    let diff = between("User-agent: *\nDisallow:\n", "User-agent: *\nDisallow: /\n");
+    assert_eq!(diff.effects()[0].changes()[0].before(), None);
+}
+
+#[test]
 fn crawlers_are_told_apart_and_search_engines_come_first() {
     let old = "User-agent: *\nDisallow: /a\n";
     let new = "User-agent: *\nDisallow: /a\n\nUser-agent: Googlebot\nDisallow: /b\n\nUser-agent: GPTBot\nUser-agent: MyBot\n\
