@@ -15,16 +15,21 @@ fn the_effect_is_told_by_crawler() {
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(text.starts_with("Googlebot, bingbot, "), "{text}");
     assert!(text.contains("  - disallowed now  /?page=  new.txt:3: disallow /*?page=; was no rule\n"), "{text}");
-    assert!(text.contains("\nGPTBot\n  - disallowed now  /  new.txt:6: disallow /; was no rule\n"), "{text}");
+    assert!(
+        text.contains("\nGPTBot\n  - disallowed now  the whole site  new.txt:6: disallow /; was no rule\n"),
+        "{text}"
+    );
     let last = text.lines().last().unwrap();
     let (rules, rest) = last.split_once(" for ").unwrap();
     assert_eq!(rules, "2 rules change", "{last}");
     let known: usize = rest.split(' ').next().unwrap().parse().unwrap();
     assert!(known > 100 && known <= crawlers_of_the_registry(), "each crawler counts once: {last}");
-    assert!(last.ends_with(" crawlers and every other that neither file names: 2 paths are disallowed now"), "{last}");
+    let want = " crawlers and every other that neither file names: the whole site is disallowed now for 1 crawler, 1 part of \
+                the site is disallowed now";
+    assert!(last.ends_with(want), "{last}");
     let output = run(robotsd().current_dir(folder.path()).args(["diff", "new.txt", "old.txt"]));
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.lines().last().unwrap().ends_with(": 2 paths are allowed now"), "{text}");
+    assert!(text.lines().last().unwrap().ends_with("1 part of the site is allowed now"), "{text}");
     let output = run(robotsd().current_dir(folder.path()).args(["diff", "old.txt", "old.txt"]));
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "nothing changes for any crawler\n");
 }
@@ -52,6 +57,72 @@ fn what_is_forbidden_fails() {
     let output = run(robotsd().current_dir(folder.path()).args(["diff", "old.txt", "missing.txt"]));
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8(output.stderr).unwrap().starts_with("robotsd: missing.txt: "));
+}
+
+#[test]
+fn a_site_that_closes_is_not_one_path() {
+    for (old, new, row, last) in [
+        (
+            "Disallow:",
+            "Disallow: /",
+            "- disallowed now  the whole site  new:2: disallow /; was no rule",
+            "the whole site is disallowed now",
+        ),
+        (
+            "Disallow: /",
+            "Disallow:",
+            "+ allowed now     the whole site  no rule; was old:2: disallow /",
+            "the whole site is allowed now",
+        ),
+        (
+            "Disallow:",
+            "Disallow: /\nAllow: /$",
+            "- disallowed now  all that no other rule allows  new:2: disallow /; was no rule",
+            "all but the exceptions is disallowed now",
+        ),
+    ] {
+        let [old, new] = [old, new].map(|rules| format!("User-agent: *\n{rules}\n"));
+        let folder = folder(&[("old", &old), ("new", &new)]);
+        let output = run(robotsd().current_dir(folder.path()).args(["diff", "old", "new"]));
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.lines().any(|line| line.trim() == row), "{text}");
+        assert!(text.trim_end().ends_with(&format!("every other that neither file names: {last}")), "{text}");
+    }
+}
+
+#[test]
+fn a_line_that_crawlers_do_not_read_as_it_looks_is_said() {
+    let old = "User-agent: *\nDisallow: /ok\nold words\n";
+    for (line, want) in [
+        (
+            "Disallow /foo",
+            "new:4:1: warning: no colon after \"Disallow\": not every crawler reads the line; write \"Disallow: /foo\"\n",
+        ),
+        (
+            "Disallow /a /b",
+            "new:4:1: error: \"Disallow /a /b\" is neither a field nor a comment: crawlers ignore the line; ",
+        ),
+        ("Disallow /wiki/Special:Search", "read the value \"Search\"; write \"Disallow: /wiki/Special:Search\"\n"),
+        ("Disllow: /x", "new:4:1: warning: unknown directive \"Disllow\": crawlers ignore the line; did you mean"),
+        ("Disallow: x", "it matches no path; write \"/x\"\n"),
+    ] {
+        let folder = folder(&[("old", old), ("new", &format!("{old}{line}\n"))]);
+        let diff =
+            |format: &str| run(robotsd().current_dir(folder.path()).args(["diff", "old", "new", "--format", format]));
+        let text = String::from_utf8(diff("text").stdout).unwrap();
+        assert!(
+            text.contains(want) && text.matches("new:").count() == text.matches("new:4:").count(),
+            "{line}: {text}"
+        );
+        assert_eq!(text.ends_with("\n\nnothing changes for any crawler\n"), line != "Disallow /foo", "{line}: {text}");
+        let json = diff("json");
+        assert!(serde_json::from_slice::<Value>(&json.stdout).is_ok());
+        assert!(String::from_utf8(json.stderr).unwrap().starts_with("robotsd: new:4:"), "{line}");
+    }
+    // The same line was no better before.
+    let folder = folder(&[("old", old), ("new", &format!("{old}# a comment\n"))]);
+    let output = run(robotsd().current_dir(folder.path()).args(["diff", "old", "new"]));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "nothing changes for any crawler\n");
 }
 
 #[test]

@@ -400,6 +400,41 @@ fn many_crawlers_and_urls_are_a_table() {
 }
 
 #[test]
+fn every_command_says_what_crawlers_do_not_read_of_a_file() {
+    let long = format!("User-agent: *\nDisallow: /a\n{}Disallow: /late\n", "# filler, filler, filler\n".repeat(25_000));
+    let config = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n";
+    let folder = folder(&[
+        ("good", DRAFTS),
+        ("robotsd.toml", config),
+        ("log", ""),
+        ("e", "[[allow]]\nagents = [\"*\"]\npaths = [\"/\"]\n"),
+    ]);
+    for (text, want) in [
+        (
+            "<!DOCTYPE html>\n<html><body>Not found</body></html>\n",
+            "robots.txt:1:1: error: the file begins with \"<!DOCTYPE\": it is a web page",
+        ),
+        ("404: Not Found\n", "robots.txt:1:1: error: "),
+        (&long, "so the lines from here on do not count\n"),
+    ] {
+        std::fs::write(folder.path().join("robots.txt"), text).unwrap();
+        for arguments in [
+            &["explain", "--robots", "robots.txt", "--token", "GPTBot", "/"][..],
+            &["explain", "--config", "robotsd.toml", "--token", "GPTBot", "/"],
+            &["diff", "robots.txt", "good"],
+            &["diff", "good", "robots.txt"],
+            &["replay", "log", "--robots", "robots.txt"],
+            &["replay", "log", "--robots", "good", "--against", "robots.txt"],
+            &["test", "e", "--robots", "robots.txt"],
+        ] {
+            let output = run(robotsd().current_dir(folder.path()).args(arguments));
+            let error = String::from_utf8(output.stderr).unwrap();
+            assert!(error.contains(want), "{arguments:?}: {error}");
+        }
+    }
+}
+
+#[test]
 fn every_command_says_that_a_file_is_no_text() {
     let wide = |text: &str| text.bytes().flat_map(|octet| [octet, 0]).collect::<Vec<u8>>();
     let marked = [b"\xFF\xFE".to_vec(), wide(DRAFTS)].concat();

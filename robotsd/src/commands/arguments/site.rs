@@ -12,12 +12,13 @@ use tower_robots::check::Unreadable;
 use tower_robots::rules::Reading;
 use tower_robots::source::{Directory, HostMap, Scheme};
 
+use crate::commands::output::unread_lines;
 use crate::config::{self, CONFIG_VARIABLE, Config, RobotsSource, config_if_any, config_of_environment};
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::exit::complain;
 use crate::input;
 use crate::quoted_list::QuotedList;
-use crate::render::printable;
+use crate::render::{finding_line, printable};
 use crate::sites;
 
 #[derive(Debug, clap::Args)]
@@ -145,20 +146,25 @@ impl RobotsFile {
     }
 
     /// Compiles the file with the settings of a site. A file that is no text has no rule, which looks like one that allows
-    /// everything; the reference parser has an answer for it, and that is asked for.
+    /// everything; the reference parser has an answer for it, and that is asked for. A page, and rules that crawlers do not
+    /// read, are said on standard error.
     pub(in crate::commands) fn evaluator(
         self,
         reading: Reading,
         settings: &EvaluatorSettings,
     ) -> io::Result<Evaluator> {
         let evaluator = Evaluator::new(self.bytes, reading, settings);
-        match Unreadable::of(evaluator.robots()).filter(|_| reading != Reading::Reference) {
-            None => Ok(evaluator),
-            Some(unreadable) => {
-                let name = if self.name == "-" { "<stdin>" } else { &self.name };
-                Err(io::Error::other(format!("{}: {unreadable}", printable(name.as_bytes()))))
-            }
+        if reading == Reading::Reference {
+            return Ok(evaluator);
         }
+        let name = if self.name == "-" { "<stdin>" } else { &self.name };
+        if let Some(unreadable) = Unreadable::of(evaluator.robots()) {
+            return Err(io::Error::other(format!("{}: {unreadable}", printable(name.as_bytes()))));
+        }
+        for finding in unread_lines::of_file(&evaluator) {
+            complain(&finding_line(name, &finding));
+        }
+        Ok(evaluator)
     }
 }
 

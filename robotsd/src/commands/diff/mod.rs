@@ -14,7 +14,9 @@ use tower_robots::check::Guard;
 use tower_robots::rules::Reading;
 
 use super::arguments::site::{RobotsFile, SiteArgs};
-use crate::exit;
+use super::output::unread_lines;
+use crate::exit::{self, complain};
+use crate::render::finding_line;
 use crate::target_url::TargetUrl;
 use crate::unknown_name::UnknownName;
 
@@ -82,6 +84,7 @@ fn compare(args: &DiffArgs) -> io::Result<ExitCode> {
         _ => return Err(io::Error::other("name two files, OLD and NEW, or --config FILE and NEW")),
     };
     let (old, new) = (site.robots(old.map(PathBuf::as_path))?, RobotsFile::read(new)?);
+    let new_name = new.name.clone();
     let names = text::DiffNames::new(&old.name, &new.name);
     let evaluator = |file: RobotsFile| file.evaluator(Reading::Standard, &site.settings);
     let (old, new) = (evaluator(old)?, evaluator(new)?);
@@ -92,10 +95,12 @@ fn compare(args: &DiffArgs) -> io::Result<ExitCode> {
         return Err(io::Error::other(unknown_crawler(guard, &unknown)));
     }
     let diff = old.diff(&new, args.forbid.iter().cloned());
+    let unread = unread_lines::added(&old, &new);
     let mut out = BufWriter::new(io::stdout().lock());
     match args.format {
-        DiffFormat::Text => text::write(&mut out, &names, &diff)?,
+        DiffFormat::Text => text::write(&mut out, &names, &diff, &unread)?,
         DiffFormat::Json => {
+            unread.iter().for_each(|finding| complain(&finding_line(&new_name, finding)));
             serde_json::to_writer(&mut out, &diff)?;
             out.write_all(b"\n")?;
         }

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 
 use tower_robots::agent::Category;
-use tower_robots::check::{Change, Decider, Diff, Effect, Subject};
+use tower_robots::check::{Breadth, Change, Decider, Diff, Effect, Finding, Subject};
 use tower_robots::rules::Access;
 
-use crate::render::printable;
+use crate::render::{finding_line, printable};
 
 /// Crawlers of each kind that are shown by name.
 const SHOWN: usize = 4;
@@ -24,16 +24,24 @@ impl DiffNames {
     }
 }
 
-pub(super) fn write(out: &mut impl Write, names: &DiffNames, diff: &Diff) -> io::Result<()> {
+/// Writes the effects, then lines of the new file that crawlers do not read as they look, which no effect shows.
+pub(super) fn write(out: &mut impl Write, names: &DiffNames, diff: &Diff, unread: &[Finding]) -> io::Result<()> {
     for effect in diff.effects() {
         writeln!(out, "{}", crawlers(effect.crawlers()))?;
-        let width = effect.changes().iter().map(|change| printable(change.path().as_bytes()).chars().count()).max();
+        let width = effect.changes().iter().map(|change| what(change).chars().count()).max();
         for change in effect.changes() {
             write_change(out, names, change, width.unwrap_or(0).min(40))?;
         }
         if effect.omitted() > 0 {
             writeln!(out, "  and {} more changes", effect.omitted())?;
         }
+        writeln!(out)?;
+    }
+    for finding in unread {
+        let help = finding.help().map_or_else(String::new, |help| format!("; {}", printable(help.as_bytes())));
+        writeln!(out, "{}{help}", finding_line(&names.new, finding))?;
+    }
+    if !unread.is_empty() {
         writeln!(out)?;
     }
     for breach in diff.breaches() {
@@ -56,10 +64,20 @@ fn write_change(out: &mut impl Write, names: &DiffNames, change: &Change, width:
         Access::Disallow => "- disallowed now ",
         Access::Allow => "+ allowed now    ",
     };
-    let path = printable(change.path().as_bytes());
+    let path = what(change);
     let after = decider(&names.new, change.after());
     let before = decider(&names.old, change.before());
     writeln!(out, "  {word} {path:width$}  {after}; was {before}")
+}
+
+/// What the change is about: a path, or the site, for which a path would stand without a word.
+fn what(change: &Change) -> String {
+    match (change.breadth(), change.access()) {
+        (Breadth::Site, _) => "the whole site".to_owned(),
+        (Breadth::Rest, Access::Disallow) => "all that no other rule allows".to_owned(),
+        (Breadth::Rest, Access::Allow) => "all that no other rule disallows".to_owned(),
+        _ => printable(change.path().as_bytes()),
+    }
 }
 
 fn decider(file: &str, decider: Option<&Decider>) -> String {
@@ -93,17 +111,10 @@ fn list(crawlers: &[&Subject], kind: &str) -> String {
     }
 }
 
-/// What changes altogether, as in `3 rules change for 372 crawlers: 2 paths are disallowed now, 1 is allowed now`. A rule
-/// is one line of the new file, or one that only the old file has; it may change paths for many crawlers.
+/// What changes altogether, as in `3 rules change for 372 crawlers: the whole site is disallowed now for 4 of them, 2 parts of
+/// it are disallowed now`. A rule is one line of the new file, or one that only the old file has; it may change paths for many
+/// crawlers.
 fn totals(effects: &[Effect]) -> String {
-    let subjects = || effects.iter().flat_map(Effect::crawlers);
-    let known: HashSet<_> = subjects().filter_map(Subject::name).collect();
-    let others = subjects().any(|subject| subject.name().is_none());
-    let crawlers = match (known.len(), others) {
-        (0, _) => "every crawler that neither file names".to_owned(),
-        (count, false) => counted(count, "crawler"),
-        (count, true) => format!("{} and every other that neither file names", counted(count, "crawler")),
-    };
     let changes = || effects.iter().flat_map(Effect::changes);
     // A path is allowed now by a rule of the new file, or because a rule of the old one is gone.
     let rules: HashSet<_> = changes()
@@ -112,21 +123,39 @@ fn totals(effects: &[Effect]) -> String {
             (None, before) => before.map(|before| ("old", before.line())),
         })
         .collect();
-    let paths = |access: Access| {
-        let paths = changes().filter(|change| change.access() == access).map(Change::path);
-        paths.collect::<HashSet<_>>().len()
-    };
-    let now = |(count, state): (usize, &str)| match count {
-        0 => None,
-        1 => Some(format!("1 path is {state} now")),
-        _ => Some(format!("{count} paths are {state} now")),
-    };
-    let counts = [(paths(Access::Disallow), "disallowed"), (paths(Access::Allow), "allowed")];
-    let counts: Vec<_> = counts.into_iter().filter_map(now).collect();
+    let mut parts: Vec<String> = Vec::new();
+    for (access, state) in [(Access::Disallow, "disallowed"), (Access::Allow, "allowed")] {
+        for (breadth, site) in [(Breadth::Site, "the whole site"), (Breadth::Rest, "all but the exceptions")] {
+            let is_one = |change: &Change| change.access() == access && change.breadth() == breadth;
+            let affected: Vec<_> = effects.iter().filter(|effect| effect.changes().iter().any(is_one)).collect();
+            if affected.is_empty() {
+                continue;
+            }
+            let whom = if affected.len() == effects.len() { String::new() } else { format!(" for {}", whom(affected)) };
+            parts.push(format!("{site} is {state} now{whom}"));
+        }
+        let is_part = |change: &&Change| change.access() == access && change.breadth() == Breadth::Part;
+        match changes().filter(is_part).map(Change::path).collect::<HashSet<_>>().len() {
+            0 => {}
+            1 => parts.push(format!("1 part of the site is {state} now")),
+            count => parts.push(format!("{count} parts of the site are {state} now")),
+        }
+    }
     let omitted: usize = effects.iter().map(Effect::omitted).sum();
     let more = if omitted > 0 { format!(", and {omitted} more changes are not shown") } else { String::new() };
     let change = if rules.len() == 1 { "changes" } else { "change" };
-    format!("{} {change} for {crawlers}: {}{more}", counted(rules.len(), "rule"), counts.join(", "))
+    format!("{} {change} for {}: {}{more}", counted(rules.len(), "rule"), whom(effects), parts.join(", "))
+}
+
+/// The crawlers of some effects, counted.
+fn whom<'e>(effects: impl IntoIterator<Item = &'e Effect>) -> String {
+    let crawlers: HashSet<_> = effects.into_iter().flat_map(Effect::crawlers).map(Subject::name).collect();
+    let others = crawlers.contains(&None);
+    match (crawlers.len() - usize::from(others), others) {
+        (0, _) => "every crawler that neither file names".to_owned(),
+        (count, false) => counted(count, "crawler"),
+        (count, true) => format!("{} and every other that neither file names", counted(count, "crawler")),
+    }
 }
 
 fn counted(count: usize, what: &str) -> String {

@@ -4,3 +4,4 @@ pub(super) mod agent_summary;
 pub(super) mod page;
 pub(super) mod standard_output;
 pub(super) mod unmet;
+pub(super) mod unread_lines;

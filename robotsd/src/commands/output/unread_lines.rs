@@ -1,0 +1,62 @@
+//! What crawlers do not read of a robots.txt, said by commands whose answers come from what they do read.
+
+use std::collections::HashSet;
+
+use tower_robots::check::Finding;
+use tower_robots::rules::{Line, RobotsTxt, STANDARD_LIMIT};
+
+use crate::evaluator::Evaluator;
+
+/// Lints about a file in whose place a person sees more rules than crawlers do.
+const OF_FILES: [&str; 3] = ["html-instead-of-text", "no-known-field", "over-500-kib"];
+
+/// Lints about a line that crawlers ignore, or read otherwise than it looks.
+const OF_LINES: [&str; 7] = [
+    "not-a-field",
+    "missing-colon",
+    "misspelled-directive",
+    "unknown-directive",
+    "rule-before-group",
+    "path-without-slash",
+    "url-as-path",
+];
+
+/// The findings about the whole file. Only a file that may have one is checked: a check costs more than most answers.
+pub(in crate::commands) fn of_file(evaluator: &Evaluator) -> Vec<Finding> {
+    let robots = evaluator.robots();
+    let is_suspect = robots.groups().len() == 0
+        || robots.bytes().len() > STANDARD_LIMIT
+        || robots.bytes().trim_ascii_start().first() == Some(&b'<');
+    if is_suspect { findings(evaluator, &OF_FILES).collect() } else { Vec::new() }
+}
+
+/// The findings about lines of the new file that the old one does not have: no effect shows them.
+pub(in crate::commands) fn added(old: &Evaluator, new: &Evaluator) -> Vec<Finding> {
+    let known: HashSet<&[u8]> = lines(old.robots()).map(|line| line.bytes().trim_ascii()).collect();
+    let added: HashSet<usize> = lines(new.robots())
+        .filter(|line| !known.contains(line.bytes().trim_ascii()))
+        .map(|line| line.number())
+        .collect();
+    findings(new, &OF_LINES).filter(|finding| added.contains(&finding.line())).collect()
+}
+
+fn lines(robots: &RobotsTxt) -> impl Iterator<Item = Line<'_>> {
+    robots.lines()
+}
+
+fn findings(evaluator: &Evaluator, codes: &'static [&'static str]) -> impl Iterator<Item = Finding> {
+    let report = evaluator.check();
+    report.findings().to_vec().into_iter().filter(|finding| codes.contains(&finding.code()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lints_exist() {
+        for code in OF_FILES.iter().chain(&OF_LINES) {
+            assert!(tower_robots::check::lint(code).is_some(), "{code}");
+        }
+    }
+}
