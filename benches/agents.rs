@@ -27,7 +27,7 @@ fn first(criterion: &mut Criterion) {
         let recognizer = Recognizer::new(Registry::builtin().clone(), &file(names));
         for (name, header) in [("browser", CHROME), ("registered", GPTBOT), ("unknown", UNKNOWN)] {
             group.bench_function(format!("{name}, {names} names"), |bencher| {
-                bencher.iter(|| recognizer.identify(black_box(header)));
+                bencher.iter(|| recognizer.agents(black_box(header)));
             });
         }
     }
@@ -41,7 +41,7 @@ fn cached(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("cached");
     for (name, header) in [("browser", CHROME), ("registered", GPTBOT)] {
         group.bench_function(name, |bencher| {
-            bencher.iter(|| content.with_agent(black_box(header), |agent| agent.class()));
+            bencher.iter(|| content.with_agents(black_box(header), |agents| agents.first().class()));
         });
     }
     group.finish();

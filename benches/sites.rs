@@ -98,7 +98,9 @@ fn sites(folder: &Path) -> Measured {
         );
         for live in sites.values() {
             live.with(|snapshot| {
-                snapshot.content().map(|content| content.with_agent(header.as_bytes(), |agent| agent.class()))
+                snapshot
+                    .content()
+                    .map(|content| content.with_agents(header.as_bytes(), |agents| agents.first().class()))
             });
         }
     }

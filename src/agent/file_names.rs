@@ -63,8 +63,8 @@ impl FileNames {
                 continue;
             }
             for name in self.index.with_first_word(WordHash::of(&bytes[start..=at])) {
-                if let Some(ending) = name.ends(bytes, start) {
-                    report(name.value, ending, name.len());
+                if let Some((end, _)) = name.end(bytes, start) {
+                    report(name.value, end, name.len());
                 }
             }
         }

@@ -6,10 +6,11 @@
 //!
 //! 1. Words about another agent are muted: in URLs, e-mail addresses, versions, in-app markers in brackets,
 //!    after "like" and "compatible with", in the model of an Android device.
-//! 2. A registered crawler is its header's first product whose name stands between boundaries; of two that begin
-//!    there, the longer. Names that are also words need further text in the header.
-//! 3. Its [`Agent::tokens`] are the chain its operator gives (`Googlebot-Image`, then `Googlebot`). Other products of
-//!    its header are not looked at.
+//! 2. A registered crawler is a product of its header whose name stands between boundaries; of two that begin
+//!    there, the longer. Names that are also words need further text in the header. Where there are several, all of them
+//!    are [`Agents`] of the header, and the first is the one to call it by.
+//! 3. The [`Agent::tokens`] of each are the chain its operator gives (`Googlebot-Image`, then `Googlebot`). Products that
+//!    are not registered are not looked at beside them.
 //! 4. Otherwise, of the file's names, the longest that a product *is*; else the longest that a version is glued to
 //!    (`FooBot2`, `FooBot-1.0`; but `FooBot-Image` is another crawler's name). Everyday words and very short names count
 //!    only as the whole of the leading product; words of the browsers' costume never.
@@ -20,6 +21,7 @@
 //!
 //! A header may lie: recognition takes it at its word.
 
+mod agents;
 mod builtin;
 mod claim;
 mod crawler;
@@ -38,12 +40,13 @@ mod registry_error;
 mod row;
 mod words;
 
+pub use self::agents::{Agent, Agents};
 pub use self::crawler::Crawler;
 pub use self::identity::{Identity, IdentityMethod, IdentityOutcome, IdentityParseError, Refutation, UndecidedReason};
 pub use self::kind::{Category, Class, Obeys};
 pub use self::named_agent::{NamedAgent, NamedAs};
 pub use self::network::{Network, NetworkError};
-pub use self::recognizer::{Agent, Recognizer};
+pub use self::recognizer::Recognizer;
 pub use self::registry::Registry;
 pub use self::registry_error::{RegistryError, RegistryErrorKind};
 pub use self::row::{CrawlerRow, RegistryRow};

@@ -173,8 +173,8 @@ impl Named {
         &word[..end]
     }
 
-    /// Whether the name stands in `bytes` with its first word at `at`, and how it ends there.
-    pub(super) fn ends(&self, bytes: &[u8], at: usize) -> Option<End> {
+    /// Whether the name stands in `bytes` with its first word at `at`; how it ends there, and where.
+    pub(super) fn end(&self, bytes: &[u8], at: usize) -> Option<(End, usize)> {
         let mut at = at.checked_sub(self.lead)?;
         for byte in &self.text {
             if *byte == b' ' {
@@ -192,12 +192,13 @@ impl Named {
         }
         let rest = &bytes[at..];
         let joints = rest.iter().take_while(|byte| is_joint(**byte)).count();
-        match (joints, &rest[joints..]) {
-            (_, [next, ..]) if next.is_ascii_digit() => Some(End::Versioned),
-            (1.., [b'v' | b'V', next, ..]) if next.is_ascii_digit() => Some(End::Versioned),
-            (_, [next, ..]) if next.is_ascii_alphabetic() => None,
-            _ => Some(End::Whole),
-        }
+        let end = match (joints, &rest[joints..]) {
+            (_, [next, ..]) if next.is_ascii_digit() => End::Versioned,
+            (1.., [b'v' | b'V', next, ..]) if next.is_ascii_digit() => End::Versioned,
+            (_, [next, ..]) if next.is_ascii_alphabetic() => return None,
+            _ => End::Whole,
+        };
+        Some((end, at))
     }
 }
 
@@ -206,7 +207,7 @@ mod tests {
     use super::*;
 
     fn ends(name: &str, header: &str, at: usize) -> Option<End> {
-        NameIndex::new([(name.as_bytes(), 0)]).names[0].ends(header.as_bytes(), at)
+        NameIndex::new([(name.as_bytes(), 0)]).names[0].end(header.as_bytes(), at).map(|(end, _)| end)
     }
 
     #[test]

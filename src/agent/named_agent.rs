@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
+use super::agents::{Agent, Agents};
 use super::crawler::Crawler;
 use super::header::{Header, Word};
 use super::kind::{Class, Obeys};
-use super::recognizer::{Agent, Recognizer};
+use super::recognizer::Recognizer;
 use super::registry::Registry;
 use super::words::Kinds;
 use crate::rules::{Fallback, ProductToken};
@@ -32,7 +33,7 @@ pub enum NamedAs {
 #[derive(Clone, Debug)]
 pub struct NamedAgent {
     named_as: NamedAs,
-    agent: Agent,
+    agents: Agents,
 }
 
 impl NamedAgent {
@@ -42,18 +43,24 @@ impl NamedAgent {
         self.named_as
     }
 
-    /// The agent; for a name that no registered crawler has, a crawler of that name.
+    /// The agent, the first of a header; for a name that no registered crawler has, a crawler of that name.
     #[must_use]
-    pub const fn agent(&self) -> &Agent {
-        &self.agent
+    pub fn agent(&self) -> &Agent {
+        self.agents.first()
+    }
+
+    /// The agent, or all that a header names: a request is judged by each of them.
+    #[must_use]
+    pub const fn agents(&self) -> &Agents {
+        &self.agents
     }
 
     /// Whether the agent itself obeys the groups of `*`: crawlers do, unless their operator says otherwise. A
     /// [`Policy`](crate::policy::Policy) may hold fewer agents to it, or more.
     #[must_use]
     pub fn fallback(&self) -> Fallback {
-        let is_crawler = matches!(self.agent.class(), Class::Registered | Class::Declared);
-        if is_crawler && self.agent.obeys_star() != Obeys::No { Fallback::Star } else { Fallback::Nothing }
+        let is_crawler = matches!(self.agent().class(), Class::Registered | Class::Declared);
+        if is_crawler && self.agent().obeys_star() != Obeys::No { Fallback::Star } else { Fallback::Nothing }
     }
 }
 
@@ -78,17 +85,18 @@ impl Recognizer {
     pub fn resolve(&self, name: &str) -> NamedAgent {
         let name = name.trim();
         if name == "*" {
-            return NamedAgent { named_as: NamedAs::Star, agent: Agent::named(None, Vec::new()) };
+            return NamedAgent { named_as: NamedAs::Star, agents: Agent::named(None, Vec::new()).into() };
         }
         if let Some(crawler) = self.registry().named(name) {
-            return NamedAgent { named_as: NamedAs::Registered, agent: Agent::of(crawler.clone()) };
+            return NamedAgent { named_as: NamedAs::Registered, agents: Agent::of(crawler.clone()).into() };
         }
-        let identified = if name.is_empty() { Agent::empty() } else { self.identify(name.as_bytes()) };
+        let identified = if name.is_empty() { Agent::empty().into() } else { self.agents(name.as_bytes()) };
         match ProductToken::from_name(name.as_bytes()) {
-            Some(token) if !identified.is_registered() && is_name(name, &identified) => {
-                NamedAgent { named_as: NamedAs::Unregistered, agent: Agent::named(Some(name.to_owned()), vec![token]) }
-            }
-            _ => NamedAgent { named_as: NamedAs::Header, agent: identified },
+            Some(token) if !identified.first().is_registered() && is_name(name, identified.first()) => NamedAgent {
+                named_as: NamedAs::Unregistered,
+                agents: Agent::named(Some(name.to_owned()), vec![token]).into(),
+            },
+            _ => NamedAgent { named_as: NamedAs::Header, agents: identified },
         }
     }
 }

@@ -2,34 +2,13 @@
 
 use std::sync::Arc;
 
+use super::agents::{Agent, Agents};
 use super::claim::Testimony;
-use super::crawler::Crawler;
 use super::file_names::{FileNames, may_claim};
 use super::header::Header;
-use super::kind::{Category, Class, Obeys};
+use super::kind::Category;
 use super::registry::Registry;
 use crate::rules::{ProductToken, RobotsTxt};
-
-/// The agent that a request claims to be from. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct Agent {
-    class: Class,
-    recognized: RecognizedAs,
-}
-
-#[derive(Clone, Debug)]
-enum RecognizedAs {
-    Registered(Arc<Crawler>),
-    Claimed(Arc<Claimed>),
-    Unnamed,
-}
-
-#[derive(Debug)]
-struct Claimed {
-    product: Option<String>,
-    category: Option<Category>,
-    tokens: Vec<ProductToken>,
-}
 
 /// Recognises the agents of one robots.txt: the crawlers of the registry, and those the file names besides.
 ///
@@ -67,124 +46,63 @@ impl Recognizer {
         &self.registry
     }
 
-    /// The agent that one field line of `User-Agent` names.
+    /// The agent that one field line of `User-Agent` names first: the one to call its sender by. A decision is about
+    /// all [`Recognizer::agents`].
     ///
     /// Any octets will do, and the whole line counts, however long.
     #[must_use]
     pub fn identify(&self, field: &[u8]) -> Agent {
         let header = Header::read(field);
-        if let Some(crawler) = self.registry.find(&header) {
-            return Agent::of(crawler.clone());
-        }
-        let testimony = Testimony::of(&header);
-        let name = self.names.find(&header, &testimony);
+        let crawler = self.registry.find(&header).next();
+        crawler.cloned().map_or_else(|| self.unregistered(&header), Agent::of)
+    }
+
+    /// The agents that one field line of `User-Agent` names: every registered crawler, at most [`Agents::MAX`], so that
+    /// no name hides behind another. A previewer behind another one does not count: messengers list those whose cards
+    /// they read. Where no name is registered, there is one agent.
+    ///
+    /// ```
+    /// use tower_robots::agent::{Recognizer, Registry};
+    /// use tower_robots::rules::RobotsTxt;
+    ///
+    /// let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(&b""[..]));
+    /// let agents = recognizer.agents(b"Mozilla/5.0 (compatible; CCBot/2.0; GPTBot/1.2)");
+    /// let names: Vec<_> = agents.iter().filter_map(|agent| agent.crawler()).collect();
+    /// assert_eq!(names, ["CCBot", "GPTBot"]);
+    /// ```
+    #[must_use]
+    pub fn agents(&self, field: &[u8]) -> Agents {
+        let header = Header::read(field);
+        let mut crawlers = self.registry.find(&header);
+        let Some(first) = crawlers.next() else { return self.unregistered(&header).into() };
+        let mut known = vec![first];
+        let further = crawlers.filter(|crawler| {
+            let is_new = known.iter().all(|known| {
+                let are_previews = [known, crawler].iter().all(|crawler| crawler.category() == Category::Preview);
+                !Arc::ptr_eq(known, crawler) && !are_previews
+            });
+            known.extend(is_new.then_some(*crawler));
+            is_new
+        });
+        Agents::new(Agent::of(first.clone()), further.cloned().map(Agent::of))
+    }
+
+    /// The agent of a header that names no registered crawler.
+    fn unregistered(&self, header: &Header<'_>) -> Agent {
+        let testimony = Testimony::of(header);
+        let name = self.names.find(header, &testimony);
         let claim = testimony.claim();
-        if name.is_none() && claim.product.is_none() && claim.category.is_none() {
-            return Agent { class: claim.class, recognized: RecognizedAs::Unnamed };
-        }
         let own = claim.product.as_deref().and_then(|product| ProductToken::from_name(product.as_bytes()));
         let own = own.filter(|own| Some(own) != name && may_claim(own));
         let tokens = name.cloned().into_iter().chain(own).collect();
-        let claimed = Claimed { product: claim.product, category: claim.category, tokens };
-        Agent { class: claim.class, recognized: RecognizedAs::Claimed(Arc::new(claimed)) }
-    }
-}
-
-impl Agent {
-    /// An agent whose request has no `User-Agent` field.
-    #[must_use]
-    pub const fn empty() -> Self {
-        Self { class: Class::Empty, recognized: RecognizedAs::Unnamed }
-    }
-
-    pub(super) const fn of(crawler: Arc<Crawler>) -> Self {
-        Self { class: Class::Registered, recognized: RecognizedAs::Registered(crawler) }
-    }
-
-    /// A crawler that is not registered, by the tokens that it obeys.
-    pub(super) fn named(product: Option<String>, tokens: Vec<ProductToken>) -> Self {
-        let claimed = Claimed { product, category: None, tokens };
-        Self { class: Class::Declared, recognized: RecognizedAs::Claimed(Arc::new(claimed)) }
-    }
-
-    /// How it is known.
-    #[must_use]
-    pub const fn class(&self) -> Class {
-        self.class
-    }
-
-    /// The purpose it fetches pages for, where the registry or the header states one.
-    #[must_use]
-    pub fn category(&self) -> Option<Category> {
-        match &self.recognized {
-            RecognizedAs::Registered(crawler) => Some(crawler.category()),
-            RecognizedAs::Claimed(claimed) => claimed.category,
-            RecognizedAs::Unnamed => None,
-        }
-    }
-
-    /// The registered name, or the product that declared itself.
-    #[must_use]
-    pub fn crawler(&self) -> Option<&str> {
-        match &self.recognized {
-            RecognizedAs::Registered(crawler) => Some(crawler.name()),
-            RecognizedAs::Claimed(claimed) => claimed.product.as_deref(),
-            RecognizedAs::Unnamed => None,
-        }
-    }
-
-    /// The product tokens it obeys, in order; for [`RuleSet::select`](crate::rules::RuleSet::select).
-    #[must_use]
-    pub fn tokens(&self) -> &[ProductToken] {
-        match &self.recognized {
-            RecognizedAs::Registered(crawler) => crawler.tokens(),
-            RecognizedAs::Claimed(claimed) => &claimed.tokens,
-            RecognizedAs::Unnamed => &[],
-        }
-    }
-
-    /// Whether it obeys the groups of `*`; [`Obeys::Unknown`] for all but registered crawlers.
-    #[must_use]
-    pub fn obeys_star(&self) -> Obeys {
-        match &self.recognized {
-            RecognizedAs::Registered(crawler) => crawler.obeys_star(),
-            _ => Obeys::Unknown,
-        }
-    }
-
-    /// Whether it is registered as a crawler of a search engine that people use, or as a tester for one: see
-    /// [`Crawler::is_index_engine`].
-    #[must_use]
-    pub fn is_index_engine(&self) -> bool {
-        matches!(&self.recognized, RecognizedAs::Registered(crawler) if crawler.is_index_engine())
-    }
-
-    /// Whether the registry knows it.
-    #[must_use]
-    pub const fn is_registered(&self) -> bool {
-        matches!(self.recognized, RecognizedAs::Registered(_))
-    }
-
-    /// The registry's row for it.
-    #[must_use]
-    pub fn registered(&self) -> Option<&Crawler> {
-        match &self.recognized {
-            RecognizedAs::Registered(crawler) => Some(crawler),
-            _ => None,
-        }
-    }
-}
-
-/// The agent of a crawler, for questions about it without a request.
-impl From<&Crawler> for Agent {
-    fn from(crawler: &Crawler) -> Self {
-        Self::of(Arc::new(crawler.clone()))
+        Agent::claimed(claim, tokens)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::{Class, Crawler};
 
     fn agent(file: &str, header: &str) -> Agent {
         Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(file.as_bytes())).identify(header.as_bytes())
@@ -221,6 +139,43 @@ mod tests {
         let file = "User-agent: Foo\nUser-agent: Bar\nDisallow: /\n";
         assert_eq!(agent(file, "Foo/1 Bar/1").tokens()[0], ProductToken::new("foo"));
         assert_eq!(agent(file, "Bar/1 Foo/1").tokens()[0], ProductToken::new("bar"));
+    }
+
+    /// The crawlers that a header names.
+    fn crawlers(header: &str) -> Vec<String> {
+        let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(&b""[..]));
+        let agents = recognizer.agents(header.as_bytes());
+        assert_eq!(agents.first().crawler(), recognizer.identify(header.as_bytes()).crawler(), "{header}");
+        agents.iter().filter_map(Agent::crawler).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn every_registered_name_of_a_line_is_an_agent_once() {
+        for (header, names) in [
+            ("Mozilla/5.0 (compatible; CCBot/2.0; GPTBot/1.0)", &["CCBot", "GPTBot"][..]),
+            ("Googlebot/2.1 GPTBot/1.0", &["Googlebot", "GPTBot"]),
+            ("GPTBot CCBot/2.0 (compatible; gptbot/1.2)", &["GPTBot", "CCBot"]),
+            // A name inside of another one is none.
+            ("Googlebot-Image/1.0 Googlebot/2.1", &["Googlebot-Image", "Googlebot"]),
+            ("Googlebot-Image/1.0", &["Googlebot-Image"]),
+            ("TelegramBot (like TwitterBot)", &["TelegramBot"]),
+            ("GPTBot/1.0 (+https://example.test/CCBot) like Googlebot", &["GPTBot"]),
+            // An unregistered name beside a registered one does not count.
+            ("NeverSeenBot/1.0 GPTBot/1.0", &["GPTBot"]),
+            ("NeverSeenBot/1.0 UnheardBot/1.0", &["NeverSeenBot"]),
+            ("Applebot CCBot GPTBot Googlebot bingbot", &["Applebot", "CCBot", "GPTBot", "Googlebot"]),
+        ] {
+            assert_eq!(crawlers(header), names, "{header}");
+        }
+    }
+
+    #[test]
+    fn a_previewer_lists_others_whose_cards_it_reads() {
+        let messages = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_11_1) AppleWebKit/601.2.4 (KHTML, like Gecko) \
+                        Version/9.0.1 Safari/601.2.4 facebookexternalhit/1.1 Facebot Twitterbot/1.0";
+        assert_eq!(crawlers(messages), ["facebookexternalhit"]);
+        assert_eq!(crawlers("facebookexternalhit/1.1 GPTBot/1.0"), ["facebookexternalhit", "GPTBot"]);
+        assert_eq!(crawlers("GPTBot/1.0 facebookexternalhit/1.1"), ["GPTBot", "facebookexternalhit"]);
     }
 
     #[test]

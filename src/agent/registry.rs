@@ -125,26 +125,37 @@ impl Registry {
         self.crawlers.get(self.index.exact(name)? as usize)
     }
 
-    /// The crawler that a header names first.
-    pub(super) fn find(&self, header: &Header<'_>) -> Option<&Arc<Crawler>> {
+    /// The crawlers that a header names, in its order. A word inside of a name begins no other one.
+    pub(super) fn find<'r>(&'r self, header: &Header<'_>) -> impl Iterator<Item = &'r Arc<Crawler>> {
         // A crawler that lacks what its name requires is not tried again: the text would be searched for every mention.
         let mut refused = Vec::new();
-        let words = header.words().filter(|word| word.may_name_a_crawler());
-        words.into_iter().find_map(|word| self.named_at(word, header, &mut refused))
+        let mut end_of_name = 0;
+        header.words().filter(|word| word.may_name_a_crawler()).filter_map(move |word| {
+            if word.start < end_of_name {
+                return None;
+            }
+            let (crawler, end) = self.named_at(word, header, &mut refused)?;
+            end_of_name = end;
+            Some(crawler)
+        })
     }
 
-    /// The crawler whose name begins at a word; of two, the longer name's.
-    fn named_at(&self, word: &Word, header: &Header<'_>, refused: &mut Vec<u32>) -> Option<&Arc<Crawler>> {
+    /// The crawler whose name begins at a word, and where that ends; of two, the longer name's.
+    fn named_at(&self, word: &Word, header: &Header<'_>, refused: &mut Vec<u32>) -> Option<(&Arc<Crawler>, usize)> {
         let stem = word.stem(header.bytes()).map(WordHash::of);
-        let mut best: Option<&Named> = None;
+        let mut best: Option<(&Named, usize)> = None;
         for name in iter::once(word.hash).chain(stem).flat_map(|hash| self.index.with_first_word(hash)) {
-            let is_better = best.is_none_or(|best| best.len() < name.len());
-            if is_better && name.ends(header.bytes(), word.start).is_some() && self.accepts(name.value, header, refused)
+            if best.is_some_and(|(best, _)| best.len() >= name.len()) {
+                continue;
+            }
+            if let Some((_, end)) = name.end(header.bytes(), word.start)
+                && self.accepts(name.value, header, refused)
             {
-                best = Some(name);
+                best = Some((name, end));
             }
         }
-        self.crawlers.get(best?.value as usize)
+        let (name, end) = best?;
+        Some((self.crawlers.get(name.value as usize)?, end))
     }
 
     /// Whether a header with this name is always recognised by it.
@@ -212,7 +223,8 @@ mod tests {
     }
 
     fn found<'r>(registry: &'r Registry, header: &str) -> Option<&'r str> {
-        registry.find(&Header::read(header.as_bytes())).map(|crawler| crawler.name())
+        let header = Header::read(header.as_bytes());
+        registry.find(&header).next().map(|crawler| crawler.name())
     }
 
     #[test]

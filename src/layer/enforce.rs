@@ -213,7 +213,7 @@ impl Enforcer {
     }
 
     /// Calls `judge` with the request's agents: of the lines a trusted proxy kept, else of its own. Nearly every request
-    /// has one.
+    /// has one line, and its agents are borrowed from the cache.
     fn with_agents<T>(&self, content: &Content, request: &Original<'_>, judge: impl FnOnce(&[Agent]) -> T) -> T {
         let kept = self.kept_lines(request);
         let (mut of_proxy, mut own);
@@ -228,10 +228,10 @@ impl Enforcer {
         let mut lines = lines.map(HeaderValue::as_bytes);
         let first = lines.next().unwrap_or_default();
         match lines.next() {
-            None => judge(std::slice::from_ref(content.cached_agent(first).agent())),
+            None => judge(content.cached_agents(first).agents()),
             Some(second) => {
                 let all = [first, second].into_iter().chain(lines);
-                judge(&all.map(|line| content.identify(line)).collect::<Vec<_>>())
+                judge(&all.flat_map(|line| content.agents(line).to_vec()).collect::<Vec<_>>())
             }
         }
     }

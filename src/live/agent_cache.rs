@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, Guard};
 
-use crate::agent::Agent;
+use crate::agent::{Agent, Agents};
 
 /// The slots of a cache, when it is new and as it grows; powers of two.
 const SMALL: usize = 8;
@@ -25,7 +25,7 @@ const LARGE: usize = 1024;
 /// The longest header that is kept, in octets. Real ones are shorter than half of it; a longer one is recognised anew.
 const MAX_HEADER: usize = 512;
 
-/// A bounded map from headers to agents.
+/// A bounded map from headers to their agents.
 pub(super) struct AgentCache {
     /// In place; the larger ones are made in turn, as each gets too small.
     small: [CacheSlot; SMALL],
@@ -37,30 +37,30 @@ pub(super) struct AgentCache {
     hasher: foldhash::fast::RandomState,
 }
 
-type CacheSlot = ArcSwap<CachedAgent>;
+type CacheSlot = ArcSwap<CachedAgents>;
 
-/// An agent beside the header it was recognised from.
-pub(crate) struct CachedAgent {
+/// Agents beside the header they were recognised from.
+pub(crate) struct CachedAgents {
     header: Box<[u8]>,
-    agent: Agent,
+    agents: Agents,
 }
 
 /// How many slots the caches of many versions may have together, past those each begins with.
 pub(super) struct Budget {
     left: AtomicUsize,
     /// What an unused slot holds: the agent of an empty header, so that no slot needs an `Option`.
-    unused: Arc<CachedAgent>,
+    unused: Arc<CachedAgents>,
 }
 
-impl CachedAgent {
-    pub(crate) const fn agent(&self) -> &Agent {
-        &self.agent
+impl CachedAgents {
+    pub(crate) const fn agents(&self) -> &Agents {
+        &self.agents
     }
 }
 
 impl Budget {
     pub(super) fn new(places: usize) -> Arc<Self> {
-        let unused = Arc::new(CachedAgent { header: Box::default(), agent: Agent::empty() });
+        let unused = Arc::new(CachedAgents { header: Box::default(), agents: Agent::empty().into() });
         Arc::new(Self { left: AtomicUsize::new(places), unused })
     }
 
@@ -89,10 +89,10 @@ impl AgentCache {
         }
     }
 
-    /// The agent of a header, recognised where the cache does not hold it. The guard stays in a local.
-    pub(super) fn get(&self, header: &[u8], recognise: impl FnOnce(&[u8]) -> Agent) -> Guard<Arc<CachedAgent>> {
+    /// The agents of a header, recognised where the cache does not hold them. The guard stays in a local.
+    pub(super) fn get(&self, header: &[u8], recognise: impl FnOnce(&[u8]) -> Agents) -> Guard<Arc<CachedAgents>> {
         if header.len() > MAX_HEADER {
-            return Guard::from_inner(Arc::new(CachedAgent { header: Box::default(), agent: recognise(header) }));
+            return Guard::from_inner(Arc::new(CachedAgents { header: Box::default(), agents: recognise(header) }));
         }
         let slots = self.largest();
         // The low bits of the hash, whatever the width of `usize`.
@@ -103,7 +103,7 @@ impl AgentCache {
         }
         let is_taken = !before.header.is_empty();
         drop(before);
-        let entry = Arc::new(CachedAgent { header: header.into(), agent: recognise(header) });
+        let entry = Arc::new(CachedAgents { header: header.into(), agents: recognise(header) });
         slot.store(entry.clone());
         if is_taken {
             self.grow_if_crowded(slots);
@@ -186,9 +186,9 @@ mod tests {
         let name = |header: &str| {
             let recognise = |header: &[u8]| {
                 asked.set(asked.get() + 1);
-                recognizer.identify(header)
+                recognizer.agents(header)
             };
-            cache.get(header.as_bytes(), recognise).agent.crawler().map(str::to_owned)
+            cache.get(header.as_bytes(), recognise).agents.first().crawler().map(str::to_owned)
         };
         // Several times as many as there are slots, so that most fall on one that is taken.
         for round in 0..3 {
@@ -209,8 +209,8 @@ mod tests {
     fn an_empty_header_is_the_agent_of_an_unused_slot() {
         let recognizer = recognizer();
         let cache = AgentCache::new(Budget::new(0));
-        let class = |header: &[u8]| cache.get(header, |header| recognizer.identify(header)).agent.class();
-        let empty = recognizer.identify(b"").class();
+        let class = |header: &[u8]| cache.get(header, |header| recognizer.agents(header)).agents.first().class();
+        let empty = recognizer.agents(b"").first().class();
         assert_eq!(class(b""), empty);
         // Every slot is taken, and the empty header takes one back.
         (0..SMALL * 8).for_each(|number| assert_ne!(class(format!("Bot{number}/1.0").as_bytes()), empty));
@@ -224,12 +224,12 @@ mod tests {
         let fill = |cache: &AgentCache| {
             for number in 0..LARGE * 4 {
                 let header = format!("Bot{number}/1.0");
-                cache.get(header.as_bytes(), |header| recognizer.identify(header));
+                cache.get(header.as_bytes(), |header| recognizer.agents(header));
             }
             cache.largest().len()
         };
         let few = AgentCache::new(budget.clone());
-        few.get(b"GPTBot/1.2", |header| recognizer.identify(header));
+        few.get(b"GPTBot/1.2", |header| recognizer.agents(header));
         assert_eq!(few.largest().len(), SMALL);
         let first = AgentCache::new(budget.clone());
         assert_eq!(fill(&first), LARGE);

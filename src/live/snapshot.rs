@@ -6,12 +6,12 @@ use std::time::{Duration, SystemTime};
 use arc_swap::Guard;
 use bytes::Bytes;
 
-use super::agent_cache::{AgentCache, Budget, CachedAgent};
+use super::agent_cache::{AgentCache, Budget, CachedAgents};
 use super::clock::Clock;
 use super::enforcement::{Enforcement, Switches};
 use super::response_fields;
 use super::version_hash::VersionHash;
-use crate::agent::{Agent, Recognizer, Registry};
+use crate::agent::{Agent, Agents, Recognizer, Registry};
 use crate::check::{self, Report};
 use crate::policy::{Decision, Facts, Grace, Policy, Reason};
 use crate::rules::{Reading, RobotsTxt, RuleSet, keywords};
@@ -146,7 +146,7 @@ impl Snapshot {
         self.when_missing
     }
 
-    /// Judges a request by agents that [`Content::identify`] recognised.
+    /// Judges a request by agents that [`Content::agents`] recognised.
     #[must_use]
     pub fn decide<'s: 'f, 'f>(&'s self, agents: &[Agent], request: Facts<'f>) -> Decision<'s> {
         match &self.content {
@@ -212,20 +212,20 @@ impl Content {
         &self.compiled.rules
     }
 
-    /// Recognises the agent of one `User-Agent` field line; an empty one where the request has no such field.
+    /// Recognises the agents of one `User-Agent` field line; an empty one where the request has no such field.
     #[must_use]
-    pub fn identify(&self, field: &[u8]) -> Agent {
-        self.cached_agent(field).agent().clone()
+    pub fn agents(&self, field: &[u8]) -> Agents {
+        self.cached_agents(field).agents().clone()
     }
 
-    /// Reads the agent of one `User-Agent` field line, without the cost of sharing it.
-    pub fn with_agent<R>(&self, field: &[u8], read: impl FnOnce(&Agent) -> R) -> R {
-        read(self.cached_agent(field).agent())
+    /// Reads the agents of one `User-Agent` field line, without the cost of sharing them.
+    pub fn with_agents<R>(&self, field: &[u8], read: impl FnOnce(&Agents) -> R) -> R {
+        read(self.cached_agents(field).agents())
     }
 
-    /// As [`Content::with_agent`], for a local: the guard must not be kept.
-    pub(crate) fn cached_agent(&self, field: &[u8]) -> Guard<Arc<CachedAgent>> {
-        self.compiled.agents.get(field, |field| self.compiled.recognizer.identify(field))
+    /// As [`Content::with_agents`], for a local: the guard must not be kept.
+    pub(crate) fn cached_agents(&self, field: &[u8]) -> Guard<Arc<CachedAgents>> {
+        self.compiled.agents.get(field, |field| self.compiled.recognizer.agents(field))
     }
 
     /// The report of the check.

@@ -38,7 +38,8 @@ impl Site {
     }
 
     fn decide(&self, policy: &Policy, fields: &[&str], method: &str, target: &str) -> (Action, Reason) {
-        let agents: Vec<_> = fields.iter().map(|field| self.recognizer.identify(field.as_bytes())).collect();
+        let agents: Vec<_> =
+            fields.iter().flat_map(|field| self.recognizer.agents(field.as_bytes()).to_vec()).collect();
         let path = policy.path(target.as_bytes());
         let decision = policy.decide(&self.rules, &agents, Facts::new(method, &path));
         (decision.action(), decision.reason())

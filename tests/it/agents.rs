@@ -40,12 +40,12 @@ fn group(names: &[&str], header: &[u8]) -> Option<String> {
     let file = file(names);
     let registry = Registry::builtin();
     let rules = file.compile_with(Reading::Standard, |name| registry.stands_for(name.value()));
-    let agent = recognizer(&file).identify(header);
-    let selection = rules.select(agent.tokens(), Fallback::Nothing);
-    if !selection.applies() {
-        return None;
-    }
-    let verdict = selection.verdict(&tower_robots::rules::RequestPath::new(b"/"));
+    let agents = recognizer(&file).agents(header);
+    let selections = agents.iter().map(|agent| rules.select(agent.tokens(), Fallback::Nothing));
+    let verdict = selections
+        .into_iter()
+        .find(|selection| selection.applies())?
+        .verdict(&tower_robots::rules::RequestPath::new(b"/"));
     let name = verdict.group()?.names().next()?;
     Some(String::from_utf8_lossy(name.value()).into_owned())
 }
@@ -56,7 +56,8 @@ fn whole_headers_are_recognised() {
     let mut failures = Vec::new();
     for case in cases() {
         let ua = case["ua"].as_str().unwrap();
-        let agent = nobody.identify(ua.as_bytes());
+        let agents = nobody.agents(ua.as_bytes());
+        let agent = agents.first();
         let mut expect = |what: &str, got: Value| {
             let want = &case[what];
             if case.get(what).is_some() && *want != got {
@@ -64,7 +65,7 @@ fn whole_headers_are_recognised() {
             }
         };
         expect("class", agent.class().as_str().into());
-        expect("held", held(&agent).into());
+        expect("held", agents.iter().any(held).into());
         expect("crawler", agent.crawler().into());
         expect("category", agent.category().map(Category::as_str).into());
         expect("tokens", agent.tokens().iter().map(ToString::to_string).collect::<Vec<_>>().into());
@@ -136,7 +137,7 @@ fn cost_stays_linear() {
         (0..3)
             .map(|_| {
                 let start = super::clock::spent();
-                std::hint::black_box(recognizer.identify(header.as_bytes()));
+                std::hint::black_box(recognizer.agents(header.as_bytes()));
                 super::clock::spent() - start
             })
             .min()
@@ -155,6 +156,7 @@ fn cost_stays_linear() {
         "http://",
         "Daum ",
         "Pinterest ",
+        "GPTBot CCBot ",
         "foo....",
         "sogou ",
         "like ",
@@ -197,6 +199,52 @@ fn every_example_of_the_registry_is_recognised_as_its_crawler() {
         })
         .collect();
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn real_headers_name_one_crawler_apart_from_a_few() {
+    let nobody = recognizer(&file(&[]));
+    let examples = Registry::builtin().crawlers().flat_map(|crawler| crawler.examples().map(str::to_owned));
+    let headers = cases().map(|case| case["ua"].as_str().unwrap().to_owned());
+    let mut several: Vec<_> = examples
+        .chain(headers)
+        .map(|header| nobody.agents(header.as_bytes()))
+        .filter(|agents| agents.len() > 1)
+        .map(|agents| agents.iter().filter_map(Agent::crawler).collect::<Vec<_>>().join(" + "))
+        .collect();
+    several.sort_unstable();
+    several.dedup();
+    // "Barkrowler/0.5.1 (…) … based on BuBiNG": the only one.
+    assert_eq!(several, ["Barkrowler + BUbiNG"]);
+}
+
+#[test]
+fn crawlers_in_a_browsers_costume_are_what_their_operators_say() {
+    let nobody = recognizer(&file(&[]));
+    let phone = "Mozilla/5.0 (Linux; Android 6.0.1; Nexus 5X Build/MMB29P) AppleWebKit/537.36 (KHTML, like Gecko) \
+                 Chrome/141.0.7390.122 Mobile Safari/537.36";
+    let iphone = "Mozilla/5.0 (iPhone; CPU iPhone OS 14_7_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) \
+                  Version/14.1.2 Mobile/15E148 Safari/604.1";
+    let mac = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_5) AppleWebKit/605.1.15 (KHTML, like Gecko) Version/13.1.1 \
+               Safari/605.1.15";
+    for (header, name) in [
+        (format!("{phone} (compatible; Googlebot/2.1; +http://www.google.com/bot.html)"), "Googlebot"),
+        (
+            "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; Googlebot/2.1; \
+             +http://www.google.com/bot.html) Chrome/141.0.7390.122 Safari/537.36"
+                .to_owned(),
+            "Googlebot",
+        ),
+        (
+            format!("{iphone} (compatible; AdsBot-Google-Mobile; +http://www.google.com/mobile/adsbot.html)"),
+            "AdsBot-Google-Mobile",
+        ),
+        (format!("{mac} (Applebot/0.1; +http://www.apple.com/go/applebot)"), "Applebot"),
+        (format!("{iphone} (Applebot/0.1; +http://www.apple.com/go/applebot)"), "Applebot"),
+    ] {
+        let agents = nobody.agents(header.as_bytes());
+        assert_eq!(agents.iter().filter_map(Agent::crawler).collect::<Vec<_>>(), [name], "{header}");
+    }
 }
 
 #[test]

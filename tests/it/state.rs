@@ -67,7 +67,7 @@ fn body(live: &LiveRobots) -> String {
 
 fn decide(live: &LiveRobots, target: &str) -> (Action, Reason) {
     live.with(|snapshot| {
-        let agents = [snapshot.content().unwrap().identify(GPTBOT)];
+        let agents = snapshot.content().unwrap().agents(GPTBOT);
         let path = RequestPath::new(target.as_bytes());
         let decision = snapshot.decide(&agents, Facts::new("GET", &path));
         (decision.action(), decision.reason())

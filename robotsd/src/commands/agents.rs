@@ -76,6 +76,9 @@ struct Identified<'a> {
     header: &'a str,
     #[serde(flatten)]
     agent: AgentSummary<'a>,
+    /// The crawlers that the header names besides.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    others: Vec<AgentSummary<'a>>,
 }
 
 pub(crate) fn run(args: &AgentsArgs) -> ExitCode {
@@ -176,10 +179,11 @@ fn mentions(crawler: &Crawler, word: &str) -> bool {
 
 fn identify(out: &mut impl Write, evaluator: &Evaluator, headers: &[String], format: AgentsFormat) -> io::Result<()> {
     let mut one = |header: &[u8]| -> io::Result<()> {
-        let agent = evaluator.identify(header);
+        let agents = evaluator.agents(header);
         let header = String::from_utf8_lossy(header);
-        let agent = AgentSummary::new(&agent, evaluator.holds_to_star(&agent));
-        Identified { header: &header, agent }.write(out, format)
+        let summary = |agent| AgentSummary::new(agent, evaluator.holds_to_star(agent));
+        let others = agents.iter().skip(1).map(summary).collect();
+        Identified { header: &header, agent: summary(agents.first()), others }.write(out, format)
     };
     for header in headers.iter().filter(|header| *header != "-") {
         one(header.as_bytes())?;
@@ -220,7 +224,8 @@ impl Identified<'_> {
         if format == AgentsFormat::Json {
             return line_of_json(out, self);
         }
-        writeln!(out, "{}\n  {}", printable(self.header.as_bytes()), self.agent)
+        writeln!(out, "{}\n  {}", printable(self.header.as_bytes()), self.agent)?;
+        self.others.iter().try_for_each(|agent| writeln!(out, "  {agent}"))
     }
 }
 

@@ -8,9 +8,7 @@ mod settings;
 
 pub(crate) use self::settings::EvaluatorSettings;
 
-use std::slice;
-
-use tower_robots::agent::{Agent, NamedAgent, Recognizer};
+use tower_robots::agent::{Agent, Agents, NamedAgent, Recognizer};
 use tower_robots::check::{self, Diff, DiffOptions, ExpectationOutcome, Expectations, Guard, Report};
 use tower_robots::policy::{Decision, Facts};
 use tower_robots::rules::{Fallback, Reading, RequestPath, RobotsTxt, RuleSet};
@@ -58,9 +56,9 @@ impl Evaluator {
         }
     }
 
-    /// Who a `User-Agent` field says it is; an empty field is one that was not sent.
-    pub(crate) fn identify(&self, field: &[u8]) -> Agent {
-        if field.is_empty() { Agent::empty() } else { self.recognizer.identify(field) }
+    /// The agents that a `User-Agent` field names; an empty field is one that was not sent.
+    pub(crate) fn agents(&self, field: &[u8]) -> Agents {
+        if field.is_empty() { Agent::empty().into() } else { self.recognizer.agents(field) }
     }
 
     /// The agent that a person means by a name or a header.
@@ -85,8 +83,8 @@ impl Evaluator {
         self.rules.select(agent.tokens(), fallback).applies()
     }
 
-    pub(crate) fn decide(&self, agent: &Agent, method: &str, path: &RequestPath<'_>) -> Decision<'_> {
-        self.settings.policy.decide(&self.rules, slice::from_ref(agent), Facts::new(method, path))
+    pub(crate) fn decide(&self, agents: &[Agent], method: &str, path: &RequestPath<'_>) -> Decision<'_> {
+        self.settings.policy.decide(&self.rules, agents, Facts::new(method, path))
     }
 
     pub(crate) fn check(&self) -> Report {

@@ -46,6 +46,12 @@ fn headers_are_identified_from_arguments_and_from_standard_input() {
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(lines[1], "  registered GPTBot, ai-training; obeys gptbot; is held to *");
     assert_eq!(lines[3], "  browser; is not held to *");
+    let text = out(&["--identify", "CCBot/2.0 GPTBot/1.2"]);
+    let names: Vec<_> = text.lines().skip(1).filter_map(|line| line.split([' ', ',']).nth(3)).collect();
+    assert_eq!(names, ["CCBot", "GPTBot"], "{text}");
+    let several: Value =
+        serde_json::from_str(&out(&["--format", "json", "--identify", "CCBot/2.0 GPTBot/1.2"])).unwrap();
+    assert_eq!((&several["crawler"], &several["others"][0]["crawler"]), (&"CCBot".into(), &"GPTBot".into()));
     let folder = folder(&[("robots.txt", "User-agent: House Thing\nDisallow: /\n")]);
     let robots = folder.path().join("robots.txt").display().to_string();
     let mut child = robotsd()

@@ -44,6 +44,8 @@ fn a_batch_answers_in_order_and_survives_bad_lines() {
         question(json!({"id": 11, "token": "gptbot", "url": "/drafts/", "colour": "red"})).to_string(),
         question(json!({"id": 12, "token": "x", "url": "/b/../ab"})).to_string(),
     ];
+    let two_names = json!({"id": 13, "user_agent": "ClaudeBot/1.0 GPTBot/1.2", "url": "/drafts/y"});
+    let questions = questions.into_iter().chain([question(two_names).to_string()]).collect::<Vec<_>>();
     let answers = batch(&questions.join("\n"));
     assert_eq!(answers.len(), questions.len());
     assert_eq!(
@@ -57,6 +59,7 @@ fn a_batch_answers_in_order_and_survives_bad_lines() {
         json!({"id": "two", "access": "allow", "line": null, "pattern": null, "group": null, "form": "standard",
             "agent": {"class": "browser", "crawler": null, "category": null, "tokens": [], "held_to_star": false}})
     );
+    assert_eq!((&answers[12]["access"], &answers[12]["agent"]["crawler"]), (&"disallow".into(), &"GPTBot".into()));
     assert!(answers[2]["id"].is_null() && answers[2]["error"].is_string());
     assert_eq!((&answers[3]["access"], &answers[3]["line"]), (&json!("disallow"), &json!(5)));
     assert_eq!((&answers[4]["access"], &answers[4]["form"]), (&json!("allow"), &json!("verbatim")));

@@ -12,6 +12,28 @@ async fn either_of_two_user_agent_lines_is_enough() {
 }
 
 #[tokio::test]
+async fn either_of_two_names_in_one_line_is_enough() {
+    let file = "User-agent: CCBot\nUser-agent: Googlebot\nAllow: /\n\nUser-agent: GPTBot\nDisallow: /drafts/\n";
+    let policy = Policy::builder().mode(Mode::Refuse).exempt_agents(["CCBot"]).expect("a name").build();
+    let layer = RobotsLayer::new(LiveRobots::inline(file).policy(policy).open().expect("open"));
+    for first in ["CCBot/2.0", "Googlebot/2.1", "Twitterbot/1.0"] {
+        for line in
+            [format!("Mozilla/5.0 (compatible; {first}; GPTBot/1.0)"), format!("GPTBot/1.0 (compatible; {first})")]
+        {
+            let response = ask(layer.clone(), get("/drafts/x", &line)).await;
+            assert_eq!(response.status(), StatusCode::FORBIDDEN, "{line}");
+            assert_eq!(response.extensions().get::<Record>().expect("a record").agent(), "GPTBot", "{line}");
+            assert_eq!(ask(layer.clone(), get("/", &line)).await.status(), StatusCode::OK, "{line}");
+        }
+        assert_eq!(ask(layer.clone(), get("/drafts/x", first)).await.status(), StatusCode::OK, "{first}");
+    }
+    // With a second line, all names of both.
+    let mut request = get("/drafts/x", FIREFOX);
+    add(&mut request, "user-agent", "CCBot/2.0 GPTBot/1.0");
+    assert_eq!(ask(layer, request).await.status(), StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
 async fn an_odd_octet_does_not_let_a_crawler_through() {
     for agent in [&b"GPTBot/1.2 \xff"[..], b"\xe9 GPTBot/1.2", b"GPTBot/1.2\t"] {
         let mut request = get("/drafts/x", "x");

@@ -119,8 +119,9 @@ impl<'e> Explanation<'e> {
         match &requester.kind {
             RequesterKind::Token { tokens, fallback, .. } => Self::of_token(evaluator, tokens.clone(), *fallback, path),
             RequesterKind::Agent(named) => {
-                let agent = named.agent().clone();
-                let decision = evaluator.decide(&agent, method, path);
+                let agents = named.agents();
+                let decision = evaluator.decide(agents, method, path);
+                let agent = agents.get(decision.agent()).unwrap_or(agents.first()).clone();
                 Self::of_decision(evaluator, &decision, agent, path)
             }
         }

@@ -6,7 +6,7 @@ use std::hash::RandomState;
 use tower_robots::agent::{Agent, Category, Class};
 
 use super::format::{ChunkReader, LogLine, LoggedRequest, ReplayLogFormat};
-use super::judgement::{JudgedAgent, Judgement};
+use super::judgement::{JudgedAgents, Judgement};
 use super::privacy::ReportPrivacy;
 use super::top::Top;
 use super::visitors::Visitors;
@@ -92,7 +92,7 @@ pub(super) struct ReplayRow {
 #[derive(Debug)]
 struct IdentifiedHeader {
     row: usize,
-    agents: Vec<JudgedAgent>,
+    agents: Vec<JudgedAgents>,
 }
 
 impl ReplayCounts {
@@ -197,9 +197,9 @@ impl ReplayCounts {
             self.headers.clear();
             self.identified.clear();
         }
-        let agents: Vec<JudgedAgent> =
-            plan.evaluators.iter().map(|evaluator| JudgedAgent::identify(evaluator, header)).collect();
-        let row = self.row(agents.last().map(|agent| &agent.agent));
+        let agents: Vec<JudgedAgents> =
+            plan.evaluators.iter().map(|evaluator| JudgedAgents::identify(evaluator, header)).collect();
+        let row = self.row(agents.last().map(|judged| judged.agents.first()));
         self.identified.push(IdentifiedHeader { row, agents });
         if header.len() <= LONGEST_HEADER {
             self.headers.insert(header.into(), self.identified.len() - 1);

@@ -1,14 +1,14 @@
 //! What a robots.txt would have done to a request, under the policy that is enforced.
 
-use tower_robots::agent::Agent;
+use tower_robots::agent::Agents;
 use tower_robots::rules::{Access, RequestPath};
 
 use crate::evaluator::Evaluator;
 
-/// An agent, and whether any group of the file applies to it.
+/// The agents of a header, and whether any group of the file applies to one of them.
 #[derive(Clone, Debug)]
-pub(super) struct JudgedAgent {
-    pub(super) agent: Agent,
+pub(super) struct JudgedAgents {
+    pub(super) agents: Agents,
     pub(super) is_judged: bool,
 }
 
@@ -21,18 +21,18 @@ pub(super) enum Judgement {
     Disallowed(usize),
 }
 
-impl JudgedAgent {
+impl JudgedAgents {
     pub(super) fn identify(evaluator: &Evaluator, field: &[u8]) -> Self {
-        let agent = evaluator.identify(field);
-        let is_judged = evaluator.has_group_for(&agent);
-        Self { agent, is_judged }
+        let agents = evaluator.agents(field);
+        let is_judged = agents.iter().any(|agent| evaluator.has_group_for(agent));
+        Self { agents, is_judged }
     }
 
     pub(super) fn judge(&self, evaluator: &Evaluator, method: &str, path: &RequestPath<'_>) -> Judgement {
         if !self.is_judged {
             return Judgement::Allowed;
         }
-        match evaluator.decide(&self.agent, method, path).verdict() {
+        match evaluator.decide(&self.agents, method, path).verdict() {
             Some(verdict) if verdict.access() == Access::Disallow => {
                 Judgement::Disallowed(verdict.line().unwrap_or_default())
             }
