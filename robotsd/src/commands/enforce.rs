@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use tower_robots::live::{Enforcement, StateDir};
+use tower_robots::live::{Enforcement, StateDir, StateDirInUse};
 
 use super::arguments::running::{Running, query};
 use super::operator_decision::{send, without_config, without_state};
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &EnforceArgs) -> ExitCode {
         let path = running.config_path().ok_or_else(without_config)?;
         let StatePlace { folder, sites } = StatePlace::load(&path).map_err(|error| error.to_string())?;
         let folder = folder.ok_or_else(|| without_state(&path))?;
-        let state = StateDir::open(&folder).map_err(|error| error.to_string())?;
+        let state = StateDir::open(&folder).map_err(|error| in_use(&error))?;
         let (of, written) = match &args.site {
             Some(name) if !sites.contains(name) => return Err(unknown(name, &sites)),
             Some(name) => (format!("site {name:?}"), state.set_enforcement_of(name, to)),
@@ -57,4 +57,16 @@ pub(crate) fn run(args: &EnforceArgs) -> ExitCode {
             ..ChangeReport::new(format!("enforcement of {of} is switched {to} in {}", folder.display()))
         })
     })
+}
+
+/// The switch of a process that runs is in its memory, so what is written behind its back would change nothing.
+fn in_use(error: &StateDirInUse) -> String {
+    let stop = match error.process() {
+        Some(process) => format!("`kill {process}`"),
+        None => "stop that process".to_owned(),
+    };
+    format!(
+        "{error}. To switch it while it runs, name its admin interface with --admin PLACE; else end it first ({stop}), and \
+         switch before the next start"
+    )
 }

@@ -441,6 +441,12 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
         assert_eq!(refused.status.code(), Some(2), "{refused:?}");
         let said = text(&refused.stderr);
         assert!(said.contains(&format!("{free}: no process listens there")) && said.contains(&in_use), "{said}");
+        let way_out = format!("end it first (`kill {}`), and switch before the next start", operated.running.id());
+        assert_eq!(
+            said.contains(&way_out) && said.contains("--admin PLACE; else"),
+            arguments[0] == "enforce",
+            "{said}"
+        );
     }
     // What only reads needs no lock.
     let checked = run(robotsd().args(["config", "check"]).arg(&path));
