@@ -109,7 +109,8 @@ impl fmt::Display for AskError {
             Self::NotRunning(place) => {
                 write!(
                     f,
-                    "{place}: no process listens there: robotsd does not run, or with another config, or its [admin] is elsewhere or off"
+                    "{place}: no process listens there: robotsd does not run, or with another config, or its \
+                     [admin] is elsewhere (name it with --admin PLACE) or off"
                 )
             }
             Self::Refused(status, message) => write!(f, "robotsd answered {}: {message}", status.as_u16()),

@@ -10,6 +10,8 @@ use std::sync::Arc;
 #[cfg(unix)]
 use super::runtime_folder;
 use crate::config::AdminSettings;
+#[cfg(unix)]
+use crate::config::connect_now;
 
 /// As many connections as may wait to be accepted; the kernel's own bound may be lower.
 const BACKLOG: i32 = 4096;
@@ -150,12 +152,11 @@ impl SocketFile {
     fn bind(path: &std::path::Path) -> std::io::Result<(UnixListener, Self)> {
         use std::io::{Error, ErrorKind};
         use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
-        use std::os::unix::net::UnixStream;
         match std::fs::symlink_metadata(path) {
             Ok(found) if !found.file_type().is_socket() => {
                 return Err(Error::new(ErrorKind::AlreadyExists, "there is something that is no socket"));
             }
-            Ok(_) if UnixStream::connect(path).is_ok() => {
+            Ok(_) if connect_now(path).is_ok() => {
                 return Err(Error::new(ErrorKind::AddrInUse, "another process answers there"));
             }
             _ => {}

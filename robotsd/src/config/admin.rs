@@ -7,7 +7,8 @@ use serde::Deserialize;
 
 use super::error::{ConfigError, Fault};
 use super::raw::{self, AdminMode, Reach};
-use super::{admin_socket, file_text, value_error};
+use super::salvage::Salvaged;
+use super::{admin_socket, file_text, salvage};
 
 /// The default port.
 const PORT: u16 = 9145;
@@ -24,20 +25,47 @@ pub(crate) struct AdminSettings {
 }
 
 impl AdminSettings {
-    /// Reads the table alone: a command must reach a running robotsd after its config was broken elsewhere.
+    /// Reads the table alone: a command must reach a running robotsd after its config was broken elsewhere, and in the table
+    /// itself as far as the place can still be read.
     pub(crate) fn load(path: &Path) -> Result<Option<Self>, ConfigError> {
         #[derive(Deserialize)]
         struct Part {
             admin: Option<raw::RawAdmin>,
         }
-        let text = file_text::read(path)?;
-        let Part { admin } =
-            toml::from_str(&text).map_err(|error| value_error::syntax(&text, &error).at(path, &text))?;
+        let running = || admin_socket::running_with(path);
+        let text = match file_text::read(path) {
+            Ok(text) => text,
+            Err(error) => {
+                return admin_socket::served(path).map(|found| Some(Self::on_usual_socket(found))).ok_or(error);
+            }
+        };
+        let salvaged = salvage::read::<Part>(&text, &["admin"]);
+        let Salvaged { part: Part { admin }, mut faults } = match salvaged {
+            Ok(salvaged) => salvaged,
+            Err(fault) => Salvaged { part: Part { admin: None }, faults: vec![fault] },
+        };
         let folder = path.parent().unwrap_or(Path::new(""));
-        match admin {
-            Some(admin) => resolve(&admin, folder).map_err(|fault| fault.at(path, &text)),
-            None => Ok(admin_socket::running_with(path).map(Self::on_usual_socket)),
-        }
+        let found = match &admin {
+            None if faults.is_empty() => return Ok(running().map(Self::on_usual_socket)),
+            // The table may be there, and be what cannot be read.
+            None => admin_socket::served(path).map(|found| Some(Self::on_usual_socket(found))),
+            Some(admin) => match resolve(admin, folder) {
+                Ok(settings) => {
+                    // The default address stands for a table without faults only: another process may be there.
+                    let is_certain = faults.is_empty() || admin.socket.is_some() || admin.address.is_some();
+                    Some(settings).filter(|settings| is_certain || settings.is_none())
+                }
+                Err(fault) => {
+                    faults.insert(0, fault);
+                    let socket = admin.socket.as_ref().map(|socket| folder.join(socket.get_ref()));
+                    let on_socket =
+                        |socket| Self { address: None, socket: Some(socket), hosts: Vec::new(), is_usual: false };
+                    socket.map(|socket| Some(on_socket(socket)))
+                }
+            },
+        };
+        let first = || faults.into_iter().next().unwrap_or_else(|| Fault::new(0..0, "[admin] cannot be read"));
+        found.ok_or_else(|| first().at(path, &text))
     }
 
     /// Where a config has no `[admin]`; none on systems without Unix sockets.
@@ -82,10 +110,14 @@ impl StatePlace {
             name: String,
         }
         let text = file_text::read(path)?;
-        let Part { state_dir, site } =
-            toml::from_str(&text).map_err(|error| value_error::syntax(&text, &error).at(path, &text))?;
+        let salvaged = salvage::read(&text, &["state_dir", "site"]).map_err(|fault| fault.at(path, &text))?;
+        let Salvaged { part: Part { state_dir, site }, faults } = salvaged;
         let folder = path.parent().unwrap_or(Path::new(""));
         let folder = state_dir.map(|state_dir| folder.join(state_dir));
+        // It may be there, and be what cannot be read.
+        if let (None, Some(fault)) = (&folder, faults.into_iter().next()) {
+            return Err(fault.at(path, &text));
+        }
         Ok(Self { folder, sites: site.into_iter().map(|site| site.name).collect() })
     }
 }

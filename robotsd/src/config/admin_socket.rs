@@ -16,13 +16,16 @@ pub(super) fn of_config(path: &Path) -> Option<PathBuf> {
     folders().into_iter().next().map(|folder| folder.join(name(path)))
 }
 
-/// The socket of a server that runs with this config; a command may lack the environment that the server has. A socket that
-/// a killed process left behind is passed over.
+/// The socket of a server that runs with this config, or the one that it would open.
 pub(super) fn running_with(path: &Path) -> Option<PathBuf> {
+    served(path).or_else(|| of_config(path))
+}
+
+/// The socket of a server that runs with this config and answers; a command may lack the environment that the server has. A
+/// socket that a killed process left behind is passed over.
+pub(super) fn served(path: &Path) -> Option<PathBuf> {
     let name = name(path);
-    let mut places = folders().into_iter().map(|folder| folder.join(&name));
-    let first = places.next()?;
-    Some(std::iter::once(first.clone()).chain(places).find(|place| is_served(place)).unwrap_or(first))
+    folders().into_iter().map(|folder| folder.join(&name)).find(|place| is_served(place))
 }
 
 /// The sockets of all servers that have one by default and run: a process that was killed leaves its socket behind.
@@ -42,8 +45,18 @@ pub(super) fn all() -> Vec<PathBuf> {
 #[cfg(unix)]
 fn is_served(socket: &Path) -> bool {
     // Without the permission to connect it is left to the command to say so.
-    std::os::unix::net::UnixStream::connect(socket)
-        .map_or_else(|error| error.kind() == std::io::ErrorKind::PermissionDenied, |_| true)
+    connect_now(socket).map_or_else(|error| error.kind() == std::io::ErrorKind::PermissionDenied, |()| true)
+}
+
+/// Whether a process listens on a socket, without waiting: one whose queue is full, because it is stopped, would block.
+#[cfg(unix)]
+pub(crate) fn connect_now(socket: &Path) -> std::io::Result<()> {
+    let stream = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
+    stream.set_nonblocking(true)?;
+    match stream.connect(&socket2::SockAddr::unix(socket)?) {
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(()),
+        connected => connected,
+    }
 }
 
 #[cfg(not(unix))]
@@ -87,6 +100,31 @@ fn absolute(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_process_that_accepts_nothing_is_found_without_waiting() {
+        use std::os::unix::net::UnixListener;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("admin.sock");
+        assert!(connect_now(&path).is_err() && !is_served(&path));
+        let listener = UnixListener::bind(&path).expect("a socket");
+        // A queue of one, which is full after two connections.
+        socket2::SockRef::from(&listener).listen(0).expect("it listens");
+        let address = socket2::SockAddr::unix(&path).expect("a path");
+        let mut queued = Vec::new();
+        let is_full = std::iter::repeat_with(|| {
+            let stream = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None).expect("a socket");
+            stream.set_nonblocking(true).expect("set");
+            let is_refused = stream.connect(&address).is_err();
+            queued.push(stream);
+            is_refused
+        });
+        assert!(is_full.take(64).any(|is_refused| is_refused), "the queue is never full");
+        assert!(is_served(&path));
+        drop(listener);
+        assert!(!is_served(&path));
+    }
 
     #[test]
     fn a_config_has_one_name_however_its_path_is_written() {

@@ -24,6 +24,7 @@ mod refusal;
 mod registry_extra;
 mod resolve;
 mod review;
+mod salvage;
 mod setting_changes;
 mod settings;
 mod source;
@@ -32,8 +33,10 @@ mod value_error;
 mod values;
 
 pub(crate) use self::admin::{AdminSettings, StatePlace};
+#[cfg(unix)]
+pub(crate) use self::admin_socket::connect_now;
 pub(crate) use self::error::ConfigError;
-pub(crate) use self::location::{CONFIG_VARIABLE, ConfigArgument, config_if_any, config_of_environment};
+pub(crate) use self::location::{CONFIG_VARIABLE, ConfigArgument, USUAL_CONFIG, config_if_any, config_of_environment};
 pub(crate) use self::raw::{AddressLogging, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging};
 pub(crate) use self::registry_extra::load_registry;
 pub(crate) use self::setting_changes::{SettingChange, setting_changes};

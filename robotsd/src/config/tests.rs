@@ -141,6 +141,35 @@ fn the_admin_is_found_in_a_config_that_is_broken_otherwise() {
     assert!(AdminSettings::load(&path).unwrap().unwrap().is_usual);
     std::fs::write(&path, "[admin]\nmode = \"off\"\n").unwrap();
     assert_eq!(AdminSettings::load(&path).unwrap(), None);
+    let of = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        AdminSettings::load(&path).map(|admin| admin.and_then(|admin| admin.socket))
+    };
+    let socket = Some(folder.path().join("a.sock"));
+    // A fault of the syntax, of a key in the table, and of a value in it.
+    for fault in ["mode = refuse\n[admin]\n", "[admin]\nhots = []\n", "[admin]\naddress = \"0.0.0.0:1\"\n"] {
+        assert_eq!(of(&format!("{fault}socket = \"a.sock\"\n")).unwrap(), socket, "{fault}");
+    }
+    // Where the place itself cannot be read, none is assumed: another robotsd may be at the default one.
+    for text in ["[admin]\nsokcet = \"a.sock\"\n", "[admin]\nsocket = \"a.sock\n", "[admin\nsocket = \"a.sock\"\n"] {
+        assert!(of(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn the_state_directory_is_found_in_a_config_that_is_broken_otherwise() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("robotsd.toml");
+    let of = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        StatePlace::load(&path).map(|place| (place.folder, place.sites))
+    };
+    let state = Some(folder.path().join("state"));
+    let text =
+        "state_dir = \"state\"\nmode = refuse\n[[site]]\nname = \"a\"\n[[site]]\nname = 1\n[[site]]\nname = \"c\"\n";
+    assert_eq!(of(text).unwrap(), (state, vec!["a".to_owned(), "c".to_owned()]));
+    assert_eq!(of("[[site]]\nname = \"a\"\n").unwrap(), (None, vec!["a".to_owned()]));
+    assert!(of("state_dir = \"state\n").is_err(), "it may be there, and be what cannot be read");
 }
 
 #[test]

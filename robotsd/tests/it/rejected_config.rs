@@ -92,3 +92,41 @@ fn a_rejected_config_is_in_the_status_and_the_probe_until_one_is_accepted() {
     super::process::wait_for("the other config", || (probe("/readyz?require=config").0 == 200).then_some(()));
     assert_ne!(config_of(folder.path())["accepted"], Value::Null);
 }
+
+#[test]
+fn the_running_robotsd_is_reached_while_its_config_has_faults() {
+    let good = format!("mode = \"refuse\"\n{ADMIN}{LISTENER}{SITE}");
+    let folder = folder(&[("robotsd.toml", &good), ("robots.txt", "User-agent: GPTBot\nDisallow: /private/\n")]);
+    let path = folder.path().join("robotsd.toml");
+    let running = Running::start(folder.path());
+    let command = |arguments: &[&str]| {
+        let output = run(robotsd().args(arguments).arg("--config").arg(&path));
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(said).unwrap().split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    let page = || running.get("/private/x", super::process::GPTBOT).status;
+    for (faulty, why) in [
+        // A syntax error above the table, and a typo in it.
+        (format!("mode = refuse\n{ADMIN}{LISTENER}{SITE}"), "text is written in quotes"),
+        (good.replace("address = \"127.0.0.1:0\"\nsocket", "hots = []\nsocket"), "[admin] has no key \"hots\""),
+    ] {
+        replace_file(&path, &faulty);
+        running.wait_for_event("config-rejected", |line| line["message"].as_str().unwrap().contains(why));
+        assert_eq!((command(&["enforce", "off"]).0, page()), (Some(0), 404), "{why}");
+        assert_eq!((command(&["enforce", "on"]).0, page()), (Some(0), 403), "{why}");
+        let (code, status) = command(&["status"]);
+        assert!(code == Some(1) && status.contains("CONFIG REJECTED"), "{status}");
+        assert_eq!(command(&["history", "a"]).0, Some(0));
+        assert!(command(&["accept", "a"]).1.contains("no version waits"));
+        let (code, reload) = command(&["reload"]);
+        assert!(code == Some(1) && reload.contains("config: kept:"), "{reload}");
+    }
+    // Where the place itself cannot be read, the message says how to name it.
+    replace_file(&path, good.replace("[admin]", "[admin"));
+    let (code, said) = command(&["enforce", "off"]);
+    assert_eq!(code, Some(2));
+    assert!(said.contains("robotsd.toml:2:") && said.ends_with("name that with --admin PLACE"), "{said}");
+    let socket = folder.path().join("admin.sock");
+    assert!(run(robotsd().args(["enforce", "off", "--admin"]).arg(&socket)).status.success());
+    assert_eq!(page(), 404);
+}

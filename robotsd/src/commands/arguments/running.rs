@@ -1,7 +1,10 @@
 //! The running robotsd that a command queries: `--config FILE` or `--admin PLACE`.
 
+use std::io::ErrorKind;
+use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -9,8 +12,11 @@ use serde::de::DeserializeOwned;
 
 use crate::admin::client::{AdminEndpoint, ask};
 use crate::commands::output::standard_output::plain;
-use crate::config::{AdminSettings, config_if_any};
+use crate::config::{AdminSettings, USUAL_CONFIG, config_if_any};
 use crate::exit::fail;
+
+/// For a connection on this machine.
+const CONNECT: Duration = Duration::from_secs(5);
 
 /// How to reach a running robotsd.
 #[derive(Debug, clap::Args)]
@@ -35,11 +41,16 @@ impl Running {
             return Ok(place.clone());
         }
         let Some(path) = self.config_path() else { return without_config() };
-        match AdminSettings::load(&path).map_err(|error| error.to_string())? {
+        let unread = |error| {
+            format!("{error}; the config does not say where robotsd can be reached: name that with --admin PLACE")
+        };
+        match AdminSettings::load(&path).map_err(unread)? {
             Some(settings) => Ok(AdminEndpoint::of(&settings)),
             None => {
                 let path = path.display();
-                Err(format!("{path}: [admin] has mode = \"off\", so a robotsd with this config cannot be reached"))
+                Err(format!(
+                    "{path}: [admin] has mode = \"off\", so a robotsd with this config cannot be reached; one that runs with another is named with --admin PLACE"
+                ))
             }
         }
     }
@@ -73,12 +84,24 @@ impl Running {
 fn without_config() -> Result<AdminEndpoint, String> {
     let sockets = AdminSettings::usual_sockets();
     match &*sockets {
-        [] => Ok(AdminEndpoint::Address(AdminSettings::usual_address())),
+        [] => at_usual_address(AdminSettings::usual_address()),
         [socket] => Ok(AdminEndpoint::Socket(socket.clone())),
         several => {
             let several: Vec<_> = several.iter().map(|socket| socket.display().to_string()).collect();
             Err(format!("several robotsd run: name one with --config FILE, or with --admin: {}", several.join(", ")))
         }
+    }
+}
+
+/// The address, if a process listens there.
+fn at_usual_address(address: SocketAddr) -> Result<AdminEndpoint, String> {
+    match TcpStream::connect_timeout(&address, CONNECT) {
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => Err(format!(
+            "there is no config {USUAL_CONFIG}, and no robotsd runs with a default socket or listens on {address}: name its \
+             config with --config FILE, or its admin interface with --admin PLACE"
+        )),
+        // Any other error is met again, and described, by the command.
+        _ => Ok(AdminEndpoint::Address(address)),
     }
 }
 
@@ -96,4 +119,20 @@ pub(in crate::commands) fn asked<T: DeserializeOwned>(
 pub(in crate::commands) fn query(path: &str, pairs: &[(&str, &str)]) -> String {
     let pair = |(name, value): &(&str, &str)| format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC));
     format!("{path}?{}", pairs.iter().map(pair).collect::<Vec<_>>().join("&"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_any_config_the_message_names_the_one_that_is_missing() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        assert_eq!(at_usual_address(address), Ok(AdminEndpoint::Address(address)));
+        drop(listener);
+        let error = at_usual_address(address).unwrap_err();
+        assert!(error.starts_with("there is no config /etc/robotsd/robotsd.toml, and no robotsd runs"), "{error}");
+        assert!(error.ends_with("with --config FILE, or its admin interface with --admin PLACE"), "{error}");
+    }
 }

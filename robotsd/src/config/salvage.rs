@@ -1,0 +1,153 @@
+//! Parts of a config file that commands need, read also where the rest of the file has faults: the robotsd that runs with an
+//! earlier version of the file must stay within reach.
+//!
+//! Only entries that are certain are read. An entry on a line with a syntax error is left out, and so is one below a header
+//! with an error, because the parser adds it to the table before.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use serde::de::DeserializeOwned;
+use toml::de::{DeTable, DeValue, Deserializer};
+
+use super::document_entry::{entries, entry_at, remove};
+use super::error::Fault;
+use super::{other_format, value_error};
+
+/// A part of a file, and the faults that were found on the way to it.
+#[derive(Debug)]
+pub(super) struct Salvaged<D> {
+    pub(super) part: D,
+    /// Of the syntax of the file, and of the values of the part.
+    pub(super) faults: Vec<Fault>,
+}
+
+/// Reads the top-level entries that have one of these names.
+///
+/// # Errors
+///
+/// If none of the file can be read.
+pub(super) fn read<D: DeserializeOwned>(text: &str, names: &[&str]) -> Result<Salvaged<D>, Fault> {
+    let (mut document, errors) = DeTable::parse_recoverable(text);
+    if let Some(fault) = other_format::recognize(text, errors.first().and_then(toml::de::Error::span)) {
+        return Err(fault);
+    }
+    let mut faults: Vec<_> = errors.iter().map(|error| value_error::syntax(text, error)).collect();
+    let lines = Lines::of(text);
+    let faulty: BTreeSet<usize> = faults.iter().map(|fault| lines.number_at(fault.span.start)).collect();
+    let others: Vec<String> = document.get_ref().keys().map(|name| name.get_ref().to_string()).collect();
+    for name in others.iter().filter(|name| !names.contains(&name.as_str())) {
+        document.get_mut().remove(name.as_str());
+    }
+    let is_uncertain = |key: &Range<usize>, value: &Range<usize>| {
+        let header = lines.header_above(key.start);
+        faulty.range(lines.number_at(key.start)..=lines.number_at(value.end)).next().is_some()
+            || header.is_some_and(|header| faulty.contains(&header))
+    };
+    // Values alone: a table that has a faulty entry keeps the others. The last come first, so that the numbers of items stay.
+    let is_table = |value: &DeValue<'_>| match value {
+        DeValue::Table(_) => true,
+        DeValue::Array(items) => items.iter().any(|item| item.get_ref().is_table()),
+        _ => false,
+    };
+    let uncertain = entries(&document)
+        .into_iter()
+        .filter(|entry| !is_table(entry.value) && is_uncertain(&entry.key_span, &entry.value_span))
+        .map(|entry| entry.steps);
+    for steps in uncertain.collect::<Vec<_>>().iter().rev() {
+        remove(&mut document, steps);
+    }
+    loop {
+        let error = match D::deserialize(Deserializer::from(document.clone())) {
+            Ok(part) => return Ok(Salvaged { part, faults }),
+            Err(error) => error,
+        };
+        faults.push(value_error::syntax(text, &error));
+        let found = entries(&document);
+        let steps = error.span().and_then(|span| entry_at(&found, &span)).map(|entry| entry.steps.clone());
+        if !steps.is_some_and(|steps| remove(&mut document, &steps)) {
+            return Err(faults.remove(0));
+        }
+    }
+}
+
+/// Where the lines of a text begin.
+struct Lines<'t> {
+    text: &'t str,
+    starts: Vec<usize>,
+}
+
+impl<'t> Lines<'t> {
+    fn of(text: &'t str) -> Self {
+        let ends = text.match_indices('\n').map(|(end, _)| end + 1);
+        Self { text, starts: std::iter::once(0).chain(ends).collect() }
+    }
+
+    /// The line that an octet is in, from 0.
+    fn number_at(&self, octet: usize) -> usize {
+        self.starts.partition_point(|start| *start <= octet).saturating_sub(1)
+    }
+
+    /// The line of the last header before an octet.
+    fn header_above(&self, octet: usize) -> Option<usize> {
+        let is_header = |line: &usize| {
+            let rest = self.starts.get(*line).and_then(|start| self.text.get(*start..));
+            rest.is_some_and(|rest| rest.trim_start_matches([' ', '\t']).starts_with('['))
+        };
+        (0..self.number_at(octet)).rev().find(is_header)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Default, Deserialize, PartialEq, Eq)]
+    #[serde(default)]
+    struct Part {
+        state_dir: Option<String>,
+        admin: Option<Admin>,
+    }
+
+    #[derive(Debug, Default, Deserialize, PartialEq, Eq)]
+    #[serde(default, deny_unknown_fields)]
+    struct Admin {
+        socket: Option<String>,
+        address: Option<String>,
+    }
+
+    fn salvaged(text: &str) -> (Option<String>, Option<String>, Option<String>, bool) {
+        let Salvaged { part, faults } = read::<Part>(text, &["state_dir", "admin"]).expect("something is read");
+        let admin = part.admin.unwrap_or_default();
+        (part.state_dir, admin.socket, admin.address, faults.is_empty())
+    }
+
+    #[test]
+    fn what_is_certain_is_read_and_nothing_else() {
+        let some = |text: &str| Some(text.to_owned());
+        let (state, socket, address) = (some("state"), some("a.sock"), some("127.0.0.1:1"));
+        for (text, want) in [
+            ("state_dir = \"state\"\n[admin]\nsocket = \"a.sock\"\n", (&state, &socket, &None, true)),
+            // A fault elsewhere, before and after.
+            ("mode = refuse\nstate_dir = \"state\"\n[admin]\nsocket = \"a.sock\"\n", (&state, &socket, &None, false)),
+            (
+                "state_dir = \"state\"\n[admin]\nsocket = \"a.sock\"\n[[site]]\nname = \n",
+                (&state, &socket, &None, false),
+            ),
+            // In the part itself: a typo, a wrong type, an unclosed text.
+            ("[admin]\nsokcet = \"b.sock\"\naddress = \"127.0.0.1:1\"\n", (&None, &None, &address, false)),
+            ("[admin]\nsocket = 1\naddress = \"127.0.0.1:1\"\n", (&None, &None, &address, false)),
+            ("state_dir = \"state\n[admin]\nsocket = \"a.sock\"\n", (&None, &socket, &None, false)),
+            ("[admin]\nsocket = \"a.so\naddress = \"127.0.0.1:1\"\n", (&None, &None, &address, false)),
+            // What follows a broken header is of another table.
+            ("[admin]\nsocket = \"a.sock\"\n[listener\naddress = \"127.0.0.1:1\"\n", (&None, &socket, &None, false)),
+            ("state_dir = \"state\"\n[admin\nsocket = \"a.sock\"\n", (&state, &None, &None, false)),
+        ] {
+            let (state_dir, socket, address, is_clean) = salvaged(text);
+            assert_eq!((&state_dir, &socket, &address, is_clean), want, "{text}");
+        }
+        assert!(read::<Part>("server {\n  listen 80;\n}\n", &["admin"]).is_err());
+    }
+}
