@@ -1,5 +1,6 @@
 //! What is remembered over restarts, and what becomes of a site whose memory is damaged or cannot be written.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -487,4 +488,58 @@ fn a_record_that_cannot_be_written_alone_is_said_and_the_state_is_not_written_ag
     assert!(state.flush());
     assert_eq!(live.status().state_trouble(), None);
     assert!(record.is_file());
+}
+
+#[test]
+fn a_folder_that_is_opened_to_be_read_shows_what_the_next_start_would_find_and_is_not_written() {
+    let site = Site::new();
+    let state = site.state();
+    let live = site.builder(OPEN).state(&state, "shop").open().unwrap();
+    live.set_enforcement(Enforcement::Off).unwrap();
+    assert!(state.flush());
+    let files = || {
+        let read =
+            |folder: &Path| fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path()).collect::<Vec<_>>();
+        let files = [read(&site.path()), read(&site.own())].concat();
+        files
+            .into_iter()
+            .filter(|path| path.is_file())
+            .map(|path| (fs::read(&path).unwrap(), path))
+            .collect::<BTreeSet<_>>()
+    };
+    let before = files();
+    // While another handle has it open.
+    let read_only = StateDir::read_only(site.path());
+    assert_eq!((read_only.enforcement(), read_only.troubles()), (Enforcement::On, Vec::new()));
+    let shut = site
+        .builder("User-agent: *\nDisallow: /\n")
+        .gate(Gate::builder().build())
+        .state(&read_only, "shop")
+        .open()
+        .unwrap();
+    assert_eq!((shut.status().live(), shut.status().switch()), (live.status().live(), Enforcement::Off));
+    assert!(shut.status().pending().is_some(), "{}", shut.status().last_reload());
+    shut.set_enforcement(Enforcement::On).unwrap();
+    read_only.set_enforcement(Enforcement::Off).unwrap();
+    assert!(read_only.flush());
+    drop((shut, read_only));
+    assert_eq!(files(), before);
+    // Where there is none, none is made.
+    let nowhere = site.path().join("nowhere");
+    let nothing = StateDir::read_only(&nowhere);
+    drop(site.builder(OPEN).state(&nothing, "shop").open().unwrap());
+    assert!(nothing.flush() && !nowhere.exists());
+}
+
+#[test]
+fn a_switch_that_cannot_be_read_says_so_until_it_is_turned() {
+    let site = Site::new();
+    fs::create_dir_all(site.path()).unwrap();
+    fs::write(site.path().join("enforcement"), "offf").unwrap();
+    let state = site.state();
+    let trouble = state.switch_trouble().unwrap();
+    assert!(trouble.ends_with("this is neither \"on\" nor \"off\"; taken for \"off\""), "{trouble}");
+    assert_eq!((state.enforcement(), state.troubles()), (Enforcement::Off, vec![trouble]));
+    state.set_enforcement(Enforcement::On).unwrap();
+    assert_eq!((state.switch_trouble(), state.troubles()), (None, Vec::new()));
 }

@@ -24,6 +24,8 @@ const OURS: [&str; 5] = ["state.json", "history.jsonl", "live", SWITCH, PROBE];
 /// The file system, through which every file of a state directory is reached. Cheap to clone.
 #[derive(Clone, Default)]
 pub(super) struct Disk {
+    /// Whether nothing is changed: every write is left out, and counts as done.
+    pub(super) is_read_only: bool,
     /// A test can block or observe each operation here; a file system that hangs does so too.
     #[cfg(test)]
     pub(super) before: Option<BeforeEach>,
@@ -34,6 +36,15 @@ pub(super) struct Disk {
 pub(super) type BeforeEach = Arc<dyn Fn(&Path) + Send + Sync>;
 
 impl Disk {
+    /// On which nothing is changed.
+    pub(super) fn read_only() -> Self {
+        Self {
+            is_read_only: true,
+            #[cfg(test)]
+            before: None,
+        }
+    }
+
     /// Called before every operation on a file.
     pub(super) fn reach(&self, path: &Path) {
         #[cfg(test)]
@@ -48,6 +59,9 @@ impl Disk {
     /// symbolic link in their place is replaced, not followed.
     pub(super) fn write(&self, path: &Path, bytes: &[u8], durability: Durability) -> Result<(), StateError> {
         self.reach(path);
+        if self.is_read_only {
+            return Ok(());
+        }
         let folder = path.parent().unwrap_or(Path::new("."));
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         // One thread writes one file at a time, and another process has another number.
@@ -81,6 +95,9 @@ impl Disk {
     /// end of the process or of the room on the disk, is skipped when read, and the next one begins behind it.
     pub(super) fn append(&self, path: &Path, lines: &[Vec<u8>]) -> (usize, Result<(), StateError>) {
         self.reach(path);
+        if self.is_read_only {
+            return (lines.len(), Ok(()));
+        }
         let open = || {
             let mut options = for_owner();
             #[cfg(unix)]
@@ -109,7 +126,7 @@ impl Disk {
     /// directory: what it writes itself is later.
     pub(super) fn clean(&self, folder: &Path, began: SystemTime) {
         self.reach(folder);
-        let Ok(entries) = fs::read_dir(folder) else { return };
+        let Some(entries) = fs::read_dir(folder).ok().filter(|_| !self.is_read_only) else { return };
         for entry in entries.flatten() {
             let name = entry.file_name();
             let Some(process) = name.to_str().and_then(writer_of) else { continue };
@@ -148,6 +165,9 @@ impl Disk {
 
     /// Whether the folder can be written to: found out before it matters.
     pub(super) fn probe(&self, folder: &Path) -> Result<(), StateError> {
+        if self.is_read_only {
+            return Ok(());
+        }
         let path = folder.join(PROBE);
         self.write(&path, b"", Durability::Process)?;
         fs::remove_file(&path).map_err(|cause| StateError::new(&path, cause))
@@ -190,7 +210,9 @@ impl Disk {
     /// Removes a file that nothing refers to; one that cannot be removed costs its size.
     pub(super) fn remove(&self, path: &Path) {
         self.reach(path);
-        let _ = fs::remove_file(path);
+        if !self.is_read_only {
+            let _ = fs::remove_file(path);
+        }
     }
 
     /// How long a file is, if it is there.

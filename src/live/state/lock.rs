@@ -80,6 +80,11 @@ impl FolderLock {
         }
     }
 
+    /// No lock, for a handle that writes nothing.
+    pub(super) fn none(folder: &Path) -> Self {
+        Self { path: folder.join(LOCK), held: RwLock::new(LockState::Unlocked) }
+    }
+
     /// Tries again where there was no lock to be had. Returns the trouble with it.
     pub(super) fn retry(&self, disk: &Disk, folder: &Path) -> Option<String> {
         if !matches!(*self.read(), LockState::Unlocked) {

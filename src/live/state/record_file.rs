@@ -29,6 +29,9 @@ pub(super) fn write(
     // As many are rolled back as versions are kept, and those fit.
     let slot = record.slot(stamp).ok_or_else(|| StateError::new(path, io::ErrorKind::InvalidInput.into()))?;
     disk.reach(path);
+    if disk.is_read_only {
+        return Ok(());
+    }
     match overwrite(path, &slot, durability) {
         Ok(()) => Ok(()),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) => {

@@ -84,10 +84,23 @@ impl StateDir {
         Self::open_on(Disk::default(), path.into())
     }
 
+    /// Opens a folder to find out what the next start would: sites that are opened with it have the versions and switches
+    /// that stand in it, and nothing they do is written. It needs no lock, so another process may have the folder open.
+    #[must_use]
+    pub fn read_only(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        let lock = FolderLock::none(&path);
+        Self::with_lock(Disk::read_only(), path, SystemTime::now(), lock, None)
+    }
+
     pub(super) fn open_on(disk: Disk, path: PathBuf) -> Result<Self, StateDirInUse> {
         let began = SystemTime::now();
         // First: what another process is writing is not read, nor taken for what a killed one left.
         let (lock, unlocked) = FolderLock::take(&disk, &path)?;
+        Ok(Self::with_lock(disk, path, began, lock, unlocked))
+    }
+
+    fn with_lock(disk: Disk, path: PathBuf, began: SystemTime, lock: FolderLock, unlocked: Option<String>) -> Self {
         let lock = Arc::new(lock);
         disk.clean(&path, began);
         let (enforcement, damaged) = disk.read_switch(&path);
@@ -107,7 +120,7 @@ impl StateDir {
             writer.call_later(folder.clone());
         }
         let hold = Arc::new(LockHold::new(lock, writer.clone()));
-        Ok(Self { root: Arc::new(StateRoot { folder, switch, writer, began, hold, sites: Mutex::default() }) })
+        Self { root: Arc::new(StateRoot { folder, switch, writer, began, hold, sites: Mutex::default() }) }
     }
 
     /// The path.
@@ -175,9 +188,23 @@ impl StateDir {
     /// [`Status::state_troubles`](crate::live::Status::state_troubles).
     #[must_use]
     pub fn trouble(&self) -> Option<String> {
+        self.troubles().into_iter().next()
+    }
+
+    /// Every trouble of the folder itself, the most pressing first.
+    #[must_use]
+    pub fn troubles(&self) -> Vec<String> {
         let troubles = self.root.folder.troubles();
         // One that cannot be written cannot be locked either.
-        [&troubles.switch, &troubles.probe, &troubles.lock, &troubles.damaged].into_iter().flatten().next().cloned()
+        let cannot_write = troubles.probe.as_ref().or(troubles.lock.as_ref());
+        [troubles.switch.as_ref(), troubles.damaged.as_ref(), cannot_write].into_iter().flatten().cloned().collect()
+    }
+
+    /// Why the kill switch of all sites was taken for [`Enforcement::Off`] although no operator turned it: its file could
+    /// not be read, or is damaged. `None` once it is written again.
+    #[must_use]
+    pub fn switch_trouble(&self) -> Option<String> {
+        self.root.folder.troubles().damaged.clone()
     }
 
     /// A site's part of the directory. It reads no file.
@@ -246,6 +273,9 @@ impl StateFolder {
         *unwritten = written.is_err().then_some(enforcement);
         let trouble = written.as_ref().err().map(switch_trouble);
         self.set_trouble(|troubles| &mut troubles.switch, trouble, "the kill switch is written down again");
+        if written.is_ok() {
+            self.set_trouble(|troubles| &mut troubles.damaged, None, "the file of the kill switch is whole again");
+        }
         written
     }
 

@@ -29,7 +29,7 @@ impl Hanging {
                 }
             }
         };
-        Disk { before: Some(Arc::new(before)) }
+        Disk { before: Some(Arc::new(before)), ..Disk::default() }
     }
 
     #[track_caller]
