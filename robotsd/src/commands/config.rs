@@ -24,8 +24,8 @@ enum ConfigCommand {
     ///
     /// It opens no port, so one that is in use is found by serve only, and asks no upstream but for a robots.txt.
     ///
-    /// Exit status: 0 if all is well or there are warnings only, 1 if a robots.txt cannot be served or has errors, 2 if the
-    /// config has a fault.
+    /// Exit status: 0 if all is well or there are warnings only, 1 if a robots.txt cannot be served or has errors, or a
+    /// kill switch in the state directory cannot be read, 2 if the config has a fault.
     Check {
         #[command(flatten)]
         config: ConfigArgument,
@@ -45,13 +45,17 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
                 Ok(config) => config,
                 Err(error) => return refused(&error),
             };
-            let (mut errors, mut warnings) = (0, 0);
+            let (mut errors, mut warnings, mut is_unenforced) = (0, 0, false);
             complain_at(&config.warnings);
             warnings += config.warnings.iter().filter(|found| found.severity() == Severity::Warning).count();
             for problem in sites::rehearse(&path, &config) {
                 match &problem {
                     Problem::At(problem) => {
                         errors += 1;
+                        complain_at([problem]);
+                    }
+                    Problem::Unenforced(problem) => {
+                        is_unenforced = true;
                         complain_at([problem]);
                     }
                     Problem::Error(message) => {
@@ -65,12 +69,16 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
                 }
             }
             let (listeners, sites) = (config.listeners.len(), config.sites.len());
-            let verdict = if errors == 0 { "can be served" } else { "has sites that cannot be served as they are" };
+            let verdict = match (errors, is_unenforced) {
+                (0, false) => "can be served",
+                (0, true) => "can be served, but not enforced: a kill switch cannot be read",
+                _ => "has sites that cannot be served as they are",
+            };
             let mut counts = format!("listeners: {listeners}, sites: {sites}");
             if warnings > 0 {
                 counts += &format!(", warnings: {warnings}");
             }
-            write(&format!("{}: {verdict}; {counts}\n", path.display()), answer(errors == 0))
+            write(&format!("{}: {verdict}; {counts}\n", path.display()), answer(errors == 0 && !is_unenforced))
         }
         ConfigCommand::Show { config } => match Config::show(&config.path()) {
             Ok(text) => write(&text, ExitCode::SUCCESS),

@@ -56,6 +56,7 @@ fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Confi
         warnings: Vec::new(),
         workers: workers?,
         state_dir: file.state_dir.as_ref().map(|path| folder.join(path.get_ref())),
+        state_dir_span: file.state_dir.as_ref().map_or(0..0, Spanned::span),
         gate: gate?,
         listeners: listeners?,
         sites: sites.into_iter().collect::<Option<_>>()?,

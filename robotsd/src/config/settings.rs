@@ -31,6 +31,8 @@ pub(crate) struct Config {
     pub(crate) sites: Vec<SiteConfig>,
     /// Keeps accepted and waiting versions and the kill switch over restarts.
     pub(crate) state_dir: Option<PathBuf>,
+    /// What names it in the text.
+    pub(crate) state_dir_span: Range<usize>,
     /// The gate of every site, without its expectations; `None` where it is off.
     pub(crate) gate: Option<GateBuilder>,
     /// Crawlers to add to, change in or remove from the built-in registry.

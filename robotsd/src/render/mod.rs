@@ -8,6 +8,7 @@ mod diagnostic;
 mod github;
 mod json;
 mod printable;
+mod shell_word;
 mod snippet;
 mod text;
 
@@ -18,6 +19,7 @@ use tower_robots::check::Finding;
 pub(crate) use self::checked::Checked;
 pub(crate) use self::diagnostic::{Diagnostic, complain_at};
 pub(crate) use self::printable::printable;
+pub(crate) use self::shell_word::shell_word;
 pub(crate) use self::snippet::Colour;
 
 /// How findings are written.

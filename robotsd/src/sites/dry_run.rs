@@ -1,23 +1,26 @@
 //! A dry run: the problems that serving a config would have.
 
 use std::fmt::Display;
+use std::ops::Range;
 use std::path::Path;
 
 use tower_robots::check::{Finding, Severity};
-use tower_robots::live::{ReloadOutcome, WhenMissing};
+use tower_robots::live::{Enforcement, ReloadOutcome, WhenMissing};
 
 use super::robots_opener::RobotsOpener;
 use super::site_robots::LiveSite;
 use super::state_handle::StateHandle;
 use crate::config::{self, Config, RobotsSource};
 use crate::log::Log;
-use crate::render::{Diagnostic, finding_line};
+use crate::render::{Diagnostic, finding_line, shell_word};
 
 /// A problem that serving a config would have.
 #[derive(Debug)]
 pub(crate) enum Problem {
     /// A site cannot be served as its source says: the line of the config that names it.
     At(Diagnostic),
+    /// Nothing would be enforced, for the site or for all, although no operator switched that off.
+    Unenforced(Diagnostic),
     /// The registry cannot be used, or a robots.txt has an error.
     Error(String),
     /// A warning of the check, which serving logs.
@@ -25,23 +28,45 @@ pub(crate) enum Problem {
 }
 
 /// Opens every robots.txt as serving would, fetches included. Returns why sites cannot be served as their sources say, and
-/// the errors and warnings that the check finds. State is neither read nor written.
+/// the errors and warnings that the check finds. The state directory is read, as the start would read it, and not written.
 pub(crate) fn rehearse(path: &Path, config: &Config) -> Vec<Problem> {
-    let opener = match RobotsOpener::new(config, StateHandle::in_memory()) {
+    let opener = match RobotsOpener::new(config, StateHandle::read_only(config)) {
         Ok(opener) => opener,
         Err(message) => return vec![Problem::Error(message)],
     };
+    let name = path.to_string_lossy();
+    let diagnostic =
+        |span: &Range<usize>, message: &str| Diagnostic::new(Severity::Error, &name, &config.text, span, message);
+    let of_all = switch_of_all(&opener.state).map(|switch| match switch {
+        Err(trouble) => Problem::Unenforced(diagnostic(&config.state_dir_span, &trouble)),
+        Ok(message) => Problem::Warning(message),
+    });
     let problems_of_site = |site: &config::SiteConfig| {
-        let name = path.to_string_lossy();
-        let at = |message: String| {
-            Problem::At(Diagnostic::new(Severity::Error, &name, &config.text, &site.robots_span, &message))
-        };
-        problems(site, &opener, &at)
+        let at = |message: String| Problem::At(diagnostic(&site.robots_span, &message));
+        let unenforced = |message: String| Problem::Unenforced(diagnostic(&config.state_dir_span, &message));
+        problems(site, &opener, &at, &unenforced)
     };
-    config.sites.iter().flat_map(problems_of_site).collect()
+    of_all.into_iter().chain(config.sites.iter().flat_map(problems_of_site)).collect()
 }
 
-fn problems(site: &config::SiteConfig, opener: &RobotsOpener, at: &dyn Fn(String) -> Problem) -> Vec<Problem> {
+/// What is to be said about a switch of all sites that is off: that it is, or why it is taken for off.
+fn switch_of_all(state: &StateHandle) -> Option<Result<String, String>> {
+    let directory = state.directory().filter(|directory| directory.enforcement() == Enforcement::Off)?;
+    Some(match directory.switch_trouble() {
+        Some(trouble) => Err(format!("{trouble}, so nothing would be enforced for any site")),
+        None => Ok(format!(
+            "{}: enforcement is switched off for every site: `robotsd enforce on` turns it on",
+            directory.path().display()
+        )),
+    })
+}
+
+fn problems(
+    site: &config::SiteConfig,
+    opener: &RobotsOpener,
+    at: &dyn Fn(String) -> Problem,
+    unenforced: &dyn Fn(String) -> Problem,
+) -> Vec<Problem> {
     let when_missing = match site.robots {
         // Waits for the first answer.
         RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => WhenMissing::Fail,
@@ -51,13 +76,35 @@ fn problems(site: &config::SiteConfig, opener: &RobotsOpener, at: &dyn Fn(String
     let opened =
         opened.and_then(|gate| opener.open(site, opener.site_settings(site, gate), when_missing, &Log::nowhere()));
     match opened {
-        Ok(robots) => robots.lives(&site.name, &site.hosts).iter().flat_map(|live| problems_of(live, at)).collect(),
+        Ok(robots) => {
+            let lives = robots.lives(&site.name, &site.hosts);
+            let problems = |live| switch_of(live, unenforced).into_iter().chain(problems_of(live, at));
+            lives.iter().flat_map(problems).collect()
+        }
         Err(message) => vec![at(of_site(&site.name, message))],
     }
 }
 
 fn of_site(name: &str, problem: impl Display) -> String {
     format!("site {name:?}: {problem}")
+}
+
+/// A switch of the site alone that is off.
+fn switch_of(live: &LiveSite, unenforced: &dyn Fn(String) -> Problem) -> Option<Problem> {
+    let status = live.robots.status();
+    if status.switch() == Enforcement::On {
+        return None;
+    }
+    Some(match status.state_troubles().next() {
+        Some(trouble) => unenforced(of_site(&live.name, format!("{trouble}, so nothing would be enforced"))),
+        None => {
+            let name = &live.name;
+            Problem::Warning(of_site(
+                name,
+                format!("enforcement is switched off: `robotsd enforce on --site {}` turns it on", shell_word(name)),
+            ))
+        }
+    })
 }
 
 fn problems_of(live: &LiveSite, at: &dyn Fn(String) -> Problem) -> Vec<Problem> {
@@ -70,6 +117,11 @@ fn problems_of(live: &LiveSite, at: &dyn Fn(String) -> Problem) -> Vec<Problem> 
         };
         return vec![at(of_site(&live.name, reason))];
     };
+    // What stands in the state directory is served in its place.
+    let untaken = match status.last_reload().outcome() {
+        ReloadOutcome::Kept { .. } | ReloadOutcome::Gated { .. } => Some(at(of_site(&live.name, status.last_reload()))),
+        _ => None,
+    };
     let origin = status.last_reload().origin();
     let problem = |finding: &Finding| {
         let line = of_site(&live.name, finding_line(origin, finding));
@@ -79,5 +131,5 @@ fn problems_of(live: &LiveSite, at: &dyn Fn(String) -> Problem) -> Vec<Problem> 
             Severity::Note => None,
         }
     };
-    content.report().findings().iter().filter_map(problem).collect()
+    untaken.into_iter().chain(content.report().findings().iter().filter_map(problem)).collect()
 }

@@ -12,7 +12,7 @@ use super::site_name::SiteName;
 use crate::decision::DisallowedOutcome;
 use crate::edge::{AccessFields, Peer, X_REQUEST_ID};
 use crate::log::{Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
-use crate::render::finding_line;
+use crate::render::{finding_line, shell_word};
 use crate::upstream::{UpstreamEvent, UpstreamEventKind};
 
 /// One line for every request that robots.txt disallows.
@@ -161,7 +161,8 @@ pub(super) fn watch_trouble(log: &Log, site: &str, trouble: &str) {
 
 /// The switch of a site is off when it is opened.
 pub(super) fn switched_off(log: &Log, site: &str) {
-    let message = format!("OFF for site {site:?}: `robotsd enforce on --site NAME` turns it on");
+    let word = shell_word(site);
+    let message = format!("OFF for site {site:?}: `robotsd enforce on --site {word}` turns it on");
     of_site(log, LogLevel::Warn, LogEvent::Enforcement, site, message);
 }
 

@@ -33,15 +33,16 @@ impl Sites {
     pub(crate) fn open(config: &Config, strict: bool, log: &Log) -> Result<Self, String> {
         let state = StateHandle::open(config).map_err(|error| error.to_string())?;
         if let Some(directory) = state.directory() {
-            if let Some(trouble) = directory.trouble() {
-                log.say(LogEvent::State, trouble);
-            }
+            directory.troubles().into_iter().for_each(|trouble| log.say(LogEvent::State, trouble));
             let log = log.clone();
             directory.on_event(move |event| log_events::state(event, &log));
         }
         let opener = RobotsOpener::new(config, state)?;
         if opener.state.switch() == Enforcement::Off {
-            log.say_at(LogLevel::Warn, LogEvent::Enforcement, "OFF for every site: `robotsd enforce on` turns it on");
+            let why = opener.state.directory().and_then(StateDir::switch_trouble);
+            let why = why.map(|why| format!(", although it was not switched off: {why}")).unwrap_or_default();
+            let message = format!("OFF for every site{why}: `robotsd enforce on` turns it on");
+            log.say_at(LogLevel::Warn, LogEvent::Enforcement, message);
         }
         let sites = SiteOpener::new(config, log, LogPrivacy::new(&config.log));
         let sites = config.sites.iter().map(|site| sites.open(site, &opener, strict)).collect::<Result<_, _>>()?;
@@ -103,7 +104,7 @@ impl Sites {
 
     /// Troubles that concern every site: those of the state directory.
     pub(crate) fn troubles(&self) -> Vec<String> {
-        self.state.directory().and_then(StateDir::trouble).into_iter().collect()
+        self.state.directory().map(StateDir::troubles).unwrap_or_default()
     }
 
     /// The watcher of all files.

@@ -28,8 +28,13 @@ impl StateHandle {
         Ok(Self { directory, ..Self::in_memory() })
     }
 
+    /// What the state directory of a config holds, for a dry run: it is not locked, and nothing is written.
+    pub(super) fn read_only(config: &Config) -> Self {
+        Self { directory: config.state_dir.as_ref().map(StateDir::read_only), ..Self::in_memory() }
+    }
+
     /// Keeps nothing beyond the process.
-    pub(super) fn in_memory() -> Self {
+    fn in_memory() -> Self {
         Self { directory: None, all: KillSwitch::new(), sites: SiteSwitches::default() }
     }
 

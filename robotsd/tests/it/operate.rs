@@ -531,3 +531,74 @@ fn where_nobody_serves_decisions_wait_in_the_state_directory() {
     let output = run(robotsd().args(["history", "shop", "--admin", &free.to_string()]));
     assert!(text(&output.stderr).contains("no process listens there: robotsd does not run"), "{output:?}");
 }
+
+/// What `config check` says about the config of a folder, and its exit status.
+fn checked(folder: &TempDir) -> (Option<i32>, String) {
+    let output = run(robotsd().args(["config", "check"]).arg(folder.path().join("robotsd.toml")));
+    (output.status.code(), text(&output.stderr) + &text(&output.stdout))
+}
+
+#[test]
+fn a_kill_switch_that_cannot_be_read_is_found_by_the_check_and_named_by_the_log_and_the_status() {
+    let folder = site();
+    let state = folder.path().join("state");
+    assert!(checked(&folder).1.contains("can be served; "));
+    assert!(!state.exists(), "a check writes nothing");
+    fs::create_dir_all(state.join("sites/shop")).unwrap();
+    fs::write(state.join("sites/shop/enforcement"), "no").unwrap();
+    // Where root runs this no mode keeps it out; a folder in place of the file does.
+    fs::create_dir(state.join("enforcement")).unwrap();
+    let (of_all, of_site) = (state.join("enforcement"), state.join("sites/shop/enforcement"));
+    let (code, said) = checked(&folder);
+    assert_eq!(code, Some(1), "{said}");
+    for want in [
+        format!(
+            "{}: this is not a regular file; taken for \"off\", so nothing would be enforced for any site",
+            of_all.display()
+        ),
+        format!(
+            "site \"shop\": {}: this is neither \"on\" nor \"off\"; taken for \"off\", so nothing",
+            of_site.display()
+        ),
+        "state_dir = \"state\"".to_owned(),
+        "can be served, but not enforced: a kill switch cannot be read; listeners: ".to_owned(),
+    ] {
+        assert!(said.contains(&want), "{want}: {said}");
+    }
+    let operated = Operated::start(&folder);
+    operated.running.wait_for_event("enforcement", |line| {
+        let message = line["message"].as_str().unwrap();
+        message.starts_with("OFF for every site, although it was not switched off: ")
+            && message.contains(&of_all.display().to_string())
+    });
+    assert_eq!(operated.page("shop.test"), 200);
+    let status = unfolded(&operated.told(&["status"]));
+    assert!(status.contains("ENFORCEMENT IS OFF FOR EVERY SITE") && status.contains("not a regular file"), "{status}");
+    assert!(status.contains("neither \"on\" nor \"off\""), "{status}");
+}
+
+#[test]
+fn the_check_finds_switches_that_are_off_and_a_version_that_waits_beside_the_one_that_is_live() {
+    let folder = site();
+    let operated = Operated::start(&folder);
+    operated.told(&["enforce", "off"]);
+    operated.told(&["enforce", "off", "--site", "the blog"]);
+    let live = operated.site(0)["hash"].as_str().unwrap()[7..23].to_owned();
+    drop(operated);
+    let (code, said) = checked(&folder);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("state: enforcement is switched off for every site: `robotsd enforce on` turns it on"),
+        "{said}"
+    );
+    assert!(
+        said.contains("`robotsd enforce on --site 'the blog'` turns it on") && said.contains(", warnings: 2"),
+        "{said}"
+    );
+    // As the next start would do it: one version waits, and the other stays live.
+    replace(folder.path(), SHUT);
+    let (code, said) = checked(&folder);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("waits to be accepted: everyone is shut out"), "{said}");
+    assert!(said.contains(&format!("version {live} stays live")) && !said.contains("nothing is live"), "{said}");
+}

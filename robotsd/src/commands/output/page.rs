@@ -1,6 +1,7 @@
 //! Lines for a terminal: labels on the left, text folded at 80 columns, commands whole, nothing that commands a terminal.
 
 use super::standard_output::plain;
+use crate::render::shell_word;
 
 /// Columns of a line, for what can be folded.
 const WIDTH: usize = 80;
@@ -36,7 +37,7 @@ impl Page {
 
     /// A command to be copied: never folded, quoted for a shell.
     pub(in crate::commands) fn command(&mut self, command: &[String]) {
-        let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
+        let words: Vec<String> = command.iter().map(|word| shell_word(word)).collect();
         self.0.push_str(&format!("{:LABEL$}{}\n", "", words.join(" ")));
     }
 
@@ -71,23 +72,6 @@ impl Page {
     }
 }
 
-/// A word as a POSIX shell takes it; what does not print is written as bash and zsh take it.
-fn quoted(word: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=@%+,".contains(&byte);
-    if !word.is_empty() && word.bytes().all(is_plain) {
-        return word.to_owned();
-    }
-    if plain(word) == *word {
-        return format!("'{}'", word.replace('\'', r"'\''"));
-    }
-    let octets = word.bytes().map(|byte| match byte {
-        b'\'' | b'\\' => format!("\\{}", char::from(byte)),
-        b' '..=b'~' => char::from(byte).to_string(),
-        _ => format!("\\x{byte:02x}"),
-    });
-    format!("$'{}'", octets.collect::<String>())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,20 +89,5 @@ mod tests {
         assert!(lines[..3].iter().all(|line| line.chars().count() <= WIDTH && !line.ends_with(' ')), "{text}");
         assert!(text.contains("\n              more\\u{1b}[2J\n"), "{text}");
         assert_eq!(lines.last().unwrap().trim(), format!("robotsd accept 'a site' {}", "x".repeat(90)));
-    }
-
-    #[test]
-    fn words_are_quoted_where_a_shell_would_take_them_apart() {
-        for (word, want) in [
-            ("shop.example:8080", "shop.example:8080"),
-            ("", "''"),
-            ("a site", "'a site'"),
-            ("$(reboot)", "'$(reboot)'"),
-            ("it's", r"'it'\''s'"),
-            ("m\u{fc}n", "'m\u{fc}n'"),
-            ("a\x1b'\n", r"$'a\x1b\'\x0a'"),
-        ] {
-            assert_eq!(quoted(word), want);
-        }
     }
 }
