@@ -8,8 +8,10 @@ use http::header::USER_AGENT;
 use http::uri::PathAndQuery;
 use http::{Extensions, HeaderValue, Method, Uri};
 
+use super::callbacks::Observers;
 use super::original::Original;
 use crate::live::{LiveRobots, SiteIdentity};
+use crate::policy::{Action, Decision, Reason};
 
 /// The URI that the outermost router got.
 pub(super) fn original_uri(extensions: &Extensions) -> Option<&Uri> {
@@ -25,9 +27,13 @@ pub(super) fn is_stripped(request: &Original<'_>) -> bool {
 /// The mark of a request that was judged, in its extensions: for which site, and by what. Only this file makes one, so no
 /// client and no application can.
 ///
-/// It holds what the decision depends on. Where something between two layers changes that, the inner one judges again.
+/// It holds what the decision depends on. Where something between two layers changes that, the inner one judges again. It
+/// does so too where the decision depends on more: an address or a cookie, which layers may find in ways of their own.
 #[derive(Clone, Debug)]
 pub(super) struct Judged {
+    decision: (Action, Reason),
+    /// The observers that the layers outside have notified of the decision.
+    notified: Observers,
     site: SiteIdentity,
     target: Option<PathAndQuery>,
     method: Method,
@@ -37,10 +43,31 @@ pub(super) struct Judged {
 impl Judged {
     /// The mark of a request, which a trusted proxy may have kept lines of `User-Agent` of; `None` for one with several
     /// lines, which is rare, and judged again.
-    pub(super) fn new(live: &LiveRobots, request: &Original<'_>, kept: &[HeaderValue]) -> Option<Self> {
+    pub(super) fn new(
+        live: &LiveRobots,
+        request: &Original<'_>,
+        kept: &[HeaderValue],
+        decision: &Decision<'_>,
+        notified: Observers,
+    ) -> Option<Self> {
         let target = request.target_uri()?.path_and_query().cloned();
         let agent = only_line(request, kept)?.cloned();
-        Some(Self { site: live.identity(), target, method: request.method().clone(), agent })
+        let decision = (decision.action(), decision.reason());
+        Some(Self { decision, notified, site: live.identity(), target, method: request.method().clone(), agent })
+    }
+
+    /// Whether the decision holds for every layer inside: it depends on nothing but what the mark holds.
+    pub(super) const fn is_final(&self) -> bool {
+        !matches!(self.decision.1, Reason::Exempt | Reason::SuspectHuman)
+    }
+
+    /// Whether the mark is of the same decision.
+    pub(super) fn is_of(&self, decision: &Decision<'_>) -> bool {
+        self.decision == (decision.action(), decision.reason())
+    }
+
+    pub(super) const fn notified(&self) -> &Observers {
+        &self.notified
     }
 
     /// Whether a request is judged for this site by what the mark's was judged by.

@@ -2,6 +2,7 @@
 //!
 //! A panic in one of the former passes the request. A panic in one of the latter leaves the decision as it is.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -20,23 +21,88 @@ pub(super) type Observer = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
 pub(super) type CrawlerObserver = Arc<dyn Fn(&Event<'_, CrawlerRequest>) + Send + Sync>;
 pub(super) type RefuseWith = Arc<dyn Fn(&Event<'_>) -> Response<Bytes> + Send + Sync>;
 
-/// Notifies the observers; a panic in one does not keep the event from the others.
-pub(super) fn notify(observers: &[Observer], live: &LiveRobots, event: &Event<'_>) {
+/// The observers of a layer. A panic in one does not keep the event from the others. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Observers {
+    disallowed: Arc<Vec<Observer>>,
+    crawlers: Arc<Vec<CrawlerObserver>>,
+    /// A layer outside has written the trace event of the decision.
     #[cfg(feature = "tracing")]
-    guarded(live, || trace(event));
-    for observer in observers {
-        guarded(live, || observer(event));
+    is_traced: bool,
+}
+
+impl Observers {
+    /// Adds an observer of the requests that robots.txt disallows.
+    pub(super) fn add(&mut self, observer: Observer) {
+        Arc::make_mut(&mut self.disallowed).push(observer);
+    }
+
+    /// Adds an observer of all requests of crawlers.
+    pub(super) fn add_for_crawlers(&mut self, observer: CrawlerObserver) {
+        Arc::make_mut(&mut self.crawlers).push(observer);
+    }
+
+    pub(super) fn follow_crawlers(&self) -> bool {
+        !self.crawlers.is_empty()
+    }
+
+    pub(super) fn notify(&self, live: &LiveRobots, event: &Event<'_>) {
+        #[cfg(feature = "tracing")]
+        if !self.is_traced {
+            guarded(live, || trace(event));
+        }
+        for observer in &*self.disallowed {
+            guarded(live, || observer(event));
+        }
+    }
+
+    pub(super) fn notify_of_crawler(&self, live: &LiveRobots, event: &Event<'_, CrawlerRequest>) {
+        for observer in &*self.crawlers {
+            guarded(live, || observer(event));
+        }
     }
 }
 
-/// Notifies the observers of all requests of crawlers.
-pub(super) fn notify_of_crawler(observers: &[CrawlerObserver], live: &LiveRobots, event: &Event<'_, CrawlerRequest>) {
-    for observer in observers {
-        guarded(live, || observer(event));
+/// What a layer inside of another one needs to know of their observers.
+#[cfg(feature = "axum08")]
+impl Observers {
+    /// Whether each of these is one of `others`.
+    pub(super) fn are_among(&self, others: &Self) -> bool {
+        Arc::ptr_eq(&self.disallowed, &others.disallowed) && Arc::ptr_eq(&self.crawlers, &others.crawlers) || {
+            let Self { disallowed, crawlers, .. } = self.without(others);
+            disallowed.is_empty() && crawlers.is_empty()
+        }
+    }
+
+    /// Those of these that are none of `others`.
+    pub(super) fn without(&self, others: &Self) -> Self {
+        let disallowed = self.disallowed.iter().filter(|own| !others.disallowed.iter().any(|it| Arc::ptr_eq(own, it)));
+        let crawlers = self.crawlers.iter().filter(|own| !others.crawlers.iter().any(|it| Arc::ptr_eq(own, it)));
+        Self {
+            disallowed: Arc::new(disallowed.cloned().collect()),
+            crawlers: Arc::new(crawlers.cloned().collect()),
+            #[cfg(feature = "tracing")]
+            is_traced: true,
+        }
+    }
+
+    /// Those of both.
+    pub(super) fn with(&self, others: &Self) -> Self {
+        let mut all = self.clone();
+        let Self { disallowed, crawlers, .. } = others.without(self);
+        disallowed.iter().cloned().for_each(|observer| all.add(observer));
+        crawlers.iter().cloned().for_each(|observer| all.add_for_crawlers(observer));
+        all
     }
 }
 
-/// The query is left out: it may hold secrets.
+impl fmt::Debug for Observers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Observers").finish_non_exhaustive()
+    }
+}
+
+/// Writes a trace event. The query is left out: it may hold secrets.
 #[cfg(feature = "tracing")]
 fn trace(event: &Event<'_>) {
     let record = event.record();

@@ -3,6 +3,8 @@
 //! A request loads its snapshot once. One that passes allocates nothing, and one that obeys no group costs nothing that
 //! depends on its path: path, address and cookies are looked at once a group applies.
 
+#[cfg(feature = "axum08")]
+use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use http::header::USER_AGENT;
@@ -11,9 +13,7 @@ use http::{Extensions, HeaderValue, StatusCode};
 use super::answer::{Answer, Outcome};
 #[cfg(feature = "axum08")]
 use super::axum08::{self, Judged};
-use super::callbacks::{
-    AddressFrom, AgentFrom, CrawlerObserver, Observer, RefuseWith, TargetFrom, guarded, notify, notify_of_crawler,
-};
+use super::callbacks::{AddressFrom, AgentFrom, Observers, RefuseWith, TargetFrom, guarded};
 use super::crawler_request::CrawlerRequest;
 #[cfg(feature = "axum08")]
 use super::crawler_request::is_crawler;
@@ -35,8 +35,7 @@ pub(super) struct Enforcer {
     pub(super) target_from: Option<TargetFrom>,
     pub(super) address_from: Option<AddressFrom>,
     pub(super) agent_from: Option<AgentFrom>,
-    pub(super) observers: Vec<Observer>,
-    pub(super) crawler_observers: Vec<CrawlerObserver>,
+    pub(super) observers: Observers,
     pub(super) crawler_extension: CrawlerExtension,
     pub(super) refuse_with: Option<RefuseWith>,
     #[cfg(feature = "axum08")]
@@ -91,7 +90,8 @@ impl Enforcer {
                 // A fault here must not cost anyone the file.
                 let crawler = guarded(live, || {
                     self.with_agents(content, &request, |agents| {
-                        self.follow(live, request, CrawlerRequest::new(content, agents, &decision)?, Some(status))
+                        let crawler = CrawlerRequest::new(content, agents, &decision)?;
+                        self.follow(live, request, &self.observers, crawler, Some(status))
                     })
                 });
                 if let Some(crawler) = crawler.flatten() {
@@ -102,7 +102,7 @@ impl Enforcer {
         }
         let Some(content) = snapshot.content().filter(|_| is_enforced) else { return Outcome::Pass.into() };
         #[cfg(feature = "axum08")]
-        if self.framework == Framework::Axum08 && self.was_judged(live, &request) {
+        if self.was_judged(live, &request) {
             return Outcome::Pass.into();
         }
         self.with_agents(content, &request, |agents| self.judge_by(live, &snapshot, content, request, agents))
@@ -124,17 +124,21 @@ impl Enforcer {
         if decision.is_reported() {
             decision = snapshot.policy().weigh(decision, &evidence_fields::of(&request));
         }
+        let observers = &self.observers;
+        #[cfg(feature = "axum08")]
+        let observers = &*self.unnotified(observers, live, &request, &decision);
         if decision.is_reported()
             && let Some(record) = Record::new(content, agents, &decision)
         {
-            outcome = self.outcome(live, request, record);
+            outcome = self.outcome(live, request, observers, record);
         }
 
         let mut extensions = Extensions::new();
         if self.follows_crawlers() {
             let status = outcome.status();
-            let crawler =
-                guarded(live, || self.follow(live, request, CrawlerRequest::new(content, agents, &decision)?, status));
+            let crawler = guarded(live, || {
+                self.follow(live, request, observers, CrawlerRequest::new(content, agents, &decision)?, status)
+            });
             if let Some(crawler) = crawler.flatten() {
                 match &mut outcome {
                     Outcome::Respond(response) => response.extensions_mut().insert(crawler),
@@ -156,15 +160,15 @@ impl Enforcer {
     }
 
     /// What becomes of a request that robots.txt disallows.
-    fn outcome(&self, live: &LiveRobots, request: Original<'_>, record: Record) -> Outcome {
+    fn outcome(&self, live: &LiveRobots, request: Original<'_>, observers: &Observers, record: Record) -> Outcome {
         let mut event = Event::new(&record, request);
         match record.action() {
             Action::Pass => {
-                notify(&self.observers, live, &event);
+                observers.notify(live, &event);
                 Outcome::Pass
             }
             Action::Tag => {
-                notify(&self.observers, live, &event);
+                observers.notify(live, &event);
                 Outcome::Tag(record.into())
             }
             Action::Refuse => {
@@ -172,7 +176,7 @@ impl Enforcer {
                 let mut response = custom.unwrap_or_else(|| event.refusal());
                 refusal::complete(&mut response, request.method());
                 event.set_status(response.status());
-                notify(&self.observers, live, &event);
+                observers.notify(live, &event);
                 response.extensions_mut().insert(record);
                 Outcome::Respond(response.into())
             }
@@ -184,6 +188,7 @@ impl Enforcer {
         &self,
         live: &LiveRobots,
         request: Original<'_>,
+        observers: &Observers,
         crawler: CrawlerRequest,
         status: Option<StatusCode>,
     ) -> Option<CrawlerRequest> {
@@ -191,12 +196,12 @@ impl Enforcer {
         if let Some(status) = status {
             event.set_status(status);
         }
-        notify_of_crawler(&self.crawler_observers, live, &event);
+        observers.notify_of_crawler(live, &event);
         (self.crawler_extension == CrawlerExtension::Insert).then_some(crawler)
     }
 
     fn follows_crawlers(&self) -> bool {
-        self.crawler_extension == CrawlerExtension::Insert || !self.crawler_observers.is_empty()
+        self.crawler_extension == CrawlerExtension::Insert || self.observers.follow_crawlers()
     }
 
     /// The request with the target its client sent, as far as the layer can find it.
@@ -247,10 +252,31 @@ impl Enforcer {
 impl Enforcer {
     /// Whether a layer outside has judged the request for this site already, and done all that this one would do.
     fn was_judged(&self, live: &LiveRobots, request: &Original<'_>) -> bool {
-        let Some(mark) = request.extensions().get::<Judged>() else { return false };
+        let Some(mark) = self.mark_of(live, request) else { return false };
         let lacks_extension = self.crawler_extension == CrawlerExtension::Insert
             && request.extensions().get::<CrawlerRequest>().is_none();
-        !lacks_extension && mark.covers(live, request, self.kept_lines(request))
+        !lacks_extension && mark.is_final() && self.observers.are_among(mark.notified())
+    }
+
+    /// The mark that a layer outside has made for this site and for what is to be judged here.
+    fn mark_of<'r>(&self, live: &LiveRobots, request: &Original<'r>) -> Option<&'r Judged> {
+        let is_axum = self.framework == Framework::Axum08;
+        let mark = is_axum.then(|| request.extensions().get::<Judged>())??;
+        mark.covers(live, request, self.kept_lines(request)).then_some(mark)
+    }
+
+    /// Those of the layer's observers that no layer outside has notified of this decision.
+    fn unnotified<'o>(
+        &self,
+        observers: &'o Observers,
+        live: &LiveRobots,
+        request: &Original<'_>,
+        decision: &Decision<'_>,
+    ) -> Cow<'o, Observers> {
+        match self.mark_of(live, request).filter(|mark| mark.is_of(decision)) {
+            Some(mark) => Cow::Owned(observers.without(mark.notified())),
+            None => Cow::Borrowed(observers),
+        }
     }
 
     /// The mark of a request that goes on. To judge one again that no group is for costs less than a mark.
@@ -263,7 +289,12 @@ impl Enforcer {
     ) -> Option<Judged> {
         let is_followed = || self.follows_crawlers() && agents.iter().any(is_crawler);
         let is_marked = decision.reason() != Reason::NoGroup || is_followed();
-        is_marked.then(|| Judged::new(live, request, self.kept_lines(request)))?
+        if !is_marked {
+            return None;
+        }
+        let outside = self.mark_of(live, request).filter(|mark| mark.is_of(decision)).map(Judged::notified);
+        let notified = outside.map_or_else(|| self.observers.clone(), |outside| outside.with(&self.observers));
+        Judged::new(live, request, self.kept_lines(request), decision, notified)
     }
 }
 

@@ -9,6 +9,7 @@ use http::{Extensions, HeaderValue, Response, Uri};
 use tower_layer::Layer;
 
 use super::answer::Answer;
+use super::callbacks::Observers;
 use super::crawler_request::CrawlerRequest;
 #[cfg(feature = "axum08")]
 use super::enforce::Framework;
@@ -38,8 +39,7 @@ impl RobotsLayer {
             target_from: None,
             address_from: None,
             agent_from: None,
-            observers: Vec::new(),
-            crawler_observers: Vec::new(),
+            observers: Observers::default(),
             crawler_extension: CrawlerExtension::Omit,
             refuse_with: None,
             #[cfg(feature = "axum08")]
@@ -64,9 +64,10 @@ impl RobotsLayer {
     ///
     /// - `/robots.txt` is answered by a layer of the outermost router, `Router::layer` and not `route_layer`, which is only
     ///   called where a route matches. A layer in a nested router judges, and does not see `/robots.txt`.
-    /// - Of several layers for the same [`LiveRobots`](crate::live::LiveRobots) the outermost judges, and its callbacks run. Those for other sites
-    ///   judge too, and so does an inner one where the method, the target or the `User-Agent` has changed on the way.
-    ///   Several layers are best clones of one.
+    /// - Of several layers for the same [`LiveRobots`](crate::live::LiveRobots) the outermost judges. Those for other sites
+    ///   judge too, and so does an inner one that has observers of its own, or gets a request that is exempt, that passes by
+    ///   signs of a person, or whose method, target or `User-Agent` has changed on the way. An observer is not notified twice
+    ///   of one decision. Several layers are best clones of one.
     /// - What rewrites a target in front of the outermost router changes what is judged. Then put the layer in front of
     ///   that, or give it [`RobotsLayer::target_from`], which comes first.
     /// - Other major versions of axum have an `OriginalUri` of their own, which is not read.
@@ -130,7 +131,7 @@ impl RobotsLayer {
     /// are called, and [`Status::callback_faults`](crate::live::Status::callback_faults) counts it.
     #[must_use]
     pub fn observe(self, observer: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
-        self.with(|enforcer| enforcer.observers.push(Arc::new(observer)))
+        self.with(|enforcer| enforcer.observers.add(Arc::new(observer)))
     }
 
     /// Calls back for every request of a crawler, allowed or not, those for `/robots.txt` too. [`CrawlerRequest`] says which
@@ -153,7 +154,7 @@ impl RobotsLayer {
     /// ```
     #[must_use]
     pub fn observe_crawlers(self, observer: impl Fn(&Event<'_, CrawlerRequest>) + Send + Sync + 'static) -> Self {
-        self.with(|enforcer| enforcer.crawler_observers.push(Arc::new(observer)))
+        self.with(|enforcer| enforcer.observers.add_for_crawlers(Arc::new(observer)))
     }
 
     /// Puts a [`CrawlerRequest`] into the extensions of every crawler's request, allowed or not, so that handlers know

@@ -14,7 +14,7 @@ use axum::routing::get;
 use tower::{Layer, ServiceBuilder, ServiceExt};
 use tower_robots::layer::{Original, RobotsLayer};
 use tower_robots::live::LiveRobots;
-use tower_robots::policy::{Mode, Policy};
+use tower_robots::policy::{Mode, Policy, SuspectHuman};
 use tower_robots::source::{HostMap, SiteMap, Sites};
 
 const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
@@ -171,9 +171,7 @@ async fn two_layers_over_the_same_sites_judge_once_and_over_others_twice() {
         let whole = layer(site.clone().into());
         for (which, outer, inner, judged) in [
             ("clones", whole.clone(), whole.clone(), 1),
-            ("the same handle", whole.clone(), layer(site.clone().into()), 1),
-            ("a host map with it", whole.clone(), layer(hosts().into()), 1),
-            ("sites that can be replaced", layer(SiteMap::new(hosts()).into()), layer(hosts().into()), 1),
+            ("an observer of its own", whole.clone(), layer(site.clone().into()), 2),
             ("another site", whole.clone(), layer(other.clone().into()), 2),
             ("a plain layer outside", counts.count(RobotsLayer::new(site.clone())), whole.clone(), 2),
         ] {
@@ -183,7 +181,94 @@ async fn two_layers_over_the_same_sites_judge_once_and_over_others_twice() {
             assert_eq!(status(&app, "/a/b/open/x", GPTBOT).await, StatusCode::OK);
             assert_eq!(counts.take(), (judged, 0), "{mode}: {which}, allowed");
         }
+        // Layers without observers of their own.
+        let plain = |sites: Sites| {
+            let judged = counts.judged.clone();
+            RobotsLayer::for_axum08(sites).address_from(move |_| {
+                judged.fetch_add(1, Ordering::Relaxed);
+                None
+            })
+        };
+        for (which, outer, inner) in [
+            ("the same handle", whole.clone(), plain(site.clone().into())),
+            ("a host map with it", whole.clone(), plain(hosts().into())),
+            ("sites that can be replaced", plain(SiteMap::new(hosts()).into()), plain(hosts().into())),
+        ] {
+            let app = in_two_layers(outer, inner);
+            assert_eq!(status(&app, "/a/b/drafts/x", GPTBOT).await, StatusCode::OK);
+            assert_eq!(counts.take().0, 1, "{mode}: {which}");
+        }
     }
+}
+
+/// Each observer is notified once of one decision, however the layers share them.
+#[tokio::test]
+async fn an_inner_layers_own_observers_are_notified_and_the_shared_ones_once() {
+    let (shared, own) = (Counts::default(), Counts::default());
+    let count = |counts: &Counts| {
+        let (judged, observed) = (counts.judged.clone(), counts.observed.clone());
+        let add = |counter: &AtomicUsize| {
+            counter.fetch_add(1, Ordering::Relaxed);
+        };
+        (move || add(&judged), move || add(&observed))
+    };
+    let watch = |layer: RobotsLayer, counts: &Counts| {
+        let (crawler, disallowed) = count(counts);
+        layer.observe_crawlers(move |_| crawler()).observe(move |_| disallowed())
+    };
+    for mode in [Mode::Observe, Mode::Tag] {
+        let outer = watch(RobotsLayer::for_axum08(live(FILE, mode)), &shared);
+        let inner = watch(outer.clone(), &own);
+        // Three layers: the innermost has nothing to do.
+        let innermost = pages().layer(outer.clone());
+        let app = Router::new().nest("/a", Router::new().nest("/b", innermost).layer(inner)).layer(outer);
+        for (path, notified) in [("/a/b/drafts/x", (1, 1)), ("/a/b/open/x", (1, 0))] {
+            assert_eq!(status(&app, path, GPTBOT).await, StatusCode::OK);
+            assert_eq!((shared.take(), own.take()), (notified, notified), "{mode}: {path}");
+        }
+        assert_eq!(status(&app, "/a/b/drafts/x", FIREFOX).await, StatusCode::OK);
+        assert_eq!((shared.take(), own.take()), ((0, 0), (0, 0)));
+    }
+}
+
+/// A layer outside that finds an exempt address, or signs of a person, does not speak for one inside.
+#[tokio::test]
+async fn an_exemption_outside_is_none_inside() {
+    let policy = Policy::builder()
+        .mode(Mode::Refuse)
+        .exempt_networks(["10.0.0.0/8"])
+        .unwrap()
+        .session_cookies(["sid"])
+        .unwrap()
+        .suspect_human(SuspectHuman::Exempt);
+    let site = LiveRobots::inline(FILE).policy(policy.build()).open().unwrap();
+    let outer = RobotsLayer::for_axum08(site.clone()).address_from(|_| Some([10, 0, 0, 1].into()));
+    let inner = RobotsLayer::for_axum08(site.clone()).address_from(|_| Some([11, 0, 0, 1].into()));
+    let app = in_two_layers(outer.clone(), inner.clone());
+    assert_eq!(status(&app, "/a/b/drafts/x", GPTBOT).await, StatusCode::FORBIDDEN);
+    assert_eq!(status(&in_two_layers(outer.clone(), outer), "/a/b/drafts/x", GPTBOT).await, StatusCode::OK);
+
+    let counts = Counts::default();
+    let observed = counts.observed.clone();
+    let inner = inner.observe(move |_| {
+        observed.fetch_add(1, Ordering::Relaxed);
+    });
+    let person = || {
+        let mut request = request("/a/b/drafts/x", GPTBOT);
+        request.headers_mut().insert("cookie", HeaderValue::from_static("sid=1"));
+        request
+    };
+    let stripped = map_request(async |mut request: Request| {
+        request.headers_mut().remove("cookie");
+        request
+    });
+    let behind = |layer: RobotsLayer| Router::new().nest("/a", Router::new().nest("/b", pages()).layer(layer));
+    let app = behind(inner.clone()).layer(stripped).layer(inner.clone());
+    assert_eq!(app.oneshot(person()).await.unwrap().status(), StatusCode::FORBIDDEN);
+    assert_eq!(counts.take().1, 2, "two decisions");
+    let app = behind(inner.clone()).layer(inner);
+    assert_eq!(app.oneshot(person()).await.unwrap().status(), StatusCode::OK);
+    assert_eq!(counts.take().1, 1, "one decision");
 }
 
 /// The layer inside refuses what the layer outside lets pass for another site.
