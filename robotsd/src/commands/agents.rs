@@ -118,7 +118,12 @@ fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Age
     let words: Vec<_> = words.iter().map(|word| word.to_lowercase()).collect();
     let mut rows: Vec<_> =
         registry.crawlers().filter(|crawler| words.iter().all(|word| mentions(crawler, word))).collect();
-    rows.sort_by_key(|crawler| crawler.name().to_lowercase());
+    // What is called as the words say comes first.
+    let wanted = words.join(" ");
+    rows.sort_by_key(|crawler| {
+        let name = crawler.name().to_lowercase();
+        (name != wanted, name)
+    });
     let count = rows.len();
     if format == AgentsFormat::Json {
         for crawler in rows {
@@ -129,14 +134,28 @@ fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Age
     if count == 0 {
         return Ok(0);
     }
-    let names = rows.iter().map(|crawler| crawler.name().len()).max().unwrap_or(0);
+    let shown = |text: &str| printable(text.as_bytes());
+    let names = rows.iter().map(|crawler| shown(crawler.name()).chars().count()).max().unwrap_or(0);
+    writeln!(
+        out,
+        "{:names$}  {:14}  {:11}  {:7}  operator; tokens; source",
+        "name", "category", "obeys file", "obeys *"
+    )?;
     for crawler in rows.iter().copied() {
-        let CrawlerListing { tokens, robots, star, .. } = CrawlerListing::from(crawler);
+        let CrawlerListing { tokens, robots, star, source, .. } = CrawlerListing::from(crawler);
         let control = if crawler.is_control() { "; a control token, never sent" } else { "" };
         let index = if crawler.is_index_engine() { "; index: not refused by default" } else { "" };
-        let (name, operator, category) = (crawler.name(), crawler.operator(), crawler.category().as_str());
-        write!(out, "{name:names$}  {category:14}  robots {:8} * {:8}", robots.as_str(), star.as_str())?;
-        writeln!(out, " {operator}; obeys {}{control}{index}", tokens.join(", then "))?;
+        let source = source.map_or_else(String::new, |source| format!("; {source}"));
+        let (name, category) = (shown(crawler.name()), crawler.category().as_str());
+        write!(out, "{name:names$}  {category:14}  {:11}  {:7}", robots.as_str(), star.as_str())?;
+        let rest = format!("{}; obeys {}{control}{index}{source}", crawler.operator(), tokens.join(", then "));
+        writeln!(out, "  {}", shown(&rest))?;
+    }
+    if rows.iter().any(|crawler| [crawler.obeys_robots(), crawler.obeys_star()].contains(&Obeys::Unknown)) {
+        writeln!(
+            out,
+            "unknown: its operator's own words were not read or do not say; it is held to the file like the others"
+        )?;
     }
     writeln!(out, "{count} of {} crawlers", registry.crawlers().len())?;
     Ok(count)

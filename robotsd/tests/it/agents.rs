@@ -16,7 +16,16 @@ fn out(arguments: &[&str]) -> String {
 #[test]
 fn crawlers_are_listed_and_searched() {
     let text = out(&["openai", "TRAINING"]);
-    assert!(text.starts_with("GPTBot") && text.contains("OpenAI; obeys gptbot\n1 of "), "{text}");
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("name    category        obeys file   obeys *  operator; tokens; source"), "{text}");
+    assert!(
+        lines[1].starts_with("GPTBot  ai-training ") && lines[1].contains("  OpenAI; obeys gptbot; https://"),
+        "{text}"
+    );
+    assert!(lines.last().unwrap().starts_with("1 of "), "{text}");
+    // The one that is called so comes first.
+    let text = out(&["googlebot"]);
+    assert!(text.lines().count() > 3 && text.lines().nth(1).unwrap().starts_with("Googlebot "), "{text}");
     let rows: Vec<Value> = out(&["--format", "json"]).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(rows.len() > 190, "{}", rows.len());
     let image = rows.iter().find(|row| row["name"] == "Googlebot-Image").unwrap();
@@ -67,6 +76,35 @@ fn headers_are_identified_from_arguments_and_from_standard_input() {
     assert_eq!(answers[0]["tokens"][0], "house thing");
     assert_eq!(answers[1]["class"], "empty");
     assert_eq!((&answers[2]["crawler"], &answers[2]["held_to_star"]), (&"GPTBot".into(), &true.into()));
+}
+
+#[test]
+fn nothing_of_a_registry_of_ones_own_commands_the_terminal() {
+    let row = "[[crawler]]\nname = \"House\\u001bBot\"\noperator = \"\\u001b]0;x\\u0007\\nAcme\"\ncategory = \"seo\"\nsource = \"a\\u001b[2J\"\n";
+    let folder = folder(&[("crawlers.toml", row), ("f", "User-agent: *\nDisallow:\n")]);
+    let config = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n[agents]\nregistry_extra = \"crawlers.toml\"\n";
+    std::fs::write(folder.path().join("robotsd.toml"), config).unwrap();
+    for arguments in [
+        &["agents", "--registry", "crawlers.toml", "acme"][..],
+        &["explain", "--config", "robotsd.toml", "--robots", "f", "--user-agent", "House\u{1b}Bot", "/x"],
+        &[
+            "explain",
+            "--config",
+            "robotsd.toml",
+            "--robots",
+            "f",
+            "--user-agent",
+            "House\u{1b}Bot",
+            "--format",
+            "matrix",
+            "/x",
+        ],
+        &["explain", "--robots", "f", "--user-agent", "Huose\u{1b}Bott", "/x"],
+    ] {
+        let output = run(robotsd().current_dir(folder.path()).args(arguments));
+        let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+        assert!(text.contains("\\u{1b}") && text.chars().all(|char| char == '\n' || !char.is_control()), "{text:?}");
+    }
 }
 
 #[cfg(unix)]
