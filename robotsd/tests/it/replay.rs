@@ -196,6 +196,50 @@ fn a_packed_log_of_a_cdn_is_recognised_and_an_empty_one_is_said_to_be_empty() {
 }
 
 #[test]
+fn a_log_that_cannot_be_read_does_not_hide_the_others() {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    Write::write_all(&mut gzip, log().repeat(2_000).as_bytes()).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let folder = folder(&[("robots.txt", ROBOTS), ("log", &log())]);
+    std::fs::write(folder.path().join("cut.gz"), &gzip[..gzip.len() / 2]).unwrap();
+    std::fs::create_dir(folder.path().join("dir")).unwrap();
+    let arguments = ["replay", "missing", "cut.gz", "dir", "log", "--robots", "robots.txt", "--format", "json"];
+    let output = run(robotsd().current_dir(folder.path()).args(arguments));
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    // More than those of the last one: what could be unpacked counts.
+    assert!(said["requests"].as_u64().unwrap() > 6 && output.status.code() == Some(2), "{said} {error}");
+    let lines: Vec<_> = error.lines().collect();
+    assert!(lines[0].starts_with("robotsd: missing: No such file"), "{error}");
+    assert!(lines[1].starts_with("robotsd: cut.gz: ") && lines[1].contains("damaged or cut"), "{error}");
+    assert!(
+        lines[2].starts_with("robotsd: dir: Is a directory") && lines[2].ends_with("name the logs in it"),
+        "{error}"
+    );
+}
+
+#[test]
+fn logs_without_a_request_are_told_their_formats() {
+    let folder = folder(&[("robots.txt", ROBOTS), ("log", "2026/11/01 [error] 7#7: *1 open() failed\n")]);
+    let output = run(robotsd().current_dir(folder.path()).args(["replay", "log", "--robots", "robots.txt"]));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("they are access logs in the common or combined format, JSON lines"), "{error}");
+}
+
+#[test]
+fn the_rules_hold_from_a_day_or_a_moment() {
+    for (from, early) in [("2026-11-02", 2), ("2026-11-01", 0), ("2026-11-01T04:00:00Z", 1), ("2026-11-01 04:00:00", 1)]
+    {
+        let (said, code) = report(log().as_bytes(), &["--effective-from", from]);
+        assert_eq!((code, said["totals"]["not_blamed"].as_u64()), (Some(0), Some(early)), "{from}: {said}");
+    }
+    let folder = folder(&[("robots.txt", ROBOTS), ("log", "")]);
+    let arguments = ["replay", "log", "--robots", "robots.txt", "--effective-from", "1.11.2026"];
+    let output = run(robotsd().current_dir(folder.path()).args(arguments));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("such as 2026-11-01 or 2026-11-01T12:00:00Z"));
+}
+
+#[test]
 fn what_cannot_be_told_fails() {
     for (log, arguments, code) in [
         (&b"junk\n"[..], &[][..], 2),

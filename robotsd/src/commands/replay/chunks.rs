@@ -19,13 +19,14 @@ const LONGEST_LINE: usize = CHUNK / 2;
 /// A line of names of columns longer than this is not one.
 const LONGEST_COLUMNS: usize = 16 << 10;
 
-/// Runs `work` over the chunks of all inputs on this many threads, each with a state of its own.
+/// Runs `work` over the chunks of all inputs on this many threads, each with a state of its own. An input that cannot be read,
+/// or not to its end, does not keep the others from being read; the errors are returned.
 pub(super) fn for_each<S: Send>(
     inputs: impl IntoIterator<Item = io::Result<Box<dyn Read + Send>>>,
     workers: usize,
     state: impl Fn() -> S + Sync,
     work: impl Fn(&mut S, &[u8]) + Sync,
-) -> (Vec<S>, io::Result<()>) {
+) -> (Vec<S>, Vec<io::Error>) {
     let (full, chunks) = sync_channel::<Vec<u8>>(workers);
     let (back, empty) = sync_channel::<Vec<u8>>(2 * workers + 1);
     let chunks = Mutex::new(chunks);
@@ -44,17 +45,12 @@ pub(super) fn for_each<S: Send>(
                 })
             })
             .collect();
-        let mut read = Ok(());
-        for input in inputs {
-            read = input.and_then(|mut input| cut(&mut input, &empty, |chunk| full.send(chunk).is_ok()));
-            if read.is_err() {
-                break;
-            }
-        }
+        let read = |input: io::Result<Box<dyn Read + Send>>| cut(&mut input?, &empty, |chunk| full.send(chunk).is_ok());
+        let errors = inputs.into_iter().filter_map(|input| read(input).err()).collect();
         drop(full);
         #[expect(clippy::expect_used, reason = "a worker that panicked has lost counts; going on would hide that")]
         let states = handles.into_iter().map(|handle| handle.join().expect("a worker panicked")).collect();
-        (states, read)
+        (states, errors)
     })
 }
 
@@ -74,10 +70,10 @@ fn cut(input: &mut dyn Read, empty: &Receiver<Vec<u8>>, mut send: impl FnMut(Vec
         chunk.append(&mut rest);
         let have = chunk.len();
         chunk.resize(CHUNK, 0);
-        let read = fill(input, &mut chunk[have..])?;
+        let (read, error) = fill(input, &mut chunk[have..]);
         chunk.truncate(have + read);
         if chunk.len() == columns.len() {
-            return Ok(());
+            return error.map_or(Ok(()), Err);
         }
         let ended = chunk.len() < CHUNK;
         if !ended {
@@ -91,7 +87,7 @@ fn cut(input: &mut dyn Read, empty: &Receiver<Vec<u8>>, mut send: impl FnMut(Vec
             columns.extend_from_slice(line);
         }
         if !send(chunk) || ended {
-            return Ok(());
+            return error.map_or(Ok(()), Err);
         }
     }
 }
@@ -105,17 +101,18 @@ fn last_columns(chunk: &[u8]) -> Option<&[u8]> {
     (end - start <= LONGEST_COLUMNS).then(|| &chunk[start..end])
 }
 
-fn fill(input: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
+/// Fills the buffer as far as the input goes; with the error that ended it.
+fn fill(input: &mut dyn Read, buffer: &mut [u8]) -> (usize, Option<io::Error>) {
     let mut filled = 0;
     while filled < buffer.len() {
         match input.read(&mut buffer[filled..]) {
             Ok(0) => break,
             Ok(read) => filled += read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+            Err(error) => return (filled, Some(error)),
         }
     }
-    Ok(filled)
+    (filled, None)
 }
 
 #[cfg(test)]
@@ -130,8 +127,8 @@ mod tests {
                 state.1 += line.len();
             }
         };
-        let (states, read) = for_each(inputs, 2, || (0, 0), count);
-        read.expect("inputs that can be read");
+        let (states, errors) = for_each(inputs, 2, || (0, 0), count);
+        assert!(errors.is_empty(), "{errors:?}");
         states.into_iter().fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
     }
 
@@ -160,8 +157,8 @@ mod tests {
             starts.push(lines().next().unwrap_or_default().to_vec());
             *requests += lines().filter(|line| line.starts_with(b"GET")).count();
         };
-        let (states, read) = for_each(inputs, 1, || (Vec::new(), 0), work);
-        read.expect("inputs that can be read");
+        let (states, errors) = for_each(inputs, 1, || (Vec::new(), 0), work);
+        assert!(errors.is_empty(), "{errors:?}");
         let (starts, requests) = &states[0];
         assert_eq!(*requests, 3 * (CHUNK / 16 + 10) + 1, "none twice");
         let starts: Vec<_> = starts.iter().map(|start| String::from_utf8_lossy(start)).collect();
@@ -169,9 +166,28 @@ mod tests {
     }
 
     #[test]
-    fn an_error_ends_it_with_what_was_read() {
-        let inputs = vec![Ok(Box::new(&b"a\n"[..]) as Box<dyn Read + Send>), Err(io::Error::other("gone"))];
-        let (states, read) = for_each(inputs, 1, || 0, |count, chunk| *count += chunk.len());
-        assert_eq!((states, read.is_err()), (vec![2], true));
+    fn an_input_with_an_error_does_not_keep_the_others_from_being_read() {
+        let good = || Ok(Box::new(&b"a\n"[..]) as Box<dyn Read + Send>);
+        let inputs = vec![good(), Err(io::Error::other("gone")), good()];
+        let (states, errors) = for_each(inputs, 1, || 0, |count, chunk| *count += chunk.len());
+        assert_eq!((states, errors.len()), (vec![4], 1));
+    }
+
+    /// What was read before the octets went bad counts.
+    #[test]
+    fn an_input_that_ends_in_an_error_is_read_up_to_it() {
+        struct Cut(bool);
+        impl Read for Cut {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                if std::mem::replace(&mut self.0, true) {
+                    return Err(io::Error::other("cut"));
+                }
+                buffer[..4].copy_from_slice(b"a\nb\n");
+                Ok(4)
+            }
+        }
+        let inputs = vec![Ok(Box::new(Cut(false)) as Box<dyn Read + Send>)];
+        let (states, errors) = for_each(inputs, 1, || 0, |count, chunk| *count += chunk.len());
+        assert_eq!((states, errors.len()), (vec![4], 1));
     }
 }

@@ -5,7 +5,7 @@
 //! names. Reports hold no values of queries and no whole addresses unless options ask for them ([`privacy`]).
 //!
 //! Exit status: 0, 1 where a suspected person would be refused, a change shuts a search engine out of a path that it
-//! requested, or an expectation is not met, 2 where an input could not be read.
+//! requested, or an expectation is not met, 2 where an input could not be read; the others are read all the same.
 
 mod chunks;
 mod counts;
@@ -40,8 +40,13 @@ use self::source::Meter;
 use super::arguments::site::{RobotsFile, SelectedSite, SiteArgs};
 use super::output::unmet::EvaluatedExpectations;
 use crate::evaluator::EvaluatorSettings;
-use crate::exit::{self, fail};
+use crate::exit::{self, FAILED, complain, fail};
 use crate::expectations::ExpectationsFile;
+
+/// What to do about logs of which no line is a request.
+const NO_LINE: &str = "no line of the logs could be read as a request: they are access logs in the common or combined format, \
+                       JSON lines, W3C (with its line \"#Fields:\") or those of AWS load balancers; name the format with \
+                       --log-format where it is not found";
 
 /// Show what a robots.txt would have done to the requests of a log
 #[derive(Args, Debug)]
@@ -65,8 +70,9 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_enum, default_value_t = ReplayLogFormat::Auto)]
     log_format: ReplayLogFormat,
 
-    /// Requests before this moment, such as 2026-11-01T12:00:00Z, are counted apart: the rules did not hold yet
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_rfc3339_weak)]
+    /// Requests before this day or moment (UTC), such as 2026-11-01 or 2026-11-01T12:00:00Z, are counted apart: the rules did
+    /// not hold yet
+    #[arg(long, value_name = "TIME", value_parser = moment)]
     effective_from: Option<SystemTime>,
 
     /// Expectations that the robots.txt must meet, as for the command test
@@ -90,6 +96,15 @@ pub(crate) struct ReplayArgs {
     keep_addresses: bool,
 }
 
+/// A moment, or the beginning of a day.
+fn moment(text: &str) -> Result<SystemTime, String> {
+    let text = text.trim();
+    let is_day = text.len() == "2026-11-01".len();
+    let moment = if is_day { format!("{text}T00:00:00Z") } else { text.to_owned() };
+    humantime::parse_rfc3339_weak(&moment)
+        .map_err(|_| "write a day or a moment of UTC, such as 2026-11-01 or 2026-11-01T12:00:00Z".to_owned())
+}
+
 pub(crate) fn run(args: &ReplayArgs) -> ExitCode {
     exit::written(replay(args))
 }
@@ -102,9 +117,9 @@ fn replay(args: &ReplayArgs) -> io::Result<ExitCode> {
     let plan = args.plan(&site.settings, robots, against)?;
     let meter = Meter::default();
     let progress = ProgressDrawer::start(&meter, source::total(&args.logs));
-    let inputs = args.logs.iter().map(|path| source::open(path, &meter).map_err(|error| named(path, &error)));
+    let inputs = args.logs.iter().map(|path| source::open(path, &meter));
     let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let (counts, read) = chunks::for_each(
+    let (counts, errors) = chunks::for_each(
         inputs,
         workers,
         || ReplayCounts::new(plan.hasher.clone()),
@@ -121,12 +136,13 @@ fn replay(args: &ReplayArgs) -> io::Result<ExitCode> {
             emit(&report, args.format, file).map_err(|error| named(path, &error))?;
         }
     }
-    // The report holds what was read until then.
-    if let Err(error) = read {
-        return Ok(fail(&error));
-    }
+    // The report holds what could be read.
+    errors.iter().for_each(|error| complain(error));
     if report.requests == 0 && report.unread_lines > 0 {
-        return Ok(fail(&"no line of the logs could be read: give their format with --log-format"));
+        return Ok(fail(&NO_LINE));
+    }
+    if !errors.is_empty() {
+        return Ok(ExitCode::from(FAILED));
     }
     let met = args.meets_expectations(&site, &plan, &report)?;
     Ok(exit::answer(met && report.suspect_human_count == 0 && report.search_engines_shut_out.is_empty()))

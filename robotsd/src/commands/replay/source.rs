@@ -37,29 +37,63 @@ pub(super) fn total(paths: &[PathBuf]) -> Option<u64> {
     paths.iter().map(size).sum()
 }
 
-/// Opens a log; `-` is standard input. Its first octets, not its name, show how it is compressed.
+/// Opens a log; `-` is standard input. Its first octets, not its name, show how it is compressed. Errors name the log, also
+/// those of reading on.
 pub(super) fn open(path: &Path, meter: &Meter) -> io::Result<Box<dyn Read + Send>> {
+    let name = if path == Path::new("-") { "<stdin>".to_owned() } else { path.to_string_lossy().into_owned() };
+    let mut log = NamedLog { name: printable(name.as_bytes()), log: Box::new(io::empty()), is_packed: false };
+    (log.log, log.is_packed) = unpacked(path, meter).map_err(|error| log.named(&error))?;
+    let mut beginning = BufReader::with_capacity(HEAD, log);
+    let name = beginning.get_ref().name.clone();
+    match beginning.fill_buf()? {
+        [] => complain(&format_args!("{name}: the log is empty")),
+        [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => {
+            return Err(io::Error::other(format!("{name}: the log is UTF-16: save it as UTF-8")));
+        }
+        [0xEF, 0xBB, 0xBF, ..] => beginning.consume(3),
+        _ => {}
+    }
+    Ok(Box::new(beginning))
+}
+
+/// The octets of a log, and whether they were compressed.
+fn unpacked(path: &Path, meter: &Meter) -> io::Result<(Box<dyn Read + Send>, bool)> {
     let raw: Box<dyn Read + Send> =
         if path == Path::new("-") { Box::new(io::stdin()) } else { Box::new(File::open(path)?) };
     let mut input = BufReader::with_capacity(AHEAD, Metered { raw, meter: meter.clone() });
     let start = input.fill_buf()?;
-    let unpacked: Box<dyn Read + Send> = if start.starts_with(GZIP) {
-        Box::new(MultiGzDecoder::new(input))
+    Ok(if start.starts_with(GZIP) {
+        (Box::new(MultiGzDecoder::new(input)), true)
     } else if start.starts_with(ZSTD) {
-        Box::new(Zstd::new(input)?)
+        (Box::new(Zstd::new(input)?), true)
     } else {
-        Box::new(input)
-    };
-    let mut log = BufReader::with_capacity(HEAD, unpacked);
-    match log.fill_buf()? {
-        [] => complain(&format_args!("{}: the log is empty", printable(path.as_os_str().as_encoded_bytes()))),
-        [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => {
-            return Err(io::Error::other("the log is UTF-16: save it as UTF-8"));
-        }
-        [0xEF, 0xBB, 0xBF, ..] => log.consume(3),
-        _ => {}
+        (Box::new(input), false)
+    })
+}
+
+/// A log whose errors say which one it is.
+struct NamedLog {
+    name: String,
+    log: Box<dyn Read + Send>,
+    is_packed: bool,
+}
+
+impl NamedLog {
+    fn named(&self, error: &io::Error) -> io::Error {
+        let advice = match error.kind() {
+            io::ErrorKind::IsADirectory => ": name the logs in it",
+            io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => "",
+            _ if self.is_packed => ": the file is damaged or cut; what could be unpacked of it counts",
+            _ => "",
+        };
+        io::Error::new(error.kind(), format!("{}: {error}{advice}", self.name))
     }
-    Ok(Box::new(log))
+}
+
+impl Read for NamedLog {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.log.read(buffer).map_err(|error| self.named(&error))
+    }
 }
 
 struct Metered {
