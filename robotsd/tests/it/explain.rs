@@ -7,7 +7,16 @@ use serde_json::{Value, json};
 
 use super::process::{FIREFOX, GPTBOT, folder, robotsd, run};
 
+/// The answers to questions, of which some cannot be answered.
+fn batch_with_failures(questions: &str) -> Vec<Value> {
+    batch_ending(questions, 2)
+}
+
 fn batch(questions: &str) -> Vec<Value> {
+    batch_ending(questions, 0)
+}
+
+fn batch_ending(questions: &str, code: i32) -> Vec<Value> {
     let mut child =
         robotsd().args(["explain", "--batch"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
@@ -15,7 +24,7 @@ fn batch(questions: &str) -> Vec<Value> {
     let writer = std::thread::spawn(move || stdin.write_all(questions.as_bytes()).unwrap());
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap();
-    assert!(output.status.success());
+    assert_eq!(output.status.code(), Some(code));
     String::from_utf8(output.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
@@ -46,7 +55,7 @@ fn a_batch_answers_in_order_and_survives_bad_lines() {
     ];
     let two_names = json!({"id": 13, "user_agent": "ClaudeBot/1.0 GPTBot/1.2", "url": "/drafts/y"});
     let questions = questions.into_iter().chain([question(two_names).to_string()]).collect::<Vec<_>>();
-    let answers = batch(&questions.join("\n"));
+    let answers = batch_with_failures(&questions.join("\n"));
     assert_eq!(answers.len(), questions.len());
     assert_eq!(
         answers[0],
@@ -60,11 +69,11 @@ fn a_batch_answers_in_order_and_survives_bad_lines() {
             "agent": {"class": "browser", "crawler": null, "category": null, "tokens": [], "held_to_star": false}})
     );
     assert_eq!((&answers[12]["access"], &answers[12]["agent"]["crawler"]), (&"disallow".into(), &"GPTBot".into()));
-    assert!(answers[2]["id"].is_null() && answers[2]["error"].is_string());
+    assert_eq!(answers[2], json!({"id": null, "line": 3, "error": "expected ident at column 2"}));
     assert_eq!((&answers[3]["access"], &answers[3]["line"]), (&json!("disallow"), &json!(5)));
     assert_eq!((&answers[4]["access"], &answers[4]["form"]), (&json!("allow"), &json!("verbatim")));
     assert_eq!(answers[5]["access"], "disallow");
-    assert_eq!(answers[6], json!({"id": 7, "error": "a question has a \"url\" or a \"url_base64\""}));
+    assert_eq!(answers[6], json!({"id": 7, "line": 7, "error": "a question has a \"url\" or a \"url_base64\""}));
     assert_eq!(answers[7]["id"], 8);
     assert!(answers[7]["error"].as_str().unwrap().starts_with("/no/such/file: "));
     assert_eq!((&answers[8]["access"], &answers[8]["group"]), (&json!("disallow"), &json!(["*"])));
@@ -364,6 +373,18 @@ fn the_answer_is_a_sentence_first() {
         ),
         (
             "f",
+            &["--user-agent", "bingbot", "--method", "POST"],
+            "/a",
+            "bingbot may send POST to /a: no group names it, and the group for `*` does not hold for POST",
+        ),
+        (
+            "f",
+            &["--user-agent", "AdsBot-Google"],
+            "/a",
+            "AdsBot-Google may fetch /a: no group names it, and its operator says that it does not obey `*`",
+        ),
+        (
+            "f",
             &["--token", "foobot", "--method", "POST"],
             "/a",
             "foobot may not send POST to /a: line 7, `Disallow: /a`, in the group for every other crawler (`*`)",
@@ -470,7 +491,7 @@ fn every_command_says_that_a_file_is_no_text() {
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.code() == Some(1) && text.contains("crawlers find no rule in it"), "{text}");
         let question = json!({"id": 1, "robots": folder.path().join("robots.txt"), "token": "x", "url": "/"});
-        let answer = batch(&question.to_string());
+        let answer = batch_with_failures(&question.to_string());
         assert!(answer[0]["error"].as_str().unwrap().contains(kind), "{answer:?}");
     }
 }
@@ -498,7 +519,8 @@ fn a_word_without_a_scheme_or_a_slash_is_not_guessed() {
     let question = |url: &str, reading: &str| {
         json!({"id": 1, "robots_base64": "VXNlci1hZ2VudDogKgpEaXNhbGxvdzogLwo=", "token": "x", "url": url, "reading": reading}).to_string()
     };
-    let answers = batch(&[question("drafts/x", "standard"), question("drafts/x", "reference")].join("\n"));
+    let answers =
+        batch_with_failures(&[question("drafts/x", "standard"), question("drafts/x", "reference")].join("\n"));
     assert!(answers[0]["error"].as_str().unwrap().contains("\"/drafts/x\" for the path"), "{answers:?}");
     assert_eq!(answers[1]["access"], "disallow");
 }

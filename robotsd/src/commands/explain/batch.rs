@@ -57,13 +57,17 @@ struct BatchAnswer<'a> {
 #[derive(Serialize)]
 struct BatchFailure<'a> {
     id: &'a Value,
-    error: String,
+    /// Of the question, from 1.
+    line: usize,
+    error: &'a str,
 }
 
-pub(super) fn run(site: &SelectedSite, questions: impl Read, mut answers: impl Write) -> io::Result<()> {
+/// Answers every line; how many could not be answered.
+pub(super) fn run(site: &SelectedSite, questions: impl Read, mut answers: impl Write) -> io::Result<usize> {
     let mut questions = BufReader::new(questions);
     let mut evaluators = EvaluatorCache { site, evaluators: HashMap::new(), octets: 0 };
     let mut line = Vec::new();
+    let (mut number, mut failed) = (0, 0);
     loop {
         // A client may wait for an answer before it writes the next question.
         if questions.buffer().is_empty() {
@@ -71,25 +75,34 @@ pub(super) fn run(site: &SelectedSite, questions: impl Read, mut answers: impl W
         }
         line.clear();
         if questions.read_until(b'\n', &mut line)? == 0 {
-            return answers.flush();
+            answers.flush()?;
+            return Ok(failed);
         }
+        number += 1;
         if line.trim_ascii().is_empty() {
             continue;
         }
-        answer(&mut evaluators, &line, &mut answers)?;
+        if let Err(failure) = answer(&mut evaluators, &line, &mut answers)? {
+            failed += 1;
+            let (id, error) = &failure;
+            serde_json::to_writer(&mut answers, &BatchFailure { id, line: number, error })?;
+        }
         answers.write_all(b"\n")?;
     }
 }
 
-fn answer(evaluators: &mut EvaluatorCache<'_>, line: &[u8], answers: &mut impl Write) -> io::Result<()> {
-    let failed =
-        |answers: &mut _, id: &Value, error: String| Ok(serde_json::to_writer(answers, &BatchFailure { id, error })?);
+/// Writes the answer to a question, or returns its id and why there is none.
+fn answer(
+    evaluators: &mut EvaluatorCache<'_>,
+    line: &[u8],
+    answers: &mut impl Write,
+) -> io::Result<Result<(), (Value, String)>> {
     let question: BatchQuestion = match serde_json::from_slice(line) {
         Ok(question) => question,
         Err(error) => {
             // A line that is no question may still be JSON with an id.
             let id = serde_json::from_slice::<Value>(line).ok().and_then(|value| value.get("id").cloned());
-            return failed(answers, &id.unwrap_or_default(), error.to_string());
+            return Ok(Err((id.unwrap_or_default(), without_line(&error))));
         }
     };
     let parts = |evaluator| Ok::<_, String>((question.requester(evaluator)?, question.checked_url()?));
@@ -97,9 +110,19 @@ fn answer(evaluators: &mut EvaluatorCache<'_>, line: &[u8], answers: &mut impl W
         Ok((evaluator, (requester, url))) => {
             let path = evaluator.path(&url);
             let explanation = Explanation::of(evaluator, &requester, &question.method, &path);
-            Ok(serde_json::to_writer(answers, &BatchAnswer::new(&question.id, &explanation))?)
+            serde_json::to_writer(answers, &BatchAnswer::new(&question.id, &explanation))?;
+            Ok(Ok(()))
         }
-        Err(error) => failed(answers, &question.id, error),
+        Err(error) => Ok(Err((question.id, error))),
+    }
+}
+
+/// The message without its "line 1": every question is one line, and its number in the input is said.
+fn without_line(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    match message.rsplit_once(" at line 1 column ") {
+        Some((message, column)) => format!("{message} at column {column}"),
+        None => message,
     }
 }
 

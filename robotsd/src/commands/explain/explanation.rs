@@ -1,6 +1,6 @@
 //! Why a request is allowed or disallowed: the decision, and how it came about.
 
-use tower_robots::agent::{Agent, Class, NamedAgent, NamedAs};
+use tower_robots::agent::{Agent, Class, NamedAgent, NamedAs, Obeys};
 use tower_robots::policy::{Action, Decision, Reason};
 use tower_robots::rules::{
     Access, Fallback, Group, PathForm, ProductToken, Reading, RequestPath, Selection, Trace, Verdict,
@@ -189,6 +189,11 @@ impl<'e> Explanation<'e> {
     /// Whether the group for `*` may apply.
     pub(super) fn holds_to_star(&self) -> bool {
         self.fallback == Fallback::Star
+    }
+
+    /// Whether the registry says that it does not obey the group for `*`.
+    pub(super) fn ignores_star(&self) -> bool {
+        self.agent.as_ref().is_none_or(|agent| agent.obeys_star() == Obeys::No)
     }
 
     /// What the file alone says, without exemptions.

@@ -33,7 +33,7 @@ pub(super) fn of(
             let token = trace.and_then(|trace| explanation.token_of(trace));
             [decider(verdict, token), read_as(explanation.form, trace)].concat()
         }
-        _ => without_group(evaluator, explanation),
+        _ => without_group(evaluator, request.method, explanation),
     };
     let sentence = format!("{} {may} {fetch}: {why}", request.requester.name());
     // A class of agents begins the sentence, and a name stays as it is written.
@@ -94,13 +94,19 @@ fn read_as(form: PathForm, trace: Option<&Trace<'_>>) -> String {
     }
 }
 
-fn without_group(evaluator: &Evaluator, explanation: &Explanation<'_>) -> String {
+fn without_group(evaluator: &Evaluator, method: &str, explanation: &Explanation<'_>) -> String {
     let star = evaluator.rules().select(&[], Fallback::Star).applies();
     match (star, explanation.holds_to_star()) {
-        (true, false) => "no group names it, and the group for `*` does not apply to it",
-        _ => "no group of the file is for it",
+        (true, false) if explanation.ignores_star() => {
+            "no group names it, and its operator says that it does not obey `*`".to_owned()
+        }
+        (true, false) => "no group names it, and the group for `*` does not apply to it".to_owned(),
+        // It holds for the agent, so it does not for the method.
+        (true, true) => {
+            format!("no group names it, and the group for `*` does not hold for {}", printable(method.as_bytes()))
+        }
+        (false, _) => "no group of the file is for it".to_owned(),
     }
-    .to_owned()
 }
 
 /// Exempt from judging, whatever the file says; what it says is told too.

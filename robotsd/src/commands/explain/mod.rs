@@ -27,7 +27,7 @@ pub(crate) struct ExplainArgs {
     /// Answer one JSON question a line from standard input, one JSON answer a line
     ///
     /// A question names its robots.txt with "robots" (a path) or "robots_base64"; without either it is about the
-    /// robots.txt of the site.
+    /// robots.txt of the site. One that cannot be answered has "error" and "line", and the exit status is 2 then.
     #[arg(long, conflicts_with_all = ["robots", "user_agent", "token", "urls"])]
     batch: bool,
 
@@ -107,7 +107,13 @@ pub(crate) fn run(args: &ExplainArgs) -> ExitCode {
 }
 
 fn batch(args: &ExplainArgs, out: impl Write) -> io::Result<ExitCode> {
-    batch::run(&args.site.select()?, io::stdin().lock(), out).map(|()| ExitCode::SUCCESS)
+    let failed = batch::run(&args.site.select()?, io::stdin().lock(), out)?;
+    if failed == 0 {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (questions, was) = if failed == 1 { ("question", "was") } else { ("questions", "were") };
+    complain(&format_args!("{failed} {questions} {was} not answered: see \"error\" in the output"));
+    Ok(ExitCode::from(FAILED))
 }
 
 fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<ExitCode> {

@@ -51,6 +51,7 @@ pub(super) fn csv_row(
 pub(super) fn matrix_head<'n>(out: &mut impl Write, crawlers: impl IntoIterator<Item = &'n str>) -> io::Result<()> {
     for name in crawlers {
         let width = width(name);
+        let name = printable(name.as_bytes());
         let shown: String = name.chars().take(width).collect();
         write!(out, "{shown:width$}  ")?;
     }

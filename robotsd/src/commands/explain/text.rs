@@ -55,7 +55,7 @@ fn group(
     let Some(trace) = trace else {
         return match explanation.reason {
             Reason::Exempt => writeln!(out, "  group:  none applies: the path or the agent is exempt"),
-            _ => writeln!(out, "  group:  none is for this agent, so it is not held to the file"),
+            _ => writeln!(out, "  group:  none applies to this request, so the file does not hold for it"),
         };
     };
     for name in trace.groups().iter().flat_map(|group| group.names()) {
