@@ -2,7 +2,9 @@
 
 use super::header::{Header, Marks, Part, Word};
 use super::kind::{Category, Class};
-use super::words::{Kinds, Trade, is_address_of_service, is_host, trades};
+use super::program::{declares_on_device, has_contact, is_of_maker, is_on_device};
+use super::trade::{Trade, is_address_of_service, trades};
+use super::words::{Kinds, is_host};
 
 /// A header, and the purposes that its words state.
 #[derive(Debug)]
@@ -105,16 +107,20 @@ impl<'a, 'h> Testimony<'a, 'h> {
 
     fn evidence(&self) -> DeclaredEvidence<'a> {
         let header = self.header;
-        let mut evidence = DeclaredEvidence::default();
+        let on_device = is_on_device(header);
+        let mut evidence = DeclaredEvidence { on_device, ..DeclaredEvidence::default() };
         for (at, trade) in &self.trades {
             let part = &header.parts()[*at];
             match trade {
                 Trade::Serves if self.speaks(*at) => evidence.serves = evidence.serves.or(Some(part)),
+                // `SpiderSolitaire/3 CFNetwork/1399` is a person's telephone, `CUBOT_X9 MAUI/11A` too.
+                Trade::Crawls | Trade::IsBot if on_device && !declares_on_device(header, part) => {}
                 Trade::Crawls => {
                     evidence.crawls = evidence.crawls.or(Some(part));
                     evidence.is_crawler = true;
                 }
                 Trade::IsBot => evidence.crawls = evidence.crawls.or(Some(part)),
+                Trade::Presents => evidence.presents = true,
                 Trade::Collects(category) if self.speaks(*at) => {
                     evidence.collects = evidence.collects.or(Some(part));
                     evidence.category = evidence.category.or(*category);
@@ -122,9 +128,7 @@ impl<'a, 'h> Testimony<'a, 'h> {
                 _ => {}
             }
         }
-        let addressed = |part: &&Part| {
-            (part.marks.has(Marks::CONTACT) || part.marks.has(Marks::ADDRESSED)) && !part.marks.has(Marks::OLD_BROWSER)
-        };
+        let addressed = |part: &&Part| has_contact(part) && !part.marks.has(Marks::OLD_BROWSER);
         let mut addressed = header.parts().iter().filter(addressed);
         let first = addressed.next();
         // A contact may come before the product: the first that names one says more.
@@ -146,6 +150,9 @@ struct DeclaredEvidence<'a> {
     collects: Option<&'a Part>,
     addressed: Option<&'a Part>,
     category: Option<Category>,
+    /// It says player, reader or browser.
+    presents: bool,
+    on_device: bool,
 }
 
 impl<'a> DeclaredEvidence<'a> {
@@ -155,16 +162,15 @@ impl<'a> DeclaredEvidence<'a> {
             let category = Some(Category::Infrastructure);
             return Some(Claim { class: Class::Infrastructure, category, product: product(part) });
         }
-        let is_app = header.kinds().has(Kinds::APP);
+        let is_app = self.on_device || header.kinds().has(Kinds::APP);
         let leads_library = header.words().next().is_some_and(|first| first.kinds.has(Kinds::LIBRARY));
-        // `ChatBot/5 CFNetwork/1399` is a person's telephone.
-        let is_someones = header.kinds().has(Kinds::RUNTIME) && self.addressed.is_none();
         let part = self
             .crawls
-            .filter(|_| !is_someones)
-            .or(self.addressed.filter(|part| !leads_library || part.is_comment()))
+            .or(self
+                .addressed
+                .filter(|part| (!leads_library || part.is_comment()) && !is_of_maker(header, part, self.presents)))
             .or(self.collects.filter(|_| !is_app && !leads_library))
-            .or_else(|| named_after_host(header).filter(|_| !is_app))
+            .or_else(|| named_after_host(header).filter(|part| !is_app && !is_of_maker(header, part, self.presents)))
             .or_else(|| sole_product(header))?;
         let category = self.category.filter(|_| !self.is_crawler);
         Some(Claim { class: Class::Declared, category, product: product(part) })
@@ -186,7 +192,8 @@ fn sole_product<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
         part.marks.has(Marks::COMPATIBLE)
             && header.words_of(part).iter().any(|word| word.may_name_a_crawler() && !is_compatible(header, word))
     })?;
-    let browsers = Kinds::PLATFORM.with(Kinds::ENGINE).with(Kinds::PLAIN_BROWSER);
+    let browsers =
+        Kinds::PLATFORM.with(Kinds::ENGINE).with(Kinds::PLAIN_BROWSER).with(Kinds::APPLIANCE).with(Kinds::PROGRAM);
     (header.browser().is_none() && !header.kinds().has(browsers)).then_some(part)
 }
 
@@ -197,7 +204,7 @@ fn is_compatible(header: &Header<'_>, word: &Word) -> bool {
 /// The class of a header that makes no claim.
 fn silent_class(header: &Header<'_>) -> Class {
     let kinds = header.kinds();
-    if header.browser() == Some(0) || kinds.has(Kinds::PHONE) {
+    if header.browser() == Some(0) || kinds.has(Kinds::APPLIANCE) {
         return Class::Browser;
     }
     if kinds.has(Kinds::APP) || header.browser().is_some() {

@@ -70,7 +70,10 @@ impl<'h> HeaderReader<'h> {
                     if self.depth == 1 {
                         self.comments += 1;
                         self.inherited_outside = std::mem::take(&mut self.inherited);
-                        self.marks = Marks::default();
+                        if self.follows_android() {
+                            self.inherited.add(Marks::MODEL);
+                        }
+                        self.marks = self.inherited;
                     }
                     self.at += 1;
                 }
@@ -134,6 +137,10 @@ impl<'h> HeaderReader<'h> {
         }
         let text = &bytes[start..end];
         let hash = WordHash::of(text);
+        if is_version && text[0].is_ascii_alphabetic() {
+            // `Spice_M-5/MAUI/11A`, `Podbean/Android App`: what it runs on stands where versions do.
+            self.header.kinds = self.header.kinds.with(kinds(text, hash).of_device());
+        }
         let kinds = if voice == Voice::Speaks { kinds(text, hash) } else { Kinds::default() };
         let word = Word { start, end, hash, kinds, voice };
         if voice == Voice::Speaks {
@@ -174,6 +181,15 @@ impl<'h> HeaderReader<'h> {
             self.marks.add(Marks::OLD_BROWSER);
             self.inherited.add(Marks::OLD_BROWSER);
         }
+    }
+
+    /// Whether `Android`, with or without a version, stands right before: `Instagram 9.0 Android (26/8.0; 480dpi; …)`.
+    fn follows_android(&self) -> bool {
+        let Some((last, before)) = self.header.words.split_last() else { return false };
+        let bytes = self.header.bytes;
+        let product = if last.voice == Voice::Version { before.last() } else { Some(last) };
+        product.is_some_and(|word| starts_with(word.text(bytes), b"android"))
+            && bytes[last.end..self.at].iter().all(|byte| is_blank(*byte))
     }
 
     /// Outside comments a product ends with its version: the next word begins another.

@@ -16,8 +16,10 @@
 //!    only as the whole of the leading product; words of the browsers' costume never.
 //! 5. In a header shaped as a browser's only declared parts are looked at: after `compatible;`, segments with or
 //!    before a contact address, products that call themselves a crawler.
-//! 6. A comment with `MSIE` or `Konqueror` declares only what calls itself a crawler.
-//! 7. Whatever its name, its [`Class`] says how it is known; the policy decides whether `*` holds for it.
+//! 6. Telephones, televisions, applications, players and readers carry the address of their maker: an address alone does
+//!    not declare them, nor a syllable of a crawler's (`CUBOT`, `BOTECH`).
+//! 7. A comment with `MSIE` or `Konqueror` declares only what calls itself a crawler.
+//! 8. Whatever its name, its [`Class`] says how it is known; the policy decides whether `*` holds for it.
 //!
 //! A header may lie: recognition takes it at its word.
 
@@ -34,10 +36,12 @@ mod kind;
 mod name_index;
 mod named_agent;
 mod network;
+mod program;
 mod recognizer;
 mod registry;
 mod registry_error;
 mod row;
+mod trade;
 mod words;
 
 pub use self::agents::{Agent, Agents};

@@ -4,9 +4,6 @@
 
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
-
-use super::kind::Category;
 use super::name_index::{NameIndex, WordHash};
 
 /// The kinds of a whole word; several may hold.
@@ -35,10 +32,12 @@ impl Kinds {
     pub(super) const SYNTAX: Self = Self(1 << 8);
     /// Inside a comment, what follows is the model of a device.
     pub(super) const DEVICE: Self = Self(1 << 9);
-    /// A mark of phones from before they had browsers like others.
-    pub(super) const PHONE: Self = Self(1 << 10);
+    /// A mark of televisions, and of phones from before they had browsers like others.
+    pub(super) const APPLIANCE: Self = Self(1 << 10);
     /// What applications on people's devices run on.
     pub(super) const RUNTIME: Self = Self(1 << 11);
+    /// A program that a person starts: a player, a reader, a downloader. The address beside it is its maker's.
+    pub(super) const PROGRAM: Self = Self(1 << 12);
 
     pub(super) const fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -46,6 +45,11 @@ impl Kinds {
 
     pub(super) const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    /// Those of them that say what a product runs on.
+    pub(super) const fn of_device(self) -> Self {
+        Self(self.0 & (Self::APP.0 | Self::APPLIANCE.0))
     }
 
     /// Whether a file's name may not match here at all.
@@ -58,9 +62,15 @@ const SYNTAX: &str = "like with compatible build android msie konqueror mobile t
     series40 bb10 blackberry webos harmonyos kaios playbook";
 const DEVICE: &str = "android mobile tablet phone tizen symbianos series60 series40 bb10 blackberry webos harmonyos \
     kaios playbook";
-const PHONE: &str = "midp-1.0 midp-2.0 midp-2.1 cldc-1.0 cldc-1.1 up.browser up.link ucbrowser ucweb symbianos series60 \
+const APPLIANCE: &str = "hbbtv ce-html nettv netcast antgalio smart-tv smarttv stb set-top midp-1.0 midp-2.0 midp-2.1 cldc-1.0 cldc-1.1 up.browser up.link ucbrowser ucweb symbianos series60 \
     series40 netfront mmp j2me novarra-vision docomo s40ovibrowser profile configuration obigo teleca maui polaris openwave jig";
 const RUNTIME: &str = "cfnetwork dalvik";
+const PROGRAM: &str = "xbmc xbmc4xbox kodi plex plexamp jellyfin emby boxee miro banshee rhythmbox songbird nightingale amarok \
+    clementine exaile tomahawk rma audacious mopidy volumio ampache subsonic dsub squeezebox squeezeplay sonos winamp foobar2000 itunes vlc \
+    mplayer smplayer mpv deadbeef quodlibet musicbee mediamonkey gpodder ipodder hpodder bashpodder castero juice doppler \
+    newsbeuter newsboat snownews liferea rssowl netnewswire akregator feeddemon blogbridge omea quiterss rssguard newsfire pulp snarfer \
+    reeder readkit vienna thunderbird postbox zotero calibre transmission deluge qbittorrent utorrent azureus jdownloader \
+    flashget getright netants";
 const BROWSER: &str = "mozilla opera version mobile safari like gecko compatible with u wv rv chromium crios fxios \
     edg edge edga edgios opr opios opt iemobile iceweasel seamonkey ucbrowser samsungbrowser yabrowser yowser vivaldi \
     brave net clr media center pc infopath sv1 tablet touch profile configuration build release silk miuibrowser \
@@ -69,7 +79,7 @@ const ENGINE: &str = "applewebkit gecko presto trident khtml msie konqueror goan
     phantomjs servo";
 const PLATFORM: &str = "windows nt win64 win32 x64 wow64 x11 linux i686 i386 x86_64 amd64 x86 arm arm64 armv7l aarch64 \
     macintosh mac os x intel ppc iphone ipad ipod android cros ubuntu debian fedora freebsd openbsd netbsd sunos unix \
-    solaris beos amigaos darwin ios ipados watchos tvos symbianos series60 series40 midp-2.0 midp-1.0 cldc-1.1 cldc-1.0 \
+    solaris beos amigaos amiga epoc macos darwin ios ipados watchos tvos symbianos series60 series40 midp-2.0 midp-1.0 cldc-1.1 cldc-1.0 \
     blackberry bb10 playstation nintendo xbox webos tizen kaios harmonyos os/2 syllable haiku morphos smarttv \
     mac_powerpc warp palmos";
 const GENERIC: &str = "bot bots spider crawler robot robots crawl google java search web internet agent client fetch \
@@ -77,7 +87,7 @@ const GENERIC: &str = "bot bots spider crawler robot robots crawl google java se
     scanner scan monitor index the code titan disco zeus harvest yahoo bing microsoft apple amazon facebook twitter \
     python php perl ruby node library lib proxy cache api app service server user test tool project research open \
     fast live mobilebot widow grub black";
-const LIBRARY: &str = "curl libcurl wget python-requests python-urllib python-httpx python urllib urllib2 urllib3 \
+const LIBRARY: &str = "curl libcurl wget python-requests python-urllib python-urllib3 python-httpx python urllib urllib2 urllib3 \
     httpx aiohttp requests go-http-client java apache-httpclient apache-httpasyncclient httpclient \
     commons-httpclient okhttp okhttp3 axios got node-fetch node undici superagent request needle guzzlehttp guzzle \
     php pear symfony httpunit libwww-perl lwp lwp-request lwp-trivial lwp::simple www-mechanize mechanize perl ruby \
@@ -95,7 +105,7 @@ const LIBRARY: &str = "curl libcurl wget python-requests python-urllib python-ht
 const HEADLESS: &str = "headlesschrome headlesschromium headlessfirefox headlessedg headless phantomjs slimerjs \
     puppeteer playwright selenium webdriver chromedriver casperjs zombie.js splash cypress testcafe nightmare jsdom \
     happydom htmlunit rendertron prerender chrome-headless-shell cutycapt webkit2png wkhtmltopdf wkhtmltoimage";
-const APP: &str = "cfnetwork dalvik darwin applecoremedia exoplayer exoplayerlib exomedia androidxmedia3 stagefright \
+const APP: &str = "fban fbav cfnetwork dalvik darwin applecoremedia exoplayer exoplayerlib exomedia androidxmedia3 stagefright \
     avfoundation networkingextension itunes mozacfetch alamofire expo reactnative flutter ios android iphone \
     ipad applewatch watchos vlc lavf quicktime nsplayer windows-media-player mpv kodi roku spotify";
 const PLAIN_BROWSER: &str = "lynx w3m elinks links dillo netsurf icab netpositive omniweb ncsa_mosaic mosaic ibrowse amigavoyager amaya opera \
@@ -114,8 +124,9 @@ static LEXICON: LazyLock<NameIndex> = LazyLock::new(|| {
         (PLAIN_BROWSER, Kinds::PLAIN_BROWSER),
         (SYNTAX, Kinds::SYNTAX),
         (DEVICE, Kinds::DEVICE),
-        (PHONE, Kinds::PHONE),
+        (APPLIANCE, Kinds::APPLIANCE),
         (RUNTIME, Kinds::RUNTIME),
+        (PROGRAM, Kinds::PROGRAM),
     ];
     let mut words: std::collections::BTreeMap<&[u8], Kinds> = std::collections::BTreeMap::new();
     for (list, kind) in lists {
@@ -149,174 +160,9 @@ pub(super) fn is_host(word: &[u8]) -> bool {
         && DOMAINS.split_ascii_whitespace().any(|known| known.as_bytes() == domain)
 }
 
-/// The purpose that a piece of a word states for its product.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trade {
-    /// It crawls: nothing else calls itself so, even in a browser's header.
-    Crawls,
-    /// It is a bot: as `Crawls`, but some watch a site for its owner.
-    IsBot,
-    /// It fetches, checks or collects: enough where the header is no browser's.
-    Collects(Option<Category>),
-    /// It probes health, validates or delivers hooks.
-    Serves,
-    /// Nothing: the word only holds another.
-    Talks,
-}
-
-/// Pieces of words, and whether they count anywhere in a word.
-const STEMS: &[(&str, Trade)] = &[
-    ("crawl", Trade::Crawls),
-    ("spider", Trade::Crawls),
-    ("scrap", Trade::Crawls),
-    ("robot", Trade::IsBot),
-    ("bot", Trade::IsBot),
-    ("slurp", Trade::Crawls),
-    ("archiv", Trade::Collects(Some(Category::Archive))),
-    ("harvest", Trade::Collects(None)),
-    ("fetch", Trade::Collects(None)),
-    ("extract", Trade::Collects(None)),
-    ("collect", Trade::Collects(None)),
-    ("index", Trade::Collects(None)),
-    ("scan", Trade::Collects(None)),
-    ("check", Trade::Collects(None)),
-    ("monitor", Trade::Collects(Some(Category::Monitoring))),
-    ("uptime", Trade::Collects(Some(Category::Monitoring))),
-    ("validat", Trade::Collects(Some(Category::Monitoring))),
-    ("preview", Trade::Collects(Some(Category::Preview))),
-    ("unfurl", Trade::Collects(Some(Category::Preview))),
-    ("screenshot", Trade::Collects(None)),
-    ("thumb", Trade::Collects(None)),
-    ("rss", Trade::Collects(Some(Category::Feed))),
-    ("feedback", Trade::Talks),
-    ("feed", Trade::Collects(Some(Category::Feed))),
-    ("podcast", Trade::Collects(Some(Category::Feed))),
-    ("subscriber", Trade::Collects(Some(Category::Feed))),
-    ("aggregat", Trade::Collects(Some(Category::Feed))),
-    ("sniff", Trade::Collects(None)),
-    ("parser", Trade::Collects(None)),
-    ("survey", Trade::Collects(None)),
-    ("census", Trade::Collects(None)),
-    ("analy", Trade::Collects(None)),
-    ("audit", Trade::Collects(None)),
-    ("statist", Trade::Collects(None)),
-    ("verif", Trade::Collects(None)),
-    ("snapshot", Trade::Collects(None)),
-    ("seo", Trade::Collects(None)),
-    ("url", Trade::Collects(None)),
-    ("resolver", Trade::Collects(None)),
-    ("expander", Trade::Collects(None)),
-    ("unshort", Trade::Collects(None)),
-    ("searchengine", Trade::Collects(Some(Category::Search))),
-    ("webhook", Trade::Serves),
-    ("hookshot", Trade::Serves),
-    ("healthcheck", Trade::Serves),
-    ("health-check", Trade::Serves),
-    ("health_check", Trade::Serves),
-    ("health check", Trade::Serves),
-    ("healthz", Trade::Serves),
-    ("probe", Trade::Serves),
-    ("dcv", Trade::Serves),
-    ("ocsp", Trade::Serves),
-    ("heartbeat", Trade::Serves),
-    ("keepalive", Trade::Serves),
-    ("callback", Trade::Serves),
-    ("liveness", Trade::Serves),
-    ("readiness", Trade::Serves),
-    ("loadbalancer", Trade::Serves),
-    ("load balancer", Trade::Serves),
-    ("load-balancer", Trade::Serves),
-    ("notifications", Trade::Serves),
-    ("ipn", Trade::Serves),
-    ("cron", Trade::Serves),
-    ("acme", Trade::Serves),
-    ("letsencrypt", Trade::Serves),
-    ("validation server", Trade::Serves),
-    ("domain validation", Trade::Serves),
-];
-
-static AUTOMATON: LazyLock<AhoCorasick> = LazyLock::new(|| {
-    #[expect(clippy::expect_used, reason = "a few dozen short literals are far below the automaton's limits")]
-    AhoCorasick::builder()
-        .ascii_case_insensitive(true)
-        .match_kind(MatchKind::LeftmostLongest)
-        .kind(Some(AhoCorasickKind::DFA))
-        .build(STEMS.iter().map(|(stem, _)| stem))
-        .expect("the list above")
-});
-
-/// Whether the address of a contact speaks of what its owner delivers or probes: `(+https://stripe.com/docs/webhooks)`.
-pub(super) fn is_address_of_service(address: &[u8]) -> bool {
-    let ends = |text: &[u8], stem: &[u8]| {
-        text.len().checked_sub(stem.len()).is_some_and(|start| text[start..].eq_ignore_ascii_case(stem))
-    };
-    // All of them end with the letter that is rarest in addresses.
-    memchr::memchr2_iter(b'k', b'K', address)
-        .map(|at| &address[..=at])
-        .any(|text| [&b"webhook"[..], b"healthcheck", b"health-check"].iter().any(|stem| ends(text, stem)))
-}
-
-/// The purposes that the words of `text` state, from left to right, each with its place.
-pub(super) fn trades(text: &[u8]) -> impl Iterator<Item = (usize, Trade)> {
-    AUTOMATON.find_iter(text).filter_map(move |hit| {
-        let (stem, trade) = STEMS.get(hit.pattern().as_usize())?;
-        let (start, next, after) = (hit.start(), text.get(hit.end()), text.get(hit.end() + 1));
-        let begins = start == 0 || !text[start - 1].is_ascii_lowercase();
-        let ends = next.is_none_or(|next| !next.is_ascii_lowercase());
-        // `fuboTV` holds `bot` only across a border of words.
-        let in_one_word = text[hit.end() - 1].is_ascii_lowercase() || text[start].is_ascii_uppercase();
-        let plural = next == Some(&b's') && after.is_none_or(|after| !after.is_ascii_alphabetic());
-        // The short ones are syllables of other words.
-        let counts = match *stem {
-            "bot" | "robot" => in_one_word && (ends || plural),
-            "acme" | "dcv" | "ipn" | "ocsp" => begins && ends,
-            "rss" | "probe" | "index" | "seo" => begins || ends,
-            "cron" | "url" => begins,
-            _ => true,
-        };
-        counts.then_some((start, *trade))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn syllables_of_other_words_are_no_trade() {
-        let trades = |text: &str| trades(text.as_bytes()).map(|(_, trade)| trade).collect::<Vec<_>>();
-        for text in ["ExampleBot/1.0", "nrsbot", "EXAMPLEBOT", "Bots", "BotScanner"] {
-            assert_eq!(trades(text).first(), Some(&Trade::IsBot), "{text}");
-        }
-        for text in [
-            "fuboTV",
-            "Bottle",
-            "botany",
-            "Abbott",
-            "Synchronous",
-            "feedback",
-            "curl",
-            "clipnote",
-            "airssum",
-            "unprobed",
-        ] {
-            assert!(trades(text).iter().all(|trade| *trade == Trade::Talks), "{text}: {:?}", trades(text));
-        }
-        assert_eq!(trades("web-crawler"), [Trade::Crawls]);
-        assert_eq!(trades("ExamplePay-Webhook"), [Trade::Serves]);
-    }
-
-    #[test]
-    fn addresses_of_services_name_a_webhook_or_a_health_check() {
-        for address in
-            ["https://x.test/docs/webhooks", "https://x.test/WebHook", "x.test/k/healthcheck", "x.test/health-check/k"]
-        {
-            assert!(is_address_of_service(address.as_bytes()), "{address}");
-        }
-        for address in ["https://x.test/bot", "https://kiosk.test/k", "hook", "https://x.test/web/hook", ""] {
-            assert!(!is_address_of_service(address.as_bytes()), "{address}");
-        }
-    }
 
     #[test]
     fn hosts_differ_from_applications() {

@@ -27,7 +27,7 @@ fn recognizer(file: &RobotsTxt) -> Recognizer {
 }
 
 /// The default rule of policy, in short.
-fn held(agent: &Agent) -> bool {
+pub(crate) fn held(agent: &Agent) -> bool {
     let exempt =
         [Category::Infrastructure, Category::Monitoring, Category::Preview, Category::Feed, Category::UserFetch];
     matches!(agent.class(), Class::Registered | Class::Declared)

@@ -36,6 +36,7 @@ mod keywords;
 mod lints;
 #[cfg(all(feature = "layer", feature = "watch"))]
 mod other_layers;
+mod people;
 #[cfg(feature = "layer")]
 mod pitfalls;
 mod properties;

@@ -1,0 +1,199 @@
+//! Purposes that pieces of words state: `crawl`, `fetch`, `feed`, `webhook`, `player`.
+
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+
+use super::kind::Category;
+
+/// The purpose that a piece of a word states for its product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trade {
+    /// It crawls: nothing else calls itself so, even in a browser's header.
+    Crawls,
+    /// It is a bot: as `Crawls`, but some watch a site for its owner.
+    IsBot,
+    /// It fetches, checks or collects: enough where the header is no browser's.
+    Collects(Option<Category>),
+    /// It probes health, validates or delivers hooks.
+    Serves,
+    /// It plays, reads or browses for a person: the address beside it is its maker's.
+    Presents,
+    /// Nothing: the word only holds another.
+    Talks,
+}
+
+/// Pieces of words, and whether they count anywhere in a word.
+const STEMS: &[(&str, Trade)] = &[
+    ("crawl", Trade::Crawls),
+    ("spider", Trade::Crawls),
+    ("scrap", Trade::Crawls),
+    ("robot", Trade::IsBot),
+    ("bot", Trade::IsBot),
+    ("slurp", Trade::Crawls),
+    ("archiv", Trade::Collects(Some(Category::Archive))),
+    ("harvest", Trade::Collects(None)),
+    ("fetch", Trade::Collects(None)),
+    ("extract", Trade::Collects(None)),
+    ("collect", Trade::Collects(None)),
+    ("index", Trade::Collects(None)),
+    ("scan", Trade::Collects(None)),
+    ("check", Trade::Collects(None)),
+    ("monitor", Trade::Collects(Some(Category::Monitoring))),
+    ("uptime", Trade::Collects(Some(Category::Monitoring))),
+    ("validat", Trade::Collects(Some(Category::Monitoring))),
+    ("preview", Trade::Collects(Some(Category::Preview))),
+    ("unfurl", Trade::Collects(Some(Category::Preview))),
+    ("screenshot", Trade::Collects(None)),
+    ("thumb", Trade::Collects(None)),
+    ("rss", Trade::Collects(Some(Category::Feed))),
+    ("feedback", Trade::Talks),
+    ("feed", Trade::Collects(Some(Category::Feed))),
+    ("podcast", Trade::Collects(Some(Category::Feed))),
+    ("subscriber", Trade::Collects(Some(Category::Feed))),
+    ("aggregat", Trade::Collects(Some(Category::Feed))),
+    ("sniff", Trade::Collects(None)),
+    ("parser", Trade::Collects(None)),
+    ("survey", Trade::Collects(None)),
+    ("census", Trade::Collects(None)),
+    ("analy", Trade::Collects(None)),
+    ("audit", Trade::Collects(None)),
+    ("statist", Trade::Collects(None)),
+    ("verif", Trade::Collects(None)),
+    ("snapshot", Trade::Collects(None)),
+    ("seo", Trade::Collects(None)),
+    ("url", Trade::Collects(None)),
+    ("resolver", Trade::Collects(None)),
+    ("expander", Trade::Collects(None)),
+    ("unshort", Trade::Collects(None)),
+    ("searchengine", Trade::Collects(Some(Category::Search))),
+    ("player", Trade::Presents),
+    ("reader", Trade::Presents),
+    ("browser", Trade::Presents),
+    ("radio", Trade::Presents),
+    ("music", Trade::Presents),
+    ("audio", Trade::Presents),
+    ("tuner", Trade::Presents),
+    ("podder", Trade::Presents),
+    ("podcatch", Trade::Presents),
+    ("pod", Trade::Presents),
+    ("explorer", Trade::Presents),
+    ("launcher", Trade::Presents),
+    ("torrent", Trade::Presents),
+    ("webhook", Trade::Serves),
+    ("hookshot", Trade::Serves),
+    ("healthcheck", Trade::Serves),
+    ("health-check", Trade::Serves),
+    ("health_check", Trade::Serves),
+    ("health check", Trade::Serves),
+    ("healthz", Trade::Serves),
+    ("probe", Trade::Serves),
+    ("dcv", Trade::Serves),
+    ("ocsp", Trade::Serves),
+    ("heartbeat", Trade::Serves),
+    ("keepalive", Trade::Serves),
+    ("callback", Trade::Serves),
+    ("liveness", Trade::Serves),
+    ("readiness", Trade::Serves),
+    ("loadbalancer", Trade::Serves),
+    ("load balancer", Trade::Serves),
+    ("load-balancer", Trade::Serves),
+    ("notifications", Trade::Serves),
+    ("ipn", Trade::Serves),
+    ("cron", Trade::Serves),
+    ("acme", Trade::Serves),
+    ("letsencrypt", Trade::Serves),
+    ("validation server", Trade::Serves),
+    ("domain validation", Trade::Serves),
+];
+
+static AUTOMATON: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    #[expect(clippy::expect_used, reason = "a few dozen short literals are far below the automaton's limits")]
+    AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .match_kind(MatchKind::LeftmostLongest)
+        .kind(Some(AhoCorasickKind::DFA))
+        .build(STEMS.iter().map(|(stem, _)| stem))
+        .expect("the list above")
+});
+
+/// Whether the address of a contact speaks of what its owner delivers or probes: `(+https://stripe.com/docs/webhooks)`.
+pub(super) fn is_address_of_service(address: &[u8]) -> bool {
+    let ends = |text: &[u8], stem: &[u8]| {
+        text.len().checked_sub(stem.len()).is_some_and(|start| text[start..].eq_ignore_ascii_case(stem))
+    };
+    // All of them end with the letter that is rarest in addresses.
+    memchr::memchr2_iter(b'k', b'K', address)
+        .map(|at| &address[..=at])
+        .any(|text| [&b"webhook"[..], b"healthcheck", b"health-check"].iter().any(|stem| ends(text, stem)))
+}
+
+/// The purposes that the words of `text` state, from left to right, each with its place.
+pub(super) fn trades(text: &[u8]) -> impl Iterator<Item = (usize, Trade)> {
+    AUTOMATON.find_iter(text).filter_map(move |hit| {
+        let (stem, trade) = STEMS.get(hit.pattern().as_usize())?;
+        let (start, next, after) = (hit.start(), text.get(hit.end()), text.get(hit.end() + 1));
+        let begins = start == 0 || !text[start - 1].is_ascii_lowercase();
+        let ends = next.is_none_or(|next| !next.is_ascii_lowercase());
+        // `fuboTV` holds `bot` only across a border of words.
+        let in_one_word = text[hit.end() - 1].is_ascii_lowercase() || text[start].is_ascii_uppercase();
+        let plural = matches!(next, Some(b's' | b'S')) && after.is_none_or(|after| !after.is_ascii_alphabetic());
+        // `BOTECH` is one word, `BOTScanner` is two.
+        let goes_on = text[start..hit.end()].iter().all(u8::is_ascii_uppercase)
+            && next.is_some_and(u8::is_ascii_uppercase)
+            && !after.is_some_and(u8::is_ascii_lowercase);
+        // The short ones are syllables of other words.
+        let counts = match *stem {
+            "bot" | "robot" => in_one_word && (ends && !goes_on || plural),
+            "acme" | "dcv" | "ipn" | "ocsp" => begins && ends,
+            "rss" | "probe" | "index" | "seo" => begins || ends,
+            "cron" | "url" => begins,
+            "pod" => ends,
+            _ => true,
+        };
+        counts.then_some((start, *trade))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn syllables_of_other_words_are_no_trade() {
+        let trades = |text: &str| trades(text.as_bytes()).map(|(_, trade)| trade).collect::<Vec<_>>();
+        for text in ["ExampleBot/1.0", "nrsbot", "EXAMPLEBOT", "Bots", "BOTS", "BotScanner", "BOTScanner", "BOT-X"] {
+            assert_eq!(trades(text).first(), Some(&Trade::IsBot), "{text}");
+        }
+        for text in [
+            "fuboTV",
+            "BOTECH",
+            "BOTTLE",
+            "Bottle",
+            "botany",
+            "Abbott",
+            "Synchronous",
+            "feedback",
+            "curl",
+            "clipnote",
+            "airssum",
+            "unprobed",
+        ] {
+            assert!(trades(text).iter().all(|trade| *trade == Trade::Talks), "{text}: {:?}", trades(text));
+        }
+        assert_eq!(trades("web-crawler"), [Trade::Crawls]);
+        assert_eq!(trades("ExamplePay-Webhook"), [Trade::Serves]);
+    }
+
+    #[test]
+    fn addresses_of_services_name_a_webhook_or_a_health_check() {
+        for address in
+            ["https://x.test/docs/webhooks", "https://x.test/WebHook", "x.test/k/healthcheck", "x.test/health-check/k"]
+        {
+            assert!(is_address_of_service(address.as_bytes()), "{address}");
+        }
+        for address in ["https://x.test/bot", "https://kiosk.test/k", "hook", "https://x.test/web/hook", ""] {
+            assert!(!is_address_of_service(address.as_bytes()), "{address}");
+        }
+    }
+}
