@@ -7,6 +7,9 @@
 
 mod builder;
 mod directory;
+#[cfg(feature = "verify")]
+#[cfg_attr(docsrs, doc(cfg(feature = "verify")))]
+pub mod evidence;
 #[cfg(feature = "fetch")]
 #[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
 pub mod fetch;

@@ -1,5 +1,6 @@
 //! A list that an operator publishes.
 
+use super::embedded::EmbeddedList;
 use super::entries::MOST_PREFIXES;
 use super::range_list_error::{RangeListError, RangeListErrorKind};
 use super::{json, text};
@@ -128,6 +129,14 @@ impl RangeList {
     #[must_use]
     pub fn created(&self) -> Option<&str> {
         self.created.as_deref()
+    }
+}
+
+/// A copy that is compiled in.
+impl From<&EmbeddedList> for RangeList {
+    fn from(list: &EmbeddedList) -> Self {
+        let created = Some(list.fetched().into());
+        Self { set: list.set().clone(), prefixes: list.prefixes(), skipped: 0, created }
     }
 }
 

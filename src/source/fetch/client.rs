@@ -9,6 +9,7 @@ use http::header::{
 };
 use http::{HeaderValue, Request, Response};
 use http_body_util::Empty;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::error::{FetchError, FetchErrorKind};
@@ -19,13 +20,14 @@ use super::resolver::Resolver;
 use super::url::{FetchUrl, UrlScheme};
 use super::wire::{self, Approach, Excess, Stream};
 use crate::identity::AddressClass;
+use crate::live::MAX_FILE;
 
 /// Redirects that are followed (RFC 9309, section 2.3.1.2).
 const HOPS: usize = 5;
 
 /// An HTTP client for small files, made for servers that cannot be trusted.
 #[derive(Debug)]
-pub(super) struct Client {
+pub(in crate::source) struct Client {
     pub(super) user_agent: HeaderValue,
     pub(super) connect: Duration,
     pub(super) total: Duration,
@@ -36,21 +38,38 @@ pub(super) struct Client {
 
 /// Where a robots.txt is, and how to get there.
 #[derive(Clone, Debug)]
-pub(super) struct FetchTarget {
+pub(in crate::source) struct FetchTarget {
     pub(super) url: FetchUrl,
     /// The servers to connect to instead of the URL's host: the site's upstreams.
     pub(super) via: Arc<[Peer]>,
     /// The name an upstream's certificate has to be valid for, if not the host it is written with.
     pub(super) server_name: Option<Arc<str>>,
+    /// How many octets of a body are read.
+    pub(super) most: u64,
+}
+
+impl FetchTarget {
+    /// A robots.txt at its URL.
+    pub(super) fn robots_txt(url: FetchUrl) -> Self {
+        Self { url, via: Arc::default(), server_name: None, most: MAX_FILE }
+    }
+
+    /// Another document at its URL.
+    #[cfg(feature = "verify")]
+    pub(in crate::source) fn document(url: FetchUrl, most: u64) -> Self {
+        Self { url, via: Arc::default(), server_name: None, most }
+    }
 }
 
 /// The party that a fetch is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FetchMode {
+pub(in crate::source) enum FetchMode {
     /// A crawler: redirects may lead to any host.
     Crawler,
     /// The site: not from https to http, and an upstream only within the site.
     Site,
+    /// Keys: no redirect is followed, because who answers for the host answers for the keys.
+    Direct,
 }
 
 impl Client {
@@ -70,6 +89,25 @@ impl Client {
         }
     }
 
+    /// The same in a task of its own, so that a panic over a response is one more failure and not the end; dropped with the
+    /// future.
+    pub(in crate::source) async fn fetch_apart(
+        self: &Arc<Self>,
+        place: FetchTarget,
+        known: Validators,
+        manner: FetchMode,
+        turn: usize,
+    ) -> FetchOutcome {
+        let client = self.clone();
+        let mut fetching = JoinSet::new();
+        fetching.spawn(async move { client.fetch(&place, &known, manner, turn).await });
+        match fetching.join_next().await {
+            Some(Ok(answer)) => answer,
+            Some(Err(error)) => FetchOutcome::Failed(FetchError::with_cause(FetchErrorKind::Stopped, error)),
+            None => FetchOutcome::Failed(FetchError::new(FetchErrorKind::Stopped)),
+        }
+    }
+
     async fn follow(
         &self,
         place: &FetchTarget,
@@ -86,13 +124,18 @@ impl Client {
             if !redirect::is_redirect(response.status()) {
                 return read(response, url);
             }
+            if manner == FetchMode::Direct {
+                return Ok(FetchOutcome::Redirected);
+            }
             let Some(location) = response.headers().get(LOCATION) else { return Ok(FetchOutcome::Redirected) };
             url = match (url.join(location.as_bytes()), manner) {
                 (Ok(to), FetchMode::Crawler) => to,
-                (Ok(to), FetchMode::Site) => redirect::of_site(&place.url, &place.via, &url, to)?,
+                (Ok(to), FetchMode::Site | FetchMode::Direct) => redirect::of_site(&place.url, &place.via, &url, to)?,
                 // As good as one hop too many.
                 (Err(_), FetchMode::Crawler) => return Ok(FetchOutcome::Redirected),
-                (Err(error), FetchMode::Site) => return Err(FetchError::with_cause(FetchErrorKind::Redirect, error)),
+                (Err(error), FetchMode::Site | FetchMode::Direct) => {
+                    return Err(FetchError::with_cause(FetchErrorKind::Redirect, error));
+                }
             };
         }
         Ok(FetchOutcome::Redirected)
@@ -110,10 +153,10 @@ impl Client {
         let request = self.request(url, known)?;
         let excess = match manner {
             FetchMode::Crawler => Excess::Drop,
-            FetchMode::Site => Excess::Refuse,
+            FetchMode::Site | FetchMode::Direct => Excess::Refuse,
         };
         let (stream, class) = self.connect(place, url, approach, turn).await?;
-        Ok((wire::exchange(stream, request, excess).await?, class))
+        Ok((wire::exchange(stream, request, excess, place.most).await?, class))
     }
 
     fn request(&self, url: &FetchUrl, known: &Validators) -> Result<Request<Empty<Bytes>>, FetchError> {

@@ -93,7 +93,7 @@ impl fmt::Display for FetchError {
             FetchErrorKind::InterimAnswers => "there are too many interim answers (1xx)",
             FetchErrorKind::Redirect => "the redirect is not followed",
             FetchErrorKind::RedirectAddress => "the redirect leads to an address that it must not lead to",
-            FetchErrorKind::TooLarge => "there is more than a robots.txt may hold",
+            FetchErrorKind::TooLarge => "there is more than may be fetched",
             FetchErrorKind::Stopped => "the fetch was cut short",
         })?;
         let mut cause = self.cause.as_deref().map(|cause| cause as &dyn Error);

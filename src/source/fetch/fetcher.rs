@@ -85,7 +85,7 @@ impl Fetcher {
     pub fn fetch(&self, url: &FetchUrl, known: Option<&Validators>) -> Fetching {
         let (sender, receiver) = oneshot::channel();
         let (client, permits) = (self.inner.client.clone(), self.inner.permits.clone());
-        let place = FetchTarget { url: url.clone(), via: Arc::default(), server_name: None };
+        let place = FetchTarget::robots_txt(url.clone());
         let known = known.cloned().unwrap_or_default();
         self.inner.handle.spawn(async move {
             let Ok(_permit) = permits.acquire().await else { return };
@@ -94,15 +94,15 @@ impl Fetcher {
         Fetching(receiver)
     }
 
-    pub(super) fn handle(&self) -> &Handle {
+    pub(in crate::source) fn handle(&self) -> &Handle {
         &self.inner.handle
     }
 
-    pub(super) fn client(&self) -> &Arc<Client> {
+    pub(in crate::source) fn client(&self) -> &Arc<Client> {
         &self.inner.client
     }
 
-    pub(super) fn permits(&self) -> &Arc<Semaphore> {
+    pub(in crate::source) fn permits(&self) -> &Arc<Semaphore> {
         &self.inner.permits
     }
 }

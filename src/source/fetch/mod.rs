@@ -33,6 +33,8 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "verify")]
+pub(super) use self::client::{Client, FetchMode, FetchTarget};
 pub use self::crawler::{CrawlerCache, CrawlerReading, Unreachable};
 pub use self::error::{FetchError, FetchErrorKind};
 pub use self::fetcher::{Fetcher, FetcherBuilder, Fetching};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use http::header::{ETAG, LAST_MODIFIED, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, ETAG, LAST_MODIFIED, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::error::{FetchError, FetchErrorKind};
@@ -41,6 +41,7 @@ pub struct Found {
     pub(super) status: StatusCode,
     pub(super) freshness: Freshness,
     pub(super) validators: Validators,
+    pub(super) content_type: Option<HeaderValue>,
 }
 
 /// The validators by which a server finds out whether its file has changed (RFC 9110, section 8.8).
@@ -60,7 +61,8 @@ impl FetchOutcome {
         let freshness = Freshness::of(headers);
         if status.is_success() {
             let validators = Validators::of(headers);
-            Self::Found(Found { bytes: body.into(), status, freshness, validators })
+            let content_type = headers.get(CONTENT_TYPE).cloned();
+            Self::Found(Found { bytes: body.into(), status, freshness, validators, content_type })
         } else if status == StatusCode::NOT_MODIFIED {
             Self::NotModified(freshness)
         } else if status.is_redirection() {
@@ -87,6 +89,18 @@ impl Found {
         self.freshness
     }
 
+    /// The status: 200 or another of success.
+    #[must_use]
+    pub const fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// `Content-Type`, as it came.
+    #[must_use]
+    pub const fn content_type(&self) -> Option<&HeaderValue> {
+        self.content_type.as_ref()
+    }
+
     /// The validators for the next request.
     #[must_use]
     pub const fn validators(&self) -> &Validators {
@@ -95,6 +109,16 @@ impl Found {
 }
 
 impl Validators {
+    /// Those that were saved with what was fetched from a URL.
+    #[cfg(feature = "verify")]
+    pub(in crate::source) const fn saved(
+        etag: Option<HeaderValue>,
+        last_modified: Option<HeaderValue>,
+        of: FetchUrl,
+    ) -> Self {
+        Self { etag, last_modified, of: Some(of) }
+    }
+
     /// Those of an answer.
     #[must_use]
     pub fn of(headers: &HeaderMap) -> Self {

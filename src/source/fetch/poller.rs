@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use super::client::{Client, FetchMode, FetchTarget};
-use super::error::{FetchError, FetchErrorKind};
+use super::error::FetchErrorKind;
 use super::fetcher::Fetcher;
 use super::outcome::FetchOutcome;
 use super::schedule::Schedule;
@@ -133,7 +133,8 @@ impl PollTask {
                 cause = if waiting.is_empty() { Cause::Poll } else { Cause::Request };
             }
             let Ok(permit) = permits.acquire().await else { return };
-            let answer = self.fetch().await;
+            let known = self.state.validators().clone();
+            let answer = self.client.fetch_apart(self.place.clone(), known, FetchMode::Site, self.turn).await;
             let Some(reload) = self.conclude(answer, cause).await else { return };
             drop(permit);
             *self.status.lock().unwrap_or_else(PoisonError::into_inner) = fetch_status(&self.state);
@@ -141,19 +142,6 @@ impl PollTask {
                 request.complete(reload.clone());
             }
             cause = Cause::Poll;
-        }
-    }
-
-    /// In a task of its own, so that a panic over a response is one more failure and not the end; dropped with this one.
-    async fn fetch(&mut self) -> FetchOutcome {
-        let (client, place) = (self.client.clone(), self.place.clone());
-        let (known, turn) = (self.state.validators().clone(), self.turn);
-        let mut fetching = JoinSet::new();
-        fetching.spawn(async move { client.fetch(&place, &known, FetchMode::Site, turn).await });
-        match fetching.join_next().await {
-            Some(Ok(answer)) => answer,
-            Some(Err(error)) => FetchOutcome::Failed(FetchError::with_cause(FetchErrorKind::Stopped, error)),
-            None => FetchOutcome::Failed(FetchError::new(FetchErrorKind::Stopped)),
         }
     }
 

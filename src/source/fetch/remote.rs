@@ -77,7 +77,7 @@ impl LiveRobots {
     /// ```
     #[cfg_attr(docsrs, doc(cfg(feature = "fetch")))]
     pub fn url(url: &str) -> Result<LiveBuilder<UrlSource>, UrlError> {
-        let target = FetchTarget { url: url.parse()?, via: Arc::default(), server_name: None };
+        let target = FetchTarget::robots_txt(url.parse()?);
         Ok(LiveBuilder::new(UrlSource(Remote::at(target))).when_missing(WhenMissing::Unavailable))
     }
 
@@ -110,7 +110,7 @@ impl LiveRobots {
             return Err(UrlError::host(host));
         }
         let url = format!("{}://{host}/robots.txt", first.scheme().as_str());
-        let target = FetchTarget { url: url.parse()?, via, server_name: None };
+        let target = FetchTarget { via, ..FetchTarget::robots_txt(url.parse()?) };
         Ok(LiveBuilder::new(UpstreamSource(Remote::at(target))).when_missing(WhenMissing::Relay))
     }
 }

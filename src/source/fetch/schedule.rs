@@ -78,13 +78,13 @@ impl Schedule {
     }
 
     /// How long until the next fetch after an answer that was taken.
-    pub(super) fn interval(&self, freshness: Freshness) -> Duration {
+    pub(in crate::source) fn interval(&self, freshness: Freshness) -> Duration {
         let wanted = freshness.shared().unwrap_or(self.every);
         wanted.clamp(self.least.min(self.most), self.most).max(FLOOR)
     }
 
     /// How long until the next fetch after the so-many-th failure in a row.
-    pub(super) fn pause(&self, failures: u32, retry_after: Option<Duration>, roll: u32) -> Duration {
+    pub(in crate::source) fn pause(&self, failures: u32, retry_after: Option<Duration>, roll: u32) -> Duration {
         let pause = backoff::jittered(backoff::after(failures, self.retry_first, self.retry_most), roll);
         let asked_for = retry_after.unwrap_or_default().min(self.retry_most.saturating_mul(4));
         pause.max(asked_for).max(FLOOR)

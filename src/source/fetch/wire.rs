@@ -30,7 +30,6 @@ use super::redirect;
 use super::resolver::Resolver;
 use super::url::FetchUrl;
 use crate::identity::AddressClass;
-use crate::live::MAX_FILE;
 
 /// The largest head of an answer, in octets.
 const MAX_HEAD: usize = 64 << 10;
@@ -134,6 +133,7 @@ pub(super) async fn exchange(
     stream: Box<dyn Stream>,
     mut request: Request<Empty<Bytes>>,
     excess: Excess,
+    most: u64,
 ) -> Result<Response<Vec<u8>>, FetchError> {
     let interim = Interim::default();
     interim.count(&mut request);
@@ -145,18 +145,18 @@ pub(super) async fn exchange(
         // Those that come in one piece with the answer count as well.
         interim.check()?;
         let (head, body) = response.map_err(broken)?.into_parts();
-        let bytes = if head.status.is_redirection() { Vec::new() } else { read(body, excess).await? };
+        let bytes = if head.status.is_redirection() { Vec::new() } else { read(body, excess, most).await? };
         Ok(Response::from_parts(head, bytes))
     })
     .await
 }
 
-async fn read(mut body: Incoming, excess: Excess) -> Result<Vec<u8>, FetchError> {
-    let most = usize::try_from(MAX_FILE).unwrap_or(usize::MAX);
+async fn read(mut body: Incoming, excess: Excess, most: u64) -> Result<Vec<u8>, FetchError> {
     let too_large = || FetchError::new(FetchErrorKind::TooLarge);
-    if excess == Excess::Refuse && body.size_hint().lower() > MAX_FILE {
+    if excess == Excess::Refuse && body.size_hint().lower() > most {
         return Err(too_large());
     }
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
         // Trailers do not count.

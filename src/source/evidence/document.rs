@@ -1,0 +1,72 @@
+//! What is fetched as evidence: lists of addresses and key sets.
+
+use std::time::Duration;
+
+use crate::identity::{KeySet, RangeList, check_media_type};
+use crate::source::fetch::{FetchMode, Schedule};
+
+/// A document that is followed.
+pub(super) trait Document: Sized + Send + Sync + 'static {
+    /// How redirects are followed.
+    const MODE: FetchMode;
+    /// The largest that is read, in octets.
+    const MOST: u64;
+    /// When it is fetched.
+    const DEMAND: Demand;
+    /// A request that misses something in it has it fetched again, but not sooner than this after the last time.
+    const GAP: Duration;
+
+    /// How long it is used, and how failures are tried again.
+    fn schedule() -> Schedule;
+
+    /// Reads a new one, which may have to resemble the one that was fetched before.
+    fn read(octets: &[u8], content_type: Option<&str>, before: Option<&Self>) -> Result<Self, String>;
+}
+
+/// What a document is fetched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Demand {
+    /// It is kept up to date from the start.
+    Always,
+    /// It is fetched once a request needs it.
+    OnRequest,
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(60 * 60);
+
+impl Document for RangeList {
+    const MODE: FetchMode = FetchMode::Site;
+    const MOST: u64 = 1 << 20;
+    const DEMAND: Demand = Demand::Always;
+    const GAP: Duration = HOUR;
+
+    /// About daily, and not more than hourly (draft-illyes-webbotauth-jafar).
+    fn schedule() -> Schedule {
+        Schedule::new().every(24 * HOUR).between(HOUR, 24 * HOUR).retry(MINUTE, HOUR)
+    }
+
+    fn read(octets: &[u8], content_type: Option<&str>, before: Option<&Self>) -> Result<Self, String> {
+        check_media_type(content_type.unwrap_or_default()).map_err(|error| error.to_string())?;
+        let list = Self::parse(octets).map_err(|error| error.to_string())?;
+        if let Some(before) = before {
+            list.check_after(before.set()).map_err(|error| error.to_string())?;
+        }
+        Ok(list)
+    }
+}
+
+impl Document for KeySet {
+    const MODE: FetchMode = FetchMode::Direct;
+    const MOST: u64 = 64 * 1024;
+    const DEMAND: Demand = Demand::OnRequest;
+    const GAP: Duration = Duration::from_secs(5 * 60);
+
+    fn schedule() -> Schedule {
+        Schedule::new().every(HOUR).between(5 * MINUTE, 24 * HOUR).retry(MINUTE / 2, 5 * MINUTE)
+    }
+
+    fn read(octets: &[u8], _content_type: Option<&str>, _before: Option<&Self>) -> Result<Self, String> {
+        Self::parse(octets).map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,266 @@
+//! A document that is followed: what is at hand of it, and when it is fetched again.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use arc_swap::ArcSwapOption;
+use http::{HeaderValue, StatusCode};
+use tokio::sync::Notify;
+
+use super::document::{Demand, Document};
+use crate::source::fetch::{FetchOutcome, FetchUrl, Found, Schedule, Validators};
+
+/// One document, read by requests and written by the task that fetches it.
+pub(super) struct Followed<D> {
+    url: FetchUrl,
+    held: ArcSwapOption<Held<D>>,
+    progress: Mutex<Progress>,
+    schedule: Schedule,
+    is_wanted: AtomicBool,
+    wanted: Notify,
+}
+
+/// A document as it is at hand.
+#[derive(Debug)]
+pub(super) struct Held<D> {
+    pub(super) document: Arc<D>,
+    pub(super) origin: EvidenceOrigin,
+    /// When the operator's server last said that it is right.
+    pub(super) confirmed: Option<SystemTime>,
+    /// Until when HTTP lets it be used without a question.
+    fresh_until: SystemTime,
+}
+
+/// Where a document at hand is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum EvidenceOrigin {
+    /// It was fetched by this process.
+    Fetched,
+    /// It was fetched by an earlier process, which saved it.
+    Saved,
+    /// The operator's own file.
+    File,
+    /// It is compiled in.
+    Embedded,
+}
+
+/// How fetching it goes.
+#[derive(Debug)]
+struct Progress {
+    validators: Validators,
+    /// When it was last asked for, whatever came of it.
+    asked: Option<SystemTime>,
+    next: SystemTime,
+    failures: u32,
+    trouble: Option<Arc<str>>,
+}
+
+/// What became of an answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It is a new document, of these octets.
+    New(Arc<[u8]>),
+    /// The document at hand was confirmed.
+    Confirmed,
+    /// The document at hand stays, if there is one.
+    Kept,
+}
+
+impl EvidenceOrigin {
+    /// The written form.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fetched => "fetched",
+            Self::Saved => "saved",
+            Self::File => "file",
+            Self::Embedded => "embedded",
+        }
+    }
+}
+
+impl fmt::Display for EvidenceOrigin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl<D: Document> Held<D> {
+    pub(super) fn new(document: D, origin: EvidenceOrigin, confirmed: Option<SystemTime>) -> Self {
+        // What was not fetched is asked about at once.
+        Self { document: Arc::new(document), origin, confirmed, fresh_until: SystemTime::UNIX_EPOCH }
+    }
+}
+
+impl<D: Document> Followed<D> {
+    /// A document that is to be fetched now or on request; until then what is `held` counts.
+    pub(super) fn new(url: FetchUrl, held: Option<Held<D>>, validators: Validators, now: SystemTime) -> Self {
+        Self {
+            url,
+            held: ArcSwapOption::from(held.map(Arc::new)),
+            progress: Mutex::new(Progress { validators, asked: None, next: now, failures: 0, trouble: None }),
+            schedule: D::schedule(),
+            is_wanted: AtomicBool::new(D::DEMAND == Demand::Always),
+            wanted: Notify::new(),
+        }
+    }
+
+    pub(super) const fn url(&self) -> &FetchUrl {
+        &self.url
+    }
+
+    /// What is at hand.
+    pub(super) fn held(&self) -> Option<Arc<Held<D>>> {
+        self.held.load_full()
+    }
+
+    /// The same for the time of a call: cheaper.
+    pub(super) fn with_held<R>(&self, read: impl FnOnce(Option<&Held<D>>) -> R) -> R {
+        read(self.held.load().as_deref())
+    }
+
+    /// Why the last fetch brought nothing, if it did not.
+    pub(super) fn trouble(&self) -> Option<Arc<str>> {
+        self.progress().trouble.clone()
+    }
+
+    /// A request needs it, and does not find what it needs: it is fetched again as soon as that may be.
+    pub(super) fn want(&self) {
+        if !self.is_wanted.load(Ordering::Relaxed) && !self.is_wanted.swap(true, Ordering::AcqRel) {
+            self.wanted.notify_one();
+        }
+    }
+
+    /// As [`want`](Self::want), where HTTP says that it has to be asked about.
+    pub(super) fn want_if_stale(&self, now: SystemTime) {
+        if self.with_held(|held| held.is_none_or(|held| held.fresh_until <= now)) {
+            self.want();
+        }
+    }
+
+    /// Completes with the next [`want`](Self::want), or with one that nobody has waited for.
+    pub(super) async fn wanted(&self) {
+        self.wanted.notified().await;
+    }
+
+    /// When it is to be fetched; `None` until it is wanted.
+    pub(super) fn due(&self) -> Option<SystemTime> {
+        let progress = self.progress();
+        let earliest = progress.asked.map_or(progress.next, |asked| later(asked, D::GAP));
+        let is_wanted = self.is_wanted.load(Ordering::Acquire);
+        match D::DEMAND {
+            _ if is_wanted && progress.failures > 0 => Some(progress.next),
+            Demand::Always if is_wanted => Some(progress.next.min(earliest)),
+            Demand::Always => Some(progress.next),
+            Demand::OnRequest => is_wanted.then_some(earliest),
+        }
+    }
+
+    /// The validators to ask with: none where nothing is at hand that an answer of "not modified" could confirm.
+    pub(super) fn validators(&self) -> Validators {
+        let is_fetched = self.with_held(|held| {
+            held.is_some_and(|held| matches!(held.origin, EvidenceOrigin::Fetched | EvidenceOrigin::Saved))
+        });
+        if is_fetched { self.progress().validators.clone() } else { Validators::default() }
+    }
+
+    /// What was fetched could not be saved for the next start.
+    pub(super) fn not_saved(&self, error: &std::io::Error) {
+        self.progress().trouble = Some(format!("it could not be saved: {error}").into());
+    }
+
+    /// Takes the outcome of a fetch.
+    pub(super) fn take(&self, outcome: FetchOutcome, now: SystemTime, roll: u32) -> Taken {
+        // From here on another request may want it anew.
+        self.is_wanted.store(false, Ordering::Release);
+        let retry_after = match &outcome {
+            FetchOutcome::Status { retry_after, .. } => *retry_after,
+            _ => None,
+        };
+        let concluded = self.conclude(outcome, now);
+        let mut progress = self.progress();
+        progress.asked = Some(now);
+        match concluded {
+            Ok((taken, validators, interval)) => {
+                if let Some(validators) = validators {
+                    progress.validators = validators;
+                }
+                (progress.failures, progress.trouble) = (0, None);
+                progress.next = later(now, interval);
+                taken
+            }
+            Err(trouble) => {
+                progress.failures = progress.failures.saturating_add(1);
+                progress.next = later(now, self.schedule.pause(progress.failures, retry_after, roll));
+                progress.trouble = Some(trouble.into());
+                Taken::Kept
+            }
+        }
+    }
+
+    fn conclude(
+        &self,
+        outcome: FetchOutcome,
+        now: SystemTime,
+    ) -> Result<(Taken, Option<Validators>, Duration), String> {
+        match outcome {
+            FetchOutcome::Found(found) => self.read(&found, now),
+            FetchOutcome::NotModified(freshness) => {
+                let interval = self.schedule.interval(freshness);
+                let held = self.held().ok_or("the answer is 304, and nothing was fetched before")?;
+                self.held.store(Some(Arc::new(Held {
+                    document: held.document.clone(),
+                    origin: EvidenceOrigin::Fetched,
+                    confirmed: Some(now),
+                    fresh_until: later(now, interval),
+                })));
+                Ok((Taken::Confirmed, None, interval))
+            }
+            FetchOutcome::Redirected => Err("the answer is a redirect, which is not followed".to_owned()),
+            FetchOutcome::Status { status, .. } => Err(format!("the answer is {status}")),
+            FetchOutcome::Failed(error) => Err(error.to_string()),
+        }
+    }
+
+    fn read(&self, found: &Found, now: SystemTime) -> Result<(Taken, Option<Validators>, Duration), String> {
+        if found.status() != StatusCode::OK {
+            return Err(format!("the answer is {}", found.status()));
+        }
+        let content_type = found.content_type().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+        let held = self.held();
+        let fetched = held.as_deref().filter(|held| held.origin != EvidenceOrigin::Embedded);
+        let before = fetched.map(|held| &*held.document);
+        let document = D::read(found.bytes(), content_type.as_deref(), before)?;
+        let interval = self.schedule.interval(found.freshness());
+        self.held.store(Some(Arc::new(Held {
+            document: Arc::new(document),
+            origin: EvidenceOrigin::Fetched,
+            confirmed: Some(now),
+            fresh_until: later(now, interval),
+        })));
+        Ok((Taken::New(found.bytes().clone()), Some(found.validators().clone()), interval))
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<D> fmt::Debug for Followed<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Followed").field("url", &self.url.to_string()).finish_non_exhaustive()
+    }
+}
+
+/// The validators that were saved with a document.
+pub(super) fn saved_validators(etag: Option<&str>, last_modified: Option<&str>, of: &FetchUrl) -> Validators {
+    let value = |text: Option<&str>| text.and_then(|text| HeaderValue::from_str(text).ok());
+    Validators::saved(value(etag), value(last_modified), of.clone())
+}
+
+fn later(time: SystemTime, by: Duration) -> SystemTime {
+    time.checked_add(by).unwrap_or(time)
+}

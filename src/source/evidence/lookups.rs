@@ -1,0 +1,227 @@
+//! Names of addresses: what is known, what is being looked up, and what there is no room for.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::sync::{Notify, Semaphore};
+
+use super::dns_resolver::DnsResolver;
+use super::generations::Generations;
+use crate::agent::UndecidedReason;
+use crate::identity::{MethodOutcome, NamePattern, PublicAddress, RdnsCheck, RdnsStep};
+use crate::live::Clock;
+
+/// Addresses that wait to be looked up.
+const QUEUE: usize = 256;
+
+/// Addresses that are looked up at once.
+const IN_FLIGHT: usize = 32;
+
+/// Outcomes that are kept.
+const MOST_KNOWN: usize = 65_536;
+
+/// How long outcomes are kept: what verifies as long as its records hold, within these bounds.
+const VERIFIED_LEAST: Duration = Duration::from_secs(60 * 60);
+const VERIFIED_MOST: Duration = Duration::from_secs(24 * 60 * 60);
+const FAILED: Duration = Duration::from_secs(60 * 60);
+const UNDECIDED: Duration = Duration::from_secs(60);
+
+/// A look-up that takes longer has been lost.
+const PENDING_MOST: Duration = Duration::from_secs(60);
+
+/// A known address is looked up again at most this often to prove the resolver.
+const PROOF_PAUSE: u64 = 60;
+
+/// The names of one operator's addresses, and what shows that the resolver answers for them.
+#[derive(Debug)]
+pub(super) struct OperatorNames {
+    /// Tells the names of operators apart in the cache.
+    number: u32,
+    patterns: Arc<[NamePattern]>,
+    /// When an address was last verified through this resolver, in seconds since the epoch; 0 for never.
+    last_verified: AtomicU64,
+    /// That address.
+    proof: Mutex<Option<PublicAddress>>,
+    /// When the proof was last asked for.
+    proof_asked: AtomicU64,
+}
+
+/// The look-ups of a process.
+#[derive(Debug)]
+pub(super) struct Lookups {
+    known: Generations<(PublicAddress, u32), Known>,
+    queue: Sender<Lookup>,
+    /// Wakes those that wait for a look-up to end.
+    ended: Notify,
+    clock: Clock,
+}
+
+/// One address to look up.
+#[derive(Debug)]
+pub(super) struct Lookup {
+    address: PublicAddress,
+    names: Arc<OperatorNames>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// `None` while it is being looked up.
+    outcome: Option<MethodOutcome>,
+    until: SystemTime,
+}
+
+impl OperatorNames {
+    pub(super) fn new(number: u32, patterns: Arc<[NamePattern]>) -> Self {
+        Self {
+            number,
+            patterns,
+            last_verified: AtomicU64::new(0),
+            proof: Mutex::new(None),
+            proof_asked: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn patterns(&self) -> &Arc<[NamePattern]> {
+        &self.patterns
+    }
+
+    fn last_verified(&self) -> Option<SystemTime> {
+        match self.last_verified.load(Ordering::Relaxed) {
+            0 => None,
+            seconds => Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)),
+        }
+    }
+
+    fn verified(&self, address: PublicAddress, now: SystemTime) {
+        self.last_verified.store(seconds(now), Ordering::Relaxed);
+        *self.proof.lock().unwrap_or_else(PoisonError::into_inner) = Some(address);
+    }
+
+    /// An address that verified before, if it is time to look it up again.
+    fn proof_due(&self, now: SystemTime) -> Option<PublicAddress> {
+        let (now, asked) = (seconds(now), self.proof_asked.load(Ordering::Relaxed));
+        if asked <= now && now - asked < PROOF_PAUSE {
+            return None;
+        }
+        let proof = *self.proof.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = self.proof_asked.compare_exchange(asked, now, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        proof.filter(|_| is_first)
+    }
+}
+
+impl Lookups {
+    /// Look-ups, and the queue that [`run`](Self::run) works off.
+    pub(super) fn new(clock: Clock) -> (Arc<Self>, Receiver<Lookup>) {
+        let (queue, inbox) = mpsc::channel(QUEUE);
+        let lookups = Self { known: Generations::new(MOST_KNOWN), queue, ended: Notify::new(), clock };
+        (Arc::new(lookups), inbox)
+    }
+
+    /// What the names of an address say about the claim of an operator's crawler. What is not known is looked up, once.
+    pub(super) fn outcome(&self, address: PublicAddress, names: &Arc<OperatorNames>, now: SystemTime) -> MethodOutcome {
+        let key = (address, names.number);
+        let known = self.known.get(&key).filter(|known| holds(known.until, now));
+        let outcome = match known {
+            Some(Known { outcome: Some(outcome), .. }) => outcome,
+            Some(Known { outcome: None, .. }) => return MethodOutcome::Undecided(UndecidedReason::Pending),
+            None => return self.look_up(address, names, now),
+        };
+        let meant = RdnsCheck::through(outcome, names.last_verified(), now);
+        if meant != outcome {
+            // The resolver has not been seen to answer for this operator within the hour: an address that verified
+            // before shows whether it still does.
+            if let Some(proof) = names.proof_due(now) {
+                self.enqueue(proof, names);
+            }
+        }
+        meant
+    }
+
+    /// Completes when a look-up has ended after the call, whichever it is.
+    pub(super) fn ended(&self) -> impl Future<Output = ()> {
+        self.ended.notified()
+    }
+
+    /// How many outcomes are kept.
+    pub(super) fn known(&self) -> usize {
+        self.known.len()
+    }
+
+    /// How many addresses wait.
+    pub(super) fn waiting(&self) -> usize {
+        QUEUE - self.queue.capacity()
+    }
+
+    fn look_up(&self, address: PublicAddress, names: &Arc<OperatorNames>, now: SystemTime) -> MethodOutcome {
+        let key = (address, names.number);
+        // First, so that no other request queues it as well.
+        self.known.insert(key, Known { outcome: None, until: now + PENDING_MOST });
+        if self.enqueue(address, names) {
+            return MethodOutcome::Undecided(UndecidedReason::Pending);
+        }
+        self.known.remove(&key);
+        MethodOutcome::Undecided(UndecidedReason::Busy)
+    }
+
+    fn enqueue(&self, address: PublicAddress, names: &Arc<OperatorNames>) -> bool {
+        self.queue.try_send(Lookup { address, names: names.clone() }).is_ok()
+    }
+
+    /// Works the queue off, until all `Lookups` are gone.
+    pub(super) async fn run(lookups: std::sync::Weak<Self>, mut inbox: Receiver<Lookup>, resolver: Arc<DnsResolver>) {
+        let in_flight = Arc::new(Semaphore::new(IN_FLIGHT));
+        while let Some(lookup) = inbox.recv().await {
+            let Ok(permit) = in_flight.clone().acquire_owned().await else { return };
+            let (lookups, resolver) = (lookups.clone(), resolver.clone());
+            tokio::spawn(async move {
+                let (outcome, holds) = lookup.check(&resolver).await;
+                if let Some(lookups) = lookups.upgrade() {
+                    lookups.conclude(&lookup, outcome, holds);
+                }
+                drop(permit);
+            });
+        }
+    }
+
+    fn conclude(&self, lookup: &Lookup, outcome: MethodOutcome, holds: Duration) {
+        let now = self.clock.now();
+        let kept = match outcome {
+            MethodOutcome::Verified => {
+                lookup.names.verified(lookup.address, now);
+                holds.clamp(VERIFIED_LEAST, VERIFIED_MOST)
+            }
+            MethodOutcome::Failed(_) => FAILED,
+            MethodOutcome::Undecided(_) => UNDECIDED,
+        };
+        let known = Known { outcome: Some(outcome), until: now + kept };
+        self.known.insert((lookup.address, lookup.names.number), known);
+        self.ended.notify_waiters();
+    }
+}
+
+impl Lookup {
+    /// The outcome, and how long the records hold that it is from.
+    async fn check(&self, resolver: &DnsResolver) -> (MethodOutcome, Duration) {
+        let mut check = RdnsCheck::new(self.address, self.names.patterns.clone());
+        let mut holds = Duration::MAX;
+        loop {
+            let answer = match check.step() {
+                RdnsStep::Done(outcome) => return (outcome, holds),
+                RdnsStep::Ask(question) => resolver.ask(&question).await,
+            };
+            holds = holds.min(answer.holds);
+            check.answer(answer.answer);
+        }
+    }
+}
+
+/// Whether something is still kept; not where the clock was set back since.
+fn holds(until: SystemTime, now: SystemTime) -> bool {
+    until.duration_since(now).is_ok_and(|rest| rest <= VERIFIED_MOST)
+}
+
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,35 @@
+//! Evidence about who a crawler is, kept fresh on a thread of its own: published lists, key directories, names of addresses.
+//!
+//! The room `identity` judges by evidence that it is given; this one has it. No request waits for it: what is not at hand
+//! makes a claim undecided, and is there for the next request.
+//!
+//! 1. Lists and key directories are followed as documents (`followed`): fetched with validators, checked by their shape,
+//!    and kept through every failure.
+//! 2. Names of addresses are looked up in the order in which requests need them, within bounds that no client can exceed
+//!    (`lookups`).
+//!
+//! Nothing leaves the machine unless a [`Verifier`] is started.
+
+mod crawler_methods;
+mod dns_resolver;
+mod document;
+mod followed;
+mod follower;
+mod generations;
+mod lookups;
+mod question_gate;
+mod saved_documents;
+mod verification_plan;
+mod verifier;
+mod verifier_builder;
+mod verifier_error;
+mod verifier_status;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::followed::EvidenceOrigin;
+pub use self::verifier::Verifier;
+pub use self::verifier_builder::VerifierBuilder;
+pub use self::verifier_error::VerifierError;
+pub use self::verifier_status::{DirectoryStatus, ListStatus, LookupStatus, VerifierStatus};

@@ -1,0 +1,76 @@
+//! The evidence of a whole process: real sockets, a clock that the test moves, servers that play every case.
+
+mod directories;
+mod lists;
+mod names;
+mod played_dns;
+mod played_http;
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime};
+
+use super::*;
+use crate::agent::{Category, Crawler, CrawlerRow, Registry};
+use crate::identity::{MethodOutcome, PublicAddress};
+
+const HOUR: Duration = Duration::from_secs(60 * 60);
+
+/// A clock that the test moves.
+#[derive(Clone)]
+struct TestClock(Arc<Mutex<SystemTime>>);
+
+impl TestClock {
+    fn new() -> Self {
+        Self(Arc::new(Mutex::new(SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000))))
+    }
+
+    fn now(&self) -> SystemTime {
+        *self.0.lock().expect("no panic")
+    }
+
+    fn pass(&self, time: Duration) {
+        *self.0.lock().expect("no panic") += time;
+    }
+
+    fn go_back(&self, time: Duration) {
+        *self.0.lock().expect("no panic") -= time;
+    }
+
+    fn read(&self) -> impl Fn() -> SystemTime + Send + Sync + 'static {
+        let clock = self.clone();
+        move || clock.now()
+    }
+}
+
+/// A registry of one crawler more.
+fn registry(change: impl FnOnce(CrawlerRow) -> CrawlerRow) -> Arc<Registry> {
+    let row = change(CrawlerRow::new("Playbot", Category::Search).operator("Play"));
+    Arc::new(only(row))
+}
+
+/// A registry of this crawler alone: no test asks the servers of others.
+fn only(row: CrawlerRow) -> Registry {
+    let builtin = Registry::builtin();
+    let removed = builtin.crawlers().map(|crawler| crate::agent::RegistryRow::remove(crawler.name()));
+    builtin.extended_with(removed.chain([row.into()])).expect("a registry")
+}
+
+fn playbot(registry: &Registry) -> &Crawler {
+    registry.crawler("Playbot").expect("the row")
+}
+
+fn public(address: &str) -> PublicAddress {
+    PublicAddress::of(Some(address.parse().expect(address)), |_| false).expect("a public address")
+}
+
+/// Looks until something is there.
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{what} did not come");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}

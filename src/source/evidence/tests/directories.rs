@@ -1,0 +1,98 @@
+//! Key directories, over HTTPS.
+
+use super::played_http::{PlayedHttp, answer};
+use super::*;
+use crate::identity::{DirectoryKeys, DirectoryUrl};
+use crate::source::fetch::Fetcher;
+
+/// The keys of RFC 8037 and RFC 9421, and their thumbprints.
+const KEY: &str = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
+const THUMBPRINT: &str = "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k";
+const OTHER_KEY: &str = "JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs";
+const OTHER_THUMBPRINT: &str = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U";
+
+fn keys(keys: &[&str]) -> String {
+    let keys: Vec<String> = keys.iter().map(|x| format!(r#"{{"kty":"OKP","crv":"Ed25519","x":"{x}"}}"#)).collect();
+    answer("200 OK", "Cache-Control: max-age=600\r\n", &format!(r#"{{"keys":[{}]}}"#, keys.join(",")))
+}
+
+struct Followed {
+    server: PlayedHttp,
+    clock: TestClock,
+    directory: DirectoryUrl,
+    verifier: Verifier,
+}
+
+impl Followed {
+    fn start(answer: impl Into<Vec<u8>>) -> Self {
+        let (server, pem) = PlayedHttp::start_tls(answer);
+        let fetcher = Fetcher::builder().trust_only(pem.as_bytes()).expect("a certificate").start().expect("a thread");
+        let clock = TestClock::new();
+        let registry = registry(|row| row.signature(server.url.clone()));
+        let builder = Verifier::builder(&registry).clock(clock.read()).without_names().fetcher(&fetcher);
+        let verifier = builder.start().expect("a verifier");
+        let directory = DirectoryUrl::parse(&server.url).expect("a directory");
+        Self { server, clock, directory, verifier }
+    }
+
+    /// Whether the key is there; `None` where no keys are.
+    fn has(&self, thumbprint: &str) -> Option<bool> {
+        match self.verifier.keys(&self.directory, thumbprint, self.clock.now()) {
+            DirectoryKeys::Loaded(keys) => Some(keys.thumbprints().any(|found| found == thumbprint)),
+            DirectoryKeys::Unavailable => None,
+            DirectoryKeys::NotConfigured => panic!("the row names it"),
+        }
+    }
+
+    fn status(&self) -> DirectoryStatus {
+        self.verifier.status().directories.remove(0)
+    }
+}
+
+#[test]
+fn keys_are_fetched_once_a_request_needs_them() {
+    let followed = Followed::start(keys(&[KEY]));
+    assert_eq!(followed.status().keys, None);
+    assert_eq!(followed.has(THUMBPRINT), None, "nothing was fetched before it was needed");
+    assert!(until("keys", || followed.has(THUMBPRINT)));
+    let head = &followed.server.heads()[0];
+    assert!(head.starts_with("GET /.well-known/http-message-signatures-directory HTTP/1.1\r\n"), "{head}");
+    let elsewhere = DirectoryUrl::parse("https://elsewhere.example").expect("a directory");
+    let asked = followed.verifier.keys(&elsewhere, THUMBPRINT, followed.clock.now());
+    assert!(matches!(asked, DirectoryKeys::NotConfigured));
+}
+
+#[test]
+fn a_new_key_is_found_after_five_minutes_and_an_old_one_goes() {
+    let followed = Followed::start(keys(&[KEY]));
+    until("keys", || followed.has(THUMBPRINT));
+    followed.server.answers(keys(&[OTHER_KEY]));
+    assert_eq!(followed.has(OTHER_THUMBPRINT), Some(false));
+    followed.clock.pass(Duration::from_secs(299));
+    assert_eq!((followed.has(OTHER_THUMBPRINT), followed.server.heads().len()), (Some(false), 1));
+    followed.clock.pass(Duration::from_secs(301));
+    assert!(until("the new key", || { followed.has(OTHER_THUMBPRINT).filter(|found| *found) }));
+    assert_eq!(followed.has(THUMBPRINT), Some(false));
+}
+
+#[test]
+fn a_directory_that_fails_keeps_its_keys() {
+    for wrong in [
+        answer("503 Oh", "", ""),
+        answer("302 Found", "Location: https://elsewhere.example/\r\n", ""),
+        answer("200 OK", "", "no keys"),
+        answer("200 OK", "", &" ".repeat(70 << 10)),
+    ] {
+        let followed = Followed::start(keys(&[KEY]));
+        until("keys", || followed.has(THUMBPRINT));
+        followed.server.answers(wrong.clone());
+        followed.clock.pass(Duration::from_secs(601));
+        assert_eq!(followed.has(THUMBPRINT), Some(true));
+        until("trouble", || followed.status().trouble);
+        assert_eq!(followed.has(THUMBPRINT), Some(true), "{wrong}");
+    }
+    let followed = Followed::start(answer("503 Oh", "", ""));
+    assert_eq!(followed.has(THUMBPRINT), None);
+    until("trouble", || followed.status().trouble);
+    assert_eq!(followed.has(THUMBPRINT), None);
+}

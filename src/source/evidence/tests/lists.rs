@@ -1,0 +1,226 @@
+//! Published lists, over HTTP.
+
+use super::played_http::{PlayedHttp, answer};
+use super::*;
+use crate::agent::{Refutation, UndecidedReason};
+
+const MISS: MethodOutcome = MethodOutcome::Failed(Refutation::NotListed);
+const STALE: MethodOutcome = MethodOutcome::Undecided(UndecidedReason::Stale);
+const NOT_LOADED: MethodOutcome = MethodOutcome::Undecided(UndecidedReason::NotLoaded);
+
+const INSIDE: &str = "8.8.8.8";
+const OUTSIDE: &str = "9.9.9.9";
+
+fn list(prefixes: &[&str]) -> String {
+    let entries: Vec<String> = prefixes.iter().map(|prefix| format!(r#"{{"ipv4Prefix":"{prefix}"}}"#)).collect();
+    format!(r#"{{"creationTime":"2026-11-01T00:00:00","prefixes":[{}]}}"#, entries.join(","))
+}
+
+fn good() -> String {
+    answer(
+        "200 OK",
+        "ETag: \"one\"\r\n",
+        &list(&["8.8.8.0/24", "8.8.9.0/24", "8.8.10.0/24", "8.8.11.0/24", "8.8.12.0/24"]),
+    )
+}
+
+struct Followed {
+    server: PlayedHttp,
+    clock: TestClock,
+    registry: Arc<Registry>,
+    verifier: Verifier,
+}
+
+impl Followed {
+    fn start(answer: impl Into<Vec<u8>>) -> Self {
+        Self::start_with(answer, |builder| builder)
+    }
+
+    fn start_with(answer: impl Into<Vec<u8>>, change: impl FnOnce(VerifierBuilder) -> VerifierBuilder) -> Self {
+        let server = PlayedHttp::start(answer);
+        let clock = TestClock::new();
+        let registry = registry(|row| row.ranges([server.url.clone()]));
+        let builder = Verifier::builder(&registry).clock(clock.read()).without_names();
+        let verifier = change(builder).start().expect("a verifier");
+        Self { server, clock, registry, verifier }
+    }
+
+    fn range(&self, address: &str) -> MethodOutcome {
+        self.verifier.range(playbot(&self.registry), public(address), self.clock.now()).expect("a list")
+    }
+
+    fn status(&self) -> ListStatus {
+        self.verifier.status().lists.remove(0)
+    }
+
+    /// Waits for this many requests, and for what came of the last.
+    fn fetched(&self, times: usize) {
+        until("a request", || (self.server.heads().len() >= times).then_some(()));
+        let now = self.clock.now();
+        until("its outcome", || {
+            let status = self.status();
+            (status.confirmed == Some(now) || status.trouble.is_some()).then_some(())
+        });
+    }
+
+    /// Lets two hours pass, and has the list fetched.
+    fn fetch_again(&self, times: usize) {
+        self.clock.pass(2 * HOUR);
+        self.verifier.refresh();
+        self.fetched(times);
+    }
+}
+
+#[test]
+fn a_list_verifies_and_refutes() {
+    let followed = Followed::start(good());
+    followed.fetched(1);
+    assert_eq!(followed.range(INSIDE), MethodOutcome::Verified);
+    assert_eq!(followed.range(&format!("::ffff:{INSIDE}")), MethodOutcome::Verified);
+    assert_eq!(followed.range(OUTSIDE), MISS);
+    let status = followed.status();
+    assert_eq!((status.origin, status.prefixes), (Some(EvidenceOrigin::Fetched), 5));
+    assert_eq!(status.created.as_deref(), Some("2026-11-01T00:00:00"));
+    assert!(followed.server.heads()[0].starts_with("GET /list.json HTTP/1.1\r\n"), "{:?}", followed.server.heads());
+}
+
+#[test]
+fn what_is_not_modified_is_confirmed() {
+    let followed = Followed::start(good());
+    followed.fetched(1);
+    followed.server.answers("HTTP/1.1 304 Not Modified\r\n\r\n");
+    followed.fetch_again(2);
+    assert!(followed.server.heads()[1].to_lowercase().contains("\r\nif-none-match: \"one\"\r\n"));
+    assert_eq!(followed.status().confirmed, Some(followed.clock.now()));
+    assert_eq!((followed.range(INSIDE), followed.range(OUTSIDE)), (MethodOutcome::Verified, MISS));
+}
+
+#[test]
+fn whatever_is_no_list_leaves_the_one_before() {
+    let shrunken = answer("200 OK", "", &list(&["8.8.8.0/24", "8.8.9.0/24"]));
+    let cut_off = good().replace("]}", "").into_bytes();
+    let moved = answer("200 OK", "", r#"{"Action needed":"update the location you're fetching from"}"#);
+    let huge = answer("200 OK", "", &format!("{}{}", list(&["8.8.8.0/24"]), " ".repeat(10 << 20)));
+    let newer = answer("200 OK", "Content-Type: application/jafar+json; version=2.0\r\n", &list(&["9.9.9.0/24"]));
+    for (what, wrong, trouble) in [
+        ("an object without prefixes", moved.into_bytes(), "prefixes"),
+        ("cut off", cut_off, "the connection ended"),
+        ("cut off within", answer("200 OK", "", &list(&["8.8.8.0/24"]).replace("]}", "")).into_bytes(), "JSON"),
+        ("10 MiB", huge.into_bytes(), "there is more than may be fetched"),
+        ("a failing server", answer("503 Oh", "", "").into_bytes(), "503"),
+        ("gone", answer("404 Not Found", "", &list(&["9.9.9.0/24"])).into_bytes(), "404"),
+        ("another success", answer("203 Other", "", &list(&["9.9.9.0/24"])).into_bytes(), "203"),
+        ("a redirect to nowhere", answer("302 Found", "", "").into_bytes(), "redirect"),
+        ("less than half", shrunken.into_bytes(), "more than half"),
+        ("the whole Internet", answer("200 OK", "", &list(&["0.0.0.0/0"])).into_bytes(), "large part"),
+        ("a newer format", newer.into_bytes(), "2.0"),
+        ("a page", answer("200 OK", "Content-Type: text/html\r\n", "<!doctype html>").into_bytes(), "list"),
+    ] {
+        let followed = Followed::start(good());
+        followed.fetched(1);
+        let confirmed = followed.status().confirmed;
+        followed.server.answers(wrong);
+        followed.fetch_again(2);
+        let status = followed.status();
+        assert_eq!((status.confirmed, status.prefixes), (confirmed, 5), "{what}");
+        let said = status.trouble.expect(what);
+        assert!(said.contains(trouble), "{what}: {said}");
+        assert_eq!((followed.range(INSIDE), followed.range(OUTSIDE)), (MethodOutcome::Verified, MISS), "{what}");
+        // A day later the list at hand is too old to refute.
+        followed.clock.pass(25 * HOUR);
+        assert_eq!((followed.range(INSIDE), followed.range(OUTSIDE)), (MethodOutcome::Verified, STALE), "{what}");
+    }
+}
+
+#[test]
+fn a_redirect_is_followed() {
+    let target = PlayedHttp::start(good());
+    let followed = Followed::start(answer("302 Found", &format!("Location: {}\r\n", target.url), ""));
+    followed.fetched(1);
+    assert_eq!((followed.range(INSIDE), followed.range(OUTSIDE)), (MethodOutcome::Verified, MISS));
+}
+
+#[test]
+fn an_answer_that_does_not_end_is_given_up() {
+    let fetcher = crate::source::fetch::Fetcher::builder().fetch_within(Duration::from_millis(200));
+    let fetcher = fetcher.start().expect("a thread");
+    let server = PlayedHttp::start_stalling("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{");
+    let registry = registry(|row| row.ranges([server.url.clone()]));
+    let verifier = Verifier::builder(&registry).without_names().fetcher(&fetcher).start().expect("a verifier");
+    let trouble = until("trouble", || verifier.status().lists.remove(0).trouble);
+    assert!(trouble.contains("there was no whole answer in time"), "{trouble}");
+    assert_eq!(verifier.range(playbot(&registry), public(INSIDE), SystemTime::now()), Some(NOT_LOADED));
+}
+
+#[test]
+fn without_a_network_from_the_first_moment_nobody_is_refuted() {
+    let followed = Followed::start(answer("502 Oh", "", ""));
+    followed.fetched(1);
+    assert_eq!((followed.range(INSIDE), followed.range(OUTSIDE)), (NOT_LOADED, NOT_LOADED));
+    let folder = tempfile::tempdir().expect("a folder");
+    let copy = folder.path().join("list.json");
+    std::fs::write(&copy, list(&["8.8.8.0/24"])).expect("a file");
+    let server = PlayedHttp::start(answer("502 Oh", "", ""));
+    let registry = registry(|row| row.ranges([server.url.clone()]));
+    let builder = Verifier::builder(&registry).without_names().list_file(&server.url, &copy).expect("a list");
+    let verifier = builder.start().expect("a verifier");
+    let range = |address| verifier.range(playbot(&registry), public(address), SystemTime::now());
+    assert_eq!((range(INSIDE), range(OUTSIDE)), (Some(MethodOutcome::Verified), Some(STALE)));
+    assert_eq!(verifier.status().lists[0].origin, Some(EvidenceOrigin::File));
+    let wrong = folder.path().join("wrong.txt");
+    std::fs::write(&wrong, "8.8.8.0/24\n8.8.8.0/99\n").expect("a file");
+    let error = Verifier::builder(&registry).list_file(&server.url, &wrong).expect_err("no list").to_string();
+    assert!(error.starts_with(&format!("{}:2:", wrong.display())), "{error}");
+}
+
+#[test]
+fn what_was_fetched_is_there_after_a_restart_without_a_network() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let followed = Followed::start_with(good(), |builder| builder.saved_in(folder.path()));
+    followed.fetched(1);
+    let is_saved = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.is_ok_and(|entry| entry.path().extension().is_some_and(|extension| extension == "json"))
+    };
+    until("the saved list", || std::fs::read_dir(folder.path()).ok()?.any(is_saved).then_some(()));
+    let Followed { server, clock, registry, verifier } = followed;
+    drop(verifier);
+    server.answers(answer("502 Oh", "", ""));
+    clock.pass(HOUR);
+    let start = || {
+        let builder = Verifier::builder(&registry).clock(clock.read()).without_names().saved_in(folder.path());
+        builder.start().expect("a verifier")
+    };
+    let verifier = start();
+    let range = |verifier: &Verifier, address| verifier.range(playbot(&registry), public(address), clock.now());
+    assert_eq!(range(&verifier, INSIDE), Some(MethodOutcome::Verified));
+    assert_eq!(range(&verifier, OUTSIDE), Some(MISS));
+    assert_eq!(verifier.status().lists[0].origin, Some(EvidenceOrigin::Saved));
+    until("a request with the saved validator", || {
+        server.heads().last().filter(|head| head.to_lowercase().contains("if-none-match: \"one\"")).map(drop)
+    });
+    clock.pass(24 * HOUR);
+    assert_eq!(range(&start(), OUTSIDE), Some(STALE));
+}
+
+#[test]
+fn a_clock_that_is_wrong_by_a_day_refutes_nobody() {
+    let followed = Followed::start(good());
+    followed.fetched(1);
+    followed.clock.go_back(25 * HOUR);
+    assert_eq!((followed.range(INSIDE), followed.range(OUTSIDE)), (MethodOutcome::Verified, STALE));
+}
+
+#[test]
+fn a_registry_that_changes_keeps_what_it_still_names() {
+    let followed = Followed::start(good());
+    followed.fetched(1);
+    let other = PlayedHttp::start(good());
+    let both = registry(|row| row.ranges([followed.server.url.clone(), other.url.clone()]));
+    followed.verifier.follow(&both).expect("the registry");
+    until("the other list", || (other.heads().len() == 1).then_some(()));
+    assert_eq!((followed.server.heads().len(), followed.verifier.status().lists.len()), (1, 2));
+    let wrong = registry(|row| row.ranges(["ftp://play.example/list"]));
+    let error = followed.verifier.follow(&wrong).expect_err("no list").to_string();
+    assert!(error.starts_with(r#"crawler "Playbot", ranges "ftp://play.example/list": "#), "{error}");
+    assert_eq!(followed.verifier.status().lists.len(), 2);
+}

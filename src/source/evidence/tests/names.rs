@@ -1,0 +1,159 @@
+//! Names of addresses, through a real resolver.
+
+use hickory_resolver::proto::op::ResponseCode;
+
+use super::played_dns::{Played, PlayedDns, address_records, ptr, records};
+use super::*;
+use crate::agent::{Refutation, UndecidedReason};
+
+const NO_NAME: MethodOutcome = MethodOutcome::Failed(Refutation::NoName);
+const OTHER_NAME: MethodOutcome = MethodOutcome::Failed(Refutation::OtherName);
+const NOT_CONFIRMED: MethodOutcome = MethodOutcome::Failed(Refutation::NotConfirmed);
+
+/// An address of the crawler, which proves the resolver.
+const PROOF: &str = "66.249.66.1";
+const CLIENT: &str = "9.9.9.9";
+
+fn undecided(reason: UndecidedReason) -> MethodOutcome {
+    MethodOutcome::Undecided(reason)
+}
+
+struct Resolved {
+    dns: PlayedDns,
+    clock: TestClock,
+    registry: Arc<Registry>,
+    verifier: Verifier,
+}
+
+impl Resolved {
+    fn start() -> Self {
+        let dns = PlayedDns::start();
+        let clock = TestClock::new();
+        let registry = registry(|row| row.reverse_dns([".googlebot.com"]));
+        let builder = Verifier::builder(&registry).clock(clock.read()).resolvers([dns.address]);
+        let verifier = builder.start().expect("a verifier");
+        Self { dns, clock, registry, verifier }
+    }
+
+    /// One whose resolver is known to answer.
+    fn proven() -> Self {
+        let resolved = Self::start();
+        resolved.dns.confirmed(PROOF, "crawl-66-249-66-1.googlebot.com");
+        assert_eq!(resolved.rdns(PROOF), MethodOutcome::Verified);
+        resolved
+    }
+
+    fn at_once(&self, address: &str) -> MethodOutcome {
+        self.verifier.rdns(playbot(&self.registry), public(address), self.clock.now()).expect("host patterns")
+    }
+
+    fn rdns(&self, address: &str) -> MethodOutcome {
+        let pending = undecided(UndecidedReason::Pending);
+        until("an outcome", || Some(self.at_once(address)).filter(|outcome| *outcome != pending))
+    }
+}
+
+#[test]
+fn a_name_that_leads_back_verifies() {
+    let resolved = Resolved::proven();
+    assert_eq!(resolved.dns.asked(), ["PTR 1.66.249.66.in-addr.arpa.", "A crawl-66-249-66-1.googlebot.com."]);
+    // What is known is not asked for again.
+    assert_eq!(resolved.at_once(PROOF), MethodOutcome::Verified);
+    assert_eq!(resolved.dns.asked().len(), 2);
+    resolved.dns.confirmed("2001:4860:4801:10::1", "Crawl-6.GoogleBot.COM");
+    assert_eq!(resolved.rdns("2001:4860:4801:10::1"), MethodOutcome::Verified);
+    assert!(resolved.dns.asked()[3].starts_with("AAAA "), "{:?}", resolved.dns.asked());
+    resolved.dns.names("66.249.66.3", ptr(&["a.googlebot.com"]));
+    resolved.dns.addresses("a.googlebot.com", Played::Chain("b.googlebot.com", records(&["66.249.66.3"])));
+    assert_eq!(resolved.rdns("66.249.66.3"), MethodOutcome::Verified);
+}
+
+#[test]
+fn what_leads_elsewhere_is_refuted() {
+    let cases: [(&str, Played, MethodOutcome); 7] = [
+        ("no such name", Played::Code(ResponseCode::NXDomain), NO_NAME),
+        ("no records", Played::Records(Vec::new()), NO_NAME),
+        ("a name without addresses", ptr(&["nowhere.googlebot.com"]), NOT_CONFIRMED),
+        ("the right name and the impostor's own", ptr(&["other.googlebot.com", "evil.example"]), NOT_CONFIRMED),
+        ("a longer label", ptr(&["xgooglebot.com"]), OTHER_NAME),
+        ("a longer name", ptr(&["googlebot.com.evil.example"]), OTHER_NAME),
+        ("a private name", ptr(&["evil.example"]), OTHER_NAME),
+    ];
+    for (what, names, outcome) in cases {
+        let resolved = Resolved::proven();
+        resolved.dns.names(CLIENT, names);
+        resolved.dns.addresses("other.googlebot.com", address_records(&["66.249.66.9"]));
+        resolved.dns.addresses("evil.example", address_records(&[CLIENT]));
+        assert_eq!(resolved.rdns(CLIENT), outcome, "{what}");
+    }
+}
+
+#[test]
+fn what_the_resolver_cannot_tell_refutes_nobody() {
+    let cases: [(&str, Played, UndecidedReason); 4] = [
+        ("no answer", Played::Silence, UndecidedReason::Timeout),
+        ("SERVFAIL", Played::Code(ResponseCode::ServFail), UndecidedReason::ResolverFailure),
+        ("REFUSED", Played::Code(ResponseCode::Refused), UndecidedReason::ResolverFailure),
+        ("cut over TCP as well", Played::Truncated, UndecidedReason::Truncated),
+    ];
+    for (what, names, reason) in cases {
+        let resolved = Resolved::proven();
+        resolved.dns.names(CLIENT, names.clone());
+        assert_eq!(resolved.rdns(CLIENT), undecided(reason), "{what}");
+        resolved.dns.names("9.9.9.10", ptr(&["slow.googlebot.com"])).addresses("slow.googlebot.com", names);
+        assert_eq!(resolved.rdns("9.9.9.10"), undecided(reason), "{what}, of the name");
+    }
+}
+
+#[test]
+fn an_answer_of_a_hundred_names_is_read_over_tcp() {
+    let resolved = Resolved::proven();
+    let mut names = vec!["a-name-that-takes-its-room.evil.example"; 100];
+    names[0] = "first.googlebot.com";
+    resolved.dns.names(CLIENT, ptr(&names)).addresses("first.googlebot.com", address_records(&[CLIENT]));
+    assert_eq!(resolved.rdns(CLIENT), MethodOutcome::Verified);
+    assert!(resolved.dns.asked().len() <= 2 + 3, "{:?}", resolved.dns.asked());
+}
+
+#[test]
+fn a_resolver_that_says_no_to_everything_refutes_nobody() {
+    let resolved = Resolved::start();
+    let unproven = undecided(UndecidedReason::UnprovenResolver);
+    assert_eq!((resolved.rdns(CLIENT), resolved.rdns(PROOF)), (unproven, unproven));
+}
+
+#[test]
+fn the_proof_of_a_resolver_is_renewed() {
+    let resolved = Resolved::proven();
+    assert_eq!(resolved.rdns(CLIENT), NO_NAME);
+    resolved.clock.pass(HOUR + Duration::from_secs(1));
+    // What failed is not known any more, and the resolver is proven again on the way.
+    let failed = until("a refutation", || Some(resolved.rdns(CLIENT)).filter(|outcome| *outcome == NO_NAME));
+    assert_eq!(failed, NO_NAME);
+    // From now on the resolver says no to everything.
+    resolved.dns.names(PROOF, Played::Code(ResponseCode::NXDomain));
+    resolved.clock.pass(HOUR + Duration::from_secs(1));
+    assert_eq!(resolved.rdns(CLIENT), undecided(UndecidedReason::UnprovenResolver));
+}
+
+#[test]
+fn no_crowd_of_addresses_makes_more_questions_than_the_bound() {
+    let resolved = Resolved::start();
+    let start = Instant::now();
+    let (mut busy, mut pending) = (0, 0);
+    for number in 0..100_000_u32 {
+        let address = std::net::Ipv4Addr::from(0x0B00_0000 + number).to_string();
+        match resolved.at_once(&address) {
+            MethodOutcome::Undecided(UndecidedReason::Busy) => busy += 1,
+            MethodOutcome::Undecided(UndecidedReason::Pending) => pending += 1,
+            other => panic!("{address}: {other:?}"),
+        }
+    }
+    let status = resolved.verifier.status().lookups;
+    assert!(status.waiting <= 256 && status.known <= 65_536, "{status:?}");
+    assert!(pending > 0 && busy > 90_000, "{busy} and {pending}");
+    until("questions", || (resolved.dns.asked().len() > 20).then_some(()));
+    // One that leaves with the first moment, and one for every 20 ms that have begun.
+    let most = 2 + start.elapsed().as_millis() / 20;
+    assert!(resolved.dns.asked().len() as u128 <= most, "{} in {:?}", resolved.dns.asked().len(), start.elapsed());
+}

@@ -1,0 +1,258 @@
+//! The evidence about crawlers, as requests read it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use arc_swap::ArcSwap;
+use foldhash::fast::RandomState;
+
+use super::crawler_methods::{CrawlerMethods, MethodTable};
+use super::followed::{EvidenceOrigin, Held};
+use super::follower::{Follower, Following};
+use super::generations::Generations;
+use super::lookups::{Lookups, OperatorNames};
+use super::verification_plan::VerificationPlan;
+use super::verifier_error::VerifierError;
+use super::verifier_status::{DirectoryStatus, ListStatus, LookupStatus, VerifierStatus};
+use crate::agent::{Crawler, Registry};
+use crate::identity::{
+    DirectoryKeys, DirectoryUrl, KeySet, ListEvidence, MethodOutcome, NamePattern, PublicAddress, RangeList,
+    embedded_lists,
+};
+use crate::source::fetch::FetchUrl;
+
+/// Keeps the evidence about crawlers fresh, and says what it shows about a request.
+///
+/// Lists are fetched, key directories are fetched once a request needs one, and names of addresses are looked up, all on
+/// threads of its own. A request reads what is at hand and waits for nothing.
+///
+/// Cheap to clone; clones share the evidence. The last one that is dropped ends the work.
+#[derive(Clone)]
+pub struct Verifier {
+    inner: Arc<Evidence>,
+}
+
+pub(super) struct Evidence {
+    following: Following,
+    methods: ArcSwap<MethodTable>,
+    directories: ArcSwap<DirectoryTable>,
+    lookups: Option<Arc<Lookups>>,
+    /// In seconds since the epoch.
+    first_seen: Generations<PublicAddress, u64>,
+    configured: Configured,
+    changing: Mutex<Changing>,
+}
+
+/// What was configured beside the registry.
+#[derive(Debug, Default)]
+pub(super) struct Configured {
+    /// Copies of lists, by URL.
+    pub(super) copies: HashMap<String, Arc<RangeList>>,
+    pub(super) directories: Vec<DirectoryUrl>,
+}
+
+/// What a change of the registry takes over.
+#[derive(Debug, Default)]
+struct Changing {
+    lists: BTreeMap<String, Arc<Follower<RangeList>>>,
+    /// All that there have been: their numbers are part of what is known.
+    names: Vec<Arc<OperatorNames>>,
+}
+
+impl Changing {
+    fn names_of(&mut self, patterns: Vec<NamePattern>) -> Arc<OperatorNames> {
+        if let Some(names) = self.names.iter().find(|names| **names.patterns() == patterns[..]) {
+            return names.clone();
+        }
+        let number = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+        let names = Arc::new(OperatorNames::new(number, patterns.into()));
+        self.names.push(names.clone());
+        names
+    }
+}
+
+type DirectoryTable = HashMap<DirectoryUrl, Arc<Follower<KeySet>>, RandomState>;
+
+/// Addresses whose first claim is remembered.
+const MOST_FIRST_SEEN: usize = 65_536;
+
+impl Verifier {
+    pub(super) fn new(
+        following: Following,
+        lookups: Option<Arc<Lookups>>,
+        configured: Configured,
+        registry: &Registry,
+    ) -> Result<Self, VerifierError> {
+        let evidence = Evidence {
+            following,
+            methods: ArcSwap::default(),
+            directories: ArcSwap::default(),
+            lookups,
+            first_seen: Generations::new(MOST_FIRST_SEEN),
+            configured,
+            changing: Mutex::default(),
+        };
+        let verifier = Self { inner: Arc::new(evidence) };
+        verifier.follow(registry)?;
+        Ok(verifier)
+    }
+
+    /// Follows the lists, names and directories of another registry. What both have is kept.
+    ///
+    /// # Errors
+    ///
+    /// Where a row names a list, a host pattern or a directory that cannot be read. Then everything stays as it was.
+    pub fn follow(&self, registry: &Registry) -> Result<(), VerifierError> {
+        let evidence = &*self.inner;
+        let mut changing = evidence.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let plan = VerificationPlan::of(registry, &evidence.configured.directories)?;
+        let lists: BTreeMap<String, Arc<Follower<RangeList>>> = plan
+            .lists
+            .into_iter()
+            .map(|(text, url)| {
+                let kept = changing.lists.get(&text).cloned();
+                let list = kept.unwrap_or_else(|| Arc::new(evidence.follow_list(url)));
+                (text, list)
+            })
+            .collect();
+        let mut methods = MethodTable::default();
+        for row in plan.rows {
+            let names = (!row.patterns.is_empty()).then(|| changing.names_of(row.patterns));
+            let lists = row.lists.iter().map(|text| lists[text].clone()).collect();
+            methods.insert(row.name, CrawlerMethods { lists, names });
+        }
+        let before = evidence.directories.load();
+        let directories: DirectoryTable = plan
+            .directories
+            .into_iter()
+            .map(|(directory, url)| {
+                let follower = before.get(&directory).cloned();
+                let follower = follower.unwrap_or_else(|| Arc::new(Follower::start(url, None, &evidence.following).0));
+                (directory, follower)
+            })
+            .collect();
+        evidence.directories.store(Arc::new(directories));
+        evidence.methods.store(Arc::new(methods));
+        changing.lists = lists;
+        Ok(())
+    }
+
+    /// What the published lists say about an address that claims to be a crawler; `None` where its operator publishes none.
+    pub fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
+        let methods = self.inner.methods.load();
+        let of_crawler = methods.get(crawler.name()).filter(|methods| !methods.lists.is_empty())?;
+        Some(self.inner.range(&of_crawler.lists, address, now))
+    }
+
+    /// What the names of an address say about its claim to be a crawler; `None` where its operator's addresses have no
+    /// names that are known, or names are not looked up. What is not known is looked up.
+    pub fn rdns(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
+        let methods = self.inner.methods.load();
+        let names = methods.get(crawler.name())?.names.as_ref()?;
+        Some(self.inner.lookups.as_ref()?.outcome(address, names, now))
+    }
+
+    /// The keys of a directory that a signature names. What is not at hand is fetched, if the registry or the configuration
+    /// names it.
+    #[must_use]
+    pub fn keys(&self, directory: &DirectoryUrl, keyid: &str, now: SystemTime) -> DirectoryKeys {
+        let directories = self.inner.directories.load();
+        let Some(follower) = directories.get(directory) else { return DirectoryKeys::NotConfigured };
+        let followed = follower.followed();
+        followed.want_if_stale(now);
+        match followed.held() {
+            None => DirectoryKeys::Unavailable,
+            Some(held) => {
+                if !held.document.thumbprints().any(|thumbprint| thumbprint == keyid) {
+                    followed.want();
+                }
+                DirectoryKeys::Loaded(held.document.clone())
+            }
+        }
+    }
+
+    /// Has every list fetched again as soon as that may be: an hour after the last time.
+    pub fn refresh(&self) {
+        let changing = self.inner.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        changing.lists.values().for_each(|list| list.followed().want());
+    }
+
+    /// Completes when names have been looked up after the call; never where none are looked up.
+    pub async fn looked_up(&self) {
+        match &self.inner.lookups {
+            Some(lookups) => lookups.ended().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// What evidence is at hand.
+    #[must_use]
+    pub fn status(&self) -> VerifierStatus {
+        let evidence = &*self.inner;
+        let lists = {
+            let changing = evidence.changing.lock().unwrap_or_else(PoisonError::into_inner);
+            changing.lists.values().map(|list| ListStatus::of(list.followed())).collect()
+        };
+        let directories = evidence.directories.load();
+        let mut directories: Vec<_> =
+            directories.values().map(|directory| DirectoryStatus::of(directory.followed())).collect();
+        directories.sort_by(|left, right| left.url.cmp(&right.url));
+        let lookups = evidence.lookups.as_ref();
+        let lookups = LookupStatus {
+            known: lookups.map_or(0, |lookups| lookups.known()),
+            waiting: lookups.map_or(0, |lookups| lookups.waiting()),
+        };
+        VerifierStatus { lists, directories, lookups }
+    }
+}
+
+impl Evidence {
+    fn follow_list(&self, url: FetchUrl) -> Follower<RangeList> {
+        let text = url.to_string();
+        let own = self.configured.copies.get(&text);
+        let own = own.map(|list| Held::new(RangeList::clone(list), EvidenceOrigin::File, None));
+        let embedded = || {
+            let list = embedded_lists().iter().find(|list| list.url() == text)?;
+            Some(Held::new(RangeList::from(list), EvidenceOrigin::Embedded, None))
+        };
+        Follower::start(url, own.or_else(embedded), &self.following).0
+    }
+
+    fn range(&self, lists: &[Arc<Follower<RangeList>>], address: PublicAddress, now: SystemTime) -> MethodOutcome {
+        let held: Vec<_> = lists.iter().map(|list| list.followed().held()).collect();
+        let evidence = held.iter().map(|held| {
+            let held = held.as_deref()?;
+            let set = held.document.set();
+            Some(held.confirmed.map_or_else(|| ListEvidence::unconfirmed(set), |at| ListEvidence::confirmed(set, at)))
+        });
+        let outcome = ListEvidence::examine(evidence, address, self.first_seen.get(&address).map(time), now);
+        match outcome {
+            MethodOutcome::Verified => {}
+            MethodOutcome::Failed(_) | MethodOutcome::Undecided(_) => {
+                if self.first_seen.get(&address).is_none() {
+                    self.first_seen.insert(address, seconds(now));
+                }
+                if matches!(outcome, MethodOutcome::Undecided(_)) {
+                    lists.iter().for_each(|list| list.followed().want());
+                }
+            }
+        }
+        outcome
+    }
+}
+
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+fn time(seconds: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+}
+
+impl fmt::Debug for Verifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Verifier").field("status", &self.status()).finish_non_exhaustive()
+    }
+}

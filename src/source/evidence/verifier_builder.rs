@@ -1,0 +1,141 @@
+//! Starting a [`Verifier`].
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::dns_resolver::DnsResolver;
+use super::follower::Following;
+use super::lookups::Lookups;
+use super::saved_documents::SavedDocuments;
+use super::verifier::{Configured, Verifier};
+use super::verifier_error::VerifierError;
+use crate::agent::Registry;
+use crate::identity::{DirectoryUrl, RangeList};
+use crate::live::Clock;
+use crate::source::fetch::{FetchUrl, Fetcher};
+
+/// Starts a [`Verifier`].
+#[derive(Debug)]
+#[must_use]
+pub struct VerifierBuilder {
+    registry: Arc<Registry>,
+    fetcher: Option<Fetcher>,
+    folder: Option<PathBuf>,
+    configured: Configured,
+    resolvers: Vec<SocketAddr>,
+    looks_names_up: bool,
+    clock: Clock,
+}
+
+impl Verifier {
+    /// The evidence for the crawlers of a registry. Nothing is fetched before [`start`](VerifierBuilder::start).
+    pub fn builder(registry: &Arc<Registry>) -> VerifierBuilder {
+        VerifierBuilder::new(registry.clone())
+    }
+}
+
+impl VerifierBuilder {
+    fn new(registry: Arc<Registry>) -> Self {
+        Self {
+            registry,
+            fetcher: None,
+            folder: None,
+            configured: Configured::default(),
+            resolvers: Vec::new(),
+            looks_names_up: true,
+            clock: Clock::default(),
+        }
+    }
+
+    /// The fetcher to fetch with. Default: one of its own.
+    pub fn fetcher(mut self, fetcher: &Fetcher) -> Self {
+        self.fetcher = Some(fetcher.clone());
+        self
+    }
+
+    /// The folder in which lists and keys are saved for the next start. Default: none.
+    pub fn saved_in(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// A file with a copy of the list at a URL, for a start without a network. It verifies, and refutes nobody until the
+    /// list itself is fetched.
+    ///
+    /// # Errors
+    ///
+    /// If the URL or the file cannot be read.
+    pub fn list_file(mut self, url: &str, path: impl AsRef<Path>) -> Result<Self, VerifierError> {
+        let path = path.as_ref();
+        let url: FetchUrl = url.parse().map_err(|error| VerifierError::new(format!("list {url:?}: {error}")))?;
+        let wrong = |why: &dyn fmt::Display| VerifierError::new(format!("{}: {why}", path.display()));
+        let octets = std::fs::read(path).map_err(|error| wrong(&error))?;
+        let list = RangeList::parse(&octets).map_err(|error| match error.position() {
+            Some(_) => VerifierError::new(format!("{}:{error}", path.display())),
+            None => wrong(&error),
+        })?;
+        self.configured.copies.insert(url.to_string(), Arc::new(list));
+        Ok(self)
+    }
+
+    /// A key directory whose signatures verify, besides those that rows of the registry name.
+    ///
+    /// # Errors
+    ///
+    /// If it is no `https` URL.
+    pub fn directory(mut self, url: &str) -> Result<Self, VerifierError> {
+        let directory = DirectoryUrl::parse(url);
+        let directory = directory.map_err(|error| VerifierError::new(format!("directory {url:?}: {error}")))?;
+        self.configured.directories.push(directory);
+        Ok(self)
+    }
+
+    /// The resolvers to ask, in place of the system's.
+    pub fn resolvers(mut self, servers: impl IntoIterator<Item = SocketAddr>) -> Self {
+        self.resolvers = servers.into_iter().collect();
+        self
+    }
+
+    /// Looks no names up: nobody learns from the resolver which addresses claim to be crawlers.
+    pub const fn without_names(mut self) -> Self {
+        self.looks_names_up = false;
+        self
+    }
+
+    /// The time, for tests. Default: the system's.
+    pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.clock = Clock::new(clock);
+        self
+    }
+
+    /// Starts to fetch, on a thread of its own.
+    ///
+    /// # Errors
+    ///
+    /// If a row of the registry names a list, a host pattern or a directory that cannot be read, if the resolvers of the
+    /// system cannot be found, or if the system gives no thread.
+    pub fn start(self) -> Result<Verifier, VerifierError> {
+        let failed = |what: &str, error: &dyn fmt::Display| VerifierError::new(format!("{what}: {error}"));
+        let fetcher = match self.fetcher {
+            Some(fetcher) => fetcher,
+            None => Fetcher::new().map_err(|error| failed("no thread to fetch on", &error))?,
+        };
+        let lookups = if self.looks_names_up {
+            // Its sockets belong to the fetcher's thread.
+            let _inside = fetcher.handle().enter();
+            let resolver =
+                DnsResolver::new(&self.resolvers).map_err(|error| failed("no resolver for names", &error))?;
+            let (lookups, inbox) = Lookups::new(self.clock.clone());
+            fetcher.handle().spawn(Lookups::run(Arc::downgrade(&lookups), inbox, Arc::new(resolver)));
+            Some(lookups)
+        } else {
+            None
+        };
+        let saved = self.folder.map(SavedDocuments::new);
+        let following = Following { fetcher, clock: self.clock, saved };
+        Verifier::new(following, lookups, self.configured, &self.registry)
+    }
+}

@@ -1,0 +1,89 @@
+//! What evidence is at hand, for people.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::followed::{EvidenceOrigin, Followed};
+use crate::identity::{KeySet, RangeList};
+
+/// What evidence a [`Verifier`](super::Verifier) has at hand.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct VerifierStatus {
+    /// The published lists, by URL.
+    pub lists: Vec<ListStatus>,
+    /// The key directories, by URL.
+    pub directories: Vec<DirectoryStatus>,
+    /// The names of addresses.
+    pub lookups: LookupStatus,
+}
+
+/// A published list.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ListStatus {
+    /// Where it is published.
+    pub url: String,
+    /// Where the list at hand is from; `None` if there is none.
+    pub origin: Option<EvidenceOrigin>,
+    /// How many prefixes it has.
+    pub prefixes: usize,
+    /// When its operator made it, as it says itself.
+    pub created: Option<String>,
+    /// When its server last said that it is right. Without that it verifies, and refutes nobody.
+    pub confirmed: Option<SystemTime>,
+    /// Why the last fetch brought nothing.
+    pub trouble: Option<Arc<str>>,
+}
+
+/// A key directory.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DirectoryStatus {
+    /// Where it is.
+    pub url: String,
+    /// How many keys it has; `None` if it was not fetched, because no request needed it or because that failed.
+    pub keys: Option<usize>,
+    /// When it was last fetched.
+    pub confirmed: Option<SystemTime>,
+    /// Why the last fetch brought nothing.
+    pub trouble: Option<Arc<str>>,
+}
+
+/// The names of addresses.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct LookupStatus {
+    /// How many outcomes are kept: at most 65,536.
+    pub known: usize,
+    /// How many addresses wait to be looked up: at most 256.
+    pub waiting: usize,
+}
+
+impl ListStatus {
+    pub(super) fn of(list: &Followed<RangeList>) -> Self {
+        let held = list.held();
+        let held = held.as_deref();
+        Self {
+            url: list.url().to_string(),
+            origin: held.map(|held| held.origin),
+            prefixes: held.map_or(0, |held| held.document.prefixes()),
+            created: held.and_then(|held| held.document.created()).map(str::to_owned),
+            confirmed: held.and_then(|held| held.confirmed),
+            trouble: list.trouble(),
+        }
+    }
+}
+
+impl DirectoryStatus {
+    pub(super) fn of(directory: &Followed<KeySet>) -> Self {
+        let held = directory.held();
+        let held = held.as_deref();
+        Self {
+            url: directory.url().to_string(),
+            keys: held.map(|held| held.document.len()),
+            confirmed: held.and_then(|held| held.confirmed),
+            trouble: directory.trouble(),
+        }
+    }
+}
