@@ -172,7 +172,7 @@ fn signatures(criterion: &mut Criterion) {
         bencher.iter(|| signature_candidates(black_box(&message), now));
     });
     group.bench_function("read and checked", |bencher| {
-        bencher.iter(|| check_signatures(black_box(&message), now, TestKeys::Allow, |_| keys.clone()));
+        bencher.iter(|| check_signatures(black_box(&message), now, TestKeys::Allow, |_, _| keys.clone()));
     });
     group.finish();
 }

@@ -14,10 +14,14 @@
 //! 5. A name of an address counts only if it is the operator's and resolves back to that address: the same name, both
 //!    times ([`RdnsCheck`]). A failure counts only while the resolver is known to answer for that operator.
 //! 6. Where so many claims fail that the path of the requests is in doubt, nothing is refuted ([`Breaker`]).
+//!
+//! [`IdentityRequest::identify`] puts claim, registry and evidence together; the layer, `explain` and `replay` all ask it.
 
 mod address_class;
 mod breaker;
+mod claim_evidence;
 mod examination;
+mod identify;
 mod list_evidence;
 mod method_outcome;
 mod name_pattern;
@@ -30,6 +34,8 @@ mod recent_addresses;
 mod published_list;
 #[cfg(feature = "signatures")]
 mod signature;
+#[cfg(feature = "signatures")]
+mod signers;
 
 #[cfg(all(any(test, fuzzing), feature = "signatures"))]
 #[doc(hidden)]
@@ -37,7 +43,9 @@ pub mod fuzzing;
 #[cfg(feature = "fetch")]
 pub(crate) use self::address_class::AddressClass;
 pub use self::breaker::Breaker;
+pub use self::claim_evidence::ClaimEvidence;
 pub use self::examination::{ClaimKind, Examination};
+pub use self::identify::{Identified, IdentityRequest};
 pub use self::list_evidence::ListEvidence;
 pub use self::method_outcome::MethodOutcome;
 pub use self::name_pattern::{NamePattern, NamePatternError};
@@ -53,3 +61,5 @@ pub use self::signature::{
     ClaimedDirectories, DirectoryKeys, DirectoryUrl, DirectoryUrlError, FieldLines, KeySet, KeySetError,
     KeySetErrorKind, MessageHead, SignatureCandidate, SignatureCheck, TestKeys, check_signatures, signature_candidates,
 };
+#[cfg(feature = "signatures")]
+pub use self::signers::Signers;

@@ -63,7 +63,7 @@ fn with_message<R>(case: &Value, run: impl FnOnce(&MessageHead<'_>) -> R) -> R {
 fn check(case: &Value, key: &Value) -> Vec<SignatureCheck> {
     let situation = text(case, "directory");
     let test_keys = if situation.contains("production") { TestKeys::Refuse } else { TestKeys::Allow };
-    with_message(case, |message| check_signatures(message, now(case), test_keys, |url| keys(situation, key, url)))
+    with_message(case, |message| check_signatures(message, now(case), test_keys, |url, _| keys(situation, key, url)))
 }
 
 /// The identity by signatures alone.
@@ -131,7 +131,7 @@ fn published_vectors_hold_within_their_window() {
         let fields = fields.as_slice();
         let message = MessageHead::new("GET", "https", Some(text(vector, "authority")), "/", &fields);
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_735_689_660);
-        let checks = check_signatures(&message, now, TestKeys::Allow, |url| keys("known", &cases["key"], url));
+        let checks = check_signatures(&message, now, TestKeys::Allow, |url, _| keys("known", &cases["key"], url));
         conclude(fields, &checks)
     });
     let long = Identity::Refuted(Refutation::WindowTooLong);

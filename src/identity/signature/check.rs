@@ -103,16 +103,17 @@ pub fn signature_candidates(
     own.into_iter().map(candidate).collect()
 }
 
-/// Checks the signatures of a request, at most two; none if it is not signed.
+/// Checks the signatures of a request, at most two; none if it is not signed. `keys` finds the keys of a directory, for the
+/// `keyid` of a signature.
 #[must_use]
 pub fn check_signatures(
     message: &MessageHead<'_>,
     now: SystemTime,
     test_keys: TestKeys,
-    keys: impl Fn(&DirectoryUrl) -> DirectoryKeys,
+    keys: impl Fn(&DirectoryUrl, &str) -> DirectoryKeys,
 ) -> Vec<SignatureCheck> {
     let check = |candidate: Result<SignatureCandidate, MethodOutcome>| match candidate {
-        Ok(candidate) => candidate.check(&keys(&candidate.directory), test_keys),
+        Ok(candidate) => candidate.check(&keys(&candidate.directory, &candidate.keyid), test_keys),
         Err(outcome) => SignatureCheck { outcome, directory: None, until: None },
     };
     signature_candidates(message, now).into_iter().map(check).collect()

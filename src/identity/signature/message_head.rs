@@ -70,6 +70,13 @@ impl<'a> MessageHead<'a> {
         value.map(|value| if is_text { FieldValue::Text(value) } else { FieldValue::OtherOctets })
     }
 
+    /// Whether the request says whose signature it has.
+    pub(in crate::identity) fn names_signer(&self) -> bool {
+        let mut is_named = false;
+        self.fields.for_each_line("signature-agent", &mut |_| is_named = true);
+        is_named
+    }
+
     pub(super) const fn method(&self) -> &'a str {
         self.method
     }
