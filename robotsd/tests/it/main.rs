@@ -31,6 +31,7 @@ mod diff;
 mod evaluator;
 mod expect;
 mod explain;
+mod explain_identity;
 #[cfg(target_os = "linux")]
 mod full_disk;
 mod gate;

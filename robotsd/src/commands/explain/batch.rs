@@ -2,14 +2,19 @@
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::IpAddr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tower_robots::agent::Agent;
+use tower_robots::identity::Signers;
 use tower_robots::rules::{Access, PathForm, Reading, Rule};
 
 use super::explanation::{Explanation, Requester};
+use super::offline_evidence::OfflineEvidence;
+use super::sender::{IdentitySummary, Sender};
 use crate::commands::arguments::site::{RobotsFile, SelectedSite};
 use crate::commands::output::agent_summary::AgentSummary;
 use crate::evaluator::Evaluator;
@@ -37,6 +42,10 @@ struct BatchQuestion {
     method: String,
     #[serde(default)]
     reading: Reading,
+    address: Option<IpAddr>,
+    headers: Option<Vec<(String, String)>>,
+    now: Option<u64>,
+    evidence: Option<OfflineEvidence>,
 }
 
 fn get() -> String {
@@ -52,6 +61,8 @@ struct BatchAnswer<'a> {
     group: Option<Vec<String>>,
     form: PathForm,
     agent: Option<AgentSummary<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identity: Option<IdentitySummary>,
 }
 
 #[derive(Serialize)]
@@ -65,6 +76,7 @@ struct BatchFailure<'a> {
 /// Answers every line; how many could not be answered.
 pub(super) fn run(site: &SelectedSite, questions: impl Read, mut answers: impl Write) -> io::Result<usize> {
     let mut questions = BufReader::new(questions);
+    let signers = Signers::of(&site.settings.registry);
     let mut evaluators = EvaluatorCache { site, evaluators: HashMap::new(), octets: 0 };
     let mut line = Vec::new();
     let (mut number, mut failed) = (0, 0);
@@ -82,7 +94,7 @@ pub(super) fn run(site: &SelectedSite, questions: impl Read, mut answers: impl W
         if line.trim_ascii().is_empty() {
             continue;
         }
-        if let Err(failure) = answer(&mut evaluators, &line, &mut answers)? {
+        if let Err(failure) = answer(&mut evaluators, &signers, &line, &mut answers)? {
             failed += 1;
             let (id, error) = &failure;
             serde_json::to_writer(&mut answers, &BatchFailure { id, line: number, error })?;
@@ -94,6 +106,7 @@ pub(super) fn run(site: &SelectedSite, questions: impl Read, mut answers: impl W
 /// Writes the answer to a question, or returns its id and why there is none.
 fn answer(
     evaluators: &mut EvaluatorCache<'_>,
+    signers: &Signers,
     line: &[u8],
     answers: &mut impl Write,
 ) -> io::Result<Result<(), (Value, String)>> {
@@ -109,8 +122,17 @@ fn answer(
     match evaluators.get(&question).and_then(|evaluator| Ok((evaluator, parts(evaluator)?))) {
         Ok((evaluator, (requester, url))) => {
             let path = evaluator.path(&url);
+            let (identity, signer) = match question.sender(&url) {
+                Some(sender) => {
+                    let (identity, signer) = sender.identify(&question.agents(evaluator), signers);
+                    (Some(identity), signer)
+                }
+                None => (None, None),
+            };
+            // A request that only its signature names is the crawler's that signed it.
+            let requester = signer.map_or(requester, |signer| Requester::user_agent(evaluator, &signer));
             let explanation = Explanation::of(evaluator, &requester, &question.method, &path);
-            serde_json::to_writer(answers, &BatchAnswer::new(&question.id, &explanation))?;
+            serde_json::to_writer(answers, &BatchAnswer::new(&question.id, &explanation, identity))?;
             Ok(Ok(()))
         }
         Err(error) => Ok(Err((question.id, error))),
@@ -131,8 +153,33 @@ impl BatchQuestion {
         match (&self.token, &self.user_agent) {
             (Some(token), None) => Ok(Requester::token(evaluator, token)),
             (None, Some(field)) => Ok(Requester::user_agent(evaluator, field)),
+            (None, None) if self.headers.is_some() => {
+                Ok(Requester::user_agent(evaluator, self.user_agent_lines().next().unwrap_or_default()))
+            }
             _ => Err("a question has a \"token\" or a \"user_agent\"".to_owned()),
         }
+    }
+
+    fn user_agent_lines(&self) -> impl Iterator<Item = &str> {
+        let headers = self.headers.as_deref().unwrap_or_default().iter();
+        headers.filter(|(name, _)| name.eq_ignore_ascii_case("user-agent")).map(|(_, value)| value.as_str())
+    }
+
+    /// Who the request says it is from.
+    fn agents(&self, evaluator: &Evaluator) -> Vec<Agent> {
+        match self.token.as_ref().or(self.user_agent.as_ref()) {
+            Some(name) => evaluator.resolve(name).agents().to_vec(),
+            None => self.user_agent_lines().flat_map(|line| evaluator.agents(line.as_bytes()).to_vec()).collect(),
+        }
+    }
+
+    /// What is said about the sender, where anything is. A URL that only the reference parser reads has none.
+    fn sender<'q>(&'q self, url: &'q [u8]) -> Option<Sender<'q>> {
+        let is_said = self.address.is_some() || self.headers.is_some() || self.now.is_some() || self.evidence.is_some();
+        let url = TargetUrl::parse(url).ok().filter(|_| is_said)?;
+        let fields = self.headers.as_deref().unwrap_or_default();
+        let (method, evidence) = (&self.method, self.evidence.as_ref());
+        Some(Sender { method, url, address: self.address, fields, now: self.now, evidence })
     }
 
     fn url(&self) -> Result<Vec<u8>, String> {
@@ -154,7 +201,7 @@ impl BatchQuestion {
 }
 
 impl<'a> BatchAnswer<'a> {
-    fn new(id: &'a Value, answer: &'a Explanation<'_>) -> Self {
+    fn new(id: &'a Value, answer: &'a Explanation<'_>, identity: Option<IdentitySummary>) -> Self {
         let rule = answer.verdict.and_then(|verdict| verdict.rule());
         let group = answer.verdict.and_then(|verdict| verdict.group());
         Self {
@@ -165,6 +212,7 @@ impl<'a> BatchAnswer<'a> {
             group: group.map(|group| group.names().map(|name| text(name.value())).collect()),
             form: answer.form,
             agent: answer.agent(),
+            identity,
         }
     }
 }

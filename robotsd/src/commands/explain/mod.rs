@@ -5,6 +5,8 @@ mod explanation;
 mod headline;
 mod host;
 mod json;
+mod offline_evidence;
+mod sender;
 mod table;
 mod text;
 mod url_list;
