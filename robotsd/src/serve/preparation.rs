@@ -90,7 +90,7 @@ impl Preparation {
                 stage.bind(|| listeners.lock().unwrap_or_else(PoisonError::into_inner).plan(&config, workers))?;
                 let renewal = sites.renew(&config)?;
                 let plan = stage.apply()?;
-                renewal.apply_settings();
+                renewal.apply_settings(&sites);
                 let changes = setting_changes(&before, &config.text).unwrap_or_default();
                 Ok(PreparedConfig { config, watched, plan, renewal, changes })
             };

@@ -156,7 +156,7 @@ impl ActiveConfig {
         }
         changes.extend(come_and_gone);
         changes.extend(plan.changes.iter().cloned());
-        let before = std::mem::replace(&mut self.sites, Arc::new(sites));
+        let before = std::mem::replace(&mut self.sites, sites);
         workers.replace(&self.sites);
         if let Some(engines) = self.sites.spared_engines().filter(|now| before.spared_engines().as_ref() != Some(now)) {
             self.log.say(LogEvent::SearchEngines, engines);

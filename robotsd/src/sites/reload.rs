@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
+use tower_robots::agent::Registry;
 
 use super::log_events;
 use super::served_site::ServedSite;
@@ -104,7 +105,6 @@ impl Sites {
         let path = self.registry_extra()?.clone();
         // What is read last is applied last.
         let order = self.opener().registry_order;
-        let this = Arc::clone(self);
         let loading = async {
             let order = order.lock_owned().await;
             let loaded = spawn_blocking(move || load_registry(Some(&path)).map(|registry| (registry, order))).await;
@@ -115,22 +115,29 @@ impl Sites {
         let path = self.registry_extra()?.display();
         let (event, outcome, message) = match loaded {
             Ok((registry, _order)) => {
-                self.set_registry(&registry);
-                in_windows(0..self.count(), move |number| {
-                    let (this, registry) = (Arc::clone(&this), registry.clone());
-                    let renew = move |_: &Self, site: &ServedSite| {
-                        site.robots
-                            .set_registry(&registry, &site.settings.check.options(&registry, &site.settings.policy));
-                    };
-                    async move { this.blocking(number, renew).await }
-                })
-                .await;
+                // The sites of another config may take the place of these meanwhile.
+                let mut next = Some(Arc::clone(self));
+                while let Some(sites) = next {
+                    sites.set_registry(&registry);
+                    sites.renew_registry(&registry).await;
+                    next = sites.successor_with_registry();
+                }
                 (LogEvent::Registry, "published", format!("{path}: is in force"))
             }
             Err(message) => (LogEvent::RegistryRejected, "kept", format!("{message}; the one before stays in force")),
         };
         self.log().say(event, message.clone());
         Some(RegistryReload { outcome: outcome.to_owned(), message })
+    }
+
+    /// Applies a registry to every robots.txt.
+    async fn renew_registry(self: &Arc<Self>, registry: &Arc<Registry>) {
+        in_windows(0..self.count(), |number| {
+            let (this, registry) = (Arc::clone(self), registry.clone());
+            let renew = move |_: &Self, site: &ServedSite| site.set_registry(&registry);
+            async move { this.blocking(number, renew).await }
+        })
+        .await;
     }
 
     /// Works on a site on a blocking thread, once earlier work on it has ended; none where that takes longer than

@@ -6,7 +6,9 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
+use tower_robots::agent::Registry;
 use tower_robots::live::{Gate, WhenMissing};
 
 use super::gate_settings::GateSettings;
@@ -25,7 +27,9 @@ const AT_ONCE: usize = 16;
 /// The sites of another config, ready to take the place of those that are served.
 #[derive(Debug)]
 pub(crate) struct Renewal {
-    pub(crate) sites: Sites,
+    pub(crate) sites: Arc<Sites>,
+    /// The registry that they were opened with.
+    registry: Arc<Registry>,
     /// The settings of every robots.txt that was served before, or takes the place of one.
     settings: Vec<(SiteRobots, SiteSettings)>,
     /// The sites that are new and those that are gone, for people.
@@ -121,8 +125,9 @@ impl Sites {
         let stays = |name: &str| config.sites.iter().any(|site| site.name == name);
         let gone = self.iter().filter(|site| !stays(&site.name));
         come_and_gone.extend(gone.map(|gone| format!("site {:?} is gone", &*gone.name)));
-        let sites = Sites::new(renewed, config, opener, self.log(), self.privacy());
-        Ok(Renewal { sites, settings: applied, come_and_gone, altered, unusable })
+        let registry = opener.registry.clone();
+        let sites = Arc::new(Sites::new(renewed, config, opener, self.log(), self.privacy()));
+        Ok(Renewal { sites, registry, settings: applied, come_and_gone, altered, unusable })
     }
 
     /// The gate of a site. Expectations with a fault do not refuse a config that names the same file as before.
@@ -172,9 +177,21 @@ impl Sites {
 }
 
 impl Renewal {
-    /// Applies the new settings to every robots.txt that is served already. Blocks while rules are compiled, and for no file.
-    pub(crate) fn apply_settings(&self) {
+    /// Applies the new settings to every robots.txt that is served already: from now on these sites take the place of those
+    /// before. Blocks while rules are compiled, and for no file.
+    pub(crate) fn apply_settings(&self, before: &Sites) {
+        before.hand_over(&self.sites);
         self.settings.iter().for_each(|(robots, settings)| robots.apply(settings));
+        // A registry that was read again since they were opened has been overwritten here, or is about to be.
+        let mut applied = self.registry.clone();
+        loop {
+            let current = self.sites.opener().registry;
+            if Arc::ptr_eq(&current, &applied) {
+                return;
+            }
+            self.sites.iter().for_each(|site| site.set_registry(&current));
+            applied = current;
+        }
     }
 }
 
@@ -230,6 +247,55 @@ mod tests {
         sites.lives().map(|live| live.robots.status().switch()).collect()
     }
 
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_registry_that_is_read_again_while_sites_are_swapped_is_not_lost() {
+        let robots = "robots.text = \"User-agent: *\"\n";
+        let agents = "[agents]\nregistry_extra = \"crawlers.toml\"\n";
+        let folder = tempfile::tempdir().unwrap();
+        let rows = |name: &str| {
+            let row = format!("[[crawler]]\nname = \"{name}\"\ncategory = \"search\"\n");
+            std::fs::write(folder.path().join("crawlers.toml"), row).unwrap();
+        };
+        let of = |more: &str| config(folder.path(), "", &format!("{robots}{more}{agents}"));
+        let new_site = "[[site]]\nname = \"b\"\nhosts = [\"b.test\"]\nroot = \".\"\nrobots.text = \"# b\"\n";
+        let knows = |sites: &Sites, name: &str| {
+            assert!(sites.opener().registry.crawler(name).is_some(), "{name}");
+            for live in sites.lives() {
+                let snapshot = live.robots.snapshot();
+                let agents = snapshot.content().unwrap().agents(name.as_bytes());
+                assert!(agents.first().is_registered(), "{name} of {}", live.name);
+            }
+        };
+        rows("FirstThing");
+        let served = Arc::new(Sites::open(&of(""), false, &Log::nowhere()).unwrap());
+        knows(&served, "FirstThing");
+
+        // After the sites are open.
+        let renewal = served.renew(&of(new_site)).unwrap();
+        rows("SecondThing");
+        assert_eq!(served.reload(None).await.unwrap().registry.unwrap().outcome, "published");
+        renewal.apply_settings(&served);
+        knows(&renewal.sites, "SecondThing");
+        // After their settings are applied, and before they are swapped.
+        rows("ThirdThing");
+        served.reload(None).await.unwrap();
+        knows(&renewal.sites, "ThirdThing");
+        // Once more sites have taken their place.
+        let next = renewal.sites.renew(&of("")).unwrap();
+        next.apply_settings(&renewal.sites);
+        rows("FourthThing");
+        served.reload(None).await.unwrap();
+        knows(&next.sites, "FourthThing");
+
+        // A config with other rows goes its own way.
+        let other = config(folder.path(), "", robots);
+        let without = next.sites.renew(&other).unwrap();
+        without.apply_settings(&next.sites);
+        rows("FifthThing");
+        next.sites.reload(None).await.unwrap();
+        assert!(without.sites.opener().registry.crawler("FifthThing").is_none());
+    }
+
     #[test]
     fn a_switch_that_is_turned_while_sites_are_swapped_is_not_lost() {
         const FILE: &str = "robots.text = \"User-agent: *\"";
@@ -245,7 +311,7 @@ mod tests {
             // A source that takes the place of another is switched as that was.
             let other = format!("{FILE}\nrobots.max_age = \"7m\"");
             let renewal = served.renew(&config(folder.path(), state, &other)).unwrap();
-            renewal.apply_settings();
+            renewal.apply_settings(&served);
             assert_eq!(switches(&renewal.sites), [Enforcement::Off]);
             // The sites are open and not yet swapped.
             served.enforce(Some("a"), Enforcement::On).unwrap();

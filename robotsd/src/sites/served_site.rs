@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use tower_robots::agent::Registry;
 use tower_robots::layer::RobotsLayer;
 
 use super::backend::SiteBackend;
@@ -91,6 +92,11 @@ impl ServedSite {
     pub(super) fn keep_source_of(&mut self, before: &Self) {
         let config::SiteConfig { robots, max_age, grace, when_missing, .. } = before.settings.clone();
         self.settings = config::SiteConfig { robots, max_age, grace, when_missing, ..self.settings.clone() };
+    }
+
+    /// Its checks go with the registry: they know which of the crawlers it refuses.
+    pub(super) fn set_registry(&self, registry: &Arc<Registry>) {
+        self.robots.set_registry(registry, &self.settings.check.options(registry, &self.settings.policy));
     }
 
     /// Whether its robots.txt is what these settings would open.

@@ -1,7 +1,7 @@
 //! The sites of a config, open.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tower_robots::agent::Registry;
 use tower_robots::live::{Enforcement, StateDir};
@@ -24,6 +24,8 @@ pub(crate) struct Sites {
     state: StateHandle,
     /// Locked for a moment only, never while a file is read.
     opener: Mutex<RobotsOpener>,
+    /// The sites that take the place of these.
+    successor: Mutex<Weak<Self>>,
     log: Log,
     privacy: LogPrivacy,
 }
@@ -58,7 +60,8 @@ impl Sites {
         privacy: LogPrivacy,
     ) -> Self {
         let (registry_extra, state) = (config.registry_extra.clone(), opener.state.clone());
-        Self { sites, registry_extra, state, opener: Mutex::new(opener), log: log.clone(), privacy }
+        let (opener, successor) = (Mutex::new(opener), Mutex::default());
+        Self { sites, registry_extra, state, opener, successor, log: log.clone(), privacy }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -89,6 +92,21 @@ impl Sites {
         self.locked().registry.clone_from(registry);
     }
 
+    /// Hands over to the sites that take the place of these. The registry may be another one than when they were opened; one
+    /// that is set from now on has to be set for the successor too.
+    pub(super) fn hand_over(&self, next: &Arc<Self>) {
+        let opener = self.locked();
+        *self.successor() = Arc::downgrade(next);
+        if next.registry_extra == self.registry_extra {
+            next.set_registry(&opener.registry);
+        }
+    }
+
+    /// The sites that take the place of these, where they have the same registry.
+    pub(super) fn successor_with_registry(&self) -> Option<Arc<Self>> {
+        self.successor().upgrade().filter(|next| next.registry_extra == self.registry_extra)
+    }
+
     pub(crate) const fn state(&self) -> &StateHandle {
         &self.state
     }
@@ -114,6 +132,10 @@ impl Sites {
 
     pub(super) const fn registry_extra(&self) -> Option<&PathBuf> {
         self.registry_extra.as_ref()
+    }
+
+    fn successor(&self) -> MutexGuard<'_, Weak<Self>> {
+        self.successor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn locked(&self) -> MutexGuard<'_, RobotsOpener> {
