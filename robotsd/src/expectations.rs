@@ -12,8 +12,6 @@
 //! paths  = ["/drafts/"]
 //! ```
 
-use std::io;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,8 +21,8 @@ use tower_robots::agent::Registry;
 use tower_robots::check::Expectations;
 use tower_robots::rules::Access;
 
+use crate::config::{ConfigError, Document, Fault, as_utf8, read_document};
 use crate::input::{self, place};
-use crate::render::printable;
 use crate::target_url::TargetUrl;
 
 #[derive(Debug, Deserialize)]
@@ -42,6 +40,11 @@ struct Written {
 struct Table {
     agents: Vec<Spanned<String>>,
     paths: Vec<Spanned<String>>,
+}
+
+impl Document for Written {
+    const TABLES: &'static [&'static str] = &["allow[]", "disallow[]"];
+    const NAME: &'static str = "the file";
 }
 
 /// A file of expectations that makes sense.
@@ -65,35 +68,30 @@ pub(crate) struct WrittenAgent {
 }
 
 impl ExpectationsFile {
-    /// Reads a file. Errors name it, with line and column where they can.
-    pub(crate) fn read(path: &Path, registry: &Arc<Registry>) -> io::Result<Self> {
-        let text = String::from_utf8(input::read(path)?)
-            .map_err(|_| io::Error::other(format!("{}: not UTF-8", path.display())))?;
-        Self::parse(path, &text, registry).map_err(io::Error::other)
+    /// Reads a file. Errors name it, with the line and column of every problem.
+    pub(crate) fn read(path: &Path, registry: &Arc<Registry>) -> Result<Self, ConfigError> {
+        let octets = input::read(path).map_err(|error| ConfigError::unread(&error))?;
+        Self::parse(path, &as_utf8(path, octets)?, registry)
     }
 
     /// Reads the text of a file; `name` is what errors call it.
-    fn parse(name: &Path, text: &str, registry: &Arc<Registry>) -> Result<Self, String> {
-        let at = |span: Range<usize>, message: &str| {
-            let (line, column) = place(text, span.start);
-            format!("{}:{line}:{column}: {message}", printable(name.as_os_str().as_encoded_bytes()))
-        };
-        let written: Written = toml::from_str(text)
-            .map_err(|error| at(error.span().unwrap_or(0..0), &error.message().trim_end().replace('\n', "; ")))?;
+    fn parse(name: &Path, text: &str, registry: &Arc<Registry>) -> Result<Self, ConfigError> {
+        let at = |(first, others)| ConfigError::at(name, text, first, others).shown_by("test");
+        let written: Written = read_document(text).map_err(at)?;
+        let tables = written.allow.iter().map(|table| (Access::Allow, table));
+        let tables: Vec<_> = tables.chain(written.disallow.iter().map(|table| (Access::Disallow, table))).collect();
+        let mut faults = tables.iter().flat_map(|(_, table)| faults(table));
+        if let Some(first) = faults.next() {
+            return Err(at((first, faults.collect())));
+        }
+        if tables.is_empty() {
+            let fault = Fault::new(0..0, "the file has no expectations");
+            return Err(at((fault.help(EXAMPLE.to_owned()), Vec::new())));
+        }
         let (mut lines, mut agents) = (Vec::new(), Vec::new());
         let mut expectations = Expectations::new(registry.clone());
-        let tables = written.allow.iter().map(|table| (Access::Allow, table));
-        for (access, table) in tables.chain(written.disallow.iter().map(|table| (Access::Disallow, table))) {
+        for (access, table) in tables {
             let (span, table) = (table.span(), table.get_ref());
-            if table.agents.is_empty() || table.paths.is_empty() {
-                return Err(at(span, "an expectation has at least one agent and one path"));
-            }
-            if let Some(agent) = table.agents.iter().find(|agent| agent.get_ref().trim().is_empty()) {
-                return Err(at(agent.span(), "the agent is empty: write \"*\" for a crawler that no group names"));
-            }
-            for path in &table.paths {
-                TargetUrl::parse(path.get_ref().as_bytes()).map_err(|error| at(path.span(), &error.to_string()))?;
-            }
             let owned = |list: &[Spanned<String>]| list.iter().map(|item| item.get_ref().clone()).collect::<Vec<_>>();
             expectations = expectations.expect(access, owned(&table.agents), owned(&table.paths));
             lines.push(place(text, span.start).0);
@@ -104,14 +102,33 @@ impl ExpectationsFile {
                 }),
             );
         }
-        if lines.is_empty() {
-            return Err(at(
-                0..0,
-                "the file has no expectations: write [[allow]] or [[disallow]] with agents and paths",
-            ));
-        }
         Ok(Self { robots: written.robots, expectations, lines, agents })
     }
+}
+
+/// The shortest table that expects something.
+const EXAMPLE: &str = "write [[allow]] or [[disallow]], with agents = [\"Googlebot\"] and paths = [\"/\"]";
+
+/// What is wrong with the values of a table.
+fn faults(table: &Spanned<Table>) -> Vec<Fault> {
+    let (span, table) = (table.span(), table.get_ref());
+    let mut faults = Vec::new();
+    if table.agents.is_empty() || table.paths.is_empty() {
+        let (key, example) =
+            if table.agents.is_empty() { ("agent", "agents = [\"*\"]") } else { ("path", "paths = [\"/\"]") };
+        faults
+            .push(Fault::new(span, format!("an expectation has at least one {key}")).help(format!("write {example}")));
+    }
+    for agent in table.agents.iter().filter(|agent| agent.get_ref().trim().is_empty()) {
+        let fault = Fault::new(agent.span(), "the agent is empty");
+        faults.push(fault.help("write \"*\" for a crawler that no group names".to_owned()));
+    }
+    for path in &table.paths {
+        if let Err(error) = TargetUrl::parse(path.get_ref().as_bytes()) {
+            faults.push(Fault::new(path.span(), error.to_string()));
+        }
+    }
+    faults
 }
 
 #[cfg(test)]
@@ -119,17 +136,21 @@ mod tests {
     use super::*;
 
     fn error(text: &str) -> String {
-        ExpectationsFile::parse(Path::new("e.toml"), text, Registry::builtin()).expect_err("an error")
+        ExpectationsFile::parse(Path::new("e.toml"), text, Registry::builtin()).expect_err("an error").to_string()
     }
 
     #[test]
     fn errors_name_line_and_column() {
         for (text, want) in [
-            ("", "e.toml:1:1: the file has no expectations: write [[allow]] or [[disallow]] with agents and paths"),
-            ("[[allow]]\nagents = [\"a\"]\n", "e.toml:1:1: missing field `paths`"),
+            (
+                "",
+                "e.toml:1:1: the file has no expectations; write [[allow]] or [[disallow]], with agents = [\"Googlebot\"] \
+                 and paths = [\"/\"]",
+            ),
+            ("[[allow]]\nagents = [\"a\"]\n", "e.toml:1:1: this [[allow]] has no paths; write paths = [\"/\"]"),
             (
                 "[[allow]]\nagents = [\"a\"]\npaths = []\n",
-                "e.toml:1:1: an expectation has at least one agent and one path",
+                "e.toml:1:1: an expectation has at least one path; write paths = [\"/\"]",
             ),
             (
                 "[[allow]]\nagents = [\"a\"]\npaths = [\"x\"]\n",
@@ -137,12 +158,29 @@ mod tests {
             ),
             (
                 "[[allow]]\nagents = [\" \"]\npaths = [\"/\"]\n",
-                "e.toml:2:11: the agent is empty: write \"*\" for a crawler that no group names",
+                "e.toml:2:11: the agent is empty; write \"*\" for a crawler that no group names",
+            ),
+            (
+                "[allow]\nagents = [\"a\"]\npaths = [\"/\"]\n",
+                "e.toml:1:1: there can be several of [allow], and each is written in double brackets; write [[allow]]",
+            ),
+            (
+                "[[allow]]\nagents = \"*\"\npaths = [\"/\"]\n",
+                "e.toml:2:10: agents is a list, not text; write agents = [\"*\"]",
+            ),
+            (
+                "[[allow]]\nagents = [\"*\"]\npath = [\"/\"]\n",
+                "e.toml:3:1: [[allow]] has no key \"path\"; did you mean \"paths\"?",
+            ),
+            ("[[alow]]\n", "e.toml:1:3: the file has no key \"alow\"; did you mean \"allow\"?"),
+            (
+                "[[allow]]\nagents = [\"\"]\npaths = [\"x\", \"/\"]\n",
+                "e.toml:2:11: the agent is empty; write \"*\" for a crawler that no group names; and 1 more: `robotsd test \
+                 e.toml` shows them",
             ),
         ] {
             assert_eq!(error(text), want, "{text}");
         }
-        assert!(error("[[alow]]\n").starts_with("e.toml:1:"));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use tower_robots::rules::Reading;
 
 use super::arguments::site::SiteArgs;
 use super::output::unmet::EvaluatedExpectations;
-use crate::exit::{self, complain};
+use crate::exit::{self, FAILED, complain};
 use crate::expectations::ExpectationsFile;
 use crate::render::printable;
 
@@ -60,7 +60,13 @@ pub(crate) fn run(args: &TestArgs) -> ExitCode {
 fn test(args: &TestArgs) -> io::Result<ExitCode> {
     let site = args.site.select()?;
     let path = args.file.clone().map_or_else(|| site.expectations(), Ok)?;
-    let file = ExpectationsFile::read(&path, &site.settings.registry)?;
+    let file = match ExpectationsFile::read(&path, &site.settings.registry) {
+        Ok(file) => file,
+        Err(error) => {
+            error.complain();
+            return Ok(ExitCode::from(FAILED));
+        }
+    };
     let beside = |robots: &PathBuf| path.parent().unwrap_or(Path::new("")).join(robots);
     let robots = args.robots.clone().or_else(|| file.robots.as_ref().map(beside));
     if robots.is_none() && !args.site.has_config() {

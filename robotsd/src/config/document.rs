@@ -17,7 +17,7 @@ use super::{other_format, value_error};
 const MOST: usize = 20;
 
 /// Reads a text, or returns the first problem and the others.
-pub(super) fn read<D: Document>(text: &str) -> Result<D, (Fault, Vec<Fault>)> {
+pub(crate) fn read<D: Document>(text: &str) -> Result<D, (Fault, Vec<Fault>)> {
     // A byte order mark is no part of a text; octets are counted with it.
     let (mut document, errors) = DeTable::parse_recoverable(text);
     if let Some(fault) = other_format::recognize(text, errors.first().and_then(toml::de::Error::span)) {

@@ -20,7 +20,7 @@ enum Problems {
     /// The file could not be read.
     Unreadable(String),
     /// In the order of the file, the first and the others.
-    Placed { path: String, first: Box<Diagnostic>, others: Vec<Diagnostic> },
+    Placed { path: String, command: &'static str, first: Box<Diagnostic>, others: Vec<Diagnostic> },
 }
 
 /// A problem of a value, before its line and column are known.
@@ -50,7 +50,7 @@ impl ConfigError {
     }
 
     /// The message of the error names the file.
-    pub(super) fn unread(error: &io::Error) -> Self {
+    pub(crate) fn unread(error: &io::Error) -> Self {
         Self(Problems::Unreadable(error.to_string()))
     }
 
@@ -59,7 +59,7 @@ impl ConfigError {
     }
 
     /// The problems of a text, of which there is one at least.
-    pub(super) fn at(path: &Path, text: &str, first: Fault, others: Vec<Fault>) -> Self {
+    pub(crate) fn at(path: &Path, text: &str, first: Fault, others: Vec<Fault>) -> Self {
         let name = path.to_string_lossy();
         let mut all = vec![first];
         all.extend(others);
@@ -69,7 +69,15 @@ impl ConfigError {
         all.dedup();
         let mut placed: Vec<_> = all.into_iter().map(|fault| fault.diagnostic(Severity::Error, &name, text)).collect();
         let first = Box::new(placed.remove(0));
-        Self(Problems::Placed { path: name.into_owned(), first, others: placed })
+        Self(Problems::Placed { path: name.into_owned(), command: "config check", first, others: placed })
+    }
+
+    /// Names the command that shows every problem of the file, where it is not a config.
+    pub(crate) fn shown_by(mut self, shown_by: &'static str) -> Self {
+        if let Problems::Placed { command, .. } = &mut self.0 {
+            *command = shown_by;
+        }
+        self
     }
 
     /// Writes every problem to standard error, each with its line of the file.
@@ -94,12 +102,13 @@ impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             Problems::Unreadable(message) => f.write_str(message),
-            Problems::Placed { path, first, others } => {
+            Problems::Placed { path, command, first, others } => {
                 write!(f, "{first}")?;
                 match others.len() {
                     0 => Ok(()),
                     more => {
-                        write!(f, "; and {more} more: `robotsd config check {}` shows them", printable(path.as_bytes()))
+                        let path = printable(path.as_bytes());
+                        write!(f, "; and {more} more: `robotsd {command} {path}` shows them")
                     }
                 }
             }
@@ -110,11 +119,11 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Fault {
-    pub(super) fn new(span: Range<usize>, message: impl Into<String>) -> Self {
+    pub(crate) fn new(span: Range<usize>, message: impl Into<String>) -> Self {
         Self { span, message: message.into(), help: None }
     }
 
-    pub(super) fn help(self, help: impl Into<Option<String>>) -> Self {
+    pub(crate) fn help(self, help: impl Into<Option<String>>) -> Self {
         Self { help: help.into(), ..self }
     }
 
@@ -124,7 +133,7 @@ impl Fault {
         Self::new(value.map_or(0..0, Spanned::span), error.to_string())
     }
 
-    pub(super) fn at(self, path: &Path, text: &str) -> ConfigError {
+    pub(crate) fn at(self, path: &Path, text: &str) -> ConfigError {
         ConfigError::at(path, text, self, Vec::new())
     }
 

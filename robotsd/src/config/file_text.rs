@@ -11,7 +11,7 @@ pub(super) fn read(path: &Path) -> Result<String, ConfigError> {
 }
 
 /// The text that octets are, or where they are none.
-pub(super) fn as_utf8(path: &Path, octets: Vec<u8>) -> Result<String, ConfigError> {
+pub(crate) fn as_utf8(path: &Path, octets: Vec<u8>) -> Result<String, ConfigError> {
     String::from_utf8(octets).map_err(|error| {
         let start = error.utf8_error().valid_up_to();
         let text = String::from_utf8_lossy(error.as_bytes());

@@ -13,7 +13,7 @@ use crate::suggestion::{did_you_mean, nearest};
 const NO_KEY: &str = "no-such-key";
 
 /// A file whose tables are known by their paths.
-pub(super) trait Document: DeserializeOwned {
+pub(crate) trait Document: DeserializeOwned {
     /// Every table, as `site.robots`, those that can be repeated with `[]` at their end; the top of the file is none of them.
     const TABLES: &'static [&'static str];
 

@@ -51,3 +51,18 @@ fn a_name_that_no_crawler_has_is_said_with_its_place() {
                 did you mean \"Googlebot\"? ";
     assert!(error.starts_with(want) && error.lines().count() == 1, "{error}");
 }
+
+#[test]
+fn a_mistake_in_the_file_is_shown_with_its_line_and_what_would_be_right() {
+    let file = "[[allow]]\nagents = \"*\"\npaths = [\"drafts\"]\n\n[[disallow]]\nagents = [\"*\"]\n";
+    let folder = folder(&[("robots.txt", ROBOTS), ("e.toml", file)]);
+    let output = run(robotsd().current_dir(folder.path()).args(["test", "e.toml", "--robots", "robots.txt"]));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    let want = "error: agents is a list, not text\n --> e.toml:2:10\n  |\n2 | agents = \"*\"\n  |          ^^^\n  |\n  = help: write \
+                agents = [\"*\"]\n\n";
+    assert!(
+        error.starts_with(want) && error.contains("error: this [[disallow]] has no paths\n --> e.toml:5:1\n"),
+        "{error}"
+    );
+}

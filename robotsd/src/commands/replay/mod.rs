@@ -184,7 +184,7 @@ impl ReplayArgs {
     /// Whether the last robots.txt meets the expectations; writes to standard error what it does not meet.
     fn meets_expectations(&self, site: &SelectedSite, plan: &ReplayPlan, report: &Report) -> io::Result<bool> {
         let (Some(path), Some(evaluator)) = (&self.expect, plan.evaluators.last()) else { return Ok(true) };
-        let file = ExpectationsFile::read(path, &site.settings.registry)?;
+        let file = ExpectationsFile::read(path, &site.settings.registry).map_err(io::Error::other)?;
         let outcome = evaluator.evaluate(&file.expectations);
         let robots = report.against.as_ref().unwrap_or(&report.robots);
         EvaluatedExpectations { path, file: &file, robots, outcome: &outcome }.write_text(&mut io::stderr().lock())?;
