@@ -43,6 +43,18 @@ fn crawler<'a>(report: &'a Value, name: &str) -> &'a Value {
     report["crawlers"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap()
 }
 
+/// Each rule of a crawler with its paths, on a line.
+fn rules(crawler: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let rule = |rule: &Value| {
+        let paths = rule["paths"].as_array().unwrap().iter();
+        let paths: Vec<_> = paths.map(|path| format!("{} {}", text(&path["pattern"]), path["requests"])).collect();
+        let (effect, file, pattern) = (text(&rule["effect"]), text(&rule["file"]), text(&rule["pattern"]));
+        format!("{effect} {file}:{} {pattern} {}: {}", rule["line"], rule["requests"], paths.join(", "))
+    };
+    crawler["rules"].as_array().unwrap().iter().map(rule).collect()
+}
+
 #[test]
 fn requests_are_counted_by_crawler() {
     let (said, code) = report(log().as_bytes(), &[]);
@@ -51,8 +63,8 @@ fn requests_are_counted_by_crawler() {
     let google = crawler(&said, "Googlebot");
     assert_eq!((&google["requests"], &google["allowed"], &google["disallowed"]), (&json!(3), &json!(2), &json!(1)));
     assert_eq!((&google["robots_txt"], &crawler(&said, "GPTBot")["robots_txt"]), (&json!(1), &json!(0)));
-    assert_eq!(google["rules"], json!([{"line": 2, "pattern": "/cart", "requests": 1}]));
-    assert_eq!(crawler(&said, "GPTBot")["paths"], json!([["/drafts/x", 1]]));
+    assert_eq!(rules(google), ["disallowed robots.txt:2 /cart 1: /cart?session=* 1"]);
+    assert_eq!(rules(crawler(&said, "GPTBot")), ["disallowed robots.txt:5 /drafts/ 1: /drafts/x 1"]);
     assert_eq!(said["others"], json!([{"class": "browser", "requests": 1, "disallowed": 0}]));
     assert_eq!(said["totals"]["disallowed"], 2);
 }
@@ -66,6 +78,43 @@ fn nothing_private_is_shown_unless_asked() {
     assert!(said.to_string().contains("/cart?session=secret"));
 }
 
+/// A log of several chunks, with more targets than are told apart.
+fn long_log() -> String {
+    (0..60_000)
+        .map(|at| {
+            let target = match at % 3 {
+                0 => format!("/drafts/{at}?color=c{}", at % 999),
+                1 => "/drafts/new".to_owned(),
+                _ => format!("/post/{at}"),
+            };
+            line("192.0.2.2", (at % 24) as u8, &target, "-", if at % 2 == 0 { GPTBOT } else { GOOGLEBOT })
+        })
+        .collect()
+}
+
+#[test]
+fn paths_that_vary_are_one_pattern_and_add_up() {
+    let log = long_log();
+    assert!(log.len() > 5 << 20, "several chunks");
+    let (said, _) = report(log.as_bytes(), &[]);
+    let gptbot = crawler(&said, "GPTBot");
+    let want = "disallowed robots.txt:5 /drafts/ 20000: /drafts/*?color=* 10000, /drafts/new 10000";
+    assert_eq!((rules(gptbot), &gptbot["disallowed"]), (vec![want.to_owned()], &json!(20_000)));
+    let folder = folder(&[("robots.txt", ROBOTS), ("log", &log)]);
+    let page = |form: &str| {
+        let arguments = ["replay", "log", "--robots", "robots.txt", "--format", form];
+        String::from_utf8(run(robotsd().current_dir(folder.path()).args(arguments)).stdout).unwrap()
+    };
+    let want = "\n      20,000  robots.txt:5: disallow /drafts/\n      10,000    /drafts/*?color=*\n      10,000    \
+                /drafts/new\n";
+    assert!(page("text").contains(want), "{}", page("text"));
+    assert!(
+        page("html").contains("<code>/drafts/*?color=*</code></th><td class=\"n\">10,000</td>"),
+        "{}",
+        page("html")
+    );
+}
+
 #[test]
 fn two_files_are_compared() {
     let (said, _) = report(log().as_bytes(), &["--against", "new.txt"]);
@@ -74,7 +123,11 @@ fn two_files_are_compared() {
     assert_eq!((&totals["shut"], &totals["opened"]), (&json!(1), &json!(1)));
     let google = crawler(&said, "Googlebot");
     assert_eq!((&google["shut"], &google["opened"]), (&json!(1), &json!(1)));
-    assert_eq!(google["paths"], json!([["/cart?session=*", 1], ["/drafts/x", 1]]));
+    let want = ["shut-out new.txt:2 /drafts/ 1: /drafts/x 1", "let-in robots.txt:2 /cart 1: /cart?session=* 1"];
+    assert_eq!(rules(google), want, "by the rule that disallows, in the file it is in");
+    let hour = |at: usize| &said["hours"][at];
+    assert_eq!((&hour(0)["opened"], &hour(0)["shut"]), (&json!(1), &json!(0)), "{said}");
+    assert_eq!((&hour(2)["shut"], &hour(2)["shut_search_engines"]), (&json!(1), &json!(1)), "{said}");
 }
 
 #[test]
@@ -102,7 +155,12 @@ fn a_change_that_shuts_a_search_engine_out_fails_and_comes_first() {
 #[test]
 fn early_requests_are_not_blamed() {
     let (said, _) = report(log().as_bytes(), &["--effective-from", "2026-11-01T04:00:00Z"]);
-    assert_eq!((&said["totals"]["disallowed"], &said["totals"]["not_blamed"]), (&json!(1), &json!(1)));
+    let totals = &said["totals"];
+    assert_eq!((&totals["disallowed"], &totals["not_blamed"], &totals["allowed"]), (&json!(1), &json!(1), &json!(3)));
+    assert_eq!(totals["crawler_requests"], 5, "each is one of the three");
+    let in_hours = |name: &str| said["hours"].as_array().unwrap().iter().map(|hour| hour[name].as_u64().unwrap()).sum();
+    let sums: [u64; 3] = ["allowed", "disallowed", "not_blamed"].map(in_hours);
+    assert_eq!(sums, [3, 1, 1]);
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! A stream cut into chunks of whole lines, worked on by every core.
 //!
-//! Chunks are handed out through a short queue and come back to be filled again, so memory stays the same however long
-//! the log is. Each worker keeps its own result; they are joined at the end.
+//! The counts of each chunk are joined in the order of the log, so the result is the same however many workers there are.
+//! Chunks are read only as far ahead as the workers need, and their buffers are filled again: memory stays the same
+//! however long the log is.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use super::format::FIELDS;
@@ -19,52 +21,148 @@ const LONGEST_LINE: usize = CHUNK / 2;
 /// A line of names of columns longer than this is not one.
 const LONGEST_COLUMNS: usize = 16 << 10;
 
-/// Runs `work` over the chunks of all inputs on this many threads, each with a state of its own. An input that cannot be read,
-/// or not to its end, does not keep the others from being read; the errors are returned.
-pub(super) fn for_each<S: Send>(
+/// Runs `work` over the chunks of all inputs on this many threads, each with a state of its own, and joins what it returns
+/// in the order of the chunks. An input that cannot be read, or not to its end, does not keep the others from being read; the
+/// errors are returned.
+pub(super) fn for_each<S, C: Send>(
     inputs: impl IntoIterator<Item = io::Result<Box<dyn Read + Send>>>,
     workers: usize,
     state: impl Fn() -> S + Sync,
-    work: impl Fn(&mut S, &[u8]) + Sync,
-) -> (Vec<S>, Vec<io::Error>) {
-    let (full, chunks) = sync_channel::<Vec<u8>>(workers);
-    let (back, empty) = sync_channel::<Vec<u8>>(2 * workers + 1);
+    work: impl Fn(&mut S, &[u8]) -> C + Sync,
+    join: impl FnMut(C),
+) -> Vec<io::Error> {
+    // No send blocks: `ahead` bounds what is on its way.
+    let (send, chunks) = channel::<Chunk>();
+    let (counted, counts) = channel::<CountedChunk<C>>();
     let chunks = Mutex::new(chunks);
     thread::scope(|scope| {
         let handles: Vec<_> = (0..workers)
             .map(|_| {
-                let (back, chunks, state, work) = (back.clone(), &chunks, &state, &work);
+                let (counted, chunks, state, work) = (counted.clone(), &chunks, &state, &work);
                 scope.spawn(move || {
                     let mut state = state();
                     while let Some(chunk) = next(chunks) {
-                        work(&mut state, &chunk);
-                        // Dropped where the reader has enough buffers.
-                        let _ = back.try_send(chunk);
+                        let mut counting = Counting { counted: &counted, chunk, counts: None };
+                        counting.counts = Some(work(&mut state, &counting.chunk.octets));
                     }
-                    state
                 })
             })
             .collect();
-        let read = |input: io::Result<Box<dyn Read + Send>>| cut(&mut input?, &empty, |chunk| full.send(chunk).is_ok());
+        drop(counted);
+        let mut pipeline = Pipeline {
+            send: Some(send),
+            counts,
+            join,
+            ahead: 3 * workers as u64,
+            sent: 0,
+            joined: 0,
+            early: BTreeMap::new(),
+        };
+        let mut buffers = Vec::new();
+        let mut read = |input: io::Result<Box<dyn Read + Send>>| {
+            cut(&mut input?, &mut buffers, |chunk, buffers| pipeline.send(chunk, buffers))
+        };
         let errors = inputs.into_iter().filter_map(|input| read(input).err()).collect();
-        drop(full);
-        #[expect(clippy::expect_used, reason = "a worker that panicked has lost counts; going on would hide that")]
-        let states = handles.into_iter().map(|handle| handle.join().expect("a worker panicked")).collect();
-        (states, errors)
+        pipeline.finish();
+        for handle in handles {
+            #[expect(clippy::expect_used, reason = "a worker that panicked has lost counts; going on would hide that")]
+            handle.join().expect("a worker panicked");
+        }
+        errors
     })
 }
 
+/// Octets, and which chunk they are.
+struct Chunk {
+    number: u64,
+    octets: Vec<u8>,
+}
+
+struct CountedChunk<C> {
+    chunk: Chunk,
+    /// `None` where the worker panicked.
+    counts: Option<C>,
+}
+
+/// A chunk that is being counted. Reports back when it is dropped, also by a panic, so that the reader never waits in vain.
+struct Counting<'a, C> {
+    counted: &'a Sender<CountedChunk<C>>,
+    chunk: Chunk,
+    counts: Option<C>,
+}
+
+impl<C> Drop for Counting<'_, C> {
+    fn drop(&mut self) {
+        let octets = std::mem::take(&mut self.chunk.octets);
+        let chunk = Chunk { number: self.chunk.number, octets };
+        let _ = self.counted.send(CountedChunk { chunk, counts: self.counts.take() });
+    }
+}
+
+/// The chunks on their way to the workers, and their counts on the way back.
+struct Pipeline<C, J> {
+    /// `None` at the end, and after a worker panicked.
+    send: Option<Sender<Chunk>>,
+    counts: Receiver<CountedChunk<C>>,
+    join: J,
+    /// The most chunks that are on their way.
+    ahead: u64,
+    sent: u64,
+    joined: u64,
+    /// Counts of chunks whose predecessors are not joined yet.
+    early: BTreeMap<u64, C>,
+}
+
+impl<C, J: FnMut(C)> Pipeline<C, J> {
+    /// Sends a chunk and takes back what is counted; `false` after a worker panicked.
+    fn send(&mut self, octets: Vec<u8>, buffers: &mut Vec<Vec<u8>>) -> bool {
+        while self.send.is_some() && self.sent - self.joined >= self.ahead {
+            self.take(buffers);
+        }
+        let Some(send) = &self.send else { return false };
+        let chunk = Chunk { number: self.sent, octets };
+        self.sent += 1;
+        send.send(chunk).is_ok()
+    }
+
+    /// Waits for the counts of a chunk, and joins those whose turn it is.
+    fn take(&mut self, buffers: &mut Vec<Vec<u8>>) {
+        let Ok(CountedChunk { chunk, counts: Some(counts) }) = self.counts.recv() else {
+            self.send = None;
+            return;
+        };
+        buffers.push(chunk.octets);
+        self.early.insert(chunk.number, counts);
+        while let Some(counts) = self.early.remove(&self.joined) {
+            (self.join)(counts);
+            self.joined += 1;
+        }
+    }
+
+    /// Joins what is still on its way.
+    fn finish(mut self) {
+        let mut buffers = Vec::new();
+        while self.send.is_some() && self.joined < self.sent {
+            self.take(&mut buffers);
+        }
+    }
+}
+
 /// The next chunk, or `None` once the reader is done.
-fn next(chunks: &Mutex<Receiver<Vec<u8>>>) -> Option<Vec<u8>> {
+fn next(chunks: &Mutex<Receiver<Chunk>>) -> Option<Chunk> {
     chunks.lock().ok()?.recv().ok()
 }
 
 /// Cuts one input into chunks that end where lines end; the last one may lack its line end.
-fn cut(input: &mut dyn Read, empty: &Receiver<Vec<u8>>, mut send: impl FnMut(Vec<u8>) -> bool) -> io::Result<()> {
+fn cut(
+    input: &mut dyn Read,
+    buffers: &mut Vec<Vec<u8>>,
+    mut send: impl FnMut(Vec<u8>, &mut Vec<Vec<u8>>) -> bool,
+) -> io::Result<()> {
     let mut rest: Vec<u8> = Vec::new();
     let mut columns: Vec<u8> = Vec::new();
     loop {
-        let mut chunk = empty.try_recv().unwrap_or_default();
+        let mut chunk = buffers.pop().unwrap_or_default();
         chunk.clear();
         chunk.extend_from_slice(&columns);
         chunk.append(&mut rest);
@@ -86,7 +184,7 @@ fn cut(input: &mut dyn Read, empty: &Receiver<Vec<u8>>, mut send: impl FnMut(Vec
             columns.clear();
             columns.extend_from_slice(line);
         }
-        if !send(chunk) || ended {
+        if !send(chunk, buffers) || ended {
             return error.map_or(Ok(()), Err);
         }
     }
@@ -121,15 +219,15 @@ mod tests {
 
     fn lines(inputs: Vec<Vec<u8>>) -> (usize, usize) {
         let inputs = inputs.into_iter().map(|input| Ok(Box::new(io::Cursor::new(input)) as Box<dyn Read + Send>));
-        let count = |state: &mut (usize, usize), chunk: &[u8]| {
-            for line in chunk.split(|octet| *octet == b'\n').filter(|line| !line.is_empty()) {
-                state.0 += 1;
-                state.1 += line.len();
-            }
+        let count = |chunk: &[u8]| {
+            let lines = chunk.split(|octet| *octet == b'\n').filter(|line| !line.is_empty());
+            lines.fold((0, 0), |(count, octets), line| (count + 1, octets + line.len()))
         };
-        let (states, errors) = for_each(inputs, 2, || (0, 0), count);
+        let mut all = (0, 0);
+        let join = |one: (usize, usize)| all = (all.0 + one.0, all.1 + one.1);
+        let errors = for_each(inputs, 2, || (), |(), chunk| count(chunk), join);
         assert!(errors.is_empty(), "{errors:?}");
-        states.into_iter().fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1))
+        all
     }
 
     #[test]
@@ -152,15 +250,19 @@ mod tests {
         let log = [b"#Fields: one\n", line.as_slice(), b"#Fields: two\n", line.as_slice(), line.as_slice()].concat();
         let inputs = [log, b"GET /\n".to_vec(), b"#Fields: three\n".to_vec()];
         let inputs = inputs.map(|input| Ok(Box::new(io::Cursor::new(input)) as Box<dyn Read + Send>));
-        let work = |(starts, requests): &mut (Vec<Vec<u8>>, usize), chunk: &[u8]| {
+        let work = |(): &mut (), chunk: &[u8]| {
             let lines = || chunk.split(|octet| *octet == b'\n').filter(|line| !line.is_empty());
-            starts.push(lines().next().unwrap_or_default().to_vec());
-            *requests += lines().filter(|line| line.starts_with(b"GET")).count();
+            let start = lines().next().unwrap_or_default().to_vec();
+            (start, lines().filter(|line| line.starts_with(b"GET")).count())
         };
-        let (states, errors) = for_each(inputs, 1, || (Vec::new(), 0), work);
+        let (mut starts, mut requests) = (Vec::new(), 0);
+        let join = |(start, count)| {
+            starts.push(start);
+            requests += count;
+        };
+        let errors = for_each(inputs, 3, || (), work, join);
         assert!(errors.is_empty(), "{errors:?}");
-        let (starts, requests) = &states[0];
-        assert_eq!(*requests, 3 * (CHUNK / 16 + 10) + 1, "none twice");
+        assert_eq!(requests, 3 * (CHUNK / 16 + 10) + 1, "none twice");
         let starts: Vec<_> = starts.iter().map(|start| String::from_utf8_lossy(start)).collect();
         assert_eq!(starts, ["#Fields: one", "#Fields: one", "#Fields: two", "#Fields: two", "GET /", "#Fields: three"]);
     }
@@ -169,8 +271,9 @@ mod tests {
     fn an_input_with_an_error_does_not_keep_the_others_from_being_read() {
         let good = || Ok(Box::new(&b"a\n"[..]) as Box<dyn Read + Send>);
         let inputs = vec![good(), Err(io::Error::other("gone")), good()];
-        let (states, errors) = for_each(inputs, 1, || 0, |count, chunk| *count += chunk.len());
-        assert_eq!((states, errors.len()), (vec![4], 1));
+        let mut octets = 0;
+        let errors = for_each(inputs, 1, || (), |(), chunk| chunk.len(), |count| octets += count);
+        assert_eq!((octets, errors.len()), (4, 1));
     }
 
     /// What was read before the octets went bad counts.
@@ -187,7 +290,26 @@ mod tests {
             }
         }
         let inputs = vec![Ok(Box::new(Cut(false)) as Box<dyn Read + Send>)];
-        let (states, errors) = for_each(inputs, 1, || 0, |count, chunk| *count += chunk.len());
-        assert_eq!((states, errors.len()), (vec![4], 1));
+        let mut octets = 0;
+        let errors = for_each(inputs, 1, || (), |(), chunk| chunk.len(), |count| octets += count);
+        assert_eq!((octets, errors.len()), (4, 1));
+    }
+
+    #[test]
+    fn counts_are_joined_in_the_order_of_the_log() {
+        let log: Vec<u8> = (0..9_u8).flat_map(|at| [vec![b'a' + at; CHUNK - 1], vec![b'\n']].concat()).collect();
+        for workers in [1, 2, 7] {
+            let input: Box<dyn Read + Send> = Box::new(io::Cursor::new(log.clone()));
+            let mut order = Vec::new();
+            for_each([Ok(input)], workers, || (), |(), chunk| chunk[0], |first| order.push(first));
+            assert_eq!(order, b"abcdefghi", "{workers} workers");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a worker panicked")]
+    fn a_worker_that_panics_does_not_leave_the_reader_waiting() {
+        let input: Box<dyn Read + Send> = Box::new(io::Cursor::new(b"line\n".repeat(CHUNK * 4)));
+        let _ = for_each([Ok(input)], 2, || (), |(), _| panic!("a defect"), |(): ()| {});
     }
 }

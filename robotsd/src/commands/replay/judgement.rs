@@ -17,8 +17,8 @@ pub(super) struct JudgedAgents {
 pub(super) enum Judgement {
     /// No rule applies, or the rules allow it.
     Allowed,
-    /// Disallowed by the rule in this line.
-    Disallowed(usize),
+    /// Disallowed, by the rule in this line where a rule decides.
+    Disallowed(Option<usize>),
 }
 
 impl JudgedAgents {
@@ -33,9 +33,7 @@ impl JudgedAgents {
             return Judgement::Allowed;
         }
         match evaluator.decide(&self.agents, method, path).verdict() {
-            Some(verdict) if verdict.access() == Access::Disallow => {
-                Judgement::Disallowed(verdict.line().unwrap_or_default())
-            }
+            Some(verdict) if verdict.access() == Access::Disallow => Judgement::Disallowed(verdict.line()),
             _ => Judgement::Allowed,
         }
     }

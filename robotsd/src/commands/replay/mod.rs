@@ -1,7 +1,7 @@
 //! `robotsd replay LOG…`: what a robots.txt, or a change of it, would have done to the traffic of a log.
 //!
-//! Logs are read once, in chunks, by every core, in bounded memory ([`chunks`], [`counts`]); what cannot be read is
-//! counted. Agents are identified and judged as a server does it ([`judgement`]); [`visitors`] suspects people behind crawlers'
+//! Logs are read once, in chunks, by every core, in bounded memory ([`chunks`], [`counts`]); the counts do not depend on the
+//! number of cores, and what cannot be read is counted. Paths are grouped by rule and pattern ([`rule_paths`]). Agents are identified and judged as a server does it ([`judgement`]); [`visitors`] suspects people behind crawlers'
 //! names. Reports hold no values of queries and no whole addresses unless options ask for them ([`privacy`]).
 //!
 //! Exit status: 0, 1 where a suspected person would be refused, a change shuts a search engine out of a path that it
@@ -11,16 +11,19 @@ mod chunks;
 mod counts;
 mod format;
 pub(crate) mod fuzzing;
+mod headers;
+mod hours;
 mod judgement;
+mod path_tree;
 mod privacy;
 mod progress;
 mod report;
+mod rows;
+mod rule_paths;
 mod source;
-mod top;
 mod visitors;
 
 use std::fs::File;
-use std::hash::RandomState;
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -33,6 +36,7 @@ use tower_robots::rules::Reading;
 
 use self::counts::{ReplayCounts, ReplayPlan};
 use self::format::ReplayLogFormat;
+use self::headers::HeaderCache;
 use self::privacy::ReportPrivacy;
 use self::progress::ProgressDrawer;
 use self::report::{Report, ReportForm, ReportNames};
@@ -119,15 +123,15 @@ fn replay(args: &ReplayArgs) -> io::Result<ExitCode> {
     let progress = ProgressDrawer::start(&meter, source::total(&args.logs));
     let inputs = args.logs.iter().map(|path| source::open(path, &meter));
     let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let (counts, errors) = chunks::for_each(
+    let mut all = ReplayCounts::default();
+    let errors = chunks::for_each(
         inputs,
         workers,
-        || ReplayCounts::new(plan.hasher.clone()),
-        |counts, chunk| counts.chunk(&plan, chunk),
+        HeaderCache::default,
+        |headers, chunk| ReplayCounts::of_chunk(&plan, headers, chunk),
+        |counts| all.merge(counts),
     );
     drop(progress);
-    let mut all = ReplayCounts::new(plan.hasher.clone());
-    counts.into_iter().for_each(|counts| all.merge(counts));
     let report = Report::new(names, &plan, &all);
     match &args.output {
         None => emit(&report, args.format, io::stdout().lock())?,
@@ -169,7 +173,6 @@ impl ReplayArgs {
             format: self.log_format,
             effective_from: self.effective_from.and_then(since),
             privacy: ReportPrivacy { keep_queries: self.keep_queries, keep_addresses: self.keep_addresses },
-            hasher: RandomState::new(),
         })
     }
 

@@ -6,13 +6,14 @@
 //! that render pages do that too, so this is a suspicion, to be looked at before the agent is refused.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::collections::hash_map::{DefaultHasher, Entry};
+use std::hash::{BuildHasher, BuildHasherDefault};
 
 use tower_robots::rules::Authority;
 
 use super::format::LoggedRequest;
 
-/// Visitors that one worker remembers.
+/// Visitors that are remembered.
 const MOST: usize = 20_000;
 
 /// Kinds of assets with the site's own Referer that make a suspicion.
@@ -32,19 +33,13 @@ pub(super) struct Visitor {
     pub(super) target: Vec<u8>,
 }
 
-/// Visitors by address and header.
-#[derive(Debug)]
+/// Visitors by a hash of address and header. A hash that is the same in every run keeps the same ones where there are too many.
+#[derive(Debug, Default)]
 pub(super) struct Visitors {
-    hasher: RandomState,
     known: HashMap<u64, Visitor>,
 }
 
 impl Visitors {
-    /// Those that are to be merged must share a hasher.
-    pub(super) fn new(hasher: RandomState) -> Self {
-        Self { hasher, known: HashMap::new() }
-    }
-
     /// Takes note of a request under a crawler's name.
     pub(super) fn note(&mut self, entry: &LoggedRequest<'_>, claims: &str, is_disallowed: bool) {
         let kind = kind(&entry.target);
@@ -52,13 +47,9 @@ impl Visitors {
         if !is_disallowed && referer.is_none() {
             return;
         }
-        let key = self.hasher.hash_one((&*entry.address, &*entry.agent));
-        if !self.known.contains_key(&key) && self.known.len() >= MOST {
-            // Visitors with few signs of a person are dropped first; when all have signs, new ones are not tracked.
-            self.known.retain(|_, visitor| visitor.kinds.count_ones() > 1);
-            if self.known.len() >= MOST {
-                return;
-            }
+        let key = hash((&*entry.address, &*entry.agent));
+        if !self.known.contains_key(&key) && !self.has_room() {
+            return;
         }
         let visitor = self.known.entry(key).or_insert_with(|| Visitor {
             address: entry.address[..entry.address.len().min(64)].to_vec(),
@@ -72,7 +63,7 @@ impl Visitors {
             let own = match &entry.host {
                 Some(host) => referer.eq_ignore_ascii_case(host),
                 None => {
-                    let referer = self.hasher.hash_one(referer.to_ascii_lowercase());
+                    let referer = hash(referer.to_ascii_lowercase());
                     *visitor.referer.get_or_insert(referer) == referer
                 }
             };
@@ -88,20 +79,32 @@ impl Visitors {
         }
     }
 
-    pub(super) fn merge(&mut self, other: Self) {
-        for (key, more) in other.known {
+    /// Adds those of the next chunk.
+    pub(super) fn merge(&mut self, next: Self) {
+        let mut next: Vec<_> = next.known.into_iter().collect();
+        if self.known.len() + next.len() > MOST {
+            // Not all may have room, so the order must not be that of a map.
+            next.sort_unstable_by_key(|(key, _)| *key);
+        }
+        for (key, more) in next {
+            let is_known = self.known.contains_key(&key);
+            if !is_known && !self.has_room() {
+                continue;
+            }
             match self.known.entry(key) {
-                std::collections::hash_map::Entry::Occupied(mut known) => {
-                    let known = known.get_mut();
-                    known.kinds |= more.kinds;
-                    known.disallowed += more.disallowed;
-                    if known.target.is_empty() {
-                        known.target = more.target;
-                    }
-                }
-                std::collections::hash_map::Entry::Vacant(free) => drop(free.insert(more)),
+                Entry::Occupied(mut known) => known.get_mut().merge(more),
+                Entry::Vacant(free) => drop(free.insert(more)),
             }
         }
+    }
+
+    /// Whether one more is remembered. Visitors with few signs of a person are dropped first; when all have signs, new ones
+    /// are not tracked.
+    fn has_room(&mut self) -> bool {
+        if self.known.len() >= MOST {
+            self.known.retain(|_, visitor| visitor.kinds.count_ones() > 1);
+        }
+        self.known.len() < MOST
     }
 
     /// Those who were disallowed something and look like a person, the most refused first.
@@ -111,9 +114,30 @@ impl Visitors {
             .values()
             .filter(|visitor| visitor.disallowed > 0 && visitor.kinds.count_ones() >= KINDS)
             .collect();
-        suspects.sort_by(|a, b| b.disallowed.cmp(&a.disallowed).then_with(|| a.address.cmp(&b.address)));
+        suspects.sort_by(|a, b| {
+            let by_name = || a.address.cmp(&b.address).then_with(|| a.claims.cmp(&b.claims));
+            b.disallowed.cmp(&a.disallowed).then_with(by_name).then_with(|| a.target.cmp(&b.target))
+        });
         suspects
     }
+}
+
+impl Visitor {
+    fn merge(&mut self, next: Self) {
+        // A Referer of another site is no sign.
+        if self.referer.is_none() || next.referer.is_none() || self.referer == next.referer {
+            self.kinds |= next.kinds;
+            self.referer = self.referer.or(next.referer);
+        }
+        self.disallowed += next.disallowed;
+        if self.target.is_empty() {
+            self.target = next.target;
+        }
+    }
+}
+
+fn hash(what: impl std::hash::Hash) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(what)
 }
 
 /// The kind of asset a target is, as a bit; 0 for a page.
@@ -151,11 +175,10 @@ mod tests {
     }
 
     fn suspects(entries: &[(&str, &str, &str, bool)]) -> usize {
-        let hasher = RandomState::new();
-        let mut all = Visitors::new(hasher.clone());
+        let mut all = Visitors::default();
         for (address, target, referer, is_disallowed) in entries {
-            // Each from another worker.
-            let mut one = Visitors::new(hasher.clone());
+            // Each from another chunk.
+            let mut one = Visitors::default();
             one.note(&entry(address, target, referer), "XBot", *is_disallowed);
             all.merge(one);
         }
@@ -180,7 +203,7 @@ mod tests {
 
     #[test]
     fn another_sites_referer_does_not_count() {
-        let mut visitors = Visitors::new(RandomState::new());
+        let mut visitors = Visitors::default();
         for target in ["/s.css", "/s.js", "/i.png"] {
             let entry = entry("a", target, "https://elsewhere.example/");
             visitors.note(&LoggedRequest { host: Some(b"example.com"[..].into()), ..entry }, "XBot", true);

@@ -4,7 +4,7 @@
 
 use std::fmt::{self, Write};
 
-use super::contents::CrawlerRow;
+use super::contents::{CrawlerRow, HourRow};
 use super::escaped::Escaped;
 use super::figures::{grouped, moment, percent};
 
@@ -109,17 +109,18 @@ pub(super) fn change(rows: &[&CrawlerRow]) -> Result<String, fmt::Error> {
 }
 
 /// Requests of crawlers over time, allowed and disallowed, as columns.
-pub(super) fn hours(hours: &[(i64, u64, u64)]) -> Result<String, fmt::Error> {
+pub(super) fn hours(hours: &[HourRow]) -> Result<String, fmt::Error> {
     const HEIGHT: f64 = 170.0;
     const BASE: f64 = 140.0;
-    let (Some((first, _, _)), Some((last, _, _))) = (hours.first(), hours.last()) else { return Ok(String::new()) };
+    let (Some(first), Some(last)) = (hours.first(), hours.last()) else { return Ok(String::new()) };
+    let (first, last) = (&first.start, &last.start);
     let step = (((last - first) / 3600 + 1) + COLUMNS - 1) / COLUMNS * 3600;
     let count = ((last - first) / step + 1).max(1);
     let mut columns = vec![(0_u64, 0_u64); usize::try_from(count).unwrap_or(1)];
-    for (hour, allowed, disallowed) in hours {
-        if let Some(column) = usize::try_from((hour - first) / step).ok().and_then(|at| columns.get_mut(at)) {
-            column.0 += allowed;
-            column.1 += disallowed;
+    for HourRow { start, counts } in hours {
+        if let Some(column) = usize::try_from((start - first) / step).ok().and_then(|at| columns.get_mut(at)) {
+            column.0 += counts.allowed;
+            column.1 += counts.disallowed;
         }
     }
     let most = columns.iter().map(|(allowed, disallowed)| allowed + disallowed).max().unwrap_or(0).max(1);

@@ -4,11 +4,17 @@ use serde::Serialize;
 use tower_robots::agent::{Category, Class};
 use tower_robots::rules::{Group, RobotsTxt};
 
-use crate::commands::replay::counts::{ReplayCounts, ReplayPlan, ReplayRow};
+use crate::commands::replay::counts::{ReplayCounts, ReplayPlan};
+use crate::commands::replay::hours::HourCounts;
+use crate::commands::replay::path_tree::PathTree;
+use crate::commands::replay::rows::ReplayRow;
+use crate::commands::replay::rule_paths::{DecidingRule, Effect};
+use crate::evaluator::Evaluator;
 
-/// Suspects, crawlers, paths and lines that are shown; JSON has all crawlers.
+/// Suspects, rules of a crawler and patterns of a rule in a report.
 const SUSPECTS: usize = 20;
-pub(super) const PATHS: usize = 10;
+const RULES: usize = 20;
+const PATTERNS: usize = 10;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
@@ -32,8 +38,8 @@ pub(crate) struct Report {
     pub(super) crawlers: Vec<CrawlerRow>,
     /// Agents that are no crawlers, by class.
     pub(super) others: Vec<ClassRow>,
-    /// Requests of crawlers by the hour: seconds since 1970, allowed, disallowed.
-    pub(super) hours: Vec<(i64, u64, u64)>,
+    /// Requests of crawlers by the hour.
+    pub(super) hours: Vec<HourRow>,
 }
 
 /// Sums over all crawlers.
@@ -70,15 +76,43 @@ pub(super) struct CrawlerRow {
     pub(super) opened: u64,
     pub(super) not_blamed: u64,
     pub(super) robots_txt: u64,
-    pub(super) paths: Vec<(String, u64)>,
+    /// Rules that decide about its requests: those that disallow, or, where two files are compared, those of the change.
     pub(super) rules: Vec<RuleRow>,
+    /// What is left of them.
+    pub(super) other_rules: u64,
+    pub(super) other_rules_requests: u64,
+}
+
+/// What one rule does to the requests of a crawler.
+#[derive(Debug, Serialize)]
+pub(super) struct RuleRow {
+    pub(super) effect: Effect,
+    /// The file it is in: the first where a change lets in.
+    pub(super) file: String,
+    /// Its line and pattern; `None` for rules that were too many to be told apart.
+    pub(super) line: Option<usize>,
+    pub(super) pattern: Option<String>,
+    pub(super) requests: u64,
+    /// Its requests by the pattern of their paths.
+    pub(super) paths: Vec<PatternRow>,
+    /// What is left of them.
+    pub(super) other_paths: u64,
+    pub(super) other_paths_requests: u64,
+}
+
+/// Requests whose paths are alike: `*` stands for what varies.
+#[derive(Debug, Serialize)]
+pub(super) struct PatternRow {
+    pub(super) pattern: String,
+    pub(super) requests: u64,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct RuleRow {
-    pub(super) line: usize,
-    pub(super) pattern: String,
-    pub(super) requests: u64,
+pub(super) struct HourRow {
+    /// Seconds since 1970.
+    pub(super) start: i64,
+    #[serde(flatten)]
+    pub(super) counts: HourCounts,
 }
 
 #[derive(Debug, Serialize)]
@@ -99,22 +133,22 @@ pub(crate) struct ReportNames {
 impl Report {
     pub(crate) fn new(names: ReportNames, plan: &ReplayPlan, counts: &ReplayCounts) -> Self {
         let compared = plan.evaluators.len() > 1;
-        let robots = plan.evaluators.last().map(|evaluator| evaluator.robots());
+        let files = Files::new(&names, plan);
         let mut rows: Vec<&ReplayRow> = counts.rows.iter().collect();
         let harm = |row: &ReplayRow| if compared { row.shut + row.opened } else { row.disallowed[0] };
-        let is_engine_shut_out = |row: &ReplayRow| compared && row.is_index_engine && row.shut > 0;
+        let is_engine_shut_out = |row: &ReplayRow| compared && row.agent.is_index_engine && row.shut > 0;
         rows.sort_by(|a, b| {
             is_engine_shut_out(b)
                 .cmp(&is_engine_shut_out(a))
                 .then(harm(b).cmp(&harm(a)))
                 .then(b.requests.cmp(&a.requests))
-                .then_with(|| a.name.cmp(&b.name))
+                .then_with(|| a.agent.name.cmp(&b.agent.name))
         });
         let crawlers: Vec<_> =
-            rows.iter().filter(|row| row.is_crawler).map(|row| CrawlerRow::new(row, compared, robots)).collect();
+            rows.iter().filter(|row| row.agent.is_crawler).map(|row| CrawlerRow::new(row, compared, &files)).collect();
         let last = usize::from(compared);
-        let others = rows.iter().filter(|row| !row.is_crawler).map(|row| ClassRow {
-            class: row.class,
+        let others = rows.iter().filter(|row| !row.agent.is_crawler).map(|row| ClassRow {
+            class: row.agent.class,
             requests: row.requests,
             disallowed: row.disallowed[last],
         });
@@ -144,15 +178,11 @@ impl Report {
             search_engines_shut_out: rows
                 .iter()
                 .filter(|row| is_engine_shut_out(row))
-                .map(|row| row.name.clone())
+                .map(|row| row.agent.name.clone())
                 .collect(),
             crawlers,
             others: others.collect(),
-            hours: counts
-                .hours
-                .iter()
-                .map(|(hour, [allowed, disallowed])| (hour * 3600, *allowed, *disallowed))
-                .collect(),
+            hours: counts.hours.sorted().map(|(start, counts)| HourRow { start, counts }).collect(),
         }
     }
 
@@ -161,32 +191,81 @@ impl Report {
     }
 }
 
-impl CrawlerRow {
-    fn new(row: &ReplayRow, compared: bool, robots: Option<&RobotsTxt>) -> Self {
-        let disallowed = row.disallowed[usize::from(compared)];
-        let pattern = |line: usize| {
-            let mut rules = robots.into_iter().flat_map(RobotsTxt::groups).flat_map(Group::rules);
-            rules.find(|rule| rule.line() == line).map_or_else(String::new, |rule| text_of(rule.pattern()))
-        };
+/// The files that rules are in.
+struct Files<'a> {
+    first: (&'a str, Option<&'a RobotsTxt>),
+    last: (&'a str, Option<&'a RobotsTxt>),
+}
+
+impl<'a> Files<'a> {
+    fn new(names: &'a ReportNames, plan: &'a ReplayPlan) -> Self {
+        let robots = |evaluator: Option<&'a Evaluator>| evaluator.map(Evaluator::robots);
         Self {
-            name: row.name.clone(),
-            class: row.class,
-            category: row.category,
+            first: (&names.robots, robots(plan.evaluators.first())),
+            last: (names.against.as_ref().unwrap_or(&names.robots), robots(plan.evaluators.last())),
+        }
+    }
+}
+
+impl CrawlerRow {
+    fn new(row: &ReplayRow, compared: bool, files: &Files<'_>) -> Self {
+        let disallowed = row.disallowed[usize::from(compared)];
+        let rules = row.rules.sorted();
+        let (shown, other) = rules.split_at(rules.len().min(RULES));
+        Self {
+            name: row.agent.name.clone(),
+            class: row.agent.class,
+            category: row.agent.category,
             requests: row.requests,
-            allowed: row.requests - disallowed,
+            allowed: row.requests - disallowed - row.early,
             disallowed,
             disallowed_before: compared.then_some(row.disallowed[0]),
             shut: row.shut,
             opened: row.opened,
             not_blamed: row.early,
             robots_txt: row.robots_txt,
-            paths: row.paths.sorted(PATHS).into_iter().map(|(path, times)| (text_of(path), times)).collect(),
-            rules: row
-                .lines
-                .sorted(PATHS)
-                .into_iter()
-                .map(|(line, requests)| RuleRow { line: *line, pattern: pattern(*line), requests })
-                .collect(),
+            rules: shown.iter().map(|(rule, paths)| RuleRow::new(*rule, paths, files)).collect(),
+            other_rules: other.len() as u64,
+            other_rules_requests: other.iter().map(|(_, paths)| paths.total()).sum(),
+        }
+    }
+}
+
+impl RuleRow {
+    fn new(rule: DecidingRule, paths: &PathTree, files: &Files<'_>) -> Self {
+        let (file, robots) = if rule.effect == Effect::LetIn { files.first } else { files.last };
+        let mut rules = robots.into_iter().flat_map(RobotsTxt::groups).flat_map(Group::rules);
+        let found = rule.line.and_then(|line| rules.find(|rule| rule.line() == line));
+        let patterns = paths.patterns();
+        let (shown, other) = patterns.split_at(patterns.len().min(PATTERNS));
+        let row = |(pattern, requests): &(Vec<u8>, u64)| PatternRow { pattern: text_of(pattern), requests: *requests };
+        Self {
+            effect: rule.effect,
+            file: file.to_owned(),
+            line: rule.line,
+            pattern: found.map(|rule| text_of(rule.pattern())),
+            requests: paths.total(),
+            paths: shown.iter().map(row).collect(),
+            other_paths: other.len() as u64,
+            other_paths_requests: other.iter().map(|(_, requests)| requests).sum(),
+        }
+    }
+
+    /// What it does, and where it stands.
+    pub(super) fn sentence(&self) -> String {
+        let (effect, file) = (self.effect_words(), &self.file);
+        match (self.line, &self.pattern) {
+            (Some(line), Some(pattern)) => format!("{effect}{file}:{line}: disallow {pattern}"),
+            _ => format!("{effect}{file}: other rules"),
+        }
+    }
+
+    /// What stands before the rule.
+    pub(super) const fn effect_words(&self) -> &'static str {
+        match self.effect {
+            Effect::Disallowed => "",
+            Effect::ShutOut => "shut out by ",
+            Effect::LetIn => "let in; was ",
         }
     }
 }

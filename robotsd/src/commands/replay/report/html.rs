@@ -36,7 +36,7 @@ pub(super) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
     suspects(out, report)?;
     charts(out, report)?;
     table(out, report)?;
-    for row in report.crawlers.iter().filter(|row| !row.paths.is_empty()).take(DETAILED) {
+    for row in report.crawlers.iter().filter(|row| !row.rules.is_empty()).take(DETAILED) {
         details(out, report, row)?;
     }
     foot(out, report)?;
@@ -197,29 +197,22 @@ fn table(out: &mut impl Write, report: &Report) -> io::Result<()> {
 }
 
 fn details(out: &mut impl Write, report: &Report, row: &CrawlerRow) -> io::Result<()> {
-    let what = if report.is_compared() { "paths that change" } else { "disallowed paths" };
-    writeln!(out, "<section><h2>{}: {what}</h2>\n<div class=\"pair\">", Escaped(&row.name))?;
-    out.write_all(b"<table><thead><tr><th scope=\"col\" class=\"n\">Requests</th><th scope=\"col\">Path</th></tr></thead><tbody>\n")?;
-    for (path, times) in &row.paths {
-        writeln!(out, "<tr><td class=\"n\">{}</td><td><code>{}</code></td></tr>", grouped(*times), Escaped(path))?;
-    }
-    out.write_all(b"</tbody></table>\n")?;
-    if !row.rules.is_empty() {
-        out.write_all(
-            b"<table><thead><tr><th scope=\"col\" class=\"n\">Requests</th><th scope=\"col\" class=\"n\">Line</th><th scope=\"col\">Rule</th></tr></thead><tbody>\n",
-        )?;
-        for rule in &row.rules {
-            writeln!(
-                out,
-                "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td><code>Disallow: {}</code></td></tr>",
-                grouped(rule.requests),
-                rule.line,
-                Escaped(&rule.pattern)
-            )?;
+    let what = if report.is_compared() { "what changes" } else { "what is disallowed" };
+    writeln!(
+        out,
+        "<section><h2>{}: {what}</h2>\n<table><thead><tr><th scope=\"col\">Rule, and its paths</th>\
+         <th scope=\"col\" class=\"n\">Requests</th></tr></thead><tbody>",
+        Escaped(&row.name)
+    )?;
+    for rule in &row.rules {
+        let (name, requests) = (Escaped(&rule.sentence()).to_string(), grouped(rule.requests));
+        writeln!(out, "<tr><th scope=\"row\">{name}</th><td class=\"n\">{requests}</td></tr>")?;
+        for path in &rule.paths {
+            let (pattern, requests) = (Escaped(&path.pattern), grouped(path.requests));
+            writeln!(out, "<tr><th scope=\"row\"><code>{pattern}</code></th><td class=\"n\">{requests}</td></tr>")?;
         }
-        out.write_all(b"</tbody></table>\n")?;
     }
-    out.write_all(b"</div></section>\n")
+    out.write_all(b"</tbody></table></section>\n")
 }
 
 fn foot(out: &mut impl Write, report: &Report) -> io::Result<()> {
@@ -235,7 +228,7 @@ fn foot(out: &mut impl Write, report: &Report) -> io::Result<()> {
         }
     }
     out.write_all(
-        b"<p>Crawlers are identified by what they claim. Counts of paths are exact where a crawler requested few of them, \
-          and never too high.</p>\n</footer>\n",
+        b"<p>Crawlers are identified by what they claim. The counts of paths add up to those of their rules; where a crawler \
+          requested very many paths, a * may hold some requests of a path that is listed as well.</p>\n</footer>\n",
     )
 }

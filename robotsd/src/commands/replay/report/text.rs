@@ -2,15 +2,17 @@
 
 use std::io::{self, Write};
 
-use super::contents::{ClassRow, CrawlerRow, PATHS, Report};
+use super::contents::{ClassRow, CrawlerRow, Report};
 use super::figures::{counted, grouped, moment, percent};
 use crate::render::printable;
 
 /// Crawlers that are shown; the rest are summed up.
 const CRAWLERS: usize = 25;
 
-/// Of those, how many with their paths and lines.
+/// Of those, how many with rules and paths, how many rules each, and how many patterns a rule.
 const DETAILED: usize = 5;
+const RULES: usize = 8;
+const PATTERNS: usize = 5;
 
 /// Columns of a bar.
 const BAR: usize = 20;
@@ -152,19 +154,26 @@ fn bar(row: &CrawlerRow, most: u64) -> String {
 }
 
 fn details(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    let file = shown(report.against.as_ref().unwrap_or(&report.robots));
-    for row in report.crawlers.iter().filter(|row| !row.paths.is_empty()).take(DETAILED) {
-        let what = if report.is_compared() { "paths that change" } else { "disallowed paths" };
-        writeln!(out, "\n{}: {what}", shown(&row.name))?;
-        for (path, times) in row.paths.iter().take(PATHS) {
-            writeln!(out, "  {:>10}  {}", grouped(*times), shown(path))?;
+    for row in report.crawlers.iter().filter(|row| !row.rules.is_empty()).take(DETAILED) {
+        let what = if report.is_compared() { "what changes" } else { "what is disallowed" };
+        writeln!(out, "\n{}: {what}, by rule and path", shown(&row.name))?;
+        for rule in row.rules.iter().take(RULES) {
+            writeln!(out, "  {:>10}  {}", grouped(rule.requests), shown(&rule.sentence()))?;
+            for path in rule.paths.iter().take(PATTERNS) {
+                writeln!(out, "  {:>10}    {}", grouped(path.requests), shown(&path.pattern))?;
+            }
+            let rest = rule.paths.iter().skip(PATTERNS);
+            let count = rest.clone().count() as u64 + rule.other_paths;
+            let requests = rest.map(|path| path.requests).sum::<u64>() + rule.other_paths_requests;
+            if count > 0 {
+                writeln!(out, "  {:>10}    of {}", grouped(requests), counted(count, "more pattern"))?;
+            }
         }
-        if !row.rules.is_empty() {
-            writeln!(out, "  by rule")?;
-        }
-        for rule in row.rules.iter().take(PATHS) {
-            let pattern = shown(&rule.pattern);
-            writeln!(out, "  {:>10}  {file}:{}: {pattern}", grouped(rule.requests), rule.line)?;
+        let rest = row.rules.iter().skip(RULES);
+        let count = rest.clone().count() as u64 + row.other_rules;
+        let requests = rest.map(|rule| rule.requests).sum::<u64>() + row.other_rules_requests;
+        if count > 0 {
+            writeln!(out, "  {:>10}  by {}", grouped(requests), counted(count, "more rule"))?;
         }
     }
     Ok(())

@@ -1,0 +1,97 @@
+//! Headers and the agents they name, cached.
+
+use std::collections::HashMap;
+
+use tower_robots::agent::{Agent, Category, Class};
+
+use super::judgement::JudgedAgents;
+use crate::evaluator::Evaluator;
+
+/// Headers whose agents are cached; beyond it the cache is emptied.
+const HEADERS: usize = 8192;
+
+/// Longest header that is cached.
+const LONGEST_HEADER: usize = 512;
+
+/// The headers that one worker has seen. It changes no count.
+#[derive(Debug, Default)]
+pub(super) struct HeaderCache {
+    headers: HashMap<Box<[u8]>, usize>,
+    identified: Vec<IdentifiedHeader>,
+}
+
+/// A header, recognised.
+#[derive(Debug)]
+pub(super) struct IdentifiedHeader {
+    /// The row it is counted in, as long as there are not too many.
+    pub(super) kind: AgentKind,
+    /// Under each of the files.
+    pub(super) agents: Vec<JudgedAgents>,
+}
+
+/// A crawler, or a class of agents that are none.
+#[derive(Clone, Debug)]
+pub(super) struct AgentKind {
+    pub(super) name: String,
+    pub(super) class: Class,
+    pub(super) category: Option<Category>,
+    /// Whether it is one agent, not a class of them.
+    pub(super) is_crawler: bool,
+    /// Whether it is a search engine with an index that people use.
+    pub(super) is_index_engine: bool,
+}
+
+impl HeaderCache {
+    /// The agents of a header under each of the files.
+    pub(super) fn identify(&mut self, evaluators: &[Evaluator], header: &[u8]) -> &IdentifiedHeader {
+        if let Some(at) = self.headers.get(header) {
+            return &self.identified[*at];
+        }
+        if self.identified.len() >= HEADERS {
+            self.headers.clear();
+            self.identified.clear();
+        }
+        let agents: Vec<_> = evaluators.iter().map(|evaluator| JudgedAgents::identify(evaluator, header)).collect();
+        let kind = AgentKind::of(agents.last().map(|judged| judged.agents.first()));
+        let at = self.identified.len();
+        self.identified.push(IdentifiedHeader { kind, agents });
+        if header.len() <= LONGEST_HEADER {
+            self.headers.insert(header.into(), at);
+        }
+        &self.identified[at]
+    }
+}
+
+impl AgentKind {
+    fn of(agent: Option<&Agent>) -> Self {
+        let class = agent.map_or(Class::Empty, Agent::class);
+        let own = agent.filter(|agent| !agent.tokens().is_empty() || agent.is_registered());
+        match own.and_then(|agent| Some((agent, agent.crawler()?))) {
+            Some((agent, name)) => Self {
+                name: name.to_owned(),
+                class,
+                category: agent.category(),
+                is_crawler: true,
+                is_index_engine: agent.is_index_engine(),
+            },
+            None => Self {
+                name: class.as_str().to_owned(),
+                class,
+                category: None,
+                is_crawler: false,
+                is_index_engine: false,
+            },
+        }
+    }
+
+    /// What stands for crawlers that get no row of their own.
+    pub(super) fn other_crawlers() -> Self {
+        Self {
+            name: "other crawlers".to_owned(),
+            class: Class::Declared,
+            category: None,
+            is_crawler: true,
+            is_index_engine: false,
+        }
+    }
+}
