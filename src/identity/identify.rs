@@ -146,11 +146,25 @@ impl<'a> IdentityRequest<'a> {
     }
 }
 
+impl IdentityRequest<'_> {
+    /// The client's address, where it says something about the client.
+    #[cfg(feature = "verify")]
+    pub(crate) const fn address(&self) -> Option<PublicAddress> {
+        self.address
+    }
+}
+
 impl<'a> Identified<'a> {
     /// What became of the claim.
     #[must_use]
     pub const fn identity(&self) -> Identity {
         self.identity
+    }
+
+    /// The same request with another outcome, of one who counts claims.
+    #[cfg(feature = "verify")]
+    pub(crate) const fn with_identity(self, identity: Identity) -> Self {
+        Self { identity, ..self }
     }
 
     /// The crawler that is claimed, or that a valid signature is from.

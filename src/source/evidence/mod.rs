@@ -10,6 +10,7 @@
 //!
 //! Nothing leaves the machine unless a [`Verifier`] is started.
 
+mod claim_paths;
 mod crawler_methods;
 mod dns_resolver;
 mod document;
@@ -28,6 +29,7 @@ mod verifier_status;
 #[cfg(test)]
 mod tests;
 
+pub use self::claim_paths::{ClaimPath, SuspectPath};
 pub use self::followed::EvidenceOrigin;
 pub use self::verifier::Verifier;
 pub use self::verifier_builder::VerifierBuilder;

@@ -1,5 +1,6 @@
 //! The evidence of a whole process: real sockets, a clock that the test moves, servers that play every case.
 
+mod broken_networks;
 mod directories;
 mod lists;
 mod names;
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::*;
 use crate::agent::{Category, Crawler, CrawlerRow, Registry};
-use crate::identity::{MethodOutcome, PublicAddress};
+use crate::identity::{ClaimEvidence, MethodOutcome, PublicAddress};
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 

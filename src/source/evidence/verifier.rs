@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use arc_swap::ArcSwap;
 use foldhash::fast::RandomState;
 
+use super::claim_paths::{ClaimPath, ClaimPaths};
 use super::crawler_methods::{CrawlerMethods, MethodTable};
 use super::followed::{EvidenceOrigin, Held};
 use super::follower::{Follower, Following};
@@ -18,8 +19,8 @@ use super::verifier_error::VerifierError;
 use super::verifier_status::{DirectoryStatus, ListStatus, LookupStatus, VerifierStatus};
 use crate::agent::{Crawler, Registry};
 use crate::identity::{
-    DirectoryKeys, DirectoryUrl, KeySet, ListEvidence, MethodOutcome, NamePattern, PublicAddress, RangeList,
-    embedded_lists,
+    ClaimEvidence, DirectoryKeys, DirectoryUrl, Identified, IdentityRequest, KeySet, ListEvidence, MethodOutcome,
+    NamePattern, PublicAddress, RangeList, Signers, embedded_lists,
 };
 use crate::source::fetch::FetchUrl;
 
@@ -41,6 +42,8 @@ pub(super) struct Evidence {
     lookups: Option<Arc<Lookups>>,
     /// In seconds since the epoch.
     first_seen: Generations<PublicAddress, u64>,
+    paths: ClaimPaths,
+    signers: ArcSwap<Signers>,
     configured: Configured,
     changing: Mutex<Changing>,
 }
@@ -91,6 +94,8 @@ impl Verifier {
             directories: ArcSwap::default(),
             lookups,
             first_seen: Generations::new(MOST_FIRST_SEEN),
+            paths: ClaimPaths::default(),
+            signers: ArcSwap::default(),
             configured,
             changing: Mutex::default(),
         };
@@ -135,42 +140,27 @@ impl Verifier {
             .collect();
         evidence.directories.store(Arc::new(directories));
         evidence.methods.store(Arc::new(methods));
+        evidence.signers.store(Arc::new(Signers::of(registry)));
         changing.lists = lists;
         Ok(())
     }
 
-    /// What the published lists say about an address that claims to be a crawler; `None` where its operator publishes none.
-    pub fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
-        let methods = self.inner.methods.load();
-        let of_crawler = methods.get(crawler.name()).filter(|methods| !methods.lists.is_empty())?;
-        Some(self.inner.range(&of_crawler.lists, address, now))
-    }
-
-    /// What the names of an address say about its claim to be a crawler; `None` where its operator's addresses have no
-    /// names that are known, or names are not looked up. What is not known is looked up.
-    pub fn rdns(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
-        let methods = self.inner.methods.load();
-        let names = methods.get(crawler.name())?.names.as_ref()?;
-        Some(self.inner.lookups.as_ref()?.outcome(address, names, now))
-    }
-
-    /// The keys of a directory that a signature names. What is not at hand is fetched, if the registry or the configuration
-    /// names it.
+    /// The sender of a request that came on this path, by the evidence that is at hand.
+    ///
+    /// What is missing is fetched or looked up, for later requests. Where so many claims fail on a path that the path is in
+    /// doubt, nothing is refuted by its address.
     #[must_use]
-    pub fn keys(&self, directory: &DirectoryUrl, keyid: &str, now: SystemTime) -> DirectoryKeys {
-        let directories = self.inner.directories.load();
-        let Some(follower) = directories.get(directory) else { return DirectoryKeys::NotConfigured };
-        let followed = follower.followed();
-        followed.want_if_stale(now);
-        match followed.held() {
-            None => DirectoryKeys::Unavailable,
-            Some(held) => {
-                if !held.document.thumbprints().any(|thumbprint| thumbprint == keyid) {
-                    followed.want();
-                }
-                DirectoryKeys::Loaded(held.document.clone())
-            }
-        }
+    pub fn identify<'a>(&self, request: &IdentityRequest<'a>, path: ClaimPath<'_>, now: SystemTime) -> Identified<'a> {
+        let identified = request.identify(self, now);
+        let Some(crawler) = identified.crawler() else { return identified };
+        let judged = self.inner.paths.judge(path, crawler, identified.identity(), request.address(), now);
+        identified.with_identity(judged)
+    }
+
+    /// Whose keys are in which directory.
+    #[must_use]
+    pub fn signers(&self) -> Arc<Signers> {
+        self.inner.signers.load_full()
     }
 
     /// Has every list fetched again as soon as that may be: an hour after the last time.
@@ -204,7 +194,39 @@ impl Verifier {
             known: lookups.map_or(0, |lookups| lookups.known()),
             waiting: lookups.map_or(0, |lookups| lookups.waiting()),
         };
-        VerifierStatus { lists, directories, lookups }
+        let suspects = evidence.paths.suspects(evidence.following.clock.now());
+        VerifierStatus { lists, directories, lookups, suspects }
+    }
+}
+
+/// What is missing is asked for, and undecided.
+impl ClaimEvidence for Verifier {
+    fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
+        let methods = self.inner.methods.load();
+        let of_crawler = methods.get(crawler.name()).filter(|methods| !methods.lists.is_empty())?;
+        Some(self.inner.range(&of_crawler.lists, address, now))
+    }
+
+    fn rdns(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
+        let methods = self.inner.methods.load();
+        let names = methods.get(crawler.name())?.names.as_ref()?;
+        Some(self.inner.lookups.as_ref()?.outcome(address, names, now))
+    }
+
+    fn keys(&self, directory: &DirectoryUrl, keyid: &str, now: SystemTime) -> DirectoryKeys {
+        let directories = self.inner.directories.load();
+        let Some(follower) = directories.get(directory) else { return DirectoryKeys::NotConfigured };
+        let followed = follower.followed();
+        followed.want_if_stale(now);
+        match followed.held() {
+            None => DirectoryKeys::Unavailable,
+            Some(held) => {
+                if !held.document.thumbprints().any(|thumbprint| thumbprint == keyid) {
+                    followed.want();
+                }
+                DirectoryKeys::Loaded(held.document.clone())
+            }
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::claim_paths::SuspectPath;
 use super::followed::{EvidenceOrigin, Followed};
 use crate::identity::{KeySet, RangeList};
 
@@ -16,6 +17,8 @@ pub struct VerifierStatus {
     pub directories: Vec<DirectoryStatus>,
     /// The names of addresses.
     pub lookups: LookupStatus,
+    /// The paths on which claims fail and are not refuted, because no crawler has shown that its address comes through.
+    pub suspects: Vec<SuspectPath>,
 }
 
 /// A published list.

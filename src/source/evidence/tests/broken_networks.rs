@@ -1,0 +1,172 @@
+//! Networks that are broken or configured wrongly: nobody is refuted, and the status says what is missing.
+
+use hickory_resolver::proto::op::ResponseCode;
+
+use super::played_dns::{Played, PlayedDns};
+use super::played_http::{PlayedHttp, answer};
+use super::*;
+use crate::agent::{Agent, Identity, Recognizer, UndecidedReason};
+use crate::identity::IdentityRequest;
+use crate::rules::RobotsTxt;
+
+/// The crawler's address, as its list and its names have it.
+const GENUINE: &str = "8.8.8.8";
+const IMPOSTOR: &str = "9.9.9.9";
+const PATH: ClaimPath<'_> = ClaimPath { site: "example.com", listener: "0.0.0.0:443" };
+
+struct Network {
+    list: PlayedHttp,
+    dns: PlayedDns,
+    clock: TestClock,
+    registry: Arc<Registry>,
+    verifier: Verifier,
+}
+
+fn list() -> String {
+    answer("200 OK", "", r#"{"prefixes":[{"ipv4Prefix":"8.8.8.0/24"},{"ipv6Prefix":"2001:4860:4801::/48"}]}"#)
+}
+
+impl Network {
+    /// A network whose list answers this, and whose resolver has what `set` sets.
+    fn start(list: impl Into<Vec<u8>>, set: impl FnOnce(&PlayedDns)) -> Self {
+        let (list, dns, clock) = (PlayedHttp::start(list), PlayedDns::start(), TestClock::new());
+        set(&dns);
+        let registry = registry(|row| row.ranges([list.url.clone()]).reverse_dns([".googlebot.com"]));
+        let builder = Verifier::builder(&registry).clock(clock.read()).resolvers([dns.address]);
+        let verifier = builder.start().expect("a verifier");
+        let network = Self { list, dns, clock, registry, verifier };
+        until("the first outcome of the list", || {
+            let status = network.verifier.status().lists.remove(0);
+            (status.confirmed.is_some() || status.trouble.is_some()).then_some(())
+        });
+        network
+    }
+
+    /// One in which everything works.
+    fn sound() -> Self {
+        Self::start(list(), |dns| {
+            dns.confirmed(GENUINE, "crawl.googlebot.com");
+        })
+    }
+
+    /// What counts, once no name is being looked up any more.
+    fn identity(&self, address: Option<&str>) -> Identity {
+        let recognizer = Recognizer::new(self.registry.clone(), &RobotsTxt::parse(*b""));
+        let agents: [Agent; 1] = [recognizer.identify(b"Playbot/1.0")];
+        let address = address.and_then(|address| PublicAddress::of(address.parse().ok(), |_| false).ok());
+        let request = IdentityRequest::new(&agents, address);
+        let pending = Identity::Undecided(UndecidedReason::Pending);
+        until("an identity", || {
+            let identity = self.verifier.identify(&request, PATH, self.clock.now()).identity();
+            (identity != pending).then_some(identity)
+        })
+    }
+
+    fn is_refuted(&self, address: &str) -> bool {
+        matches!(self.identity(Some(address)), Identity::Refuted(_))
+    }
+}
+
+fn nothing() -> String {
+    answer("502 Oh", "", "")
+}
+
+#[test]
+fn in_a_sound_network_an_impostor_is_refuted_once_the_crawler_was_seen() {
+    let network = Network::sound();
+    assert_eq!(network.identity(Some(IMPOSTOR)), Identity::Undecided(UndecidedReason::SuspectPath));
+    assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
+    assert!(network.is_refuted(IMPOSTOR));
+    assert_eq!(network.verifier.status().suspects, []);
+}
+
+#[test]
+fn a_proxy_in_front_that_is_not_configured_refutes_nobody_and_is_named() {
+    let network = Network::sound();
+    for octet in 1..=250 {
+        assert!(!network.is_refuted(&format!("198.41.128.{octet}")));
+    }
+    let suspects = network.verifier.status().suspects;
+    assert_eq!((suspects.len(), &*suspects[0].site, &*suspects[0].crawler), (1, "example.com", "Playbot"));
+    assert_eq!(suspects[0].networks, ["198.41.128.0/24".parse().expect("a network")]);
+}
+
+#[test]
+fn a_proxy_that_takes_the_requests_over_refutes_nobody_for_long() {
+    let network = Network::sound();
+    assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
+    let mut refuted = 0;
+    for octet in 1..=250 {
+        refuted += usize::from(network.is_refuted(&format!("198.41.{octet}.7")));
+    }
+    assert!(refuted < 10, "{refuted} requests were refuted before the path was suspected");
+    assert!(!network.verifier.status().suspects.is_empty());
+}
+
+#[test]
+fn an_address_that_is_not_the_clients_own_refutes_nobody() {
+    let network = Network::sound();
+    assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
+    // A wrong X-Real-IP, a container's gateway, a carrier's network, none at all.
+    for address in ["10.0.0.1", "172.17.0.1", "100.64.3.4", "127.0.0.1", "fe80::1", "fd00::1", "::ffff:192.168.0.1"] {
+        assert_eq!(network.identity(Some(address)), Identity::Undecided(UndecidedReason::Address), "{address}");
+    }
+    assert_eq!(network.identity(None), Identity::Undecided(UndecidedReason::Address));
+}
+
+#[test]
+fn without_a_network_from_the_first_moment_nobody_is_refuted() {
+    let network = Network::start(nothing(), |dns| {
+        dns.names(GENUINE, Played::Code(ResponseCode::ServFail)).names(IMPOSTOR, Played::Silence);
+    });
+    for address in [GENUINE, IMPOSTOR] {
+        assert!(matches!(network.identity(Some(address)), Identity::Undecided(_)), "{address}");
+    }
+    let trouble = network.verifier.status().lists.remove(0).trouble;
+    assert!(trouble.is_some_and(|trouble| trouble.contains("502")));
+}
+
+#[test]
+fn a_resolver_that_says_no_to_everything_refutes_nobody() {
+    // Split DNS, or a resolver without egress: the list is gone as well.
+    let network = Network::start(nothing(), |_| {});
+    for address in [GENUINE, IMPOSTOR] {
+        assert!(matches!(network.identity(Some(address)), Identity::Undecided(_)), "{address}");
+    }
+    until("a question", || (!network.dns.asked().is_empty()).then_some(()));
+}
+
+#[test]
+fn a_list_that_went_wrong_refutes_nobody_once_it_is_old() {
+    let network = Network::sound();
+    assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
+    network.list.answers(answer("200 OK", "", r#"{"Action needed":"update the location"}"#));
+    network.clock.pass(25 * HOUR);
+    assert!(!network.is_refuted(IMPOSTOR));
+    assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
+}
+
+#[test]
+fn a_clock_that_is_off_by_a_day_refutes_nobody() {
+    for is_ahead in [false, true] {
+        let network = Network::sound();
+        assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
+        if is_ahead {
+            network.clock.pass(25 * HOUR)
+        } else {
+            network.clock.go_back(25 * HOUR)
+        }
+        network.list.answers(nothing());
+        assert!(!network.is_refuted(IMPOSTOR), "ahead: {is_ahead}");
+    }
+}
+
+#[test]
+fn a_network_of_ipv6_alone_verifies() {
+    let network = Network::start(list(), |dns| {
+        dns.confirmed("2001:4860:4802::1", "six.googlebot.com");
+    });
+    assert!(matches!(network.identity(Some("2001:4860:4801::1")), Identity::Verified(_)));
+    assert!(matches!(network.identity(Some("2001:4860:4802::1")), Identity::Verified(_)));
+    assert!(network.is_refuted("2600::1"));
+}
