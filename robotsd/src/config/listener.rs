@@ -18,9 +18,9 @@ pub(super) fn resolve(listener: &raw::RawListener, folder: &Path) -> Result<List
     if let (ListenerKind::Proxy, Some(on_error)) = (listener.kind, &listener.on_error) {
         return Err(Fault::new(on_error.span(), "on_error goes with kind = \"decision\""));
     }
-    if let (ListenerKind::Decision, Some(trusted)) = (listener.kind, listener.trusted_proxies.first()) {
-        let message = "trusted_proxies goes with kind = \"proxy\": the preset of a question names the fields that hold the client";
-        return Err(Fault::new(trusted.span(), message));
+    if let (ListenerKind::Decision, Some(agent_header)) = (listener.kind, &listener.agent_header) {
+        let message = "agent_header goes with kind = \"proxy\": a question has the client's agent in User-Agent";
+        return Err(Fault::new(agent_header.span(), message));
     }
     Ok(ListenerConfig {
         name: listener.name.as_ref().map(|name| name.get_ref().clone()),

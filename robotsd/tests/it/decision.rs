@@ -228,9 +228,9 @@ fn a_listener_for_decisions_needs_nothing_behind_it_and_another_does() {
             ["3:12", "on_error goes with kind = \"decision\""],
         ),
         (
-            "[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\ntrusted_proxies = [\"10.0.0.0/8\"]\n\
+            "[[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\ntrusted_proxies = [\"10.0.0.0/8\"]\nagent_header = \"X-Agent\"\n\
              [[site]]\nname = \"a\"\nrobots.text = \"# a\"\n",
-            ["4:20", "trusted_proxies goes with kind = \"proxy\""],
+            ["5:16", "agent_header goes with kind = \"proxy\""],
         ),
     ] {
         let folder = folder(&[("robotsd.toml", config)]);

@@ -13,6 +13,7 @@ use http::header::{HOST, HeaderMap};
 use crate::edge::request::client_info::{ClientInfo, Peer};
 use crate::edge::request::fields::{self, Sender};
 use crate::edge::request::incoming_forwarded::X_FORWARDED_FOR;
+use crate::edge::request::request_id::RequestId;
 use crate::edge::request::trusted::{ForwardedInfo, Trusted, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 
 /// The forwarded fields of every request of a connection, in the form in which they are written.
@@ -49,6 +50,11 @@ impl ForwardedFields {
     /// Reads the fields of a request, if the peer is trusted. To be called before they are removed.
     pub(crate) fn read(&self, fields: &HeaderMap) -> Option<ForwardedInfo> {
         self.is_trusted.then(|| self.trusted.read(fields, self.peer.address))
+    }
+
+    /// The id that a trusted peer gave a request, without anything else that it forwards.
+    pub(crate) fn request_id(&self, fields: &HeaderMap) -> Option<RequestId> {
+        self.is_trusted.then(|| Trusted::request_id(fields)).flatten()
     }
 
     /// The client of a request, as far as it is known.

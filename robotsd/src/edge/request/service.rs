@@ -87,8 +87,7 @@ impl<S> RequestService<S> {
     }
 
     /// Step 2.
-    fn request_id(&self, forwarded: Option<&ForwardedInfo>) -> RequestId {
-        let given = forwarded.and_then(|forwarded| forwarded.id);
+    fn request_id(&self, given: Option<RequestId>) -> RequestId {
         given.unwrap_or_else(|| RequestId::new(self.number, self.requests.fetch_add(1, Ordering::Relaxed)))
     }
 
@@ -165,8 +164,16 @@ where
     pub(crate) fn answer(&self, mut request: Request<RequestBody>, upgrade: Option<OnUpgrade>) -> PendingResponse<S> {
         let version = request.version();
         let is_fast = upgrade.is_none();
-        let forwarded = self.info.forwarded.read(request.headers());
-        let id = self.request_id(forwarded.as_ref());
+        let (forwarded, given) = match self.settings.limits.callers {
+            Callers::Clients => {
+                let forwarded = self.info.forwarded.read(request.headers());
+                let given = forwarded.as_ref().and_then(|forwarded| forwarded.id);
+                (forwarded, given)
+            }
+            // The preset of a question says what names its client.
+            Callers::AskingProxies => (None, self.info.forwarded.request_id(request.headers())),
+        };
+        let id = self.request_id(given);
         let exchange = self.begin(&mut request, id, forwarded.as_ref());
         let (state, upgrade) = match self.prepare(request, id, forwarded) {
             Ok((request, requested)) => (

@@ -70,8 +70,17 @@ impl Trusted {
             host: given_host
                 .filter(|given| host::is_valid(given))
                 .and_then(|given| HeaderValue::from_bytes(&given).ok()),
-            id: request_id(fields),
+            id: Self::request_id(fields),
             agent: self.agent_header.as_ref().and_then(|name| OriginalAgent::new(fields.get_all(name))),
+        }
+    }
+
+    /// The id a trusted proxy gave a request, if it can stand in a log, a page and a header.
+    pub(crate) fn request_id(fields: &HeaderMap) -> Option<RequestId> {
+        let mut given = fields.get_all(X_REQUEST_ID).iter();
+        match (given.next(), given.next()) {
+            (Some(id), None) => RequestId::given(id.as_bytes()),
+            _ => None,
         }
     }
 
@@ -89,15 +98,6 @@ impl Trusted {
             }
         }
         (way, last)
-    }
-}
-
-/// The id a trusted proxy gave a request, if it can stand in a log, a page and a header.
-fn request_id(fields: &HeaderMap) -> Option<RequestId> {
-    let mut given = fields.get_all(X_REQUEST_ID).iter();
-    match (given.next(), given.next()) {
-        (Some(id), None) => RequestId::given(id.as_bytes()),
-        _ => None,
     }
 }
 
@@ -202,7 +202,7 @@ mod tests {
     fn request_ids_are_short_plain_and_single() {
         let given = |ids: &[&str]| {
             let fields = ids.iter().map(|id| (X_REQUEST_ID, HeaderValue::from_bytes(id.as_bytes()).unwrap())).collect();
-            request_id(&fields).map(|id| id.as_str().to_owned())
+            Trusted::request_id(&fields).map(|id| id.as_str().to_owned())
         };
         let uuid = "6f1c0d2e-3b4a-4c5d-8e6f-708192a3b4c5";
         assert_eq!(given(&[uuid]).as_deref(), Some(uuid));

@@ -11,7 +11,7 @@ mod table;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use super::process::{GPTBOT, Running, folder, project};
+use super::process::{GPTBOT, Running, folder, project, robotsd, run};
 
 use self::scene::SCENES;
 use self::server::{SERVERS, Stage};
@@ -52,6 +52,42 @@ fn every_server_gives_the_outcomes_of_the_table() {
         })
         .collect();
     table.check(&columns);
+}
+
+#[test]
+fn the_request_id_of_a_refusal_by_nginx_is_in_the_log() {
+    let server = SERVERS.iter().find(|server| server.name == "nginx").expect("nginx is among them");
+    let program = match server.find() {
+        Ok(program) => program,
+        Err(why) => {
+            assert!(std::env::var_os("CI").is_none(), "{why}");
+            return println!("skipped: {why}");
+        }
+    };
+    let stage = Stage::set(server, &program);
+    // A client does not choose it.
+    let chosen = "chosen-by-a-client";
+    let fields = [("User-Agent", GPTBOT.as_bytes()), ("X-Request-ID", chosen.as_bytes())];
+    let refusal = super::process::wait_for("a refusal by robotsd", || {
+        Some(stage.ask("GET", b"/drafts/x", &fields, "")).filter(|answer| answer.body.contains("Request "))
+    });
+    let id = refusal.field("x-request-id").expect("an id").to_owned();
+    assert!(id.len() == 32 && refusal.body.contains(&id), "{refusal:?}");
+    stage.robotsd.wait_for_event("refused", |line| line["request_id"] == id.as_str());
+    assert!(!stage.robotsd.has_event("refused", |line| line["request_id"] == chosen));
+}
+
+#[test]
+fn the_config_for_standing_beside_others_observes_first_and_passes_its_check() {
+    let config = std::fs::read_to_string(project("config/beside/robotsd.toml")).unwrap();
+    let config = config.replace("/var/lib/robotsd", "state").replace("127.0.0.1:9180", "127.0.0.1:0");
+    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", scene::ROBOTS)]);
+    let checked = run(robotsd().args(["config", "check"]).arg(folder.path().join("robotsd.toml")));
+    assert_eq!((checked.status.code(), String::from_utf8(checked.stderr).unwrap()), (Some(0), String::new()));
+    let running = Running::start(folder.path());
+    let fields = [("X-Original-URI", "/drafts/x"), ("X-Original-Method", "GET"), ("User-Agent", GPTBOT)];
+    assert_eq!(running.request("GET", "/-/auth/nginx", &fields).status, 200);
+    running.wait_for_event("observed", |line| line["path"] == "/drafts/x");
 }
 
 #[test]

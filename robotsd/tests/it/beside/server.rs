@@ -203,13 +203,19 @@ fn request(method: &str, target: &[u8], fields: &[(&str, &[u8])], body: &str) ->
     request
 }
 
-/// robotsd with the config for standing beside others, and its folder.
+/// robotsd with the config for standing beside others, which refuses here, and its folder.
 fn beside() -> (Running, TempDir) {
-    let config = std::fs::read_to_string(project("config/beside/robotsd.toml")).unwrap();
-    let folder = folder(&[
-        ("robotsd.toml", &(config.replace("127.0.0.1:9180", "127.0.0.1:0") + super::scene::EXEMPT)),
-        ("robots.txt", super::scene::ROBOTS),
-    ]);
+    let mut config = std::fs::read_to_string(project("config/beside/robotsd.toml")).unwrap();
+    for (shipped, here) in [
+        ("mode = \"observe\"", "mode = \"refuse\""),
+        ("grace = \"24h\"", "grace = \"0s\""),
+        ("/var/lib/robotsd", "state"),
+        ("127.0.0.1:9180", "127.0.0.1:0"),
+    ] {
+        assert!(config.contains(shipped), "{shipped}");
+        config = config.replace(shipped, here);
+    }
+    let folder = folder(&[("robotsd.toml", &(config + super::scene::EXEMPT)), ("robots.txt", super::scene::ROBOTS)]);
     (Running::start(folder.path()), folder)
 }
 
