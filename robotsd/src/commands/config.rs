@@ -46,8 +46,9 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
                 Err(error) => return refused(&error),
             };
             let (mut errors, mut warnings, mut is_unenforced) = (0, 0, false);
-            complain_at(&config.warnings);
-            warnings += config.warnings.iter().filter(|found| found.severity() == Severity::Warning).count();
+            let found = config.review();
+            complain_at(&found);
+            warnings += found.iter().filter(|found| found.severity() == Severity::Warning).count();
             for problem in sites::rehearse(&path, &config) {
                 match &problem {
                     Problem::At(problem) => {

@@ -1,41 +1,62 @@
 //! Reading a config file.
 
-use std::path::Path;
-use std::time::SystemTime;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::admin::AdminSettings;
 use super::error::ConfigError;
 use super::raw::RawConfig;
+use super::review::Reviewable;
 use super::settings::Config;
-use super::{document, file_text, refusal, resolve, review};
+use super::{document, file_text, refusal, resolve};
 
-impl Config {
-    /// Reads a config file. Paths in it are relative to its folder.
-    pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
-        let (text, file) = read(path)?;
+/// A config file that was read, once: whatever is made of it is made of the same text.
+#[derive(Debug)]
+pub(crate) struct ConfigFile {
+    path: PathBuf,
+    text: Arc<str>,
+}
+
+impl ConfigFile {
+    pub(crate) fn read(path: &Path) -> Result<Self, ConfigError> {
+        Ok(Self { path: path.to_owned(), text: file_text::read(path)?.into() })
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The settings. Paths in the file are relative to its folder.
+    pub(crate) fn config(&self) -> Result<Config, ConfigError> {
+        let (path, text) = (&*self.path, &*self.text);
+        let file = self.raw()?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let config = resolve::resolve(&file, folder);
-        let mut config = config.map_err(|(first, others)| ConfigError::at(path, &text, first, others))?;
+        let mut config = config.map_err(|(first, others)| ConfigError::at(path, text, first, others))?;
         for (site, raw) in config.sites.iter_mut().zip(&file.site) {
-            site.refusal = refusal::resolve(&raw.get_ref().refusal, folder, path, &text)?;
+            site.refusal = refusal::resolve(&raw.get_ref().refusal, folder, path, text)?;
         }
         let usual = || AdminSettings::usual(path);
         let admin = if file.admin.is_none() { usual() } else { config.admin };
-        let config = Self { admin, ..config };
-        let warnings = review::review(&file, &config, &path.to_string_lossy(), &text, SystemTime::now());
-        Ok(Self { text: text.into(), warnings, ..config })
+        let reviewable = Reviewable::new(&path.to_string_lossy(), file);
+        Ok(Config { admin, text: Arc::clone(&self.text), reviewable, ..config })
+    }
+
+    fn raw(&self) -> Result<RawConfig, ConfigError> {
+        document::read(&self.text).map_err(|(first, others)| ConfigError::at(&self.path, &self.text, first, others))
+    }
+}
+
+impl Config {
+    /// Reads a config file.
+    pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
+        ConfigFile::read(path)?.config()
     }
 
     /// A config file with every default written out, after it was validated.
     pub(crate) fn show(path: &Path) -> Result<String, ConfigError> {
-        Self::load(path)?;
-        let (_, file) = read(path)?;
-        toml::to_string(&file).map_err(|error| ConfigError::unprintable(path, &error))
+        let file = ConfigFile::read(path)?;
+        file.config()?;
+        toml::to_string(&file.raw()?).map_err(|error| ConfigError::unprintable(path, &error))
     }
-}
-
-fn read(path: &Path) -> Result<(String, RawConfig), ConfigError> {
-    let text = file_text::read(path)?;
-    let file = document::read(&text).map_err(|(first, others)| ConfigError::at(path, &text, first, others))?;
-    Ok((text, file))
 }

@@ -39,6 +39,7 @@ pub(crate) use self::document::read as read_document;
 pub(crate) use self::error::{ConfigError, Fault};
 pub(crate) use self::file_text::as_utf8;
 pub(crate) use self::keys::Document;
+pub(crate) use self::load::ConfigFile;
 pub(crate) use self::location::{CONFIG_VARIABLE, ConfigArgument, USUAL_CONFIG, config_if_any, config_of_environment};
 pub(crate) use self::raw::{AddressLogging, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging};
 pub(crate) use self::registry_extra::load_registry;

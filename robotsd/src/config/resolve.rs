@@ -53,7 +53,7 @@ fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Confi
     let (edge, upstream) = limits?;
     Some(Config {
         text: "".into(),
-        warnings: Vec::new(),
+        reviewable: review::Reviewable::default(),
         workers: workers?,
         state_dir: file.state_dir.as_ref().map(|path| folder.join(path.get_ref())),
         state_dir_span: file.state_dir.as_ref().map_or(0..0, Spanned::span),

@@ -1,7 +1,9 @@
 //! What a valid config probably does not mean: names that no crawler has, exceptions that have ended, folders that cannot be
 //! written. None of it stops a start, so each is a warning or a note, with its place.
 
+use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use toml::Spanned;
@@ -19,8 +21,33 @@ use crate::input;
 use crate::render::Diagnostic;
 use crate::suggestion::did_you_mean;
 
-/// The warnings and notes of a config, in the order of the file.
-pub(super) fn review(file: &RawConfig, config: &Config, name: &str, text: &str, now: SystemTime) -> Vec<Diagnostic> {
+/// The tables of a config file, kept for the review: it reads files that the config names, whose file system may hang, so it is
+/// no part of loading.
+#[derive(Clone, Default)]
+pub(crate) struct Reviewable(Option<Arc<(String, RawConfig)>>);
+
+impl Reviewable {
+    pub(super) fn new(name: &str, file: RawConfig) -> Self {
+        Self(Some(Arc::new((name.to_owned(), file))))
+    }
+}
+
+impl fmt::Debug for Reviewable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reviewable").finish_non_exhaustive()
+    }
+}
+
+impl Config {
+    /// What the config probably does not mean: warnings and notes, in the order of the file. Blocks: it reads files.
+    pub(crate) fn review(&self) -> Vec<Diagnostic> {
+        let Some(reviewable) = &self.reviewable.0 else { return Vec::new() };
+        let (name, file) = &**reviewable;
+        review(file, self, name, &self.text, SystemTime::now())
+    }
+}
+
+fn review(file: &RawConfig, config: &Config, name: &str, text: &str, now: SystemTime) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let warning = |fault| (Severity::Warning, fault);
     found.extend(unknown_crawlers(file, config).into_iter().map(warning));
@@ -36,7 +63,11 @@ pub(super) fn review(file: &RawConfig, config: &Config, name: &str, text: &str, 
 /// Names in `ignore` and in overrides that neither the registry nor a robots.txt has: they have no effect.
 fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     // Its own problems are errors, which opening the sites reports.
-    let Ok(registry) = load_registry(config.registry_extra.as_deref()) else { return Vec::new() };
+    let extra = config.registry_extra.as_deref();
+    if extra.is_some_and(|extra| !extra.is_file()) {
+        return Vec::new();
+    }
+    let Ok(registry) = load_registry(extra) else { return Vec::new() };
     let of_sites = file.site.iter().zip(&config.sites).flat_map(|(site, settings)| {
         site.get_ref()
             .overrides
@@ -68,6 +99,8 @@ fn is_registered(registry: &Registry, name: &str) -> bool {
 /// Whether the robots.txt of a site has a group of this name: it is recognised then, too. One that is not a file at hand may.
 fn may_name(site: &super::SiteConfig, name: &str) -> bool {
     let bytes = match &site.robots {
+        // Reading a pipe would wait for a writer.
+        RobotsSource::File(path) if path.exists() && !path.is_file() => return true,
         RobotsSource::File(path) => input::read(path).unwrap_or_default(),
         RobotsSource::Inline(text) => text.clone().into_bytes(),
         // A name that is nearly a crawler's is a slip all the same.

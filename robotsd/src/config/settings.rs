@@ -13,9 +13,9 @@ use tower_robots::policy::Policy;
 use super::admin::AdminSettings;
 use super::check::CheckSettings;
 use super::raw::{AddressLogging, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging};
+use super::review::Reviewable;
 use crate::edge;
 use crate::refusal::RefusalPage;
-use crate::render::Diagnostic;
 use crate::upstream;
 
 /// A valid config.
@@ -23,8 +23,8 @@ use crate::upstream;
 pub(crate) struct Config {
     /// The file, for the next one to be compared with.
     pub(crate) text: Arc<str>,
-    /// What the config probably does not mean: warnings and notes.
-    pub(crate) warnings: Vec<Diagnostic>,
+    /// For [`Config::review`].
+    pub(crate) reviewable: Reviewable,
     /// Threads that serve.
     pub(crate) workers: NonZeroUsize,
     pub(crate) listeners: Vec<ListenerConfig>,

@@ -14,7 +14,6 @@ fn load(text: &str) -> Config {
     // Paths are relative to the folder, which is another one in every test.
     Config {
         text: "".into(),
-        warnings: Vec::new(),
         sites: config
             .sites
             .into_iter()

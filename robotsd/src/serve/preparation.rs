@@ -15,7 +15,7 @@ use tower_robots::source::Watched;
 
 use super::listeners::{ListenerPlan, Listeners};
 use super::watched_files::WatchedFiles;
-use crate::config::{Config, SettingChange, setting_changes};
+use crate::config::{Config, ConfigFile, SettingChange, setting_changes};
 use crate::sites::Renewal;
 use crate::sites::Sites;
 
@@ -81,9 +81,11 @@ impl Preparation {
         let (watch, watched) = (watches.watch().clone(), watches.paths());
         Self::of(move |stage| {
             wait_until_quiet(&path);
-            let prepared = || {
+            let mut read = None;
+            let mut prepared = || {
                 stage.read()?;
-                let config = Config::load(&path).map_err(|error| error.to_string())?;
+                let file = ConfigFile::read(&path).map_err(|error| error.to_string())?;
+                let config = read.insert(file).config().map_err(|error| error.to_string())?;
                 stage.go_on()?;
                 // Before they are read, so that no change of theirs goes unnoticed.
                 let watched = watch.files_of(&config, &watched);
@@ -94,9 +96,10 @@ impl Preparation {
                 let changes = setting_changes(&before, &config.text).unwrap_or_default();
                 Ok(PreparedConfig { config, watched, plan, renewal, changes })
             };
-            prepared().map_err(|why| {
-                let text = std::fs::read_to_string(&path).ok();
-                RejectedConfig { why, changes: text.and_then(|text| setting_changes(&before, &text)) }
+            let prepared = prepared();
+            prepared.map_err(|why| RejectedConfig {
+                why,
+                changes: read.and_then(|file| setting_changes(&before, file.text())),
             })
         })
     }
@@ -246,9 +249,45 @@ mod tests {
         let (before, listeners) = (Arc::clone(&config.text), Arc::default());
         let mut preparation = Preparation::begin(pipe.clone(), before, sites, listeners, &watches, NonZeroUsize::MIN);
         preparation.stage.abandon();
-        std::fs::write(&pipe, text).unwrap();
         let error = preparation.end_within(None).await.unwrap().unwrap_err();
         assert_eq!(error.why, "another reading has taken its place");
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_config_is_read_once_and_no_file_that_hangs_is_looked_at() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("robotsd.toml");
+        let text = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n\
+                    robots.text = \"User-agent: *\"\n";
+        std::fs::write(&path, text).unwrap();
+        let config = Config::load(&path).unwrap();
+        let sites = Arc::new(Sites::open(&config, false, &Log::nowhere()).unwrap());
+        let watches = WatchedFiles::of(&path, &config, &sites.watcher());
+        let fifo = |name: &str| {
+            let pipe = folder.path().join(name);
+            assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+            pipe
+        };
+        let pipe = fifo("pipe");
+        let preparation = || {
+            let (before, listeners) = (Arc::clone(&config.text), Arc::default());
+            Preparation::begin(pipe.clone(), before, sites.clone(), listeners, &watches, NonZeroUsize::MIN)
+        };
+        // It is valid but for an address that cannot be bound; the second reading of a pipe would never end.
+        let mut reading = preparation();
+        let faulty = format!("mode = \"tag\"\n{}", text.replace("127.0.0.1:0", "192.0.2.1:1"));
+        std::fs::write(&pipe, &faulty).unwrap();
+        let rejected = reading.end_within(None).await.unwrap().unwrap_err();
+        assert!(rejected.why.contains("192.0.2.1:1"), "{}", rejected.why);
+        assert!(rejected.changes.unwrap().iter().any(|change| change.setting == "mode"));
+        // A robots.txt that is a pipe, and a name that might stand in it.
+        let robots = fifo("robots.txt");
+        let config =
+            format!("agents.ignore = [\"ExampleBot\"]\n{}", text.replace("robots.text = \"User-agent: *\"\n", ""));
+        std::fs::write(&path, config).unwrap();
+        assert!(Config::load(&path).unwrap().review().is_empty());
+        drop(robots);
     }
 
     #[tokio::test]

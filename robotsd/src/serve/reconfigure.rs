@@ -178,10 +178,11 @@ impl ActiveConfig {
         self.certificates.follow(certificates);
         self.watches.follow(&config, watched);
         self.state.is_serving(Serving::new(&self.sites, reports, &self.edge));
-        if self.config.text != config.text {
-            log_warnings(&config, &self.log);
-        }
+        let is_other = self.config.text != config.text;
         self.config = Arc::new(config);
+        if is_other {
+            log_warnings(&self.config, &self.log);
+        }
 
         self.change.again = (!unusable.is_empty()).then(|| Instant::now() + AGAIN);
         let is_news = self.change.logged != unusable;
@@ -207,11 +208,15 @@ impl ActiveConfig {
     }
 }
 
-/// One line for every value of the config that probably is not meant as it is.
-pub(super) fn log_warnings(config: &Config, log: &Log) {
-    for warning in config.warnings.iter().filter(|found| found.severity() == Severity::Warning) {
-        log.say(LogEvent::ConfigWarning, warning.to_string());
-    }
+/// One line for every value of the config that probably is not meant as it is. It waits for no file: they are read on a
+/// blocking thread.
+pub(super) fn log_warnings(config: &Arc<Config>, log: &Log) {
+    let (config, log) = (Arc::clone(config), log.clone());
+    tokio::task::spawn_blocking(move || {
+        for warning in config.review().iter().filter(|found| found.severity() == Severity::Warning) {
+            log.say(LogEvent::ConfigWarning, warning.to_string());
+        }
+    });
 }
 
 /// The differences that take effect only when the process starts again.
