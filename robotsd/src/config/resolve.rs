@@ -160,6 +160,7 @@ fn resolve_site(
     faults: &mut Faults,
 ) -> Option<SiteConfig> {
     let backend = faults.keep(resolve_backend(file, site, span, folder));
+    upstreams::circles(site, &file.listener, folder, faults);
     if site.robots.max_age.get_ref().0 > LONGEST_MAX_AGE {
         let message = "max_age is longer than crawlers may keep a robots.txt, \"24h\"";
         faults.push(Fault::new(site.robots.max_age.span(), message));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toml::Spanned;
 
-use super::error::Fault;
+use super::error::{Fault, Faults};
 use super::raw::{self, RawLimits};
 use crate::upstream::{Endpoint, HealthPolicy, OriginsSettings, TlsSettings, Trust, UpstreamLimits, check_server_name};
 
@@ -43,6 +43,23 @@ pub(super) fn resolve(
         },
         tls: TlsSettings { trust, server_name: settings.server_name.as_ref().map(|name| name.get_ref().clone()) },
     })
+}
+
+/// Notes the upstreams of a site that are a listener of the same process: requests would go round until none is left.
+pub(super) fn circles(site: &raw::RawSite, listeners: &[raw::RawListener], folder: &Path, faults: &mut Faults) {
+    for url in site.upstreams.iter().flatten() {
+        // One that cannot be read has a fault of its own.
+        let Ok(endpoint) = Endpoint::parse(url.get_ref(), folder) else { continue };
+        let addresses = listeners.iter().map(|listener| listener.address.get_ref().0);
+        if let Some(address) = addresses.into_iter().find(|address| endpoint.is_listener(*address)) {
+            let message = format!(
+                "the upstream {:?} is the listener {address} of this config, so requests would go round in a circle: name the \
+                 address of the origin server",
+                url.get_ref()
+            );
+            faults.push(Fault::new(url.span(), message));
+        }
+    }
 }
 
 pub(super) fn limits(limits: &RawLimits) -> UpstreamLimits {

@@ -33,6 +33,26 @@ pub(super) enum EndpointScheme {
 }
 
 impl Endpoint {
+    /// Whether connections to it would arrive at a listener of this address.
+    pub(crate) fn is_listener(&self, listener: SocketAddr) -> bool {
+        // An unspecified address is the loopback for who connects to it, and every address for who listens on it.
+        let (ip, port) = match &self.address {
+            EndpointAddress::Ip(address) => (Some(address.ip().to_canonical()), address.port()),
+            EndpointAddress::Loopback(port) => (None, *port),
+            EndpointAddress::Name(..) | EndpointAddress::Unix(_) => return false,
+        };
+        let own = listener.ip().to_canonical();
+        // One that is unspecified in IPv6 takes IPv4 too, unless the system says otherwise.
+        let takes = |ip: IpAddr| own == ip || own.is_unspecified() && (own.is_ipv6() || ip.is_ipv4());
+        let is_here = match ip {
+            Some(ip) if ip.is_unspecified() => own.is_loopback() || own.is_unspecified(),
+            Some(ip) if ip.is_loopback() => takes(ip),
+            Some(ip) => own == ip,
+            None => own.is_loopback() || own.is_unspecified(),
+        };
+        port == listener.port() && is_here
+    }
+
     /// Reads an endpoint. The path of a Unix socket is relative to `folder`.
     pub(crate) fn parse(url: &str, folder: &Path) -> Result<Self, String> {
         let wrong = |why: &str| {
@@ -131,6 +151,32 @@ impl fmt::Display for EndpointAddress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_upstream_that_is_the_listener_is_found_however_it_is_written() {
+        let is_listener = |url: &str, listener: &str| {
+            Endpoint::parse(url, Path::new("")).unwrap().is_listener(listener.parse().unwrap())
+        };
+        for (url, listener, is_same) in [
+            ("http://127.0.0.1:80", "127.0.0.1:80", true),
+            ("http://127.0.0.1", "0.0.0.0:80", true),
+            ("http://127.0.0.1", "[::]:80", true),
+            ("http://localhost", "127.0.0.1:80", true),
+            ("http://LOCALHOST", "[::]:80", true),
+            ("http://0.0.0.0", "127.0.0.1:80", true),
+            ("http://[::ffff:127.0.0.1]", "127.0.0.1:80", true),
+            ("http://192.0.2.1", "192.0.2.1:80", true),
+            ("http://127.0.0.1:81", "127.0.0.1:80", false),
+            ("http://127.0.0.2", "127.0.0.1:80", false),
+            ("http://[::1]", "0.0.0.0:80", false),
+            ("http://192.0.2.1", "0.0.0.0:80", false),
+            ("http://localhost", "192.0.2.1:80", false),
+            ("http://app.internal", "127.0.0.1:80", false),
+            ("unix:app.sock", "127.0.0.1:80", false),
+        ] {
+            assert_eq!(is_listener(url, listener), is_same, "{url} {listener}");
+        }
+    }
 
     #[test]
     fn an_endpoint_is_a_url_or_a_socket() {

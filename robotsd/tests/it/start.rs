@@ -43,6 +43,10 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
         (site("root = \"nope\""), "5:8: "),
         (site("root = \".\"\nupstreams = [\"http://127.0.0.1:1\"]"), "5:8: a site has upstreams or a root, not both"),
         (site("upstreams = []"), "3:1: upstreams is empty"),
+        (
+            "[[listener]]\naddress = \"0.0.0.0:8080\"\n[[site]]\nname = \"a\"\nupstreams = [\"http://localhost:8080\"]\nrobots.text = \"# a\"\n".to_owned(),
+            "5:14: the upstream \"http://localhost:8080\" is the listener 0.0.0.0:8080 of this config",
+        ),
         (site("upstreams = [\"ftp://127.0.0.1:1\"]"), "5:14: \"ftp://127.0.0.1:1\" is not an upstream: "),
         (site("upstreams = [\"unix:\"]"), "5:14: \"unix:\" is not an upstream: the path of the socket is missing"),
         (
