@@ -335,6 +335,9 @@ pub(crate) struct RegistryReload {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct SiteReload {
     pub(crate) name: String,
+    /// Until when some of what is disallowed is only observed.
+    #[serde(default)]
+    pub(crate) grace_end: Option<String>,
     /// `published`, `unchanged`, `kept` (the candidate was rejected) or `gated` (it waits to be accepted).
     pub(crate) outcome: String,
     /// The version that is live now.

@@ -59,7 +59,12 @@ fn text(report: &ReloadReport) -> String {
         let _ = writeln!(out, "registry: {}: {}", plain(&registry.outcome), plain(&registry.message));
     }
     for site in &report.sites {
-        let _ = writeln!(out, "{}: {}: {}", plain(&site.name), plain(&site.outcome), plain(&site.message));
+        let grace = site
+            .grace_end
+            .as_ref()
+            .map(|end| format!("; newly disallowed requests are only observed, until {} at the latest", plain(end)));
+        let grace = grace.unwrap_or_default();
+        let _ = writeln!(out, "{}: {}: {}{grace}", plain(&site.name), plain(&site.outcome), plain(&site.message));
     }
     out
 }

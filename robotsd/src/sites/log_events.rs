@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tower_robots::check::Severity;
 use tower_robots::layer::{Event, Record};
-use tower_robots::live::{RejectionKind, Reload, ReloadOutcome, Snapshot, StateEvent};
+use tower_robots::live::{Cause, RejectionKind, Reload, ReloadOutcome, Snapshot, StateEvent};
 use tower_robots::rules::PathForm;
 use tower_robots::source::DirectoryEvent;
 
@@ -73,7 +73,13 @@ fn note(notes: &AccessFields, done: &'static str, record: &Record) {
 }
 
 /// One line for every reload, and the errors and warnings that the check found in what went live.
-pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + Send + Sync + 'static {
+///
+/// `opened_because` is why the site was opened, where that is not the start of the process.
+pub(super) fn reload(
+    site: SiteName,
+    opened_because: Option<&'static str>,
+    log: Log,
+) -> impl Fn(&Reload, &Snapshot) + Send + Sync + 'static {
     move |reload, snapshot| {
         let (event, hash) = match reload.outcome() {
             ReloadOutcome::Published { hash, .. } => (LogEvent::Published, Some(hash.short())),
@@ -92,7 +98,10 @@ pub(super) fn reload(site: SiteName, log: Log) -> impl Fn(&Reload, &Snapshot) + 
         };
         log.write(&LogEntry {
             site: Some(&site),
-            reason: Some(reload.cause().as_str()),
+            reason: Some(match (reload.cause(), opened_because) {
+                (Cause::Start, Some(reason)) => reason,
+                (cause, _) => cause.as_str(),
+            }),
             robots_hash: hash,
             message: Some(reload.to_string()),
             ..LogEntry::now(event)

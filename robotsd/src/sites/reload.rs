@@ -18,6 +18,7 @@ use super::served_site::ServedSite;
 use super::site_list::Sites;
 use super::site_robots::LiveSite;
 use crate::config::load_registry;
+use crate::date::rfc3339;
 use crate::log::LogEvent;
 use crate::report::{RegistryReload, ReloadReport, SiteReload};
 
@@ -91,6 +92,7 @@ impl Sites {
             return vec![SiteReload {
                 name: site.name.to_string(),
                 outcome: "kept".to_owned(),
+                grace_end: None,
                 hash: None,
                 message: format!("its files are still being read after {} s", PATIENCE.as_secs()),
             }];
@@ -189,14 +191,16 @@ async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReloa
         robots.reload().await
     });
     let reload = timeout(PATIENCE, reading).await;
-    let hash = live.robots.status().live().map(|hash| hash.to_string());
+    let status = live.robots.status();
+    let hash = status.live().map(|hash| hash.to_string());
+    let grace_end = status.grace_end().map(rfc3339);
     let (outcome, message) = match reload {
         Ok(Ok(reload)) => (reload.outcome().kind().as_str(), reload.to_string()),
         Ok(Err(_)) | Err(_) => {
             ("kept", format!("still being read after {} s; the outcome is logged", PATIENCE.as_secs()))
         }
     };
-    SiteReload { name: live.name, outcome: outcome.to_owned(), hash, message }
+    SiteReload { name: live.name, grace_end, outcome: outcome.to_owned(), hash, message }
 }
 
 /// Works on all of them, at most [`AT_ONCE`] at a time; the results are in their order. Work that panics has none.

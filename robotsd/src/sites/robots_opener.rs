@@ -26,6 +26,8 @@ pub(super) struct RobotsOpener {
     gate: Option<GateBuilder>,
     compile_cache: CompileCache,
     fetcher: Arc<Mutex<Option<Fetcher>>>,
+    /// Whether it opens what another config than that of the start names.
+    is_of_other_config: bool,
     /// Held while a registry is read again and applied.
     pub(super) registry_order: Arc<tokio::sync::Mutex<()>>,
 }
@@ -59,13 +61,14 @@ impl RobotsOpener {
             gate: config.gate.clone(),
             compile_cache: CompileCache::new(),
             fetcher: Arc::default(),
+            is_of_other_config: false,
             registry_order: Arc::default(),
         })
     }
 
     /// As another config has it; watcher, caches and state stay.
     pub(super) fn with(&self, registry: Arc<Registry>, gate: Option<GateBuilder>) -> Self {
-        Self { registry, gate, ..self.clone() }
+        Self { registry, gate, is_of_other_config: true, ..self.clone() }
     }
 
     pub(super) fn gate_settings(&self, site: &config::SiteConfig) -> GateSettings {
@@ -172,6 +175,12 @@ impl RobotsOpener {
         }
     }
 
+    /// Why a site is opened. A folder is opened once, and its files come and go later: they have the cause of the library.
+    fn opened_because(&self, site: &config::SiteConfig) -> Option<&'static str> {
+        let is_folder = matches!(site.robots, RobotsSource::Directory { .. });
+        (self.is_of_other_config && !is_folder).then_some("config")
+    }
+
     /// A builder with everything that does not depend on the source; `name` is that of the robots.txt.
     fn configured<S>(
         &self,
@@ -189,7 +198,7 @@ impl RobotsOpener {
             .gate(settings.gate.clone())
             .max_age(site.max_age)
             .grace(site.grace)
-            .on_reload(log_events::reload(Arc::from(name), log.clone()))
+            .on_reload(log_events::reload(Arc::from(name), self.opened_because(site), log.clone()))
             .on_reload(counts.listener());
         self.state.attach(builder, name)
     }
