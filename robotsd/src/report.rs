@@ -48,6 +48,9 @@ pub(crate) struct ConfigReport {
     pub(crate) accepted: String,
     #[serde(default)]
     pub(crate) rejected: Option<RejectedConfigReport>,
+    /// The settings of the config that is served which have another value until robotsd starts again.
+    #[serde(default)]
+    pub(crate) next_start: Vec<HeldBackSetting>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -65,7 +68,7 @@ pub(crate) struct RejectedConfigReport {
     pub(crate) next: Vec<NextStep>,
 }
 
-/// A setting that a rejected config would change.
+/// A setting that has another value in the file than in the process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct HeldBackSetting {
     #[serde(default)]

@@ -19,6 +19,8 @@ pub(crate) struct ConfigState {
 struct ConfigRecord {
     accepted: SystemTime,
     rejected: Option<RejectionRecord>,
+    /// The settings that are served with another value until the next start.
+    next_start: Vec<SettingChange>,
 }
 
 #[derive(Debug)]
@@ -32,13 +34,18 @@ struct RejectionRecord {
 impl ConfigState {
     /// The config of a process that starts.
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, state: Mutex::new(ConfigRecord { accepted: SystemTime::now(), rejected: None }) }
+        Self {
+            path,
+            state: Mutex::new(ConfigRecord { accepted: SystemTime::now(), rejected: None, next_start: Vec::new() }),
+        }
     }
 
-    /// The file is what is served; `is_new` says whether it differs from what was served before.
-    pub(crate) fn accept(&self, is_new: bool) {
+    /// The file is what is served, but for the settings that have effect from the next start on; `is_new` says whether it differs
+    /// from what was served before.
+    pub(crate) fn accept(&self, is_new: bool, next_start: Vec<SettingChange>) {
         let mut state = self.locked();
         state.rejected = None;
+        state.next_start = next_start;
         if is_new {
             state.accepted = SystemTime::now();
         }
@@ -75,6 +82,7 @@ impl ConfigState {
             state: if rejected.is_some() { "rejected" } else { "accepted" }.to_owned(),
             accepted: rfc3339(state.accepted),
             rejected,
+            next_start: state.next_start.iter().map(held_back).collect(),
         }
     }
 

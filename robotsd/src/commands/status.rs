@@ -74,25 +74,37 @@ fn text(report: &StatusReport, running: &Running) -> String {
 fn describe_config(page: &mut Page, config: &ConfigReport, running: &Running) {
     let Some(rejected) = &config.rejected else {
         page.line("config", &config.path);
-        return page.line("", &format!("accepted {}", config.accepted));
+        page.line("", &format!("accepted {}", config.accepted));
+        return describe_next_start(page, config);
     };
     page.title(&format!("CONFIG REJECTED since {}: the next start would fail", rejected.since));
     page.line("why", &rejected.why);
     page.line("running", &format!("the config accepted {}", config.accepted));
     match rejected.held_back.as_deref() {
-        None => page.line("", "the file does not parse, so its settings are not compared"),
+        None => page.line("", "its settings cannot be compared with those of the file"),
         Some([]) => page.line("", "its settings are those of the file"),
-        Some(settings) => {
-            for setting in settings.iter().take(HELD_BACK) {
-                page.line("", &held_back(setting));
-            }
-            let more = settings.len().saturating_sub(HELD_BACK);
-            if more > 0 {
-                page.line("", &format!("and {more} settings more: `--json` has them"));
-            }
-        }
+        Some(settings) => describe_settings(page, settings),
     }
+    describe_next_start(page, config);
     advise(page, &rejected.next, running);
+}
+
+/// What the process goes on with until it is started again.
+fn describe_next_start(page: &mut Page, config: &ConfigReport) {
+    if !config.next_start.is_empty() {
+        page.line("next start", "these settings have effect once robotsd is started again:");
+        describe_settings(page, &config.next_start);
+    }
+}
+
+fn describe_settings(page: &mut Page, settings: &[HeldBackSetting]) {
+    for setting in settings.iter().take(HELD_BACK) {
+        page.line("", &held_back(setting));
+    }
+    let more = settings.len().saturating_sub(HELD_BACK);
+    if more > 0 {
+        page.line("", &format!("and {more} settings more: `--json` has them"));
+    }
 }
 
 fn held_back(setting: &HeldBackSetting) -> String {

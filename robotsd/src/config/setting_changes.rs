@@ -17,6 +17,9 @@ const SHOWN: usize = 200;
 /// Keys that have effect only when the process starts.
 const AT_START: [&str; 4] = ["workers", "state_dir", "admin", "log"];
 
+/// Those of them that are opened at once, beside what is open.
+const OPENED: [&str; 2] = ["admin.address", "admin.socket"];
+
 /// A setting that has another value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SettingChange {
@@ -67,7 +70,8 @@ impl SettingChange {
     /// Whether it takes effect only when the process starts again.
     pub(crate) fn is_for_start(&self) -> bool {
         let table = self.setting.split('.').next().unwrap_or_default();
-        self.site.is_none() && AT_START.contains(&table)
+        let is_opened = OPENED.contains(&&*self.setting) && self.after.is_some();
+        self.site.is_none() && AT_START.contains(&table) && !is_opened
     }
 
     /// Whether it is about the source of a site's robots.txt.

@@ -16,6 +16,7 @@ mod startup;
 mod router;
 mod workers;
 
+mod admin_places;
 mod certificate_watch;
 mod config_log;
 mod config_waiters;

@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tower_robots::check::Severity;
 
+use super::admin_places::AdminPlaces;
 use super::certificate_watch::CertificateWatch;
 use super::config_log;
 use super::config_waiters::ConfigWaiters;
@@ -21,7 +22,7 @@ use super::preparation::{Preparation, PreparedConfig, RejectedConfig};
 use super::watched_files::WatchedFiles;
 use super::workers::Workers;
 use crate::admin::{CONFIG_PATIENCE, ReloadWaiter, ServerState, Serving};
-use crate::config::Config;
+use crate::config::{Config, SettingChange, setting_changes};
 use crate::edge::{Edge, EdgeLimits};
 use crate::log::{Log, LogEvent};
 use crate::sites::{Renewal, Sites, UnusableSource};
@@ -40,6 +41,9 @@ pub(super) struct ActiveConfig {
     pub(super) certificates: CertificateWatch,
     pub(super) watches: WatchedFiles,
     pub(super) state: Arc<ServerState>,
+    pub(super) admin: AdminPlaces,
+    /// The config of the start, which some settings stay those of.
+    pub(super) started: Arc<str>,
     pub(super) log: Log,
     pub(super) change: PendingChange,
 }
@@ -174,7 +178,10 @@ impl ActiveConfig {
             Err(error) => changes.push(error),
         }
         changes.extend(self.limit(&config));
-        changes.extend(deferred(&self.config, &config));
+        changes.extend(self.admin.follow(config.admin.as_ref(), &self.state, &self.log));
+        changes.extend(deferred(&settings));
+        let mut next_start = setting_changes(&self.started, &config.text).unwrap_or_default();
+        next_start.retain(SettingChange::is_for_start);
         self.certificates.follow(certificates);
         self.watches.follow(&config, watched);
         self.state.is_serving(Serving::new(&self.sites, reports, &self.edge));
@@ -191,7 +198,7 @@ impl ActiveConfig {
         changes.extend(unusable.iter().map(ToString::to_string));
         self.change.logged = unusable;
         let message = if changes.is_empty() { "nothing is different".to_owned() } else { changes.join("; ") };
-        self.state.config().accept(outcome == "published");
+        self.state.config().accept(outcome == "published", next_start);
         (outcome, format!("{path}: {message}"))
     }
 
@@ -219,14 +226,12 @@ pub(super) fn log_warnings(config: &Arc<Config>, log: &Log) {
     });
 }
 
-/// The differences that take effect only when the process starts again.
-fn deferred(before: &Config, config: &Config) -> Option<String> {
-    let keys = [
-        ("workers", before.workers == config.workers),
-        ("state_dir", before.state_dir == config.state_dir),
-        ("admin", before.admin == config.admin),
-        ("log", before.log == config.log),
-    ];
-    let keys: Vec<_> = keys.into_iter().filter(|(_, is_same)| !is_same).map(|(key, _)| key).collect();
+/// The tables and keys whose differences take effect only when the process starts again.
+fn deferred(changes: &[SettingChange]) -> Option<String> {
+    let is_deferred = |key: &&str| {
+        let is_of = |change: &SettingChange| change.setting.split('.').next() == Some(key);
+        changes.iter().any(|change| change.is_for_start() && is_of(change))
+    };
+    let keys: Vec<_> = ["workers", "state_dir", "admin", "log"].into_iter().filter(is_deferred).collect();
     (!keys.is_empty()).then(|| format!("from the next start on: {}", keys.join(", ")))
 }

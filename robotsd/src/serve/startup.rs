@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::task::JoinSet;
 
+use super::admin_places::AdminPlaces;
 use super::certificate_watch::CertificateWatch;
 use super::connection_log;
 use super::control_loop::ControlLoop;
@@ -16,7 +17,7 @@ use super::socket_activation::InheritedSockets;
 use super::supervisor::Supervisor;
 use super::watched_files::WatchedFiles;
 use super::workers::Workers;
-use crate::admin::{self, AdminListeners, ConfigRequests, ConfigState, ServerState, Serving};
+use crate::admin::{ConfigRequests, ConfigState, ServerState, Serving};
 use crate::config::Config;
 use crate::date;
 use crate::edge::{Edge, EdgeLimits};
@@ -50,12 +51,10 @@ pub(super) async fn serve(
     let state = Arc::new(ServerState::new(requests, ConfigState::new(path.to_owned()), log.clone()));
     // Held for its drop, which closes what is open.
     let mut background = JoinSet::new();
+    let mut admin = AdminPlaces::default();
     if let Some(settings) = &config.admin {
-        match AdminListeners::open(settings, inherited.for_admin(settings)) {
-            Ok(admin) => {
-                admin.addresses().iter().for_each(|address| log.say(LogEvent::AdminListening, address));
-                background.spawn(admin::serve(admin, Arc::clone(&state)));
-            }
+        match admin.open(settings, inherited.for_admin(settings), &state, log) {
+            Ok(()) => {}
             // It was not asked for: sites are served without it.
             Err(error) if settings.is_usual => {
                 let message = format!(
@@ -124,6 +123,8 @@ pub(super) async fn serve(
         certificates,
         watches,
         state: Arc::clone(&state),
+        admin,
+        started: Arc::clone(&config.text),
         log: log.clone(),
         change: PendingChange::default(),
     };

@@ -296,3 +296,70 @@ fn what_cannot_change_is_said_and_limits_hold_for_new_connections() {
     assert_eq!(asked(running.address, "a.test", &long, FIREFOX).status, 414);
     assert_eq!(before.get(&long, FIREFOX).0, 404, "a connection has the limits it began with");
 }
+
+#[test]
+fn the_status_names_what_waits_for_the_next_start_until_it_is_as_it_was() {
+    let folder = folder(&[("robots.txt", REFUSES)]);
+    let text = head("") + &site("a", "");
+    write(folder.path(), &text);
+    let running = Running::start(folder.path());
+    let status = |more: &[&str]| {
+        said(&run(robotsd().arg("status").args(more).arg("--config").arg(folder.path().join("robotsd.toml"))))
+    };
+    let next_start =
+        || serde_json::from_str::<serde_json::Value>(&status(&["--json"])).unwrap()["config"]["next_start"].clone();
+    assert_eq!(next_start(), serde_json::json!([]));
+    write(folder.path(), &text.replace("workers = 2", "workers = 3\nstate_dir = \"state\""));
+    running.wait_for_event("config-changed", |line| line["setting"] == "state_dir");
+    // Another config that changes none of it.
+    write(folder.path(), &(text.replace("workers = 2", "workers = 3") + "[limits]\nconnections = 20\n"));
+    running.wait_for_event("config-changed", |line| line["setting"] == "limits.connections");
+    wait_for("the status", || {
+        let want = serde_json::json!([{"site": null, "setting": "workers", "running": "2", "file": "3"}]);
+        (next_start() == want).then_some(())
+    });
+    let shown = status(&[]);
+    assert!(shown.contains("  next start: these settings have effect once robotsd is started again:\n"), "{shown}");
+    assert!(shown.contains("              workers is 2, in the file 3\n"), "{shown}");
+    write(folder.path(), &text);
+    wait_for("nothing that waits", || (next_start() == serde_json::json!([])).then_some(()));
+}
+
+#[cfg(unix)]
+#[test]
+fn commands_find_the_admin_interface_while_its_place_changes() {
+    let folder = folder(&[("robots.txt", REFUSES)]);
+    let text = head("") + &site("a", "");
+    write(folder.path(), &text);
+    let mut running = Running::start(folder.path());
+    let answers =
+        |socket: &str| run(robotsd().args(["status", "--admin"]).arg(folder.path().join(socket))).status.success();
+    write(folder.path(), &text.replace("admin.sock", "other.sock"));
+    running.wait_for_event("config", |line| line["message"].as_str().unwrap().contains("the admin interface listens"));
+    let change = running.wait_for_event("config-changed", |line| line["setting"] == "admin.socket");
+    assert_eq!(change["applies"], "now");
+    assert!(answers("admin.sock") && answers("other.sock"));
+    assert!(said(&reload(folder.path())).contains("a: unchanged: "));
+    // One that cannot be opened cuts nothing off.
+    write(folder.path(), &text.replace("admin.sock", "no/such/admin.sock"));
+    running.wait_for_event("admin-listening", |line| line["level"] == "warn");
+    assert!(answers("admin.sock") && answers("other.sock"));
+    running.signal("TERM");
+    assert!(running.wait_for_end().success());
+    assert!(!folder.path().join("admin.sock").exists() && !folder.path().join("other.sock").exists());
+}
+
+#[test]
+fn a_reload_says_how_long_is_only_observed_and_another_grace_is_no_start() {
+    let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /a\n")]);
+    let config = |grace: &str| head("") + &site("a", &format!("enforcement.grace = \"{grace}\""));
+    write(folder.path(), &config("1h"));
+    let running = Running::start(folder.path());
+    running.wait_for_event("published", |line| line["reason"] == "start");
+    super::process::replace_file(&folder.path().join("robots.txt"), REFUSES);
+    let output = said(&reload(folder.path()));
+    assert!(output.contains("; newly disallowed requests are only observed, until 20"), "{output}");
+    write(folder.path(), &config("2h"));
+    running.wait_for_event("published", |line| line["reason"] == "config");
+    assert_eq!(running.count("published", |line| line["reason"] == "start"), 1);
+}
