@@ -17,6 +17,9 @@ pub(crate) struct StatusReport {
     /// The config file, and whether it is what is served; none from an older robotsd.
     #[serde(default)]
     pub(crate) config: Option<ConfigReport>,
+    /// The crawlers that are known; none from an older robotsd or while starting.
+    #[serde(default)]
+    pub(crate) registry: Option<RegistryReport>,
     /// What happened on the listeners; none from an older robotsd or while starting.
     #[serde(default)]
     pub(crate) traffic: Option<TrafficReport>,
@@ -36,6 +39,17 @@ pub(crate) struct StatusReport {
     pub(crate) listeners: Vec<ListenerReport>,
     #[serde(default)]
     pub(crate) sites: Vec<SiteReport>,
+}
+
+/// The registry of crawlers, with the rows of an extra file.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RegistryReport {
+    pub(crate) crawlers: usize,
+    /// Rows for which the documentation of their operator was read.
+    pub(crate) checked: usize,
+    /// The last day on which that was done.
+    #[serde(default)]
+    pub(crate) last_checked: Option<String>,
 }
 
 /// The config file.

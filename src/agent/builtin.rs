@@ -92,7 +92,7 @@ fn row(fields: Fields) -> Result<CrawlerRow, String> {
     for (key, value) in fields {
         let obeys = |word: &str| word.parse::<Obeys>().map_err(|_| format!("{name}: {key} cannot be {word}"));
         row = match (key, value) {
-            ("name" | "category", _) | ("control" | "checked" | "index", Flag(false)) => row,
+            ("name" | "category", _) | ("control" | "index", Flag(false)) => row,
             ("header", List(names)) => row.header_names(names),
             ("tokens", List(tokens)) => row.tokens(tokens),
             ("operator", Text(operator)) => row.operator(operator),
@@ -105,7 +105,9 @@ fn row(fields: Fields) -> Result<CrawlerRow, String> {
             ("rdns", List(names)) => row.reverse_dns(names),
             ("signature", Text(address)) => row.signature(address),
             ("source", Text(address)) => row.source(address),
-            ("checked", Flag(true)) => row.checked(),
+            ("checked", Text(day)) => row.checked(day),
+            ("weak", Flag(true)) => row.weak_reverse_dns(),
+            ("framework", Flag(true)) => row.framework(),
             ("examples", List(headers)) => row.examples(headers),
             (key, value) => return Err(format!("{name}: {key} = {value:?} is no field of a crawler")),
         };

@@ -18,9 +18,11 @@ pub struct Crawler {
     pub(super) requires: Vec<Box<str>>,
     pub(super) ranges: Vec<Box<str>>,
     pub(super) rdns: Vec<Box<str>>,
+    pub(super) weak_rdns: bool,
+    pub(super) framework: bool,
     pub(super) signature: Option<Box<str>>,
     pub(super) source: Option<Box<str>>,
-    pub(super) checked: bool,
+    pub(super) checked: Option<Box<str>>,
     pub(super) examples: Vec<Box<str>>,
 }
 
@@ -95,6 +97,19 @@ impl Crawler {
         self.rdns.iter().map(AsRef::as_ref)
     }
 
+    /// Whether the names of its addresses are often missing or unconfirmed. Such names verify a request; that an address
+    /// has none of them refutes nothing.
+    #[must_use]
+    pub const fn is_reverse_dns_weak(&self) -> bool {
+        self.weak_rdns
+    }
+
+    /// Whether others build crawlers with it: the product in front of its name is the crawler's.
+    #[must_use]
+    pub const fn is_framework(&self) -> bool {
+        self.framework
+    }
+
     /// Where the keys of its HTTP message signatures are.
     #[must_use]
     pub fn signature(&self) -> Option<&str> {
@@ -111,7 +126,13 @@ impl Crawler {
     /// that could refuse what should pass are [`Obeys::Unknown`].
     #[must_use]
     pub const fn is_checked(&self) -> bool {
-        self.checked
+        self.checked.is_some()
+    }
+
+    /// The day on which the operator's documentation was read for these facts, as `2026-11-22`.
+    #[must_use]
+    pub fn checked_on(&self) -> Option<&str> {
+        self.checked.as_deref()
     }
 
     /// Headers it sends.

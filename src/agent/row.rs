@@ -45,7 +45,9 @@ pub struct CrawlerRow {
     rdns: Vec<String>,
     signature: Option<String>,
     source: Option<String>,
-    checked: bool,
+    checked: Option<String>,
+    weak_rdns: bool,
+    framework: bool,
     examples: Vec<String>,
 }
 
@@ -100,7 +102,9 @@ impl CrawlerRow {
             rdns: Vec::new(),
             signature: None,
             source: None,
-            checked: false,
+            checked: None,
+            weak_rdns: false,
+            framework: false,
             examples: Vec::new(),
         }
     }
@@ -166,9 +170,19 @@ impl CrawlerRow {
         Self { source: Some(address.into()), ..self }
     }
 
-    /// The operator's documentation was read for these facts.
-    pub fn checked(self) -> Self {
-        Self { checked: true, ..self }
+    /// The day on which the operator's documentation was read for these facts, as `2026-11-22`. Default: it was not.
+    pub fn checked(self, day: impl Into<String>) -> Self {
+        Self { checked: Some(day.into()), ..self }
+    }
+
+    /// The names of its addresses are often missing or unconfirmed. Default: they are not.
+    pub fn weak_reverse_dns(self) -> Self {
+        Self { weak_rdns: true, ..self }
+    }
+
+    /// Others build crawlers with it: the product in front of its name is the crawler's. Default: it is a crawler itself.
+    pub fn framework(self) -> Self {
+        Self { framework: true, ..self }
     }
 
     /// Headers it sends. Default: none.
@@ -204,6 +218,13 @@ impl CrawlerRow {
                 format!("\"{token}\" is not a product token: write the name that a group has for this crawler");
             return Err(WrongField::new("tokens", message));
         }
+        if let Some(day) = self.checked.as_ref().filter(|day| !is_day(day)) {
+            let message = format!("\"{day}\" is no day: write it as \"2026-11-22\"");
+            return Err(WrongField::new("checked", message));
+        }
+        if self.weak_rdns && self.rdns.is_empty() {
+            return Err(WrongField::new("weak", "the row has no rdns that could be weak: drop weak or add rdns"));
+        }
         Ok(Crawler {
             name: self.name.into(),
             header: boxed(header),
@@ -219,7 +240,9 @@ impl CrawlerRow {
             rdns: boxed(self.rdns),
             signature: self.signature.map(Into::into),
             source: self.source.map(Into::into),
-            checked: self.checked,
+            checked: self.checked.map(Into::into),
+            weak_rdns: self.weak_rdns,
+            framework: self.framework,
             examples: boxed(self.examples),
         })
     }
@@ -243,7 +266,9 @@ impl From<&Crawler> for CrawlerRow {
             rdns: strings(crawler.reverse_dns()),
             signature: crawler.signature().map(str::to_owned),
             source: crawler.source().map(str::to_owned),
-            checked: crawler.is_checked(),
+            checked: crawler.checked_on().map(str::to_owned),
+            weak_rdns: crawler.is_reverse_dns_weak(),
+            framework: crawler.is_framework(),
             examples: strings(crawler.examples()),
         }
     }
@@ -253,6 +278,21 @@ impl WrongField {
     fn new(field: &'static str, message: impl Into<String>) -> Self {
         Self { field, message: message.into() }
     }
+}
+
+/// Whether a text is a day as `2026-11-22`.
+fn is_day(text: &str) -> bool {
+    let number = |range: std::ops::Range<usize>| {
+        text.get(range).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let in_range = |range, days: std::ops::RangeInclusive<u8>| {
+        number(range).and_then(|digits| digits.parse().ok()).is_some_and(|value| days.contains(&value))
+    };
+    text.len() == 10
+        && number(0..4).is_some()
+        && [4, 7].iter().all(|at| text.as_bytes()[*at] == b'-')
+        && in_range(5..7, 1..=12)
+        && in_range(8..10, 1..=31)
 }
 
 fn strings<T: Into<String>>(list: impl IntoIterator<Item = T>) -> Vec<String> {
@@ -284,6 +324,9 @@ mod tests {
             (row().header_names(["A", "!"]), "header", "write a name that does"),
             (row().header_names(["A"]).control_token(), "header", "drop control or header"),
             (row().tokens(["A", ""]), "tokens", "write the name"),
+            (row().checked("yesterday"), "checked", "2026-11-22"),
+            (row().checked("2026-13-01"), "checked", "2026-11-22"),
+            (row().weak_reverse_dns(), "weak", "add rdns"),
         ] {
             let error = row.build().unwrap_err();
             assert_eq!(error.field, field);
@@ -306,7 +349,9 @@ mod tests {
             .reverse_dns([".a.test"])
             .signature("https://a.test/keys")
             .source("https://a.test")
-            .checked()
+            .checked("2026-11-22")
+            .weak_reverse_dns()
+            .framework()
             .examples(["A/1"]);
         let crawler = row.build().unwrap();
         let again = CrawlerRow::from(&crawler).build().unwrap();

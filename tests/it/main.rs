@@ -42,6 +42,7 @@ mod pitfalls;
 mod properties;
 #[cfg(feature = "watch")]
 mod publish;
+mod registry_rows;
 #[cfg(feature = "watch")]
 mod reload;
 #[cfg(feature = "watch")]

@@ -12,6 +12,7 @@ use tower_robots::rules::Reading;
 
 use super::arguments::site::{RobotsFile, SiteArgs};
 use super::output::agent_summary::AgentSummary;
+use super::output::checked_share::CheckedShare;
 use crate::config::load_registry;
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::exit::{self, NEGATIVE, complain};
@@ -67,7 +68,12 @@ struct CrawlerListing<'a> {
     star: Obeys,
     control: bool,
     index: bool,
-    checked: bool,
+    checked: Option<&'a str>,
+    framework: bool,
+    ranges: Vec<&'a str>,
+    rdns: Vec<&'a str>,
+    weak: bool,
+    signature: Option<&'a str>,
     source: Option<&'a str>,
 }
 
@@ -146,9 +152,10 @@ fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Age
         let control = if crawler.is_control() { "; a control token, never sent" } else { "" };
         let index = if crawler.is_index_engine() { "; index: not refused by default" } else { "" };
         let source = source.map_or_else(String::new, |source| format!("; {source}"));
+        let checked = crawler.checked_on().map_or_else(String::new, |day| format!("; checked {day}"));
         let (name, category) = (shown(crawler.name()), crawler.category().as_str());
         write!(out, "{name:names$}  {category:14}  {:11}  {:7}", robots.as_str(), star.as_str())?;
-        let rest = format!("{}; obeys {}{control}{index}{source}", crawler.operator(), tokens.join(", then "));
+        let rest = format!("{}; obeys {}{control}{index}{source}{checked}", crawler.operator(), tokens.join(", then "));
         writeln!(out, "  {}", shown(&rest))?;
     }
     if rows.iter().any(|crawler| [crawler.obeys_robots(), crawler.obeys_star()].contains(&Obeys::Unknown)) {
@@ -157,7 +164,9 @@ fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Age
             "unknown: its operator's own words were not read or do not say; it is held to the file like the others"
         )?;
     }
-    writeln!(out, "{count} of {} crawlers", registry.crawlers().len())?;
+    let days: Vec<_> = rows.iter().filter_map(|crawler| crawler.checked_on()).collect();
+    let checked = CheckedShare { rows: count, checked: days.len(), last: days.into_iter().max() };
+    writeln!(out, "{count} of {} crawlers; {checked}", registry.crawlers().len())?;
     Ok(count)
 }
 
@@ -232,7 +241,12 @@ impl<'a> From<&'a Crawler> for CrawlerListing<'a> {
             star: crawler.obeys_star(),
             control: crawler.is_control(),
             index: crawler.is_index_engine(),
-            checked: crawler.is_checked(),
+            checked: crawler.checked_on(),
+            framework: crawler.is_framework(),
+            ranges: crawler.ranges().collect(),
+            rdns: crawler.reverse_dns().collect(),
+            weak: crawler.is_reverse_dns_weak(),
+            signature: crawler.signature(),
             source: crawler.source(),
         }
     }

@@ -6,12 +6,13 @@ use std::time::Duration;
 use http::Method;
 
 use super::arguments::running::{Running, asked};
+use super::output::checked_share::CheckedShare;
 use super::output::page::Page;
 use super::output::standard_output::{say, say_json};
 use crate::exit;
 use crate::report::{
-    ConfigReport, FetchReport, HeldBackSetting, ListenerReport as Listener, NextStep, RequestsReport, SiteReport,
-    SiteTraffic, StatusReport, UpstreamReport,
+    ConfigReport, FetchReport, HeldBackSetting, ListenerReport as Listener, NextStep, RegistryReport, RequestsReport,
+    SiteReport, SiteTraffic, StatusReport, UpstreamReport,
 };
 
 /// Settings of a rejected config that the text shows.
@@ -57,6 +58,10 @@ fn text(report: &StatusReport, running: &Running) -> String {
     }
     if let Some(config) = &report.config {
         describe_config(&mut page, config, running);
+    }
+    if let Some(RegistryReport { crawlers, checked, last_checked }) = &report.registry {
+        let share = CheckedShare { rows: *crawlers, checked: *checked, last: last_checked.as_deref() };
+        page.line("registry", &format!("{crawlers} crawlers, {share}"));
     }
     describe_traffic(&mut page, report);
     if report.enforcement == "off" {

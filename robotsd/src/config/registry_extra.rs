@@ -52,8 +52,11 @@ struct CrawlerTable {
     rdns: Vec<String>,
     signature: Option<String>,
     source: Option<String>,
+    checked: Option<Spanned<String>>,
     #[serde(default)]
-    checked: bool,
+    weak: bool,
+    #[serde(default)]
+    framework: bool,
     #[serde(default)]
     examples: Vec<String>,
     /// Removes the crawler of this name; the other keys are ignored then.
@@ -127,8 +130,14 @@ fn row(table: &Spanned<CrawlerTable>) -> Result<RegistryRow, Fault> {
     if table.index {
         row = row.index_engine();
     }
-    if table.checked {
-        row = row.checked();
+    if let Some(day) = &table.checked {
+        row = row.checked(day.get_ref());
+    }
+    if table.weak {
+        row = row.weak_reverse_dns();
+    }
+    if table.framework {
+        row = row.framework();
     }
     Ok(row.into())
 }
@@ -160,6 +169,7 @@ impl CrawlerTable {
         match key {
             "header" => self.header.as_ref().map(Spanned::span),
             "tokens" => self.tokens.as_ref().map(Spanned::span),
+            "checked" => self.checked.as_ref().map(Spanned::span),
             // A name is the default of the others.
             _ => None,
         }
@@ -195,7 +205,7 @@ mod tests {
         let text = "[[crawler]]\nname = \"HouseBot\"\nheader = [\"HouseBot\", \"House Bot\"]\ntokens = [\"HouseBot\", \"House\"]\n\
                     operator = \"House\"\ncategory = \"archive\"\nrobots = \"partial\"\nstar = \"no\"\nrequires = [\"house.test\"]\n\
                     ranges = [\"https://house.test/ranges\"]\nrdns = [\".house.test\"]\nsignature = \"https://house.test/keys\"\n\
-                    source = \"https://house.test/bot\"\nchecked = true\nindex = true\nexamples = [\"HouseBot/1 house.test\"]\n\n\
+                    source = \"https://house.test/bot\"\nchecked = \"2026-11-22\"\nweak = true\nframework = true\nindex = true\nexamples = [\"HouseBot/1 house.test\"]\n\n\
                     [[crawler]]\nname = \"House-Extended\"\ncategory = \"ai-training\"\ncontrol = true\n\n\
                     [[crawler]]\nname = \"GPTBot\"\nremove = true\n";
         let registry = read(text).expect("a registry");
@@ -211,7 +221,9 @@ mod tests {
             .reverse_dns([".house.test"])
             .signature("https://house.test/keys")
             .source("https://house.test/bot")
-            .checked()
+            .checked("2026-11-22")
+            .weak_reverse_dns()
+            .framework()
             .index_engine()
             .examples(["HouseBot/1 house.test"]);
         let same = Registry::default().extended_with([row]).expect("a registry");

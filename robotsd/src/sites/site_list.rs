@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use tower_robots::agent::Registry;
+use tower_robots::agent::{Crawler, Registry};
 use tower_robots::live::{Enforcement, StateDir};
 use tower_robots::source::Watcher;
 
@@ -15,6 +15,7 @@ use super::site_robots::LiveSite;
 use super::state_handle::StateHandle;
 use crate::config::Config;
 use crate::log::{Log, LogEvent, LogLevel, LogPrivacy};
+use crate::report::RegistryReport;
 
 /// Every site of a config, in its order.
 #[derive(Debug)]
@@ -118,6 +119,14 @@ impl Sites {
     /// That of the start: another config does not change the log.
     pub(super) const fn privacy(&self) -> LogPrivacy {
         self.privacy
+    }
+
+    /// The crawlers that are known.
+    pub(crate) fn registry_report(&self) -> RegistryReport {
+        let registry = self.locked().registry.clone();
+        let days: Vec<&str> = registry.crawlers().filter_map(Crawler::checked_on).collect();
+        let last_checked = days.iter().max().map(|day| (*day).to_owned());
+        RegistryReport { crawlers: registry.crawlers().len(), checked: days.len(), last_checked }
     }
 
     /// Troubles that concern every site: those of the state directory.

@@ -31,6 +31,28 @@ fn crawlers_are_listed_and_searched() {
     let image = rows.iter().find(|row| row["name"] == "Googlebot-Image").unwrap();
     assert_eq!(image["tokens"], serde_json::json!(["googlebot-image", "googlebot"]));
     assert!(rows.iter().any(|row| row["name"] == "Google-Extended" && row["control"] == true));
+    assert_eq!(
+        image["rdns"],
+        serde_json::json!(["crawl-*-*-*-*.googlebot.com", "geo-crawl-*-*-*-*.geo.googlebot.com"])
+    );
+}
+
+#[test]
+fn rows_say_when_they_were_checked_and_the_list_how_many_were() {
+    let text = out(&["mojeekbot"]);
+    assert!(
+        text.contains("; checked 2026-")
+            && text.contains("1 (100 %) checked with the words of their operator, the last on 2026-"),
+        "{text}"
+    );
+    let text = out(&["bravebot"]);
+    assert!(
+        !text.contains("; checked") && text.ends_with("0 (0 %) checked with the words of their operator\n"),
+        "{text}"
+    );
+    let rows: Vec<Value> = out(&["--format", "json"]).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let checked = |name: &str| rows.iter().find(|row| row["name"] == name).map(|row| row["checked"].clone());
+    assert_eq!((checked("MojeekBot"), checked("Bravebot")), (Some("2026-11-22".into()), Some(Value::Null)));
 }
 
 #[test]

@@ -309,6 +309,7 @@ fn the_status_says_what_is_only_observed_and_what_came_of_every_reload() {
     ] {
         assert!(status.contains(line), "{line:?} is not in {status}");
     }
+    assert!(status.contains(" %) checked with the words of their operator"), "{status}");
     for line in status.lines().filter(|line| line.chars().count() > 80) {
         let words = line.split_whitespace().filter(|word| !word.ends_with(':')).count();
         assert!(words == 1 || line.trim().starts_with("robotsd "), "not folded: {line:?}");

@@ -1,0 +1,121 @@
+//! The rows of the built-in registry: what verifies a crawler, and when its operator's words were read.
+
+use std::collections::HashSet;
+
+use tower_robots::agent::{Category, Crawler, Registry};
+use tower_robots::identity::NamePattern;
+
+/// Crawlers of search engines whose operator's words could not be read: their flags are those of published lists.
+const UNREAD_ENGINES: &[&str] = &[
+    "Googlebot-Mobile",
+    "BingPreview",
+    "YandexImages",
+    "YandexVideo",
+    "YandexRenderResourcesBot",
+    "YandexWebmaster",
+    "Baiduspider",
+    "Baiduspider-image",
+    "Baiduspider-video",
+    "Baiduspider-render",
+    "coccocbot-web",
+    "Daum",
+    "Sogou",
+    "360Spider",
+    "Slurp",
+    "Bravebot",
+];
+
+fn rows() -> impl Iterator<Item = &'static Crawler> {
+    Registry::builtin().crawlers()
+}
+
+fn row(name: &str) -> &'static Crawler {
+    Registry::builtin().crawler(name).unwrap()
+}
+
+fn patterns(crawler: &Crawler) -> Vec<NamePattern> {
+    crawler
+        .reverse_dns()
+        .map(|pattern| pattern.parse().unwrap_or_else(|error| panic!("{}: {error}", crawler.name())))
+        .collect()
+}
+
+fn accepts(crawler: &str, name: &str) -> bool {
+    patterns(row(crawler)).iter().any(|pattern| pattern.matches(name))
+}
+
+#[test]
+fn lists_and_keys_are_https_and_names_are_patterns() {
+    for crawler in rows() {
+        for address in crawler.ranges().chain(crawler.signature()) {
+            assert!(address.starts_with("https://"), "{}: {address}", crawler.name());
+        }
+        patterns(crawler);
+    }
+}
+
+/// A proxy of Google's users has a name under `.google.com` too.
+#[test]
+fn names_that_users_of_an_operator_can_have_verify_none_of_its_crawlers() {
+    let user = "google-proxy-66-102-1-1.google.com";
+    for crawler in rows().filter(|row| row.operator() == "Google" && row.category() != Category::UserFetch) {
+        let by_users = crawler.ranges().any(|list| list.contains("user-triggered"));
+        assert!(by_users || !accepts(crawler.name(), user), "{}", crawler.name());
+        for other in ["mail.google.com", "google.com", "a.googlebot.com"] {
+            assert!(!accepts(crawler.name(), other), "{}: {other}", crawler.name());
+        }
+    }
+    assert!(accepts("Google-Read-Aloud", user));
+    assert!(accepts("Googlebot", "crawl-66-249-66-1.googlebot.com"));
+    assert!(accepts("Googlebot", "geo-crawl-34-22-85-1.geo.googlebot.com"));
+    assert!(accepts("AdsBot-Google", "rate-limited-proxy-66-249-90-77.google.com"));
+    assert!(!accepts("AdsBot-Google", "crawl-66-249-66-1.googlebot.com"));
+}
+
+#[test]
+fn names_are_those_that_operators_document() {
+    for (crawler, name) in [
+        ("Qwantbot", "qwantbot-1-162-242-91.qwant.com"),
+        ("MojeekBot", "crawl-5-102-173-71.mojeek.com"),
+        ("SeznamBot", "fulltextrobot-77-75-77-12.seznam.cz"),
+        ("YandexBot", "5-255-231-1.spider.yandex.com"),
+        ("Applebot", "17-58-101-179.applebot.apple.com"),
+        ("bingbot", "msnbot-157-55-39-1.search.msn.com"),
+        ("Baiduspider", "baiduspider-123-125-66-120.crawl.baidu.com"),
+        ("Slurp", "b115504.yse.yahoo.net"),
+    ] {
+        assert!(accepts(crawler, name), "{crawler}: {name}");
+    }
+    assert!(row("YandexBot").ranges().len() == 0, "its addresses are an HTML page");
+}
+
+#[test]
+fn a_row_names_the_lists_of_its_own_class() {
+    for (crawler, list) in [
+        ("Googlebot", "common-crawlers.json"),
+        ("AdsBot-Google", "special-crawlers.json"),
+        ("Google-Agent", "user-triggered-agents.json"),
+        ("AhrefsBot", "crawler-ip-ranges"),
+        ("GPTBot", "gptbot.json"),
+    ] {
+        assert!(row(crawler).ranges().all(|address| address.ends_with(list)), "{crawler}");
+        assert_eq!(row(crawler).ranges().len(), 1, "{crawler}");
+    }
+    assert_eq!(row("ChatGPT Agent").signature(), Some("https://chatgpt.com"));
+}
+
+/// Baidu's forward records are not dependable.
+#[test]
+fn only_weak_names_are_marked_as_such() {
+    let weak: HashSet<_> = rows().filter(|row| row.is_reverse_dns_weak()).map(Crawler::operator).collect();
+    assert_eq!(weak, HashSet::from(["Baidu"]));
+}
+
+#[test]
+fn a_checked_row_says_where_and_when_its_operators_words_were_read() {
+    for crawler in rows().filter(|row| row.is_checked()) {
+        assert!(crawler.source().is_some() && crawler.checked_on() >= Some("2026-11-21"), "{}", crawler.name());
+    }
+    let unread: Vec<_> = rows().filter(|row| row.is_index_engine() && !row.is_checked()).map(Crawler::name).collect();
+    assert_eq!(unread, UNREAD_ENGINES, "search engines that are not refused by default");
+}
