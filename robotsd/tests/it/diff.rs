@@ -86,6 +86,11 @@ fn a_site_that_closes_is_not_one_path() {
         let output = run(robotsd().current_dir(folder.path()).args(["diff", "old", "new"]));
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(text.lines().any(|line| line.trim() == row), "{text}");
+        assert_eq!(
+            text.lines().filter(|line| line.starts_with("  ")).count(),
+            1,
+            "what the site holds is not said again: {text}"
+        );
         assert!(text.trim_end().ends_with(&format!("every other that neither file names: {last}")), "{text}");
     }
 }

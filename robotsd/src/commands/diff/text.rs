@@ -28,8 +28,8 @@ impl DiffNames {
 pub(super) fn write(out: &mut impl Write, names: &DiffNames, diff: &Diff, unread: &[Finding]) -> io::Result<()> {
     for effect in diff.effects() {
         writeln!(out, "{}", crawlers(effect.crawlers()))?;
-        let width = effect.changes().iter().map(|change| what(change).chars().count()).max();
-        for change in effect.changes() {
+        let width = shown(effect).map(|change| what(change).chars().count()).max();
+        for change in shown(effect) {
             write_change(out, names, change, width.unwrap_or(0).min(40))?;
         }
         if effect.omitted() > 0 {
@@ -68,6 +68,15 @@ fn write_change(out: &mut impl Write, names: &DiffNames, change: &Change, width:
     let after = decider(&names.new, change.after());
     let before = decider(&names.old, change.before());
     writeln!(out, "  {word} {path:width$}  {after}; was {before}")
+}
+
+/// The changes of an effect without those that another one holds: where the whole site closes, its parts close with it.
+fn shown(effect: &Effect) -> impl Iterator<Item = &Change> {
+    let is_held = |change: &Change| {
+        let holds = |other: &Change| other.access() == change.access() && other.breadth() != Breadth::Part;
+        change.breadth() == Breadth::Part && effect.changes().iter().any(holds)
+    };
+    effect.changes().iter().filter(move |change| !is_held(change))
 }
 
 /// What the change is about: a path, or the site, for which a path would stand without a word.
@@ -115,7 +124,7 @@ fn list(crawlers: &[&Subject], kind: &str) -> String {
 /// it are disallowed now`. A rule is one line of the new file, or one that only the old file has; it may change paths for many
 /// crawlers.
 fn totals(effects: &[Effect]) -> String {
-    let changes = || effects.iter().flat_map(Effect::changes);
+    let changes = || effects.iter().flat_map(shown);
     // A path is allowed now by a rule of the new file, or because a rule of the old one is gone.
     let rules: HashSet<_> = changes()
         .filter_map(|change| match (change.after(), change.before()) {
