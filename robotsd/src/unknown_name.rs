@@ -11,7 +11,16 @@ use crate::suggestion::nearest;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct UnknownName<'n> {
     name: &'n str,
-    nearest: Option<String>,
+    meant: Meant,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Meant {
+    /// A crawler or a group.
+    Name(String),
+    /// This operator has several crawlers.
+    Operator(String),
+    Unknown,
 }
 
 impl<'n> UnknownName<'n> {
@@ -26,12 +35,18 @@ impl<'n> UnknownName<'n> {
             return None;
         }
         let of_files = groups().map(|group| String::from_utf8_lossy(group.value()).into_owned());
-        Some(Self { name: name.trim(), nearest: nearest_name(name, recognizer.registry(), of_files) })
+        Some(Self { name: name.trim(), meant: Meant::of(name.trim(), recognizer.registry(), of_files) })
     }
 
-    /// The crawler that was probably meant.
+    /// The crawler that was probably meant, or how to find it.
     pub(crate) fn hint(&self) -> Option<String> {
-        self.nearest.as_ref().map(|nearest| format!("did you mean {nearest:?}?"))
+        match &self.meant {
+            Meant::Name(name) => Some(format!("did you mean {name:?}?")),
+            Meant::Operator(operator) => {
+                Some(format!("`robotsd agents {}` lists the crawlers of {operator}.", self.name.to_lowercase()))
+            }
+            Meant::Unknown => None,
+        }
     }
 
     /// What is wrong, without what was probably meant.
@@ -40,10 +55,28 @@ impl<'n> UnknownName<'n> {
     }
 }
 
-/// The nearest name of the registry or of the groups.
-fn nearest_name(name: &str, registry: &Registry, groups: impl Iterator<Item = String>) -> Option<String> {
-    let known: Vec<String> = registry.crawlers().map(Crawler::name).map(str::to_owned).chain(groups).collect();
-    nearest(name.trim(), known.iter().map(String::as_str)).map(str::to_owned)
+impl Meant {
+    fn of(name: &str, registry: &Registry, groups: impl Iterator<Item = String>) -> Self {
+        let lower = name.to_lowercase();
+        let is_operator = |crawler: &&Crawler| crawler.operator().to_lowercase() == lower;
+        if let Some(begun) = begun(&lower, registry) {
+            return Self::Name(begun.name().to_owned());
+        }
+        if let Some(crawler) = registry.crawlers().find(is_operator) {
+            return Self::Operator(crawler.operator().to_owned());
+        }
+        let known: Vec<String> = registry.crawlers().map(Crawler::name).map(str::to_owned).chain(groups).collect();
+        let nearest = nearest(name, known.iter().map(String::as_str));
+        nearest.map_or(Self::Unknown, |nearest| Self::Name(nearest.to_owned()))
+    }
+}
+
+/// The crawler whose name begins with a word: `Google` is short for `Googlebot`. Search engines that people use come first,
+/// then the shortest name.
+fn begun<'r>(lower: &str, registry: &'r Registry) -> Option<&'r Crawler> {
+    const SHORTEST: usize = 4;
+    let begins = |crawler: &&Crawler| lower.len() >= SHORTEST && crawler.name().to_lowercase().starts_with(lower);
+    registry.crawlers().filter(begins).min_by_key(|crawler| (!crawler.is_index_engine(), crawler.name().len()))
 }
 
 /// As in `no crawler … is called "Googelbot"; did you mean "Googlebot"? It is taken as a crawler that obeys …`.
@@ -73,6 +106,10 @@ mod tests {
         for (name, want) in [
             ("Googelbot", Some("did you mean \"Googlebot\"?")),
             ("HuoseBot", Some("did you mean \"HouseBot\"?")),
+            ("Google", Some("did you mean \"Googlebot\"?")),
+            ("bing", Some("did you mean \"bingbot\"?")),
+            ("claudeb", Some("did you mean \"ClaudeBot\"?")),
+            ("bytedance", Some("`robotsd agents bytedance` lists the crawlers of ByteDance.")),
             ("qqqqqqqqq", None),
         ] {
             let unknown = unknown(name).expect(name);
