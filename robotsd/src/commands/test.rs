@@ -21,7 +21,7 @@ use crate::render::printable;
 #[derive(Args, Debug)]
 pub(crate) struct TestArgs {
     /// The expectations, as TOML: tables named allow and disallow, with agents and paths [default: those of the site]
-    #[arg(value_name = "FILE", required_unless_present = "config")]
+    #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
     /// The robots.txt, in place of the one the file names, or else of the site's; - for standard input

@@ -14,21 +14,21 @@ pub(super) fn recognize(text: &str, error: Option<Range<usize>>) -> Option<Fault
     let (start, line) = lines(text).find(|(_, line)| !line.is_empty() && !line.starts_with('#'))?;
     let span = start..start + line.len();
     if line.starts_with('{') {
-        let message = "this looks like JSON: the config is TOML, with [tables] and key = value";
+        let message = "this looks like JSON: the file is read as TOML, with [tables] and key = value";
         return Some(Fault::new(span, message));
     }
     if line.ends_with('{') {
-        let message = "this looks like a block in braces, as nginx and Caddy have them: the config is TOML, with [tables] and key = value";
+        let message = "this looks like a block in braces, as nginx and Caddy have them: the file is read as TOML, with [tables] and key = value";
         return Some(Fault::new(span, message));
     }
     if line.starts_with('<') {
         return Some(Fault::new(
             span,
-            "this looks like XML or HTML: the config is TOML, with [tables] and key = value",
+            "this looks like XML or HTML: the file is read as TOML, with [tables] and key = value",
         ));
     }
     if line.to_ascii_lowercase().starts_with("user-agent:") {
-        let message = "this looks like a robots.txt: the config is a file of its own, in TOML, which names it";
+        let message = "this looks like a robots.txt: the file is read as TOML, and names the robots.txt";
         return Some(Fault::new(span, message));
     }
     let yaml = lines(text).find(|(_, line)| *line == "---" || line.starts_with("- ") || is_yaml_pair(line));
@@ -42,7 +42,9 @@ pub(super) fn recognize(text: &str, error: Option<Range<usize>>) -> Option<Fault
                 _ => "write [[table]] for each of several, and key = value".to_owned(),
             },
         };
-        return Some(Fault::new(start..start + line.len(), "this looks like YAML: the config is TOML").help(help));
+        return Some(
+            Fault::new(start..start + line.len(), "this looks like YAML: the file is read as TOML").help(help),
+        );
     }
     None
 }

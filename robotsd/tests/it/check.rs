@@ -224,3 +224,11 @@ fn a_code_is_explained() {
 fn value(line: &str) -> serde_json::Value {
     serde_json::from_str(line).expect("a line is an object")
 }
+
+#[test]
+fn a_file_that_cannot_be_read_is_not_a_clean_one() {
+    let output = robotsd(Path::new("."), &["check", "no-such-file"], b"");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("no file was checked\n") && !text.contains("nothing found"), "{text}");
+    assert_eq!(output.status.code(), Some(2));
+}

@@ -217,6 +217,21 @@ fn a_name_that_no_crawler_has_is_said_with_what_was_meant_and_what_is_assumed() 
 }
 
 #[test]
+fn what_is_missing_is_said_with_every_way_to_name_it() {
+    let folder = folder(&[("f", DRAFTS)]);
+    for (arguments, want) in [
+        (&["f", "--user-agent", "GPTBot", "/"][..], "name one with --robots f, or a site with --config FILE"),
+        (&["--user-agent", "GPTBot", "/"], "name one with --robots FILE, or a site with --config FILE"),
+        (&["--robots", "f", "/"], "name one with --user-agent NAME, or with --token TOKEN"),
+        (&["--robots", "f", "--token", "GPTBot"], "there is no URL: write a path such as /"),
+    ] {
+        let output = run(robotsd().current_dir(folder.path()).arg("explain").args(arguments));
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && error.contains(want), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
 fn a_registered_token_has_the_further_groups_of_its_crawler() {
     let file = "User-agent: Googlebot\nDisallow: /g\n\nUser-agent: *\nDisallow: /a\n";
     let folder = folder(&[("f", file)]);
@@ -410,7 +425,10 @@ fn many_crawlers_and_urls_are_a_table() {
     let (code, matrix) = table("matrix");
     assert_eq!(
         (code, &*matrix),
-        (Some(0), "GPTBot     Googlebot  URL\nno (3)     yes        /drafts/x\nyes        no (6)     /a,b\n")
+        (
+            Some(0),
+            "GPTBot     Googlebot  URL\nno (3)     yes        /drafts/x\nyes        no (6)     /a,b\nno (N): line N of f disallows it\n"
+        )
     );
     let (code, csv) = table("csv");
     assert!(code == Some(2) && csv.is_empty(), "crawlers are named by headers or by tokens: {csv}");
@@ -544,8 +562,10 @@ fn urls_are_read_from_standard_input() {
         let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         (output.status.code(), lines, String::from_utf8(output.stderr).unwrap())
     };
-    let (code, answers, error) =
-        explain(&["f", "/first", "-"], b"\xEF\xBB\xBF/drafts/1\r\n\n  drafts/2\nhttps://a.test/drafts/3 \n/end");
+    let (code, answers, error) = explain(
+        &["f", "/first", "-"],
+        b"\xEF\xBB\xBF/drafts/1\r\n# a comment\n  drafts/2\nhttps://a.test/drafts/3 \n/end",
+    );
     let urls: Vec<_> =
         answers.iter().map(|answer| (answer["url"].as_str().unwrap(), answer["access"].as_str().unwrap())).collect();
     let want =
@@ -556,8 +576,9 @@ fn urls_are_read_from_standard_input() {
     assert!(error.starts_with("robotsd: <stdin>:3: \"drafts/2\" is neither"), "{error}");
     let (code, answers, error) = explain(&["-", "-"], DRAFTS.as_bytes());
     assert!(code == Some(2) && answers.is_empty() && error.contains("either the robots.txt or the URLs"), "{error}");
-    let (code, answers, _) = explain(&["f", "-"], b"");
+    let (code, answers, error) = explain(&["f", "-"], b"# nothing\n");
     assert_eq!((code, answers.len()), (Some(0), 0));
+    assert_eq!(error, "robotsd: <stdin>: the list is empty: write one URL a line\n");
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub(super) const LINT: Lint = Lint {
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if !field.has_colon() {
         if is_known(field) {
-            let written = [field.name(), b": ", field.value()].concat();
+            let written = [without_punctuation(field.name()), b": ", field.value()].concat();
             sink.report(
                 field.name_range(),
                 format_args!("no colon after {}: not every crawler reads the line", Quoted(field.name())),
@@ -48,6 +48,12 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     }
 }
 
+/// A name without what stands for its colon: `Disallow;`.
+fn without_punctuation(name: &[u8]) -> &[u8] {
+    let is_letter = |octet: &u8| octet.is_ascii_alphanumeric();
+    &name[..name.iter().rposition(is_letter).map_or(name.len(), |last| last + 1)]
+}
+
 #[cfg(test)]
 mod tests {
     use crate::check::lints::tests::{found, helps};
@@ -56,6 +62,7 @@ mod tests {
     fn only_known_directives_are_found() {
         let file = b"User-agent *\nDisallow\t/x\nCrawl-delay 10\nhello world\nUser agent: x\nfoo bar: x\n";
         assert_eq!(found("missing-colon", file), ["1:1", "2:1", "3:1"]);
+        assert_eq!(helps("missing-colon", b"Disallow; /b"), ["write \"Disallow: /b\""]);
     }
 
     #[test]

@@ -124,7 +124,9 @@ impl SelectedSite {
         match (named, &self.configured) {
             (Some(path), _) => RobotsFile::read(path),
             (None, Some(configured)) => configured.robots(),
-            (None, None) => Err(io::Error::other("there is no robots.txt: name a file, or a site with --config FILE")),
+            (None, None) => Err(io::Error::other(
+                "there is no robots.txt: name one with --robots FILE, or a site with --config FILE",
+            )),
         }
     }
 
@@ -133,7 +135,9 @@ impl SelectedSite {
         let site = self.configured.as_ref().map(|configured| &configured.site);
         let missing = || match site {
             Some(site) => format!("the site {:?} has no expectations: name a file of them", site.name),
-            None => "there are no expectations: name a file of them".to_owned(),
+            None => {
+                "there are no expectations: name a file of them, or a site that has some with --config FILE".to_owned()
+            }
         };
         site.and_then(|site| site.expectations.clone()).ok_or_else(|| io::Error::other(missing()))
     }

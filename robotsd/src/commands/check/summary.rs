@@ -58,6 +58,9 @@ impl CheckSummary {
     }
 
     pub(super) fn write(&self, out: &mut impl Write, notes: ShownNotes) -> io::Result<()> {
+        if self.files == 0 {
+            return writeln!(out, "no file was checked");
+        }
         if self.files > 1 && !self.rows.is_empty() {
             self.write_table(out)?;
         }

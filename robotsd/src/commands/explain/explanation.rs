@@ -68,6 +68,14 @@ impl Requester {
         }
     }
 
+    /// What a column of a table calls it.
+    pub(super) fn column(&self) -> String {
+        match &self.kind {
+            RequesterKind::Agent(named) if named.named_as() == NamedAs::Star => "*".to_owned(),
+            _ => self.name(),
+        }
+    }
+
     /// The product token, where it was asked for by one, and the crawler that has it.
     pub(super) fn as_token(&self) -> Option<(&str, Option<&str>, &[ProductToken])> {
         match &self.kind {

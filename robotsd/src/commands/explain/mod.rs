@@ -23,6 +23,7 @@ use self::url_list::UrlList;
 use super::arguments::site::SiteArgs;
 use crate::evaluator::Evaluator;
 use crate::exit::{self, FAILED, complain};
+use crate::render::printable;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExplainArgs {
@@ -42,14 +43,14 @@ pub(crate) struct ExplainArgs {
     json: bool,
 
     /// The robots.txt, in place of that of the site
-    #[arg(long, value_name = "FILE", required_unless_present_any = ["batch", "config"])]
+    #[arg(long, value_name = "FILE")]
     robots: Option<PathBuf>,
 
     #[command(flatten)]
     site: SiteArgs,
 
     /// The name of a crawler, or a User-Agent header, as sent; may be repeated
-    #[arg(long, value_name = "NAME", conflicts_with = "token", required_unless_present_any = ["batch", "token"])]
+    #[arg(long, value_name = "NAME", conflicts_with = "token")]
     user_agent: Vec<String>,
 
     /// A product token, as in robots.txt: what the file says, whatever the policy; may be repeated
@@ -66,8 +67,9 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_enum, default_value = "standard")]
     reading: ReadingArg,
 
-    /// Paths that begin with /, or URLs that begin with http:// or https://; - for a list on standard input, one a line
-    #[arg(value_name = "URL", required_unless_present = "batch")]
+    /// Paths that begin with /, or URLs that begin with http:// or https://; - for a list on standard input, one a line, with
+    /// comments that begin with #
+    #[arg(value_name = "URL")]
     urls: Vec<String>,
 }
 
@@ -119,6 +121,7 @@ fn batch(args: &ExplainArgs, out: impl Write) -> io::Result<ExitCode> {
 }
 
 fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<ExitCode> {
+    args.complete().map_err(io::Error::other)?;
     let mut urls = UrlList::new(&args.urls)?;
     if args.robots.as_deref() == Some(Path::new("-")) && args.urls.iter().any(|word| word == "-") {
         return Err(io::Error::other(
@@ -137,7 +140,7 @@ fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<ExitCode> {
     }
     let policy = if site.is_configured() { ShownPolicy::Configured } else { ShownPolicy::Default };
     let format = if args.json { ExplainFormat::Json } else { args.format };
-    let names: Vec<_> = requesters.iter().map(Requester::name).collect();
+    let names: Vec<_> = requesters.iter().map(Requester::column).collect();
     match format {
         ExplainFormat::Csv => table::csv_head(&mut out)?,
         ExplainFormat::Matrix => table::matrix_head(&mut out, names.iter().map(String::as_str))?,
@@ -168,11 +171,34 @@ fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<ExitCode> {
             }
         }
     }
+    if format == ExplainFormat::Matrix {
+        writeln!(out, "no (N): line N of {} disallows it", printable(file.as_bytes()))?;
+    }
     out.flush()?;
     Ok(if urls.rejected() == 0 { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
 }
 
 impl ExplainArgs {
+    /// What is missing, with every way to name it: a robots.txt in place of a URL is the usual slip.
+    fn complete(&self) -> Result<(), String> {
+        let is_file = |word: &&String| !word.starts_with('/') && Path::new(word).is_file();
+        if self.robots.is_none() && !self.site.has_config() {
+            let file = self.urls.iter().find(is_file).map_or("FILE", String::as_str);
+            return Err(format!("there is no robots.txt: name one with --robots {file}, or a site with --config FILE"));
+        }
+        if self.user_agent.is_empty() && self.token.is_empty() {
+            return Err(
+                "there is no crawler: name one with --user-agent NAME, or with --token TOKEN for what the file \
+                        says alone"
+                    .to_owned(),
+            );
+        }
+        if self.urls.is_empty() {
+            return Err("there is no URL: write a path such as /, a URL, or - for a list on standard input".to_owned());
+        }
+        Ok(())
+    }
+
     fn requesters(&self, evaluator: &Evaluator) -> Vec<Requester> {
         let tokens = self.token.iter().map(|token| Requester::token(evaluator, token));
         tokens.chain(self.user_agent.iter().map(|name| Requester::user_agent(evaluator, name))).collect()

@@ -22,6 +22,7 @@ pub(super) struct UrlList<'a> {
 struct ListInput {
     lines: BufReader<Stdin>,
     number: usize,
+    has_urls: bool,
 }
 
 impl<'a> UrlList<'a> {
@@ -45,7 +46,7 @@ impl<'a> UrlList<'a> {
                 None => match self.words.next() {
                     None => return Ok(None),
                     Some(word) if word == "-" => {
-                        self.input = Some(ListInput { lines: BufReader::new(io::stdin()), number: 0 });
+                        self.input = Some(ListInput { lines: BufReader::new(io::stdin()), number: 0, has_urls: false });
                         continue;
                     }
                     Some(word) => {
@@ -55,12 +56,17 @@ impl<'a> UrlList<'a> {
                 },
                 Some(input) => {
                     if !input.read(&mut self.line)? {
+                        if !input.has_urls {
+                            complain(&"<stdin>: the list is empty: write one URL a line");
+                        }
                         self.input = None;
                         continue;
                     }
-                    if self.line.is_empty() {
+                    // A path begins with a slash, so this is a comment.
+                    if self.line.is_empty() || self.line.starts_with(b"#") {
                         continue;
                     }
+                    input.has_urls = true;
                     if let Err(error) = TargetUrl::parse(&self.line) {
                         self.rejected += 1;
                         complain(&format_args!("<stdin>:{}: {error}", input.number));

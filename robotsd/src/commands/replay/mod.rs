@@ -60,7 +60,7 @@ pub(crate) struct ReplayArgs {
     logs: Vec<PathBuf>,
 
     /// The robots.txt, in place of that of the site
-    #[arg(long, value_name = "FILE", required_unless_present = "config")]
+    #[arg(long, value_name = "FILE")]
     robots: Option<PathBuf>,
 
     #[command(flatten)]
