@@ -169,7 +169,10 @@ fn a_person_behind_a_crawlers_name_fails() {
     let own = "https://example.com/cart";
     let person = |target: &str, referer: &str| line("192.0.2.9", 1, target, referer, agent);
     let log = [person("/cart", "-"), person("/a.css", own), person("/a.js", own), person("/a.png", own)].concat();
-    let (said, code) = report(log.as_bytes(), &[]);
+    let engine = log.replace(agent, GOOGLEBOT);
+    let (said, code) = report(engine.as_bytes(), &[]);
+    assert_eq!((code, &said["suspect_humans"]), (Some(0), &json!([])), "a search engine renders pages");
+    let (said, code) = report((engine + &log).as_bytes(), &[]);
     assert_eq!(code, Some(1));
     let want = json!([{"address": "192.0.2.0/24", "claims": "XBot", "disallowed": 1, "target": "/cart"}]);
     assert_eq!(said["suspect_humans"], want);

@@ -117,7 +117,10 @@ impl ReplayCounts {
         if let Some(rule) = rule {
             row.rules.add(rule, &plan.privacy.target(&entry.target));
         }
-        self.visitors.note(entry, &kind.name, now.is_disallowed());
+        // Search engines with an index render pages, so that they fetch assets as browsers do says nothing of them.
+        if !kind.is_index_engine {
+            self.visitors.note(entry, &kind.name, now.is_disallowed());
+        }
     }
 
     /// Adds the counts of the next chunk.

@@ -3,7 +3,8 @@
 //! A person's tool or browser may carry the name of a crawler, and a mistaken registry row may take a browser for one.
 //! What a browser does gives it away whatever it calls itself: it fetches a page's styles, scripts, pictures and fonts
 //! from the same address with the same header, and names a page of the site in the Referer. Crawlers
-//! that render pages do that too, so this is a suspicion, to be looked at before the agent is refused.
+//! that render pages do that too, so this is a suspicion, to be looked at before the agent is refused. Search engines, which
+//! are known to render, are not suspected.
 
 use std::collections::HashMap;
 use std::collections::hash_map::{DefaultHasher, Entry};

@@ -1,5 +1,8 @@
 //! Numbers, shares and moments, as people read them.
 
+use tower_robots::agent::Class;
+
+use super::contents::ClassRow;
 use crate::date;
 
 /// `1234567` as `1,234,567`.
@@ -28,11 +31,30 @@ pub(super) fn percent(part: u64, whole: u64) -> String {
     let share = 100.0 * part as f64 / whole as f64;
     if share < 0.1 {
         "< 0.1 %".to_owned()
-    } else if share < 10.0 {
+    } else if share < 9.95 {
         format!("{share:.1} %")
+    } else if share >= 99.5 && part < whole {
+        "> 99 %".to_owned()
     } else {
         format!("{share:.0} %")
     }
+}
+
+/// Requests of agents that are no crawlers, as `115 by browsers, 2 by HTTP libraries`; `None` where there are none.
+pub(super) fn other_requests(rows: &[ClassRow]) -> Option<String> {
+    let by = |row: &ClassRow| {
+        let agents = match row.class {
+            Class::Empty => "without a User-Agent",
+            Class::Browser => "by browsers",
+            Class::Headless => "by headless browsers",
+            Class::Library => "by HTTP libraries",
+            Class::App => "by apps",
+            Class::Infrastructure => "by infrastructure",
+            _ => "by other programs",
+        };
+        format!("{} {agents}", grouped(row.requests))
+    };
+    (!rows.is_empty()).then(|| rows.iter().map(by).collect::<Vec<_>>().join(", "))
 }
 
 /// A moment as `2024-02-29 22:59` in UTC.
@@ -53,11 +75,21 @@ mod tests {
         for (number, want) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
             assert_eq!(grouped(number), want);
         }
-        for (part, whole, want) in
-            [(0, 0, "0 %"), (1, 10_000, "< 0.1 %"), (1, 100, "1.0 %"), (1, 3, "33 %"), (5, 5, "100 %")]
-        {
+        for (part, whole, want) in [
+            (0, 0, "0 %"),
+            (1, 10_000, "< 0.1 %"),
+            (1, 100, "1.0 %"),
+            (996, 10_000, "10 %"),
+            (1, 3, "33 %"),
+            (999, 1000, "> 99 %"),
+            (5, 5, "100 %"),
+        ] {
             assert_eq!(percent(part, whole), want);
         }
+        let row = |class, requests| ClassRow { class, requests, disallowed: 0 };
+        let rows = [row(Class::Browser, 1150), row(Class::Library, 1)];
+        assert_eq!(other_requests(&rows).as_deref(), Some("1,150 by browsers, 1 by HTTP libraries"));
+        assert_eq!(other_requests(&[]), None);
         assert_eq!(moment(1_709_247_599), "2024-02-29 22:59");
     }
 }

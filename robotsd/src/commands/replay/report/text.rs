@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use super::contents::{ClassRow, CrawlerRow, Report};
-use super::figures::{counted, grouped, moment, percent};
+use super::contents::{CrawlerRow, Report};
+use super::figures::{counted, grouped, moment, other_requests, percent};
 use crate::render::printable;
 
 /// Crawlers that are shown; the rest are summed up.
@@ -46,37 +46,30 @@ fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
     }
     let totals = &report.totals;
     let (robots, requests) = (shown(&report.robots), totals.crawler_requests);
+    let by_crawlers = format!("{} by crawlers", counted(requests, "request"));
     match (&report.against, totals.disallowed_before) {
         (Some(against), Some(before)) => {
+            let (before, are) = (grouped(before), are(before));
+            writeln!(out, "{before} of {by_crawlers} {are} disallowed by {robots},")?;
+            let (shut, opened) = (grouped(totals.shut), grouped(totals.opened));
             let against = shown(against);
-            writeln!(
-                out,
-                "{} of {} requests by crawlers are disallowed by {robots},",
-                grouped(before),
-                grouped(requests)
-            )?;
-            writeln!(
-                out,
-                "{} by {against}: {} more than before, {} no longer",
-                grouped(totals.disallowed),
-                grouped(totals.shut),
-                grouped(totals.opened)
-            )?;
+            writeln!(out, "{} by {against}: {shut} newly, and {opened} no longer", grouped(totals.disallowed))?;
         }
         _ => {
             let share = percent(totals.disallowed, requests);
-            let disallowed = grouped(totals.disallowed);
-            writeln!(
-                out,
-                "{disallowed} of {} requests by crawlers ({share}) are disallowed by {robots}",
-                grouped(requests)
-            )?;
+            let (disallowed, are) = (grouped(totals.disallowed), are(totals.disallowed));
+            writeln!(out, "{disallowed} of {by_crawlers} ({share}) {are} disallowed by {robots}")?;
         }
     }
     if totals.not_blamed > 0 {
-        writeln!(out, "{} more came before --effective-from", grouped(totals.not_blamed))?;
+        let before = counted(totals.not_blamed, "more request");
+        writeln!(out, "{before} that it disallows came before --effective-from, and count for nothing")?;
     }
     Ok(())
+}
+
+const fn are(count: u64) -> &'static str {
+    if count == 1 { "is" } else { "are" }
 }
 
 fn engines(out: &mut impl Write, report: &Report) -> io::Result<()> {
@@ -97,14 +90,23 @@ fn suspects(out: &mut impl Write, report: &Report) -> io::Result<()> {
     if report.suspect_humans.is_empty() {
         return Ok(());
     }
-    let count = report.suspect_human_count;
-    let who = if count == 1 { "1 visitor" } else { &format!("{count} visitors") };
-    writeln!(out, "\n{who} under a crawler's name may be people: they fetch assets as browsers do")?;
+    match report.suspect_human_count {
+        1 => writeln!(out, "\n1 visitor under a crawler's name may be a person: it fetches assets as browsers do")?,
+        count => writeln!(
+            out,
+            "\n{} visitors under crawlers' names may be people: they fetch assets as browsers do",
+            grouped(count as u64)
+        )?,
+    }
     for suspect in &report.suspect_humans {
         let (address, claims) = (shown(&suspect.address), shown(&suspect.claims));
         let target = shown(&suspect.target);
         let times = grouped(suspect.disallowed);
         writeln!(out, "  {address:20} {claims:24} {times:>8} disallowed, such as {target}")?;
+    }
+    let more = report.suspect_human_count.saturating_sub(report.suspect_humans.len());
+    if more > 0 {
+        writeln!(out, "  and {}", counted(more as u64, "more visitor"))?;
     }
     Ok(())
 }
@@ -117,9 +119,13 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let width = rows.iter().map(|row| shown(&row.name).chars().count()).max().unwrap_or(0).clamp(7, 32);
     let most = rows.iter().map(|row| row.requests).max().unwrap_or(1);
     let (second, third) = if report.is_compared() { ("shut out", "let in") } else { ("disallowed", "share") };
-    writeln!(out, "\n{:width$} {:>11} {second:>11} {third:>8}  {:BAR$}  robots.txt", "crawler", "requests", "")?;
+    writeln!(
+        out,
+        "\n{:width$} {:>11} {second:>11} {third:>8}  {:BAR$}  robots.txt",
+        "crawler", "requests", "█ disallowed ░ not"
+    )?;
     for row in rows {
-        let name: String = shown(&row.name).chars().take(width).collect();
+        let name = cut(&shown(&row.name), width);
         let (second, third) = if report.is_compared() {
             (grouped(row.shut), grouped(row.opened))
         } else {
@@ -136,9 +142,18 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let rest = &report.crawlers[rows.len()..];
     if !rest.is_empty() {
         let requests: u64 = rest.iter().map(|row| row.requests).sum();
-        writeln!(out, "and {} more crawlers with {} requests", rest.len(), grouped(requests))?;
+        let crawlers = counted(rest.len() as u64, "more crawler");
+        writeln!(out, "and {crawlers} with {}", counted(requests, "request"))?;
     }
     Ok(())
+}
+
+/// A name in this many columns.
+fn cut(name: &str, width: usize) -> String {
+    if name.chars().count() <= width {
+        return name.to_owned();
+    }
+    name.chars().take(width - 1).chain(['…']).collect()
 }
 
 /// Requests as a bar: disallowed ones dark, allowed ones light.
@@ -180,15 +195,12 @@ fn details(out: &mut impl Write, report: &Report) -> io::Result<()> {
 }
 
 fn others(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    if report.others.is_empty() {
-        return Ok(());
-    }
-    let class = |row: &ClassRow| format!("{} {}", grouped(row.requests), row.class);
-    let classes: Vec<_> = report.others.iter().map(class).collect();
-    writeln!(out, "\nno crawlers: {}", classes.join(", "))?;
+    let Some(others) = other_requests(&report.others) else { return Ok(()) };
+    writeln!(out, "\nrequests that are not of crawlers: {others}")?;
     let held: u64 = report.others.iter().map(|row| row.disallowed).sum();
     if held > 0 {
-        writeln!(out, "of them {} are disallowed, because the policy holds them to \"*\"", grouped(held))?;
+        let are = are(held);
+        writeln!(out, "of them {} {are} disallowed, because the policy holds them to \"*\"", grouped(held))?;
     }
     Ok(())
 }
