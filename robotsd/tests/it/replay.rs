@@ -149,7 +149,16 @@ fn a_change_that_shuts_a_search_engine_out_fails_and_comes_first() {
     let (text, html) = (page("text"), page("html"));
     assert!(text.contains("these pages may leave the index\n  Googlebot                       1 shut out\n"), "{text}");
     assert!(html.contains("<li>Googlebot: 1 request shut out</li>"), "{html}");
-    assert!(html.contains("<title>CCBot: 9 shut out, 0 let in</title>"), "{html}");
+    assert!(html.contains("<span class=\"value\">9 shut out, 0 let in</span>"), "{html}");
+    let (_, over_time) = html.split_once("The change, over time").unwrap();
+    let columns: Vec<_> = over_time.lines().filter(|line| line.starts_with("<span title=")).collect();
+    let want =
+        "<span title=\"2026-11-01 03:00 UTC: 1 shut out, 1 of them of search engines, 0 let in\"><i class=\"engine\" ";
+    assert!(columns[2].starts_with(want) && columns[2].matches("<i ").count() == 1, "{columns:?}");
+    assert!(
+        columns[4].contains("9 shut out, 0 of them") && columns[4].contains("style=\"height:100.00%\""),
+        "{columns:?}"
+    );
 }
 
 #[test]
@@ -216,16 +225,44 @@ fn the_page_needs_nothing_else_and_holds_no_markup_of_strangers() {
     let output = run(robotsd().current_dir(folder.path()).args(arguments));
     assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0));
     let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
-    assert!(page.starts_with("<!doctype html>") && page.contains("<svg ") && page.trim_end().ends_with("</html>"));
-    for markup in ["<script", "<img", "<b>bad", "http://", "src=", "href="] {
+    assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
+    for markup in ["<script", "<img", "<b>bad", "http://", "src=", "url(", "@import"] {
         assert!(!page.contains(markup), "{markup}");
     }
+    assert_eq!(page.matches("href=").count(), page.matches("href=\"#").count(), "links stay within the page");
     assert!(page.contains("&lt;script&gt;"));
-    assert!(
-        page.contains("<th ")
-            && page.matches("<th ").count() == page.matches("<th scope=").count()
-            && !page.contains("<th>")
-    );
+}
+
+/// A page of many crawlers, whose rows and sections can be found.
+#[test]
+fn every_crawler_of_the_page_is_linked_to_its_rules_and_every_cell_has_a_head() {
+    let crawlers: String = (0..40)
+        .map(|at| {
+            line("192.0.2.2", at % 24, &format!("/cart?a={at}"), "-", &format!("Bot{at}x/1.0 (+https://b.example/)"))
+        })
+        .collect();
+    let folder = folder(&[("robots.txt", ROBOTS), ("new.txt", NEW), ("log", &(log() + &crawlers))]);
+    // 40, Googlebot and GPTBot, for which nothing changes.
+    for (more, count) in [(&[][..], 42), (&["--against", "new.txt"], 41)] {
+        let arguments = [&["replay", "log", "--robots", "robots.txt", "--format", "html"], more].concat();
+        let output = run(robotsd().current_dir(folder.path()).args(arguments));
+        let page = String::from_utf8(output.stdout).unwrap();
+        let links: Vec<_> = page.split("href=\"#").skip(1).map(|rest| rest.split('"').next().unwrap()).collect();
+        assert!(links.iter().all(|link| page.matches(&format!(" id=\"{link}\"")).count() == 1), "{links:?}");
+        let sections = page.matches("<h3 id=\"crawler-").count();
+        let to_sections = links.iter().filter(|link| link.starts_with("crawler-")).count();
+        assert_eq!((sections, to_sections), (count, count));
+        // Heads say what they are heads of, and a stacked cell repeats the head of its column.
+        assert_eq!(page.matches("<th").count() - page.matches("<thead").count(), page.matches("<th scope=").count());
+        let (_, table) = page.split_once("<table class=\"stacked\">").unwrap();
+        let (table, _) = table.split_once("</table>").unwrap();
+        let heads = table.matches("<th scope=\"col\"").count();
+        for row in table.lines().filter(|line| line.starts_with("<tr><th scope=\"row\">")) {
+            let cells = row.matches("<td").count();
+            assert_eq!((cells, row.matches(" data-label=\"").count()), (heads - 1, heads - 1), "{row}");
+        }
+        assert!(!page.contains("<svg") && page.matches("prefers-color-scheme: dark").count() == 1);
+    }
 }
 
 #[test]

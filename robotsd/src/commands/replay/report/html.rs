@@ -4,16 +4,13 @@
 
 use std::io::{self, Write};
 
-use super::chart;
-use super::contents::{CrawlerRow, Report};
+use super::contents::Report;
 use super::escaped::Escaped;
-use super::figures::{counted, grouped, moment, percent};
+use super::figures::{counted, grouped, moment, other_requests, percent};
+use super::{chart, tables, warnings};
 
-/// Crawlers in the chart, and those with a section of their own.
+/// Crawlers in a chart.
 const CHARTED: usize = 20;
-const DETAILED: usize = 12;
-/// Rows of the table of crawlers.
-const LISTED: usize = 200;
 
 const STYLE: &str = include_str!("style.css");
 
@@ -32,13 +29,9 @@ pub(super) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
         Escaped(&title)
     )?;
     head(out, report, &title)?;
-    engines(out, report)?;
-    suspects(out, report)?;
+    warnings::write(out, report)?;
     charts(out, report)?;
-    table(out, report)?;
-    for row in report.crawlers.iter().filter(|row| !row.rules.is_empty()).take(DETAILED) {
-        details(out, report, row)?;
-    }
+    tables::write(out, report)?;
     foot(out, report)?;
     out.write_all(b"</main>\n</body>\n</html>\n")
 }
@@ -89,137 +82,71 @@ fn card(out: &mut impl Write, title: &str, number: u64, note: &str) -> io::Resul
     )
 }
 
-fn engines(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    if report.search_engines_shut_out.is_empty() {
-        return Ok(());
-    }
-    out.write_all(
-        b"<section class=\"warn\"><h2>Search engines are shut out</h2>\n<p>The change disallows paths that these search \
-          engines requested. Such pages may leave the index.</p>\n<ul>\n",
-    )?;
-    for row in report.crawlers.iter().filter(|row| report.search_engines_shut_out.contains(&row.name)) {
-        writeln!(out, "<li>{}: {} shut out</li>", Escaped(&row.name), counted(row.shut, "request"))?;
-    }
-    out.write_all(b"</ul></section>\n")
-}
-
-fn suspects(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    if report.suspect_humans.is_empty() {
-        return Ok(());
-    }
-    out.write_all(
-        b"<section class=\"warn\"><h2>These may be people</h2>\n<p>They bear a crawler's name, but fetch styles, scripts \
-          and pictures with the site's own Referer, as browsers do. Crawlers that render pages do so too: look before \
-          you refuse them.</p>\n<div class=\"wide\"><table><thead><tr><th scope=\"col\">Network</th><th scope=\"col\">Claims to be</th>\
-          <th scope=\"col\" class=\"n\">Disallowed</th><th scope=\"col\">Such as</th></tr></thead><tbody>\n",
-    )?;
-    for suspect in &report.suspect_humans {
-        writeln!(
-            out,
-            "<tr><td>{}</td><td>{}</td><td class=\"n\">{}</td><td><code>{}</code></td></tr>",
-            Escaped(&suspect.address),
-            Escaped(&suspect.claims),
-            grouped(suspect.disallowed),
-            Escaped(&suspect.target)
-        )?;
-    }
-    out.write_all(b"</tbody></table></div></section>\n")
-}
-
 fn charts(out: &mut impl Write, report: &Report) -> io::Result<()> {
     if report.crawlers.is_empty() {
         return Ok(());
     }
-    let failed = |_| io::Error::other("a string could not grow");
     if report.is_compared() {
-        let changed: Vec<_> = report.crawlers.iter().filter(|row| row.shut + row.opened > 0).take(CHARTED).collect();
-        if changed.is_empty() {
-            out.write_all(b"<section><h2>The change</h2>\n<p>No request is judged differently.</p></section>\n")?;
-        } else {
-            let bars = chart::change(&changed).map_err(failed)?;
-            writeln!(
-                out,
-                "<section><h2>The change, by crawler</h2>\n<p class=\"key\"><i class=\"disallowed\"></i> shut out \
-                 <i class=\"opened\"></i> let in</p>\n<div class=\"wide\">{bars}</div></section>"
-            )?;
-        }
+        change(out, report)?;
     }
-    let bars = chart::crawlers(&report.crawlers[..report.crawlers.len().min(CHARTED)]).map_err(failed)?;
-    writeln!(
-        out,
-        "<section><h2>By crawler</h2>\n<p class=\"key\"><i class=\"disallowed\"></i> disallowed by {} \
-         <i class=\"allowed\"></i> allowed</p>\n<div class=\"wide\">{bars}</div></section>",
-        Escaped(report.against.as_ref().unwrap_or(&report.robots))
-    )?;
-    if report.hours.is_empty() {
+    let disallowed = format!("disallowed by {}", report.against.as_ref().unwrap_or(&report.robots));
+    let early = (report.totals.not_blamed > 0).then_some(("early", "disallowed, but before --effective-from"));
+    out.write_all(b"<section><h2>By crawler</h2>\n")?;
+    key(out, [("disallowed", disallowed.as_str())].into_iter().chain(early).chain([("allowed", "allowed")]))?;
+    let (shown, rest) = report.crawlers.split_at(report.crawlers.len().min(CHARTED));
+    chart::crawlers(out, shown)?;
+    more_crawlers(out, rest.len(), rest.iter().map(|row| row.requests).sum())?;
+    out.write_all(b"</section>\n")?;
+    if report.is_compared() || report.hours.is_empty() {
         return Ok(());
     }
-    let columns = chart::hours(&report.hours).map_err(failed)?;
-    writeln!(out, "<section><h2>Over time</h2>\n<div class=\"wide\">{columns}</div></section>")
-}
-
-fn table(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    if report.crawlers.is_empty() {
-        return out.write_all(b"<p>No crawler came by.</p>\n");
-    }
-    let change = if report.is_compared() {
-        "<th scope=\"col\" class=\"n\">Shut out</th><th scope=\"col\" class=\"n\">Let in</th>"
-    } else {
-        ""
-    };
-    writeln!(
-        out,
-        "<section><h2>Crawlers</h2>\n<div class=\"wide\"><table><thead><tr><th scope=\"col\">Crawler</th><th scope=\"col\">Category</th>\
-         <th scope=\"col\" class=\"n\">Requests</th><th scope=\"col\" class=\"n\">Allowed</th><th scope=\"col\" class=\"n\">Disallowed</th>{change}\
-         <th scope=\"col\" class=\"n\">robots.txt fetched</th></tr></thead><tbody>"
-    )?;
-    for row in report.crawlers.iter().take(LISTED) {
-        let category = row.category.map_or(row.class.as_str(), |category| category.as_str());
-        write!(
-            out,
-            "<tr><td>{}</td><td>{category}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>",
-            Escaped(&row.name),
-            grouped(row.requests),
-            grouped(row.allowed),
-            grouped(row.disallowed)
-        )?;
-        if report.is_compared() {
-            write!(out, "<td class=\"n\">{}</td><td class=\"n\">{}</td>", grouped(row.shut), grouped(row.opened))?;
-        }
-        let fetched = if row.robots_txt == 0 { "never".to_owned() } else { grouped(row.robots_txt) };
-        writeln!(out, "<td class=\"n\">{fetched}</td></tr>")?;
-    }
-    out.write_all(b"</tbody></table></div>\n")?;
-    if report.crawlers.len() > LISTED {
-        writeln!(out, "<p class=\"sub\">and {} more</p>", report.crawlers.len() - LISTED)?;
-    }
+    out.write_all(b"<section><h2>Over time</h2>\n")?;
+    chart::hours(out, &report.hours)?;
     out.write_all(b"</section>\n")
 }
 
-fn details(out: &mut impl Write, report: &Report, row: &CrawlerRow) -> io::Result<()> {
-    let what = if report.is_compared() { "what changes" } else { "what is disallowed" };
-    writeln!(
-        out,
-        "<section><h2>{}: {what}</h2>\n<table><thead><tr><th scope=\"col\">Rule, and its paths</th>\
-         <th scope=\"col\" class=\"n\">Requests</th></tr></thead><tbody>",
-        Escaped(&row.name)
-    )?;
-    for rule in &row.rules {
-        let (name, requests) = (Escaped(&rule.sentence()).to_string(), grouped(rule.requests));
-        writeln!(out, "<tr><th scope=\"row\">{name}</th><td class=\"n\">{requests}</td></tr>")?;
-        for path in &rule.paths {
-            let (pattern, requests) = (Escaped(&path.pattern), grouped(path.requests));
-            writeln!(out, "<tr><th scope=\"row\"><code>{pattern}</code></th><td class=\"n\">{requests}</td></tr>")?;
-        }
+/// What the change changes, by crawler and over time.
+fn change(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    let changed: Vec<_> = report.crawlers.iter().filter(|row| row.shut + row.opened > 0).collect();
+    if changed.is_empty() {
+        return out.write_all(b"<section><h2>The change</h2>\n<p>No request is judged differently.</p></section>\n");
     }
-    out.write_all(b"</tbody></table></section>\n")
+    out.write_all(b"<section><h2>The change, by crawler</h2>\n")?;
+    key(out, [("disallowed", "shut out"), ("opened", "let in")])?;
+    let (shown, rest) = changed.split_at(changed.len().min(CHARTED));
+    chart::change(out, shown)?;
+    more_crawlers(out, rest.len(), rest.iter().map(|row| row.shut + row.opened).sum())?;
+    out.write_all(b"</section>\n")?;
+    if report.hours.is_empty() {
+        return Ok(());
+    }
+    out.write_all(b"<section><h2>The change, over time</h2>\n")?;
+    key(out, [("engine", "search engines shut out"), ("disallowed", "other crawlers shut out"), ("opened", "let in")])?;
+    chart::changed_hours(out, &report.hours)?;
+    out.write_all(b"</section>\n")
+}
+
+/// What the colours of a chart mean.
+fn key<'a>(out: &mut impl Write, parts: impl IntoIterator<Item = (&'a str, &'a str)>) -> io::Result<()> {
+    out.write_all(b"<p class=\"key\">")?;
+    for (class, meaning) in parts {
+        write!(out, "<span><i class=\"{class}\"></i>{}</span> ", Escaped(meaning))?;
+    }
+    out.write_all(b"</p>\n")
+}
+
+fn more_crawlers(out: &mut impl Write, count: usize, requests: u64) -> io::Result<()> {
+    if count == 0 {
+        return Ok(());
+    }
+    let (crawlers, requests) = (counted(count as u64, "more crawler"), counted(requests, "request"));
+    writeln!(out, "<p class=\"sub\">and {crawlers} with {requests}</p>")
 }
 
 fn foot(out: &mut impl Write, report: &Report) -> io::Result<()> {
     out.write_all(b"<footer>\n")?;
-    let classes: Vec<_> = report.others.iter().map(|row| format!("{} {}", grouped(row.requests), row.class)).collect();
-    if !classes.is_empty() {
-        writeln!(out, "<p>No crawlers: {}.</p>", Escaped(&classes.join(", ")))?;
+    if let Some(others) = other_requests(&report.others) {
+        writeln!(out, "<p>Requests that are not of crawlers: {others}.</p>")?;
     }
     if report.unread_lines > 0 {
         writeln!(out, "<p>{} could not be read, such as:</p>", counted(report.unread_lines, "line"))?;
@@ -231,4 +158,64 @@ fn foot(out: &mut impl Write, report: &Report) -> io::Result<()> {
         b"<p>Crawlers are identified by what they claim. The counts of paths add up to those of their rules; where a crawler \
           requested very many paths, a * may hold some requests of a path that is listed as well.</p>\n</footer>\n",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::STYLE;
+
+    /// The colours of a theme by name; the first is the light one.
+    fn themes() -> Vec<HashMap<&'static str, &'static str>> {
+        let blocks = STYLE.split(":root {").skip(1).map(|rest| rest.split('}').next().unwrap_or_default());
+        let colours = |block: &'static str| block.split(';').filter_map(|line| line.trim().split_once(": "));
+        blocks.map(|block| colours(block).collect()).collect()
+    }
+
+    /// Relative luminance, as WCAG 2.2 defines it.
+    fn luminance(colour: &str) -> f64 {
+        let part = |at: usize| {
+            let value = u8::from_str_radix(&colour[at..at + 2], 16).expect("two digits");
+            let value = f64::from(value) / 255.0;
+            if value <= 0.040_45 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5)
+    }
+
+    fn contrast(one: &str, other: &str) -> f64 {
+        let (one, other) = (luminance(one), luminance(other));
+        (one.max(other) + 0.05) / (one.min(other) + 0.05)
+    }
+
+    /// WCAG 2.2, 1.4.3 for text and 1.4.11 for what is drawn.
+    #[test]
+    fn colours_can_be_told_apart_in_the_light_and_in_the_dark() {
+        let themes = themes();
+        assert_eq!((themes.len(), STYLE.matches("prefers-color-scheme: dark").count()), (2, 1));
+        for theme in themes {
+            for text in ["--ink", "--soft", "--link"] {
+                for ground in ["--paper", "--card", "--warn"] {
+                    let contrast = contrast(theme[text], theme[ground]);
+                    assert!(contrast >= 4.5, "{text} on {ground}: {contrast:.2}");
+                }
+            }
+            for drawn in ["--allowed", "--disallowed", "--opened", "--engine", "--early", "--warn-line"] {
+                let contrast = contrast(theme[drawn], theme["--paper"]);
+                assert!(contrast >= 3.0, "{drawn}: {contrast:.2}");
+            }
+        }
+    }
+
+    /// A fixed width wider than a telephone makes a page scroll sideways.
+    #[test]
+    fn nothing_is_wider_than_a_narrow_window() {
+        assert!(
+            !STYLE.contains("min-width: 4") && !STYLE.contains("overflow-x") && !STYLE.contains("nowrap;\n  width")
+        );
+        let narrow = STYLE.split_once("@media (max-width:").expect("a style for narrow windows").1;
+        for rule in [".stacked td::before { content: attr(data-label)", ".bars li { grid-template-columns: 1fr auto"] {
+            assert!(narrow.contains(rule), "{rule}");
+        }
+    }
 }

@@ -5,7 +5,9 @@ mod contents;
 mod escaped;
 mod figures;
 mod html;
+mod tables;
 mod text;
+mod warnings;
 
 use std::io::{self, Write};
 
