@@ -1,5 +1,5 @@
-//! Chapters: how the house is built, what the rules mean, what the check looks for, how reloading and fetching work. What an
-//! operator decides, where to put it, and how to have another proxy ask it is in those of
+//! Chapters: how the house is built, what the rules mean, what the check looks for, how reloading and fetching work, who a
+//! crawler is. What an operator decides, where to put it, and how to have another proxy ask it is in those of
 //! [`robotsd`](https://docs.rs/robotsd/latest/robotsd/docs/).
 
 #[doc = include_str!("architecture.md")]
@@ -17,3 +17,7 @@ pub mod reload {}
 #[cfg(all(feature = "fetch", feature = "tls"))]
 #[doc = include_str!("fetch.md")]
 pub mod fetch {}
+
+#[cfg(feature = "verify")]
+#[doc = include_str!("identity.md")]
+pub mod identity {}
