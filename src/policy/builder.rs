@@ -4,6 +4,7 @@ use super::decide::Policy;
 use super::error::PolicyError;
 use super::exempt::Exemptions;
 use super::human_evidence::{Cookies, SuspectHuman};
+use super::impostors::{IdentityNeeded, IdentityRules, Impostors};
 use super::mode::Mode;
 use super::overrides::{Override, called};
 use super::scope::{EmptyAgent, Star, StarExceptions, StarScope};
@@ -34,6 +35,7 @@ impl Default for Policy {
             exempt: Exemptions::default(),
             cookies: Cookies::default(),
             suspect_human: SuspectHuman::default(),
+            identity: IdentityRules::default(),
             overrides: Vec::new(),
         }
     }
@@ -178,6 +180,23 @@ impl PolicyBuilder {
     /// How a disallowed request with signs of a person is handled. Default: [`SuspectHuman::Record`].
     pub const fn suspect_human(mut self, suspect_human: SuspectHuman) -> Self {
         self.policy.suspect_human = suspect_human;
+        self
+    }
+
+    /// What becomes of requests whose claim is refuted ([`Facts::with_identity`](super::Facts::with_identity)). Default:
+    /// [`Impostors::Observe`].
+    ///
+    /// Tools of the site's own that send the name of a crawler are impostors too: exempt their networks
+    /// ([`exempt_networks`](Self::exempt_networks)) or cookies.
+    pub const fn impostors(mut self, impostors: Impostors) -> Self {
+        self.policy.identity.impostors = impostors;
+        self
+    }
+
+    /// What is needed of an identity for overrides that are milder than the mode, and for the exemption of agents. Default:
+    /// [`IdentityNeeded::Claimed`].
+    pub const fn identity_needed(mut self, needed: IdentityNeeded) -> Self {
+        self.policy.identity.needed = needed;
         self
     }
 

@@ -7,10 +7,11 @@ use super::exempt::Exemptions;
 use super::facts::Facts;
 use super::grace::Grace;
 use super::human_evidence::{Cookies, HumanEvidence, SuspectHuman};
+use super::impostors::IdentityRules;
 use super::mode::Mode;
 use super::overrides::Override;
 use super::scope::Star;
-use crate::agent::{Agent, Category};
+use crate::agent::{Agent, Category, Identity};
 use crate::rules::{Access, Fallback, MatchBudget, PathForms, RequestPath, Rule, RuleSet, Selection, Verdict};
 
 /// How requests that robots.txt disallows are handled. Immutable; build one with [`Policy::builder`].
@@ -23,6 +24,7 @@ pub struct Policy {
     pub(super) exempt: Exemptions,
     pub(super) cookies: Cookies,
     pub(super) suspect_human: SuspectHuman,
+    pub(super) identity: IdentityRules,
     pub(super) overrides: Vec<Override>,
 }
 
@@ -46,7 +48,10 @@ impl Policy {
     /// 3. An allowed request passes; for a disallowed one the last override that fits decides, else the mode.
     /// 4. Where no override fits, [`Mode::Refuse`] tags the crawlers of search engines that people use
     ///    ([`Agent::is_index_engine`]) with [`Reason::SearchEngine`]: a page that answers 403 to them leaves the index.
-    /// 5. Of several agents the one with the strictest outcome counts.
+    /// 5. What is granted to the name of a crawler is not granted to an impostor: exemptions of agents, milder overrides, the tag
+    ///    of search engines ([`IdentityNeeded`](super::IdentityNeeded)). The policy may tag or refuse one whatever the rules say
+    ///    ([`Impostors`](super::Impostors)), with [`Reason::Impostor`], unless its address, its path or a cookie is exempt.
+    /// 6. Of several agents the one with the strictest outcome counts.
     #[must_use]
     pub fn decide<'r>(&self, rules: &'r RuleSet, agents: &[Agent], request: Facts<'_>) -> Decision<'r> {
         self.decide_with_grace(rules, None, agents, request)
@@ -75,11 +80,12 @@ impl Policy {
         }
     }
 
-    /// Weighs the evidence of a person behind a disallowed request: an exempt cookie lets it pass; other signs are
+    /// Weighs the evidence of a person behind a request that is disallowed or an impostor's: an exempt cookie lets it pass; other signs are
     /// recorded, and let it pass where the policy says so. Any other decision stays as it is.
     #[must_use]
     pub fn weigh<'r>(&self, decision: Decision<'r>, evidence: &HumanEvidence<'_>) -> Decision<'r> {
-        if decision.verdict().is_none_or(|verdict| verdict.access() == Access::Allow) {
+        let is_disallowed = decision.verdict().is_some_and(|verdict| verdict.access() == Access::Disallow);
+        if !is_disallowed && decision.reason() != Reason::Impostor {
             return decision;
         }
         if evidence.is_exempt(&self.cookies) {
@@ -106,7 +112,8 @@ impl Policy {
         if self.exempt.cover_agent(agent) {
             return (Action::Pass, Reason::Exempt);
         }
-        let Handling(action, reason) = self.handling(agent, pattern, |over| over.end().is_none_or(|end| now < end));
+        let holds = |over: &Override| over.end().is_none_or(|end| now < end);
+        let Handling(action, reason) = self.handling(agent, Identity::Unclaimed, pattern, holds);
         (action, reason)
     }
 
@@ -140,19 +147,25 @@ impl Policy {
         let tokens = if self.family { agent.tokens() } else { &agent.tokens()[..agent.tokens().len().min(1)] };
         let fallback = if star { Fallback::Star } else { Fallback::Nothing };
         let selection = rules.select(tokens, fallback);
-        if !selection.applies() {
+        let identity = request.identity();
+        let least = self.identity.least_action(agent, identity);
+        if !selection.applies() && least == Action::Pass {
             return Decision::unjudged(Reason::NoGroup);
         }
-        if self.exempt.cover_agent(agent) || self.exempt.cover_address(request.address()) {
+        let is_exempt_agent = || self.exempt.cover_agent(agent) && self.identity.believe(identity);
+        if is_exempt_agent() || self.exempt.cover_address(request.address()) {
             return Decision::unjudged(Reason::Exempt);
         }
         let path = request.path(self.forms);
         if self.exempt.cover_path(path) {
             return Decision::unjudged(Reason::Exempt);
         }
+        if !selection.applies() {
+            return Decision::unjudged(Reason::NoGroup).at_least(least);
+        }
         let verdict = selection.verdict_within(path, work);
         match verdict.access() {
-            Access::Allow => Decision::judged(Action::Pass, Reason::Allowed, verdict),
+            Access::Allow => Decision::judged(Action::Pass, Reason::Allowed, verdict).at_least(least),
             Access::Disallow => {
                 let (handling, verdict) = self.strictest(agent, selection, verdict, request, work);
                 let young = |grace: &Grace| {
@@ -161,9 +174,9 @@ impl Policy {
                 };
                 let Handling(action, reason) = handling;
                 if action > Action::Pass && grace.is_some_and(young) {
-                    return Decision::judged(Action::Pass, Reason::Grace, verdict);
+                    return Decision::judged(Action::Pass, Reason::Grace, verdict).at_least(least);
                 }
-                Decision::judged(action, reason, verdict)
+                Decision::judged(action, reason, verdict).at_least(least)
             }
         }
     }
@@ -188,16 +201,32 @@ impl Policy {
     }
 
     fn handling_of(&self, agent: &Agent, verdict: &Verdict<'_>, request: &Facts<'_>) -> Handling {
-        self.handling(agent, verdict.rule().map(Rule::pattern), |over| over.holds(request))
+        self.handling(agent, request.identity(), verdict.rule().map(Rule::pattern), |over| over.holds(request))
     }
 
-    fn handling(&self, agent: &Agent, rule: Option<&[u8]>, holds: impl Fn(&Override) -> bool) -> Handling {
-        let mut fitting = self.overrides.iter().rev().filter(|over| over.fits(agent, rule));
-        match fitting.find(|over| holds(over)) {
-            Some(over) => Handling::of(over.mode()),
-            None if self.mode == Mode::Refuse && agent.is_index_engine() => Handling(Action::Tag, Reason::SearchEngine),
-            None => Handling::of(self.mode),
+    fn handling(
+        &self,
+        agent: &Agent,
+        identity: Identity,
+        rule: Option<&[u8]>,
+        holds: impl Fn(&Override) -> bool,
+    ) -> Handling {
+        let is_believed = self.identity.believe(identity);
+        // The strictest of the entries that are for a name which is not believed: an impostor must not choose a mild one.
+        let mut claimed: Option<Handling> = None;
+        for over in self.overrides.iter().rev().filter(|over| over.fits(agent, rule) && holds(over)) {
+            let handling = Handling::of(over.mode());
+            if is_believed || !over.is_for_claim() {
+                return handling.or_stricter(claimed);
+            }
+            claimed = Some(handling.or_stricter(claimed));
         }
+        let is_spared = agent.is_index_engine() && !matches!(identity, Identity::Refuted(_));
+        let mode = match self.mode {
+            Mode::Refuse if is_spared => Handling(Action::Tag, Reason::SearchEngine),
+            mode => Handling::of(mode),
+        };
+        mode.or_stricter(claimed)
     }
 }
 
@@ -206,6 +235,10 @@ impl Policy {
 struct Handling(Action, Reason);
 
 impl Handling {
+    fn or_stricter(self, other: Option<Self>) -> Self {
+        other.filter(|other| other.0 > self.0).unwrap_or(self)
+    }
+
     const fn of(mode: Mode) -> Self {
         match mode {
             Mode::Off => Self(Action::Pass, Reason::Off),

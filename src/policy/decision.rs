@@ -1,6 +1,8 @@
 //! The decision about a request, and its reason.
 
 use super::human_evidence::HumanSigns;
+#[cfg(feature = "layer")]
+use crate::rules::Access;
 use crate::rules::Verdict;
 
 /// The decision about a request, with its verdict and reason. It borrows the rules, so it costs nothing to make.
@@ -54,6 +56,8 @@ pub enum Reason {
     SearchEngine,
     /// The rules disallow it.
     Disallowed,
+    /// It claims to be a crawler that it is not, and the policy tags or refuses impostors.
+    Impostor,
 }
 
 impl Action {
@@ -84,6 +88,7 @@ impl Reason {
             Self::Grace => "grace",
             Self::SearchEngine => "search-engine",
             Self::Disallowed => "disallowed",
+            Self::Impostor => "impostor",
         }
     }
 }
@@ -121,11 +126,17 @@ impl<'r> Decision<'r> {
 
     /// Whether the rules disallow the request and the mode is not off: observers are notified of it.
     #[cfg(feature = "layer")]
-    pub(crate) const fn is_reported(&self) -> bool {
-        matches!(
-            self.reason,
-            Reason::Disallowed | Reason::SearchEngine | Reason::Grace | Reason::Observed | Reason::SuspectHuman
-        )
+    pub(crate) fn is_reported(&self) -> bool {
+        match self.reason {
+            Reason::Disallowed | Reason::SearchEngine | Reason::Grace | Reason::Observed | Reason::SuspectHuman => true,
+            Reason::Impostor => self.verdict.is_some_and(|verdict| verdict.access() == Access::Disallow),
+            _ => false,
+        }
+    }
+
+    /// The same for an impostor, about whom at least this is done.
+    pub(super) fn at_least(self, action: Action) -> Self {
+        if action > self.action { Self { action, reason: Reason::Impostor, ..self } } else { self }
     }
 
     pub(super) const fn with_signs(self, signs: HumanSigns) -> Self {

@@ -5,9 +5,10 @@ use std::fmt;
 use std::net::IpAddr;
 use std::time::SystemTime;
 
+use crate::agent::Identity;
 use crate::rules::{PathForms, RequestPath};
 
-/// A request without its agents: method, path, address and clock.
+/// A request without its agents: method, path, address, clock, and who sent it.
 ///
 /// Path and address are only looked at once a group applies to the agent, and the clock only for disallowed requests.
 pub struct Facts<'a> {
@@ -15,6 +16,7 @@ pub struct Facts<'a> {
     path: FactsPath<'a>,
     address: Option<&'a (dyn Fn() -> Option<IpAddr> + 'a)>,
     clock: Option<&'a (dyn Fn() -> SystemTime + 'a)>,
+    identity: Identity,
 }
 
 enum FactsPath<'a> {
@@ -26,13 +28,14 @@ impl<'a> Facts<'a> {
     /// A request with this method for this path, which [`Policy::path`](super::Policy::path) makes of a target.
     #[must_use]
     pub const fn new(method: &'a str, path: &'a RequestPath<'a>) -> Self {
-        Self { method, path: FactsPath::Read(path), address: None, clock: None }
+        Self { method, path: FactsPath::Read(path), address: None, clock: None, identity: Identity::Unclaimed }
     }
 
     /// A request with this method for this target, whose path the policy reads where it needs it.
     #[must_use]
     pub const fn of_target(method: &'a str, target: &'a [u8]) -> Self {
-        Self { method, path: FactsPath::Unread { target, read: OnceCell::new() }, address: None, clock: None }
+        let path = FactsPath::Unread { target, read: OnceCell::new() };
+        Self { method, path, address: None, clock: None, identity: Identity::Unclaimed }
     }
 
     /// Adds a function that finds the client's address, for the exempt networks.
@@ -45,6 +48,17 @@ impl<'a> Facts<'a> {
     #[must_use]
     pub fn with_clock(self, clock: &'a (dyn Fn() -> SystemTime + 'a)) -> Self {
         Self { clock: Some(clock), ..self }
+    }
+
+    /// Adds what became of the claim that the request makes about its sender. Default: [`Identity::Unclaimed`], which changes
+    /// nothing.
+    #[must_use]
+    pub fn with_identity(self, identity: Identity) -> Self {
+        Self { identity, ..self }
+    }
+
+    pub(super) const fn identity(&self) -> Identity {
+        self.identity
     }
 
     pub(super) const fn method(&self) -> &'a str {

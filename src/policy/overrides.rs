@@ -89,6 +89,11 @@ impl Override {
         }
     }
 
+    /// Whether it is for a name, which a request may only claim to have.
+    pub(super) const fn is_for_claim(&self) -> bool {
+        !matches!(self.covers, OverrideFor::Pattern(..))
+    }
+
     /// Whether it has not ended. The clock is looked at only for one that ends.
     pub(super) fn holds(&self, request: &Facts<'_>) -> bool {
         self.until.is_none_or(|end| request.now().is_none_or(|now| now < end))

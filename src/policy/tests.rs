@@ -2,6 +2,7 @@
 
 mod exemptions;
 mod grace;
+mod impostors;
 mod overrides;
 mod paths;
 mod search_engines;
