@@ -31,6 +31,8 @@ fn without_overrides(file: &RawConfig, site: &RawSite) -> Result<PolicyBuilder, 
         .star_empty(agents.star_empty)
         .forms(site.enforcement.forms.iter().map(|form| *form.get_ref()).collect())
         .suspect_human(agents.suspect_human)
+        .impostors(file.identity.impostors)
+        .identity_needed(file.identity.needed)
         .exempt_networks(networks)
         .map_err(refused(&file.exempt.cidrs))?
         .star_methods(agents.star_methods.iter().map(Spanned::get_ref))

@@ -8,7 +8,9 @@ use toml::Spanned;
 use toml::value::Datetime;
 use tower_robots::agent::Category;
 use tower_robots::live::DEFAULT_MAX_AGE;
-use tower_robots::policy::{EmptyAgent, Mode, Policy, StarExceptions, StarScope, SuspectHuman};
+use tower_robots::policy::{
+    EmptyAgent, IdentityNeeded, Impostors, Mode, Policy, StarExceptions, StarScope, SuspectHuman,
+};
 use tower_robots::rules::PathForm;
 
 use super::keys::Document;
@@ -32,6 +34,8 @@ pub(super) struct RawConfig {
     #[serde(default)]
     pub(super) exempt: RawExempt,
     #[serde(default)]
+    pub(super) identity: RawIdentity,
+    #[serde(default)]
     pub(super) check: RawCheck,
     pub(super) admin: Option<RawAdmin>,
     #[serde(default)]
@@ -54,6 +58,7 @@ impl Document for RawConfig {
         "site.refusal",
         "agents",
         "exempt",
+        "identity",
         "check",
         "gate",
         "gate.must_allow[]",
@@ -295,6 +300,13 @@ impl Default for RawAgents {
             suspect_human: SuspectHuman::default(),
         }
     }
+}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawIdentity {
+    pub(super) impostors: Impostors,
+    pub(super) needed: IdentityNeeded,
 }
 
 /// Whether a crawler that no group names obeys the groups of its family.

@@ -244,13 +244,15 @@ fn written(file: &RawConfig, site: &raw::RawSite) -> String {
         mode: Mode,
         agents: &'a raw::RawAgents,
         exempt: &'a raw::RawExempt,
+        identity: &'a raw::RawIdentity,
         check: &'a raw::RawCheck,
         gate: &'a raw::RawGate,
         enforcement: &'a raw::RawEnforcement,
         overrides: &'a [Spanned<raw::RawOverride>],
     }
-    let RawConfig { mode, agents, exempt, check, gate, .. } = file;
+    let RawConfig { mode, agents, exempt, identity, check, gate, .. } = file;
     let (enforcement, overrides) = (&site.enforcement, &*site.overrides);
     // Writing TOML fails only for a path that is not UTF-8: the empty text then equals no other.
-    toml::to_string(&Terms { mode: *mode, agents, exempt, check, gate, enforcement, overrides }).unwrap_or_default()
+    toml::to_string(&Terms { mode: *mode, agents, exempt, identity, check, gate, enforcement, overrides })
+        .unwrap_or_default()
 }

@@ -8,12 +8,21 @@ mod settings;
 
 pub(crate) use self::settings::EvaluatorSettings;
 
-use tower_robots::agent::{Agent, Agents, NamedAgent, Recognizer};
+use std::net::IpAddr;
+
+use tower_robots::agent::{Agent, Agents, Identity, NamedAgent, Recognizer};
 use tower_robots::check::{self, Diff, DiffOptions, ExpectationOutcome, Expectations, Guard, Report};
 use tower_robots::policy::{Decision, Facts};
 use tower_robots::rules::{Fallback, Reading, RequestPath, RobotsTxt, RuleSet};
 
 use crate::unknown_name::UnknownName;
+
+/// What is known of the sender of a request, besides its agents.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct KnownSender {
+    pub(crate) identity: Identity,
+    pub(crate) address: Option<IpAddr>,
+}
 
 /// A robots.txt, compiled, with the settings of a site.
 #[derive(Debug)]
@@ -84,7 +93,20 @@ impl Evaluator {
     }
 
     pub(crate) fn decide(&self, agents: &[Agent], method: &str, path: &RequestPath<'_>) -> Decision<'_> {
-        self.settings.policy.decide(&self.rules, agents, Facts::new(method, path))
+        self.decide_for_sender(agents, KnownSender::default(), method, path)
+    }
+
+    /// As [`decide`](Self::decide), with what is known of the sender.
+    pub(crate) fn decide_for_sender(
+        &self,
+        agents: &[Agent],
+        sender: KnownSender,
+        method: &str,
+        path: &RequestPath<'_>,
+    ) -> Decision<'_> {
+        let address = || sender.address;
+        let facts = Facts::new(method, path).with_identity(sender.identity).with_address(&address);
+        self.settings.policy.decide(&self.rules, agents, facts)
     }
 
     pub(crate) fn check(&self) -> Report {

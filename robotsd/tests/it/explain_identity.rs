@@ -249,3 +249,47 @@ fn evidence_that_cannot_be_read_is_an_error_of_its_question() {
     }
     assert_eq!(identity(&json!({ "user_agent": "Googlebot" })), Value::Null, "a question without a sender");
 }
+
+#[test]
+fn the_config_says_what_becomes_of_impostors() {
+    let folder = crate::process::folder(&[("robots.txt", "User-agent: *\nDisallow: /private/\n")]);
+    let actions = |identity: &str| -> Vec<Value> {
+        let config = format!(
+            "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n\
+             [site.robots]\npath = \"robots.txt\"\n[agents]\nignore = [\"GPTBot\"]\n[exempt]\ncidrs = [\"8.8.4.0/24\"]\n{identity}"
+        );
+        let path = folder.path().join("robotsd.toml");
+        std::fs::write(&path, config).unwrap();
+        let mut questions = String::new();
+        for (user_agent, address, target) in [
+            ("Googlebot/2.1", "66.249.64.1", "/private/"),
+            ("Googlebot/2.1", "8.8.8.8", "/private/"),
+            ("Googlebot/2.1", "8.8.8.8", "/"),
+            ("Googlebot/2.1", "8.8.4.4", "/"),
+            ("GPTBot/1.3", "66.249.64.1", "/private/"),
+            ("GPTBot/1.3", "10.0.0.1", "/private/"),
+        ] {
+            let ranges = json!({ GOOGLE: ["66.249.64.0/27"], "https://openai.com/gptbot.json": ["66.249.64.0/27"] });
+            let question = json!({ "user_agent": user_agent, "address": address, "url": target,
+                "evidence": { "ranges": ranges } });
+            questions.push_str(&format!("{question}\n"));
+        }
+        let mut child = robotsd()
+            .args(["explain", "--batch", "--config"])
+            .arg(&path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(questions.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let lines = output.stdout.split(|octet| *octet == b'\n').filter(|line| !line.is_empty());
+        lines.map(|line| serde_json::from_slice::<Value>(line).unwrap()["action"].take()).collect()
+    };
+    let (mode, everywhere) = (actions(""), actions("[identity]\nimpostors = \"refuse\"\n"));
+    assert_eq!(mode, ["tag", "refuse", "pass", "pass", "pass", "pass"]);
+    assert_eq!(everywhere, ["tag", "refuse", "refuse", "pass", "pass", "pass"]);
+    let verified = actions("[identity]\nneeded = \"verified\"\n");
+    assert_eq!(verified, ["tag", "refuse", "pass", "pass", "pass", "refuse"]);
+    assert_eq!(actions("[identity]\nneeded = \"undecided\"\n"), mode);
+}

@@ -8,8 +8,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tower_robots::agent::Agent;
+use tower_robots::agent::{Agent, Identity};
 use tower_robots::identity::Signers;
+use tower_robots::policy::Action;
 use tower_robots::rules::{Access, PathForm, Reading, Rule};
 
 use super::explanation::{Explanation, Requester};
@@ -17,7 +18,7 @@ use super::offline_evidence::OfflineEvidence;
 use super::sender::{IdentitySummary, Sender};
 use crate::commands::arguments::site::{RobotsFile, SelectedSite};
 use crate::commands::output::agent_summary::AgentSummary;
-use crate::evaluator::Evaluator;
+use crate::evaluator::{Evaluator, KnownSender};
 use crate::input::InputSource;
 use crate::target_url::TargetUrl;
 
@@ -63,6 +64,9 @@ struct BatchAnswer<'a> {
     agent: Option<AgentSummary<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<IdentitySummary>,
+    /// What the policy does, where the sender is judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    action: Option<Action>,
 }
 
 #[derive(Serialize)]
@@ -131,7 +135,9 @@ fn answer(
             };
             // A request that only its signature names is the crawler's that signed it.
             let requester = signer.map_or(requester, |signer| Requester::user_agent(evaluator, &signer));
-            let explanation = Explanation::of(evaluator, &requester, &question.method, &path);
+            let identified = identity.as_ref().map_or(Identity::Unclaimed, |summary| summary.identity);
+            let sender = KnownSender { identity: identified, address: question.address };
+            let explanation = Explanation::for_sender(evaluator, &requester, sender, &question.method, &path);
             serde_json::to_writer(answers, &BatchAnswer::new(&question.id, &explanation, identity))?;
             Ok(Ok(()))
         }
@@ -212,6 +218,7 @@ impl<'a> BatchAnswer<'a> {
             group: group.map(|group| group.names().map(|name| text(name.value())).collect()),
             form: answer.form,
             agent: answer.agent(),
+            action: answer.action.filter(|_| identity.is_some()),
             identity,
         }
     }

@@ -8,7 +8,7 @@ use tower_robots::rules::{
 
 use super::host::AssumedHost;
 use crate::commands::output::agent_summary::AgentSummary;
-use crate::evaluator::Evaluator;
+use crate::evaluator::{Evaluator, KnownSender};
 use crate::render::printable;
 use crate::target_url::TargetUrl;
 
@@ -124,11 +124,22 @@ pub(super) struct Explanation<'e> {
 
 impl<'e> Explanation<'e> {
     pub(super) fn of(evaluator: &'e Evaluator, requester: &Requester, method: &str, path: &RequestPath<'_>) -> Self {
+        Self::for_sender(evaluator, requester, KnownSender::default(), method, path)
+    }
+
+    /// As [`of`](Self::of), with what is known of the sender.
+    pub(super) fn for_sender(
+        evaluator: &'e Evaluator,
+        requester: &Requester,
+        sender: KnownSender,
+        method: &str,
+        path: &RequestPath<'_>,
+    ) -> Self {
         match &requester.kind {
             RequesterKind::Token { tokens, fallback, .. } => Self::of_token(evaluator, tokens.clone(), *fallback, path),
             RequesterKind::Agent(named) => {
                 let agents = named.agents();
-                let decision = evaluator.decide(agents, method, path);
+                let decision = evaluator.decide_for_sender(agents, sender, method, path);
                 let agent = agents.get(decision.agent()).unwrap_or(agents.first()).clone();
                 Self::of_decision(evaluator, &decision, agent, path)
             }

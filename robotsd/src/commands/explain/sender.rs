@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
-use tower_robots::agent::{Agent, IdentityMethod, IdentityOutcome};
+use tower_robots::agent::{Agent, Identity, IdentityMethod, IdentityOutcome};
 use tower_robots::identity::{Identified, IdentityRequest, MessageHead, PublicAddress, Signers};
 
 use super::offline_evidence::{EmbeddedEvidence, OfflineEvidence};
@@ -29,6 +29,8 @@ pub(super) struct IdentitySummary {
     method: Option<IdentityMethod>,
     reason: Option<&'static str>,
     crawler: Option<String>,
+    #[serde(skip)]
+    pub(super) identity: Identity,
 }
 
 impl Sender<'_> {
@@ -63,6 +65,7 @@ impl IdentitySummary {
             method: identity.method(),
             reason: identity.reason(),
             crawler: found.crawler().map(str::to_owned),
+            identity,
         }
     }
 }
