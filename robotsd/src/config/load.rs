@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::admin::AdminSettings;
 use super::error::ConfigError;
 use super::raw::RawConfig;
-use super::review::Reviewable;
+use super::reviewable::Reviewable;
 use super::settings::Config;
 use super::{document, file_text, refusal, resolve};
 

@@ -24,6 +24,7 @@ mod refusal;
 mod registry_extra;
 mod resolve;
 mod review;
+mod reviewable;
 mod salvage;
 mod setting_changes;
 mod settings;

@@ -13,6 +13,7 @@ use tower_robots::source::HostMap;
 use super::check::CheckSettings;
 use super::error::{Fault, Faults};
 use super::raw::{self, AccessLogging, Dotfiles, ListenerKind, OnMissing, RawConfig};
+use super::reviewable::Reviewable;
 use super::settings::{AccessFormat, AccessSettings, Backend, Config, LogConfig, SiteConfig, StaticFiles};
 use super::{admin, gate, limits, listener, policy, review, source, upstreams};
 
@@ -53,7 +54,7 @@ fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Confi
     let (edge, upstream) = limits?;
     Some(Config {
         text: "".into(),
-        reviewable: review::Reviewable::default(),
+        reviewable: Reviewable::default(),
         workers: workers?,
         state_dir: file.state_dir.as_ref().map(|path| folder.join(path.get_ref())),
         state_dir_span: file.state_dir.as_ref().map_or(0..0, Spanned::span),

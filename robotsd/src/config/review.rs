@@ -1,9 +1,7 @@
 //! What a valid config probably does not mean: names that no crawler has, exceptions that have ended, folders that cannot be
 //! written. None of it stops a start, so each is a warning or a note, with its place.
 
-use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::SystemTime;
 
 use toml::Spanned;
@@ -21,28 +19,10 @@ use crate::input;
 use crate::render::Diagnostic;
 use crate::suggestion::did_you_mean;
 
-/// The tables of a config file, kept for the review: it reads files that the config names, whose file system may hang, so it is
-/// no part of loading.
-#[derive(Clone, Default)]
-pub(crate) struct Reviewable(Option<Arc<(String, RawConfig)>>);
-
-impl Reviewable {
-    pub(super) fn new(name: &str, file: RawConfig) -> Self {
-        Self(Some(Arc::new((name.to_owned(), file))))
-    }
-}
-
-impl fmt::Debug for Reviewable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reviewable").finish_non_exhaustive()
-    }
-}
-
 impl Config {
     /// What the config probably does not mean: warnings and notes, in the order of the file. Blocks: it reads files.
     pub(crate) fn review(&self) -> Vec<Diagnostic> {
-        let Some(reviewable) = &self.reviewable.0 else { return Vec::new() };
-        let (name, file) = &**reviewable;
+        let Some((name, file)) = self.reviewable.file() else { return Vec::new() };
         review(file, self, name, &self.text, SystemTime::now())
     }
 }

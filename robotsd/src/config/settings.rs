@@ -13,7 +13,7 @@ use tower_robots::policy::Policy;
 use super::admin::AdminSettings;
 use super::check::CheckSettings;
 use super::raw::{AddressLogging, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging};
-use super::review::Reviewable;
+use super::reviewable::Reviewable;
 use crate::edge;
 use crate::refusal::RefusalPage;
 use crate::upstream;
