@@ -226,6 +226,15 @@ fn value(line: &str) -> serde_json::Value {
 }
 
 #[test]
+fn a_code_with_a_slip_in_it_is_answered_with_the_one_that_was_meant() {
+    let output = robotsd(Path::new("."), &["--explain", "missingcolon"], b"");
+    assert_eq!(
+        text(&output.stderr),
+        "robotsd: no lint has the code \"missingcolon\": did you mean \"missing-colon\"?\n"
+    );
+}
+
+#[test]
 fn a_file_that_cannot_be_read_is_not_a_clean_one() {
     let output = robotsd(Path::new("."), &["check", "no-such-file"], b"");
     let text = String::from_utf8(output.stdout).unwrap();

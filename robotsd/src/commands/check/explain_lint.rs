@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use tower_robots::check::{Example, Lint, lint, lints};
 
 use crate::exit::fail;
+use crate::suggestion::did_you_mean;
 
 /// Columns that text is wrapped to.
 const WIDTH: usize = 80;
@@ -18,8 +19,9 @@ pub(super) fn run(code: Option<&str>) -> ExitCode {
         Some(code) => match lint(code) {
             Some(lint) => explain(&mut out, lint),
             None => {
-                let message = format!("no lint has the code {code:?}: `robotsd check --explain` lists them");
-                return fail(&message);
+                let hint = did_you_mean(code, lints().iter().map(Lint::code));
+                let hint = hint.as_deref().unwrap_or("`robotsd check --explain` lists them");
+                return fail(&format_args!("no lint has the code {code:?}: {hint}"));
             }
         },
     };
