@@ -394,6 +394,12 @@ fn the_answer_is_a_sentence_first() {
         ),
         (
             "f",
+            &["--user-agent", "ChatGPT-User"],
+            "/a",
+            "ChatGPT-User may fetch /a: no group names it, and robotsd by default does not hold user-fetch agents to `*`, though line 7, `Disallow: /a`, is for every crawler without a group",
+        ),
+        (
+            "f",
             &["--user-agent", "AdsBot-Google"],
             "/a",
             "AdsBot-Google may fetch /a: no group names it, and its operator says that it does not obey `*`",

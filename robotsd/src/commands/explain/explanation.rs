@@ -1,6 +1,6 @@
 //! Why a request is allowed or disallowed: the decision, and how it came about.
 
-use tower_robots::agent::{Agent, Class, NamedAgent, NamedAs, Obeys};
+use tower_robots::agent::{Agent, Category, Class, NamedAgent, NamedAs, Obeys};
 use tower_robots::policy::{Action, Decision, Reason};
 use tower_robots::rules::{
     Access, Fallback, Group, PathForm, ProductToken, Reading, RequestPath, Selection, Trace, Verdict,
@@ -213,6 +213,12 @@ impl<'e> Explanation<'e> {
     /// Whether the registry says that it does not obey the group for `*`.
     pub(super) fn ignores_star(&self) -> bool {
         self.agent.as_ref().is_none_or(|agent| agent.obeys_star() == Obeys::No)
+    }
+
+    /// The category of a registered crawler that the policy does not hold to `*`, though the crawler may obey it.
+    pub(super) fn unheld_category(&self) -> Option<Category> {
+        let agent = self.agent.as_ref().filter(|agent| agent.is_registered() && agent.obeys_star() != Obeys::No)?;
+        agent.category()
     }
 
     /// What the file alone says, without exemptions.

@@ -33,7 +33,7 @@ pub(super) fn of(
             let token = trace.and_then(|trace| explanation.token_of(trace));
             [decider(verdict, token), read_as(explanation.form, trace)].concat()
         }
-        _ => without_group(evaluator, request.method, explanation),
+        _ => without_group(evaluator, request, explanation, path),
     };
     let sentence = format!("{} {may} {fetch}: {why}", request.requester.name());
     // A class of agents begins the sentence, and a name stays as it is written.
@@ -94,16 +94,39 @@ fn read_as(form: PathForm, trace: Option<&Trace<'_>>) -> String {
     }
 }
 
-fn without_group(evaluator: &Evaluator, method: &str, explanation: &Explanation<'_>) -> String {
+fn without_group(
+    evaluator: &Evaluator,
+    request: &ExplainedRequest<'_>,
+    explanation: &Explanation<'_>,
+    path: &RequestPath<'_>,
+) -> String {
     let star = evaluator.rules().select(&[], Fallback::Star).applies();
     match (star, explanation.holds_to_star()) {
         (true, false) if explanation.ignores_star() => {
             "no group names it, and its operator says that it does not obey `*`".to_owned()
         }
-        (true, false) => "no group names it, and the group for `*` does not apply to it".to_owned(),
+        (true, false) => match explanation.unheld_category() {
+            // The crawler itself may obey the file: that is what an expectation asks for.
+            Some(category) => {
+                let star = evaluator.rules().select(&[], Fallback::Star).verdict(path);
+                let disallows = |rule: &Rule<'_>| rule.access() == Access::Disallow && !rule.pattern().is_empty();
+                let though = star.rule().filter(disallows).map_or_else(String::new, |rule| {
+                    format!(", though {}, is for every crawler without a group", line(rule))
+                });
+                let who = match request.policy {
+                    ShownPolicy::Configured => "the config",
+                    ShownPolicy::Default => "robotsd by default",
+                };
+                format!("no group names it, and {who} does not hold {category} agents to `*`{though}")
+            }
+            None => "no group names it, and the group for `*` does not apply to it".to_owned(),
+        },
         // It holds for the agent, so it does not for the method.
         (true, true) => {
-            format!("no group names it, and the group for `*` does not hold for {}", printable(method.as_bytes()))
+            format!(
+                "no group names it, and the group for `*` does not hold for {}",
+                printable(request.method.as_bytes())
+            )
         }
         (false, _) => "no group of the file is for it".to_owned(),
     }
