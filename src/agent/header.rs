@@ -163,8 +163,13 @@ impl<'h> Header<'h> {
     /// The product a part names: its words up to the version, with single blanks, without what browsers and platforms
     /// put in front; at most 64 octets, always ASCII.
     pub(super) fn product(&self, part: &Part) -> String {
+        self.product_before(part, usize::MAX)
+    }
+
+    /// The product that a part names with its words before a place.
+    pub(super) fn product_before(&self, part: &Part, place: usize) -> String {
         let mut product = String::new();
-        for word in self.product_words(part) {
+        for word in self.product_words(part).take_while(|word| word.start < place) {
             let text = word.text(self.bytes);
             if product.len() + text.len() >= 64 {
                 break;

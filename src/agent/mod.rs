@@ -11,6 +11,8 @@
 //!    are [`Agents`] of the header, and the first is the one to call it by.
 //! 3. The [`Agent::tokens`] of each are the chain its operator gives (`Googlebot-Image`, then `Googlebot`). Products that
 //!    are not registered are not looked at beside them.
+//!    A framework (`Nutch`, `Heritrix`, `Scrapy`) is not the crawler where a product stands in front of its name, nor beside
+//!    a registered one: `FooBot/Nutch-1.10` obeys a group of `FooBot`, else one of `Nutch`.
 //! 4. Otherwise, of the file's names, the longest that a product *is*; else the longest that a version is glued to
 //!    (`FooBot2`, `FooBot-1.0`; but `FooBot-Image` is another crawler's name). Everyday words and very short names count
 //!    only as the whole of the leading product; words of the browsers' costume never.
@@ -28,6 +30,7 @@ mod builtin;
 mod claim;
 mod crawler;
 mod file_names;
+mod framework;
 mod group_names;
 mod header;
 mod header_reader;

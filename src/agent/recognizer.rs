@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::agents::{Agent, Agents};
 use super::claim::Testimony;
+use super::crawler::Crawler;
 use super::file_names::{FileNames, may_claim};
+use super::framework::product_in_front;
 use super::header::Header;
 use super::kind::Category;
 use super::registry::Registry;
@@ -53,8 +55,9 @@ impl Recognizer {
     #[must_use]
     pub fn identify(&self, field: &[u8]) -> Agent {
         let header = Header::read(field);
-        let crawler = self.registry.find(&header).next();
-        crawler.cloned().map_or_else(|| self.unregistered(&header), Agent::of)
+        let mut framework = false;
+        let crawler = self.crawlers(&header, &mut framework).next();
+        crawler.cloned().map_or_else(|| self.unregistered(&header, framework), Agent::of)
     }
 
     /// The agents that one field line of `User-Agent` names: every registered crawler, at most [`Agents::MAX`], so that
@@ -73,8 +76,10 @@ impl Recognizer {
     #[must_use]
     pub fn agents(&self, field: &[u8]) -> Agents {
         let header = Header::read(field);
-        let mut crawlers = self.registry.find(&header);
-        let Some(first) = crawlers.next() else { return self.unregistered(&header).into() };
+        let mut framework = false;
+        let first = self.crawlers(&header, &mut framework).next();
+        let Some(first) = first else { return self.unregistered(&header, framework).into() };
+        let crawlers = self.crawlers(&header, &mut framework).skip(1);
         let mut known = vec![first];
         let further = crawlers.filter(|crawler| {
             let is_new = known.iter().all(|known| {
@@ -87,9 +92,20 @@ impl Recognizer {
         Agents::new(Agent::of(first.clone()), further.cloned().map(Agent::of))
     }
 
-    /// The agent of a header that names no registered crawler.
-    fn unregistered(&self, header: &Header<'_>) -> Agent {
+    /// The registered crawlers that a header names, without frameworks; whether it names one of those.
+    fn crawlers<'r>(&'r self, header: &Header<'_>, framework: &mut bool) -> impl Iterator<Item = &'r Arc<Crawler>> {
+        self.registry.find(header).filter(move |crawler| {
+            *framework |= crawler.is_framework();
+            !crawler.is_framework()
+        })
+    }
+
+    /// The agent of a header that names no registered crawler, but perhaps a framework.
+    fn unregistered(&self, header: &Header<'_>, framework: bool) -> Agent {
         let testimony = Testimony::of(header);
+        if let Some((framework, place)) = self.registry.framework(header, framework) {
+            return self.built_with(framework, place, header, &testimony);
+        }
         let name = self.names.find(header, &testimony);
         let claim = testimony.claim();
         let own = claim.product.as_deref().and_then(|product| ProductToken::from_name(product.as_bytes()));
@@ -97,12 +113,27 @@ impl Recognizer {
         let tokens = name.cloned().into_iter().chain(own).collect();
         Agent::claimed(claim, tokens)
     }
+
+    /// The crawler whose product stands in front of a framework's name, or the framework where none does.
+    fn built_with(
+        &self,
+        framework: &Arc<Crawler>,
+        place: usize,
+        header: &Header<'_>,
+        testimony: &Testimony<'_, '_>,
+    ) -> Agent {
+        let Some(product) = product_in_front(header, testimony, place) else { return Agent::of(framework.clone()) };
+        let name = self.names.find(header, testimony);
+        let own = ProductToken::from_name(product.as_bytes()).filter(|own| Some(own) != name && may_claim(own));
+        let tokens = name.cloned().into_iter().chain(own).chain(framework.tokens().iter().cloned());
+        Agent::named(Some(product), tokens.collect())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::{Class, Crawler};
+    use crate::agent::Class;
 
     fn agent(file: &str, header: &str) -> Agent {
         Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(file.as_bytes())).identify(header.as_bytes())

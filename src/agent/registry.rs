@@ -141,7 +141,12 @@ impl Registry {
     }
 
     /// The crawler whose name begins at a word, and where that ends; of two, the longer name's.
-    fn named_at(&self, word: &Word, header: &Header<'_>, refused: &mut Vec<u32>) -> Option<(&Arc<Crawler>, usize)> {
+    pub(super) fn named_at(
+        &self,
+        word: &Word,
+        header: &Header<'_>,
+        refused: &mut Vec<u32>,
+    ) -> Option<(&Arc<Crawler>, usize)> {
         let stem = word.stem(header.bytes()).map(WordHash::of);
         let mut best: Option<(&Named, usize)> = None;
         for name in iter::once(word.hash).chain(stem).flat_map(|hash| self.index.with_first_word(hash)) {

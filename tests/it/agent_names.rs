@@ -76,6 +76,50 @@ fn a_crawler_obeys_a_group_of_each_name_it_sends() {
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
 }
 
+/// However a crawler's product and the framework it is built with are joined, and whichever framework it is.
+#[test]
+fn a_crawler_built_with_a_framework_obeys_its_own_group_and_then_the_frameworks() {
+    let frameworks: Vec<_> = Registry::builtin().crawlers().filter(|row| row.is_framework()).collect();
+    for name in ["Nutch", "heritrix", "Scrapy", "colly", "crawler4j", "Crawl4AI"] {
+        assert!(frameworks.iter().any(|row| row.name() == name), "{name}");
+    }
+    let both = |first: &str, second: &str| {
+        RobotsTxt::parse(format!("User-agent: {first}\nDisallow: /\n\nUser-agent: {second}\nAllow: /\n").into_bytes())
+    };
+    for framework in frameworks.iter().map(|row| row.name()) {
+        for header in [
+            format!("FooBot/{framework}-1.10"),
+            format!("FooBot/{framework}-1.10 (a crawler; http://foo.test; crawl at foo dot test)"),
+            format!("FooBot/1.0 {framework}/2.11"),
+            format!("FooBot/1.0 ({framework} 2.11; +http://foo.test)"),
+            format!("FooBot {framework}/1.4"),
+            format!("Mozilla/5.0 (compatible; FooBot/1.0; {framework}/3.4.0 +http://foo.test)"),
+            format!("Mozilla/5.0 (compatible; FooBot/{framework}-3.4.0 +http://foo.test)"),
+        ] {
+            assert!(is_held("FooBot", &header) && is_held(framework, &header), "{header}");
+            let agent =
+                |file: &RobotsTxt| Recognizer::new(Registry::builtin().clone(), file).identify(header.as_bytes());
+            for file in [both("FooBot", framework), both(framework, "FooBot")] {
+                let agent = agent(&file);
+                assert_eq!(agent.crawler(), Some("FooBot"), "{header}");
+                assert_eq!(agent.tokens().first(), Some(&ProductToken::new("foobot")), "{header}");
+            }
+        }
+        for header in [
+            format!("{framework}/1.10 (+http://foo.test)"),
+            format!("Mozilla/5.0 (compatible; {framework}/3.4.0 +http://foo.test)"),
+            format!("Mozilla/5.0 (compatible; {framework}/3.4.0; Foo Archive +http://foo.test)"),
+        ] {
+            let agent =
+                Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(&b""[..])).identify(header.as_bytes());
+            assert_eq!(agent.crawler(), Some(framework), "{header}");
+        }
+        // The chain of a registered crawler is that of its operator.
+        let header = format!("GPTBot/1.2 ({framework}/2.0)");
+        assert!(is_held("GPTBot", &header) && !is_held(framework, &header), "{header}");
+    }
+}
+
 /// Words that programs on people's computers have in their headers, and that are names of agents too.
 #[test]
 fn a_name_that_is_a_word_is_recognised_as_its_operator_sends_it_only() {
