@@ -7,8 +7,8 @@
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
+use super::find_forms;
 use super::path_form::{PathForm, PathForms};
-use super::path_forms;
 use super::spelling::standard_target;
 
 /// The path and query of a request, ready to be judged.
@@ -32,7 +32,7 @@ struct Readings<'t> {
 
 impl<'t> RequestPath<'t> {
     /// How many forms a target has at most, the standard form included.
-    pub const MOST_FORMS: usize = path_forms::MOST_FORMS;
+    pub const MOST_FORMS: usize = find_forms::MOST_FORMS;
 
     /// The target of a request, as sent: origin-form (`/path?query`) or a whole URL.
     ///
@@ -57,7 +57,7 @@ impl<'t> RequestPath<'t> {
             Cow::Owned(target) => Cow::Owned(standard_target(target).into_owned()),
         };
         let readings =
-            path_forms::may_have(&target).then(|| Box::new(Readings { target, kinds, found: OnceLock::new() }));
+            find_forms::may_have(&target).then(|| Box::new(Readings { target, kinds, found: OnceLock::new() }));
         Self { form: PathForm::Standard, sent, readings }
     }
 
@@ -100,7 +100,7 @@ impl<'t> RequestPath<'t> {
 
     fn others(&self) -> &[(PathForm, Vec<u8>)] {
         let Some(readings) = &self.readings else { return &[] };
-        readings.found.get_or_init(|| path_forms::of(&readings.target, &self.sent, readings.kinds))
+        readings.found.get_or_init(|| find_forms::of(&readings.target, &self.sent, readings.kinds))
     }
 }
 

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::error::{ConfigError, Fault};
-use super::raw::{self, AdminMode, Reach};
 use super::salvage::Salvaged;
+use super::toml_tables::{self, AdminMode, Reach};
 use super::{admin_socket, file_text, salvage};
 
 /// The default port.
@@ -30,7 +30,7 @@ impl AdminSettings {
     pub(crate) fn load(path: &Path) -> Result<Option<Self>, ConfigError> {
         #[derive(Deserialize)]
         struct Part {
-            admin: Option<raw::RawAdmin>,
+            admin: Option<toml_tables::RawAdmin>,
         }
         let running = || admin_socket::running_with(path);
         let text = match file_text::read(path) {
@@ -123,7 +123,7 @@ impl StatePlace {
 }
 
 /// What a table says; `None` where it turns the interface off.
-pub(super) fn resolve(admin: &raw::RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fault> {
+pub(super) fn resolve(admin: &toml_tables::RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fault> {
     if admin.mode == AdminMode::Off {
         return Ok(None);
     }

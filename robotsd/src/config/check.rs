@@ -8,7 +8,7 @@ use tower_robots::check::{Options, RefusedCrawler, Severity, lint, lints};
 use tower_robots::policy::{Action, Override, Policy};
 
 use super::error::Fault;
-use super::raw::RawConfig;
+use super::toml_tables::RawConfig;
 use crate::suggestion::did_you_mean;
 
 /// The lints and exemptions of a site.

@@ -5,10 +5,10 @@ use tower_robots::check::Severity;
 use tower_robots::live::{Gate, GateBuilder, VersionHash};
 
 use super::error::Fault;
-use super::raw::{self, GateMode, RefuseFindings};
+use super::toml_tables::{self, GateMode, RefuseFindings};
 
 /// `None` where the gate is off.
-pub(super) fn resolve(file: &raw::RawGate) -> Result<Option<GateBuilder>, Fault> {
+pub(super) fn resolve(file: &toml_tables::RawGate) -> Result<Option<GateBuilder>, Fault> {
     let hash = |text: &Spanned<String>| {
         text.get_ref().parse::<VersionHash>().map_err(|error| Fault::new(text.span(), error.to_string()))
     };

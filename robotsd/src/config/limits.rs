@@ -9,7 +9,7 @@ use toml::Spanned;
 
 use super::error::{Fault, Faults};
 use super::values::{Size, Span};
-use super::{raw, upstreams};
+use super::{toml_tables, upstreams};
 use crate::edge;
 use crate::upstream;
 
@@ -38,7 +38,7 @@ const MOST_CONNECTIONS: usize = 10_000_000;
 
 /// The limits of clients and of upstreams, or none once their problems are noted.
 pub(super) fn resolve(
-    limits: &raw::RawLimits,
+    limits: &toml_tables::RawLimits,
     faults: &mut Faults,
 ) -> Option<(edge::EdgeLimits, upstream::UpstreamLimits)> {
     let head_size = faults.keep(within("head_size", &limits.head_size, &HEAD));
@@ -89,7 +89,7 @@ pub(super) fn resolve(
 }
 
 /// The buffer of one response is a part of the buffer of all.
-fn buffers(limits: &raw::RawLimits) -> Result<(), Fault> {
+fn buffers(limits: &toml_tables::RawLimits) -> Result<(), Fault> {
     let buffer = within("buffer", &limits.buffer, &BUFFER)?;
     let total = limits.buffer_total.get_ref();
     if *total != Size(0) && buffer > *total {
@@ -102,7 +102,7 @@ fn buffers(limits: &raw::RawLimits) -> Result<(), Fault> {
 }
 
 /// The configured bound on connections.
-pub(super) fn connections(limits: &raw::RawLimits) -> Result<Option<usize>, Fault> {
+pub(super) fn connections(limits: &toml_tables::RawLimits) -> Result<Option<usize>, Fault> {
     match &limits.connections {
         Some(connections) if connections.get_ref().get() > MOST_CONNECTIONS => {
             let message = format!("{} connections are more than {MOST_CONNECTIONS}", connections.get_ref());

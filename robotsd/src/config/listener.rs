@@ -10,11 +10,11 @@ use toml::Spanned;
 use tower_robots::policy::Network;
 
 use super::error::{Fault, Faults};
-use super::raw::{self, ListenerKind, OnError};
 use super::settings::ListenerConfig;
+use super::toml_tables::{self, ListenerKind, OnError};
 use crate::edge::{CertificatePair, LiveCertificates, PairFile, PairPaths, Trusted};
 
-pub(super) fn resolve(listener: &raw::RawListener, folder: &Path) -> Result<ListenerConfig, Fault> {
+pub(super) fn resolve(listener: &toml_tables::RawListener, folder: &Path) -> Result<ListenerConfig, Fault> {
     if let (ListenerKind::Proxy, Some(on_error)) = (listener.kind, &listener.on_error) {
         return Err(Fault::new(on_error.span(), "on_error goes with kind = \"decision\""));
     }
@@ -33,7 +33,11 @@ pub(super) fn resolve(listener: &raw::RawListener, folder: &Path) -> Result<List
 }
 
 /// Notes names and addresses that two listeners have.
-pub(super) fn conflicts(listeners: &[raw::RawListener], admin: Option<&raw::RawAdmin>, faults: &mut Faults) {
+pub(super) fn conflicts(
+    listeners: &[toml_tables::RawListener],
+    admin: Option<&toml_tables::RawAdmin>,
+    faults: &mut Faults,
+) {
     let mut names = HashSet::new();
     for name in listeners.iter().filter_map(|listener| listener.name.as_ref()) {
         if name.get_ref().is_empty() {
@@ -71,7 +75,7 @@ fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
         && (one.ip() == other.ip() || is_any && one.is_ipv4() == other.is_ipv4())
 }
 
-fn certificates(files: &[raw::RawCertificate], folder: &Path) -> Result<Option<LiveCertificates>, Fault> {
+fn certificates(files: &[toml_tables::RawCertificate], folder: &Path) -> Result<Option<LiveCertificates>, Fault> {
     let Some(first) = files.first() else { return Ok(None) };
     let mut pairs = Vec::new();
     for file in files {
@@ -96,7 +100,7 @@ fn certificates(files: &[raw::RawCertificate], folder: &Path) -> Result<Option<L
     LiveCertificates::new(pairs).map(Some).map_err(|error| Fault::new(first.chain.span(), error.to_string()))
 }
 
-fn trusted(listener: &raw::RawListener) -> Result<Trusted, Fault> {
+fn trusted(listener: &toml_tables::RawListener) -> Result<Trusted, Fault> {
     let network = |text: &Spanned<String>| {
         text.get_ref().parse::<Network>().map_err(|error| Fault::new(text.span(), error.to_string()))
     };

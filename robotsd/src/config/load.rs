@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::admin::AdminSettings;
 use super::error::ConfigError;
-use super::raw::RawConfig;
 use super::reviewable::Reviewable;
 use super::settings::Config;
+use super::toml_tables::RawConfig;
 use super::{document, file_text, refusal, resolve};
 
 /// A config file that was read, once: whatever is made of it is made of the same text.

@@ -1,8 +1,8 @@
 //! The config file.
 //!
-//! [`raw`] mirrors the TOML, key by key, with its defaults; [`resolve`] validates it; [`settings`] is the result, which the
-//! program runs on. [`document`] reports every problem of keys and types at once, and [`resolve`] every one of values, each
-//! with its line, column and what would be right.
+//! [`toml_tables`] mirrors the TOML, key by key, with its defaults; [`resolve`] validates it; [`settings`] is the result,
+//! which the program runs on. [`document`] reports every problem of keys and types at once, and [`resolve`] every one of
+//! values, each with its line, column and what would be right.
 
 mod admin;
 mod admin_socket;
@@ -19,7 +19,6 @@ mod load;
 mod location;
 mod other_format;
 mod policy;
-mod raw;
 mod refusal;
 mod registry_extra;
 mod resolve;
@@ -29,6 +28,7 @@ mod salvage;
 mod setting_changes;
 mod settings;
 mod source;
+mod toml_tables;
 mod upstreams;
 mod value_error;
 mod values;
@@ -42,13 +42,13 @@ pub(crate) use self::file_text::as_utf8;
 pub(crate) use self::keys::Document;
 pub(crate) use self::load::ConfigFile;
 pub(crate) use self::location::{CONFIG_VARIABLE, ConfigArgument, USUAL_CONFIG, config_if_any, config_of_environment};
-pub(crate) use self::raw::{AddressLogging, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging};
 pub(crate) use self::registry_extra::load_registry;
 pub(crate) use self::setting_changes::{SettingChange, setting_changes};
 pub(crate) use self::settings::{
     AccessFormat, AccessSettings, Backend, Config, ListenerConfig, LogConfig, Remote, RobotsSource, SiteConfig,
     StaticFiles,
 };
+pub(crate) use self::toml_tables::{AddressLogging, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging};
 
 #[cfg(test)]
 mod tests;

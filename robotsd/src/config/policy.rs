@@ -8,7 +8,7 @@ use tower_robots::policy::{Override, Policy, PolicyBuilder, PolicyError};
 use tower_robots::rules::PathForm;
 
 use super::error::{Fault, Faults};
-use super::raw::{Family, RawConfig, RawOverride, RawSite};
+use super::toml_tables::{Family, RawConfig, RawOverride, RawSite};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 

@@ -10,7 +10,7 @@ use http::header::HeaderValue;
 use toml::Spanned;
 
 use super::error::{ConfigError, Fault};
-use super::raw::RawRefusal;
+use super::toml_tables::RawRefusal;
 use crate::refusal::{Contact, MAX_TEMPLATE, REFUSAL_STATUSES, RefusalPage, Template, TemplateFormat};
 
 /// The refusal of a site; none where it is the default.

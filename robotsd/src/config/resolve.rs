@@ -12,9 +12,9 @@ use tower_robots::source::HostMap;
 
 use super::check::CheckSettings;
 use super::error::{Fault, Faults};
-use super::raw::{self, AccessLogging, Dotfiles, ListenerKind, OnMissing, RawConfig};
 use super::reviewable::Reviewable;
 use super::settings::{AccessFormat, AccessSettings, Backend, Config, LogConfig, SiteConfig, StaticFiles};
+use super::toml_tables::{self, AccessLogging, Dotfiles, ListenerKind, OnMissing, RawConfig};
 use super::{admin, gate, limits, listener, policy, review, source, upstreams};
 
 /// More threads than any machine has cores to run them on.
@@ -92,7 +92,7 @@ fn names_and_hosts(file: &RawConfig, faults: &mut Faults) {
     }
 }
 
-fn resolve_log(log: &raw::RawLog, folder: &Path) -> Result<LogConfig, Fault> {
+fn resolve_log(log: &toml_tables::RawLog, folder: &Path) -> Result<LogConfig, Fault> {
     let format = match (log.access, &log.access_path) {
         (AccessLogging::Off, Some(path)) => {
             let message = "access_path goes with access = \"combined\" or access = \"json\"";
@@ -155,7 +155,7 @@ fn resolve_workers(file: &RawConfig) -> Result<NonZeroUsize, Fault> {
 
 fn resolve_site(
     file: &RawConfig,
-    site: &raw::RawSite,
+    site: &toml_tables::RawSite,
     span: std::ops::Range<usize>,
     folder: &Path,
     faults: &mut Faults,
@@ -194,7 +194,7 @@ fn resolve_site(
 }
 
 /// What names the robots.txt of a site: its own keys, or those that stand for it.
-fn robots_span(site: &raw::RawSite) -> std::ops::Range<usize> {
+fn robots_span(site: &toml_tables::RawSite) -> std::ops::Range<usize> {
     let robots = &site.robots;
     let path = robots.path.as_ref().map(Spanned::span);
     let text = robots.text.as_ref().or(robots.url.as_ref()).map(Spanned::span);
@@ -205,7 +205,7 @@ fn robots_span(site: &raw::RawSite) -> std::ops::Range<usize> {
 
 fn resolve_backend(
     file: &RawConfig,
-    site: &raw::RawSite,
+    site: &toml_tables::RawSite,
     span: std::ops::Range<usize>,
     folder: &Path,
 ) -> Result<Option<Backend>, Fault> {
@@ -239,17 +239,17 @@ fn resolve_backend(
 }
 
 /// The values that policy, checks and gate of a site are made from, as text.
-fn written(file: &RawConfig, site: &raw::RawSite) -> String {
+fn written(file: &RawConfig, site: &toml_tables::RawSite) -> String {
     #[derive(Serialize)]
     struct Terms<'a> {
         mode: Mode,
-        agents: &'a raw::RawAgents,
-        exempt: &'a raw::RawExempt,
-        identity: &'a raw::RawIdentity,
-        check: &'a raw::RawCheck,
-        gate: &'a raw::RawGate,
-        enforcement: &'a raw::RawEnforcement,
-        overrides: &'a [Spanned<raw::RawOverride>],
+        agents: &'a toml_tables::RawAgents,
+        exempt: &'a toml_tables::RawExempt,
+        identity: &'a toml_tables::RawIdentity,
+        check: &'a toml_tables::RawCheck,
+        gate: &'a toml_tables::RawGate,
+        enforcement: &'a toml_tables::RawEnforcement,
+        overrides: &'a [Spanned<toml_tables::RawOverride>],
     }
     let RawConfig { mode, agents, exempt, identity, check, gate, .. } = file;
     let (enforcement, overrides) = (&site.enforcement, &*site.overrides);

@@ -12,9 +12,9 @@ use tower_robots::rules::RobotsTxt;
 
 use super::error::Fault;
 use super::policy;
-use super::raw::{RawConfig, RawSite};
 use super::registry_extra::load_registry;
 use super::settings::{Config, RobotsSource};
+use super::toml_tables::{RawConfig, RawSite};
 use crate::input;
 use crate::render::Diagnostic;
 use crate::suggestion::did_you_mean;

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::raw::RawConfig;
+use super::toml_tables::RawConfig;
 
 /// The tables of a config file and its name.
 #[derive(Clone, Default)]

@@ -12,8 +12,8 @@ use tower_robots::policy::Policy;
 
 use super::admin::AdminSettings;
 use super::check::CheckSettings;
-use super::raw::{AddressLogging, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging};
 use super::reviewable::Reviewable;
+use super::toml_tables::{AddressLogging, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging};
 use crate::edge;
 use crate::refusal::RefusalPage;
 use crate::upstream;

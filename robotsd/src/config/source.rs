@@ -11,8 +11,8 @@ use tower_robots::source::fetch::Schedule;
 use tower_robots::source::{Directory, Origin};
 
 use super::error::Fault;
-use super::raw::{self, SourceKind};
 use super::settings::{Backend, Remote, RobotsSource};
+use super::toml_tables::{self, SourceKind};
 use super::values::Span;
 use crate::upstream::{Endpoint, Trust};
 
@@ -28,7 +28,11 @@ struct Stray {
     goes_with: &'static str,
 }
 
-pub(super) fn resolve(site: &raw::RawSite, backend: Option<&Backend>, folder: &Path) -> Result<RobotsSource, Fault> {
+pub(super) fn resolve(
+    site: &toml_tables::RawSite,
+    backend: Option<&Backend>,
+    folder: &Path,
+) -> Result<RobotsSource, Fault> {
     let robots = &site.robots;
     let source = match (&robots.source, &robots.text, &robots.url) {
         (Some(source), _, _) => *source.get_ref(),
@@ -70,7 +74,7 @@ pub(super) fn resolve(site: &raw::RawSite, backend: Option<&Backend>, folder: &P
     }
 }
 
-fn directory(robots: &raw::RawRobots, span: Range<usize>, folder: &Path) -> Result<RobotsSource, Fault> {
+fn directory(robots: &toml_tables::RawRobots, span: Range<usize>, folder: &Path) -> Result<RobotsSource, Fault> {
     let Some(path) = &robots.path else {
         let message = "source = \"directory\" needs the folder of the files in path = \"…\"";
         return Err(Fault::new(span, message));
@@ -96,7 +100,7 @@ fn directory(robots: &raw::RawRobots, span: Range<usize>, folder: &Path) -> Resu
 }
 
 fn upstream(
-    site: &raw::RawSite,
+    site: &toml_tables::RawSite,
     backend: Option<&Backend>,
     span: Range<usize>,
     folder: &Path,
@@ -128,7 +132,7 @@ fn upstream(
     Ok(RobotsSource::Upstream { upstreams, host, server_name, remote })
 }
 
-fn url(robots: &raw::RawRobots, span: Range<usize>, folder: &Path) -> Result<RobotsSource, Fault> {
+fn url(robots: &toml_tables::RawRobots, span: Range<usize>, folder: &Path) -> Result<RobotsSource, Fault> {
     let Some(url) = &robots.url else {
         let message = "source = \"url\" needs url = \"https://…\"";
         return Err(Fault::new(span, message));
@@ -140,7 +144,11 @@ fn url(robots: &raw::RawRobots, span: Range<usize>, folder: &Path) -> Result<Rob
     Ok(RobotsSource::Url { url: url.get_ref().clone(), remote: remote(robots, robots.ca.as_ref(), folder)? })
 }
 
-fn remote(robots: &raw::RawRobots, ca: Option<&Spanned<std::path::PathBuf>>, folder: &Path) -> Result<Remote, Fault> {
+fn remote(
+    robots: &toml_tables::RawRobots,
+    ca: Option<&Spanned<std::path::PathBuf>>,
+    folder: &Path,
+) -> Result<Remote, Fault> {
     let refresh = match &robots.refresh {
         None => Schedule::DEFAULT_EVERY,
         Some(refresh) if REFRESH.contains(&refresh.get_ref().0) => refresh.get_ref().0,
@@ -163,7 +171,7 @@ fn remote(robots: &raw::RawRobots, ca: Option<&Spanned<std::path::PathBuf>>, fol
 }
 
 /// The keys that are written and have no effect for a source.
-fn strays(robots: &raw::RawRobots, source: SourceKind) -> Vec<Stray> {
+fn strays(robots: &toml_tables::RawRobots, source: SourceKind) -> Vec<Stray> {
     use SourceKind::{Directory, File, Inline, Upstream, Url};
     let mut strays = Vec::new();
     let mut check = |key, span: Option<Range<usize>>, with: &[SourceKind], goes_with| {

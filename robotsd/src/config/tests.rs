@@ -42,9 +42,9 @@ fn the_shipped_config_has_the_defaults() {
 
 #[test]
 fn the_shipped_config_names_every_key() {
-    let tables = raw::RawConfig::TABLES.iter().map(|table| table.trim_end_matches("[]"));
+    let tables = toml_tables::RawConfig::TABLES.iter().map(|table| table.trim_end_matches("[]"));
     for table in [""].into_iter().chain(tables) {
-        let keys = Keys::<raw::RawConfig>::of(table);
+        let keys = Keys::<toml_tables::RawConfig>::of(table);
         assert!(!keys.is_empty(), "{table}");
         for key in keys {
             let named = SHIPPED.lines().any(|line| {
@@ -173,12 +173,12 @@ fn the_state_directory_is_found_in_a_config_that_is_broken_otherwise() {
 
 #[test]
 fn every_table_is_in_the_list_of_tables() {
-    let tables = raw::RawConfig::TABLES.iter().map(|table| table.trim_end_matches("[]"));
+    let tables = toml_tables::RawConfig::TABLES.iter().map(|table| table.trim_end_matches("[]"));
     let tables: Vec<&str> = [""].into_iter().chain(tables).collect();
     for table in &tables {
-        for key in Keys::<raw::RawConfig>::of(table) {
+        for key in Keys::<toml_tables::RawConfig>::of(table) {
             let path = if table.is_empty() { key.clone() } else { format!("{table}.{key}") };
-            let is_table = !Keys::<raw::RawConfig>::of(&path).is_empty();
+            let is_table = !Keys::<toml_tables::RawConfig>::of(&path).is_empty();
             assert_eq!(is_table, tables.contains(&&*path), "{path}");
         }
     }

@@ -5,12 +5,12 @@ use std::path::Path;
 use toml::Spanned;
 
 use super::error::{Fault, Faults};
-use super::raw::{self, RawLimits};
+use super::toml_tables::{self, RawLimits};
 use crate::upstream::{Endpoint, HealthPolicy, OriginsSettings, TlsSettings, Trust, UpstreamLimits, check_server_name};
 
 pub(super) fn resolve(
     upstreams: &[Spanned<String>],
-    settings: &raw::RawUpstream,
+    settings: &toml_tables::RawUpstream,
     folder: &Path,
 ) -> Result<OriginsSettings, Fault> {
     let endpoint =
@@ -46,7 +46,12 @@ pub(super) fn resolve(
 }
 
 /// Notes the upstreams of a site that are a listener of the same process: requests would go round until none is left.
-pub(super) fn circles(site: &raw::RawSite, listeners: &[raw::RawListener], folder: &Path, faults: &mut Faults) {
+pub(super) fn circles(
+    site: &toml_tables::RawSite,
+    listeners: &[toml_tables::RawListener],
+    folder: &Path,
+    faults: &mut Faults,
+) {
     for url in site.upstreams.iter().flatten() {
         // One that cannot be read has a fault of its own.
         let Ok(endpoint) = Endpoint::parse(url.get_ref(), folder) else { continue };

@@ -8,13 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
-use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
-use tokio_rustls::rustls::server::{NoServerSessionStorage, ProducesTickets};
-use tokio_rustls::rustls::sign::SingleCertAndKey;
-use tokio_rustls::rustls::{Error, ServerConfig};
+use tokio_rustls::rustls::Error;
 
 use super::certificates::CertificatesByName;
-use super::pair::{CertificatePair, PairPaths, PairVersion, provider, version};
+use super::pair::{CertificatePair, PairPaths, PairVersion, version};
+use super::server_config::{HandshakeConfig, ServedCertificate};
 
 /// The certificates of a listener, as they are now. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -26,21 +24,6 @@ struct CertificateState {
     current: ArcSwap<CertificatesByName<Arc<ServedCertificate>>>,
     making: HandshakeConfig,
     reports: Mutex<Vec<PairReport>>,
-}
-
-/// A pair, and the rustls configuration for handshakes with it.
-#[derive(Debug)]
-pub(super) struct ServedCertificate {
-    pub(super) pair: CertificatePair,
-    pub(super) config: Arc<ServerConfig>,
-}
-
-/// What all handshakes of a listener share.
-#[derive(Debug)]
-struct HandshakeConfig {
-    provider: Arc<CryptoProvider>,
-    /// Tickets outlive a reload: resuming needs no certificate. Their keys are replaced every six hours.
-    tickets: Arc<dyn ProducesTickets>,
 }
 
 /// The last report about a pair, which is not repeated.
@@ -71,7 +54,7 @@ pub(crate) enum CertificateEventKind {
 impl LiveCertificates {
     /// The first pair is the default; fails where the system has no randomness to give.
     pub(crate) fn new(pairs: Vec<(PairPaths, CertificatePair)>) -> Result<Self, Error> {
-        let making = HandshakeConfig { provider: Arc::new(provider()), tickets: ring::Ticketer::new()? };
+        let making = HandshakeConfig::new()?;
         let (paths, pairs): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
         let shown = pairs.into_iter().map(|pair| making.shown(pair)).collect::<Result<_, _>>()?;
         let reports = Mutex::new(vec![PairReport::default(); paths.len()]);
@@ -192,20 +175,6 @@ impl LiveCertificates {
     }
 }
 
-impl HandshakeConfig {
-    fn shown(&self, pair: CertificatePair) -> Result<Arc<ServedCertificate>, Error> {
-        let mut config = ServerConfig::builder_with_provider(Arc::clone(&self.provider))
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_cert_resolver(Arc::new(SingleCertAndKey::from(Arc::clone(&pair.key))));
-        config.alpn_protocols = [HTTP_2, HTTP_1].map(<[u8]>::to_vec).into();
-        config.ticketer = Arc::clone(&self.tickets);
-        // Tickets keep sessions where they cost us nothing: at the client.
-        config.session_storage = Arc::new(NoServerSessionStorage {});
-        Ok(Arc::new(ServedCertificate { pair, config: Arc::new(config) }))
-    }
-}
-
 impl PairReport {
     fn report_warning(
         &mut self,
@@ -227,9 +196,6 @@ impl CertificateEvent {
         Self { kind, message: format!("{}: {what}", paths.chain.display()) }
     }
 }
-
-pub(super) const HTTP_2: &[u8] = b"h2";
-const HTTP_1: &[u8] = b"http/1.1";
 
 fn by_name(shown: Vec<Arc<ServedCertificate>>) -> CertificatesByName<Arc<ServedCertificate>> {
     CertificatesByName::new(shown, |shown| shown.pair.names())

@@ -8,6 +8,7 @@ pub(crate) mod validity;
 
 mod certificates;
 mod live_certificates;
+mod server_config;
 
 mod acceptor;
 mod client_hello;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
-use crate::edge::tls::live_certificates::{HTTP_2, LiveCertificates, ServedCertificate};
+use crate::edge::tls::live_certificates::LiveCertificates;
+use crate::edge::tls::server_config::{HTTP_2, ServedCertificate};
 
 /// A connection's side of the handshake.
 #[derive(Clone, Debug)]

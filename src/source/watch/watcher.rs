@@ -1,0 +1,306 @@
+//! The public handle: any number of watched files and folders, with one set of threads.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use super::folders::{Listing, OpenEvents, recommended};
+use super::routes::WatchId;
+use super::scheduler::Scheduler;
+use super::target::{CallbackTarget, SiteTarget, Target, contents, names};
+use crate::live::Site;
+
+/// How often a target is polled for changes that the file system has not reported, by default.
+pub const DEFAULT_POLL: Duration = Duration::from_secs(2);
+
+/// The shortest time between two polls that can be set.
+pub const SHORTEST_POLL: Duration = Duration::from_millis(50);
+
+/// Reports changes of files: any number of them with one set of threads.
+///
+/// Cheap to clone; clones share everything. It ends with the last clone and the last thing it watches. Give one to every
+/// [`LiveBuilder`](super::LiveBuilder) of a process, and use it for everything else that is reloaded; a builder without
+/// one starts its own.
+///
+/// A file system that hangs holds up no file of another: each has workers and events of its own. No status and no drop
+/// waits for one; starting to watch a path there does, and so does a reload of a file there.
+///
+/// ```
+/// use tower_robots::live::LiveRobots;
+/// use tower_robots::source::Watcher;
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("robots.txt");
+/// # let config = folder.path().join("config.toml");
+/// # std::fs::write(&path, "User-agent: *\nDisallow: /private/\n")?;
+/// # std::fs::write(&config, "")?;
+///
+/// let watcher = Watcher::new();
+/// let live = LiveRobots::file(&path).watcher(&watcher).open()?;
+/// let watched = watcher.file(&config, || println!("the config has changed"));
+/// assert_eq!(watched.trouble(), None);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Watcher {
+    handle: Arc<Handle>,
+}
+
+/// A file or folder that is watched until this is dropped.
+#[must_use = "dropping it ends the watching"]
+pub struct Watched {
+    handle: Arc<Handle>,
+    id: WatchId,
+}
+
+/// Ends the threads, which hold the scheduler, with the last handle.
+struct Handle(Arc<Scheduler>);
+
+impl Watcher {
+    /// A watcher of nothing yet. Its threads start with the first thing it watches.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with(recommended)
+    }
+
+    fn with(open: OpenEvents) -> Self {
+        Self { handle: Arc::new(Handle(Arc::new(Scheduler::new(open)))) }
+    }
+
+    /// Calls back when the contents of a file have changed, when it is gone and when it is back. What it holds now is no
+    /// change: read it after this call.
+    ///
+    /// The callback runs on a thread of the watcher; a change meanwhile calls it again. A half-written file is not
+    /// reported: the rules are those for a robots.txt. Contents are compared up to [`MAX_FILE`](crate::live::MAX_FILE).
+    pub fn file(&self, path: impl Into<PathBuf>, changed: impl Fn() + Send + Sync + 'static) -> Watched {
+        let path = path.into();
+        let read = contents(path.clone());
+        let watched = self.add(path, Listing::Contents, DEFAULT_POLL, || {
+            CallbackTarget::new(read, move || {
+                changed();
+                None
+            })
+        });
+        watched.begin();
+        watched
+    }
+
+    /// Calls back when names that count have come to a folder or gone from it, and again after the time that the callback
+    /// returns.
+    pub(in crate::source) fn folder(
+        &self,
+        path: PathBuf,
+        poll: Duration,
+        counts: impl Fn(&str) -> bool + Send + Sync + 'static,
+        changed: impl Fn() -> Option<Duration> + Send + Sync + 'static,
+    ) -> Watched {
+        let read = names(path.clone(), counts);
+        let watched = self.add(path, Listing::Names, poll, || CallbackTarget::new(read, changed));
+        watched.begin();
+        watched
+    }
+
+    /// Starts to note changes of a robots.txt; [`Watched::begin`] starts to read them.
+    pub(in crate::source) fn robots(&self, path: PathBuf, poll: Duration, site: Weak<Site>) -> Watched {
+        self.add(path, Listing::Contents, poll, || SiteTarget(site))
+    }
+
+    fn add<T: Target + 'static>(
+        &self,
+        path: PathBuf,
+        listing: Listing,
+        poll: Duration,
+        target: impl FnOnce() -> T,
+    ) -> Watched {
+        let id = self.handle.0.add(path, listing, poll, target);
+        Watched { handle: self.handle.clone(), id }
+    }
+}
+
+impl Default for Watcher {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Watched {
+    pub(in crate::source) fn begin(&self) {
+        self.handle.0.begin(self.id);
+    }
+
+    /// Why changes are found by polling only, where the file system reports no events. It waits for no file system.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.handle.0.trouble(self.id)
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.handle.0.remove(self.id);
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+impl fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Watcher").field(&self.handle.0).finish()
+    }
+}
+
+impl fmt::Debug for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watched").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::Instant;
+
+    use notify::{Error, ErrorKind, RecursiveMode};
+
+    use super::*;
+    use crate::live::{Cause, LiveRobots};
+    use crate::source::file_system::hanging::{HangingFolder, Operations, returns};
+    use crate::source::watch::folders::{EventHandler, EventSource};
+    use crate::source::watch::ready::MOST_WORKERS;
+
+    /// The events of a process that has used up its inotify watches.
+    struct Exhausted;
+
+    impl notify::Watcher for Exhausted {
+        fn new<F: notify::EventHandler>(_: F, _: notify::Config) -> notify::Result<Self> {
+            Ok(Self)
+        }
+
+        fn watch(&mut self, _: &Path, _: RecursiveMode) -> notify::Result<()> {
+            Err(Error::new(ErrorKind::MaxFilesWatch))
+        }
+
+        fn unwatch(&mut self, _: &Path) -> notify::Result<()> {
+            Err(Error::watch_not_found())
+        }
+
+        fn kind() -> notify::WatcherKind {
+            notify::WatcherKind::NullWatcher
+        }
+    }
+
+    fn exhausted(_: EventHandler) -> notify::Result<EventSource> {
+        Ok(Box::new(Exhausted))
+    }
+
+    fn none(_: EventHandler) -> notify::Result<EventSource> {
+        Err(Error::generic("no more instances"))
+    }
+
+    #[test]
+    fn without_events_changes_are_found_by_polling_and_the_status_says_why() {
+        for (open, reason) in [(exhausted as OpenEvents, "OS file watch limit reached."), (none, "no more instances")] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("robots.txt");
+            std::fs::write(&path, "User-agent: *\nDisallow: /a\n").expect("written");
+            let watcher = Watcher::with(open);
+            let builder = LiveRobots::file(&path).watcher(&watcher).poll_every(Duration::from_millis(50));
+            let live = builder.open().expect("a robots.txt");
+            let trouble = live.status().watch_trouble().expect("it is reported").to_owned();
+            assert!(trouble.contains("no file events, changes are found by polling"), "{trouble}");
+            assert!(trouble.contains(reason), "{trouble}");
+            std::fs::write(&path, "User-agent: *\nDisallow: /b\n").expect("written");
+            let deadline = Instant::now() + Duration::from_secs(60);
+            while live.history().last().map(|entry| entry.cause()) != Some(Cause::Poll) {
+                assert!(Instant::now() < deadline, "{reason}: it was not found");
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            let body = live.with(|snapshot| snapshot.content().map(|content| content.body().clone()));
+            assert_eq!(body.as_deref(), Some(&b"User-agent: *\nDisallow: /b\n"[..]));
+        }
+    }
+
+    /// Only events report changes.
+    const SELDOM: Duration = Duration::from_secs(3600);
+
+    fn has_body(live: &LiveRobots, text: &str) -> bool {
+        live.with(|snapshot| snapshot.content().is_some_and(|content| content.body() == text))
+    }
+
+    #[test]
+    fn a_file_system_that_hangs_stops_no_status_no_drop_and_no_other_file_system() {
+        let watcher = Watcher::new();
+        let hung = HangingFolder::new();
+        let open = {
+            let watcher = watcher.clone();
+            move |path: &Path| LiveRobots::file(path).watcher(&watcher).poll_every(SELDOM).open().expect("a robots.txt")
+        };
+        let write = |path: &Path| std::fs::write(path, "User-agent: *\nDisallow: /a\n").expect("written");
+        let there: Vec<_> = (0..10).map(|number| hung.path().join(format!("{number}.txt"))).collect();
+        there.iter().for_each(|path| write(path));
+        let hanging: Vec<_> = there.iter().map(|path| open(path)).collect();
+        let watched = watcher.file(&there[0], || ());
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("robots.txt");
+        write(&path);
+        let other = open(&path);
+
+        hung.hang(Operations::All, 0);
+        // Each event has a worker look up the folders of its file.
+        there.iter().for_each(|path| write(path));
+        hung.hang(Operations::All, MOST_WORKERS);
+
+        for live in hanging.clone() {
+            returns("the status of a site that hangs", move || live.status());
+        }
+        let watched = returns("the trouble of a file that hangs", move || {
+            assert_eq!(watched.trouble(), None);
+            watched
+        });
+        returns("dropping a file that hangs", move || drop(watched));
+        returns("dropping sites that hang", move || drop(hanging));
+        let status = other.clone();
+        returns("the status of another site", move || status.status());
+        std::fs::write(&path, "User-agent: *\nDisallow: /b\n").expect("written");
+        let live = other.clone();
+        returns("a change of another site", move || {
+            while !has_body(&live, "User-agent: *\nDisallow: /b\n") {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        let another = returns("opening another site", move || open(&path));
+        returns("dropping other sites", move || drop((other, another)));
+        returns("dropping the watcher", move || drop(watcher));
+    }
+
+    #[test]
+    fn registering_a_folder_that_hangs_stops_no_drop_and_no_other_file_system() {
+        let watcher = Watcher::new();
+        let hung = HangingFolder::new();
+        let folder = tempfile::tempdir().expect("a folder");
+        let inner = hung.path().join("inner");
+        std::fs::create_dir(&inner).expect("a folder");
+        let paths = [hung.path(), inner.as_path(), folder.path()].map(|folder| folder.join("robots.txt"));
+        for path in &paths {
+            std::fs::write(path, "User-agent: *\nDisallow: /a\n").expect("written");
+        }
+        let open = |path: &Path| {
+            let builder = LiveRobots::file(path).watcher(&watcher).poll_every(SELDOM);
+            move || builder.open().expect("a robots.txt")
+        };
+        let [first, second, other] = paths.each_ref().map(|path| open(path));
+        let first = first();
+        hung.hang(Operations::Registering, 0);
+        std::thread::spawn(second);
+        hung.hang(Operations::Registering, 1);
+
+        returns("dropping the last site of a folder", move || drop(first));
+        let other = returns("opening another site", other);
+        returns("dropping another site", move || drop(other));
+        returns("dropping the watcher", move || drop(watcher));
+    }
+}
