@@ -161,6 +161,26 @@ fn a_change_that_shuts_a_search_engine_out_fails_and_comes_first() {
     );
 }
 
+/// The report as text.
+fn text(log: &str, arguments: &[&str]) -> String {
+    let folder = folder(&[("robots.txt", ROBOTS), ("new.txt", NEW), ("log", log)]);
+    let arguments = [&["replay", "log", "--robots", "robots.txt"], arguments].concat();
+    String::from_utf8(run(robotsd().current_dir(folder.path()).args(arguments)).stdout).unwrap()
+}
+
+#[test]
+fn the_text_says_what_there_is_not() {
+    let person = line("192.0.2.3", 6, "/cart", "-", FIREFOX);
+    let want = "1 request, 2026-11-01 06:00 UTC\nthe logs hold no request by a crawler\n\nrequests that are not of crawlers: 1 \
+                by browsers\n";
+    assert_eq!(text(&person, &[]), want);
+    let crawler = line("192.0.2.3", 6, "/", "-", GPTBOT);
+    let same = text(&crawler, &["--against", "new.txt"]);
+    assert!(same.contains("by new.txt: 0 newly, and 0 no longer\nno request is judged differently\n"), "{same}");
+    let early = text(&log(), &["--effective-from", "2026-11-01T04:00:00Z"]);
+    assert!(early.contains("\n1 more disallowed request came before --effective-from\n"), "{early}");
+}
+
 #[test]
 fn early_requests_are_not_blamed() {
     let (said, _) = report(log().as_bytes(), &["--effective-from", "2026-11-01T04:00:00Z"]);

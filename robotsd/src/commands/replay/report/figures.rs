@@ -66,6 +66,12 @@ pub(super) fn moment(seconds: i64) -> String {
     text.get(..16).map_or_else(String::new, |text| text.replace('T', " "))
 }
 
+/// From one moment to another, or the one minute that both are in.
+pub(super) fn period(first: i64, last: i64) -> String {
+    let (from, to) = (moment(first), moment(last));
+    if from == to { format!("{from} UTC") } else { format!("{from} to {to} UTC") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,5 +97,7 @@ mod tests {
         assert_eq!(other_requests(&rows).as_deref(), Some("1,150 by browsers, 1 by HTTP libraries"));
         assert_eq!(other_requests(&[]), None);
         assert_eq!(moment(1_709_247_599), "2024-02-29 22:59");
+        assert_eq!(period(1_709_247_599, 1_709_247_600), "2024-02-29 22:59 to 2024-02-29 23:00 UTC");
+        assert_eq!(period(1_709_247_598, 1_709_247_599), "2024-02-29 22:59 UTC");
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use super::contents::Report;
 use super::escaped::Escaped;
-use super::figures::{counted, grouped, moment, other_requests, percent};
+use super::figures::{counted, grouped, other_requests, percent, period};
 use super::{chart, tables, warnings};
 
 /// Crawlers in a chart.
@@ -40,7 +40,7 @@ fn head(out: &mut impl Write, report: &Report, title: &str) -> io::Result<()> {
     writeln!(out, "<h1>What {} would have done</h1>", Escaped(title))?;
     write!(out, "<p class=\"sub\">{}", counted(report.requests, "request"))?;
     if let (Some(first), Some(last)) = (report.first, report.last) {
-        write!(out, ", {} to {} UTC", moment(first), moment(last))?;
+        write!(out, ", {}", period(first, last))?;
     }
     writeln!(out, ", from {}</p>", Escaped(&report.logs.join(", ")))?;
     let totals = &report.totals;

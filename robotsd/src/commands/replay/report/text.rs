@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::contents::{CrawlerRow, Report};
-use super::figures::{counted, grouped, moment, other_requests, percent};
+use super::figures::{counted, grouped, other_requests, percent, period};
 use crate::render::printable;
 
 /// Crawlers that are shown; the rest are summed up.
@@ -32,7 +32,7 @@ fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
     }
     write!(out, "{}", counted(report.requests, "request"))?;
     if let (Some(first), Some(last)) = (report.first, report.last) {
-        write!(out, ", {} to {} UTC", moment(first), moment(last))?;
+        write!(out, ", {}", period(first, last))?;
     }
     writeln!(out)?;
     if report.unread_lines > 0 {
@@ -46,6 +46,9 @@ fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
     }
     let totals = &report.totals;
     let (robots, requests) = (shown(&report.robots), totals.crawler_requests);
+    if requests == 0 {
+        return writeln!(out, "the logs hold no request by a crawler");
+    }
     let by_crawlers = format!("{} by crawlers", counted(requests, "request"));
     match (&report.against, totals.disallowed_before) {
         (Some(against), Some(before)) => {
@@ -54,6 +57,9 @@ fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
             let (shut, opened) = (grouped(totals.shut), grouped(totals.opened));
             let against = shown(against);
             writeln!(out, "{} by {against}: {shut} newly, and {opened} no longer", grouped(totals.disallowed))?;
+            if totals.shut + totals.opened == 0 {
+                writeln!(out, "no request is judged differently")?;
+            }
         }
         _ => {
             let share = percent(totals.disallowed, requests);
@@ -62,8 +68,8 @@ fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
         }
     }
     if totals.not_blamed > 0 {
-        let before = counted(totals.not_blamed, "more request");
-        writeln!(out, "{before} that it disallows came before --effective-from, and count for nothing")?;
+        let before = counted(totals.not_blamed, "more disallowed request");
+        writeln!(out, "{before} came before --effective-from")?;
     }
     Ok(())
 }
