@@ -117,8 +117,13 @@ impl PathTree {
 
     /// At each place, puts a wildcard for the values with fewer requests than `least` gives for all of them.
     fn generalize(&mut self, least: &impl Fn(Values) -> u64) {
-        for kind in KINDS {
+        // One child alone stays as it is; most nodes have no more.
+        let kinds = if self.children.len() > 1 { KINDS.as_slice() } else { &[] };
+        for &kind in kinds {
             let of_kind = |child: &&Self| child.is_value() && child.kind() == kind;
+            if !self.children.iter().any(|child| of_kind(&child)) {
+                continue;
+            }
             let wildcard = [kind, b'*'];
             let at = self.children.binary_search_by(|child| (*child.part).cmp(&wildcard));
             let least = least(Values {
