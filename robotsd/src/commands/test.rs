@@ -13,9 +13,8 @@ use tower_robots::rules::Reading;
 
 use super::arguments::site::SiteArgs;
 use super::output::unmet::EvaluatedExpectations;
-use crate::exit::{self, FAILED, complain};
+use crate::exit::{self, FAILED};
 use crate::expectations::ExpectationsFile;
-use crate::render::printable;
 
 /// Test a robots.txt against a file of expectations
 #[derive(Args, Debug)]
@@ -77,13 +76,8 @@ fn test(args: &TestArgs) -> io::Result<ExitCode> {
     let name = robots.name.clone();
     let evaluator = robots.evaluator(Reading::Standard, &site.settings)?;
     let outcome = evaluator.evaluate(&file.expectations);
-    for agent in &file.agents {
-        if let Some(unknown) = evaluator.unknown_name(&agent.name, None) {
-            let (line, column) = agent.place;
-            complain(&format_args!("{}:{line}:{column}: {unknown}", printable(path.as_os_str().as_encoded_bytes())));
-        }
-    }
     let evaluated = EvaluatedExpectations { path: &path, file: &file, robots: &name, outcome: &outcome };
+    evaluated.complain_of_unknown_names(&evaluator);
     let mut out = BufWriter::new(io::stdout().lock());
     match args.format {
         TestFormat::Text => {

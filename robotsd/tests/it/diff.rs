@@ -124,8 +124,13 @@ fn a_line_that_crawlers_do_not_read_as_it_looks_is_said() {
         assert!(serde_json::from_slice::<Value>(&json.stdout).is_ok());
         assert!(String::from_utf8(json.stderr).unwrap().starts_with("robotsd: new:4:"), "{line}");
     }
+    let folder = folder(&[("old", old), ("new", &format!("{old}\nUser-agent: Googelbot\nDisallow: /\n"))]);
+    let output = run(robotsd().current_dir(folder.path()).args(["diff", "old", "new"]));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let want = "new:5:13: warning: no known crawler is called \"Googelbot\"; did you mean \"Googlebot\"?\n";
+    assert!(text.contains(want), "{text}");
     // The same line was no better before.
-    let folder = folder(&[("old", old), ("new", &format!("{old}# a comment\n"))]);
+    std::fs::write(folder.path().join("new"), format!("{old}# a comment\n")).unwrap();
     let output = run(robotsd().current_dir(folder.path()).args(["diff", "old", "new"]));
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "nothing changes for any crawler\n");
 }

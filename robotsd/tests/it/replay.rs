@@ -378,4 +378,12 @@ fn what_cannot_be_told_fails() {
     assert_eq!(output.status.code(), Some(1));
     let complaint = String::from_utf8(output.stderr).unwrap();
     assert_eq!(complaint, "e.toml:1: Googlebot may not fetch /cart: robots.txt:2: disallow /cart\n");
+    std::fs::write(folder.path().join("e.toml"), "[[allow]]\nagents = [\"Googelbot\"]\npaths = [\"/\"]\n").unwrap();
+    let output = run(robotsd().current_dir(folder.path()).args(arguments));
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        complaint.starts_with("robotsd: e.toml:2:11: no crawler of the registry ")
+            && complaint.contains("\"Googlebot\"?"),
+        "{complaint}"
+    );
 }

@@ -6,6 +6,8 @@ use std::path::Path;
 use tower_robots::check::{ExpectationOutcome, Unmet};
 use tower_robots::rules::Access;
 
+use crate::evaluator::Evaluator;
+use crate::exit::complain;
 use crate::expectations::ExpectationsFile;
 use crate::render::printable;
 
@@ -20,6 +22,17 @@ pub(in crate::commands) struct EvaluatedExpectations<'a> {
 }
 
 impl EvaluatedExpectations<'_> {
+    /// Writes to standard error which agents of the file no crawler is, each with its place.
+    pub(in crate::commands) fn complain_of_unknown_names(&self, evaluator: &Evaluator) {
+        for agent in &self.file.agents {
+            if let Some(unknown) = evaluator.unknown_name(&agent.name, None) {
+                let (line, column) = agent.place;
+                let path = printable(self.path.as_os_str().as_encoded_bytes());
+                complain(&format_args!("{path}:{line}:{column}: {unknown}"));
+            }
+        }
+    }
+
     /// The unmet pairs, each with the line of its expectation.
     pub(in crate::commands) fn unmet(&self) -> impl Iterator<Item = (usize, &Unmet)> {
         let line = |unmet: &Unmet| self.file.lines.get(unmet.expectation()).copied().unwrap_or(1);

@@ -10,8 +10,8 @@ use crate::evaluator::Evaluator;
 /// Lints about a file in whose place a person sees more rules than crawlers do.
 const OF_FILES: [&str; 3] = ["html-instead-of-text", "no-known-field", "over-500-kib"];
 
-/// Lints about a line that crawlers ignore, or read otherwise than it looks.
-const OF_LINES: [&str; 7] = [
+/// Lints about a line that crawlers ignore, or read otherwise than it looks, or that is for a crawler that does not exist.
+const OF_LINES: [&str; 8] = [
     "not-a-field",
     "missing-colon",
     "misspelled-directive",
@@ -19,6 +19,7 @@ const OF_LINES: [&str; 7] = [
     "rule-before-group",
     "path-without-slash",
     "url-as-path",
+    "unknown-crawler",
 ];
 
 /// The findings about the whole file. Only a file that may have one is checked: a check costs more than most answers.

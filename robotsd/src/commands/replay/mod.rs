@@ -190,7 +190,9 @@ impl ReplayArgs {
         let file = ExpectationsFile::read(path, &site.settings.registry).map_err(io::Error::other)?;
         let outcome = evaluator.evaluate(&file.expectations);
         let robots = report.against.as_ref().unwrap_or(&report.robots);
-        EvaluatedExpectations { path, file: &file, robots, outcome: &outcome }.write_text(&mut io::stderr().lock())?;
+        let evaluated = EvaluatedExpectations { path, file: &file, robots, outcome: &outcome };
+        evaluated.complain_of_unknown_names(evaluator);
+        evaluated.write_text(&mut io::stderr().lock())?;
         Ok(outcome.is_met())
     }
 }
