@@ -142,7 +142,11 @@ impl<'a> IdentityRequest<'a> {
             Some(address) => evidence.rdns(crawler, address, now),
             None => (crawler.reverse_dns().len() > 0).then_some(NO_ADDRESS),
         };
-        rdns.map_or(examination, |outcome| examination.rdns(outcome))
+        match rdns {
+            None => examination,
+            Some(outcome) if crawler.is_reverse_dns_weak() => examination.weak_rdns(outcome),
+            Some(outcome) => examination.rdns(outcome),
+        }
     }
 }
 
@@ -296,6 +300,10 @@ mod tests {
         assert_eq!(identify(&[GOOGLEBOT], None), (Identity::Undecided(UndecidedReason::Address), google()));
         let (identity, crawler) = identify(&["ChatGPT-User/1.0"], Some(3));
         assert_eq!((identity, crawler.as_deref()), (Identity::Unverifiable, Some("ChatGPT-User")));
+        // The names of Baidu's addresses are weak evidence.
+        let (identity, crawler) =
+            identify(&["Mozilla/5.0 (compatible; Baiduspider/2.0; +http://www.baidu.com/search/spider.html)"], Some(3));
+        assert_eq!((identity, crawler.as_deref()), (Identity::Unverifiable, Some("Baiduspider")));
     }
 
     #[test]
