@@ -29,6 +29,7 @@ mod public_address;
 mod range_set;
 mod rdns;
 mod recent_addresses;
+mod search_index;
 
 #[cfg(feature = "identity")]
 mod published_list;
