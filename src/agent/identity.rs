@@ -3,8 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::kind::scale;
-use crate::rules::keywords;
+use crate::rules::keyword_enum;
 
 /// What became of the claim that a request makes about its sender.
 ///
@@ -37,7 +36,7 @@ pub enum Identity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityParseError(String);
 
-scale! {
+keyword_enum! {
     /// The outcome of an [`Identity`], without its method and reason.
     IdentityOutcome, "an outcome of an identity", {
         /// [`Identity::Verified`].
@@ -53,7 +52,7 @@ scale! {
     }
 }
 
-scale! {
+keyword_enum! {
     /// A way to check a claim, in the order in which the methods are tried.
     IdentityMethod, "a method that checks a claim", {
         /// A signature on the request (Web Bot Auth, RFC 9421).
@@ -65,7 +64,7 @@ scale! {
     }
 }
 
-scale! {
+keyword_enum! {
     /// Why a claim is refuted; the first reasons are of addresses, the others of signatures.
     Refutation, "a reason why a claim is refuted", {
         /// The address is in no list of the operator.
@@ -109,7 +108,7 @@ scale! {
     }
 }
 
-scale! {
+keyword_enum! {
     /// Why a claim is neither verified nor refuted.
     UndecidedReason, "a reason why a claim is undecided", {
         /// The client's address is missing, private, reserved, or that of a trusted proxy.

@@ -1,32 +1,8 @@
 //! The three scales an agent is placed on: how it is known, what it is for, and whether it obeys.
 
-use crate::rules::keywords;
+use crate::rules::keyword_enum;
 
-/// An enum whose variants have one written form each, the same in text, configuration and serde.
-macro_rules! scale {
-    (
-        $(#[$enum_doc:meta])*
-        $name:ident, $noun:literal, { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }
-    ) => {
-        $(#[$enum_doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
-        #[non_exhaustive]
-        pub enum $name {
-            $($(#[$doc])* $variant,)+
-        }
-
-        impl $name {
-            /// Every value, in the order of the documentation.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-        }
-
-        keywords!($name, $noun, { $($variant = $word,)+ });
-    };
-}
-pub(super) use scale;
-
-scale! {
+keyword_enum! {
     /// How an agent is known.
     Class, "a class of agents", {
         /// A crawler of the [`Registry`](super::Registry).
@@ -51,7 +27,7 @@ scale! {
     }
 }
 
-scale! {
+keyword_enum! {
     /// The purpose an agent fetches pages for.
     Category, "a category of crawlers", {
         /// A search engine.
@@ -83,7 +59,7 @@ scale! {
     }
 }
 
-scale! {
+keyword_enum! {
     /// Whether an agent obeys robots.txt, or the groups of `*` in it.
     Obeys, "an answer to whether an agent obeys", {
         /// Its operator says so.

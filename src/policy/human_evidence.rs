@@ -4,7 +4,7 @@
 //! `User-Agent`: a session cookie, fetch metadata as browsers send it. By default it changes nothing but the record, so
 //! that an operator can see how many people a rule would have met.
 
-use crate::rules::{Authority, keywords};
+use crate::rules::{Authority, keyword_enum};
 
 use super::error::{PolicyError, PolicyErrorKind};
 
@@ -24,22 +24,17 @@ pub struct HumanSigns {
     own_referer: bool,
 }
 
-/// How a disallowed request with signs of a person is handled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
-#[non_exhaustive]
-pub enum SuspectHuman {
-    /// It is recorded. The default.
-    #[default]
-    Record,
-    /// The request passes.
-    Exempt,
+keyword_enum! {
+    /// How a disallowed request with signs of a person is handled.
+    #[derive(Default)]
+    SuspectHuman, "a rule for requests with signs of a person", {
+        /// It is recorded. The default.
+        #[default]
+        Record = "record",
+        /// The request passes.
+        Exempt = "exempt",
+    }
 }
-
-keywords!(SuspectHuman, "a rule for requests with signs of a person", {
-    Record = "record",
-    Exempt = "exempt",
-});
 
 /// The names of cookies that exempt a request or suggest a person.
 #[derive(Clone, Debug, Default)]

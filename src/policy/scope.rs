@@ -2,29 +2,29 @@
 
 use super::error::{PolicyError, PolicyErrorKind};
 use crate::agent::{Agent, Category, Class, Obeys};
-use crate::rules::keywords;
+use crate::rules::keyword_enum;
 
-/// The classes of agents that `User-agent: *` is applied to; each includes those before it.
-///
-/// `*` speaks to crawlers. A browser, a health probe or a payment webhook never reads robots.txt, so the default stops
-/// at agents that are registered as crawlers or declare themselves to be one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
-#[non_exhaustive]
-pub enum StarScope {
-    /// No agent: only groups that name it count.
-    Nobody,
-    /// Crawlers of the registry.
-    Registered,
-    /// Also agents that declare themselves crawlers. The default.
-    #[default]
-    Declared,
-    /// Also headless browsers and HTTP libraries.
-    Automation,
-    /// Also apps, requests without a User-Agent, and anything else not shaped like a browser.
-    NonBrowser,
-    /// Browsers too.
-    Everyone,
+keyword_enum! {
+    /// The classes of agents that `User-agent: *` is applied to; each includes those before it.
+    ///
+    /// `*` speaks to crawlers. A browser, a health probe or a payment webhook never reads robots.txt, so the default stops
+    /// at agents that are registered as crawlers or declare themselves to be one.
+    #[derive(Default, PartialOrd, Ord)]
+    StarScope, "a scope of the groups for \"*\"", {
+        /// No agent: only groups that name it count.
+        Nobody = "nobody",
+        /// Crawlers of the registry.
+        Registered = "registered",
+        /// Also agents that declare themselves crawlers. The default.
+        #[default]
+        Declared = "declared",
+        /// Also headless browsers and HTTP libraries.
+        Automation = "automation",
+        /// Also apps, requests without a User-Agent, and anything else not shaped like a browser.
+        NonBrowser = "non-browser",
+        /// Browsers too.
+        Everyone = "everyone",
+    }
 }
 
 impl StarScope {
@@ -41,51 +41,31 @@ impl StarScope {
     }
 }
 
-/// Whether `*` is for crawlers whose operators document that they ignore it (AdsBot-Google, for one).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "lowercase"))]
-#[non_exhaustive]
-pub enum StarExceptions {
-    /// It is not: only groups that name them count. The default.
-    #[default]
-    Honour,
-    /// It is, as for any other crawler.
-    Ignore,
+keyword_enum! {
+    /// Whether `*` is for crawlers whose operators document that they ignore it (AdsBot-Google, for one).
+    #[derive(Default)]
+    StarExceptions, "a rule for crawlers that ignore the groups for \"*\"", {
+        /// It is not: only groups that name them count. The default.
+        #[default]
+        Honour = "honour",
+        /// It is, as for any other crawler.
+        Ignore = "ignore",
+    }
 }
 
-/// Whether `*` is for requests without a `User-Agent`, or with a blank one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "kebab-case"))]
-#[non_exhaustive]
-pub enum EmptyAgent {
-    /// As the [`StarScope`] says: from [`StarScope::NonBrowser`] on. The default.
-    #[default]
-    ByScope,
-    /// It is, whatever the scope.
-    Hold,
-    /// It is not, whatever the scope.
-    Exempt,
+keyword_enum! {
+    /// Whether `*` is for requests without a `User-Agent`, or with a blank one.
+    #[derive(Default)]
+    EmptyAgent, "a rule for requests without a User-Agent", {
+        /// As the [`StarScope`] says: from [`StarScope::NonBrowser`] on. The default.
+        #[default]
+        ByScope = "by-scope",
+        /// It is, whatever the scope.
+        Hold = "hold",
+        /// It is not, whatever the scope.
+        Exempt = "exempt",
+    }
 }
-
-keywords!(StarScope, "a scope of the groups for \"*\"", {
-    Nobody = "nobody",
-    Registered = "registered",
-    Declared = "declared",
-    Automation = "automation",
-    NonBrowser = "non-browser",
-    Everyone = "everyone",
-});
-
-keywords!(StarExceptions, "a rule for crawlers that ignore the groups for \"*\"", {
-    Honour = "honour",
-    Ignore = "ignore",
-});
-
-keywords!(EmptyAgent, "a rule for requests without a User-Agent", {
-    ByScope = "by-scope",
-    Hold = "hold",
-    Exempt = "exempt",
-});
 
 /// The HTTP Method Registry of IANA, as of 2026-11.
 const REGISTERED_METHODS: [&str; 40] = [

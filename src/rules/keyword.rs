@@ -48,6 +48,31 @@ macro_rules! keywords {
 
 pub(crate) use keywords;
 
+/// An enum whose variants have one written form each, the same in text, configuration and serde: [`keywords`] with the type.
+macro_rules! keyword_enum {
+    (
+        $(#[$enum_doc:meta])*
+        $name:ident, $noun:literal, { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }
+    ) => {
+        $(#[$enum_doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[non_exhaustive]
+        pub enum $name {
+            $($(#[$doc])* #[cfg_attr(feature = "serde", serde(rename = $word))] $variant,)+
+        }
+
+        impl $name {
+            /// Every value, in the order of the documentation.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+        }
+
+        $crate::rules::keywords!($name, $noun, { $($variant = $word,)+ });
+    };
+}
+
+pub(crate) use keyword_enum;
+
 impl KeywordError {
     pub(crate) fn new(text: &str, noun: &'static str, known: &'static [&'static str]) -> Self {
         Self { text: text.to_owned(), noun, known }
@@ -83,3 +108,16 @@ impl fmt::Display for KeywordError {
 }
 
 impl Error for KeywordError {}
+
+#[cfg(test)]
+mod tests {
+    use crate::rules::Reading;
+
+    #[test]
+    fn an_error_holds_the_text_and_what_would_be_right() {
+        let error = "refrence".parse::<Reading>().expect_err("no reading");
+        assert_eq!((error.text(), error.known()), ("refrence", &["standard", "reference", "legacy"][..]));
+        let message = "\"refrence\" is not a reading: write \"standard\", \"reference\" or \"legacy\"";
+        assert_eq!(error.to_string(), message);
+    }
+}

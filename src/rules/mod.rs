@@ -47,7 +47,7 @@ pub use self::document::{Group, Name, RobotsTxt, Rule, Sitemap};
 pub use self::extension::{Extension, Meaning};
 pub(crate) use self::index::MatchBudget;
 pub use self::keyword::KeywordError;
-pub(crate) use self::keyword::keywords;
+pub(crate) use self::keyword::{keyword_enum, keywords};
 pub use self::line::{Directive, Field, Line, LineKind, MAX_LINE};
 pub use self::matching_rules::{FormTrace, Trace};
 pub use self::note::{Note, NoteKind};
