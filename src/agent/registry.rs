@@ -281,6 +281,17 @@ mod tests {
     }
 
     #[test]
+    fn of_names_that_begin_alike_the_longest_wins_whichever_is_looked_up_first() {
+        let row = |name: &str| CrawlerRow::new(name, Category::Seo);
+        let registry = Registry::default().extended_with([row("Foo"), row("Foo Bar"), row("Foo2 Baz")]).unwrap();
+        for (header, name) in
+            [("Foo Bar/1.0", "Foo Bar"), ("Foo Qux/1.0", "Foo"), ("Foo2 Baz/1.0", "Foo2 Baz"), ("Foo2 Qux", "Foo")]
+        {
+            assert_eq!(found(&registry, header), Some(name), "{header}");
+        }
+    }
+
+    #[test]
     fn an_override_adds_replaces_and_removes() {
         let registry = two();
         let changed = registry

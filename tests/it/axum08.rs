@@ -226,6 +226,9 @@ async fn an_inner_layers_own_observers_are_notified_and_the_shared_ones_once() {
             assert_eq!(status(&app, path, GPTBOT).await, StatusCode::OK);
             assert_eq!((shared.take(), own.take()), (notified, notified), "{mode}: {path}");
         }
+        // A crawler that no group names.
+        assert_eq!(status(&app, "/a/b/drafts/x", "Googlebot/2.1").await, StatusCode::OK);
+        assert_eq!((shared.take(), own.take()), ((1, 0), (1, 0)), "{mode}");
         assert_eq!(status(&app, "/a/b/drafts/x", FIREFOX).await, StatusCode::OK);
         assert_eq!((shared.take(), own.take()), ((0, 0), (0, 0)));
     }
@@ -336,6 +339,36 @@ async fn an_inner_layer_judges_again_what_has_changed_on_the_way() {
     let mut request = request("/drafts/x", GPTBOT);
     *request.method_mut() = Method::POST;
     assert_eq!(app.oneshot(request).await.unwrap().status(), StatusCode::FORBIDDEN);
+}
+
+/// The lines that a trusted proxy kept count as the request's own do.
+#[tokio::test]
+async fn an_inner_layer_judges_again_where_a_proxys_lines_have_changed_on_the_way() {
+    type Kept = Vec<HeaderValue>;
+    let kept = |lines: &[&'static str]| lines.iter().map(|line| HeaderValue::from_static(line)).collect::<Kept>();
+    let counts = Counts::default();
+    let layer = counts
+        .count(RobotsLayer::for_axum08(live(FILE, Mode::Refuse)))
+        .agent_from(|extensions| extensions.get::<Kept>().map(Vec::as_slice));
+    for (before, behind, want, judged) in [
+        (kept(&["CCBot/2.0"]), kept(&["CCBot/2.0"]), StatusCode::OK, 1),
+        (kept(&["CCBot/2.0"]), kept(&[GPTBOT]), StatusCode::FORBIDDEN, 2),
+        // Several lines are judged by each layer.
+        (kept(&["CCBot/2.0", FIREFOX]), kept(&["CCBot/2.0", GPTBOT]), StatusCode::FORBIDDEN, 3),
+    ] {
+        let outside = map_request(move |mut request: Request| {
+            request.extensions_mut().insert(before.clone());
+            ready(request)
+        });
+        let between = map_request(move |mut request: Request| {
+            request.extensions_mut().insert(behind.clone());
+            ready(request)
+        });
+        let inner = pages().layer(layer.clone()).layer(between);
+        let app = Router::new().fallback_service(inner).layer(layer.clone()).layer(outside);
+        assert_eq!(status(&app, "/drafts/x", "x").await, want);
+        assert_eq!(counts.take().0, judged);
+    }
 }
 
 /// Application code that sends a request on with the extensions of another: the mark is about that other one.

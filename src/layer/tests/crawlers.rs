@@ -54,6 +54,15 @@ async fn handlers_learn_which_crawler_asks_whether_it_is_allowed_or_not() {
     assert_eq!((crawler.agent().class(), crawler.agent().category()), (Class::Registered, Some(Category::AiTraining)));
 }
 
+#[test]
+fn an_answer_shows_what_a_request_will_carry() {
+    let layer = RobotsLayer::new(robots(Mode::Tag));
+    let request = get("/", GPTBOT);
+    let with = layer.clone().with_crawler_extension().answer(&Original::of(&request));
+    assert_eq!(with.extensions().get::<CrawlerRequest>().expect("a crawler").name(), "GPTBot");
+    assert!(layer.answer(&Original::of(&request)).extensions().is_empty());
+}
+
 #[tokio::test]
 async fn a_crawler_among_several_agents_is_the_one_that_counts() {
     let layer = RobotsLayer::new(robots(Mode::Tag)).with_crawler_extension();

@@ -72,6 +72,22 @@ async fn last_modified_counts_only_without_an_entity_tag() {
 }
 
 #[tokio::test]
+async fn a_file_that_changed_a_whole_second_later_is_sent() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("robots.txt");
+    std::fs::write(&path, FILE).expect("written");
+    let changed = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    std::fs::File::options().write(true).open(&path).and_then(|file| file.set_modified(changed)).expect("dated");
+    let layer = RobotsLayer::new(LiveRobots::file(&path).open().expect("open"));
+    for (seconds, want) in [(0, StatusCode::NOT_MODIFIED), (1, StatusCode::OK), (2, StatusCode::OK)] {
+        let since = httpdate::fmt_http_date(changed - Duration::from_secs(seconds));
+        let mut request = get("/robots.txt", FIREFOX);
+        add(&mut request, "if-modified-since", &since);
+        assert_eq!(ask(layer.clone(), request).await.status(), want, "{since}");
+    }
+}
+
+#[tokio::test]
 async fn with_nothing_known_nothing_is_enforced() {
     for (when, status) in
         [(WhenMissing::Unavailable, StatusCode::SERVICE_UNAVAILABLE), (WhenMissing::Relay, StatusCode::OK)]

@@ -273,6 +273,57 @@ mod tests {
         }
     }
 
+    fn unwritable() -> Arc<dyn StateJob> {
+        Arc::new(Unwritable::default())
+    }
+
+    #[test]
+    fn what_fails_is_tried_again_less_and_less_often_until_something_is_written() {
+        let mut queue = Queue::default();
+        let jobs = [unwritable(), unwritable()];
+        jobs.iter().for_each(|job| queue.note(job.clone(), false));
+        assert_eq!((queue.later.len(), queue.retry.wait, queue.retry.due.is_some()), (2, RETRY_FIRST, true));
+        // Both fail each time: the pause grows once a round, not once a job.
+        for seconds in [2, 4, 8, 16, 30, 30] {
+            queue.retry_some();
+            assert_eq!((queue.jobs.len(), queue.later.len(), queue.retry.tried), (2, 0, 2));
+            while let Some(job) = queue.jobs.pop_front() {
+                place(&*job).is_called = false;
+                queue.note(job, false);
+            }
+            assert_eq!((queue.later.len(), queue.retry.wait), (2, Duration::from_secs(seconds)));
+        }
+        // One of the two can be written: the other one is due at once.
+        queue.retry_some();
+        for is_written in [false, true] {
+            let job = queue.jobs.pop_front().unwrap();
+            place(&*job).is_called = false;
+            queue.note(job, is_written);
+        }
+        assert_eq!((queue.later.len(), queue.retry.wait), (1, Duration::ZERO));
+        assert!(queue.retry.due.is_some_and(|due| due <= Instant::now()));
+        // After that the pauses begin anew, and end with the last job.
+        queue.retry_some();
+        let job = queue.jobs.pop_front().unwrap();
+        place(&*job).is_called = false;
+        queue.note(job, true);
+        assert_eq!((queue.later.len(), queue.retry.wait, queue.retry.due), (0, RETRY_FIRST, None));
+    }
+
+    #[test]
+    fn few_are_tried_again_at_once_and_none_stands_in_a_queue_twice() {
+        let mut queue = Queue::default();
+        let jobs: Vec<_> = (0..TRIED_AT_ONCE + 3).map(|_| unwritable()).collect();
+        for job in jobs.iter().chain(&jobs) {
+            queue.put_later(job.clone());
+        }
+        assert_eq!(queue.later.len(), TRIED_AT_ONCE + 3);
+        // One has been called for meanwhile: it is no try, and in no queue of those tried again.
+        place(&*jobs[0]).is_called = true;
+        queue.retry_some();
+        assert_eq!((queue.jobs.len(), queue.later.len(), queue.retry.tried), (TRIED_AT_ONCE - 1, 3, TRIED_AT_ONCE - 1));
+    }
+
     #[test]
     fn a_flush_does_not_take_what_is_tried_again_for_written() {
         let writer = Arc::new(StateWriter::default());
