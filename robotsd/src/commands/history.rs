@@ -52,6 +52,8 @@ fn describe(page: &mut Page, entry: &RecordedReload) {
     }
     let findings = entry.findings;
     if findings.errors + findings.warnings > 0 {
-        page.line("findings", &format!("{} errors, {} warnings", findings.errors, findings.warnings));
+        let number = |count: usize, of: &str| format!("{count} {of}{}", if count == 1 { "" } else { "s" });
+        let counts = [number(findings.errors, "error"), number(findings.warnings, "warning")];
+        page.line("findings", &counts.join(", "));
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn resolve(listener: &toml_tables::RawListener, folder: &Path) -> Res
     })
 }
 
-/// Notes names and addresses that two listeners have.
+/// Notes names and addresses that two listeners have, and trusted proxies that are no network.
 pub(super) fn conflicts(
     listeners: &[toml_tables::RawListener],
     admin: Option<&toml_tables::RawAdmin>,
@@ -46,6 +46,9 @@ pub(super) fn conflicts(
             faults.push(Fault::new(name.span(), format!("the name {:?} is taken by another listener", name.get_ref())));
         }
     }
+    // All of them, where a listener stops at the first.
+    let networks = listeners.iter().flat_map(|listener| &listener.trusted_proxies).map(network);
+    networks.filter_map(Result::err).for_each(|fault| faults.push(fault));
     let addresses = || listeners.iter().map(|listener| &listener.address);
     for (number, address) in addresses().enumerate() {
         let (span, address) = (address.span(), address.get_ref().0);
@@ -100,10 +103,11 @@ fn certificates(files: &[toml_tables::RawCertificate], folder: &Path) -> Result<
     LiveCertificates::new(pairs).map(Some).map_err(|error| Fault::new(first.chain.span(), error.to_string()))
 }
 
+fn network(text: &Spanned<String>) -> Result<Network, Fault> {
+    text.get_ref().parse::<Network>().map_err(|error| Fault::new(text.span(), error.to_string()))
+}
+
 fn trusted(listener: &toml_tables::RawListener) -> Result<Trusted, Fault> {
-    let network = |text: &Spanned<String>| {
-        text.get_ref().parse::<Network>().map_err(|error| Fault::new(text.span(), error.to_string()))
-    };
     let networks = listener.trusted_proxies.iter().map(network).collect::<Result<Vec<_>, _>>()?;
     let agent_header = listener.agent_header.as_ref().map(agent_header).transpose()?;
     if let Some(agent_header) = listener.agent_header.as_ref().filter(|_| networks.is_empty()) {

@@ -62,6 +62,7 @@ fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Confi
         listeners: listeners?,
         sites: sites.into_iter().collect::<Option<_>>()?,
         registry_extra: registry_extra?,
+        registry_extra_span: file.agents.registry_extra.as_ref().map_or(0..0, Spanned::span),
         admin: admin?,
         connections: connections?,
         edge,
@@ -161,7 +162,7 @@ fn resolve_site(
     faults: &mut Faults,
 ) -> Option<SiteConfig> {
     let backend = faults.keep(resolve_backend(file, site, span, folder));
-    upstreams::circles(site, &file.listener, folder, faults);
+    upstreams::faulty(site, &file.listener, folder, faults);
     if site.robots.max_age.get_ref().0 > LONGEST_MAX_AGE {
         let message = "max_age is longer than crawlers may keep a robots.txt, \"24h\"";
         faults.push(Fault::new(site.robots.max_age.span(), message));
@@ -184,6 +185,7 @@ fn resolve_site(
             OnMissing::Fail => WhenMissing::Fail,
         },
         expectations: site.robots.expectations.as_ref().map(|path| folder.join(path.get_ref())),
+        expectations_span: site.robots.expectations.as_ref().map_or(0..0, Spanned::span),
         grace: site.enforcement.grace.0,
         policy: policy?,
         check: check?,

@@ -37,6 +37,8 @@ pub(crate) struct Config {
     pub(crate) gate: Option<GateBuilder>,
     /// Crawlers to add to, change in or remove from the built-in registry.
     pub(crate) registry_extra: Option<PathBuf>,
+    /// What names it in the text.
+    pub(crate) registry_extra_span: Range<usize>,
     /// The admin interface; `None` where it is off.
     pub(crate) admin: Option<AdminSettings>,
     /// The configured bound on connections; `None` for as many as the process has descriptors for, up to the bound in `edge`.
@@ -100,6 +102,8 @@ pub(crate) struct SiteConfig {
     pub(crate) when_missing: WhenMissing,
     /// A file of expectations.
     pub(crate) expectations: Option<PathBuf>,
+    /// What names that in the text.
+    pub(crate) expectations_span: Range<usize>,
     pub(crate) grace: Duration,
     pub(crate) policy: Policy,
     pub(crate) check: CheckSettings,

@@ -45,16 +45,18 @@ pub(super) fn resolve(
     })
 }
 
-/// Notes the upstreams of a site that are a listener of the same process: requests would go round until none is left.
-pub(super) fn circles(
+/// Notes the upstreams of a site that cannot be read, and those that are a listener of the same process: requests would go round
+/// until none is left.
+pub(super) fn faulty(
     site: &toml_tables::RawSite,
     listeners: &[toml_tables::RawListener],
     folder: &Path,
     faults: &mut Faults,
 ) {
     for url in site.upstreams.iter().flatten() {
-        // One that cannot be read has a fault of its own.
-        let Ok(endpoint) = Endpoint::parse(url.get_ref(), folder) else { continue };
+        // All of them, where the site stops at the first.
+        let endpoint = Endpoint::parse(url.get_ref(), folder).map_err(|why| Fault::new(url.span(), why));
+        let Some(endpoint) = faults.keep(endpoint) else { continue };
         let addresses = listeners.iter().map(|listener| listener.address.get_ref().0);
         if let Some(address) = addresses.into_iter().find(|address| endpoint.is_listener(*address)) {
             let message = format!(

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use tower_robots::check::{Finding, Severity};
-use tower_robots::live::{Enforcement, ReloadOutcome, WhenMissing};
+use tower_robots::live::{Enforcement, Gate, ReloadOutcome, WhenMissing};
 
 use super::robots_opener::RobotsOpener;
 use super::site_robots::LiveSite;
@@ -21,7 +21,7 @@ pub(crate) enum Problem {
     At(Diagnostic),
     /// Nothing would be enforced, for the site or for all, although no operator switched that off.
     Unenforced(Diagnostic),
-    /// The registry cannot be used, or a robots.txt has an error.
+    /// A robots.txt has an error.
     Error(String),
     /// A warning of the check, which serving logs.
     Warning(String),
@@ -30,13 +30,13 @@ pub(crate) enum Problem {
 /// Opens every robots.txt as serving would, fetches included. Returns why sites cannot be served as their sources say, and
 /// the errors and warnings that the check finds. The state directory is read, as the start would read it, and not written.
 pub(crate) fn rehearse(path: &Path, config: &Config) -> Vec<Problem> {
-    let opener = match RobotsOpener::new(config, StateHandle::read_only(config)) {
-        Ok(opener) => opener,
-        Err(message) => return vec![Problem::Error(message)],
-    };
     let name = path.to_string_lossy();
     let diagnostic =
         |span: &Range<usize>, message: &str| Diagnostic::new(Severity::Error, &name, &config.text, span, message);
+    let opener = match RobotsOpener::new(config, StateHandle::read_only(config)) {
+        Ok(opener) => opener,
+        Err(message) => return vec![Problem::At(diagnostic(&config.registry_extra_span, &message))],
+    };
     let of_all = switch_of_all(&opener.state).map(|switch| match switch {
         Err(trouble) => Problem::Unenforced(diagnostic(&config.state_dir_span, &trouble)),
         Ok(message) => Problem::Warning(message),
@@ -44,7 +44,13 @@ pub(crate) fn rehearse(path: &Path, config: &Config) -> Vec<Problem> {
     let problems_of_site = |site: &config::SiteConfig| {
         let at = |message: String| Problem::At(diagnostic(&site.robots_span, &message));
         let unenforced = |message: String| Problem::Unenforced(diagnostic(&config.state_dir_span, &message));
-        problems(site, &opener, &at, &unenforced)
+        let gate = opener.gate_settings(site).gate(&opener.registry);
+        match gate {
+            Ok(gate) => problems(site, &opener, gate, &at, &unenforced),
+            Err(message) => {
+                vec![Problem::At(diagnostic(&site.expectations_span, &of_site(&site.name, message)))]
+            }
+        }
     };
     of_all.into_iter().chain(config.sites.iter().flat_map(problems_of_site)).collect()
 }
@@ -64,6 +70,7 @@ fn switch_of_all(state: &StateHandle) -> Option<Result<String, String>> {
 fn problems(
     site: &config::SiteConfig,
     opener: &RobotsOpener,
+    gate: Gate,
     at: &dyn Fn(String) -> Problem,
     unenforced: &dyn Fn(String) -> Problem,
 ) -> Vec<Problem> {
@@ -72,9 +79,7 @@ fn problems(
         RobotsSource::Upstream { .. } | RobotsSource::Url { .. } => WhenMissing::Fail,
         _ => WhenMissing::Unavailable,
     };
-    let opened = opener.gate_settings(site).gate(&opener.registry);
-    let opened =
-        opened.and_then(|gate| opener.open(site, opener.site_settings(site, gate), when_missing, &Log::nowhere()));
+    let opened = opener.open(site, opener.site_settings(site, gate), when_missing, &Log::nowhere());
     match opened {
         Ok(robots) => {
             let lives = robots.lives(&site.name, &site.hosts);

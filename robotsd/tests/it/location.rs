@@ -162,3 +162,29 @@ fn a_robots_txt_that_is_missing_or_a_folder_is_shown_where_the_config_names_it()
         assert!(said.contains("robotsd.toml:9:15\n") && said.contains(&format!("robots.path = \"{path}\"")), "{said}");
     }
 }
+
+#[test]
+fn every_value_of_a_list_and_every_file_has_its_fault_at_its_own_line() {
+    let checked = |files: &[(&str, &str)], want: &[&str]| {
+        let folder = folder(files);
+        let output = run(robotsd().args(["config", "check"]).arg(folder.path().join("robotsd.toml")));
+        let said = String::from_utf8(output.stderr).unwrap().replace(&format!("{}/", folder.path().display()), "");
+        for want in want {
+            assert_eq!(said.matches(want).count(), 1, "{want}: {said}");
+        }
+    };
+    let lists = "[[listener]]\naddress = \"127.0.0.1:0\"\ntrusted_proxies = [\"one\", \"two\"]\n\
+                 [[site]]\nname = \"a\"\nrobots.text = \"# a\"\nupstreams = [\"ftp://a\", \"http://a\", \"b\"]\n";
+    let places = ["robotsd.toml:3:20\n", "robotsd.toml:3:27\n", "robotsd.toml:7:14\n", "robotsd.toml:7:37\n"];
+    checked(&[("robotsd.toml", lists)], &places);
+    let expecting = format!("{CONFIG}robots.path = \"robots.txt\"\nrobots.expectations = \"expected.toml\"\n");
+    checked(
+        &[("robotsd.toml", &expecting), ("robots.txt", OPEN), ("expected.toml", "[[\n")],
+        &[" --> robotsd.toml:10:23\n", "expected.toml:1:"],
+    );
+    let extra = format!("{CONFIG}[agents]\nregistry_extra = \"crawlers.toml\"\n");
+    checked(
+        &[("robotsd.toml", &extra), ("robots.txt", OPEN), ("crawlers.toml", "[[\n")],
+        &[" --> robotsd.toml:10:18\n", "crawlers.toml:1:"],
+    );
+}
