@@ -15,6 +15,9 @@ impl Registry {
     /// The first framework that a header names, and where. Where versions stand it is always looked for; among the words
     /// that name crawlers only if one of them is known to be there, because those were looked up before.
     pub(super) fn framework<'r>(&'r self, header: &Header<'_>, speaks: bool) -> Option<(&'r Arc<Crawler>, usize)> {
+        if !speaks && !header.has_named_version {
+            return None;
+        }
         let mut refused = Vec::new();
         let may_name = |word: &&Word| {
             let is_place = word.voice == Voice::Version || speaks && word.may_name_a_crawler();

@@ -20,6 +20,8 @@ pub(super) struct Header<'h> {
     /// Browsers that never called themselves so are from their first part on.
     pub(super) browser: Option<usize>,
     pub(super) kinds: Kinds,
+    /// A version begins with a letter: it may be a name (`FooBot/Nutch-1.10`). Those of browsers do not.
+    pub(super) has_named_version: bool,
 }
 
 #[derive(Clone, Copy, Debug)]

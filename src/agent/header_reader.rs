@@ -45,7 +45,7 @@ impl<'h> HeaderReader<'h> {
         let words = Vec::with_capacity((bytes.len() / 4).clamp(4, 64));
         let parts = Vec::with_capacity((bytes.len() / 8).clamp(4, 32));
         Self {
-            header: Header { bytes, words, parts, browser: None, kinds: Kinds::default() },
+            header: Header { bytes, words, parts, browser: None, kinds: Kinds::default(), has_named_version: false },
             at: 0,
             depth: 0,
             comments: 0,
@@ -140,6 +140,7 @@ impl<'h> HeaderReader<'h> {
         if is_version && text[0].is_ascii_alphabetic() {
             // `Spice_M-5/MAUI/11A`, `Podbean/Android App`: what it runs on stands where versions do.
             self.header.kinds = self.header.kinds.with(kinds(text, hash).of_device());
+            self.header.has_named_version = true;
         }
         let kinds = if voice == Voice::Speaks { kinds(text, hash) } else { Kinds::default() };
         let word = Word { start, end, hash, kinds, voice };
