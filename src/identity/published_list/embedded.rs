@@ -1,6 +1,7 @@
 //! Copies of published lists that are compiled in, for a first start without a network: 59 KB.
 //!
-//! They are old when they are compiled, and older when they run: they verify, and never refute.
+//! They are old when they are compiled, and older when they run: they verify, and never refute. Their licences are in
+//! `ranges_notice.txt`.
 
 use std::sync::LazyLock;
 
@@ -104,6 +105,16 @@ mod tests {
             );
             assert!(["CC0-1.0", "MIT"].contains(&list.licence()), "{list:?}");
         }
+    }
+
+    /// The MIT License asks for its notice in every copy.
+    #[test]
+    fn every_collection_is_in_the_notice() {
+        let notice = include_str!("ranges_notice.txt");
+        for list in embedded_lists() {
+            assert!(notice.contains(&format!("{}: ", list.via())), "{list:?}");
+        }
+        assert!(notice.contains("Permission is hereby granted, free of charge"));
     }
 
     /// The larger set that the file is made from, where it is beside the project.
