@@ -2,7 +2,8 @@
 //!
 //! The answer to a request, in this order:
 //!
-//! 1. A host that belongs to none of the sites passes untouched.
+//! 1. A host that belongs to none of the sites passes untouched, and so does a request without a host, unless a site has
+//!    the pattern `*`: where the application serves its pages under any host, one site needs it.
 //! 2. `/robots.txt` (any query) is answered from the live snapshot: `GET` and `HEAD` with validators, other methods with
 //!    405. It is never refused. While nothing is known of the file it goes to the inner service or gets 503, as
 //!    [`WhenMissing`](crate::live::WhenMissing) says.
@@ -16,8 +17,8 @@
 //! Requests are judged by the agent they *claim* to come from; a false claim is not detected here. The path is the
 //! one [`http::Uri`] holds, so a fragment is gone already.
 //!
-//! Where to put it: outside caches, and inside whatever rewrites paths, or give [`RobotsLayer::target_from`] the original
-//! one. Readiness is the inner service's, so a busy one delays `/robots.txt` too unless it sheds load beneath the layer.
+//! Where to put it: outside caches, and outside whatever rewrites paths or methods, because what counts is the request as the
+//! client sent it; where the layer can only be inside, give [`RobotsLayer::target_from`] the target as it was. Readiness is the inner service's, so a busy one delays `/robots.txt` too unless it sheds load beneath the layer.
 //!
 //! # In axum
 //!
@@ -26,8 +27,13 @@
 //! one site is judged once. [`RobotsLayer::new`] in a nested router sees `/drafts/x` where the client sent
 //! `/blog/drafts/x`, and lets a crawler pass.
 //!
-//! Put it on the outermost router with `Router::layer`: a `route_layer` never sees `/robots.txt`, because no route matches
-//! it.
+//! Put it on the outermost router, last, with `Router::layer`: routes that are added after a layer are not beneath it, and a
+//! `route_layer` never sees `/robots.txt`, because no route matches it. A `ServiceBuilder` within an axum app takes
+//! `RobotsLayer::for_axum08` as well.
+//!
+//! Networks are exempt by the client's address, which [`RobotsLayer::address_from`] finds: with
+//! `into_make_service_with_connect_info::<SocketAddr>()` it is in
+//! `extensions.get::<ConnectInfo<SocketAddr>>()`, where no proxy is in front.
 #![cfg_attr(
     feature = "axum08",
     doc = r#"

@@ -78,6 +78,9 @@ impl LiveRobots {
     /// [`LiveRobots::inline`]. It is checked, gated, recorded and notified of like a file that changed, and a later
     /// [`LiveRobots::reload`] reads it. A text that is live already is fine.
     ///
+    /// Where the text is kept is the application's affair: after a restart the site begins with the text that it is opened
+    /// with, so open it with the one that was published last.
+    ///
     /// It blocks until the text is compiled, which takes milliseconds, and until the listeners have run: in async code call
     /// it with `tokio::task::spawn_blocking` or its like. Of calls at the same time, the last one that begins wins.
     ///

@@ -18,6 +18,10 @@ const MAX_NAME: usize = 253 * 2;
 /// Names are compared without case and without a final dot, and an IPv6 address is the same however it is written. A value
 /// with a port goes before one without, which holds for every other port.
 ///
+/// A host that no pattern fits has no value: a [`RobotsLayer`](https://docs.rs/tower-robots/latest/tower_robots/layer/struct.RobotsLayer.html)
+/// lets its requests pass. An application that answers under any host wants a value for `*`, or a crawler walks around the
+/// rules with a host of its own.
+///
 /// With the feature `idn` a name of another script is the same as its ASCII form. Without it a pattern is written in the
 /// ASCII form (`xn--mnchen-3ya.example`), which is what clients send.
 ///

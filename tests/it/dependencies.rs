@@ -40,7 +40,8 @@ fn the_page_of_the_crate_says_how_many_crates_each_feature_brings() {
     let stated = stated();
     let counted: Vec<_> = stated.iter().map(|(feature, _)| (feature.clone(), counted(feature))).collect();
     assert_eq!(stated, counted, "CRATE.md, and what is true");
-    let features = ["layer", "watch", "axum08", "idn", "fetch", "tls", "serde", "tracing"];
+    let features =
+        ["layer", "watch", "axum08", "idn", "fetch", "tls", "serde", "tracing", "identity", "signatures", "verify"];
     assert_eq!(stated.iter().map(|(feature, _)| &**feature).collect::<Vec<_>>(), features);
 }
 
