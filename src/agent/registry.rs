@@ -292,6 +292,16 @@ mod tests {
     }
 
     #[test]
+    fn a_word_inside_of_a_name_is_no_other_name() {
+        let row = |name: &str| CrawlerRow::new(name, Category::Seo);
+        let registry = Registry::default().extended_with([row("Foo Bar"), row("Bar")]).unwrap();
+        for (header, names) in [("Foo Bar/1.0", &["Foo Bar"][..]), ("Foo Bar Bar/1.0", &["Foo Bar", "Bar"])] {
+            let header = Header::read(header.as_bytes());
+            assert_eq!(registry.find(&header).map(|crawler| crawler.name()).collect::<Vec<_>>(), names);
+        }
+    }
+
+    #[test]
     fn an_override_adds_replaces_and_removes() {
         let registry = two();
         let changed = registry
