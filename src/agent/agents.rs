@@ -145,11 +145,8 @@ impl From<&Crawler> for Agent {
 }
 
 impl Agents {
-    /// The most agents that are judged of one line; no real line comes near it.
-    pub const MAX: usize = 4;
-
     pub(super) fn new(first: Agent, further: impl IntoIterator<Item = Agent>) -> Self {
-        let mut further = further.into_iter().take(Self::MAX - 1).peekable();
+        let mut further = further.into_iter().peekable();
         match further.peek() {
             None => Self::from(first),
             Some(_) => Self(List::Several([first].into_iter().chain(further).collect())),

@@ -1,6 +1,6 @@
 //! The claims of a header that names no registered crawler: the parts that declare a product, and its class.
 
-use super::header::{Header, Marks, Part, Word};
+use super::header::{Header, Marks, Part, Voice, Word};
 use super::kind::{Category, Class};
 use super::program::{declares_on_device, has_contact, is_of_maker, is_on_device};
 use super::trade::{Trade, is_address_of_service, trades};
@@ -58,16 +58,15 @@ impl<'a, 'h> Testimony<'a, 'h> {
     /// The first word of the parts that name the agent; only there do everyday words count as names.
     pub(super) fn leading_word(&self) -> Option<&'a Word> {
         let header = self.header;
-        let first = header.words().find(|word| word.may_name_a_crawler())?;
-        if !first.kinds.is_costume() {
-            return Some(first);
+        let names = |word: &&Word| word.may_name_a_crawler() || word.voice == Voice::Named;
+        let first = header.words().find(names)?;
+        if !first.kinds.is_costume() || first.voice == Voice::Named {
+            return Some(first).filter(|first| first.may_name_a_crawler());
         }
-        header
-            .parts()
-            .iter()
-            .filter(|part| part.marks.has(Marks::COMPATIBLE))
-            .flat_map(|part| header.words_of(part))
-            .find(|word| word.may_name_a_crawler() && !is_compatible(header, word))
+        let compatible = header.parts().iter().filter(|part| part.marks.has(Marks::COMPATIBLE));
+        let first =
+            compatible.flat_map(|part| header.words_of(part)).find(|word| names(word) && !is_compatible(header, word));
+        first.filter(|first| first.may_name_a_crawler())
     }
 
     /// Places the header.

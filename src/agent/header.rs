@@ -41,6 +41,8 @@ pub(super) enum Voice {
     Version,
     /// It stands in an e-mail address, or after "like".
     Muted,
+    /// It is part of a registered crawler's name; see [`Header::without`].
+    Named,
 }
 
 /// A product, or a segment of a comment.
@@ -190,7 +192,7 @@ impl<'h> Header<'h> {
     }
 
     fn product_words(&self, part: &Part) -> impl Iterator<Item = &Word> {
-        let words = self.words_of(part).iter().filter(|word| word.voice != Voice::Muted);
+        let words = self.words_of(part).iter().filter(|word| !matches!(word.voice, Voice::Muted | Voice::Named));
         words.take_while(|word| word.voice == Voice::Speaks).skip_while(|word| word.kinds.is_costume())
     }
 

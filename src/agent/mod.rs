@@ -9,8 +9,8 @@
 //! 2. A registered crawler is a product of its header whose name stands between boundaries; of two that begin
 //!    there, the longer. Names that are also words need further text in the header. Where there are several, all of them
 //!    are [`Agents`] of the header, and the first is the one to call it by.
-//! 3. The [`Agent::tokens`] of each are the chain its operator gives (`Googlebot-Image`, then `Googlebot`). Products that
-//!    are not registered are not looked at beside them.
+//! 3. The [`Agent::tokens`] of each are the chain its operator gives (`Googlebot-Image`, then `Googlebot`). Beside them,
+//!    the rest of the header is one more agent where it holds a name of the file or declares a crawler.
 //!    A framework (`Nutch`, `Heritrix`, `Scrapy`) is not the crawler where a product stands in front of its name, nor beside
 //!    a registered one: `FooBot/Nutch-1.10` obeys a group of `FooBot`, else one of `Nutch`.
 //! 4. Otherwise, of the file's names, the longest that a product *is*; else the longest that a version is glued to
@@ -26,6 +26,7 @@
 //! A header may lie: recognition takes it at its word.
 
 mod agents;
+mod beside;
 mod builtin;
 mod claim;
 mod crawler;
@@ -38,6 +39,7 @@ mod identity;
 mod kind;
 mod name_index;
 mod named_agent;
+mod named_crawlers;
 mod network;
 mod program;
 mod recognizer;

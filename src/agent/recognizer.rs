@@ -1,14 +1,16 @@
 //! From a header to an agent.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::agents::{Agent, Agents};
-use super::claim::Testimony;
+use super::claim::{Claim, Testimony};
 use super::crawler::Crawler;
 use super::file_names::{FileNames, may_claim};
 use super::framework::product_in_front;
 use super::header::Header;
-use super::kind::Category;
+use super::kind::Class;
+use super::named_crawlers::NamedCrawlers;
 use super::registry::Registry;
 use crate::rules::{ProductToken, RobotsTxt};
 
@@ -60,9 +62,10 @@ impl Recognizer {
         crawler.cloned().map_or_else(|| self.unregistered(&header, framework), Agent::of)
     }
 
-    /// The agents that one field line of `User-Agent` names: every registered crawler, at most [`Agents::MAX`], so that
-    /// no name hides behind another. A previewer behind another one does not count: messengers list those whose cards
-    /// they read. Where no name is registered, there is one agent.
+    /// The agents that one field line of `User-Agent` names, so that no name hides behind another: every registered
+    /// crawler, each once, and behind them the agent of the rest of the line where that holds a name of the file or
+    /// declares a crawler. A previewer behind another one does not count: messengers list those whose cards they read.
+    /// Where no name is registered, there is one agent.
     ///
     /// ```
     /// use tower_robots::agent::{Recognizer, Registry};
@@ -76,20 +79,27 @@ impl Recognizer {
     #[must_use]
     pub fn agents(&self, field: &[u8]) -> Agents {
         let header = Header::read(field);
-        let mut framework = false;
-        let first = self.crawlers(&header, &mut framework).next();
-        let Some(first) = first else { return self.unregistered(&header, framework).into() };
-        let crawlers = self.crawlers(&header, &mut framework).skip(1);
-        let mut known = vec![first];
-        let further = crawlers.filter(|crawler| {
-            let is_new = known.iter().all(|known| {
-                let are_previews = [known, crawler].iter().all(|crawler| crawler.category() == Category::Preview);
-                !Arc::ptr_eq(known, crawler) && !are_previews
-            });
-            known.extend(is_new.then_some(*crawler));
-            is_new
-        });
-        Agents::new(Agent::of(first.clone()), further.cloned().map(Agent::of))
+        let named = NamedCrawlers::of(&self.registry, &header);
+        let Some((first, further)) = named.crawlers.split_first() else {
+            return self.unregistered(&header, named.framework).into();
+        };
+        let own = self.beside(header, &named.places);
+        let further = further.iter().map(|crawler| Agent::of((*crawler).clone()));
+        Agents::new(Agent::of((*first).clone()), further.chain(own))
+    }
+
+    /// The agent of a header apart from the registered names at these places, where it declares a crawler or names a
+    /// group of the file.
+    fn beside(&self, header: Header<'_>, places: &[Range<usize>]) -> Option<Agent> {
+        if !header.has_own_word_outside(places) {
+            return None;
+        }
+        let mut header = header.without(places);
+        let name = self.names.find(&header, &Testimony::of(&header)).cloned();
+        header.mute_descriptions();
+        let agent = claimed(Testimony::of(&header).claim(), name.as_ref());
+        let declares = agent.class() == Class::Declared && !agent.tokens().is_empty();
+        (name.is_some() || declares).then_some(agent)
     }
 
     /// The registered crawlers that a header names, without frameworks; whether it names one of those.
@@ -107,11 +117,7 @@ impl Recognizer {
             return self.built_with(framework, place, header, &testimony);
         }
         let name = self.names.find(header, &testimony);
-        let claim = testimony.claim();
-        let own = claim.product.as_deref().and_then(|product| ProductToken::from_name(product.as_bytes()));
-        let own = own.filter(|own| Some(own) != name && may_claim(own));
-        let tokens = name.cloned().into_iter().chain(own).collect();
-        Agent::claimed(claim, tokens)
+        claimed(testimony.claim(), name)
     }
 
     /// The crawler whose product stands in front of a framework's name, or the framework where none does.
@@ -128,6 +134,13 @@ impl Recognizer {
         let tokens = name.cloned().into_iter().chain(own).chain(framework.tokens().iter().cloned());
         Agent::named(Some(product), tokens.collect())
     }
+}
+
+/// The agent of a claim: it obeys the group of the file's name that its header holds, else that of its own product.
+fn claimed(claim: Claim, name: Option<&ProductToken>) -> Agent {
+    let own = claim.product.as_deref().and_then(|product| ProductToken::from_name(product.as_bytes()));
+    let own = own.filter(|own| Some(own) != name && may_claim(own));
+    Agent::claimed(claim, name.cloned().into_iter().chain(own).collect())
 }
 
 #[cfg(test)]
@@ -191,10 +204,12 @@ mod tests {
             ("Googlebot-Image/1.0", &["Googlebot-Image"]),
             ("TelegramBot (like TwitterBot)", &["TelegramBot"]),
             ("GPTBot/1.0 (+https://example.test/CCBot) like Googlebot", &["GPTBot"]),
-            // An unregistered name beside a registered one does not count.
-            ("NeverSeenBot/1.0 GPTBot/1.0", &["GPTBot"]),
+            ("NeverSeenBot/1.0 GPTBot/1.0", &["GPTBot", "NeverSeenBot"]),
             ("NeverSeenBot/1.0 UnheardBot/1.0", &["NeverSeenBot"]),
-            ("Applebot CCBot GPTBot Googlebot bingbot", &["Applebot", "CCBot", "GPTBot", "Googlebot"]),
+            (
+                "CCBot Bytespider ClaudeBot PetalBot GPTBot/1.2",
+                &["CCBot", "Bytespider", "ClaudeBot", "PetalBot", "GPTBot"],
+            ),
         ] {
             assert_eq!(crawlers(header), names, "{header}");
         }

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::iter;
+use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
 use super::builtin;
@@ -127,6 +128,14 @@ impl Registry {
 
     /// The crawlers that a header names, in its order. A word inside of a name begins no other one.
     pub(super) fn find<'r>(&'r self, header: &Header<'_>) -> impl Iterator<Item = &'r Arc<Crawler>> {
+        self.find_places(header).map(|(crawler, _)| crawler)
+    }
+
+    /// As [`Registry::find`], with the octets of each name.
+    pub(super) fn find_places<'r>(
+        &'r self,
+        header: &Header<'_>,
+    ) -> impl Iterator<Item = (&'r Arc<Crawler>, Range<usize>)> {
         // A crawler that lacks what its name requires is not tried again: the text would be searched for every mention.
         let mut refused = Vec::new();
         let mut end_of_name = 0;
@@ -136,7 +145,7 @@ impl Registry {
             }
             let (crawler, end) = self.named_at(word, header, &mut refused)?;
             end_of_name = end;
-            Some(crawler)
+            Some((crawler, word.start..end))
         })
     }
 

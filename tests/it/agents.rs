@@ -130,6 +130,45 @@ fn replace(header: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
 }
 
 #[test]
+fn no_name_hides_behind_others() {
+    for (name, header) in [
+        ("GPTBot", "CCBot Bytespider ClaudeBot PetalBot GPTBot/1.2"),
+        ("AcmeBot", "CCBot AcmeBot/1.0"),
+        ("AcmeBot", "UptimeRobot/2.0 AcmeBot/1.0"),
+        ("AcmeBot", "facebookexternalhit/1.1 AcmeBot/1.0"),
+    ] {
+        assert_eq!(group(&[name], header.as_bytes()).as_deref(), Some(name), "{header}");
+    }
+    let nobody = recognizer(&file(&[]));
+    assert!(nobody.agents(b"MyBot/1.0 (+https://my.example/bot) UptimeRobot").iter().any(held));
+    assert!(!nobody.agents(b"UptimeRobot/2.0").iter().any(held));
+}
+
+#[test]
+fn a_line_of_hundreds_of_names_is_judged_for_each_in_time() {
+    let names = Registry::builtin().crawlers().filter(|row| row.requires().len() == 0);
+    let mut header = String::new();
+    for name in names.filter_map(|row| row.header_names().next()).filter(|name| !name.eq_ignore_ascii_case("GPTBot")) {
+        if header.len() + name.len() < 8 * 1024 {
+            header.push_str(name);
+            header.push(' ');
+        }
+    }
+    header.push_str("GPTBot/1.2");
+    let (file, start) = (file(&["GPTBot"]), super::clock::spent());
+    let agents = recognizer(&file).agents(header.as_bytes());
+    let rules = file.compile(Reading::Standard);
+    let policy = tower_robots::Policy::builder().mode(tower_robots::policy::Mode::Refuse).build();
+    let facts = tower_robots::policy::Facts::of_target("GET", b"/x/..%2f/private");
+    let decision = policy.decide(&rules, &agents, facts);
+    let took = super::clock::spent() - start;
+    assert_eq!(decision.action(), tower_robots::policy::Action::Refuse);
+    assert_eq!(agents[decision.agent()].crawler(), Some("GPTBot"));
+    assert!(agents.len() > 100, "{}", agents.len());
+    assert!(took < std::time::Duration::from_millis(500), "{took:?}");
+}
+
+#[test]
 fn cost_stays_linear() {
     let recognizer = recognizer(&file(&["ExampleBot", "foo", "a-a", "Sogou web spider", "Daum"]));
     let time = |bytes: usize, unit: &str| {
