@@ -102,7 +102,7 @@ impl PolicyBuilder {
     }
 
     /// Path patterns (as in robots.txt: prefixes, with `*` and `$`) whose requests pass unjudged, in place of the
-    /// default, `/.well-known/`. `/robots.txt` is always exempt.
+    /// default, `/.well-known/`. `/robots.txt` is always exempt. Called again, these take the place of the ones before.
     ///
     /// # Errors
     ///
@@ -112,7 +112,8 @@ impl PolicyBuilder {
         Ok(self)
     }
 
-    /// Networks whose requests pass unjudged: [`Network`]s, addresses, or their texts. Default: none.
+    /// Networks whose requests pass unjudged: [`Network`]s, addresses, or their texts. Default: none. Called again, these
+    /// take the place of the ones before.
     ///
     /// ```
     /// use tower_robots::Policy;
@@ -147,17 +148,18 @@ impl PolicyBuilder {
         Ok(self)
     }
 
-    /// Crawlers, by name or own product token, whose requests pass unjudged. Default: none.
+    /// Crawlers whose requests pass unjudged, by name or own product token. Default: none. Called again,
+    /// these take the place of the ones before.
     ///
     /// # Errors
     ///
-    /// If no product token is left of a name.
+    /// As [`Override::agent`].
     pub fn exempt_agents<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Result<Self, PolicyError> {
         self.policy.exempt.agents = names.into_iter().map(|name| called(name.as_ref())).collect::<Result<_, _>>()?;
         Ok(self)
     }
 
-    /// Names of cookies whose requests pass. Default: none.
+    /// Names of cookies whose requests pass. Default: none. Called again, these take the place of the ones before.
     ///
     /// # Errors
     ///
@@ -167,7 +169,8 @@ impl PolicyBuilder {
         Ok(self)
     }
 
-    /// Names of cookies that suggest a person behind a request. Default: none.
+    /// Names of cookies that suggest a person behind a request. Default: none. Called again, these take the place of the
+    /// ones before.
     ///
     /// # Errors
     ///
