@@ -3,7 +3,7 @@
 use super::record::{name, text};
 use crate::agent::{Agent, Class};
 use crate::live::{Content, VersionHash};
-use crate::policy::{Action, Decision, Reason};
+use crate::policy::{Action, Decision, Policy, Reason};
 use crate::rules::Access;
 
 /// A crawler's request and its decision: which agent sends it, the verdict, and the action taken.
@@ -32,10 +32,15 @@ pub struct CrawlerRequest {
 
 impl CrawlerRequest {
     /// `None` where no agent of the request is a crawler.
-    pub(super) fn new(content: &Content, agents: &[Agent], decision: &Decision<'_>) -> Option<Self> {
+    pub(super) fn new(content: &Content, policy: &Policy, agents: &[Agent], decision: &Decision<'_>) -> Option<Self> {
         let verdict = decision.verdict();
         let judged = agents.get(decision.agent()).filter(|_| verdict.is_some());
-        let agent = judged.or_else(|| agents.iter().find(|agent| is_crawler(agent)))?;
+        // Where a request is exempt there may be a group for its agent, though no verdict says so.
+        let is_exempt = decision.reason() == Reason::Exempt;
+        let has_group = |agent: &&Agent| is_exempt && policy.has_group(content.rules(), agent);
+        let agent = judged
+            .or_else(|| agents.iter().find(|agent| is_crawler(agent)))
+            .or_else(|| agents.iter().find(has_group))?;
         let rule = verdict.and_then(|verdict| verdict.rule());
         Some(Self {
             agent: agent.clone(),

@@ -90,7 +90,7 @@ impl Enforcer {
                 // A fault here must not cost anyone the file.
                 let crawler = guarded(live, || {
                     self.with_agents(content, &request, |agents| {
-                        let crawler = CrawlerRequest::new(content, agents, &decision)?;
+                        let crawler = CrawlerRequest::new(content, snapshot.policy(), agents, &decision)?;
                         self.follow(live, request, &self.observers, crawler, Some(status))
                     })
                 });
@@ -137,7 +137,8 @@ impl Enforcer {
         if self.follows_crawlers() {
             let status = outcome.status();
             let crawler = guarded(live, || {
-                self.follow(live, request, observers, CrawlerRequest::new(content, agents, &decision)?, status)
+                let crawler = CrawlerRequest::new(content, snapshot.policy(), agents, &decision)?;
+                self.follow(live, request, observers, crawler, status)
             });
             if let Some(crawler) = crawler.flatten() {
                 match &mut outcome {

@@ -12,7 +12,9 @@ use super::mode::Mode;
 use super::overrides::Override;
 use super::scope::Star;
 use crate::agent::{Agent, Category, Identity};
-use crate::rules::{Access, Fallback, MatchBudget, PathForms, RequestPath, Rule, RuleSet, Selection, Verdict};
+use crate::rules::{
+    Access, Fallback, MatchBudget, PathForms, ProductToken, RequestPath, Rule, RuleSet, Selection, Verdict,
+};
 
 /// How requests that robots.txt disallows are handled. Immutable; build one with [`Policy::builder`].
 #[derive(Clone, Debug)]
@@ -135,6 +137,17 @@ impl Policy {
         &self.overrides
     }
 
+    /// Whether a group of these rules is for an agent, for the methods that the groups for `*` hold for.
+    pub(crate) fn has_group(&self, rules: &RuleSet, agent: &Agent) -> bool {
+        let fallback = if self.star.holds(agent) { Fallback::Star } else { Fallback::Nothing };
+        rules.select(self.tokens_of(agent), fallback).applies()
+    }
+
+    /// The tokens whose groups an agent is held to.
+    fn tokens_of<'a>(&self, agent: &'a Agent) -> &'a [ProductToken] {
+        if self.family { agent.tokens() } else { &agent.tokens()[..agent.tokens().len().min(1)] }
+    }
+
     pub(super) fn decide_for<'r>(
         &self,
         rules: &'r RuleSet,
@@ -144,7 +157,7 @@ impl Policy {
         work: &mut MatchBudget,
     ) -> Decision<'r> {
         let star = self.star.holds(agent) && self.star.covers_method(request.method());
-        let tokens = if self.family { agent.tokens() } else { &agent.tokens()[..agent.tokens().len().min(1)] };
+        let tokens = self.tokens_of(agent);
         let fallback = if star { Fallback::Star } else { Fallback::Nothing };
         let selection = rules.select(tokens, fallback);
         let identity = request.identity();

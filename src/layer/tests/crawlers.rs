@@ -54,6 +54,22 @@ async fn handlers_learn_which_crawler_asks_whether_it_is_allowed_or_not() {
     assert_eq!((crawler.agent().class(), crawler.agent().category()), (Class::Registered, Some(Category::AiTraining)));
 }
 
+#[tokio::test]
+async fn an_exempt_agent_that_only_the_file_names_is_a_crawler_too() {
+    let policy = Policy::builder().mode(Mode::Refuse).exempt_agents(["AcmeMonitor"]).expect("a name").build();
+    let rules = "User-agent: AcmeMonitor\nDisallow: /\n";
+    let robots = LiveRobots::inline(rules).policy(policy).open().expect("a robots.txt");
+    let layer = RobotsLayer::new(robots).with_crawler_extension();
+    for target in ["/drafts/x", "/robots.txt"] {
+        let exempt = crawler(layer.clone(), get(target, "AcmeMonitor/1.0")).await.expect("a group is for it");
+        assert_eq!((exempt.reason(), exempt.access(), exempt.action()), (Reason::Exempt, None, Action::Pass));
+        assert_eq!(exempt.agent().tokens()[0].to_string(), "acmemonitor");
+    }
+    for target in ["/drafts/x", "/robots.txt"] {
+        assert!(crawler(layer.clone(), get(target, FIREFOX)).await.is_none(), "{target}");
+    }
+}
+
 #[test]
 fn an_answer_shows_what_a_request_will_carry() {
     let layer = RobotsLayer::new(robots(Mode::Tag));
