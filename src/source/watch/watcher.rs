@@ -20,7 +20,7 @@ pub const SHORTEST_POLL: Duration = Duration::from_millis(50);
 /// Reports changes of files: any number of them with one set of threads.
 ///
 /// Cheap to clone; clones share everything. It ends with the last clone and the last thing it watches. Give one to every
-/// [`LiveBuilder`](super::LiveBuilder) of a process, and use it for everything else that is reloaded; a builder without
+/// [`LiveBuilder`](crate::source::LiveBuilder) of a process, and use it for everything else that is reloaded; a builder without
 /// one starts its own.
 ///
 /// A file system that hangs holds up no file of another: each has workers and events of its own. No status and no drop
