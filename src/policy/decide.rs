@@ -138,6 +138,7 @@ impl Policy {
     }
 
     /// Whether a group of these rules is for an agent, for the methods that the groups for `*` hold for.
+    #[cfg(feature = "layer")]
     pub(crate) fn has_group(&self, rules: &RuleSet, agent: &Agent) -> bool {
         let fallback = if self.star.holds(agent) { Fallback::Star } else { Fallback::Nothing };
         rules.select(self.tokens_of(agent), fallback).applies()
