@@ -1,12 +1,13 @@
 //! Building a policy.
 
+use super::agent_name::called;
 use super::decide::Policy;
 use super::error::PolicyError;
 use super::exempt::Exemptions;
 use super::human_evidence::{Cookies, SuspectHuman};
 use super::impostors::{IdentityNeeded, IdentityRules, Impostors};
 use super::mode::Mode;
-use super::overrides::{Override, called};
+use super::overrides::Override;
 use super::scope::{EmptyAgent, Star, StarExceptions, StarScope};
 use crate::agent::{Category, Network};
 use crate::rules::{PathForms, PathPattern};
@@ -148,7 +149,7 @@ impl PolicyBuilder {
         Ok(self)
     }
 
-    /// Crawlers whose requests pass unjudged, by name or own product token. Default: none. Called again,
+    /// Crawlers whose requests pass unjudged, by the names that [`Override::agent`] takes. Default: none. Called again,
     /// these take the place of the ones before.
     ///
     /// # Errors

@@ -13,6 +13,8 @@ pub struct PolicyError {
     kind: PolicyErrorKind,
     value: String,
     network: Option<NetworkError>,
+    /// The name of the crawler that was meant.
+    meant: Option<String>,
 }
 
 /// The setting a [`PolicyError`] is about.
@@ -25,7 +27,7 @@ pub enum PolicyErrorKind {
     Method,
     /// A text that is no network.
     Network,
-    /// The name of a crawler, of which no product token is left.
+    /// A text that names no agent: nothing but `*` or blanks, a whole `User-Agent` field, a name with blanks in it.
     AgentName,
     /// The name of a cookie that no `Cookie` field can hold.
     CookieName,
@@ -33,7 +35,12 @@ pub enum PolicyErrorKind {
 
 impl PolicyError {
     pub(super) fn new(kind: PolicyErrorKind, value: &[u8]) -> Self {
-        Self { kind, value: String::from_utf8_lossy(value).into_owned(), network: None }
+        Self { kind, value: String::from_utf8_lossy(value).into_owned(), network: None, meant: None }
+    }
+
+    /// Of a text that is no crawler's name, and the name that was meant by it.
+    pub(super) fn agent_name(name: &str, meant: Option<&str>) -> Self {
+        Self { meant: meant.map(str::to_owned), ..Self::new(PolicyErrorKind::AgentName, name.as_bytes()) }
     }
 
     /// The setting it is about.
@@ -80,7 +87,10 @@ impl fmt::Display for PolicyError {
             PolicyErrorKind::AgentName => ("crawler's name", "write one such as \"GPTBot\""),
             PolicyErrorKind::CookieName => ("cookie's name", "write the part before \"=\", such as \"session\""),
         };
-        write!(f, "{:?} is not a {what}: {right}", self.value)
+        match &self.meant {
+            Some(meant) => write!(f, "{:?} is not a {what}: write {meant:?}", self.value),
+            None => write!(f, "{:?} is not a {what}: {right}", self.value),
+        }
     }
 }
 

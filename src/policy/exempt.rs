@@ -1,6 +1,6 @@
 //! Requests that are never judged.
 
-use super::overrides::is_called;
+use super::agent_name::is_called;
 use crate::agent::{Agent, Network};
 use crate::rules::{PathPattern, ProductToken, Reading, RequestPath};
 

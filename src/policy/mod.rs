@@ -3,6 +3,7 @@
 //! [`Policy::decide`] combines the agents, the rules of the file and the operator's intent ([`Policy`]). It is pure: no HTTP
 //! types, no I/O, no clock of its own. Of several agents (a repeated header) the strictest decision counts.
 
+mod agent_name;
 mod builder;
 mod decide;
 mod decision;

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::time::SystemTime;
 
-use super::error::{PolicyError, PolicyErrorKind};
+use super::agent_name::{called, is_called};
+use super::error::PolicyError;
 use super::facts::Facts;
 use super::mode::Mode;
 use crate::agent::{Agent, Category};
@@ -26,11 +27,13 @@ enum OverrideFor {
 }
 
 impl Override {
-    /// For one crawler, by its name or its own product token, without case.
+    /// For one crawler, by its name, its own product token or a name that it sends, without case and with a version or
+    /// without.
     ///
     /// # Errors
     ///
-    /// If no product token is left of the name.
+    /// If no request can be from an agent of this name: a whole `User-Agent` field, `*`, the name of a registered crawler
+    /// with blanks in it (`GPT Bot`). The error says which name is right, where one is.
     pub fn agent(name: &str, mode: Mode) -> Result<Self, PolicyError> {
         Ok(Self { covers: OverrideFor::Agent(called(name)?), mode, until: None })
     }
@@ -122,19 +125,6 @@ impl fmt::Display for Override {
             OverrideFor::Pattern(pattern, _) => write!(f, "pattern \"{}\"", pattern.escape_ascii()),
         }
     }
-}
-
-/// The token of a configured name: as in robots.txt, `GPTBot/1.2` is `GPTBot`.
-pub(super) fn called(name: &str) -> Result<ProductToken, PolicyError> {
-    let wrong = || PolicyError::new(PolicyErrorKind::AgentName, name.as_bytes());
-    ProductToken::from_name(name.as_bytes()).ok_or_else(wrong)
-}
-
-/// Whether an agent goes by this name: its crawler's, or its own token. Not its whole chain: an entry for Googlebot is
-/// not for Applebot.
-pub(super) fn is_called(agent: &Agent, name: &ProductToken) -> bool {
-    agent.tokens().first() == Some(name)
-        || agent.crawler().is_some_and(|crawler| crawler.as_bytes().eq_ignore_ascii_case(name.as_bytes()))
 }
 
 #[cfg(test)]
