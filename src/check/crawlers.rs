@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::directives::distance;
 use crate::agent::{Category, Crawler, Registry};
-use crate::rules::{Name, ProductToken};
+use crate::rules::{Name, ProductToken, RobotsTxt};
 
 /// Names shorter than this are near to too many others.
 const SHORTEST_GUESS: usize = 6;
@@ -44,26 +44,32 @@ impl<'r> CrawlersByToken<'r> {
         &self,
         names: impl Iterator<Item = Name<'a>>,
     ) -> impl Iterator<Item = (Name<'a>, &'r str)> {
-        let known = self.by_token();
         let mut seen = HashSet::new();
         names
             .filter(|name| !name.is_star())
             .filter_map(|name| Some((name, ProductToken::from_name(name.value())?)))
-            .filter(|(_, token)| !self.registry.knows(token) && token.as_bytes().len() >= SHORTEST_GUESS)
-            // Blanks are no slip of the finger.
-            .filter(|(_, token)| !token.as_bytes().contains(&b' '))
+            .filter(|(_, token)| self.is_unknown(token))
             .filter(move |(_, token)| seen.insert(token.clone()))
             .take(GUESSES)
-            .filter_map(move |(name, token)| {
-                let token = token.as_bytes();
-                let near = known
-                    .iter()
-                    .filter(|(known, _)| known.len() >= SHORTEST_GUESS && known.len().abs_diff(token.len()) <= 2)
-                    .map(|(known, crawler)| (distance(token, known), known.len(), *crawler))
-                    .filter(|(distance, length, _)| *distance <= allowance((*length).min(token.len())))
-                    .min_by_key(|(distance, _, crawler)| (*distance, crawler.name()));
-                near.map(|(_, _, crawler)| (name, crawler.name()))
-            })
+            .filter_map(|(name, token)| Some((name, self.nearest(&token)?)))
+    }
+
+    /// Whether no crawler obeys a token that is long enough for a guess. Blanks are no slip of the finger.
+    fn is_unknown(&self, token: &ProductToken) -> bool {
+        let text = token.as_bytes();
+        !self.registry.knows(token) && text.len() >= SHORTEST_GUESS && !text.contains(&b' ')
+    }
+
+    /// The crawler whose own token is nearly this one.
+    fn nearest(&self, token: &ProductToken) -> Option<&'r str> {
+        let token = token.as_bytes();
+        let known = self.by_token().iter();
+        let near = known
+            .filter(|(known, _)| known.len() >= SHORTEST_GUESS && known.len().abs_diff(token.len()) <= 2)
+            .map(|(known, crawler)| (distance(token, known), known.len(), *crawler))
+            .filter(|(distance, length, _)| *distance <= allowance((*length).min(token.len())))
+            .min_by_key(|(distance, _, crawler)| (*distance, crawler.name()));
+        near.map(|(_, _, crawler)| crawler.name())
     }
 
     fn by_token(&self) -> &HashMap<&'r [u8], &'r Crawler> {
@@ -80,6 +86,18 @@ impl<'r> CrawlersByToken<'r> {
             by_token
         })
     }
+}
+
+/// The crawler that was probably meant by a name, where neither a crawler nor a group of the file has it.
+pub(crate) fn meant<'r>(name: &str, robots: &RobotsTxt, registry: &'r Registry) -> Option<&'r str> {
+    let token = ProductToken::from_name(name.as_bytes())?;
+    let mut names = robots.groups().flat_map(|group| group.names());
+    let has_group = names.any(|group| ProductToken::from_name(group.value()).as_ref() == Some(&token));
+    let crawlers = CrawlersByToken::new(registry);
+    if has_group || registry.crawler(name.trim()).is_some() || !crawlers.is_unknown(&token) {
+        return None;
+    }
+    crawlers.nearest(&token)
 }
 
 /// How many letters of a name may be wrong.

@@ -201,6 +201,17 @@ fn what_must_be_allowed_expected_kept_and_clean_is() {
 }
 
 #[test]
+fn a_misspelled_name_guards_nothing_and_is_an_objection() {
+    let gate = |name: &str| Gate::builder().must_allow([name], ["/"]).build();
+    assert_eq!(replaced(gate("OurOwnCrawler"), OPEN, &format!("{OPEN}Disallow: /y\n")), []);
+    let house = format!("{OPEN}\nUser-agent: Gogglebot\nAllow: /\n");
+    assert_eq!(replaced(gate("Gogglebot"), &house, &format!("{house}Disallow: /y\n")), [], "a group has the name");
+    let rejection = Site::new(OPEN).builder().gate(gate("Gogglebot")).open().unwrap_err().to_string();
+    let right = "no crawler and no group is called \"Gogglebot\", which must be allowed: did you mean \"Googlebot\"?";
+    assert!(rejection.contains(right), "{rejection}");
+}
+
+#[test]
 fn what_waits_is_told_once_and_forgotten_when_the_old_file_comes_back() {
     let site = Site::new(OPEN);
     let live = site.builder().poll_every(Duration::from_millis(50)).open().unwrap();

@@ -22,7 +22,7 @@ pub use self::pending::Pending;
 
 use super::version_hash::VersionHash;
 use crate::agent::Registry;
-use crate::check::{DiffOptions, Expectations, Guard, Report, Severity, diff, upheavals};
+use crate::check::{DiffOptions, Expectations, Guard, Report, Severity, crawler_meant, diff, upheavals};
 use crate::rules::{Access, RobotsTxt};
 
 /// The conditions under which a version goes live without an operator. Build one with [`Gate::builder`].
@@ -121,6 +121,9 @@ impl Gate {
         let must_allow = self.must_allow.iter().fold(Expectations::new(registry.clone()), |expectations, must| {
             expectations.expect(Access::Allow, must.agents.iter().cloned(), must.paths.iter().cloned())
         });
+        let names = self.must_allow.iter().flat_map(|must| &must.agents);
+        let misspelled = names.filter_map(|name| Some((name.as_str(), crawler_meant(name, robots, registry)?)));
+        objections.extend(misspelled.map(|(name, meant)| Objection::misspelled(name, meant)));
         let unmet = must_allow.evaluate(robots);
         objections.extend(Objection::unmet(ObjectionKind::MustAllow, unmet.unmet()));
         if let Some(expectations) = &self.expectations {
@@ -160,7 +163,8 @@ impl GateBuilder {
     }
 
     /// Refuses a version that does not allow each of these agents (a name, a product token, `*` or a `User-Agent`, as in
-    /// [`Expectations`]) each of these paths. May be called again. Default: nothing.
+    /// [`Expectations`]) each of these paths, and one in which a name of them is nearly that of a registered crawler, but of
+    /// none, nor of a group: it would guard nothing. May be called again. Default: nothing.
     pub fn must_allow<A: Into<String>, P: Into<String>>(
         mut self,
         agents: impl IntoIterator<Item = A>,

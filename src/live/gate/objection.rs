@@ -85,6 +85,12 @@ impl Objection {
         some_of(kind, unmet.len(), unmet.iter().map(describe))
     }
 
+    pub(super) fn misspelled(name: &str, meant: &str) -> Self {
+        let text =
+            format!("no crawler and no group is called {name:?}, which must be allowed: did you mean {meant:?}?");
+        Self::new(ObjectionKind::MustAllow, text)
+    }
+
     pub(super) fn breach(breach: &Breach) -> Self {
         let change = breach.change();
         let text = format!(
