@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::directives::distance;
 use crate::agent::{Category, Crawler, Registry};
-use crate::rules::{Name, ProductToken, RobotsTxt};
+use crate::rules::{Name, ProductToken};
 
 /// Names shorter than this are near to too many others.
 const SHORTEST_GUESS: usize = 6;
@@ -88,8 +88,9 @@ impl<'r> CrawlersByToken<'r> {
     }
 }
 
+#[cfg(feature = "live")]
 /// The crawler that was probably meant by a name, where neither a crawler nor a group of the file has it.
-pub(crate) fn meant<'r>(name: &str, robots: &RobotsTxt, registry: &'r Registry) -> Option<&'r str> {
+pub(crate) fn meant<'r>(name: &str, robots: &crate::rules::RobotsTxt, registry: &'r Registry) -> Option<&'r str> {
     let token = ProductToken::from_name(name.as_bytes())?;
     let mut names = robots.groups().flat_map(|group| group.names());
     let has_group = names.any(|group| ProductToken::from_name(group.value()).as_ref() == Some(&token));

@@ -45,6 +45,7 @@ mod sink;
 mod site_context;
 mod unreadable;
 
+#[cfg(feature = "live")]
 pub(crate) use self::crawlers::meant as crawler_meant;
 pub use self::diff::{
     Breach, Breadth, Change, Decider, Diff, DiffOptions, Effect, Guard, MAX_CHANGES_PER_EFFECT, Subject, Upheaval,
