@@ -28,6 +28,12 @@ impl Operated {
         Self { running: Running::start(folder.path()) }
     }
 
+    /// Ends it as its operator does. What is live is written behind it, which a process that is killed may not get to.
+    fn end(mut self) {
+        self.running.signal("TERM");
+        assert!(self.running.wait_for_end().success());
+    }
+
     fn command(&self, arguments: &[&str]) -> Output {
         run(robotsd().args(arguments).arg("--admin").arg(self.running.admin().to_string()))
     }
@@ -244,7 +250,7 @@ fn a_switch_that_cannot_be_written_down_is_turned_and_says_so() {
 #[test]
 fn a_staging_file_is_held_shown_accepted_and_rolled_back_by_hand() {
     let folder = site();
-    drop(Operated::start(&folder));
+    Operated::start(&folder).end();
     replace(folder.path(), SHUT);
     let operated = Operated::start(&folder);
     assert_eq!(operated.robots(), OPEN);
@@ -276,7 +282,7 @@ fn a_staging_file_is_held_shown_accepted_and_rolled_back_by_hand() {
     replace(folder.path(), SHUT);
     let output = operated.command(&["reload", "--site", "shop"]);
     assert_eq!((output.status.code(), operated.robots()), (Some(1), OPEN.to_owned()));
-    drop(operated);
+    operated.end();
     let operated = Operated::start(&folder);
     assert_eq!(operated.robots(), OPEN);
     let status = operated.told(&["status"]);
@@ -462,11 +468,11 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
 #[test]
 fn where_nobody_serves_decisions_wait_in_the_state_directory() {
     let folder = site();
-    drop(Operated::start(&folder));
+    Operated::start(&folder).end();
     replace(folder.path(), SHUT);
     let operated = Operated::start(&folder);
     let hash = operated.site(0)["pending"]["hash"].as_str().unwrap().to_owned();
-    drop(operated);
+    operated.end();
     // A port that nobody listens on.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let path = folder.path().join("robotsd.toml");
@@ -498,7 +504,7 @@ fn where_nobody_serves_decisions_wait_in_the_state_directory() {
     with(CONFIG);
     let operated = Operated::start(&folder);
     assert_eq!((operated.robots(), operated.page("blog.test")), (SHUT.to_owned(), 200));
-    drop(operated);
+    operated.end();
 
     with(&elsewhere);
     done(&["rollback", "shop"]);
@@ -513,7 +519,7 @@ fn where_nobody_serves_decisions_wait_in_the_state_directory() {
         (operated.robots(), operated.page("shop.test"), operated.site(1)["switch"].clone()),
         (OPEN.to_owned(), 200, "on".into())
     );
-    drop(operated);
+    operated.end();
 
     with(&elsewhere.replace("state_dir = \"state\"\n", ""));
     for arguments in [&["enforce", "off"][..], &["rollback", "shop"]] {
@@ -585,7 +591,7 @@ fn the_check_finds_switches_that_are_off_and_a_version_that_waits_beside_the_one
     operated.told(&["enforce", "off"]);
     operated.told(&["enforce", "off", "--site", "the blog"]);
     let live = operated.site(0)["hash"].as_str().unwrap()[7..23].to_owned();
-    drop(operated);
+    operated.end();
     let (code, said) = checked(&folder);
     assert_eq!(code, Some(0), "{said}");
     assert!(

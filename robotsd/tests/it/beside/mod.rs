@@ -99,7 +99,10 @@ fn the_config_in_the_manifest_starts_and_its_annotations_ask_for_it() {
         let lines = manifest[start..].lines().skip(1).take_while(|line| line.is_empty() || line.starts_with("    "));
         lines.map(|line| format!("{}\n", line.trim_start_matches("    "))).collect::<String>()
     };
-    let config = block("robotsd.toml").replace("0.0.0.0:9180", "127.0.0.1:0");
+    let shipped = block("robotsd.toml").replace("0.0.0.0:9180", "127.0.0.1:0");
+    // It observes until its operator has seen what it would do.
+    let config = shipped.replace("mode = \"observe\"", "mode = \"refuse\"");
+    assert_ne!(config, shipped);
     let folder = folder(&[("robotsd.toml", &config), ("robots.txt", &block("robots.txt"))]);
     let running = Running::start(folder.path());
     let fields = [("X-Original-URL", "https://example.com/drafts/x"), ("X-Original-Method", "GET")];
