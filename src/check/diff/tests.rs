@@ -45,6 +45,22 @@ fn each_change_has_a_path() {
 }
 
 #[test]
+fn what_changes_where_two_rules_meet_is_found() {
+    for (old, new, want) in [
+        ("Disallow: /x", "Disallow: /\nAllow: /$", "disallow"),
+        ("Disallow: /\nAllow: /shop/", "Disallow: /\nAllow: /shop/\nDisallow: /s*checkout", "disallow"),
+        ("Disallow: /shop*sort=", "Disallow: /shop*sort=\nAllow: /shop*color=red", "allow"),
+        ("Disallow: /blog*page=", "Disallow: /blog*page=\nAllow: /blog/category/", "allow"),
+        ("Disallow: /a*b", "Disallow: /a*b\nAllow: /a*c", "allow"),
+        ("Allow: /x\nDisallow: /*\nAllow: /*.p", "Disallow: /$", "allow"),
+    ] {
+        let diff = between(&format!("User-agent: *\n{old}\n"), &format!("User-agent: *\n{new}\n"));
+        let changes = changes_for(&diff, None);
+        assert!(changes.iter().any(|change| change.starts_with(want)), "{old} | {new}: {changes:?}");
+    }
+}
+
+#[test]
 fn a_change_of_the_whole_site_is_said_to_be_one() {
     use Breadth::{Part, Rest, Site};
     for (old, new, want) in [

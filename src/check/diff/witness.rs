@@ -2,9 +2,10 @@
 //!
 //! A verdict can only change where a rule matches that one side lacks. So each such rule's pattern is made into paths,
 //! once with nothing and once with something for its `*`, and joined with the patterns of the other rules, because an
-//! exception only shows where what it is excepted from matches too.
+//! exception only shows where what it is excepted from matches too: each pair of patterns of which one has a `*` is made into
+//! the shortest path that both match.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use crate::rules::{Access, Group, Rule, Selection};
 
@@ -13,6 +14,10 @@ const MOST: usize = 50_000;
 
 /// Stands for any run of octets.
 const FILLER: &[u8] = b"x";
+
+/// Pairs of patterns that are looked at, and states of all of them: bounds on the cost, as [`MOST`] is.
+const MOST_PAIRS: usize = 1_000_000;
+const MOST_STATES: usize = 10_000_000;
 
 /// Paths that may have another verdict under the one than under the other.
 pub(super) fn paths(before: Selection<'_>, after: Selection<'_>) -> Vec<Vec<u8>> {
@@ -52,7 +57,7 @@ fn witnesses(before: Selection<'_>, after: Selection<'_>, own: &[&[u8]]) -> Vec<
     let mut every: Vec<&[u8]> = old.union(&new).map(|(_, pattern)| *pattern).chain(own.iter().copied()).collect();
     every.sort_unstable();
     every.dedup();
-    let mut paths = Paths::default();
+    let mut paths = Paths { other_filler: unused_text(&every), ..Paths::default() };
     paths.add(b"/".to_vec());
     for pattern in &changed {
         paths.add_all(pattern);
@@ -72,7 +77,23 @@ fn witnesses(before: Selection<'_>, after: Selection<'_>, own: &[&[u8]]) -> Vec<
             break;
         }
     }
+    let with_wildcards: Vec<&[u8]> = every.iter().copied().filter(|pattern| pattern.contains(&b'*')).collect();
+    let pairs = changed.iter().flat_map(|pattern| {
+        let others = if pattern.contains(&b'*') { &every } else { &with_wildcards };
+        others.iter().map(move |other| (*pattern, *other))
+    });
+    let mut states = MOST_STATES;
+    for (pattern, other) in pairs.take(MOST_PAIRS) {
+        paths.meet(pattern, other, &mut states);
+    }
     paths.list
+}
+
+/// A text that no pattern has, so that no rule is about a path because of it.
+fn unused_text(patterns: &[&[u8]]) -> Vec<u8> {
+    let is_unused = |octet: &u8| !patterns.iter().any(|pattern| pattern.contains(octet));
+    let octet = (b'a'..=b'z').rev().chain(b'0'..=b'9').chain(b'A'..=b'Z').find(is_unused);
+    octet.map_or_else(|| b"~-~".to_vec(), |octet| vec![octet])
 }
 
 /// What the selected rules say, without where they stand.
@@ -89,6 +110,8 @@ fn is_loose(pattern: &[u8]) -> bool {
 
 #[derive(Default)]
 struct Paths {
+    /// A second text for any run of octets, where the first is a part of patterns.
+    other_filler: Vec<u8>,
     list: Vec<Vec<u8>>,
     known: HashSet<Vec<u8>>,
 }
@@ -115,6 +138,23 @@ impl Paths {
             }
             self.add(path);
         }
+        let path = fill(body, &self.other_filler);
+        if !anchored {
+            self.add([&path, &*self.other_filler].concat());
+        }
+        self.add(path);
+    }
+
+    /// The shortest path that both patterns match, and one that goes on where both allow it.
+    fn meet(&mut self, pattern: &[u8], other: &[u8], budget: &mut usize) {
+        if self.is_full() {
+            return;
+        }
+        let Some(path) = shortest_of_both(pattern, other, budget) else { return };
+        if !body(pattern).1 && !body(other).1 {
+            self.add([&path, &*self.other_filler].concat());
+        }
+        self.add(path);
     }
 
     /// A path that begins as the one pattern wants and ends as the other, which is loose, wants.
@@ -132,6 +172,65 @@ impl Paths {
     }
 }
 
+/// The shortest text that both patterns match, while the budget of states lasts.
+fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<u8>> {
+    let literal = |pattern: &[u8]| pattern.iter().take_while(|octet| !matches!(octet, b'*' | b'$')).count();
+    let common = literal(one).min(literal(other));
+    if one[..common] != other[..common] {
+        return None;
+    }
+    let prefix = &one[..common];
+    let (one, other) = (whole(&one[common..]), whole(&other[common..]));
+    let width = other.len() + 1;
+    let states = (one.len() + 1) * width;
+    *budget = budget.checked_sub(states)?;
+    let (start, end) = (0, states - 1);
+    // Where each state was come to from, and whether an octet was added on the way; states without an octet first.
+    let mut from: Vec<Option<(usize, Option<u8>)>> = vec![None; states];
+    let mut open = VecDeque::from([(start, None)]);
+    while let Some((state, came)) = open.pop_front() {
+        if from[state].is_some() {
+            continue;
+        }
+        from[state] = Some(came.unwrap_or((start, None)));
+        if state == end {
+            break;
+        }
+        let (at, other_at) = (one.get(state / width), other.get(state % width));
+        if at == Some(&b'*') {
+            open.push_front((state + width, Some((state, None))));
+        }
+        if other_at == Some(&b'*') {
+            open.push_front((state + 1, Some((state, None))));
+        }
+        match (at, other_at) {
+            (Some(b'*'), Some(b'*')) => {}
+            (Some(b'*'), Some(octet)) => open.push_back((state + 1, Some((state, Some(*octet))))),
+            (Some(octet), Some(b'*')) => open.push_back((state + width, Some((state, Some(*octet))))),
+            (Some(octet), Some(same)) if octet == same => {
+                open.push_back((state + width + 1, Some((state, Some(*octet)))));
+            }
+            _ => {}
+        }
+    }
+    let mut rest = Vec::new();
+    let mut state = end;
+    while state != start {
+        let (before, octet) = from[state]?;
+        rest.extend(octet);
+        state = before;
+    }
+    Some(prefix.iter().copied().chain(rest.into_iter().rev()).collect())
+}
+
+/// A pattern as one for a whole text: what follows is any text, unless it ends with `$`.
+fn whole(pattern: &[u8]) -> Vec<u8> {
+    match pattern {
+        [body @ .., b'$'] => body.to_vec(),
+        _ => [pattern, b"*"].concat(),
+    }
+}
+
 /// A pattern without its last `$`, and whether it had one.
 fn body(pattern: &[u8]) -> (&[u8], bool) {
     match pattern {
@@ -142,4 +241,29 @@ fn body(pattern: &[u8]) -> (&[u8], bool) {
 
 fn fill(body: &[u8], filler: &[u8]) -> Vec<u8> {
     body.split(|octet| *octet == b'*').collect::<Vec<_>>().join(filler)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shortest_text_of_two_patterns() {
+        for (one, other, shortest) in [
+            ("/shop*sort=", "/shop*color=red", Some("/shopcolor=redsort=".len())),
+            ("/shop/", "/s*checkout", Some("/shop/checkout".len())),
+            ("/blog*page=", "/blog/category/", Some("/blog/category/page=".len())),
+            ("/a*b", "/a*c", Some(4)),
+            ("/*.pdf$", "/drafts/", Some("/drafts/.pdf".len())),
+            ("/*.pdf$", "/*.pdfs", Some("/.pdfs.pdf".len())),
+            ("/*.pdf$", "/a.pdfs$", None),
+            ("/a", "/b*", None),
+            ("/a$", "/a*", Some(2)),
+            ("/a*", "/a*", Some(2)),
+            ("*", "/", Some(1)),
+        ] {
+            let found = shortest_of_both(one.as_bytes(), other.as_bytes(), &mut 10_000);
+            assert_eq!(found.as_ref().map(Vec::len), shortest, "{one} {other}: {found:?}");
+        }
+    }
 }
