@@ -28,13 +28,18 @@ pub(super) struct Salvaged<D> {
 ///
 /// If none of the file can be read.
 pub(super) fn read<D: DeserializeOwned>(text: &str, names: &[&str]) -> Result<Salvaged<D>, Fault> {
-    let (mut document, errors) = DeTable::parse_recoverable(text);
-    if let Some(fault) = other_format::recognize(text, errors.first().and_then(toml::de::Error::span)) {
+    let (_, errors) = DeTable::parse_recoverable(text);
+    let mut faults: Vec<_> = errors.iter().map(|error| value_error::syntax(text, error)).collect();
+    let own = if faults.is_empty() { text.to_owned() } else { own_lines(text, names) };
+    if own.trim().is_empty()
+        && let Some(fault) = other_format::recognize(text, errors.first().and_then(toml::de::Error::span))
+    {
         return Err(fault);
     }
-    let mut faults: Vec<_> = errors.iter().map(|error| value_error::syntax(text, error)).collect();
-    let lines = Lines::of(text);
-    let faulty: BTreeSet<usize> = faults.iter().map(|fault| lines.number_at(fault.span.start)).collect();
+    let (mut document, errors) = DeTable::parse_recoverable(&own);
+    let lines = Lines::of(&own);
+    let spans = errors.iter().map(|error| error.span().unwrap_or_default());
+    let faulty: BTreeSet<usize> = spans.map(|span| lines.number_at(span.start)).collect();
     let others: Vec<String> = document.get_ref().keys().map(|name| name.get_ref().to_string()).collect();
     for name in others.iter().filter(|name| !names.contains(&name.as_str())) {
         document.get_mut().remove(name.as_str());
@@ -62,13 +67,40 @@ pub(super) fn read<D: DeserializeOwned>(text: &str, names: &[&str]) -> Result<Sa
             Ok(part) => return Ok(Salvaged { part, faults }),
             Err(error) => error,
         };
-        faults.push(value_error::syntax(text, &error));
+        faults.push(value_error::syntax(&own, &error));
         let found = entries(&document);
         let steps = error.span().and_then(|span| entry_at(&found, &span)).map(|entry| entry.steps.clone());
         if !steps.is_some_and(|steps| remove(&mut document, &steps)) {
             return Err(faults.remove(0));
         }
     }
+}
+
+/// The text without the lines of other entries, blank so that every octet keeps its place: a list or a text that is not closed
+/// would take what follows into itself.
+fn own_lines(text: &str, names: &[&str]) -> String {
+    let is_own = |name: &str| {
+        let first = name.split(['.', '=']).next().unwrap_or_default();
+        names.contains(&first.trim_matches([' ', '\t', '"', '\'']))
+    };
+    // Before the first header, and of each table.
+    let (mut is_below_header, mut is_in_own_table) = (false, false);
+    let lines = text.split_inclusive('\n').map(|line| {
+        let trimmed = line.trim_start_matches([' ', '\t']);
+        let is_header = trimmed.starts_with('[');
+        if is_header {
+            let name = trimmed.trim_start_matches('[').split_once(']').map(|(name, _)| name);
+            (is_below_header, is_in_own_table) = (true, name.is_some_and(is_own));
+        }
+        let is_kept = if is_below_header { is_in_own_table } else { trimmed.contains('=') && is_own(trimmed) };
+        if is_kept { line.to_owned() } else { blank(line) }
+    });
+    lines.collect()
+}
+
+fn blank(line: &str) -> String {
+    let blank = |octet: u8| if matches!(octet, b'\n' | b'\r') { char::from(octet) } else { ' ' };
+    line.bytes().map(blank).collect()
 }
 
 /// Where the lines of a text begin.
@@ -136,6 +168,14 @@ mod tests {
                 "state_dir = \"state\"\n[admin]\nsocket = \"a.sock\"\n[[site]]\nname = \n",
                 (&state, &socket, &None, false),
             ),
+            // What is not closed, before it.
+            ("upstreams = [\"http://127.0.0.1:1]\n[admin]\nsocket = \"a.sock\"\n", (&None, &socket, &None, false)),
+            (
+                "state_dir = \"state\"\n[[site]]\nhosts = [\"a\", \"b\"\n[admin]\nsocket = \"a.sock\"\n",
+                (&state, &socket, &None, false),
+            ),
+            ("[[site]]\nname = \"\"\"shop\"\n[admin]\nsocket = \"a.sock\"\n", (&None, &socket, &None, false)),
+            ("<<<<<<< HEAD\nmode refuse\n=======\n[ admin ]\nsocket = \"a.sock\"\n", (&None, &socket, &None, false)),
             // In the part itself: a typo, a wrong type, an unclosed text.
             ("[admin]\nsokcet = \"b.sock\"\naddress = \"127.0.0.1:1\"\n", (&None, &None, &address, false)),
             ("[admin]\nsocket = 1\naddress = \"127.0.0.1:1\"\n", (&None, &None, &address, false)),

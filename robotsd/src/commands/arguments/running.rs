@@ -42,7 +42,7 @@ impl Running {
         }
         let Some(path) = self.config_path() else { return without_config() };
         let unread = |error| {
-            format!("{error}; the config does not say where robotsd can be reached: name that with --admin PLACE")
+            format!("{error}; so where robotsd can be reached cannot be read: name that with --admin PLACE")
         };
         match AdminSettings::load(&path).map_err(unread)? {
             Some(settings) => Ok(AdminEndpoint::of(&settings)),
