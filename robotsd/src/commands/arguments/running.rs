@@ -41,9 +41,8 @@ impl Running {
             return Ok(place.clone());
         }
         let Some(path) = self.config_path() else { return without_config() };
-        let unread = |error| {
-            format!("{error}; so where robotsd can be reached cannot be read: name that with --admin PLACE")
-        };
+        let unread =
+            |error| format!("{error}; so where robotsd can be reached cannot be read: name that with --admin PLACE");
         match AdminSettings::load(&path).map_err(unread)? {
             Some(settings) => Ok(AdminEndpoint::of(&settings)),
             None => {
