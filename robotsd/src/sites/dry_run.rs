@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use tower_robots::check::{Finding, Severity};
-use tower_robots::live::{Enforcement, Gate, ReloadOutcome, WhenMissing};
+use tower_robots::live::{Enforcement, Gate, RejectionKind, Reload, ReloadOutcome, WhenMissing};
 
 use super::robots_opener::RobotsOpener;
 use super::site_robots::LiveSite;
@@ -112,7 +112,15 @@ fn switch_of(live: &LiveSite, unenforced: &dyn Fn(String) -> Problem) -> Option<
     })
 }
 
+fn is_not_fetched(reload: &Reload) -> bool {
+    matches!(reload.outcome(), ReloadOutcome::Kept { rejection, .. } if rejection.kind() == RejectionKind::NotFetched)
+}
+
 fn problems_of(live: &LiveSite, at: &dyn Fn(String) -> Problem) -> Vec<Problem> {
+    // A site with a version in the state directory starts with that one, and is fetched behind it.
+    if is_not_fetched(live.robots.status().last_reload()) {
+        let _ = live.robots.reload().wait();
+    }
     let status = live.robots.status();
     let snapshot = live.robots.snapshot();
     let Some(content) = snapshot.content() else {
@@ -128,8 +136,11 @@ fn problems_of(live: &LiveSite, at: &dyn Fn(String) -> Problem) -> Vec<Problem> 
         _ => None,
     };
     let origin = status.last_reload().origin();
+    // Its lines are not those of what the source holds now.
+    let origin =
+        if untaken.is_some() { format!("the version of {origin} that stays live") } else { origin.to_string() };
     let problem = |finding: &Finding| {
-        let line = of_site(&live.name, finding_line(origin, finding));
+        let line = of_site(&live.name, finding_line(&origin, finding));
         match finding.severity() {
             Severity::Error => Some(Problem::Error(line)),
             Severity::Warning => Some(Problem::Warning(line)),

@@ -546,6 +546,17 @@ fn checked(folder: &TempDir) -> (Option<i32>, String) {
 }
 
 #[test]
+fn the_check_says_which_version_has_a_finding() {
+    let folder = site();
+    replace(folder.path(), "User-agent: *\nDisalow: /drafts/\n");
+    Operated::start(&folder).end();
+    replace(folder.path(), SHUT);
+    let (code, said) = checked(&folder);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("the version of ") && said.contains("robots.txt that stays live:2:1: warning"), "{said}");
+}
+
+#[test]
 fn a_kill_switch_that_cannot_be_read_is_found_by_the_check_and_named_by_the_log_and_the_status() {
     let folder = site();
     let state = folder.path().join("state");

@@ -231,6 +231,9 @@ fn a_robots_txt_at_a_url_is_fetched_enforced_and_kept() {
     let version = folder.path().join("state");
     wait_for("what is remembered", || fs::read_dir(version.join("sites")).ok()?.next().map(drop));
     drop(running);
+    // The check fetches it, also where a version of it is remembered.
+    let checked = run(robotsd().args(["config", "check"]).arg(folder.path().join("robotsd.toml")));
+    assert_eq!(checked.status.code(), Some(0), "{checked:?}");
     // Its server is in trouble when robotsd starts again: what was accepted is live at once.
     origin.show(503, "trouble");
     let running = Running::start(folder.path());
