@@ -219,13 +219,16 @@ mod tests {
     async fn a_preparation_that_hangs_can_be_abandoned_and_is_told_so() {
         let (release, hanging) = mpsc::channel::<()>();
         let (ended, end) = mpsc::channel();
+        let (begins, begun) = mpsc::channel();
         let mut preparation = Preparation::of(move |stage| {
             stage.read().unwrap();
+            begins.send(()).unwrap();
             // A file system that hangs until the test releases it.
             let _ = hanging.recv();
             let _ = ended.send(stage.go_on().is_err());
             Err(rejected("the end"))
         });
+        begun.recv_timeout(Duration::from_secs(20)).unwrap();
         assert!(preparation.end_within(Some(Duration::from_millis(1))).await.is_none());
         drop(preparation);
         release.send(()).unwrap();
