@@ -10,7 +10,7 @@ use http::{HeaderValue, StatusCode};
 use tokio::sync::Notify;
 
 use super::document::{Demand, Document};
-use crate::source::fetch::{FetchOutcome, FetchUrl, Found, Schedule, Validators};
+use crate::source::fetch::{FetchOutcome, FetchUrl, Found, Schedule, Validators, later};
 
 /// One document, read by requests and written by the task that fetches it.
 pub(super) struct Followed<D> {
@@ -259,8 +259,4 @@ impl<D> fmt::Debug for Followed<D> {
 pub(super) fn saved_validators(etag: Option<&str>, last_modified: Option<&str>, of: &FetchUrl) -> Validators {
     let value = |text: Option<&str>| text.and_then(|text| HeaderValue::from_str(text).ok());
     Validators::saved(value(etag), value(last_modified), of.clone())
-}
-
-fn later(time: SystemTime, by: Duration) -> SystemTime {
-    time.checked_add(by).unwrap_or(time)
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use foldhash::fast::RandomState;
@@ -40,8 +40,7 @@ pub(super) struct Evidence {
     methods: ArcSwap<MethodTable>,
     directories: ArcSwap<DirectoryTable>,
     lookups: Option<Arc<Lookups>>,
-    /// In seconds since the epoch.
-    first_seen: Generations<PublicAddress, u64>,
+    first_seen: Generations<PublicAddress, SystemTime>,
     paths: ClaimPaths,
     signers: ArcSwap<Signers>,
     configured: Configured,
@@ -249,28 +248,16 @@ impl Evidence {
             let set = held.document.set();
             Some(held.confirmed.map_or_else(|| ListEvidence::unconfirmed(set), |at| ListEvidence::confirmed(set, at)))
         });
-        let outcome = ListEvidence::examine(evidence, address, self.first_seen.get(&address).map(time), now);
-        match outcome {
-            MethodOutcome::Verified => {}
-            MethodOutcome::Failed(_) | MethodOutcome::Undecided(_) => {
-                if self.first_seen.get(&address).is_none() {
-                    self.first_seen.insert(address, seconds(now));
-                }
-                if matches!(outcome, MethodOutcome::Undecided(_)) {
-                    lists.iter().for_each(|list| list.followed().want());
-                }
-            }
+        let first_seen = self.first_seen.get(&address);
+        let outcome = ListEvidence::examine(evidence, address, first_seen, now);
+        if outcome != MethodOutcome::Verified && first_seen.is_none() {
+            self.first_seen.insert(address, now);
+        }
+        if matches!(outcome, MethodOutcome::Undecided(_)) {
+            lists.iter().for_each(|list| list.followed().want());
         }
         outcome
     }
-}
-
-fn seconds(time: SystemTime) -> u64 {
-    time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
-
-fn time(seconds: u64) -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
 }
 
 impl fmt::Debug for Verifier {

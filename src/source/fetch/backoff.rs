@@ -14,7 +14,7 @@ pub(super) fn jittered(pause: Duration, roll: u32) -> Duration {
 }
 
 /// A pause from now, or a hundred years where that is beyond what a date can hold: never now, or it would be no pause.
-pub(super) fn later(now: SystemTime, pause: Duration) -> SystemTime {
+pub(in crate::source) fn later(now: SystemTime, pause: Duration) -> SystemTime {
     let century = Duration::from_secs(100 * 365 * 24 * 3600);
     now.checked_add(pause.min(century)).unwrap_or(now)
 }

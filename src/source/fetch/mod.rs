@@ -34,6 +34,8 @@ mod wire;
 mod tests;
 
 #[cfg(feature = "verify")]
+pub(super) use self::backoff::later;
+#[cfg(feature = "verify")]
 pub(super) use self::client::{Client, FetchMode, FetchTarget};
 pub use self::crawler::{CrawlerCache, CrawlerReading, Unreachable};
 pub use self::error::{FetchError, FetchErrorKind};
