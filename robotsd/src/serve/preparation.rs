@@ -236,21 +236,48 @@ mod tests {
     }
 
     #[cfg(unix)]
+    const CONFIG: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n\
+                          robots.text = \"User-agent: *\"\n";
+
+    /// A config whose sites are open, and which another is to take the place of.
+    #[cfg(unix)]
+    struct Served {
+        folder: tempfile::TempDir,
+        config: Config,
+        sites: Arc<Sites>,
+        watches: WatchedFiles,
+    }
+
+    #[cfg(unix)]
+    impl Served {
+        fn start() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("robotsd.toml");
+            std::fs::write(&path, CONFIG).unwrap();
+            let config = Config::load(&path).unwrap();
+            let sites = Arc::new(Sites::open(&config, false, &Log::nowhere()).unwrap());
+            let watches = WatchedFiles::of(&path, &config, &sites.watcher());
+            Self { folder, config, sites, watches }
+        }
+
+        fn pipe(&self, name: &str) -> PathBuf {
+            let pipe = self.folder.path().join(name);
+            assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+            pipe
+        }
+
+        fn preparation(&self, path: &Path) -> Preparation {
+            let (before, listeners) = (Arc::clone(&self.config.text), Arc::default());
+            Preparation::begin(path.to_owned(), before, self.sites.clone(), listeners, &self.watches, NonZeroUsize::MIN)
+        }
+    }
+
+    #[cfg(unix)]
     #[tokio::test]
     async fn an_abandoned_preparation_opens_nothing_once_its_file_can_be_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("robotsd.toml");
-        let text = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n\
-                    robots.text = \"User-agent: *\"\n";
-        std::fs::write(&path, text).unwrap();
-        let config = Config::load(&path).unwrap();
-        let sites = Arc::new(Sites::open(&config, false, &Log::nowhere()).unwrap());
-        let watches = WatchedFiles::of(&path, &config, &sites.watcher());
         // Reading a pipe hangs until it has a writer.
-        let pipe = folder.path().join("pipe");
-        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        let (before, listeners) = (Arc::clone(&config.text), Arc::default());
-        let mut preparation = Preparation::begin(pipe.clone(), before, sites, listeners, &watches, NonZeroUsize::MIN);
+        let served = Served::start();
+        let mut preparation = served.preparation(&served.pipe("pipe"));
         preparation.stage.abandon();
         let error = preparation.end_within(None).await.unwrap().unwrap_err();
         assert_eq!(error.why, "another reading has taken its place");
@@ -259,38 +286,22 @@ mod tests {
     #[cfg(unix)]
     #[tokio::test]
     async fn a_config_is_read_once_and_no_file_that_hangs_is_looked_at() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("robotsd.toml");
-        let text = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\nroot = \".\"\n\
-                    robots.text = \"User-agent: *\"\n";
-        std::fs::write(&path, text).unwrap();
-        let config = Config::load(&path).unwrap();
-        let sites = Arc::new(Sites::open(&config, false, &Log::nowhere()).unwrap());
-        let watches = WatchedFiles::of(&path, &config, &sites.watcher());
-        let fifo = |name: &str| {
-            let pipe = folder.path().join(name);
-            assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-            pipe
-        };
-        let pipe = fifo("pipe");
-        let preparation = || {
-            let (before, listeners) = (Arc::clone(&config.text), Arc::default());
-            Preparation::begin(pipe.clone(), before, sites.clone(), listeners, &watches, NonZeroUsize::MIN)
-        };
+        let served = Served::start();
+        let pipe = served.pipe("pipe");
         // It is valid but for an address that cannot be bound; the second reading of a pipe would never end.
-        let mut reading = preparation();
-        let faulty = format!("mode = \"tag\"\n{}", text.replace("127.0.0.1:0", "192.0.2.1:1"));
+        let mut reading = served.preparation(&pipe);
+        let faulty = format!("mode = \"tag\"\n{}", CONFIG.replace("127.0.0.1:0", "192.0.2.1:1"));
         std::fs::write(&pipe, &faulty).unwrap();
         let rejected = reading.end_within(None).await.unwrap().unwrap_err();
         assert!(rejected.why.contains("192.0.2.1:1"), "{}", rejected.why);
         assert!(rejected.changes.unwrap().iter().any(|change| change.setting == "mode"));
         // A robots.txt that is a pipe, and a name that might stand in it.
-        let robots = fifo("robots.txt");
+        served.pipe("robots.txt");
         let config =
-            format!("agents.ignore = [\"ExampleBot\"]\n{}", text.replace("robots.text = \"User-agent: *\"\n", ""));
+            format!("agents.ignore = [\"ExampleBot\"]\n{}", CONFIG.replace("robots.text = \"User-agent: *\"\n", ""));
+        let path = served.folder.path().join("robotsd.toml");
         std::fs::write(&path, config).unwrap();
         assert!(Config::load(&path).unwrap().review().is_empty());
-        drop(robots);
     }
 
     #[tokio::test]
