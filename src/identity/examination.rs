@@ -173,7 +173,7 @@ mod tests {
     use crate::agent::Refutation;
 
     impl Examination {
-        /// What the signature says, whoever made it.
+        /// What the signature says, whatever key made it.
         const fn signature(self, outcome: MethodOutcome) -> Self {
             Self { signature: Some(outcome), ..self }
         }

@@ -6,7 +6,7 @@ use std::hint::select_unpredictable;
 /// numbers, and says where each part begins.
 ///
 /// Numbers that are spread are found in one step, those in a few clusters with a search within one cluster. That search has
-/// no branch that depends on the numbers: of addresses that nobody foresees, a predictor is wrong every second time.
+/// no branch that depends on the numbers: of addresses that are not foreseen, a predictor is wrong every second time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SearchIndex {
     first: u64,

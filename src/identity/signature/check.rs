@@ -229,7 +229,7 @@ impl SignatureCandidate {
 }
 
 impl SignatureCheck {
-    /// What the signature says, whoever made it.
+    /// What the signature says, whatever key made it.
     #[must_use]
     pub const fn outcome(&self) -> MethodOutcome {
         self.outcome

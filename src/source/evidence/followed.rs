@@ -141,7 +141,7 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// Completes with the next [`want`](Self::want), or with one that nobody has waited for.
+    /// Completes with the next [`want`](Self::want), or with an earlier one that was not waited for.
     pub(super) async fn wanted(&self) {
         self.wanted.notified().await;
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-/// The time between two questions: at most 50 a second leave, whoever claims to be whom.
+/// The time between two questions: at most 50 a second leave, whatever requests claim.
 const PACE: Duration = Duration::from_millis(20);
 
 /// Lets one question pass at a time, in the order in which they came.

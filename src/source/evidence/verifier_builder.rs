@@ -62,7 +62,7 @@ impl VerifierBuilder {
         self
     }
 
-    /// A file with a copy of the list at a URL, for a start without a network. It verifies, and refutes nobody until the
+    /// A file with a copy of the list at a URL, for a start without a network. It verifies, and refutes no claim until the
     /// list itself is fetched.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ impl VerifierBuilder {
         self
     }
 
-    /// Looks no names up: nobody learns from the resolver which addresses claim to be crawlers.
+    /// Looks no names up, so no resolver learns which addresses claim to be crawlers.
     pub const fn without_names(mut self) -> Self {
         self.looks_names_up = false;
         self

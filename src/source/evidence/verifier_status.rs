@@ -33,7 +33,7 @@ pub struct ListStatus {
     pub prefixes: usize,
     /// When its operator made it, as it says itself.
     pub created: Option<String>,
-    /// When its server last said that it is right. Without that it verifies, and refutes nobody.
+    /// When its server last said that it is right. Without that it verifies, and refutes no claim.
     pub confirmed: Option<SystemTime>,
     /// Why the last fetch brought nothing.
     pub trouble: Option<Arc<str>>,

@@ -1,4 +1,4 @@
-//! Networks that are broken or configured wrongly: nobody is refuted, and the status says what is missing.
+//! Networks that are broken or configured wrongly: no claim is refuted, and the status says what is missing.
 
 use hickory_resolver::proto::op::ResponseCode;
 

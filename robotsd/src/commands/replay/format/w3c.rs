@@ -8,7 +8,7 @@ use super::{clf, time};
 /// What begins the line that names the columns.
 pub(crate) const FIELDS: &[u8] = b"#Fields:";
 
-/// Which column is what; a log has those that its server was told to write.
+/// Which column is what; a log has those that its server is configured to write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct W3cColumns {
     method: Option<usize>,
