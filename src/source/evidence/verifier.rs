@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
@@ -17,10 +18,10 @@ use super::lookups::{Lookups, OperatorNames};
 use super::verification_plan::VerificationPlan;
 use super::verifier_error::VerifierError;
 use super::verifier_status::{DirectoryStatus, ListStatus, LookupStatus, VerifierStatus};
-use crate::agent::{Crawler, Registry};
+use crate::agent::{Crawler, Network, Registry};
 use crate::identity::{
     ClaimEvidence, DirectoryKeys, DirectoryUrl, Identified, IdentityRequest, KeySet, ListEvidence, MethodOutcome,
-    NamePattern, PublicAddress, RangeList, Signers, embedded_lists,
+    NamePattern, PublicAddress, RangeList, RangeSet, Signers, embedded_lists,
 };
 use crate::source::fetch::FetchUrl;
 
@@ -43,6 +44,7 @@ pub(super) struct Evidence {
     first_seen: Generations<PublicAddress, SystemTime>,
     paths: ClaimPaths,
     signers: ArcSwap<Signers>,
+    trusted_proxies: ArcSwap<RangeSet>,
     configured: Configured,
     changing: Mutex<Changing>,
 }
@@ -84,6 +86,7 @@ impl Verifier {
     pub(super) fn new(
         following: Following,
         lookups: Option<Arc<Lookups>>,
+        trusted_proxies: RangeSet,
         configured: Configured,
         registry: &Registry,
     ) -> Result<Self, VerifierError> {
@@ -95,6 +98,7 @@ impl Verifier {
             first_seen: Generations::new(MOST_FIRST_SEEN),
             paths: ClaimPaths::default(),
             signers: ArcSwap::default(),
+            trusted_proxies: ArcSwap::from_pointee(trusted_proxies),
             configured,
             changing: Mutex::default(),
         };
@@ -142,6 +146,20 @@ impl Verifier {
         evidence.signers.store(Arc::new(Signers::of(registry)));
         changing.lists = lists;
         Ok(())
+    }
+
+    /// The networks of the proxies that are trusted to name the client, in place of those before: for a configuration that
+    /// is reloaded.
+    pub fn set_trusted_proxies(&self, networks: impl IntoIterator<Item = Network>) {
+        self.inner.trusted_proxies.store(Arc::new(networks.into_iter().collect()));
+    }
+
+    /// The client's address, as a claim can be judged by it; `None` where it says nothing about the client, as
+    /// [`PublicAddress::of`] has it. A trusted proxy's address does not: that proxy did not name the client.
+    #[must_use]
+    pub fn public_address(&self, address: Option<IpAddr>) -> Option<PublicAddress> {
+        let proxies = self.inner.trusted_proxies.load();
+        PublicAddress::of(address, |address| proxies.contains(address)).ok()
     }
 
     /// The sender of a request that came on this path, by the evidence that is at hand.

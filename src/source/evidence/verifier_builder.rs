@@ -12,8 +12,8 @@ use super::lookups::Lookups;
 use super::saved_documents::SavedDocuments;
 use super::verifier::{Configured, Verifier};
 use super::verifier_error::VerifierError;
-use crate::agent::Registry;
-use crate::identity::{DirectoryUrl, RangeList};
+use crate::agent::{Network, Registry};
+use crate::identity::{DirectoryUrl, RangeList, RangeSet};
 use crate::live::Clock;
 use crate::source::fetch::{FetchUrl, Fetcher};
 
@@ -27,6 +27,7 @@ pub struct VerifierBuilder {
     configured: Configured,
     resolvers: Vec<SocketAddr>,
     looks_names_up: bool,
+    trusted_proxies: RangeSet,
     clock: Clock,
 }
 
@@ -46,6 +47,7 @@ impl VerifierBuilder {
             configured: Configured::default(),
             resolvers: Vec::new(),
             looks_names_up: true,
+            trusted_proxies: RangeSet::default(),
             clock: Clock::default(),
         }
     }
@@ -105,6 +107,13 @@ impl VerifierBuilder {
         self
     }
 
+    /// The networks of the proxies that are trusted to name the client: a request that has the address of one is judged by no
+    /// address ([`public_address`](Verifier::public_address)). Default: none.
+    pub fn trusted_proxies(mut self, networks: impl IntoIterator<Item = Network>) -> Self {
+        self.trusted_proxies = networks.into_iter().collect();
+        self
+    }
+
     /// The time, for tests. Default: the system's.
     pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Clock::new(clock);
@@ -136,6 +145,6 @@ impl VerifierBuilder {
         };
         let saved = self.folder.map(SavedDocuments::new);
         let following = Following { fetcher, clock: self.clock, saved };
-        Verifier::new(following, lookups, self.configured, &self.registry)
+        Verifier::new(following, lookups, self.trusted_proxies, self.configured, &self.registry)
     }
 }

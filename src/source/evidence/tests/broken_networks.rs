@@ -115,6 +115,27 @@ fn an_address_that_is_not_the_clients_own_refutes_nobody() {
 }
 
 #[test]
+fn a_trusted_proxy_that_does_not_name_the_client_refutes_nobody() {
+    let network = Network::sound();
+    assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
+    let judged = |address: &str| network.verifier.public_address(address.parse().ok()).map(PublicAddress::get);
+    assert_eq!(judged(IMPOSTOR), IMPOSTOR.parse().ok());
+    network.verifier.set_trusted_proxies(["9.9.0.0/16".parse().expect("a network")]);
+    for address in [IMPOSTOR, "::ffff:9.9.9.9", "10.0.0.1"] {
+        assert_eq!(judged(address), None, "{address}");
+    }
+    assert_eq!(judged("::ffff:8.8.8.8"), GENUINE.parse().ok());
+    assert_eq!(network.verifier.public_address(None), None);
+    network.verifier.set_trusted_proxies([]);
+    assert_eq!(judged(IMPOSTOR), IMPOSTOR.parse().ok());
+    let registry = registry(|row| row);
+    let builder = Verifier::builder(&registry).without_names();
+    let verifier = builder.trusted_proxies(["2600::/32".parse().expect("a network")]).start().expect("a verifier");
+    assert_eq!(verifier.public_address("2600::1".parse().ok()), None);
+    assert!(verifier.public_address("2601::1".parse().ok()).is_some());
+}
+
+#[test]
 fn without_a_network_from_the_first_moment_nobody_is_refuted() {
     let network = Network::start(nothing(), |dns| {
         dns.names(GENUINE, Played::Code(ResponseCode::ServFail)).names(IMPOSTOR, Played::Silence);
