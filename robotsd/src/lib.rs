@@ -23,6 +23,7 @@ mod edge;
 mod evaluator;
 mod exit;
 mod expectations;
+mod html;
 mod input;
 mod log;
 mod quoted_list;

@@ -5,9 +5,9 @@
 use std::io::{self, Write};
 
 use super::contents::{CrawlerRow, HourRow};
-use super::escaped::Escaped;
-use super::figures::{counted, grouped, moment, percent};
 use crate::commands::replay::hours::HourCounts;
+use crate::html::escaped::Escaped;
+use crate::html::figures::{counted, grouped, moment, percent};
 
 /// Columns of the chart over time, at most.
 const COLUMNS: i64 = 72;

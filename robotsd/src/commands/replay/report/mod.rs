@@ -2,9 +2,8 @@
 
 mod chart;
 mod contents;
-mod escaped;
-mod figures;
 mod html;
+mod others;
 mod tables;
 mod text;
 mod warnings;

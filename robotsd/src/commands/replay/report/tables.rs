@@ -5,8 +5,8 @@
 use std::io::{self, Write};
 
 use super::contents::{CrawlerRow, Report, RuleRow};
-use super::escaped::Escaped;
-use super::figures::{counted, grouped};
+use crate::html::escaped::Escaped;
+use crate::html::figures::{counted, grouped};
 
 pub(super) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
     if report.crawlers.is_empty() {

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use super::contents::{CrawlerRow, Report};
-use super::figures::{counted, grouped, other_requests, percent, period};
+use super::others::other_requests;
+use crate::html::figures::{counted, grouped, percent, period};
 use crate::render::printable;
 
 /// Crawlers that are shown; the rest are summed up.

@@ -3,7 +3,8 @@
 use std::fmt;
 
 /// Text that cannot leave its place in the page: markup is escaped, and so is what does not print.
-pub(super) struct Escaped<'a>(pub(super) &'a str);
+#[derive(Debug)]
+pub(crate) struct Escaped<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

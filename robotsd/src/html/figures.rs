@@ -1,12 +1,9 @@
 //! Numbers, shares and moments, as people read them.
 
-use tower_robots::agent::Class;
-
-use super::contents::ClassRow;
 use crate::date;
 
 /// `1234567` as `1,234,567`.
-pub(super) fn grouped(number: u64) -> String {
+pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -19,12 +16,12 @@ pub(super) fn grouped(number: u64) -> String {
 }
 
 /// `1 line`, `2 lines`.
-pub(super) fn counted(number: u64, what: &str) -> String {
+pub(crate) fn counted(number: u64, what: &str) -> String {
     format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
 /// A share in percent, with one digit after the point below 10 %.
-pub(super) fn percent(part: u64, whole: u64) -> String {
+pub(crate) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 || part == 0 {
         return "0 %".to_owned();
     }
@@ -40,25 +37,8 @@ pub(super) fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// Requests of agents that are no crawlers, as `115 by browsers, 2 by HTTP libraries`; `None` where there are none.
-pub(super) fn other_requests(rows: &[ClassRow]) -> Option<String> {
-    let by = |row: &ClassRow| {
-        let agents = match row.class {
-            Class::Empty => "without a User-Agent",
-            Class::Browser => "by browsers",
-            Class::Headless => "by headless browsers",
-            Class::Library => "by HTTP libraries",
-            Class::App => "by apps",
-            Class::Infrastructure => "by infrastructure",
-            _ => "by other programs",
-        };
-        format!("{} {agents}", grouped(row.requests))
-    };
-    (!rows.is_empty()).then(|| rows.iter().map(by).collect::<Vec<_>>().join(", "))
-}
-
 /// A moment as `2024-02-29 22:59` in UTC.
-pub(super) fn moment(seconds: i64) -> String {
+pub(crate) fn moment(seconds: i64) -> String {
     let Ok(seconds) = u64::try_from(seconds) else { return "before 1970".to_owned() };
     let time = std::time::UNIX_EPOCH.checked_add(std::time::Duration::from_secs(seconds));
     let Some(time) = time else { return "after 9999".to_owned() };
@@ -67,7 +47,7 @@ pub(super) fn moment(seconds: i64) -> String {
 }
 
 /// From one moment to another, or the one minute that both are in.
-pub(super) fn period(first: i64, last: i64) -> String {
+pub(crate) fn period(first: i64, last: i64) -> String {
     let (from, to) = (moment(first), moment(last));
     if from == to { format!("{from} UTC") } else { format!("{from} to {to} UTC") }
 }
@@ -92,10 +72,6 @@ mod tests {
         ] {
             assert_eq!(percent(part, whole), want);
         }
-        let row = |class, requests| ClassRow { class, requests, disallowed: 0 };
-        let rows = [row(Class::Browser, 1150), row(Class::Library, 1)];
-        assert_eq!(other_requests(&rows).as_deref(), Some("1,150 by browsers, 1 by HTTP libraries"));
-        assert_eq!(other_requests(&[]), None);
         assert_eq!(moment(1_709_247_599), "2024-02-29 22:59");
         assert_eq!(period(1_709_247_599, 1_709_247_600), "2024-02-29 22:59 to 2024-02-29 23:00 UTC");
         assert_eq!(period(1_709_247_598, 1_709_247_599), "2024-02-29 22:59 UTC");
