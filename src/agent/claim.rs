@@ -2,8 +2,10 @@
 
 use super::header::{Header, Marks, Part, Voice, Word};
 use super::kind::{Category, Class};
-use super::program::{declares_on_device, has_contact, is_of_maker, is_on_device};
-use super::trade::{Trade, is_address_of_service, trades};
+use super::program::{
+    declares_on_device, has_contact, has_host_of_media, is_in_view, is_of_maker, is_on_desk, is_on_device,
+};
+use super::trade::{Trade, goes_on_as_other, is_address_of_service, trades};
 use super::words::{Kinds, is_host};
 
 /// A header, and the purposes that its words state.
@@ -104,6 +106,10 @@ impl<'a, 'h> Testimony<'a, 'h> {
         own.any(|(_, trade)| matches!(trade, Trade::Crawls | Trade::IsBot))
     }
 
+    fn presents(&self, at: usize) -> bool {
+        self.trades.contains(&(at, Trade::Presents))
+    }
+
     fn evidence(&self) -> DeclaredEvidence<'a> {
         let header = self.header;
         let on_device = is_on_device(header);
@@ -113,13 +119,25 @@ impl<'a, 'h> Testimony<'a, 'h> {
             match trade {
                 Trade::Serves if self.speaks(*at) => evidence.serves = evidence.serves.or(Some(part)),
                 // `SpiderSolitaire/3 CFNetwork/1399` is a person's telephone, `CUBOT_X9 MAUI/11A` too.
-                Trade::Crawls | Trade::IsBot if on_device && !declares_on_device(header, part) => {}
+                Trade::Crawls | Trade::IsBot
+                    if (on_device || is_in_view(header)) && !declares_on_device(header, part) => {}
+                // `SpiderOak/7.2 (Windows)`
+                Trade::Crawls | Trade::IsBot
+                    if is_on_desk(header)
+                        && !has_contact(part)
+                        && goes_on_as_other(header.product(part).as_bytes()) => {}
+                // `Bot Toolbar 2` among the products of an old browser.
+                Trade::Crawls | Trade::IsBot if part.marks.has(Marks::OLD_BROWSER) && self.presents(*at) => {}
                 Trade::Crawls => {
                     evidence.crawls = evidence.crawls.or(Some(part));
                     evidence.is_crawler = true;
                 }
                 Trade::IsBot => evidence.crawls = evidence.crawls.or(Some(part)),
                 Trade::Presents => evidence.presents = true,
+                // `Archive Viewer/2.0 (Mac OS X)` runs where a person sits.
+                Trade::Collects(category) if is_on_desk(header) && !has_contact(part) => {
+                    evidence.category = evidence.category.or(*category);
+                }
                 Trade::Collects(category) if self.speaks(*at) => {
                     evidence.collects = evidence.collects.or(Some(part));
                     evidence.category = evidence.category.or(*category);
@@ -170,8 +188,10 @@ impl<'a> DeclaredEvidence<'a> {
                 .filter(|part| (!leads_library || part.is_comment()) && !is_of_maker(header, part, self.presents)))
             .or(self.collects.filter(|_| !is_app && !leads_library))
             .or_else(|| named_after_host(header).filter(|part| !is_app && !is_of_maker(header, part, self.presents)))
-            .or_else(|| sole_product(header))?;
-        let category = self.category.filter(|_| !self.is_crawler);
+            .or_else(|| sole_product(header).filter(|_| !self.presents))?;
+        // Addresses of players and stations are those of programs for people and of what they subscribe with.
+        let feed = || Some(Category::Feed).filter(|_| self.crawls.is_none() && has_host_of_media(header));
+        let category = self.category.filter(|_| !self.is_crawler).or_else(feed);
         Some(Claim { class: Class::Declared, category, product: product(part) })
     }
 }
@@ -191,8 +211,12 @@ fn sole_product<'a>(header: &'a Header<'_>) -> Option<&'a Part> {
         part.marks.has(Marks::COMPATIBLE)
             && header.words_of(part).iter().any(|word| word.may_name_a_crawler() && !is_compatible(header, word))
     })?;
-    let browsers =
-        Kinds::PLATFORM.with(Kinds::ENGINE).with(Kinds::PLAIN_BROWSER).with(Kinds::APPLIANCE).with(Kinds::PROGRAM);
+    let browsers = Kinds::PLATFORM
+        .with(Kinds::ENGINE)
+        .with(Kinds::PLAIN_BROWSER)
+        .with(Kinds::APPLIANCE)
+        .with(Kinds::PROGRAM)
+        .with(Kinds::APP);
     (header.browser().is_none() && !header.kinds().has(browsers)).then_some(part)
 }
 
@@ -306,6 +330,44 @@ mod tests {
         // A person's telephone runs it.
         assert_eq!(claim("ChatBot/5 CFNetwork/1399 Darwin/22").0, Class::App);
         assert_eq!(claim("ChatBot/5 (+https://x.test) CFNetwork/1399 Darwin/22").0, Class::Declared);
+        let telephone =
+            "Mozilla/5.0 (iPhone; CPU iPhone OS 15_3 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko)";
+        assert_eq!(claim(&format!("{telephone} Mobile/15E148 ChatBotAI/97")).0, Class::Browser);
+        assert_eq!(claim(&format!("{telephone} Mobile/15E148 Safari/604.1 FooBot/9")).0, Class::Declared);
+        let view =
+            "Mozilla/5.0 (Linux; Android 9; X; wv) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/91 Safari/537.36";
+        assert_eq!(claim(&format!("{view} ChatBotAI/97")).0, Class::Browser);
+        assert_eq!(claim(&format!("{view} (compatible; FooBot/1.0; +https://x.test/bot)")).0, Class::Declared);
+    }
+
+    #[test]
+    fn programs_on_desks_make_no_claim_by_a_word_alone() {
+        for program in ["SpiderOak/7.24 (Windows)", "Archive Viewer/2.18 (Mac OS X)", "UrlSnapper/1 (Windows NT 10.0)"]
+        {
+            assert_eq!(claim(program).0, Class::NonBrowser, "{program}");
+        }
+        for crawler in [
+            "SpiderBot/7.24 (Windows)",
+            "SpiderOak/7.24",
+            "Archive Viewer/2.18 (+https://x.test; Mac OS X)",
+            "LinkExtractor/1 (Linux x86_64)",
+            "Mozilla/5.0 (Windows NT 6.1; WOW64) acunetix-product/wvs (Acunetix Web Vulnerability Scanner)",
+        ] {
+            assert_eq!(claim(crawler).0, Class::Declared, "{crawler}");
+        }
+    }
+
+    #[test]
+    fn a_host_of_media_is_that_of_what_people_subscribe_with() {
+        for (header, category) in [
+            ("Bullhorn/1.0 (+http://bullhorn.fm/)", Some(Category::Feed)),
+            ("Podvine/3.3.1 (www.podvine.com)", None),
+            ("https://audioboom.com/boos/", Some(Category::Feed)),
+            ("RadioBot/1.0 (+https://radio.example/)", None),
+            ("Example/1.0 (+https://radio.example/bot)", None),
+        ] {
+            assert_eq!(claim(header).1, category, "{header}");
+        }
     }
 
     #[test]

@@ -19,7 +19,9 @@
 //! 5. In a header shaped as a browser's only declared parts are looked at: after `compatible;`, segments with or
 //!    before a contact address, products that call themselves a crawler.
 //! 6. Telephones, televisions, applications, players and readers carry the address of their maker: an address alone does
-//!    not declare them, nor a syllable of a crawler's (`CUBOT`, `BOTECH`).
+//!    not declare them, nor a syllable of a crawler's (`CUBOT`, `BOTECH`). Nor does a word alone declare an application's
+//!    view of a page, or a program on a desk (`Archive Viewer/2.0 (Mac OS X)`); what plays or is heard at its address is
+//!    what people subscribe with.
 //! 7. A comment with `MSIE` or `Konqueror` declares only what calls itself a crawler.
 //! 8. Whatever its name, its [`Class`] says how it is known; the policy decides whether `*` holds for it.
 //!

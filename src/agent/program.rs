@@ -5,7 +5,7 @@
 //! crawler.
 
 use super::header::{Header, Marks, Part};
-use super::trade::{Trade, trades};
+use super::trade::{Trade, ends_as_program, is_host_of_media, trades};
 use super::words::Kinds;
 
 /// Whether the part holds a contact, or the next one is its contact.
@@ -35,7 +35,20 @@ pub(super) fn is_on_device(header: &Header<'_>) -> bool {
         let first = header.words().next().map_or(&b""[..], |first| first.text(header.bytes()));
         ends_with(first, b"-ios") || ends_with(first, b"-android")
     };
-    kinds.has(Kinds::RUNTIME.with(Kinds::APPLIANCE)) || is_plain(header) && (kinds.has(Kinds::APP) || leads_there())
+    kinds.has(Kinds::RUNTIME.with(Kinds::APPLIANCE).with(Kinds::WEB_VIEW))
+        || is_plain(header) && (kinds.has(Kinds::APP) || leads_there())
+}
+
+/// Whether it comes from the view of an application on a telephone: browsers there say `Safari` in the end.
+pub(super) fn is_in_view(header: &Header<'_>) -> bool {
+    header.browser().is_some()
+        && [&b"(iphone"[..], b"(ipad", b"(ipod"].iter().any(|device| header.contains(device))
+        && !header.contains(b"safari/")
+}
+
+/// Whether it is a program without the costume of browsers, on a system that people sit in front of.
+pub(super) fn is_on_desk(header: &Header<'_>) -> bool {
+    header.kinds().has(Kinds::PERSONAL) && !header.kinds().has(Kinds::ENGINE) && is_plain(header)
 }
 
 /// Whether a part declares a crawler in the header of a device: it has a contact, and a form that crawlers give it.
@@ -53,18 +66,48 @@ pub(super) fn is_of_maker(header: &Header<'_>, part: &Part, presents: bool) -> b
     // Programs on desks say what they run on. So do some crawlers, but their addresses tell.
     let leads = header.words().next().is_some_and(|first| first.kinds.has(programs));
     let on_desk = presents || header.kinds().has(Kinds::PLATFORM);
-    leads || is_on_device(header) || on_desk && !has_crawlers_contact(header)
+    leads || is_on_device(header) || is_called_program(header) || on_desk && !has_crawlers_contact(header)
+}
+
+/// Whether the product that leads is called a player, a reader or the like: `MediaPlayer/1.0 (+https://…)`.
+fn is_called_program(header: &Header<'_>) -> bool {
+    let leading = header.parts().iter().find(|part| header.names_product(part));
+    leading.is_some_and(|part| ends_as_program(header.product(part).as_bytes())) && !has_page_of_crawler(header)
+}
+
+/// Whether every address of the header is that of something to hear or to read, and none is about a crawler.
+pub(super) fn has_host_of_media(header: &Header<'_>) -> bool {
+    let mut addresses =
+        header.parts().iter().map(|part| header.address(part)).filter(|text| !text.is_empty()).peekable();
+    addresses.peek().is_some() && addresses.all(|text| is_host_of_media(host(text))) && !has_page_of_crawler(header)
 }
 
 /// Whether the header holds a contact as crawlers write it: an e-mail address, `+http://…`, or a page about a crawler.
 fn has_crawlers_contact(header: &Header<'_>) -> bool {
-    header.parts().iter().filter(|part| part.marks.has(Marks::CONTACT)).any(|part| {
+    let marked = |part: &Part| {
+        part.address.start.checked_sub(1).is_some_and(|before| header.bytes()[before] == b'+')
+            || header.address(part).is_empty()
+    };
+    header.parts().iter().filter(|part| part.marks.has(Marks::CONTACT)).any(marked) || has_page_of_crawler(header)
+}
+
+/// Whether an address of the header is a page about a crawler: `https://example.com/about/bot.html`.
+fn has_page_of_crawler(header: &Header<'_>) -> bool {
+    let crawls = |page| trades(page).any(|(_, trade)| matches!(trade, Trade::Crawls | Trade::IsBot));
+    header.parts().iter().any(|part| {
         let address = header.address(part);
-        let marked = part.address.start.checked_sub(1).is_some_and(|before| header.bytes()[before] == b'+');
-        let host = memchr::memmem::find(address, b"//").map_or(0, |slashes| slashes + 2);
-        let page = || memchr::memchr(b'/', &address[host..]).map_or(&b""[..], |slash| &address[host + slash..]);
-        address.is_empty() || marked || trades(page()).any(|(_, trade)| matches!(trade, Trade::Crawls | Trade::IsBot))
+        crawls(&address[start_of_host(address) + host(address).len()..])
     })
+}
+
+/// The host of an address.
+fn host(address: &[u8]) -> &[u8] {
+    let rest = &address[start_of_host(address)..];
+    &rest[..memchr::memchr(b'/', rest).unwrap_or(rest.len())]
+}
+
+fn start_of_host(address: &[u8]) -> usize {
+    memchr::memmem::find(address, b"//").map_or(0, |slashes| slashes + 2)
 }
 
 fn ends_with(text: &[u8], end: &[u8]) -> bool {

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Match, MatchKind};
 
 use super::kind::Category;
 
@@ -46,6 +46,16 @@ const STEMS: &[(&str, Trade)] = &[
     ("unfurl", Trade::Collects(Some(Category::Preview))),
     ("screenshot", Trade::Collects(None)),
     ("thumb", Trade::Collects(None)),
+    ("skyscrap", Trade::Talks),
+    ("scrapbook", Trade::Talks),
+    ("unarchiv", Trade::Talks),
+    ("audition", Trade::Talks),
+    ("auditori", Trade::Talks),
+    ("checkout", Trade::Talks),
+    ("checkers", Trade::Talks),
+    ("scandinav", Trade::Talks),
+    ("seoul", Trade::Talks),
+    ("urlaub", Trade::Talks),
     ("rss", Trade::Collects(Some(Category::Feed))),
     ("feedback", Trade::Talks),
     ("feed", Trade::Collects(Some(Category::Feed))),
@@ -80,6 +90,9 @@ const STEMS: &[(&str, Trade)] = &[
     ("explorer", Trade::Presents),
     ("launcher", Trade::Presents),
     ("torrent", Trade::Presents),
+    ("cast", Trade::Presents),
+    ("synchroniz", Trade::Presents),
+    ("toolbar", Trade::Presents),
     ("webhook", Trade::Serves),
     ("hookshot", Trade::Serves),
     ("healthcheck", Trade::Serves),
@@ -130,6 +143,11 @@ pub(super) fn is_address_of_service(address: &[u8]) -> bool {
 
 /// The purposes that the words of `text` state, from left to right, each with its place.
 pub(super) fn trades(text: &[u8]) -> impl Iterator<Item = (usize, Trade)> {
+    counted(text).map(|(hit, _, trade)| (hit.start(), trade))
+}
+
+/// The pieces of words that state a purpose.
+fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Trade)> {
     AUTOMATON.find_iter(text).filter_map(move |hit| {
         let (stem, trade) = STEMS.get(hit.pattern().as_usize())?;
         let (start, next, after) = (hit.start(), text.get(hit.end()), text.get(hit.end() + 1));
@@ -148,11 +166,34 @@ pub(super) fn trades(text: &[u8]) -> impl Iterator<Item = (usize, Trade)> {
             "acme" | "dcv" | "ipn" | "ocsp" => begins && ends,
             "rss" | "probe" | "index" | "seo" => begins || ends,
             "cron" | "url" => begins,
-            "pod" => ends,
+            "pod" => begins || ends,
+            "cast" => ends,
             _ => true,
         };
-        counts.then_some((start, *trade))
+        counts.then_some((hit, *stem, *trade))
     })
+}
+
+/// Whether a word ends with what it is to a person: `MediaPlayer`, `Peapod`. Some crawlers call themselves readers.
+pub(super) fn ends_as_program(word: &[u8]) -> bool {
+    counted(word).any(|(hit, stem, trade)| trade == Trade::Presents && stem != "reader" && hit.end() == word.len())
+}
+
+/// Whether a word only begins with that of a crawler and goes on with another: `SpiderOak`, but not `SpiderBot`.
+pub(super) fn goes_on_as_other(word: &[u8]) -> bool {
+    let mut hits = counted(word).filter(|(_, _, trade)| matches!(trade, Trade::Crawls | Trade::IsBot));
+    hits.next().is_some_and(|(hit, ..)| hit.start() == 0 && word.get(hit.end()).is_some_and(u8::is_ascii_uppercase))
+        && hits.next().is_none()
+}
+
+/// Whether the host of an address is that of something to hear: `https://player.example`, `https://example.fm`.
+pub(super) fn is_host_of_media(host: &[u8]) -> bool {
+    let (name, domain) = host.split_at(host.iter().rposition(|byte| *byte == b'.').unwrap_or(host.len()));
+    let is_media = |stem: &str| {
+        ["player", "radio", "music", "audio", "tuner", "podder", "podcatch", "podcast", "pod", "cast"].contains(&stem)
+    };
+    [".fm", ".audio", ".radio", ".music"].iter().any(|end| domain.eq_ignore_ascii_case(end.as_bytes()))
+        || name.split(|byte| *byte == b'.').any(|label| counted(label).any(|(_, stem, _)| is_media(stem)))
 }
 
 #[cfg(test)]
@@ -176,6 +217,10 @@ mod tests {
             "feedback",
             "curl",
             "clipnote",
+            "Skyscraper",
+            "ScrapbookPro",
+            "TheUnarchiver",
+            "Seoul",
             "airssum",
             "unprobed",
         ] {
@@ -183,6 +228,30 @@ mod tests {
         }
         assert_eq!(trades("web-crawler"), [Trade::Crawls]);
         assert_eq!(trades("ExamplePay-Webhook"), [Trade::Serves]);
+    }
+
+    #[test]
+    fn a_program_is_called_by_the_end_of_its_name() {
+        for program in ["JellyfinMediaPlayer", "Example Launcher", "Peapod", "Turtlecast", "NetRadio"] {
+            assert!(ends_as_program(program.as_bytes()), "{program}");
+        }
+        for other in ["Browsershots", "PageReader", "PlayerBot", "Example", "", "Podium2"] {
+            assert!(!ends_as_program(other.as_bytes()), "{other}");
+        }
+        assert!(goes_on_as_other(b"SpiderOak") && goes_on_as_other(b"RobotArm"));
+        for crawler in ["SpiderBot", "Spider", "Spiderling", "ExampleBotAI", "spider2"] {
+            assert!(!goes_on_as_other(crawler.as_bytes()), "{crawler}");
+        }
+    }
+
+    #[test]
+    fn hosts_of_media_say_what_is_heard_there() {
+        for host in ["overcast.fm", "www.podcast-app.example", "netradio.example", "example.audio", "podvine.example"] {
+            assert!(is_host_of_media(host.as_bytes()), "{host}");
+        }
+        for host in ["example.com", "siteexplorer.example", "anchorbrowser.example", "", "fm"] {
+            assert!(!is_host_of_media(host.as_bytes()), "{host}");
+        }
     }
 
     #[test]

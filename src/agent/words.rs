@@ -38,6 +38,10 @@ impl Kinds {
     pub(super) const RUNTIME: Self = Self(1 << 11);
     /// A program that a person starts: a player, a reader, a downloader. The address beside it is its maker's.
     pub(super) const PROGRAM: Self = Self(1 << 12);
+    /// A system that people sit in front of.
+    pub(super) const PERSONAL: Self = Self(1 << 13);
+    /// The view of an application that shows pages.
+    pub(super) const WEB_VIEW: Self = Self(1 << 14);
 
     pub(super) const fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
@@ -63,14 +67,18 @@ const SYNTAX: &str = "like with compatible build android msie konqueror mobile t
 const DEVICE: &str = "android mobile tablet phone tizen symbianos series60 series40 bb10 blackberry webos harmonyos \
     kaios playbook";
 const APPLIANCE: &str = "hbbtv ce-html nettv netcast antgalio smart-tv smarttv stb set-top midp-1.0 midp-2.0 midp-2.1 cldc-1.0 cldc-1.1 up.browser up.link ucbrowser ucweb symbianos series60 \
-    series40 netfront mmp j2me novarra-vision docomo s40ovibrowser profile configuration obigo teleca maui polaris openwave jig";
+    series40 netfront mmp j2me novarra-vision docomo s40ovibrowser profile configuration obigo teleca maui polaris openwave jig \
+    netcast.tv-2011 netcast.tv-2012 netcast.tv-2013";
 const RUNTIME: &str = "cfnetwork dalvik";
 const PROGRAM: &str = "xbmc xbmc4xbox kodi plex plexamp jellyfin emby boxee miro banshee rhythmbox songbird nightingale amarok \
     clementine exaile tomahawk rma audacious mopidy volumio ampache subsonic dsub squeezebox squeezeplay sonos winamp foobar2000 itunes vlc \
     mplayer smplayer mpv deadbeef quodlibet musicbee mediamonkey gpodder ipodder hpodder bashpodder castero juice doppler \
     newsbeuter newsboat snownews liferea rssowl netnewswire akregator feeddemon blogbridge omea quiterss rssguard newsfire pulp snarfer \
     reeder readkit vienna thunderbird postbox zotero calibre transmission deluge qbittorrent utorrent azureus jdownloader \
-    flashget getright netants";
+    flashget getright netants emacs gnus sage lms vox battle.net";
+const PERSONAL: &str = "windows winnt macintosh mac macos iphone ipad ipod android ios ipados watchos tvos playstation nintendo xbox \
+    morphos amigaos haiku beos";
+const WEB_VIEW: &str = "wv";
 const BROWSER: &str = "mozilla opera version mobile safari like gecko compatible with u wv rv chromium crios fxios \
     edg edge edga edgios opr opios opt iemobile iceweasel seamonkey ucbrowser samsungbrowser yabrowser yowser vivaldi \
     brave net clr media center pc infopath sv1 tablet touch profile configuration build release silk miuibrowser \
@@ -127,6 +135,8 @@ static LEXICON: LazyLock<NameIndex> = LazyLock::new(|| {
         (APPLIANCE, Kinds::APPLIANCE),
         (RUNTIME, Kinds::RUNTIME),
         (PROGRAM, Kinds::PROGRAM),
+        (PERSONAL, Kinds::PERSONAL),
+        (WEB_VIEW, Kinds::WEB_VIEW),
     ];
     let mut words: std::collections::BTreeMap<&[u8], Kinds> = std::collections::BTreeMap::new();
     for (list, kind) in lists {

@@ -14,12 +14,13 @@ fn identify(header: &str) -> Agent {
     Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(&b""[..])).identify(header.as_bytes())
 }
 
-/// Of 1,200 headers 400 were held when an address alone, or a syllable of a model, made a crawler.
+/// Of 1,200 headers 400 were held when an address alone, or a syllable of a model, made a crawler. The two that are left
+/// are those of a library that says `URL` of itself.
 #[test]
 fn people_are_not_held_to_star() {
     let held: Vec<_> = PEOPLE.lines().filter(|header| held(&identify(header))).collect();
     assert_eq!(PEOPLE.lines().count(), 1200);
-    assert!(held.len() <= 22, "{} are held\n{}", held.len(), held.join("\n"));
+    assert!(held.len() <= 2, "{} are held\n{}", held.len(), held.join("\n"));
 }
 
 #[test]
@@ -41,6 +42,20 @@ fn telephones_and_televisions_whose_maker_has_a_crawlers_syllable_are_people() {
         "XBMC/10.1 r35648 (Mac OS X; 11.4.2 x86_64; http://www.xbmc.org)",
         "gPodder/3.10.1 (+http://gpodder.org/) Linux",
         "castero/0.8.4 (https://github.com/xgi/castero)",
+        // What is heard, and where.
+        "ExampleMediaPlayer/1.19 (+https://player.example)",
+        "Example Launcher/2.6 (+http://games.example; Windows)",
+        "Peapod/1.0 +http://www.peapodpy.example",
+        "Turtle/1.0 (https://turtle.fm)",
+        "http://c.exampleradio.example/s:",
+        "Example Internet Reader/2.0 (compatible; Windows-Media-Player/10)",
+        "Mozilla/3.0 (compatible; Example Synchronizer 21.7)",
+        // Words of crawlers in names of programs on desks and in applications.
+        "SpiderMahjong/1.2 (Macintosh; Intel Mac OS X 10_15)",
+        "Index Cards/4 (Windows NT 10.0)",
+        "Mozilla/5.0 (iPad; CPU OS 16_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) Mobile/20B82 RobotLab/3",
+        "Mozilla/4.0 (compatible; MSIE 7.0; Windows NT 6.0; Bot Toolbar 3.1; .NET CLR 2.0.50727)",
+        "Robot TV NetCast.TV-2012 Mozilla/5.0 (Linux) WebKit/531",
     ] {
         let agent = identify(header);
         assert!(!held(&agent), "{:?} {:?}: {header}", agent.class(), agent.crawler());
