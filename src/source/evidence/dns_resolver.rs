@@ -12,7 +12,10 @@ use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
 
 use super::question_gate::QuestionGate;
-use crate::identity::{AddressRecord, DnsAnswer, RdnsQuestion};
+use crate::identity::{AddressRecord, DnsAnswer, MethodOutcome, RdnsCheck, RdnsQuestion, RdnsStep};
+
+/// Addresses that are looked up at once.
+pub(super) const IN_FLIGHT: usize = 32;
 
 const TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -28,9 +31,9 @@ pub(super) struct DnsResolver {
 
 /// An answer, and how long it holds.
 #[derive(Debug)]
-pub(super) struct TimedAnswer {
-    pub(super) answer: DnsAnswer,
-    pub(super) holds: Duration,
+struct TimedAnswer {
+    answer: DnsAnswer,
+    holds: Duration,
 }
 
 impl DnsResolver {
@@ -46,8 +49,21 @@ impl DnsResolver {
         Ok(Self { resolver: builder.build().map_err(io::Error::other)?, gate: QuestionGate::default() })
     }
 
+    /// Asks what a check needs: its outcome, and how long the records hold that it is from.
+    pub(super) async fn check(&self, mut check: RdnsCheck) -> (MethodOutcome, Duration) {
+        let mut holds = Duration::MAX;
+        loop {
+            let answer = match check.step() {
+                RdnsStep::Done(outcome) => return (outcome, holds),
+                RdnsStep::Ask(question) => self.ask(&question).await,
+            };
+            holds = holds.min(answer.holds);
+            check.answer(answer.answer);
+        }
+    }
+
     /// Asks a question, again where no answer comes.
-    pub(super) async fn ask(&self, question: &RdnsQuestion<'_>) -> TimedAnswer {
+    async fn ask(&self, question: &RdnsQuestion<'_>) -> TimedAnswer {
         let mut answer = TimedAnswer { answer: DnsAnswer::Timeout, holds: Duration::ZERO };
         for _ in 0..ATTEMPTS {
             self.gate.pass().await;

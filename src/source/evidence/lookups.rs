@@ -7,17 +7,14 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::sync::{Notify, Semaphore};
 
-use super::dns_resolver::DnsResolver;
+use super::dns_resolver::{DnsResolver, IN_FLIGHT};
 use super::generations::Generations;
 use crate::agent::UndecidedReason;
-use crate::identity::{MethodOutcome, NamePattern, PublicAddress, RdnsCheck, RdnsStep};
+use crate::identity::{MethodOutcome, NamePattern, PublicAddress, RdnsCheck};
 use crate::live::Clock;
 
 /// Addresses that wait to be looked up.
 const QUEUE: usize = 256;
-
-/// Addresses that are looked up at once.
-const IN_FLIGHT: usize = 32;
 
 /// Outcomes that are kept.
 const MOST_KNOWN: usize = 65_536;
@@ -176,7 +173,8 @@ impl Lookups {
             let Ok(permit) = in_flight.clone().acquire_owned().await else { return };
             let (lookups, resolver) = (lookups.clone(), resolver.clone());
             tokio::spawn(async move {
-                let (outcome, holds) = lookup.check(&resolver).await;
+                let check = RdnsCheck::new(lookup.address, lookup.names.patterns.clone());
+                let (outcome, holds) = resolver.check(check).await;
                 if let Some(lookups) = lookups.upgrade() {
                     lookups.conclude(&lookup, outcome, holds);
                 }
@@ -198,22 +196,6 @@ impl Lookups {
         let known = Known { outcome: Some(outcome), until: now + kept };
         self.known.insert((lookup.address, lookup.names.number), known);
         self.ended.notify_waiters();
-    }
-}
-
-impl Lookup {
-    /// The outcome, and how long the records hold that it is from.
-    async fn check(&self, resolver: &DnsResolver) -> (MethodOutcome, Duration) {
-        let mut check = RdnsCheck::new(self.address, self.names.patterns.clone());
-        let mut holds = Duration::MAX;
-        loop {
-            let answer = match check.step() {
-                RdnsStep::Done(outcome) => return (outcome, holds),
-                RdnsStep::Ask(question) => resolver.ask(&question).await,
-            };
-            holds = holds.min(answer.holds);
-            check.answer(answer.answer);
-        }
     }
 }
 

@@ -5,6 +5,7 @@ use hickory_resolver::proto::op::ResponseCode;
 use super::played_dns::{Played, PlayedDns, address_records, ptr, records};
 use super::*;
 use crate::agent::{Refutation, UndecidedReason};
+use crate::identity::NamePattern;
 
 const NO_NAME: MethodOutcome = MethodOutcome::Failed(Refutation::NoName);
 const OTHER_NAME: MethodOutcome = MethodOutcome::Failed(Refutation::OtherName);
@@ -156,4 +157,27 @@ fn no_crowd_of_addresses_makes_more_questions_than_the_bound() {
     // One that leaves with the first moment, and one for every 20 ms that have begun.
     let most = 2 + start.elapsed().as_millis() / 20;
     assert!(resolved.dns.asked().len() as u128 <= most, "{} in {:?}", resolved.dns.asked().len(), start.elapsed());
+}
+
+/// As a program that judges a log asks.
+#[test]
+fn names_asked_for_one_by_one_keep_the_bounds() {
+    let dns = PlayedDns::start();
+    dns.confirmed(PROOF, "crawl-66-249-66-1.googlebot.com").names(CLIENT, ptr(&["evil.example"]));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let start = Instant::now();
+    let outcomes = runtime.block_on(async {
+        let resolver = NameResolver::new(&[dns.address]).expect("a resolver");
+        let patterns: Arc<[NamePattern]> = [".googlebot.com".parse().expect("a pattern")].as_slice().into();
+        let check = |address: &str| resolver.check(public(address), patterns.clone());
+        let unknown = (0..98).map(|number| format!("9.9.8.{number}"));
+        for address in unknown {
+            assert_eq!(check(&address).await, NO_NAME, "{address}");
+        }
+        tokio::join!(check(PROOF), check(CLIENT))
+    });
+    assert_eq!(outcomes, (MethodOutcome::Verified, OTHER_NAME));
+    // 101 questions, of which the first leaves at once.
+    assert_eq!(dns.asked().len(), 101);
+    assert!(start.elapsed() >= Duration::from_secs(2), "{:?}", start.elapsed());
 }
