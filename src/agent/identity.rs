@@ -119,7 +119,7 @@ keyword_enum! {
         NotLoaded = "not-loaded",
         /// The names of the address are being looked up.
         Pending = "pending",
-        /// Too many addresses are being looked up.
+        /// Too many addresses are being looked up, or too many signatures from this address fail.
         Busy = "busy",
         /// The resolver did not answer in time.
         Timeout = "timeout",

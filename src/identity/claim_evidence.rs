@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use super::method_outcome::MethodOutcome;
 use super::public_address::PublicAddress;
 #[cfg(feature = "signatures")]
-use super::signature::{DirectoryKeys, DirectoryUrl, TestKeys};
+use super::signature::{DirectoryKeys, DirectoryUrl, MessageHead, SignatureChecks, TestKeys, check_signatures};
 use crate::agent::Crawler;
 
 /// The evidence that is at hand. No method waits, and what is missing is said to be undecided.
@@ -24,5 +24,18 @@ pub trait ClaimEvidence {
     #[cfg(feature = "signatures")]
     fn test_keys(&self) -> TestKeys {
         TestKeys::Refuse
+    }
+
+    /// What the signatures of a request say, which came from this address. By default all of them are checked, with
+    /// [`keys`](Self::keys); results may be kept, and a sender whose signatures fail may be made to wait.
+    #[cfg(feature = "signatures")]
+    fn signatures(
+        &self,
+        message: &MessageHead<'_>,
+        address: Option<PublicAddress>,
+        now: SystemTime,
+    ) -> SignatureChecks {
+        let _ = address;
+        check_signatures(message, now, self.test_keys(), |directory, keyid| self.keys(directory, keyid, now))
     }
 }

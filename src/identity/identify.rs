@@ -8,7 +8,7 @@ use super::examination::{ClaimKind, Examination};
 use super::method_outcome::MethodOutcome;
 use super::public_address::PublicAddress;
 #[cfg(feature = "signatures")]
-use super::signature::{ClaimedDirectories, MessageHead, SignatureCheck, check_signatures};
+use super::signature::{ClaimedDirectories, MessageHead, SignatureCheck, SignatureChecks};
 #[cfg(feature = "signatures")]
 use super::signers::Signers;
 use crate::agent::{Agent, Category, Class, Crawler, Identity, UndecidedReason};
@@ -60,11 +60,10 @@ impl<'a> IdentityRequest<'a> {
     #[must_use]
     pub fn identify(&self, evidence: &impl ClaimEvidence, now: SystemTime) -> Identified<'a> {
         #[cfg(feature = "signatures")]
-        let checks = self.signed.map_or_else(Vec::new, |(message, _)| {
-            check_signatures(message, now, evidence.test_keys(), |directory, keyid| {
-                evidence.keys(directory, keyid, now)
-            })
-        });
+        let checks = match self.signed {
+            Some((message, _)) => evidence.signatures(message, self.address, now),
+            None => SignatureChecks::default(),
+        };
         let identify = |agent: Option<&'a Agent>| {
             #[cfg(feature = "signatures")]
             return self.identify_one(agent, evidence, &checks, now);

@@ -60,7 +60,10 @@ pub use self::rdns::{AddressRecord, DnsAnswer, RdnsCheck, RdnsQuestion, RdnsStep
 #[cfg(feature = "signatures")]
 pub use self::signature::{
     ClaimedDirectories, DirectoryKeys, DirectoryUrl, DirectoryUrlError, FieldLines, KeySet, KeySetError,
-    KeySetErrorKind, MessageHead, SignatureCandidate, SignatureCheck, TestKeys, check_signatures, signature_candidates,
+    KeySetErrorKind, MessageHead, SignatureCandidate, SignatureCheck, SignatureChecks, TestKeys, check_signatures,
+    signature_candidates,
 };
+#[cfg(feature = "verify")]
+pub(crate) use self::signature::{KeptChecks, SignatureLines};
 #[cfg(feature = "signatures")]
 pub use self::signers::Signers;

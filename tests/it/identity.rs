@@ -6,7 +6,7 @@ use serde_json::Value;
 use tower_robots::agent::{Identity, IdentityMethod, Refutation};
 use tower_robots::identity::{
     ClaimKind, ClaimedDirectories, DirectoryKeys, DirectoryUrl, Examination, KeySet, MessageHead, SignatureCheck,
-    TestKeys, check_signatures, signature_candidates,
+    SignatureChecks, TestKeys, check_signatures, signature_candidates,
 };
 
 const CASES: &str = include_str!("../cases/web_bot_auth.json");
@@ -60,7 +60,7 @@ fn with_message<R>(case: &Value, run: impl FnOnce(&MessageHead<'_>) -> R) -> R {
     ))
 }
 
-fn check(case: &Value, key: &Value) -> Vec<SignatureCheck> {
+fn check(case: &Value, key: &Value) -> SignatureChecks {
     let situation = text(case, "directory");
     let test_keys = if situation.contains("production") { TestKeys::Refuse } else { TestKeys::Allow };
     with_message(case, |message| check_signatures(message, now(case), test_keys, |url, _| keys(situation, key, url)))

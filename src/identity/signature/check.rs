@@ -1,13 +1,16 @@
 //! From a request to what its signature says.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::components::Components;
+#[cfg(feature = "verify")]
+use super::covered_values::CoveredValues;
 use super::directory_url::DirectoryUrl;
-use super::key_set::KeySet;
+use super::key_set::{KeySet, VerifyingKey};
 use super::message_head::{FieldValue, MessageHead};
-use super::parameters::{self, SignatureParameters};
+use super::parameters::{self, SignatureParameters, ValidityWindow};
 use super::signature_agent;
 use super::structured_value::{BareItem, Dictionary, InnerList, Member};
 use crate::agent::{Refutation, UndecidedReason};
@@ -47,7 +50,10 @@ pub struct SignatureCandidate {
     signature: Vec<u8>,
     directory: DirectoryUrl,
     keyid: String,
-    until: SystemTime,
+    window: ValidityWindow,
+    /// `None` where not all of them can be compared.
+    #[cfg(feature = "verify")]
+    covered: Option<CoveredValues>,
 }
 
 /// Whose signatures verify a claim.
@@ -58,6 +64,12 @@ pub enum ClaimedDirectories<'a> {
     /// Those of the claimed crawler's operator; none where it publishes no keys.
     Of(&'a [DirectoryUrl]),
 }
+
+/// What the signatures of a request say, at most two. Empty for a request that is not signed.
+///
+/// Cheap to clone: results are kept and used again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SignatureChecks(Option<Arc<[SignatureCheck]>>);
 
 /// What a signature of a request says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,10 +123,10 @@ pub fn check_signatures(
     now: SystemTime,
     test_keys: TestKeys,
     keys: impl Fn(&DirectoryUrl, &str) -> DirectoryKeys,
-) -> Vec<SignatureCheck> {
+) -> SignatureChecks {
     let check = |candidate: Result<SignatureCandidate, MethodOutcome>| match candidate {
         Ok(candidate) => candidate.check(&keys(&candidate.directory, &candidate.keyid), test_keys),
-        Err(outcome) => SignatureCheck { outcome, directory: None, until: None },
+        Err(outcome) => SignatureCheck::of_request(outcome),
     };
     signature_candidates(message, now).into_iter().map(check).collect()
 }
@@ -165,36 +177,48 @@ impl SignatureCandidate {
         }
         let directory = signature_agent::directory(message, label, &components)?;
         let base = components.base(message).map_err(MethodOutcome::Failed)?;
-        Ok(Self { base, signature, directory, keyid: parameters.keyid.to_owned(), until: parameters.until })
+        Ok(Self {
+            base,
+            signature,
+            directory,
+            keyid: parameters.keyid.to_owned(),
+            window: parameters.window,
+            #[cfg(feature = "verify")]
+            covered: CoveredValues::of(components.names(), message),
+        })
     }
 
     /// Checks the signature with the keys of its directory.
     #[must_use]
     pub fn check(&self, keys: &DirectoryKeys, test_keys: TestKeys) -> SignatureCheck {
-        SignatureCheck {
-            outcome: self.outcome(keys, test_keys),
-            directory: Some(self.directory.clone()),
-            until: Some(self.until),
-        }
+        self.check_unless(keys, test_keys, || false)
     }
 
-    fn outcome(&self, keys: &DirectoryKeys, test_keys: TestKeys) -> MethodOutcome {
+    /// Checks the signature with the keys of its directory, unless the sender keeps the machine busy with such checks.
+    #[must_use]
+    pub fn check_unless(
+        &self,
+        keys: &DirectoryKeys,
+        test_keys: TestKeys,
+        is_busy: impl FnOnce() -> bool,
+    ) -> SignatureCheck {
+        let outcome = match self.key(keys, test_keys) {
+            Err(reason) => MethodOutcome::Undecided(reason),
+            Ok(_) if is_busy() => MethodOutcome::Undecided(UndecidedReason::Busy),
+            Ok(key) if key.verifies(&self.signature, self.base.as_bytes()) => MethodOutcome::Verified,
+            Ok(_) => MethodOutcome::Failed(Refutation::BadSignature),
+        };
+        SignatureCheck { outcome, directory: Some(self.directory.clone()), until: Some(self.until()) }
+    }
+
+    fn key(&self, keys: &DirectoryKeys, test_keys: TestKeys) -> Result<VerifyingKey, UndecidedReason> {
         let keys = match keys {
-            DirectoryKeys::NotConfigured => return MethodOutcome::Undecided(UndecidedReason::DirectoryNotConfigured),
-            DirectoryKeys::Unavailable => return MethodOutcome::Undecided(UndecidedReason::DirectoryUnavailable),
+            DirectoryKeys::NotConfigured => return Err(UndecidedReason::DirectoryNotConfigured),
+            DirectoryKeys::Unavailable => return Err(UndecidedReason::DirectoryUnavailable),
             DirectoryKeys::Loaded(keys) => keys,
         };
-        let Some(key) = keys.key(&self.keyid) else {
-            return MethodOutcome::Undecided(UndecidedReason::KeyUnknownThere);
-        };
-        if test_keys == TestKeys::Refuse && key.is_test_key() {
-            return MethodOutcome::Undecided(UndecidedReason::TestKey);
-        }
-        if key.verifies(&self.signature, self.base.as_bytes()) {
-            MethodOutcome::Verified
-        } else {
-            MethodOutcome::Failed(Refutation::BadSignature)
-        }
+        let key = keys.key(&self.keyid).ok_or(UndecidedReason::KeyUnknownThere)?;
+        if test_keys == TestKeys::Refuse && key.is_test_key() { Err(UndecidedReason::TestKey) } else { Ok(key) }
     }
 
     /// What is signed (RFC 9421, section 2.5).
@@ -223,12 +247,43 @@ impl SignatureCandidate {
 
     /// Until when the signature holds.
     #[must_use]
-    pub const fn until(&self) -> SystemTime {
-        self.until
+    pub fn until(&self) -> SystemTime {
+        self.window.until()
+    }
+
+    #[cfg(feature = "verify")]
+    pub(super) const fn window(&self) -> ValidityWindow {
+        self.window
+    }
+
+    #[cfg(feature = "verify")]
+    pub(super) const fn covered(&self) -> Option<&CoveredValues> {
+        self.covered.as_ref()
+    }
+}
+
+impl Deref for SignatureChecks {
+    type Target = [SignatureCheck];
+
+    fn deref(&self) -> &[SignatureCheck] {
+        self.0.as_deref().unwrap_or_default()
+    }
+}
+
+impl FromIterator<SignatureCheck> for SignatureChecks {
+    fn from_iter<I: IntoIterator<Item = SignatureCheck>>(checks: I) -> Self {
+        let mut checks = checks.into_iter().peekable();
+        Self(checks.peek().is_some().then(|| checks.collect()))
     }
 }
 
 impl SignatureCheck {
+    /// The check of a signature that cannot hold, by what the request alone says.
+    #[must_use]
+    pub const fn of_request(outcome: MethodOutcome) -> Self {
+        Self { outcome, directory: None, until: None }
+    }
+
     /// What the signature says, whatever key made it.
     #[must_use]
     pub const fn outcome(&self) -> MethodOutcome {

@@ -43,6 +43,12 @@ impl<'l, 'a> Components<'l, 'a> {
         items.map(|item| item.parameters.get("key").and_then(BareItem::as_str)).collect()
     }
 
+    /// The names of the components.
+    #[cfg(feature = "verify")]
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.list.items.iter().filter_map(|item| item.value.as_str())
+    }
+
     /// The signature base: a line for each component, and the parameters exactly as received.
     pub(super) fn base(&self, message: &MessageHead<'_>) -> Result<String, Refutation> {
         let mut base = String::new();

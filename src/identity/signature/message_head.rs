@@ -70,6 +70,34 @@ impl<'a> MessageHead<'a> {
         value.map(|value| if is_text { FieldValue::Text(value) } else { FieldValue::OtherOctets })
     }
 
+    /// The same as text; `None` also where an octet is none that a signature base can hold.
+    #[cfg(feature = "verify")]
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        match self.field(name)? {
+            FieldValue::Text(value) => Some(value),
+            FieldValue::OtherOctets => None,
+        }
+    }
+
+    /// Whether a field has this value, without putting it together.
+    #[cfg(feature = "verify")]
+    pub(super) fn has_text(&self, name: &str, value: &str) -> bool {
+        let mut rest = Some(value.as_bytes());
+        let mut is_first = true;
+        self.fields.for_each_line(name, &mut |line| {
+            let between: &[u8] = if is_first { b"" } else { b", " };
+            rest = rest.and_then(|rest| rest.strip_prefix(between)?.strip_prefix(trimmed(line)));
+            is_first = false;
+        });
+        !is_first && rest.is_some_and(<[u8]>::is_empty)
+    }
+
+    /// The lines of a field as received, in their order.
+    #[cfg(feature = "verify")]
+    pub(super) fn for_each_line(&self, name: &str, each: &mut dyn FnMut(&[u8])) {
+        self.fields.for_each_line(name, each);
+    }
+
     /// Whether the request says whose signature it has.
     pub(in crate::identity) fn names_signer(&self) -> bool {
         let mut is_named = false;
@@ -79,6 +107,18 @@ impl<'a> MessageHead<'a> {
 
     pub(super) const fn method(&self) -> &'a str {
         self.method
+    }
+
+    /// As received.
+    #[cfg(feature = "verify")]
+    pub(super) const fn raw_scheme(&self) -> &'a str {
+        self.scheme
+    }
+
+    /// As received.
+    #[cfg(feature = "verify")]
+    pub(super) const fn raw_authority(&self) -> Option<&'a str> {
+        self.authority
     }
 
     pub(super) fn scheme(&self) -> String {

@@ -11,7 +11,11 @@
 
 mod check;
 mod components;
+#[cfg(feature = "verify")]
+mod covered_values;
 mod directory_url;
+#[cfg(feature = "verify")]
+mod kept_checks;
 mod key_set;
 mod message_head;
 mod parameters;
@@ -25,9 +29,11 @@ pub(super) mod fuzzing;
 mod tests;
 
 pub use self::check::{
-    ClaimedDirectories, DirectoryKeys, SignatureCandidate, SignatureCheck, TestKeys, check_signatures,
+    ClaimedDirectories, DirectoryKeys, SignatureCandidate, SignatureCheck, SignatureChecks, TestKeys, check_signatures,
     signature_candidates,
 };
 pub use self::directory_url::{DirectoryUrl, DirectoryUrlError};
+#[cfg(feature = "verify")]
+pub(crate) use self::kept_checks::{KeptChecks, SignatureLines};
 pub use self::key_set::{KeySet, KeySetError, KeySetErrorKind};
 pub use self::message_head::{FieldLines, MessageHead};

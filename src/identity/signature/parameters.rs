@@ -18,8 +18,14 @@ const LONGEST: i64 = 24 * 60 * 60;
 #[derive(Debug)]
 pub(super) struct SignatureParameters<'p> {
     pub(super) keyid: &'p str,
-    /// Until when, with the skew.
-    pub(super) until: SystemTime,
+    pub(super) window: ValidityWindow,
+}
+
+/// When a signature holds by its own words, in seconds since the epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ValidityWindow {
+    created: i64,
+    expires: i64,
 }
 
 pub(super) fn is_web_bot_auth(parameters: &Parameters<'_>) -> bool {
@@ -38,6 +44,16 @@ impl<'p> SignatureParameters<'p> {
             Some(Some(_)) => return Err(Refutation::AlgMismatch),
             Some(None) => return Err(Refutation::Unparsable),
         }
+        let window = ValidityWindow { created, expires };
+        window.check(now)?;
+        Ok(Self { keyid, window })
+    }
+}
+
+impl ValidityWindow {
+    /// Whether a signature holds at this time, by a clock that may be off by a minute.
+    pub(super) fn check(self, now: SystemTime) -> Result<(), Refutation> {
+        let Self { created, expires } = self;
         // Numbers have 15 digits, so nothing here overflows.
         let now = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let now = i64::try_from(now).unwrap_or(i64::MAX / 2).min(i64::MAX / 2);
@@ -50,8 +66,13 @@ impl<'p> SignatureParameters<'p> {
         } else if expires < now - SKEW {
             Err(Refutation::Expired)
         } else {
-            let until = Duration::from_secs(u64::try_from(expires + SKEW).unwrap_or(0));
-            Ok(Self { keyid, until: SystemTime::UNIX_EPOCH.checked_add(until).unwrap_or(SystemTime::UNIX_EPOCH) })
+            Ok(())
         }
+    }
+
+    /// Until when, with the skew.
+    pub(super) fn until(self) -> SystemTime {
+        let until = Duration::from_secs(u64::try_from(self.expires + SKEW).unwrap_or(0));
+        SystemTime::UNIX_EPOCH.checked_add(until).unwrap_or(SystemTime::UNIX_EPOCH)
     }
 }

@@ -94,7 +94,7 @@ impl Signed {
             url if *url == other => DirectoryKeys::Loaded(KeySet::default().into()),
             _ => DirectoryKeys::NotConfigured,
         });
-        checks.into_iter().min_by_key(|check| match check.outcome() {
+        checks.iter().cloned().min_by_key(|check| match check.outcome() {
             MethodOutcome::Verified => 0,
             MethodOutcome::Undecided(_) => 1,
             MethodOutcome::Failed(_) => 2,

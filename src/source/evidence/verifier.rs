@@ -15,13 +15,14 @@ use super::followed::{EvidenceOrigin, Held};
 use super::follower::{Follower, Following};
 use super::generations::Generations;
 use super::lookups::{Lookups, OperatorNames};
+use super::signature_results::SignatureResults;
 use super::verification_plan::VerificationPlan;
 use super::verifier_error::VerifierError;
-use super::verifier_status::{DirectoryStatus, ListStatus, LookupStatus, VerifierStatus};
+use super::verifier_status::{DirectoryStatus, ListStatus, LookupStatus, SignatureStatus, VerifierStatus};
 use crate::agent::{Crawler, Network, Registry};
 use crate::identity::{
-    ClaimEvidence, DirectoryKeys, DirectoryUrl, Identified, IdentityRequest, KeySet, ListEvidence, MethodOutcome,
-    NamePattern, PublicAddress, RangeList, RangeSet, Signers, embedded_lists,
+    ClaimEvidence, DirectoryKeys, DirectoryUrl, Identified, IdentityRequest, KeySet, ListEvidence, MessageHead,
+    MethodOutcome, NamePattern, PublicAddress, RangeList, RangeSet, SignatureChecks, Signers, embedded_lists,
 };
 use crate::source::fetch::FetchUrl;
 
@@ -42,6 +43,7 @@ pub(super) struct Evidence {
     directories: ArcSwap<DirectoryTable>,
     lookups: Option<Arc<Lookups>>,
     first_seen: Generations<PublicAddress, SystemTime>,
+    signatures: SignatureResults,
     paths: ClaimPaths,
     signers: ArcSwap<Signers>,
     trusted_proxies: ArcSwap<RangeSet>,
@@ -96,6 +98,7 @@ impl Verifier {
             directories: ArcSwap::default(),
             lookups,
             first_seen: Generations::new(MOST_FIRST_SEEN),
+            signatures: SignatureResults::default(),
             paths: ClaimPaths::default(),
             signers: ArcSwap::default(),
             trusted_proxies: ArcSwap::from_pointee(trusted_proxies),
@@ -212,7 +215,8 @@ impl Verifier {
             waiting: lookups.map_or(0, |lookups| lookups.waiting()),
         };
         let suspects = evidence.paths.suspects(evidence.following.clock.now());
-        VerifierStatus { lists, directories, lookups, suspects }
+        let signatures = SignatureStatus { known: evidence.signatures.known() };
+        VerifierStatus { lists, directories, lookups, signatures, suspects }
     }
 }
 
@@ -244,6 +248,17 @@ impl ClaimEvidence for Verifier {
                 DirectoryKeys::Loaded(held.document.clone())
             }
         }
+    }
+
+    /// A valid signature is checked once, and so many fail from one address in a second.
+    fn signatures(
+        &self,
+        message: &MessageHead<'_>,
+        address: Option<PublicAddress>,
+        now: SystemTime,
+    ) -> SignatureChecks {
+        let keys = |directory: &DirectoryUrl, keyid: &str| self.keys(directory, keyid, now);
+        self.inner.signatures.check(message, address, now, self.test_keys(), keys)
     }
 }
 

@@ -17,6 +17,8 @@ pub struct VerifierStatus {
     pub directories: Vec<DirectoryStatus>,
     /// The names of addresses.
     pub lookups: LookupStatus,
+    /// The signatures of requests.
+    pub signatures: SignatureStatus,
     /// The paths on which claims fail and are not refuted, because no crawler has shown that its address comes through.
     pub suspects: Vec<SuspectPath>,
 }
@@ -61,6 +63,14 @@ pub struct LookupStatus {
     pub known: usize,
     /// How many addresses wait to be looked up: at most 256.
     pub waiting: usize,
+}
+
+/// The signatures of requests.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct SignatureStatus {
+    /// How many results are kept: at most 5,120.
+    pub known: usize,
 }
 
 impl ListStatus {

@@ -1,13 +1,19 @@
 //! Key directories, over HTTPS.
 
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use ring::signature::Ed25519KeyPair;
+
 use super::played_http::{PlayedHttp, answer};
 use super::*;
-use crate::identity::{DirectoryKeys, DirectoryUrl};
+use crate::agent::{Identity, IdentityMethod, UndecidedReason};
+use crate::identity::{DirectoryKeys, DirectoryUrl, IdentityRequest, MessageHead, signature_candidates};
 use crate::source::fetch::Fetcher;
 
 /// The keys of RFC 8037 and RFC 9421, and their thumbprints.
 const KEY: &str = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
 const THUMBPRINT: &str = "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k";
+const PRIVATE: &str = "nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A";
 const OTHER_KEY: &str = "JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs";
 const OTHER_THUMBPRINT: &str = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U";
 
@@ -42,6 +48,40 @@ impl Followed {
             DirectoryKeys::Unavailable => None,
             DirectoryKeys::NotConfigured => panic!("the row names it"),
         }
+    }
+
+    /// The identity of a request that is signed with the first key and names no crawler.
+    fn identity(&self, fields: &[(&str, String)]) -> Identity {
+        let message = MessageHead::new("GET", "https", Some("example.com"), "/", &fields);
+        let signers = self.verifier.signers();
+        let request = IdentityRequest::new(&[], None).signed(&message, &signers);
+        let path = ClaimPath { site: "example.com", listener: "0.0.0.0:443" };
+        self.verifier.identify(&request, path, self.clock.now()).identity()
+    }
+
+    fn signed(&self) -> Vec<(&'static str, String)> {
+        let created = self.clock.now().duration_since(SystemTime::UNIX_EPOCH).expect("a time").as_secs();
+        let expires = created + 20_000;
+        let mut fields = vec![
+            ("signature-agent", format!("\"{}\"", self.server.url)),
+            (
+                "signature-input",
+                format!(
+                    "a=(\"@authority\" \"signature-agent\");created={created};expires={expires};\
+                     keyid=\"{THUMBPRINT}\";tag=\"web-bot-auth\""
+                ),
+            ),
+            ("signature", "a=:AAAA:".to_owned()),
+        ];
+        let base = {
+            let fields = fields.as_slice();
+            let message = MessageHead::new("GET", "https", Some("example.com"), "/", &fields);
+            signature_candidates(&message, self.clock.now()).remove(0).expect("a signature").base().to_owned()
+        };
+        let seed = URL_SAFE_NO_PAD.decode(PRIVATE).expect("base64");
+        let pair = Ed25519KeyPair::from_seed_unchecked(&seed).expect("a key");
+        fields[2].1 = format!("a=:{}:", STANDARD.encode(pair.sign(base.as_bytes())));
+        fields
     }
 
     fn status(&self) -> DirectoryStatus {
@@ -95,4 +135,24 @@ fn a_directory_that_fails_keeps_its_keys() {
     assert_eq!(followed.has(THUMBPRINT), None);
     until("trouble", || followed.status().trouble);
     assert_eq!(followed.has(THUMBPRINT), None);
+}
+
+#[test]
+fn a_key_that_goes_ends_what_its_signatures_verified() {
+    let followed = Followed::start(keys(&[KEY]));
+    let signed = followed.signed();
+    let unavailable = Identity::Undecided(UndecidedReason::DirectoryUnavailable);
+    assert_eq!(followed.identity(&signed), unavailable, "it is asked for keys that are not there yet");
+    until("the signature", || {
+        (followed.identity(&signed) == Identity::Verified(IdentityMethod::Signature)).then_some(())
+    });
+    assert_eq!(followed.verifier.status().signatures.known, 1);
+    assert_eq!(followed.server.heads().len(), 1);
+    // What is remembered keeps asking for the directory, once that is not fresh.
+    followed.server.answers(keys(&[OTHER_KEY]));
+    followed.clock.pass(Duration::from_secs(601));
+    until("the end of the key", || {
+        let identity = followed.identity(&signed);
+        (identity == Identity::Undecided(UndecidedReason::KeyUnknownThere)).then_some(())
+    });
 }

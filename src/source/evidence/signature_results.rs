@@ -1,0 +1,87 @@
+//! Results of signatures, kept until they expire, and a bound on those that fail.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use foldhash::fast::RandomState;
+
+use super::failing_checks::FailingChecks;
+use super::generations::Generations;
+use crate::agent::Refutation;
+use crate::identity::{
+    DirectoryKeys, DirectoryUrl, KeptChecks, MessageHead, MethodOutcome, PublicAddress, SignatureChecks,
+    SignatureLines, TestKeys,
+};
+
+/// Requests whose valid signatures are kept, by their signature fields. One takes a kilobyte, and at most some ten.
+const MOST_VALID: usize = 4_096;
+
+/// Requests whose signatures fail, by their signature fields and target.
+const MOST_FAILED: usize = 1_024;
+
+/// What signatures of requests said. To check one costs some 50 µs.
+///
+/// What is kept holds for requests that bear the same lines of `Signature`, `Signature-Input` and `Signature-Agent`, and have the
+/// same values for all that they cover, as long as the signature itself holds and its directory was not fetched again with
+/// other keys. A signature that is replayed for another site or path is another request.
+#[derive(Debug)]
+pub(super) struct SignatureResults {
+    valid: Generations<u64, Arc<KeptChecks>>,
+    failed: Generations<u64, Arc<KeptChecks>>,
+    failing: FailingChecks,
+    hasher: RandomState,
+}
+
+impl Default for SignatureResults {
+    fn default() -> Self {
+        Self {
+            valid: Generations::new(MOST_VALID),
+            failed: Generations::new(MOST_FAILED),
+            failing: FailingChecks::default(),
+            hasher: RandomState::default(),
+        }
+    }
+}
+
+impl SignatureResults {
+    /// The signatures of a request from this address, checked now or before.
+    pub(super) fn check(
+        &self,
+        message: &MessageHead<'_>,
+        address: Option<PublicAddress>,
+        now: SystemTime,
+        test_keys: TestKeys,
+        keys: impl Fn(&DirectoryUrl, &str) -> DirectoryKeys,
+    ) -> SignatureChecks {
+        let Some(lines) = SignatureLines::of(message) else { return SignatureChecks::default() };
+        let find = |kept: &Generations<u64, Arc<KeptChecks>>, key: u64| {
+            kept.get(&key)?.of_request(&lines, message, now, &keys)
+        };
+        let key = lines.key(&self.hasher);
+        if let Some(checks) = find(&self.valid, key) {
+            return checks;
+        }
+        // By the target as well: a valid signature that is replayed for others does not take the place of its own result.
+        let key_for_target = lines.key_for_target(message, &self.hasher);
+        if let Some(checks) = find(&self.failed, key_for_target) {
+            return checks;
+        }
+        let is_busy = || self.failing.are_too_many(address, now);
+        let (checks, kept) = KeptChecks::check(lines, message, now, test_keys, &keys, is_busy);
+        let failed = MethodOutcome::Failed(Refutation::BadSignature);
+        let failures = checks.iter().filter(|check| check.outcome() == failed).count();
+        if failures > 0 {
+            self.failing.count(address, failures, now);
+        }
+        let (kept_in, key) = if failures == 0 { (&self.valid, key) } else { (&self.failed, key_for_target) };
+        if let Some(kept) = kept {
+            kept_in.insert(key, Arc::new(kept));
+        }
+        checks
+    }
+
+    /// How many results are kept.
+    pub(super) fn known(&self) -> usize {
+        self.valid.len() + self.failed.len()
+    }
+}
