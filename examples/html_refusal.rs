@@ -21,8 +21,8 @@ fn page(event: &Event<'_>) -> Response<Bytes> {
          <p>Line {line} of <a href=\"/robots.txt\">robots.txt</a>, <code>Disallow: {rule}</code>, asks {agent} not to fetch \
          <code>{target}</code>.</p>\n",
         agent = escaped(record.agent()),
-        line = record.line(),
-        rule = escaped(record.rule()),
+        line = record.line().unwrap_or_default(),
+        rule = escaped(record.rule().unwrap_or_default()),
         target = escaped(&event.target().escape_ascii().to_string()),
     );
     let mut response = Response::new(html.into());

@@ -15,7 +15,11 @@ use tower_robots::policy::{Mode, Policy};
 async fn draft(record: Option<Extension<Record>>) -> String {
     match record {
         Some(Extension(record)) => {
-            format!("a summary for {}, whom line {} asks to stay away\n", record.agent().escape_debug(), record.line())
+            format!(
+                "a summary for {}, whom line {} asks to stay away\n",
+                record.agent().escape_debug(),
+                record.line().unwrap_or_default()
+            )
         }
         None => "the whole draft\n".to_owned(),
     }

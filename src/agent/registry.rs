@@ -5,6 +5,8 @@ use std::iter;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
+#[cfg(feature = "signatures")]
+use super::agents::Agent;
 use super::builtin;
 use super::crawler::Crawler;
 use super::header::{Header, Word};
@@ -103,6 +105,12 @@ impl Registry {
     /// Every crawler, in the order of the rows.
     pub fn crawlers(&self) -> impl ExactSizeIterator<Item = &Crawler> {
         self.crawlers.iter().map(AsRef::as_ref)
+    }
+
+    /// Each of them as the agent of a request.
+    #[cfg(feature = "signatures")]
+    pub(crate) fn agents(&self) -> impl Iterator<Item = Agent> {
+        self.crawlers.iter().cloned().map(Agent::of)
     }
 
     /// The crawler listed under this name, whatever the case.

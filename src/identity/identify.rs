@@ -22,11 +22,11 @@ pub struct IdentityRequest<'a> {
 }
 
 /// Who sent a request, as far as the evidence shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Identified<'a> {
     identity: Identity,
     crawler: Option<&'a str>,
-    is_named_by_signature: bool,
+    signer: Option<&'a Agent>,
 }
 
 impl<'a> IdentityRequest<'a> {
@@ -101,21 +101,21 @@ impl<'a> IdentityRequest<'a> {
             };
             examination = examination.signatures(checks, directories);
             let valid = checks.iter().find(|check| check.outcome() == MethodOutcome::Verified)?;
-            signers.crawler(valid.directory()?)
+            signers.agent(valid.directory()?)
         });
         #[cfg(not(feature = "signatures"))]
-        let signed_by: Option<&'a str> = None;
+        let signed_by: Option<&'a Agent> = None;
         if let Claim::Registered(crawler) = claim {
             examination = self.by_address(examination, crawler, evidence, now);
         }
         let identity = examination.conclude();
         let signed_by = signed_by.filter(|_| matches!(identity, Identity::Verified(_)));
-        let (crawler, is_named_by_signature) = match claim {
-            Claim::Registered(crawler) => (Some(crawler.name()), false),
-            Claim::Unregistered(name) => (signed_by.or(name), signed_by.is_some()),
-            Claim::None => (signed_by, signed_by.is_some()),
+        let (claimed, signer) = match claim {
+            Claim::Registered(crawler) => (Some(crawler.name()), None),
+            Claim::Unregistered(name) => (name, signed_by),
+            Claim::None => (None, signed_by),
         };
-        Identified { identity, crawler, is_named_by_signature }
+        Identified { identity, crawler: signer.and_then(Agent::crawler).or(claimed), signer }
     }
 
     fn by_address(
@@ -176,11 +176,11 @@ impl<'a> Identified<'a> {
         self.crawler
     }
 
-    /// Whether a signature names the crawler, and the `User-Agent` names none of the registry: then the request is that
+    /// The crawler that a signature names, where the `User-Agent` names none of the registry: then the request is that
     /// crawler's, for groups, policy and log.
     #[must_use]
-    pub const fn is_named_by_signature(&self) -> bool {
-        self.is_named_by_signature
+    pub const fn signer(&self) -> Option<&'a Agent> {
+        self.signer
     }
 }
 
@@ -216,7 +216,7 @@ fn strictest<'a>(mut found: Vec<(Option<&str>, Identified<'a>)>) -> Identified<'
     if let Some(operator) = found.iter().find_map(|(operator, found)| operator.filter(|_| is_verified(found))) {
         found.retain(|(other, found)| *other != Some(operator) || is_verified(found));
     }
-    let unclaimed = Identified { identity: Identity::Unclaimed, crawler: None, is_named_by_signature: false };
+    let unclaimed = Identified { identity: Identity::Unclaimed, crawler: None, signer: None };
     found.into_iter().map(|(_, found)| found).min_by_key(|found| rank(found.identity)).unwrap_or(unclaimed)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::signature::{ClaimedDirectories, DirectoryUrl};
-use crate::agent::{Crawler, Registry};
+use crate::agent::{Agent, Crawler, Registry};
 
 /// The key directories of a registry: whose they are, and which verify the claims of a crawler.
 ///
@@ -11,7 +11,7 @@ use crate::agent::{Crawler, Registry};
 /// name, comes from the first crawler of the registry that has the directory.
 #[derive(Clone, Debug, Default)]
 pub struct Signers {
-    crawlers: HashMap<DirectoryUrl, Box<str>>,
+    crawlers: HashMap<DirectoryUrl, Agent>,
     directories: HashMap<Box<str>, Vec<DirectoryUrl>>,
 }
 
@@ -20,21 +20,22 @@ impl Signers {
     #[must_use]
     pub fn of(registry: &Registry) -> Self {
         let mut signers = Self::default();
-        for crawler in registry.crawlers() {
+        for agent in registry.agents() {
+            let Some(crawler) = agent.registered() else { continue };
             let Some(directory) = crawler.signature().and_then(|text| DirectoryUrl::parse(text).ok()) else { continue };
             let of_operator = signers.directories.entry(operator(crawler).into()).or_default();
             if !of_operator.contains(&directory) {
                 of_operator.push(directory.clone());
             }
-            signers.crawlers.entry(directory).or_insert_with(|| crawler.name().into());
+            signers.crawlers.entry(directory).or_insert_with(|| agent.clone());
         }
         signers
     }
 
     /// The crawler that signs with the keys of a directory.
     #[must_use]
-    pub fn crawler(&self, directory: &DirectoryUrl) -> Option<&str> {
-        self.crawlers.get(directory).map(AsRef::as_ref)
+    pub fn agent(&self, directory: &DirectoryUrl) -> Option<&Agent> {
+        self.crawlers.get(directory)
     }
 
     /// Whose signatures verify the claims of a crawler.
@@ -79,8 +80,9 @@ mod tests {
         }
         assert_eq!((directories("Five"), directories("Six")), (vec![], vec![]));
         assert_eq!(directories("Seven"), [url("https://seven.example")]);
-        assert_eq!(signers.crawler(&url("https://o.example")), Some("One"));
-        assert_eq!(signers.crawler(&url("https://chatgpt.com")), Some("ChatGPT Agent"));
-        assert_eq!(signers.crawler(&url("https://other.example")), None);
+        let crawler = |text: &str| signers.agent(&url(text)).and_then(Agent::crawler);
+        assert_eq!(crawler("https://o.example"), Some("One"));
+        assert_eq!(crawler("https://chatgpt.com"), Some("ChatGPT Agent"));
+        assert_eq!(crawler("https://other.example"), None);
     }
 }

@@ -32,6 +32,8 @@ pub(super) fn is_stripped(request: &Original<'_>) -> bool {
 #[derive(Clone, Debug)]
 pub(super) struct Judged {
     decision: (Action, Reason),
+    /// Whether the layers outside have checked the sender.
+    is_sender_checked: bool,
     /// The observers that the layers outside have notified of the decision.
     notified: Observers,
     site: SiteIdentity,
@@ -48,17 +50,30 @@ impl Judged {
         request: &Original<'_>,
         kept: &[HeaderValue],
         decision: &Decision<'_>,
+        is_sender_checked: bool,
         notified: Observers,
     ) -> Option<Self> {
         let target = request.target_uri()?.path_and_query().cloned();
         let agent = only_line(request, kept)?.cloned();
         let decision = (decision.action(), decision.reason());
-        Some(Self { decision, notified, site: live.identity(), target, method: request.method().clone(), agent })
+        Some(Self {
+            decision,
+            is_sender_checked,
+            notified,
+            site: live.identity(),
+            target,
+            method: request.method().clone(),
+            agent,
+        })
     }
 
     /// Whether the decision holds for every layer inside: it depends on nothing but what the mark holds.
     pub(super) const fn is_final(&self) -> bool {
         !matches!(self.decision.1, Reason::Exempt | Reason::SuspectHuman)
+    }
+
+    pub(super) const fn is_sender_checked(&self) -> bool {
+        self.is_sender_checked
     }
 
     /// Whether the mark is of the same decision.

@@ -12,11 +12,17 @@ use http::{Extensions, HeaderValue, Response, Uri};
 
 use super::crawler_request::CrawlerRequest;
 use super::event::Event;
+use crate::agent::Identity;
 use crate::live::LiveRobots;
+#[cfg(feature = "tracing")]
+use crate::rules::Access;
 
 pub(super) type TargetFrom = Arc<dyn for<'e> Fn(&'e Extensions) -> Option<&'e Uri> + Send + Sync>;
 pub(super) type AddressFrom = Arc<dyn Fn(&Extensions) -> Option<IpAddr> + Send + Sync>;
 pub(super) type AgentFrom = Arc<dyn for<'e> Fn(&'e Extensions) -> Option<&'e [HeaderValue]> + Send + Sync>;
+pub(super) type IdentityFrom = Arc<dyn Fn(&Extensions) -> Option<Identity> + Send + Sync>;
+#[cfg(feature = "verify")]
+pub(super) type ListenerFrom = Arc<dyn Fn(&Extensions) -> Option<Arc<str>> + Send + Sync>;
 pub(super) type Observer = Arc<dyn Fn(&Event<'_>) + Send + Sync>;
 pub(super) type CrawlerObserver = Arc<dyn Fn(&Event<'_, CrawlerRequest>) + Send + Sync>;
 pub(super) type RefuseWith = Arc<dyn Fn(&Event<'_>) -> Response<Bytes> + Send + Sync>;
@@ -107,15 +113,21 @@ impl fmt::Debug for Observers {
 fn trace(event: &Event<'_>) {
     let record = event.record();
     let path = event.target().split(|octet| *octet == b'?').next().unwrap_or_default();
+    // A refusal for the sender may be of a request that robots.txt allows.
+    let message = match record.access() {
+        Access::Disallow => "robots.txt disallows the request",
+        Access::Allow => "an impostor sends the request",
+    };
     tracing::info!(
         agent = record.agent(),
+        identity = record.identity().map(|identity| identity.to_string()),
         host = event.host(),
         path = %path.escape_ascii(),
         decision = record.action().as_str(),
         reason = record.reason().as_str(),
         rule = record.rule(),
         line = record.line(),
-        "robots.txt disallows the request"
+        "{message}"
     );
 }
 

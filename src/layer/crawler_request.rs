@@ -1,7 +1,7 @@
 //! A crawler's request, allowed or not: for handlers and for observers of all requests of crawlers.
 
 use super::record::{name, text};
-use crate::agent::{Agent, Class};
+use crate::agent::{Agent, Class, Identity};
 use crate::live::{Content, VersionHash};
 use crate::policy::{Action, Decision, Policy, Reason};
 use crate::rules::Access;
@@ -15,7 +15,9 @@ use crate::rules::Access;
 /// to. Requests of other agents have no such extension, nor has any while nothing is known of the robots.txt or its
 /// enforcement is off.
 ///
-/// The agent is the one the request *claims* to come from.
+/// The agent is the one the request *claims* to come from; what became of that claim is its
+/// [`identity`](CrawlerRequest::identity), where the layer has a `Verifier` or
+/// [`RobotsLayer::identity_from`](super::RobotsLayer::identity_from).
 ///
 /// [`RobotsLayer::with_crawler_extension`]: super::RobotsLayer::with_crawler_extension
 /// [`RobotsLayer::observe_crawlers`]: super::RobotsLayer::observe_crawlers
@@ -23,6 +25,7 @@ use crate::rules::Access;
 pub struct CrawlerRequest {
     agent: Agent,
     name: Option<String>,
+    identity: Option<Identity>,
     action: Action,
     reason: Reason,
     access: Option<Access>,
@@ -32,7 +35,13 @@ pub struct CrawlerRequest {
 
 impl CrawlerRequest {
     /// `None` where no agent of the request is a crawler.
-    pub(super) fn new(content: &Content, policy: &Policy, agents: &[Agent], decision: &Decision<'_>) -> Option<Self> {
+    pub(super) fn new(
+        content: &Content,
+        policy: &Policy,
+        agents: &[Agent],
+        identity: Option<Identity>,
+        decision: &Decision<'_>,
+    ) -> Option<Self> {
         let verdict = decision.verdict();
         let judged = agents.get(decision.agent()).filter(|_| verdict.is_some());
         // Where a request is exempt there may be a group for its agent, though no verdict says so.
@@ -45,6 +54,7 @@ impl CrawlerRequest {
         Some(Self {
             agent: agent.clone(),
             name: name(agent),
+            identity,
             action: decision.action(),
             reason: decision.reason(),
             access: verdict.map(|verdict| verdict.access()),
@@ -63,6 +73,12 @@ impl CrawlerRequest {
     #[must_use]
     pub fn name(&self) -> &str {
         self.name.as_deref().unwrap_or(self.agent.class().as_str())
+    }
+
+    /// What became of the claim that the request makes about its sender; `None` where nobody checks that.
+    #[must_use]
+    pub const fn identity(&self) -> Option<Identity> {
+        self.identity
     }
 
     /// The action taken.
@@ -108,10 +124,11 @@ impl CrawlerRequest {
 impl serde::Serialize for CrawlerRequest {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeStruct as _;
-        let mut fields = serializer.serialize_struct("CrawlerRequest", 8)?;
+        let mut fields = serializer.serialize_struct("CrawlerRequest", 9)?;
         fields.serialize_field("agent", &self.name)?;
         fields.serialize_field("class", &self.agent.class())?;
         fields.serialize_field("category", &self.agent.category())?;
+        fields.serialize_field("identity", &self.identity)?;
         fields.serialize_field("action", &self.action)?;
         fields.serialize_field("reason", &self.reason)?;
         fields.serialize_field("access", &self.access)?;

@@ -5,6 +5,7 @@
 
 #[cfg(feature = "axum08")]
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use http::header::USER_AGENT;
@@ -13,7 +14,7 @@ use http::{Extensions, HeaderValue, StatusCode};
 use super::answer::{Answer, Outcome};
 #[cfg(feature = "axum08")]
 use super::axum08::{self, Judged};
-use super::callbacks::{AddressFrom, AgentFrom, Observers, RefuseWith, TargetFrom, guarded};
+use super::callbacks::{AddressFrom, AgentFrom, IdentityFrom, Observers, RefuseWith, TargetFrom, guarded};
 use super::crawler_request::CrawlerRequest;
 #[cfg(feature = "axum08")]
 use super::crawler_request::is_crawler;
@@ -23,10 +24,15 @@ use super::original::Original;
 use super::record::Record;
 use super::refusal;
 use super::robots_txt;
+use super::sender::Sender;
+#[cfg(feature = "verify")]
+use super::sender_check::SenderCheck;
 use crate::agent::Agent;
 use crate::live::{Content, Enforcement, LiveRobots, Snapshot};
 use crate::policy::{Action, Decision, Facts, Reason};
 use crate::source::Sites;
+#[cfg(feature = "verify")]
+use crate::source::evidence::Verifier;
 
 /// The sites and the callbacks of a layer, which it shares with its services.
 #[derive(Clone)]
@@ -35,6 +41,9 @@ pub(super) struct Enforcer {
     pub(super) target_from: Option<TargetFrom>,
     pub(super) address_from: Option<AddressFrom>,
     pub(super) agent_from: Option<AgentFrom>,
+    pub(super) identity_from: Option<IdentityFrom>,
+    #[cfg(feature = "verify")]
+    pub(super) sender_check: Option<SenderCheck>,
     pub(super) observers: Observers,
     pub(super) crawler_extension: CrawlerExtension,
     pub(super) refuse_with: Option<RefuseWith>,
@@ -90,7 +99,10 @@ impl Enforcer {
                 // A fault here must not cost anyone the file.
                 let crawler = guarded(live, || {
                     self.with_agents(content, &request, |agents| {
-                        let crawler = CrawlerRequest::new(content, snapshot.policy(), agents, &decision)?;
+                        let sender = self.sender(live, &request, agents);
+                        let agents = sender.agents(agents);
+                        let crawler =
+                            CrawlerRequest::new(content, snapshot.policy(), agents, sender.identity, &decision)?;
                         self.follow(live, request, &self.observers, crawler, Some(status))
                     })
                 });
@@ -117,8 +129,11 @@ impl Enforcer {
         request: Original<'_>,
         agents: &[Agent],
     ) -> Answer {
-        let address = || self.address_from.as_ref().and_then(|address| address(request.extensions()));
+        let sender = self.sender(live, &request, agents);
+        let (agents, identity) = (sender.agents(agents), sender.identity);
+        let address = || self.address(&request);
         let facts = Facts::of_target(request.method().as_str(), request.target()).with_address(&address);
+        let facts = facts.with_identity(identity.unwrap_or_default());
         let mut decision = snapshot.decide(agents, facts);
         let mut outcome = Outcome::Pass;
         if decision.is_reported() {
@@ -128,7 +143,7 @@ impl Enforcer {
         #[cfg(feature = "axum08")]
         let observers = &*self.unnotified(observers, live, &request, &decision);
         if decision.is_reported()
-            && let Some(record) = Record::new(content, agents, &decision)
+            && let Some(record) = Record::new(content, agents, identity, &decision)
         {
             outcome = self.outcome(live, request, observers, record);
         }
@@ -137,7 +152,7 @@ impl Enforcer {
         if self.follows_crawlers() {
             let status = outcome.status();
             let crawler = guarded(live, || {
-                let crawler = CrawlerRequest::new(content, snapshot.policy(), agents, &decision)?;
+                let crawler = CrawlerRequest::new(content, snapshot.policy(), agents, identity, &decision)?;
                 self.follow(live, request, observers, crawler, status)
             });
             if let Some(crawler) = crawler.flatten() {
@@ -201,6 +216,50 @@ impl Enforcer {
         (self.crawler_extension == CrawlerExtension::Insert).then_some(crawler)
     }
 
+    /// Who sends a request of these agents.
+    fn sender(
+        &self,
+        #[cfg_attr(not(feature = "verify"), expect(unused_variables, reason = "for a check of the sender"))]
+        live: &LiveRobots,
+        request: &Original<'_>,
+        #[cfg_attr(not(feature = "verify"), expect(unused_variables, reason = "for a check of the sender"))]
+        agents: &[Agent],
+    ) -> Sender {
+        if let Some(identity) = self.identity_from.as_ref().and_then(|identity| identity(request.extensions())) {
+            return Sender::checked(identity);
+        }
+        #[cfg(feature = "verify")]
+        if let Some(check) = &self.sender_check {
+            return check.sender(live.origin(), request, agents, || self.address(request));
+        }
+        Sender::default()
+    }
+
+    fn address(&self, request: &Original<'_>) -> Option<IpAddr> {
+        self.address_from.as_ref().and_then(|address| address(request.extensions()))
+    }
+
+    #[cfg(feature = "verify")]
+    pub(super) fn verifier(&self) -> Option<&Verifier> {
+        self.sender_check.as_ref().map(|check| &check.verifier)
+    }
+
+    /// Whether evidence about the sender of a request is on its way.
+    #[cfg(feature = "verify")]
+    pub(super) fn is_evidence_awaited(&self, request: Original<'_>) -> bool {
+        let Some(check) = &self.sender_check else { return false };
+        let sites = self.sites.load();
+        let Some(live) = sites.find(|| Some((request.host_octets()?, request.scheme()))) else { return false };
+        let snapshot = live.load();
+        let is_enforced = snapshot.enforcement() == Enforcement::On;
+        let Some(content) = snapshot.content().filter(|_| is_enforced) else { return false };
+        // The layer inside counts a fault of the same functions.
+        let awaited = AssertUnwindSafe(|| {
+            self.with_agents(content, &request, |agents| check.is_awaited(&request, agents, || self.address(&request)))
+        });
+        catch_unwind(awaited).unwrap_or(false)
+    }
+
     fn follows_crawlers(&self) -> bool {
         self.crawler_extension == CrawlerExtension::Insert || self.observers.follow_crawlers()
     }
@@ -256,7 +315,16 @@ impl Enforcer {
         let Some(mark) = self.mark_of(live, request) else { return false };
         let lacks_extension = self.crawler_extension == CrawlerExtension::Insert
             && request.extensions().get::<CrawlerRequest>().is_none();
-        !lacks_extension && mark.is_final() && self.observers.are_among(mark.notified())
+        let lacks_check = self.checks_senders() && !mark.is_sender_checked();
+        !lacks_extension && !lacks_check && mark.is_final() && self.observers.are_among(mark.notified())
+    }
+
+    const fn checks_senders(&self) -> bool {
+        #[cfg(feature = "verify")]
+        if self.sender_check.is_some() {
+            return true;
+        }
+        self.identity_from.is_some()
     }
 
     /// The mark that a layer outside has made for this site and for what is to be judged here.
@@ -295,7 +363,9 @@ impl Enforcer {
         }
         let outside = self.mark_of(live, request).filter(|mark| mark.is_of(decision)).map(Judged::notified);
         let notified = outside.map_or_else(|| self.observers.clone(), |outside| outside.with(&self.observers));
-        Judged::new(live, request, self.kept_lines(request), decision, notified)
+        let is_sender_checked =
+            self.checks_senders() || self.mark_of(live, request).is_some_and(Judged::is_sender_checked);
+        Judged::new(live, request, self.kept_lines(request), decision, is_sender_checked, notified)
     }
 }
 

@@ -16,8 +16,13 @@ use super::enforce::Framework;
 use super::enforce::{CrawlerExtension, Enforcer, RobotsTxtRequests};
 use super::event::Event;
 use super::original::Original;
+#[cfg(feature = "verify")]
+use super::sender_check::SenderCheck;
 use super::service::Robots;
+use crate::agent::Identity;
 use crate::source::IntoSites;
+#[cfg(feature = "verify")]
+use crate::source::evidence::Verifier;
 
 /// Serves `/robots.txt` and holds crawlers to it; makes [`Robots`]. Cheap to clone.
 #[derive(Clone)]
@@ -39,6 +44,9 @@ impl RobotsLayer {
             target_from: None,
             address_from: None,
             agent_from: None,
+            identity_from: None,
+            #[cfg(feature = "verify")]
+            sender_check: None,
             observers: Observers::default(),
             crawler_extension: CrawlerExtension::Omit,
             refuse_with: None,
@@ -126,7 +134,70 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.agent_from = Some(Arc::new(agent)))
     }
 
-    /// Calls back for every request that robots.txt disallows, whether it is refused, tagged or only observed. The
+    /// Has a `Verifier` check the claims that requests make about their sender.
+    ///
+    /// A request waits for nothing: it is judged by the evidence at hand, and what is missing is there for the next one. Who
+    /// wants to wait a moment puts a [`VerifyLayer`](super::VerifyLayer) outside of this layer. What becomes of impostors is up
+    /// to the policy ([`Impostors`](crate::policy::Impostors)). A request that is signed, and names no crawler, is judged as
+    /// that of the crawler whose keys signed it.
+    ///
+    /// The client's address has to be known: without [`RobotsLayer::address_from`] only signatures verify. The scheme of a
+    /// request, which a signature may be over, is `https` unless its target says otherwise.
+    ///
+    /// ```no_run
+    /// use std::net::SocketAddr;
+    /// use axum::extract::ConnectInfo;
+    /// use tower_robots::agent::Registry;
+    /// use tower_robots::layer::RobotsLayer;
+    /// use tower_robots::live::LiveRobots;
+    /// use tower_robots::policy::{Impostors, Mode, Policy};
+    /// use tower_robots::source::evidence::Verifier;
+    ///
+    /// let policy = Policy::builder().mode(Mode::Refuse).impostors(Impostors::Refuse).build();
+    /// let live = LiveRobots::inline("User-agent: GPTBot\nDisallow: /drafts/\n").policy(policy).open()?;
+    /// let verifier = Verifier::builder(Registry::builtin()).saved_in("/var/lib/app/evidence").start()?;
+    /// let layer = RobotsLayer::for_axum08(live)
+    ///     .address_from(|extensions| Some(extensions.get::<ConnectInfo<SocketAddr>>()?.ip()))
+    ///     .verifier(&verifier);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(feature = "verify")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "verify")))]
+    #[must_use]
+    pub fn verifier(self, verifier: &Verifier) -> Self {
+        let check = SenderCheck::new(verifier.clone());
+        self.with(|enforcer| enforcer.sender_check = Some(check))
+    }
+
+    /// Names the site in what the [`VerifierStatus`](crate::source::evidence::VerifierStatus) says about claims. Default: where
+    /// its robots.txt comes from. It is for a layer with a `Verifier`.
+    #[cfg(feature = "verify")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "verify")))]
+    #[must_use]
+    pub fn claims_on_site(self, site: impl Into<Arc<str>>) -> Self {
+        self.with_check(|check| check.site = Some(site.into()))
+    }
+
+    /// Finds the listener that a request came in at. Claims are counted by site and listener: at one of them every address may
+    /// be that of a proxy. Default: there is one. It is for a layer with a `Verifier`.
+    #[cfg(feature = "verify")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "verify")))]
+    #[must_use]
+    pub fn listener_from(self, listener: impl Fn(&Extensions) -> Option<Arc<str>> + Send + Sync + 'static) -> Self {
+        self.with_check(|check| check.listener_from = Some(Arc::new(listener)))
+    }
+
+    /// Finds what became of the claim that a request makes about its sender, where something in front of the layer has
+    /// checked it, such as a content delivery network. If the function returns `None`, the layer's `Verifier` checks it, if it
+    /// has one. The function belongs to judging: if it panics, the request passes, and
+    /// [`Status::faults`](crate::live::Status::faults) counts it.
+    #[must_use]
+    pub fn identity_from(self, identity: impl Fn(&Extensions) -> Option<Identity> + Send + Sync + 'static) -> Self {
+        self.with(|enforcer| enforcer.identity_from = Some(Arc::new(identity)))
+    }
+
+    /// Calls back for every request that robots.txt disallows, whether it is refused, tagged or only observed, and for that of
+    /// an impostor which the policy tags or refuses. The
     /// callback runs before the request goes on and must not block. If it panics, the decision stands, the other observers
     /// are called, and [`Status::callback_faults`](crate::live::Status::callback_faults) counts it.
     #[must_use]
@@ -238,6 +309,11 @@ impl RobotsLayer {
     #[must_use]
     pub fn decide(&self, request: &Original<'_>) -> Answer {
         self.enforcer.answer(*request, RobotsTxtRequests::Judge)
+    }
+
+    #[cfg(feature = "verify")]
+    fn with_check(self, change: impl FnOnce(&mut SenderCheck)) -> Self {
+        self.with(|enforcer| enforcer.sender_check.as_mut().map(change).unwrap_or_default())
     }
 
     fn with(mut self, change: impl FnOnce(&mut Enforcer)) -> Self {

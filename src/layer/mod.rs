@@ -14,8 +14,9 @@
 //!
 //! A client's own `Robots-Verdict` field, spelled with hyphen or underscore, never reaches the inner service.
 //!
-//! Requests are judged by the agent they *claim* to come from; a false claim is not detected here. The path is the
-//! one [`http::Uri`] holds, so a fragment is gone already.
+//! Requests are judged by the agent they *claim* to come from. With the feature `verify` a `Verifier` says what is to be made
+//! of that claim (`RobotsLayer::verifier`), and so does a function of the application ([`RobotsLayer::identity_from`]); without
+//! either a false claim is not detected. The path is the one [`http::Uri`] holds, so a fragment is gone already.
 //!
 //! Where to put it: outside caches, and outside whatever rewrites paths or methods, because what counts is the request as the
 //! client sent it; where the layer can only be inside, give [`RobotsLayer::target_from`] the target as it was. Readiness is the inner service's, so a busy one delays `/robots.txt` too unless it sheds load beneath the layer.
@@ -100,8 +101,13 @@ mod original;
 mod record;
 mod refusal;
 mod robots_txt;
+mod sender;
+#[cfg(feature = "verify")]
+mod sender_check;
 mod service;
 mod tag;
+#[cfg(feature = "verify")]
+mod verify;
 
 pub use self::answer::{Answer, Outcome};
 pub use self::body::ResponseBody;
@@ -113,6 +119,9 @@ pub use self::original::Original;
 pub use self::record::Record;
 pub use self::service::Robots;
 pub use self::tag::ROBOTS_VERDICT;
+#[cfg(feature = "verify")]
+#[cfg_attr(docsrs, doc(cfg(feature = "verify")))]
+pub use self::verify::{Verify, VerifyFuture, VerifyLayer};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! The part of a decision that outlives its snapshot.
 
-use crate::agent::{Agent, Category, Class};
+use crate::agent::{Agent, Category, Class, Identity};
 use crate::live::{Content, VersionHash};
 use crate::policy::{Action, Decision, HumanSigns, Reason};
 use crate::rules::{Access, PathForm};
@@ -8,21 +8,25 @@ use crate::rules::{Access, PathForm};
 /// Characters of a claimed name that are kept; the longest registered one has a third of that.
 const MAX_NAME: usize = 128;
 
-/// An owned record of a request that robots.txt disallows: for observers, and in the extensions of a tagged request and
-/// of a refusal, where a borrowed [`Decision`] cannot stay.
+/// An owned record of a request that robots.txt disallows, or that an impostor sends whom the policy tags or refuses: for
+/// observers, and in the extensions of a tagged request and of a refusal, where a borrowed [`Decision`] cannot stay.
+///
+/// What an impostor asks for may be allowed, or be matched by no rule: then group, rule and line are those of the rule that
+/// allows it, or `None`.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Record {
     agent: Option<String>,
     class: Class,
     category: Option<Category>,
+    identity: Option<Identity>,
     action: Action,
     reason: Reason,
     access: Access,
-    group: String,
+    group: Option<String>,
     group_size: usize,
-    rule: String,
-    line: usize,
+    rule: Option<String>,
+    line: Option<usize>,
     form: PathForm,
     #[cfg_attr(feature = "serde", serde(skip))]
     signs: HumanSigns,
@@ -31,23 +35,33 @@ pub struct Record {
 }
 
 impl Record {
-    /// `None` where no rule decided.
-    pub(super) fn new(content: &Content, agents: &[Agent], decision: &Decision<'_>) -> Option<Self> {
+    /// `None` where no agent is judged.
+    pub(super) fn new(
+        content: &Content,
+        agents: &[Agent],
+        identity: Option<Identity>,
+        decision: &Decision<'_>,
+    ) -> Option<Self> {
         let agent = agents.get(decision.agent())?;
-        let verdict = decision.verdict()?;
-        let rule = verdict.rule()?;
+        let verdict = decision.verdict();
+        let rule = verdict.and_then(|verdict| verdict.rule());
+        let group = rule.map(|rule| {
+            let name = verdict.and_then(|verdict| verdict.name()).or_else(|| rule.group().names().next());
+            text(name.map_or(&b"*"[..], |name| name.value()))
+        });
         Some(Self {
             agent: name(agent),
             class: agent.class(),
             category: agent.category(),
+            identity,
             action: decision.action(),
             reason: decision.reason(),
-            access: verdict.access(),
-            group: text(verdict.name().or_else(|| rule.group().names().next()).map_or(&b"*"[..], |name| name.value())),
-            group_size: rule.group().names().len(),
-            rule: text(rule.pattern()),
-            line: rule.line(),
-            form: verdict.form(),
+            access: verdict.map_or(Access::Allow, |verdict| verdict.access()),
+            group,
+            group_size: rule.map_or(0, |rule| rule.group().names().len()),
+            rule: rule.map(|rule| text(rule.pattern())),
+            line: rule.map(|rule| rule.line()),
+            form: verdict.map_or(PathForm::Standard, |verdict| verdict.form()),
             signs: decision.signs(),
             hash: content.hash(),
         })
@@ -77,6 +91,12 @@ impl Record {
         self.category
     }
 
+    /// What became of the claim that the request makes about its sender; `None` where nobody checks that.
+    #[must_use]
+    pub const fn identity(&self) -> Option<Identity> {
+        self.identity
+    }
+
     /// The action taken.
     #[must_use]
     pub const fn action(&self) -> Action {
@@ -89,7 +109,7 @@ impl Record {
         self.reason
     }
 
-    /// The verdict of the rules.
+    /// The verdict of the rules; [`Access::Allow`] where no group is for the agent.
     #[must_use]
     pub const fn access(&self) -> Access {
         self.access
@@ -97,11 +117,11 @@ impl Record {
 
     /// The name, as written, that makes the deciding rule's group one for this agent.
     #[must_use]
-    pub fn group(&self) -> &str {
-        &self.group
+    pub fn group(&self) -> Option<&str> {
+        self.group.as_deref()
     }
 
-    /// How many names the group has.
+    /// How many names the group has; 0 where there is none.
     #[must_use]
     pub const fn group_size(&self) -> usize {
         self.group_size
@@ -109,13 +129,13 @@ impl Record {
 
     /// The path pattern of the deciding rule, as written.
     #[must_use]
-    pub fn rule(&self) -> &str {
-        &self.rule
+    pub fn rule(&self) -> Option<&str> {
+        self.rule.as_deref()
     }
 
     /// The line of the deciding rule.
     #[must_use]
-    pub const fn line(&self) -> usize {
+    pub const fn line(&self) -> Option<usize> {
         self.line
     }
 

@@ -11,7 +11,9 @@ use http::{Method, Response, StatusCode};
 use serde_json::json;
 
 use super::event::Event;
-use crate::rules::PathForm;
+use crate::agent::{Identity, IdentityMethod};
+use crate::policy::Reason;
+use crate::rules::{Access, PathForm};
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -73,20 +75,25 @@ impl<'a> Event<'a> {
         }
         out.push_str("\n\n");
         self.push_detail(&mut out);
-        out.push_str("\n\n    User-agent: ");
-        push_printable(&mut out, record.group());
-        match record.group_size() - 1 {
-            0 => out.push('\n'),
-            1 => out.push_str("        (and one other)\n"),
-            others => {
-                let _ = writeln!(out, "        (and {others} others)");
+        out.push('\n');
+        if let (Some(group), Some(rule), Some(line)) = (record.group(), record.rule(), record.line())
+            && record.access() == Access::Disallow
+        {
+            out.push_str("\n    User-agent: ");
+            push_printable(&mut out, group);
+            match record.group_size().saturating_sub(1) {
+                0 => out.push('\n'),
+                1 => out.push_str("        (and one other)\n"),
+                others => {
+                    let _ = writeln!(out, "        (and {others} others)");
+                }
             }
-        }
-        out.push_str("    Disallow: ");
-        push_printable(&mut out, record.rule());
-        let _ = writeln!(out, "        (line {})", record.line());
-        if record.form() != PathForm::Standard {
-            let _ = writeln!(out, "\nThe path was read otherwise than it is spelled (form={}).", record.form());
+            out.push_str("    Disallow: ");
+            push_printable(&mut out, rule);
+            let _ = writeln!(out, "        (line {line})");
+            if record.form() != PathForm::Standard {
+                let _ = writeln!(out, "\nThe path was read otherwise than it is spelled (form={}).", record.form());
+            }
         }
         out.push_str("\nThe rules are at /robots.txt.\n");
         if let Some(id) = self.request_id() {
@@ -107,7 +114,7 @@ impl<'a> Event<'a> {
             "status": status.as_u16(),
             "detail": detail,
             "agent": record.agent(),
-            "identity": "claimed",
+            "identity": record.identity().map_or("claimed", |identity| identity.outcome().as_str()),
             "group": record.group(),
             "rule": record.rule(),
             "line": record.line(),
@@ -121,13 +128,32 @@ impl<'a> Event<'a> {
     }
 
     fn push_detail(&self, out: &mut String) {
+        let record = self.record();
+        if record.reason() == Reason::Impostor {
+            // Which address or key would have done is no business of an impostor's.
+            let is_signed = record.identity().and_then(Identity::method) == Some(IdentityMethod::Signature);
+            out.push_str(if is_signed {
+                "The signature of the request is not valid"
+            } else {
+                "The request is not from "
+            });
+            if !is_signed {
+                push_printable(out, record.name().unwrap_or("the crawler that it names"));
+                out.push_str(", which it claims to be");
+            }
+            out.push('.');
+            if record.access() == Access::Allow {
+                return;
+            }
+            out.push(' ');
+        }
         out.push_str("The robots.txt");
         if let Some(host) = self.host() {
             out.push_str(" of ");
             push_printable(out, host);
         }
         out.push_str(" does not let ");
-        match self.record().name() {
+        match record.name() {
             Some(name) => push_printable(out, name),
             None => out.push_str("this client"),
         }

@@ -10,7 +10,10 @@ use crate::rules::PathForm;
 /// `Robots-Verdict: disallow;agent="GPTBot";rule="/private/";line=12`, an item of RFC 9651 in ASCII, what a string may
 /// not hold percent-encoded and a rule cut at 256 octets: servers bound what a field may hold. Where the path as sent does
 /// not match the rule, `;form=resolved` names the form that does ([`PathForm`]). `;reason=search-engine` says that the
-/// mode refuses others, and only tags the crawlers of search engines that people use ([`Reason::SearchEngine`]).
+/// mode refuses others, and only tags the crawlers of search engines that people use ([`Reason::SearchEngine`]), and
+/// `;reason=impostor` that the request is tagged for its sender ([`Reason::Impostor`]): then the verdict may be `allow`, and rule
+/// and line are left out where no rule decided. Where senders are checked, `;identity=verified` is what became of the
+/// claim ([`IdentityOutcome`](crate::agent::IdentityOutcome)).
 pub const ROBOTS_VERDICT: HeaderName = HeaderName::from_static("robots-verdict");
 
 /// CGI and its successors read both spellings as one name.
@@ -57,17 +60,24 @@ impl Record {
     pub fn to_field(&self) -> HeaderValue {
         let mut out = format!("{};agent=\"", self.access());
         push_string(&mut out, self.agent());
-        out.push_str("\";rule=\"");
-        push_string(&mut out, self.rule());
-        out.push_str("\";line=");
-        out.push_str(&self.line().to_string());
+        out.push('"');
+        if let (Some(rule), Some(line)) = (self.rule(), self.line()) {
+            out.push_str(";rule=\"");
+            push_string(&mut out, rule);
+            out.push_str("\";line=");
+            out.push_str(&line.to_string());
+        }
         if self.form() != PathForm::Standard {
             out.push_str(";form=");
             out.push_str(self.form().as_str());
         }
-        if self.reason() == Reason::SearchEngine {
+        if let Reason::SearchEngine | Reason::Impostor = self.reason() {
             out.push_str(";reason=");
             out.push_str(self.reason().as_str());
+        }
+        if let Some(identity) = self.identity() {
+            out.push_str(";identity=");
+            out.push_str(identity.outcome().as_str());
         }
         // Everything but visible ASCII and blanks was escaped, so this is a field value.
         HeaderValue::try_from(out).unwrap_or(HeaderValue::from_static("disallow"))

@@ -6,6 +6,7 @@ mod crawlers;
 mod refusals;
 mod requests;
 mod robots_txt;
+mod senders;
 mod service;
 mod tags;
 #[cfg(feature = "tracing")]

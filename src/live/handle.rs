@@ -189,6 +189,12 @@ impl LiveRobots {
         self.site.count_stripped_target();
     }
 
+    /// Where its robots.txt comes from.
+    #[cfg(all(feature = "layer", feature = "verify"))]
+    pub(crate) fn origin(&self) -> &str {
+        self.site.origin()
+    }
+
     /// Counts a request that passed because judging it ended in a panic.
     #[cfg(feature = "layer")]
     pub(crate) fn count_fault(&self) {

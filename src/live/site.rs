@@ -334,6 +334,11 @@ impl Site {
         }
     }
 
+    #[cfg(all(feature = "layer", feature = "verify"))]
+    pub(super) fn origin(&self) -> &str {
+        &self.origin
+    }
+
     #[cfg(feature = "layer")]
     pub(super) fn count_fault(&self) {
         self.faults.fetch_add(1, Ordering::Relaxed);

@@ -1,8 +1,6 @@
 //! The decision about a request, and its reason.
 
 use super::human_evidence::HumanSigns;
-#[cfg(feature = "layer")]
-use crate::rules::Access;
 use crate::rules::Verdict;
 
 /// The decision about a request, with its verdict and reason. It borrows the rules, so it costs nothing to make.
@@ -124,14 +122,19 @@ impl<'r> Decision<'r> {
         self.signs
     }
 
-    /// Whether the rules disallow the request and the mode is not off: observers are notified of it.
+    /// Whether the rules disallow the request and the mode is not off, or the policy tags or refuses an impostor: observers are
+    /// notified of it.
     #[cfg(feature = "layer")]
-    pub(crate) fn is_reported(&self) -> bool {
-        match self.reason {
-            Reason::Disallowed | Reason::SearchEngine | Reason::Grace | Reason::Observed | Reason::SuspectHuman => true,
-            Reason::Impostor => self.verdict.is_some_and(|verdict| verdict.access() == Access::Disallow),
-            _ => false,
-        }
+    pub(crate) const fn is_reported(&self) -> bool {
+        matches!(
+            self.reason,
+            Reason::Disallowed
+                | Reason::SearchEngine
+                | Reason::Grace
+                | Reason::Observed
+                | Reason::SuspectHuman
+                | Reason::Impostor
+        )
     }
 
     /// The same for an impostor, about whom at least this is done.

@@ -12,9 +12,10 @@ use axum::middleware::{Next, from_fn, from_fn_with_state, map_request};
 use axum::response::Response;
 use axum::routing::get;
 use tower::{Layer, ServiceBuilder, ServiceExt};
+use tower_robots::agent::{Identity, Refutation};
 use tower_robots::layer::{Original, RobotsLayer};
 use tower_robots::live::LiveRobots;
-use tower_robots::policy::{Mode, Policy, SuspectHuman};
+use tower_robots::policy::{Impostors, Mode, Policy, SuspectHuman};
 use tower_robots::source::{HostMap, SiteMap, Sites};
 
 const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0";
@@ -420,4 +421,19 @@ async fn an_inner_layer_that_adds_the_extension_adds_it() {
     let app = Router::new().nest("/a/b", pages().layer(show).layer(inner)).layer(outer);
     let response = app.oneshot(request("/a/b/drafts/x", GPTBOT)).await.unwrap();
     assert_eq!(response.extensions().get::<CrawlerRequest>().unwrap().name(), "GPTBot");
+}
+
+#[tokio::test]
+async fn an_inner_layer_that_checks_senders_judges_again_where_none_outside_does() {
+    let impostor = Identity::Refuted(Refutation::NotListed);
+    let policy = Policy::builder().mode(Mode::Observe).impostors(Impostors::Refuse).build();
+    let live = LiveRobots::inline(FILE).policy(policy).open().unwrap();
+    let unchecked = RobotsLayer::for_axum08(live.clone());
+    let checked = RobotsLayer::for_axum08(live).identity_from(move |_| Some(impostor));
+    let crawler = |layer: &RobotsLayer| layer.clone().with_crawler_extension();
+    for (outer, inner) in [(&unchecked, &checked), (&checked, &unchecked), (&checked, &checked)] {
+        for app in [in_two_layers(outer.clone(), inner.clone()), in_two_layers(crawler(outer), crawler(inner))] {
+            assert_eq!(status(&app, "/a/b/open/x", GPTBOT).await, StatusCode::FORBIDDEN);
+        }
+    }
 }

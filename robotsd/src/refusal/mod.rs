@@ -14,6 +14,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_LANGUAGE, CONTENT_TYPE, HeaderValue, VARY, X_CONTENT_TYPE_OPTIONS};
 use http::{Response, StatusCode};
 use tower_robots::layer::Event;
+use tower_robots::rules::Access;
 
 /// The statuses that a refusal may have. A redirect or a success is no refusal, 401 needs a challenge, and crawlers read
 /// a status from 500 on as a site in trouble.
@@ -41,7 +42,9 @@ pub(crate) struct RefusalPage {
 impl RefusalPage {
     /// The response to a refused request. Clients that ask for JSON by name get problem details, as they do by default.
     pub(crate) fn respond(&self, event: &Event<'_>) -> Response<Bytes> {
-        let Some(template) = self.template.as_ref().filter(|_| !event.wants_json()) else {
+        // A template quotes the rule that disallows the request; what an impostor asks for may be allowed.
+        let is_quoted = event.record().access() == Access::Disallow && !event.wants_json();
+        let Some(template) = self.template.as_ref().filter(|_| is_quoted) else {
             return event.refusal_with_status(self.status);
         };
         let body = template.render(event, self.status, self.contact.as_deref().unwrap_or_default());

@@ -67,12 +67,12 @@ impl Placeholder {
         let value = match self {
             Self::Agent => record.name().unwrap_or("this client").into(),
             Self::Contact => return contact.into(),
-            Self::Group => record.group().into(),
+            Self::Group => record.group().unwrap_or_default().into(),
             Self::Host => event.host().unwrap_or_default().into(),
-            Self::Line => record.line().to_string().into(),
+            Self::Line => record.line().unwrap_or_default().to_string().into(),
             Self::Path => String::from_utf8_lossy(event.target()),
             Self::RequestId => event.request_id().unwrap_or_default().into(),
-            Self::Rule => record.rule().into(),
+            Self::Rule => record.rule().unwrap_or_default().into(),
             Self::Status => status.as_u16().to_string().into(),
             Self::Title => status.canonical_reason().unwrap_or_default().into(),
         };

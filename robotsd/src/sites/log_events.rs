@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use tower_robots::agent::{Identity, IdentityMethod};
 use tower_robots::check::Severity;
 use tower_robots::layer::{Event, Record};
 use tower_robots::live::{Cause, RejectionKind, Reload, ReloadOutcome, Snapshot, StateEvent};
@@ -15,7 +16,7 @@ use crate::log::{Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
 use crate::render::{finding_line, shell_word};
 use crate::upstream::{UpstreamEvent, UpstreamEventKind};
 
-/// One line for every request that robots.txt disallows.
+/// One line for every request that robots.txt disallows, and for every one of an impostor that is tagged or refused.
 pub(super) fn event(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(&Event<'_>) + Send + Sync + 'static {
     move |event| {
         let record = event.record();
@@ -36,13 +37,15 @@ pub(super) fn event(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(&E
             site: Some(&site),
             agent: Some(record.agent()),
             category: record.category().map(|category| category.as_str()),
-            identity: Some("claimed"),
+            identity: Some(outcome(record.identity())),
+            identity_method: record.identity().and_then(Identity::method).map(IdentityMethod::as_str),
+            identity_reason: record.identity().and_then(Identity::reason),
             decision: Some(record.access().as_str()),
             reason: Some(record.reason().as_str()),
             status: event.status().map(|status| status.as_u16()),
-            group: Some(record.group()),
-            rule: Some(record.rule()),
-            line: Some(record.line()),
+            group: record.group(),
+            rule: record.rule(),
+            line: record.line(),
             form: Some(record.form()).filter(|form| *form != PathForm::Standard).map(PathForm::as_str),
             robots_hash: Some(hash),
             method: Some(event.method().as_str()),
@@ -59,17 +62,40 @@ fn note(notes: &AccessFields, done: &'static str, record: &Record) {
     if let Some(category) = record.category() {
         notes.add("category", category.as_str());
     }
-    notes.add("identity", "claimed");
+    note_identity(notes, record.identity());
     notes.add("decision", record.access().as_str());
     notes.add("action", done);
     notes.add("reason", record.reason().as_str());
-    notes.add("group", record.group());
-    notes.add("rule", record.rule());
-    notes.add("line", record.line());
+    note_rule(notes, record.group(), record.rule(), record.line());
     if record.form() != PathForm::Standard {
         notes.add("form", record.form().as_str());
     }
     notes.add("robots_hash", record.hash().short());
+}
+
+/// The written outcome of an identity; `claimed` where nobody checks claims.
+fn outcome(identity: Option<Identity>) -> &'static str {
+    identity.map_or("claimed", |identity| identity.outcome().as_str())
+}
+
+fn note_identity(notes: &AccessFields, identity: Option<Identity>) {
+    notes.add("identity", outcome(identity));
+    if let Some(method) = identity.and_then(Identity::method) {
+        notes.add("identity_method", method.as_str());
+    }
+    if let Some(reason) = identity.and_then(Identity::reason) {
+        notes.add("identity_reason", reason);
+    }
+}
+
+fn note_rule(notes: &AccessFields, group: Option<&str>, rule: Option<&str>, line: Option<usize>) {
+    if let Some(group) = group {
+        notes.add("group", group);
+    }
+    if let (Some(rule), Some(line)) = (rule, line) {
+        notes.add("rule", rule);
+        notes.add("line", line);
+    }
 }
 
 /// One line for every reload, and the errors and warnings that the check found in what went live.

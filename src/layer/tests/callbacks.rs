@@ -20,7 +20,7 @@ async fn observers_are_notified_of_every_disallowed_request_and_of_no_other() {
         ask(layer.clone(), get("/drafts/x?y", GPTBOT)).await;
         ask(layer.clone(), get("/", GPTBOT)).await;
         ask(layer, get("/drafts/x", FIREFOX)).await;
-        let want: Vec<_> = want.into_iter().map(|status| (status, "/drafts/x?y".to_owned(), 2)).collect();
+        let want: Vec<_> = want.into_iter().map(|status| (status, "/drafts/x?y".to_owned(), Some(2))).collect();
         assert_eq!(*notified.lock().expect("unpoisoned"), want, "{mode}");
     }
 }

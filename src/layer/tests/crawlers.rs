@@ -156,10 +156,10 @@ async fn it_serializes_for_a_log() {
     let json = |crawler: Option<CrawlerRequest>| serde_json::to_string(&crawler).expect("JSON");
     assert_eq!(
         json(crawler(layer.clone(), get("/drafts/x", GPTBOT)).await),
-        r#"{"agent":"GPTBot","class":"registered","category":"ai-training","action":"pass","reason":"observed","access":"disallow","rule":"/drafts/","line":2}"#
+        r#"{"agent":"GPTBot","class":"registered","category":"ai-training","identity":null,"action":"pass","reason":"observed","access":"disallow","rule":"/drafts/","line":2}"#
     );
     assert_eq!(
         json(crawler(layer, get("/", GOOGLEBOT)).await),
-        r#"{"agent":"Googlebot","class":"registered","category":"search","action":"pass","reason":"no-group","access":null,"rule":null,"line":null}"#
+        r#"{"agent":"Googlebot","class":"registered","category":"search","identity":null,"action":"pass","reason":"no-group","access":null,"rule":null,"line":null}"#
     );
 }

@@ -13,7 +13,7 @@ async fn a_browser_passes_and_a_named_crawler_is_refused_with_the_line() {
     assert_eq!(field(&response, "cache-control"), Some("no-store"));
     assert!(field(&response, "vary").expect("vary").contains("User-Agent"));
     let record = response.extensions().get::<Record>().expect("a record").clone();
-    assert_eq!((record.agent(), record.rule(), record.line()), ("GPTBot", "/drafts/", 2));
+    assert_eq!((record.agent(), record.rule(), record.line()), ("GPTBot", Some("/drafts/"), Some(2)));
     assert_eq!((record.action(), record.reason()), (Action::Refuse, Reason::Disallowed));
     let body = text(response).await;
     assert!(body.contains("User-agent: GPTBot"), "{body}");

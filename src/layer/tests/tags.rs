@@ -8,7 +8,7 @@ async fn a_tagged_request_carries_the_verdict_and_the_record() {
     assert_eq!(response.status(), StatusCode::OK);
     let want = r#"disallow;agent="GPTBot";rule="/drafts/";line=2"#;
     assert_eq!(field(&response, "saw-robots-verdict"), Some(want));
-    assert_eq!(response.extensions().get::<Record>().map(Record::line), Some(2));
+    assert_eq!(response.extensions().get::<Record>().and_then(Record::line), Some(2));
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ use super::signature_results::SignatureResults;
 use super::verification_plan::VerificationPlan;
 use super::verifier_error::VerifierError;
 use super::verifier_status::{DirectoryStatus, ListStatus, LookupStatus, SignatureStatus, VerifierStatus};
-use crate::agent::{Crawler, Network, Registry};
+use crate::agent::{Crawler, Identity, Network, Registry, UndecidedReason};
 use crate::identity::{
     ClaimEvidence, DirectoryKeys, DirectoryUrl, Identified, IdentityRequest, KeySet, ListEvidence, MessageHead,
     MethodOutcome, NamePattern, PublicAddress, RangeList, RangeSet, SignatureChecks, Signers, embedded_lists,
@@ -181,6 +181,18 @@ impl Verifier {
     #[must_use]
     pub fn signers(&self) -> Arc<Signers> {
         self.inner.signers.load_full()
+    }
+
+    /// Whether names of the sender's address are being looked up, and would say more than is known. It counts no claim.
+    #[must_use]
+    pub fn is_awaited(&self, request: &IdentityRequest<'_>, now: SystemTime) -> bool {
+        request.identify(self, now).identity() == Identity::Undecided(UndecidedReason::Pending)
+    }
+
+    /// The time by which requests are judged.
+    #[must_use]
+    pub fn now(&self) -> SystemTime {
+        self.inner.following.clock.now()
     }
 
     /// Has every list fetched again as soon as that may be: an hour after the last time.

@@ -52,7 +52,7 @@ impl Sender<'_> {
             Some(evidence) => request.identify(evidence, now),
             None => request.identify(&EmbeddedEvidence, now),
         };
-        let signer = found.crawler().filter(|_| found.is_named_by_signature()).map(str::to_owned);
+        let signer = found.signer().and_then(Agent::crawler).map(str::to_owned);
         (IdentitySummary::new(&found), signer)
     }
 }

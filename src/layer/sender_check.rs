@@ -1,0 +1,116 @@
+//! The check of who sends a request, by the evidence that a `Verifier` has at hand.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderName};
+
+use super::callbacks::ListenerFrom;
+use super::crawler_request::is_crawler;
+use super::original::Original;
+use super::sender::Sender;
+use crate::agent::{Agent, Identity};
+use crate::identity::{FieldLines, IdentityRequest, MessageHead};
+use crate::source::Scheme;
+use crate::source::evidence::{ClaimPath, Verifier};
+
+/// The field that says whose signature a request has; one without it is not signed by anyone who can be found.
+const SIGNATURE_INPUT: HeaderName = HeaderName::from_static("signature-input");
+
+/// How a layer checks senders.
+#[derive(Clone)]
+pub(super) struct SenderCheck {
+    pub(super) verifier: Verifier,
+    /// The site's name in reports; `None` stands for the origin of its robots.txt.
+    pub(super) site: Option<Arc<str>>,
+    pub(super) listener_from: Option<ListenerFrom>,
+}
+
+impl SenderCheck {
+    pub(super) const fn new(verifier: Verifier) -> Self {
+        Self { verifier, site: None, listener_from: None }
+    }
+
+    /// Who sends a request that claims to come from these agents. Waits for nothing: what is not at hand is asked for, and
+    /// undecided.
+    pub(super) fn sender(
+        &self,
+        origin: &str,
+        request: &Original<'_>,
+        agents: &[Agent],
+        address: impl FnOnce() -> Option<IpAddr>,
+    ) -> Sender {
+        let Some(signed) = Signed::of(request, agents) else { return Sender::checked(Identity::Unclaimed) };
+        let listener = self.listener_from.as_ref().and_then(|listener| listener(request.extensions()));
+        let site = self.site.as_deref().unwrap_or(origin);
+        let path = ClaimPath { site, listener: listener.as_deref().unwrap_or_default() };
+        let now = self.verifier.now();
+        signed.with_request(self, request, agents, address(), |request| {
+            let found = self.verifier.identify(request, path, now);
+            Sender { identity: Some(found.identity()), signer: found.signer().cloned() }
+        })
+    }
+
+    /// Whether evidence about the sender is on its way.
+    pub(super) fn is_awaited(
+        &self,
+        request: &Original<'_>,
+        agents: &[Agent],
+        address: impl FnOnce() -> Option<IpAddr>,
+    ) -> bool {
+        let Some(signed) = Signed::of(request, agents) else { return false };
+        let now = self.verifier.now();
+        signed.with_request(self, request, agents, address(), |request| self.verifier.is_awaited(request, now))
+    }
+}
+
+/// Whether a request is signed.
+#[derive(Clone, Copy)]
+enum Signed {
+    Yes,
+    No,
+}
+
+impl Signed {
+    /// `None` where a request claims nothing, by its agents or by a signature: nothing is to be checked.
+    fn of(request: &Original<'_>, agents: &[Agent]) -> Option<Self> {
+        // Requests have few fields: looking at each costs less than looking one up that nearly never is there.
+        let is_signed = request.headers().keys().any(|name| *name == SIGNATURE_INPUT);
+        match is_signed {
+            true => Some(Self::Yes),
+            false => agents.iter().any(is_crawler).then_some(Self::No),
+        }
+    }
+
+    fn with_request<T>(
+        self,
+        check: &SenderCheck,
+        original: &Original<'_>,
+        agents: &[Agent],
+        address: Option<IpAddr>,
+        read: impl FnOnce(&IdentityRequest<'_>) -> T,
+    ) -> T {
+        let address = check.verifier.public_address(address);
+        let request = IdentityRequest::new(agents, address);
+        match self {
+            Self::No => read(&request),
+            Self::Yes => {
+                let scheme = original.scheme().unwrap_or(Scheme::Https);
+                let target = String::from_utf8_lossy(original.target());
+                let fields = Fields(original.headers());
+                let method = original.method().as_str();
+                let message = MessageHead::new(method, scheme.as_str(), original.host(), &target, &fields);
+                let signers = check.verifier.signers();
+                read(&request.signed(&message, &signers))
+            }
+        }
+    }
+}
+
+struct Fields<'a>(&'a HeaderMap);
+
+impl FieldLines for Fields<'_> {
+    fn for_each_line(&self, name: &str, each: &mut dyn FnMut(&[u8])) {
+        self.0.get_all(name).into_iter().for_each(|value| each(value.as_bytes()));
+    }
+}

@@ -1,0 +1,114 @@
+//! What becomes of requests whose sender is checked.
+
+use super::*;
+use crate::agent::{Identity, IdentityMethod, Refutation, UndecidedReason};
+use crate::policy::{IdentityNeeded, Impostors};
+use crate::rules::Access;
+
+const FILE: &str = "User-agent: GPTBot\nDisallow: /drafts/\nAllow: /drafts/open\n";
+const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
+const REFUTED: Identity = Identity::Refuted(Refutation::NotListed);
+
+/// A layer that takes the identity from an extension.
+fn layer(mode: Mode, impostors: Impostors) -> RobotsLayer {
+    let policy = Policy::builder().mode(mode).impostors(impostors).identity_needed(IdentityNeeded::Verified).build();
+    let live = LiveRobots::inline(FILE).policy(policy).open().expect("rules");
+    RobotsLayer::new(live).identity_from(|extensions| extensions.get::<Identity>().copied())
+}
+
+fn from(agent: &str, target: &str, identity: Identity) -> Request<Full<Bytes>> {
+    let mut request = get(target, agent);
+    request.extensions_mut().insert(identity);
+    request
+}
+
+#[tokio::test]
+async fn an_impostor_is_refused_where_the_file_allows_what_it_asks_for() {
+    let notified = Arc::new(Mutex::new(Vec::new()));
+    let sink = notified.clone();
+    let layer = layer(Mode::Observe, Impostors::Refuse).observe(move |event| {
+        let record = event.record();
+        let rule = record.rule().map(str::to_owned).zip(record.line());
+        sink.lock().expect("unpoisoned").push((record.reason(), record.access(), rule, record.identity()));
+    });
+    // A rule allows it, no rule matches it, and no group is for the agent.
+    for (agent, target) in [(GPTBOT, "/drafts/open"), (GPTBOT, "/"), (BINGBOT, "/drafts/x")] {
+        let response = ask(layer.clone(), from(agent, target, REFUTED)).await;
+        assert_eq!(response.status(), StatusCode::FORBIDDEN, "{agent} {target}");
+        let record = response.extensions().get::<Record>().expect("a record").clone();
+        assert_eq!((record.action(), record.reason()), (Action::Refuse, Reason::Impostor));
+        let body = text(response).await;
+        let name = record.name().expect("a name").to_owned();
+        assert!(body.contains(&format!("The request is not from {name}, which it claims to be.\n")), "{body}");
+        assert!(!body.contains("Disallow") && !body.contains("does not let"), "{body}");
+    }
+    let of = |rule: Option<(&str, usize)>| {
+        let rule = rule.map(|(rule, line)| (rule.to_owned(), line));
+        (Reason::Impostor, Access::Allow, rule, Some(REFUTED))
+    };
+    let want = [of(Some(("/drafts/open", 3))), of(None), of(None)];
+    assert_eq!(*notified.lock().expect("unpoisoned"), want);
+
+    for identity in [
+        Identity::Verified(IdentityMethod::Range),
+        Identity::Undecided(UndecidedReason::Stale),
+        Identity::Unverifiable,
+        Identity::Unclaimed,
+    ] {
+        assert_eq!(ask(layer.clone(), from(GPTBOT, "/", identity)).await.status(), StatusCode::OK, "{identity}");
+    }
+    assert_eq!(ask(layer.clone(), from(GPTBOT, "/robots.txt", REFUTED)).await.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_refusal_for_a_signature_says_nothing_of_what_is_wrong_with_it() {
+    let signed = Identity::Refuted(Refutation::Expired);
+    let response = ask(layer(Mode::Refuse, Impostors::Refuse), from(GPTBOT, "/drafts/x", signed)).await;
+    let body = text(response).await;
+    assert!(body.contains("The robots.txt does not let GPTBot fetch this path."), "{body}");
+
+    let response = ask(layer(Mode::Observe, Impostors::Refuse), from(GPTBOT, "/drafts/x", signed)).await;
+    let body = text(response).await;
+    assert!(body.contains("The signature of the request is not valid. The robots.txt does not let GPTBot"), "{body}");
+    assert!(body.contains("Disallow: /drafts/        (line 2)") && !body.contains("expired"), "{body}");
+}
+
+#[tokio::test]
+async fn the_field_of_a_tagged_request_says_what_became_of_the_claim() {
+    for (mode, agent, target, identity, want) in [
+        (
+            Mode::Tag,
+            GPTBOT,
+            "/drafts/x",
+            REFUTED,
+            "disallow;agent=\"GPTBot\";rule=\"/drafts/\";line=2;identity=refuted",
+        ),
+        (
+            Mode::Tag,
+            GPTBOT,
+            "/drafts/x",
+            Identity::Verified(IdentityMethod::Rdns),
+            "disallow;agent=\"GPTBot\";rule=\"/drafts/\";line=2;identity=verified",
+        ),
+        (Mode::Observe, BINGBOT, "/", REFUTED, "allow;agent=\"bingbot\";reason=impostor;identity=refuted"),
+    ] {
+        let mut request = from(agent, target, identity);
+        let layer = layer(mode, Impostors::Tag);
+        assert!(layer.answer(&Original::of(&request)).carry_out(&mut request).is_none());
+        assert_eq!(request.headers()[ROBOTS_VERDICT], want);
+    }
+}
+
+#[tokio::test]
+async fn handlers_learn_what_became_of_the_claim() {
+    let layer = layer(Mode::Refuse, Impostors::Observe).with_crawler_extension();
+    for (agent, identity) in [(GPTBOT, REFUTED), (BINGBOT, Identity::Verified(IdentityMethod::Range))] {
+        let mut request = from(agent, "/", identity);
+        assert!(layer.answer(&Original::of(&request)).carry_out(&mut request).is_none());
+        assert_eq!(request.extensions().get::<CrawlerRequest>().and_then(CrawlerRequest::identity), Some(identity));
+    }
+    // Nobody has looked at this one.
+    let mut request = get("/", GPTBOT);
+    assert!(layer.answer(&Original::of(&request)).carry_out(&mut request).is_none());
+    assert_eq!(request.extensions().get::<CrawlerRequest>().expect("a crawler").identity(), None);
+}
