@@ -13,7 +13,12 @@ pub(crate) struct Counter(AtomicU64);
 impl Counter {
     /// Counts one. Only one thread may call this, or events are lost.
     pub(crate) fn add_one(&self) {
-        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        self.add(1);
+    }
+
+    /// Counts so many, likewise.
+    pub(crate) fn add(&self, count: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(count), Ordering::Relaxed);
     }
 
     /// How many so far.

@@ -26,6 +26,7 @@ mod expectations;
 mod html;
 mod input;
 mod log;
+mod metrics;
 mod quoted_list;
 mod refusal;
 mod render;

@@ -66,6 +66,11 @@ impl ConfigState {
         Some(format!("the config is rejected since {}: {why}", rfc3339(*since)))
     }
 
+    /// When the config that is served was accepted.
+    pub(super) fn accepted(&self) -> SystemTime {
+        self.locked().accepted
+    }
+
     pub(super) fn report(&self) -> ConfigReport {
         let state = self.locked();
         // As it is typed from anywhere.

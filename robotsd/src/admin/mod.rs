@@ -2,7 +2,7 @@
 //!
 //! It can change what is served, so access is restricted: [`access`] refuses what a web page, a proxy or a stray client could
 //! send. [`routes`] is the table of paths; a new path is a new entry there. [`report`](crate::report) has the types of
-//! the answers; [`state`] is what they are made from.
+//! the answers; [`state`] is what they are made from, [`metrics`] the same for Prometheus.
 //! It runs on the control thread and shares nothing with the listeners that serve sites, so that it answers however busy
 //! those are. Connections, heads, bodies and waiting are bounded.
 
@@ -11,6 +11,7 @@ mod config_requests;
 mod config_state;
 mod connections;
 mod listen;
+mod metrics;
 mod reply;
 mod routes;
 #[cfg(unix)]

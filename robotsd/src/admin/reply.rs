@@ -1,7 +1,9 @@
-//! Answers: text or JSON, never stored, never rendered.
+//! Answers: text, JSON or metrics, never stored, never rendered.
 
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, VARY, X_CONTENT_TYPE_OPTIONS,
+};
 use http::{HeaderValue, Response, StatusCode};
 use http_body_util::Full;
 use serde::Serialize;
@@ -12,32 +14,46 @@ use serde_json::json;
 pub(super) struct AdminReply {
     status: StatusCode,
     kind: &'static str,
-    body: String,
+    body: Bytes,
     allow: Option<&'static str>,
+    negotiated: Option<NegotiatedCoding>,
 }
+
+/// The content coding of an answer whose form depends on what its client accepts.
+#[derive(Clone, Copy, Debug)]
+struct NegotiatedCoding(Option<&'static str>);
 
 impl AdminReply {
     /// Lines for people and probes.
     pub(super) fn text(status: StatusCode, body: impl Into<String>) -> Self {
-        Self { status, kind: "text/plain; charset=utf-8", body: body.into(), allow: None }
+        Self::new(status, "text/plain; charset=utf-8", body.into())
     }
 
     pub(super) fn json(value: &impl Serialize) -> Self {
         match serde_json::to_string(value) {
-            Ok(body) => Self { status: StatusCode::OK, kind: "application/json", body: body + "\n", allow: None },
+            Ok(body) => Self::new(StatusCode::OK, "application/json", body + "\n"),
             Err(error) => Self::error(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
         }
     }
 
     /// Why there is no answer.
     pub(super) fn error(status: StatusCode, message: &str) -> Self {
-        Self { status, kind: "application/json", body: format!("{}\n", json!({ "error": message })), allow: None }
+        Self::new(status, "application/json", format!("{}\n", json!({ "error": message })))
     }
 
     /// The path is known, the method is not for it.
     pub(super) fn wrong_method(allow: &'static str) -> Self {
         let message = format!("this path is for {allow}");
         Self { allow: Some(allow), ..Self::error(StatusCode::METHOD_NOT_ALLOWED, &message) }
+    }
+
+    /// What was made as the client prefers it, with its content coding if it has one.
+    pub(super) fn negotiated(kind: &'static str, body: Vec<u8>, coding: Option<&'static str>) -> Self {
+        Self { negotiated: Some(NegotiatedCoding(coding)), ..Self::new(StatusCode::OK, kind, body) }
+    }
+
+    fn new(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Self {
+        Self { status, kind, body: body.into(), allow: None, negotiated: None }
     }
 
     pub(super) fn into_response(self) -> Response<Full<Bytes>> {
@@ -51,6 +67,12 @@ impl AdminReply {
             (CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
         ] {
             fields.insert(name, HeaderValue::from_static(value));
+        }
+        if let Some(NegotiatedCoding(coding)) = self.negotiated {
+            fields.insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
+            if let Some(coding) = coding {
+                fields.insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
+            }
         }
         if let Some(allow) = self.allow {
             fields.insert(ALLOW, HeaderValue::from_static(allow));

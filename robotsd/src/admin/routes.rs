@@ -1,18 +1,19 @@
 //! The table of paths: one entry each.
 //!
-//! An entry takes the decoded query and gives an [`AdminReply`]; whether it reads or changes something decides which methods
+//! An entry takes the decoded query, or the fields, and gives an [`AdminReply`]; whether it reads or changes something decides which methods
 //! it has and which clients may send them.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use http::{Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use percent_encoding::percent_decode_str;
 use tokio::task::spawn_blocking;
 use tower_robots::live::{Enforcement, VersionHashError, VersionHashPrefix};
 
 use super::connections::Urgency;
+use super::metrics;
 use super::reply::AdminReply;
 use super::state::{Phase, ServerState, Serving};
 use crate::report::{ChangeReport, ReloadReport};
@@ -23,6 +24,7 @@ pub(super) const ROUTES: &[Route] = &[
     Route::reads("/livez", |_, _| Box::pin(async { AdminReply::text(StatusCode::OK, "alive\n") })),
     Route::reads("/readyz", |state, query| Box::pin(async move { ready(&state, &query) })),
     Route::reads("/status", |state, _| Box::pin(async move { AdminReply::json(&state.report()) })),
+    Route::negotiates("/metrics", |state, fields| Box::pin(async move { metrics::answer(state, &fields).await })),
     Route::reads("/history", |state, query| Box::pin(async move { history(&state, &query) })),
     Route::changes("/accept", |state, query| Box::pin(async move { accept(&state, &query).await })),
     Route::changes("/rollback", |state, query| Box::pin(async move { roll_back(&state, &query).await })),
@@ -45,7 +47,13 @@ pub(super) enum RouteKind {
     Changes,
 }
 
-pub(super) type Handler = fn(Arc<ServerState>, Query) -> Answering;
+/// What answers, from the part of a request that it reads.
+#[derive(Clone, Copy)]
+pub(super) enum Handler {
+    Query(fn(Arc<ServerState>, Query) -> Answering),
+    Fields(fn(Arc<ServerState>, HeaderMap) -> Answering),
+}
+
 pub(super) type Answering = Pin<Box<dyn Future<Output = AdminReply> + Send>>;
 
 /// The decoded query: names and values.
@@ -54,13 +62,18 @@ pub(super) struct Query(Vec<(String, String)>);
 
 impl Route {
     /// GET and HEAD.
-    const fn reads(path: &'static str, answer: Handler) -> Self {
-        Self { path, kind: RouteKind::Reads, work: Urgency::Usual, answer }
+    const fn reads(path: &'static str, answer: fn(Arc<ServerState>, Query) -> Answering) -> Self {
+        Self { path, kind: RouteKind::Reads, work: Urgency::Usual, answer: Handler::Query(answer) }
+    }
+
+    /// GET and HEAD, where the form of the answer is negotiated. There is nothing to ask for in a query.
+    const fn negotiates(path: &'static str, answer: fn(Arc<ServerState>, HeaderMap) -> Answering) -> Self {
+        Self { path, kind: RouteKind::Reads, work: Urgency::Usual, answer: Handler::Fields(answer) }
     }
 
     /// POST, and over TCP with the field that says so.
-    const fn changes(path: &'static str, answer: Handler) -> Self {
-        Self { path, kind: RouteKind::Changes, work: Urgency::Usual, answer }
+    const fn changes(path: &'static str, answer: fn(Arc<ServerState>, Query) -> Answering) -> Self {
+        Self { path, kind: RouteKind::Changes, work: Urgency::Usual, answer: Handler::Query(answer) }
     }
 
     /// It is answered however many others are worked on.

@@ -19,7 +19,7 @@ use super::access::AccessRule;
 use super::connections::{Closing, ConnectionSlot, ConnectionSlots, PeerRole, SlotError};
 use super::listen::{AdminListener, AdminListeners};
 use super::reply::AdminReply;
-use super::routes::{Query, ROUTES, RouteKind};
+use super::routes::{Handler, Query, ROUTES, RouteKind};
 use super::state::ServerState;
 use crate::date;
 use crate::log::{LogEvent, LogLevel};
@@ -164,5 +164,8 @@ async fn reply(
         let target = head.uri.path_and_query().map_or(path, |target| target.as_str());
         state.log().say(LogEvent::Admin, format!("{} {target}", head.method));
     }
-    (route.answer)(state, Query::new(head.uri.query())).await
+    match route.answer {
+        Handler::Query(answer) => answer(state, Query::new(head.uri.query())).await,
+        Handler::Fields(answer) => answer(state, head.headers).await,
+    }
 }

@@ -1,6 +1,8 @@
 //! The state of the process, from which the answers are made. The control thread keeps it up to date.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
@@ -10,10 +12,11 @@ use tokio::sync::watch;
 use super::config_requests::ConfigRequests;
 use super::config_state::ConfigState;
 use crate::date;
-use crate::edge::{Edge, EdgeTraffic};
-use crate::log::Log;
+use crate::edge::{Edge, EdgeTraffic, ListenerTraffic, LiveCertificates};
+use crate::log::{Log, LostLines};
+use crate::metrics::{Exposition, family};
 use crate::report::{KindCount, ListenerReport, StatusReport, TrafficReport};
-use crate::sites::Sites;
+use crate::sites::{Sites, write_responses};
 
 /// The state of the process. The control thread sets the sites and the phase; routes read them.
 #[derive(Debug)]
@@ -24,6 +27,8 @@ pub(crate) struct ServerState {
     requests: ConfigRequests,
     config: ConfigState,
     log: Log,
+    /// Lines that the log of requests has lost; none where there is no such log.
+    lost: Option<LostLines>,
 }
 
 /// The sites and listeners that are served.
@@ -31,6 +36,7 @@ pub(crate) struct ServerState {
 pub(crate) struct Serving {
     pub(crate) sites: Arc<Sites>,
     listeners: Vec<ListenerReport>,
+    certificates: Vec<LiveCertificates>,
     edge: Edge,
 }
 
@@ -46,7 +52,7 @@ pub(crate) enum Phase {
 }
 
 impl ServerState {
-    pub(crate) fn new(requests: ConfigRequests, config: ConfigState, log: Log) -> Self {
+    pub(crate) fn new(requests: ConfigRequests, config: ConfigState, log: Log, lost: Option<LostLines>) -> Self {
         Self {
             started: (SystemTime::now(), Instant::now()),
             phase: watch::Sender::new(Phase::Starting),
@@ -54,6 +60,7 @@ impl ServerState {
             requests,
             config,
             log,
+            lost,
         }
     }
 
@@ -97,6 +104,17 @@ impl ServerState {
         &self.log
     }
 
+    /// Lines that each log has lost, by its name.
+    pub(super) fn lost_lines(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let access = self.lost.iter().map(|lost| ("access", lost.total()));
+        [("events", self.log.dropped())].into_iter().chain(access)
+    }
+
+    /// When the process started.
+    pub(super) const fn started(&self) -> SystemTime {
+        self.started.0
+    }
+
     pub(crate) fn report(&self) -> StatusReport {
         let serving = self.serving();
         let (since, clock) = self.started;
@@ -120,8 +138,13 @@ impl ServerState {
 }
 
 impl Serving {
-    pub(crate) fn new(sites: &Arc<Sites>, listeners: Vec<ListenerReport>, edge: &Edge) -> Self {
-        Self { sites: Arc::clone(sites), listeners, edge: edge.clone() }
+    pub(crate) fn new(
+        sites: &Arc<Sites>,
+        listeners: Vec<ListenerReport>,
+        certificates: Vec<LiveCertificates>,
+        edge: &Edge,
+    ) -> Self {
+        Self { sites: Arc::clone(sites), listeners, certificates, edge: edge.clone() }
     }
 
     fn traffic(&self) -> TrafficReport {
@@ -135,6 +158,28 @@ impl Serving {
             connection_errors: errors.into_iter().map(|(kind, count)| KindCount::new(kind.as_str(), count)).collect(),
             sites: self.sites.traffic(),
         }
+    }
+
+    /// Writes the metrics of listeners and sites.
+    pub(super) fn write_metrics(&self, exposition: &mut Exposition) {
+        exposition.sample(&family::CONNECTIONS_LIMIT, &[], self.edge.connections());
+        let ListenerTraffic { labels, connections, siteless } = self.edge.listeners();
+        for (label, connections) in labels.iter().zip(connections) {
+            exposition.sample(&family::CONNECTIONS, &[("listener", label)], connections);
+        }
+        write_responses(exposition, "", &siteless, &labels);
+        // Listeners may share a file, and one of them may have read it later.
+        let mut ends = BTreeMap::<PathBuf, SystemTime>::new();
+        for (path, end) in self.certificates.iter().flat_map(LiveCertificates::ends) {
+            ends.entry(path).and_modify(|first| *first = end.min(*first)).or_insert(end);
+        }
+        for (path, end) in ends {
+            if let Ok(end) = end.duration_since(SystemTime::UNIX_EPOCH) {
+                let path = path.to_string_lossy();
+                exposition.sample(&family::CERTIFICATE_EXPIRY, &[("path", &path)], end.as_secs());
+            }
+        }
+        self.sites.write_metrics(exposition, &labels);
     }
 
     /// In one line, for a supervisor.

@@ -153,6 +153,19 @@ pub(crate) enum RobotsSource {
     },
 }
 
+impl RobotsSource {
+    /// The word for it in `source = "…"`.
+    pub(crate) const fn kind(&self) -> &'static str {
+        match self {
+            Self::File(_) => "file",
+            Self::Inline(_) => "inline",
+            Self::Directory { .. } => "directory",
+            Self::Upstream { .. } => "upstream",
+            Self::Url { .. } => "url",
+        }
+    }
+}
+
 /// How a robots.txt is fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Remote {

@@ -11,6 +11,7 @@
 //! none is passed or refused as the config says, counted and logged ([`question_error`]); a path is never made up. The verdicts
 //! are the layer's, so a refusal is the same here and there.
 
+mod crawler_counts;
 mod original_request;
 mod outcome_counts;
 mod preset;
@@ -34,14 +35,15 @@ use tower_robots::layer::{Original, Outcome, ROBOTS_VERDICT, RobotsLayer};
 use tower_robots::rules::RequestPath;
 use tower_robots::source::HostMap;
 
-pub(crate) use self::outcome_counts::{DisallowedOutcome, OutcomeCounts, OutcomeTotals};
+pub(crate) use self::crawler_counts::{CrawlerCombinations, RequestOutcome};
+pub(crate) use self::outcome_counts::{CountedRequest, DisallowedOutcome, OutcomeCounts, OutcomeTotals, SiteTotals};
 pub(crate) use self::question_error::QuestionErrors;
 
 use self::preset::Preset;
 use self::question_error::QuestionError;
 use self::response::DecisionFuture;
 use crate::config::OnError;
-use crate::edge::{AccessFields, Callers, EdgeLimits, Peer, RequestBody};
+use crate::edge::{AccessFields, Callers, EdgeLimits, Peer, RequestBody, ResponseCounts};
 
 /// Answers on one listener of one worker. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -51,6 +53,21 @@ pub(crate) struct Decisions(Arc<DecisionState>);
 struct DecisionState {
     sites: SiteTable,
     errors: Arc<QuestionErrors>,
+    counts: Arc<ResponseCounts>,
+}
+
+/// A response, and where it is counted: with its site where one was found.
+struct Answered {
+    response: Response<Bytes>,
+    counted: Option<(Arc<OutcomeCounts>, CountedRequest)>,
+}
+
+/// Whether a question is the first about its request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum QuestionKind {
+    Decision,
+    /// The request was decided about already: it is counted and logged.
+    Refusal,
 }
 
 /// What decides for every host on one worker; all its listeners follow when it is replaced.
@@ -83,8 +100,9 @@ const AUTH: &str = "/-/auth/";
 const REFUSAL: &str = "/-/refusal/";
 
 impl Decisions {
-    pub(crate) fn new(sites: SiteTable, errors: Arc<QuestionErrors>) -> Self {
-        Self(Arc::new(DecisionState { sites, errors }))
+    /// `counts` are those of the listener on this worker.
+    pub(crate) fn new(sites: SiteTable, errors: Arc<QuestionErrors>, counts: Arc<ResponseCounts>) -> Self {
+        Self(Arc::new(DecisionState { sites, errors, counts }))
     }
 }
 
@@ -98,7 +116,11 @@ impl Service<Request<RequestBody>> for Decisions {
     }
 
     fn call(&mut self, mut request: Request<RequestBody>) -> DecisionFuture {
-        let mut response = self.0.answer(&mut request);
+        let Answered { mut response, counted } = self.0.answer(&mut request);
+        match counted {
+            Some((site, counted)) => site.answered(&counted, response.status()),
+            None => self.0.counts.siteless(request.method().into(), response.status()),
+        }
         if request.method() != Method::HEAD && response.body().is_empty() {
             // A refusal of a HEAD says how long its body would be; this question may be a GET about one.
             response.headers_mut().remove(CONTENT_LENGTH);
@@ -108,43 +130,45 @@ impl Service<Request<RequestBody>> for Decisions {
 }
 
 impl DecisionState {
-    fn answer<B>(&self, request: &mut Request<B>) -> Response<Bytes> {
+    fn answer<B>(&self, request: &mut Request<B>) -> Answered {
         let target = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
         if let Some(name) = target.strip_prefix(AUTH) {
             let decided = match Preset::named(name) {
                 Some((preset, at)) => {
-                    let decided = self.decide(preset, AUTH.len() + at, request, |site, target| {
-                        site.counts.request(target);
-                        &site.layer
-                    });
-                    decided.map(|response| response::understood_by(preset, response))
+                    let decided = self.decide(preset, AUTH.len() + at, request, QuestionKind::Decision);
+                    decided.map(|Answered { response, counted }| Answered {
+                        response: response::understood_by(preset, response),
+                        counted,
+                    })
                 }
                 None => Err(QuestionError::unknown_preset()),
             };
-            return decided.unwrap_or_else(|error| self.give_up(error));
+            return decided.unwrap_or_else(|error| self.give_up(error).into());
         }
         if let Some(name) = target.strip_prefix(REFUSAL) {
             let decided = match Preset::named(name) {
-                Some((preset, at)) => self.decide(preset, REFUSAL.len() + at, request, |site, _| &site.quiet).ok(),
+                Some((preset, at)) => self.decide(preset, REFUSAL.len() + at, request, QuestionKind::Refusal).ok(),
                 None => None,
             };
             // The proxy has got a 403 already; where there is no reason any more, it stays one.
-            let refusal = decided.filter(|response| !response.status().is_success());
-            return refusal.unwrap_or_else(|| response::forbidden("the request was refused"));
+            let refusal = decided.filter(|answered| !answered.response.status().is_success());
+            return refusal.unwrap_or_else(|| response::forbidden("the request was refused").into());
         }
         if RequestPath::new(target.as_bytes()).is_robots_txt() {
             let host = request.headers().get(HOST).map(HeaderValue::as_bytes);
-            let answer = |site: &DecisionSite| {
-                site.counts.request(target.as_bytes());
-                site.layer.answer(&Original::of(request)).into_outcome()
-            };
-            return match site(&self.sites.load(), host).map(answer) {
-                Some(Outcome::Respond(response)) => *response,
+            let sites = self.sites.load();
+            let Some(site) = site(&sites, host) else { return response::elsewhere().into() };
+            let mut counted = site.counts.request(target.as_bytes(), request.method().into(), self.counts.listener());
+            let outcome = site.layer.answer(&Original::of(request)).into_outcome();
+            site.counts.decided(&mut counted);
+            let response = match outcome {
+                Outcome::Respond(response) => *response,
                 // The proxy's own site may have one to show; that of another site would be worse than none.
                 _ => response::elsewhere(),
             };
+            return Answered { response, counted: Some((Arc::clone(&site.counts), counted)) };
         }
-        if target == "/-/health" { response::pass() } else { response::not_found() }
+        if target == "/-/health" { response::pass().into() } else { response::not_found().into() }
     }
 
     /// Decides about the request that a question is about; `below` is where the target goes on after the preset.
@@ -153,8 +177,8 @@ impl DecisionState {
         preset: Preset,
         below: usize,
         question: &mut Request<B>,
-        layer: impl for<'s> FnOnce(&'s DecisionSite, &[u8]) -> &'s RobotsLayer,
-    ) -> Result<Response<Bytes>, QuestionError> {
+        kind: QuestionKind,
+    ) -> Result<Answered, QuestionError> {
         // The peer is the proxy, not the client. A client whose address is not known is not exempt.
         match preset.address(question.headers()) {
             Some(address) => question.extensions_mut().insert(Peer::at(SocketAddr::new(address, 0))),
@@ -167,13 +191,23 @@ impl DecisionState {
             self.errors.no_agent(preset);
         }
         let sites = self.sites.load();
-        let Some(site) = site(&sites, asked.host) else { return Ok(response::pass()) };
+        let Some(site) = site(&sites, asked.host) else { return Ok(response::pass().into()) };
         if let Some(fields) = question.extensions().get::<AccessFields>() {
             fields.add("site", &*site.name);
         }
         let original =
             Original::of(question).with_method(&asked.method).with_target(asked.target).with_host(asked.host);
-        Ok(match layer(site, asked.target).decide(&original).into_outcome() {
+        let (layer, mut counted) = match kind {
+            QuestionKind::Decision => {
+                (&site.layer, Some(site.counts.request(asked.target, question.method().into(), self.counts.listener())))
+            }
+            QuestionKind::Refusal => (&site.quiet, None),
+        };
+        let outcome = layer.decide(&original).into_outcome();
+        if let Some(counted) = &mut counted {
+            site.counts.decided(counted);
+        }
+        let response = match outcome {
             Outcome::Tag(record) => {
                 let mut response = response::pass();
                 response.headers_mut().insert(ROBOTS_VERDICT, record.to_field());
@@ -182,7 +216,8 @@ impl DecisionState {
             Outcome::Respond(response) => *response,
             // Outcome::Pass, and what a later version of the library may add: only a refusal stops a request.
             _ => response::pass(),
-        })
+        };
+        Ok(Answered { response, counted: counted.map(|counted| (Arc::clone(&site.counts), counted)) })
     }
 
     fn give_up(&self, error: QuestionError) -> Response<Bytes> {
@@ -191,6 +226,12 @@ impl DecisionState {
             OnError::Pass => response::pass(),
             OnError::Refuse => response::forbidden("the proxy does not say which request it asks about"),
         }
+    }
+}
+
+impl From<Response<Bytes>> for Answered {
+    fn from(response: Response<Bytes>) -> Self {
+        Self { response, counted: None }
     }
 }
 

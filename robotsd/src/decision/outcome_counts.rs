@@ -1,10 +1,23 @@
-//! What was decided about the requests of a site on one worker, for the status.
+//! What was decided about the requests of a site on one worker, for the status and for metrics.
 
-use tower_robots::layer::{Event, Record};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use http::StatusCode;
+use tower_robots::layer::{CrawlerRequest, Event, Record};
 use tower_robots::policy::{Action, Reason};
 use tower_robots::rules::RequestPath;
 
+use super::crawler_counts::{CrawlerCombinations, CrawlerCounts, CrawlerTotals, RequestOutcome};
 use crate::counter::Counter;
+use crate::metrics::{
+    DECISION_BUCKETS, HTTP_BUCKETS, Histogram, HistogramTotals, KeyedCounters, MethodLabel, ResponseKey,
+};
+
+/// One request in so many is timed: reading the clock costs ten times what counting does.
+const TIMED: u64 = 64;
 
 /// What was done about a request that robots.txt disallows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +40,45 @@ pub(crate) struct OutcomeCounts {
     tagged: Counter,
     observed: Counter,
     passed: Counter,
+    /// By [`RequestOutcome`], requests for `/robots.txt` aside.
+    outcomes: [Counter; RequestOutcome::ALL.len()],
+    /// What the observer of crawlers has noted of the request that is being decided: an outcome, from 1.
+    noted: AtomicU8,
+    crawlers: CrawlerCounts,
+    responses: KeyedCounters<ResponseKey>,
+    /// Made with the first request: most sites of thousands have none.
+    durations: OnceLock<RequestDurations>,
+}
+
+#[derive(Debug)]
+struct RequestDurations {
+    decisions: Histogram,
+    responses: Histogram,
+}
+
+/// A request that has begun to be counted.
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub(crate) struct CountedRequest {
+    method: MethodLabel,
+    /// The number of the listener.
+    listener: u16,
+    is_robots_txt: bool,
+    is_of_crawler: bool,
+    /// When it began, where it is timed.
+    began: Option<Instant>,
+}
+
+/// The sums of several [`OutcomeCounts`], as metrics have them.
+#[derive(Clone, Debug)]
+pub(crate) struct SiteTotals {
+    pub(crate) outcomes: OutcomeTotals,
+    /// By [`RequestOutcome`].
+    pub(crate) decisions: [u64; RequestOutcome::ALL.len()],
+    pub(crate) crawlers: CrawlerTotals,
+    pub(crate) responses: BTreeMap<ResponseKey, u64>,
+    pub(crate) decision_durations: HistogramTotals,
+    pub(crate) response_durations: HistogramTotals,
 }
 
 /// The sums of several [`OutcomeCounts`].
@@ -53,11 +105,56 @@ impl DisallowedOutcome {
 }
 
 impl OutcomeCounts {
-    /// Counts a request for this target, with or without its query.
-    pub(crate) fn request(&self, target: &[u8]) {
+    /// Counters of one worker for a site that counts these combinations.
+    pub(crate) fn of_site(combinations: Arc<CrawlerCombinations>) -> Self {
+        Self { crawlers: CrawlerCounts::of_site(combinations), ..Self::default() }
+    }
+
+    /// Counts a request for this target, with or without its query, which is decided next.
+    pub(crate) fn request(&self, target: &[u8], method: MethodLabel, listener: u16) -> CountedRequest {
+        let began = self.requests.total().is_multiple_of(TIMED).then(Instant::now);
         self.requests.add_one();
-        if is_robots_txt(target) {
+        let is_robots_txt = is_robots_txt(target);
+        if is_robots_txt {
             self.robots_txt.add_one();
+        }
+        self.noted.store(0, Ordering::Relaxed);
+        CountedRequest { method, listener, is_robots_txt, is_of_crawler: false, began }
+    }
+
+    /// Notes what was decided about a crawler's request. The layer calls this on the worker's thread, while it decides about the
+    /// request that was counted last.
+    pub(crate) fn crawler(&self, event: &Event<'_, CrawlerRequest>) {
+        let outcome = RequestOutcome::of(event.record());
+        self.noted.store(outcome as u8 + 1, Ordering::Relaxed);
+        match event.status() {
+            Some(status) if is_robots_txt(event.target()) => {
+                self.crawlers.robots_txt(Some(event.record().agent()), status);
+            }
+            _ => self.crawlers.request(event.record(), outcome),
+        }
+    }
+
+    /// The layer has decided about the request that was counted last.
+    pub(crate) fn decided(&self, request: &mut CountedRequest) {
+        let noted = self.noted.load(Ordering::Relaxed);
+        request.is_of_crawler = noted > 0;
+        if !request.is_robots_txt {
+            self.outcomes[usize::from(noted.saturating_sub(1))].add_one();
+        }
+        if let Some(began) = request.began {
+            self.durations().decisions.observe(began.elapsed());
+        }
+    }
+
+    /// The head of its response is known.
+    pub(crate) fn answered(&self, request: &CountedRequest, status: StatusCode) {
+        ResponseKey::new(request.listener, request.method, status).count(&self.responses);
+        if request.is_robots_txt && !request.is_of_crawler {
+            self.crawlers.robots_txt(None, status);
+        }
+        if let Some(began) = request.began {
+            self.durations().responses.observe(began.elapsed());
         }
     }
 
@@ -70,6 +167,41 @@ impl OutcomeCounts {
             DisallowedOutcome::Passed => &self.passed,
         }
         .add_one();
+    }
+
+    fn durations(&self) -> &RequestDurations {
+        self.durations.get_or_init(|| RequestDurations {
+            decisions: Histogram::new(&DECISION_BUCKETS),
+            responses: Histogram::new(&HTTP_BUCKETS),
+        })
+    }
+}
+
+impl SiteTotals {
+    pub(crate) fn add(&mut self, counts: &OutcomeCounts) {
+        self.outcomes.add(counts);
+        for (sum, count) in self.decisions.iter_mut().zip(&counts.outcomes) {
+            *sum += count.total();
+        }
+        self.crawlers.add(&counts.crawlers);
+        counts.responses.totals().for_each(|(key, count)| *self.responses.entry(*key).or_default() += count);
+        if let Some(durations) = counts.durations.get() {
+            self.decision_durations.add(&durations.decisions);
+            self.response_durations.add(&durations.responses);
+        }
+    }
+}
+
+impl Default for SiteTotals {
+    fn default() -> Self {
+        Self {
+            outcomes: OutcomeTotals::default(),
+            decisions: Default::default(),
+            crawlers: CrawlerTotals::default(),
+            responses: BTreeMap::new(),
+            decision_durations: HistogramTotals::new(&DECISION_BUCKETS),
+            response_durations: HistogramTotals::new(&HTTP_BUCKETS),
+        }
     }
 }
 
@@ -127,7 +259,7 @@ mod tests {
         let (one, two) = (OutcomeCounts::default(), OutcomeCounts::default());
         for counts in [&one, &two] {
             for path in ["/robots.txt", "/a", "/b"] {
-                counts.request(path.as_bytes());
+                let _ = counts.request(path.as_bytes(), (&http::Method::GET).into(), 0);
             }
             counts.refused.add_one();
         }

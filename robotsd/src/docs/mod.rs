@@ -7,6 +7,9 @@ pub mod operating {}
 #[doc = include_str!("log.md")]
 pub mod log {}
 
+#[doc = include_str!("monitoring.md")]
+pub mod monitoring {}
+
 #[doc = include_str!("beside.md")]
 pub mod beside {}
 

@@ -30,10 +30,11 @@ use crate::edge::connection_state::slots::ClientSlots;
 use crate::edge::connection_state::state::ConnectionState;
 use crate::edge::http1_fast::DateClock;
 use crate::edge::limits::EdgeLimits;
+use crate::edge::listener_counts::{ListenerCounts, ListenerTraffic};
 use crate::edge::request::access_record::OnAccess;
 use crate::edge::request::outgoing_forwarded::{ForwardedFields, Scheme};
 use crate::edge::request::request_body::RequestBody;
-use crate::edge::request::response_counts::ResponseTotals;
+use crate::edge::request::response_counts::{ResponseCounts, ResponseTotals};
 use crate::edge::request::service::{ConnectionInfo, RequestService};
 use crate::edge::request::trusted::Trusted;
 use crate::edge::tls::TlsAcceptor;
@@ -44,6 +45,8 @@ use crate::socket::Socket;
 pub(crate) struct ListenerSettings {
     pub(crate) tls: Option<TlsAcceptor>,
     pub(crate) trusted: Arc<Trusted>,
+    /// Where its connections and responses are counted on this worker, as [`Edge::counts`] makes them; by default by themselves.
+    pub(crate) counts: Option<Arc<ResponseCounts>>,
 }
 
 /// What the listeners of a process share: settings, the connection limit, and the callback for connection errors.
@@ -70,6 +73,7 @@ struct SharedConnections {
     limit: ClientSlots,
     /// Connections so far; a connection's number is part of its requests' ids.
     opened: AtomicU64,
+    listeners: ListenerCounts,
     reporter: ConnectionErrorReporter<OnConnectionError>,
 }
 
@@ -86,6 +90,7 @@ impl Edge {
         let shared = SharedConnections {
             limit: ClientSlots::new(limits.connections),
             opened: AtomicU64::new(0),
+            listeners: ListenerCounts::default(),
             reporter: ConnectionErrorReporter::new(Box::new(on_error)),
         };
         let settings = ArcSwap::from_pointee(ConnectionSettings::new(limits, on_access));
@@ -129,9 +134,19 @@ impl Edge {
 
     /// What happened on all connections so far.
     pub(crate) fn traffic(&self) -> EdgeTraffic {
-        let (open, responses) = self.shared.limit.traffic();
+        let (open, responses) = (self.shared.limit.open(), self.shared.listeners.responses());
         let accepted = self.shared.opened.load(Ordering::Relaxed);
         EdgeTraffic { open, accepted, responses, errors: self.shared.reporter.totals() }
+    }
+
+    /// Counters for one worker of the listener that has this label.
+    pub(crate) fn counts(&self, listener: &str) -> Arc<ResponseCounts> {
+        self.shared.listeners.of_worker(listener)
+    }
+
+    /// What was counted on every listener so far.
+    pub(crate) fn listeners(&self) -> ListenerTraffic {
+        self.shared.listeners.traffic()
     }
 
     /// Serves a listener until `shutdown` completes and its connections have drained.
@@ -155,6 +170,7 @@ impl Edge {
         let SharedConnections { limit, reporter, .. } = &*self.shared;
         let settings = &self.settings;
         let worker = limit.of_this_worker();
+        let counts = listener_settings.counts.clone().unwrap_or_else(|| self.counts(""));
         let clock = Arc::new(DateClock::default());
         let (stop, stopped) = watch::channel(false);
         let mut connections = JoinSet::new();
@@ -167,7 +183,8 @@ impl Edge {
             let number = shared.opened.fetch_add(1, Ordering::Relaxed);
             let (listener_settings, service, clock) = (listener_settings.clone(), service.clone(), Arc::clone(&clock));
             let (shared, settings, mut stopped) = (Arc::clone(&shared), for_connections.load_full(), stopped.clone());
-            let state = ConnectionState::new(&settings.limits).counted_by(Arc::clone(register.counts()));
+            let state = ConnectionState::new(&settings.limits).counted_by(Arc::clone(&counts));
+            let counted = Arc::clone(&counts).open();
             let state = Arc::new(state);
             let registered = register.add(&state);
             async move {
@@ -188,6 +205,7 @@ impl Edge {
                 // In this order, or a claim would look as if it had freed no slot.
                 drop(slot);
                 drop(registered);
+                drop(counted);
             }
         };
 

@@ -21,6 +21,7 @@ mod connection_state;
 mod http1_fast;
 mod http2;
 mod listener;
+mod listener_counts;
 mod request;
 mod tls;
 
@@ -41,12 +42,14 @@ pub(crate) use self::connection_error::{ConnectionError, ConnectionErrorKind, Ev
 pub(crate) use self::idle_timeout::IdleTimeout;
 pub(crate) use self::limits::{Callers, EdgeLimits};
 pub(crate) use self::listener::{Edge, EdgeTraffic, ListenerSettings};
+pub(crate) use self::listener_counts::ListenerTraffic;
 pub(crate) use self::request::access_record::{AccessFields, AccessRecord, AccessValue, OnAccess};
 pub(crate) use self::request::client_info::{OriginalAgent, Peer};
 pub(crate) use self::request::ready_call::ReadyCall;
 pub(crate) use self::request::request_body::{RequestBody, RequestBodyError};
 #[cfg(test)]
 pub(crate) use self::request::request_id::RequestId;
+pub(crate) use self::request::response_counts::ResponseCounts;
 pub(crate) use self::request::trusted::{Trusted, X_REQUEST_ID};
 pub(crate) use self::tls::{
     CertificateEvent, CertificateEventKind, CertificatePair, LiveCertificates, PairFile, PairPaths, TlsAcceptor,

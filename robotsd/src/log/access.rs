@@ -31,7 +31,12 @@ const BLOCK: usize = 64 * 1024;
 pub(crate) struct AccessLog {
     queue: SyncSender<WriterMessage>,
     dropped: Arc<AtomicU64>,
+    lost: LostLines,
 }
+
+/// Lines that an access log has lost so far. It keeps no log open.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LostLines(Arc<AtomicU64>);
 
 enum WriterMessage {
     Record(Box<AccessRecord>),
@@ -45,6 +50,7 @@ impl AccessLog {
         let sink = Sink::open(settings.path.clone())?;
         let (queue, messages) = sync_channel(QUEUE);
         let dropped = Arc::new(AtomicU64::new(0));
+        let lost = LostLines::default();
         let writer = Writer {
             format: settings.format,
             privacy,
@@ -53,12 +59,18 @@ impl AccessLog {
             dropped: dropped.clone(),
             lines: Vec::with_capacity(BLOCK),
             lost: 0,
+            lost_lines: lost.clone(),
         };
         std::thread::Builder::new()
             .name("access-log".into())
             .spawn(move || writer.run(&messages))
             .map_err(|error| format!("no thread could be started for the access log: {error}"))?;
-        Ok(Self { queue, dropped })
+        Ok(Self { queue, dropped, lost })
+    }
+
+    /// The lines that are lost so far, also later on.
+    pub(crate) fn lost(&self) -> LostLines {
+        self.lost.clone()
     }
 
     /// The observer that the edge calls for each request.
@@ -67,6 +79,7 @@ impl AccessLog {
         Arc::new(move |record| {
             if let Err(TrySendError::Full(_)) = log.queue.try_send(WriterMessage::Record(record)) {
                 log.dropped.fetch_add(1, Ordering::Relaxed);
+                log.lost.add(1);
             }
         })
     }
@@ -96,6 +109,17 @@ struct Writer {
     lines: Vec<u8>,
     /// Lines that could not be written since the last event about it.
     lost: u64,
+    lost_lines: LostLines,
+}
+
+impl LostLines {
+    pub(crate) fn total(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn add(&self, lines: u64) {
+        self.0.fetch_add(lines, Ordering::Relaxed);
+    }
 }
 
 impl Writer {
@@ -162,7 +186,9 @@ impl Writer {
                     let message = format!("{} cannot be written: {error}; lines are lost", self.sink);
                     self.log.say(LogEvent::AccessLog, message);
                 }
-                self.lost += memchr::memchr_iter(b'\n', &self.lines).count() as u64;
+                let lines = memchr::memchr_iter(b'\n', &self.lines).count() as u64;
+                self.lost += lines;
+                self.lost_lines.add(lines);
             }
         }
         self.lines.clear();

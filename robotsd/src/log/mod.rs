@@ -8,7 +8,7 @@ mod event;
 mod privacy;
 mod queue;
 
-pub(crate) use self::access::AccessLog;
+pub(crate) use self::access::{AccessLog, LostLines};
 pub(crate) use self::entry::LogEntry;
 pub(crate) use self::event::{LogEvent, LogLevel};
 pub(crate) use self::privacy::LogPrivacy;
@@ -57,6 +57,11 @@ impl Log {
     /// Writes an event that matters more, or less, than it usually does.
     pub(crate) fn say_at(&self, level: LogLevel, event: LogEvent, message: impl Into<String>) {
         self.write(&LogEntry { level, message: Some(message.into()), ..LogEntry::now(event) });
+    }
+
+    /// How many lines were dropped so far, because the log is slower than the events.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.queue.0.dropped()
     }
 
     /// Waits until everything written so far is out, but not for a reader that has stopped reading.

@@ -28,8 +28,10 @@ pub(super) struct Queue {
 struct PendingLines {
     lines: String,
     count: usize,
-    /// Lines that were dropped.
+    /// Lines that were dropped since lines were taken last.
     lost: u64,
+    /// Lines that were dropped so far.
+    dropped: u64,
     /// Notified once the waiting lines are written.
     flushes: Vec<SyncSender<()>>,
     /// Whether the thread that writes has to be woken.
@@ -49,6 +51,7 @@ impl Queue {
         let mut waiting = self.waiting();
         if waiting.count == MOST {
             waiting.lost += 1;
+            waiting.dropped += 1;
             return;
         }
         waiting.count += 1;
@@ -59,6 +62,11 @@ impl Queue {
         if is_awaited {
             self.news.notify_one();
         }
+    }
+
+    /// How many lines were dropped so far.
+    pub(super) fn dropped(&self) -> u64 {
+        self.waiting().dropped
     }
 
     /// Notifies `done` once everything added so far is written.
@@ -125,6 +133,7 @@ mod tests {
         queue.push("last\n");
         queue.close();
         assert_eq!(queue.take(&mut block).map(|taken| taken.lost), Some(0));
+        assert_eq!(queue.dropped(), 3);
         assert_eq!(block, "last\n");
         block.clear();
         assert!(queue.take(&mut block).is_none());

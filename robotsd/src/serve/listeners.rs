@@ -222,7 +222,7 @@ impl BindSettings {
     fn listener_settings(&self) -> ListenerSettings {
         let tls = |live| TlsAcceptor::new(live, self.handshakes, self.tls_handshake);
         let tls = self.listener.certificates.clone().map(tls);
-        ListenerSettings { tls, trusted: Arc::clone(&self.listener.trusted) }
+        ListenerSettings { tls, trusted: Arc::clone(&self.listener.trusted), counts: None }
     }
 }
 
@@ -244,6 +244,7 @@ impl BoundListener {
 
     fn open(self, workers: &mut Workers, edge: &Edge, log: &Log) -> Result<OpenListener, String> {
         let Self { settings, local, sockets, report } = self;
+        let label = report.name.clone().unwrap_or_else(|| local.to_string());
         let cannot = |error| cannot_listen(local, &error);
         let mut opened = OpenListener { settings, local, sockets: Vec::new(), ids: Vec::new(), report, edge: None };
         let listener_settings = opened.settings.listener_settings();
@@ -251,10 +252,10 @@ impl BoundListener {
         for sockets in sockets {
             opened.sockets.push(duplicates(&sockets).map_err(cannot)?);
             let id = match opened.settings.listener.kind {
-                ListenerKind::Proxy => workers.open(sockets, edge, &listener_settings),
+                ListenerKind::Proxy => workers.open(sockets, edge, &label, &listener_settings),
                 ListenerKind::Decision => {
                     let edge = opened.edge.get_or_insert_with(|| edge.with_limits(decision::limits));
-                    workers.open_for_decisions(sockets, edge, &listener_settings, &errors)
+                    workers.open_for_decisions(sockets, edge, &label, &listener_settings, &errors)
                 }
             };
             opened.ids.push(id.map_err(cannot)?);

@@ -182,9 +182,9 @@ impl ActiveConfig {
         changes.extend(deferred(&settings));
         let mut next_start = setting_changes(&self.started, &config.text).unwrap_or_default();
         next_start.retain(SettingChange::is_for_start);
-        self.certificates.follow(certificates);
+        self.certificates.follow(certificates.clone());
         self.watches.follow(&config, watched);
-        self.state.is_serving(Serving::new(&self.sites, reports, &self.edge));
+        self.state.is_serving(Serving::new(&self.sites, reports, certificates, &self.edge));
         let is_other = self.config.text != config.text;
         self.config = Arc::new(config);
         if is_other {

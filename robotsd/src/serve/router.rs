@@ -19,8 +19,8 @@ use tower::{Layer, Service};
 use tower_robots::layer::{self, Robots};
 use tower_robots::source::HostMap;
 
-use crate::decision::OutcomeCounts;
-use crate::edge::{AccessFields, ReadyCall, RequestBody};
+use crate::decision::{CountedRequest, OutcomeCounts};
+use crate::edge::{AccessFields, ReadyCall, RequestBody, ResponseCounts};
 use crate::sites::SiteBackend;
 use crate::sites::SiteName;
 use crate::sites::Sites;
@@ -30,6 +30,8 @@ use crate::sites::Sites;
 #[derive(Clone, Debug)]
 pub(super) struct Router<B = SiteBackend> {
     sites: Arc<ArcSwap<RouteTable<B>>>,
+    /// Those of the listener whose requests it routes.
+    counts: Arc<ResponseCounts>,
 }
 
 #[derive(Debug)]
@@ -53,7 +55,7 @@ pin_project! {
     where
         S: Service<Request<RequestBody>>,
     {
-        Site { #[pin] future: ReadyCall<S, Request<RequestBody>> },
+        Site { #[pin] future: ReadyCall<S, Request<RequestBody>>, counts: Arc<OutcomeCounts>, counted: CountedRequest },
         Nowhere,
     }
 }
@@ -61,7 +63,13 @@ pin_project! {
 impl Router {
     /// The router of one of several workers: it shares with the others only values that are never written.
     pub(super) fn new(sites: &Sites, workers: NonZeroUsize, outcomes: &HashMap<SiteName, Arc<OutcomeCounts>>) -> Self {
-        Self { sites: Arc::new(ArcSwap::from_pointee(RouteTable::new(sites, workers, outcomes, None))) }
+        let table = RouteTable::new(sites, workers, outcomes, None);
+        Self { sites: Arc::new(ArcSwap::from_pointee(table)), counts: Arc::default() }
+    }
+
+    /// The same for a listener, whose counters on this worker these are.
+    pub(super) fn of_listener(&self, counts: Arc<ResponseCounts>) -> Self {
+        Self { sites: Arc::clone(&self.sites), counts }
     }
 
     /// Serves other sites from the next request on; requests in progress finish with those they began with.
@@ -123,13 +131,20 @@ where
         };
         match site {
             Some(SiteRoute { name, service, counts }) => {
-                counts.request(request.uri().path().as_bytes());
+                let path = request.uri().path().as_bytes();
+                let mut counted = counts.request(path, request.method().into(), self.counts.listener());
                 if let Some(fields) = request.extensions().get::<AccessFields>() {
                     fields.add("site", &**name);
                 }
-                RouterFuture::Site { future: ReadyCall::new(service.clone(), request) }
+                // The layer decides in here: services behind it are always ready, and answer in the future.
+                let future = ReadyCall::new(service.clone(), request);
+                counts.decided(&mut counted);
+                RouterFuture::Site { future, counts: Arc::clone(counts), counted }
             }
-            None => RouterFuture::Nowhere,
+            None => {
+                self.counts.siteless(request.method().into(), StatusCode::MISDIRECTED_REQUEST);
+                RouterFuture::Nowhere
+            }
         }
     }
 }
@@ -142,8 +157,10 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project() {
-            RouterFutureProjection::Site { future } => {
-                Poll::Ready(ready!(future.poll(context)).map(|response| response.map(Either::Left)))
+            RouterFutureProjection::Site { future, counts, counted } => {
+                let Ok(response) = ready!(future.poll(context));
+                counts.answered(counted, response.status());
+                Poll::Ready(Ok(response.map(Either::Left)))
             }
             RouterFutureProjection::Nowhere => Poll::Ready(Ok(nowhere().map(Either::Right))),
         }
@@ -212,7 +229,7 @@ mod tests {
             let service = layer.layer(Strict { is_ready: false, polls_until_ready });
             let site = SiteRoute { name: SiteName::from("site"), service, counts: Arc::default() };
             map.hosts.insert("*", site).unwrap();
-            let mut router = Router { sites: Arc::new(ArcSwap::from_pointee(map)) };
+            let mut router = Router { sites: Arc::new(ArcSwap::from_pointee(map)), counts: Arc::default() };
             for _ in 0..2 {
                 let request = Request::new(RequestBody::empty());
                 let response = router.ready().await.unwrap().call(request).await.unwrap();

@@ -48,7 +48,12 @@ pub(super) async fn serve(
     }
     log_warnings(config, log);
     let (requests, requested) = ConfigRequests::new();
-    let state = Arc::new(ServerState::new(requests, ConfigState::new(path.to_owned()), log.clone()));
+    let state = Arc::new(ServerState::new(
+        requests,
+        ConfigState::new(path.to_owned()),
+        log.clone(),
+        access.map(AccessLog::lost),
+    ));
     // Held for its drop, which closes what is open.
     let mut background = JoinSet::new();
     let mut admin = AdminPlaces::default();
@@ -106,7 +111,7 @@ pub(super) async fn serve(
     for address in listeners.apply(plan, &mut workers, &edge, log)? {
         log.say(LogEvent::Listening, address);
     }
-    let serving = Serving::new(&sites, listeners.reports(), &edge);
+    let serving = Serving::new(&sites, listeners.reports(), listeners.certificates(), &edge);
     let summary = serving.summary();
     state.is_serving(serving);
     supervisor.ready(&summary);

@@ -31,7 +31,7 @@ use tower_robots::source::HostMap;
 
 use super::router::Router;
 use crate::decision::{DecisionSite, Decisions, OutcomeCounts, QuestionErrors, SiteTable};
-use crate::edge::{Edge, ListenerSettings, RequestBody};
+use crate::edge::{Edge, ListenerSettings, RequestBody, ResponseCounts};
 use crate::sites::{ServedSite, SiteName, Sites};
 
 /// Threads for blocking file reads, over all workers.
@@ -79,14 +79,16 @@ impl Workers {
         NonZeroUsize::new(self.workers.len()).unwrap_or(NonZeroUsize::MIN)
     }
 
-    /// Serves on sockets of one address, as [`sockets`](super::sockets) makes them: one for each worker.
+    /// Serves on sockets of one address, as [`sockets`](super::sockets) makes them: one for each worker. Metrics have the listener
+    /// by its label.
     pub(super) fn open(
         &mut self,
         sockets: Vec<TcpListener>,
         edge: &Edge,
+        label: &str,
         listener_settings: &ListenerSettings,
     ) -> io::Result<ListenerId> {
-        self.open_with(sockets, edge, listener_settings, |worker| worker.router.clone())
+        self.open_with(sockets, edge, label, listener_settings, |worker, counts| worker.router.of_listener(counts))
     }
 
     /// Answers other proxies on sockets made likewise.
@@ -94,11 +96,12 @@ impl Workers {
         &mut self,
         sockets: Vec<TcpListener>,
         edge: &Edge,
+        label: &str,
         listener_settings: &ListenerSettings,
         errors: &Arc<QuestionErrors>,
     ) -> io::Result<ListenerId> {
-        self.open_with(sockets, edge, listener_settings, |worker| {
-            Decisions::new(worker.decision_sites.clone(), errors.clone())
+        self.open_with(sockets, edge, label, listener_settings, |worker, counts| {
+            Decisions::new(worker.decision_sites.clone(), errors.clone(), counts)
         })
     }
 
@@ -106,8 +109,9 @@ impl Workers {
         &mut self,
         sockets: Vec<TcpListener>,
         edge: &Edge,
+        label: &str,
         listener_settings: &ListenerSettings,
-        service: impl Fn(&Worker) -> S,
+        service: impl Fn(&Worker, Arc<ResponseCounts>) -> S,
     ) -> io::Result<ListenerId>
     where
         S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible> + Clone + Send + 'static,
@@ -125,7 +129,10 @@ impl Workers {
         let mut open = Vec::new();
         for (worker, listener) in self.workers.iter().zip(ready) {
             let (opened, closed) = oneshot::channel();
-            let (edge, listener_settings, service) = (edge.clone(), listener_settings.clone(), service(worker));
+            let counts = edge.counts(label);
+            let service = service(worker, Arc::clone(&counts));
+            let listener_settings = ListenerSettings { counts: Some(counts), ..listener_settings.clone() };
+            let edge = edge.clone();
             let serving = async move {
                 let closed = async {
                     // Nothing is ever sent: the other side is dropped.
@@ -247,7 +254,7 @@ mod tests {
         let sockets = sockets::bind(([127, 0, 0, 1], 0).into(), workers.count()).unwrap();
         let address = sockets[0].local_addr().unwrap();
         let edge = Edge::new(crate::edge::EdgeLimits::default(), |_| {}, None);
-        (address, workers.open(sockets, &edge, &ListenerSettings::default()).unwrap())
+        (address, workers.open(sockets, &edge, "a", &ListenerSettings::default()).unwrap())
     }
 
     async fn robots_txt(client: &mut Raw) -> String {

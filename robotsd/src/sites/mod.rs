@@ -2,7 +2,7 @@
 //!
 //! [`site_list`] has all sites of a config. [`site_opener`] and [`robots_opener`] open one; [`renewal`] makes the sites of a
 //! config that takes the place of another, and [`reload`] reads files again. [`operator_changes`] is what an operator changes,
-//! [`site_report`] the status and the history. Listeners, workers and the admin interface are other rooms'.
+//! [`site_report`] the status and the history, [`site_metrics`] the same facts as metrics. Listeners, workers and the admin interface are other rooms'.
 
 mod gate_settings;
 mod site_name;
@@ -31,6 +31,7 @@ mod renewal;
 mod log_events;
 mod next_steps;
 mod reload_counts;
+mod site_metrics;
 mod site_report;
 
 pub(crate) use self::backend::SiteBackend;
@@ -40,4 +41,5 @@ pub(crate) use self::reload::UnknownSite;
 pub(crate) use self::renewal::{Renewal, UnusableSource};
 pub(crate) use self::served_site::ServedSite;
 pub(crate) use self::site_list::Sites;
+pub(crate) use self::site_metrics::write_responses;
 pub(crate) use self::site_name::SiteName;

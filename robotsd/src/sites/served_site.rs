@@ -59,8 +59,9 @@ impl ServedSite {
 
     /// A layer of one worker's own. All layers of a site read the same snapshots.
     pub(crate) fn layer(&self, counts: &Arc<OutcomeCounts>) -> RobotsLayer {
-        let counts = Arc::clone(counts);
+        let (counts, crawlers) = (Arc::clone(counts), Arc::clone(counts));
         let layer = self.quiet_layer().observe(move |event| counts.disallowed(event));
+        let layer = layer.observe_crawlers(move |event| crawlers.crawler(event));
         layer.observe(log_events::event(self.name.clone(), self.log.clone(), self.privacy))
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::decision::{OutcomeCounts, OutcomeTotals};
+use crate::decision::{CrawlerCombinations, OutcomeCounts, OutcomeTotals, SiteTotals};
 
 /// The counts of a site. Cheap to clone; clones are the same.
 #[derive(Clone, Debug, Default)]
@@ -12,14 +12,15 @@ pub(crate) struct SiteOutcomes(Arc<Mutex<OutcomeParts>>);
 struct OutcomeParts {
     workers: Vec<Arc<OutcomeCounts>>,
     /// The sums of workers that do not count for the site any more.
-    ended: OutcomeTotals,
+    ended: SiteTotals,
+    combinations: Arc<CrawlerCombinations>,
 }
 
 impl SiteOutcomes {
     /// Counters for one worker.
     pub(crate) fn of_worker(&self) -> Arc<OutcomeCounts> {
         let mut parts = self.parts();
-        let OutcomeParts { workers, ended } = &mut *parts;
+        let OutcomeParts { workers, ended, combinations } = &mut *parts;
         workers.retain(|counts| {
             let is_used = Arc::strong_count(counts) > 1;
             if !is_used {
@@ -27,16 +28,24 @@ impl SiteOutcomes {
             }
             is_used
         });
-        let counts = Arc::<OutcomeCounts>::default();
+        let counts = Arc::new(OutcomeCounts::of_site(Arc::clone(combinations)));
         workers.push(Arc::clone(&counts));
         counts
     }
 
     pub(super) fn total(&self) -> OutcomeTotals {
         let parts = self.parts();
-        let mut total = parts.ended;
+        let mut total = parts.ended.outcomes;
         parts.workers.iter().for_each(|counts| total.add(counts));
         total
+    }
+
+    /// All that is counted.
+    pub(super) fn totals(&self) -> SiteTotals {
+        let parts = self.parts();
+        let mut totals = parts.ended.clone();
+        parts.workers.iter().for_each(|counts| totals.add(counts));
+        totals
     }
 
     fn parts(&self) -> MutexGuard<'_, OutcomeParts> {
@@ -52,12 +61,13 @@ mod tests {
     fn what_a_worker_has_counted_stays_when_it_counts_no_more() {
         let outcomes = SiteOutcomes::default();
         let counts = outcomes.of_worker();
-        counts.request(b"/a");
+        let _ = counts.request(b"/a", (&http::Method::GET).into(), 0);
         drop(counts);
         for _ in 0..100 {
-            outcomes.of_worker().request(b"/b");
+            let _ = outcomes.of_worker().request(b"/b", (&http::Method::GET).into(), 0);
         }
         assert_eq!(outcomes.total().requests, 101);
+        assert_eq!(outcomes.totals().outcomes, outcomes.total());
         assert!(outcomes.parts().workers.len() <= 2);
     }
 }

@@ -23,6 +23,7 @@ use super::response_body::ResponseBody;
 use super::response_framing::unify_framing;
 use super::unread_body::UnreadBody;
 use super::usage::ClientKey;
+use crate::counter::Counter;
 use crate::edge::{Peer, RequestBody, Transfer, Tunnel, WebSocket, yield_before_write};
 
 /// The connections of one worker to the servers of a site, and the forwarding of its requests.
@@ -30,12 +31,19 @@ use crate::edge::{Peer, RequestBody, Transfer, Tunnel, WebSocket, yield_before_w
 pub(super) struct UpstreamState {
     shared: Arc<OriginsState>,
     balancer: Balancer,
+    answered: Arc<Counter>,
     is_swept: AtomicBool,
 }
 
 impl UpstreamState {
     pub(super) fn new(shared: Arc<OriginsState>, workers: NonZeroUsize) -> Self {
-        Self { balancer: Balancer::new(Arc::clone(&shared), workers), shared, is_swept: AtomicBool::new(false) }
+        let (balancer, answered) = (Balancer::new(Arc::clone(&shared), workers), shared.count_answered());
+        Self { balancer, answered, shared, is_swept: AtomicBool::new(false) }
+    }
+
+    /// Counts a request that was answered.
+    pub(super) fn answered(&self) {
+        self.answered.add_one();
     }
 
     pub(super) fn shared(&self) -> &Arc<OriginsState> {

@@ -93,7 +93,10 @@ impl Upstream {
     /// Forwards a request. The answer is always a response; a [`UpstreamFailure`] is in its extensions where it is our own.
     async fn forward(&self, request: Box<Request<RequestBody>>) -> Response<ResponseBody> {
         match self.0.forward(request).await {
-            Ok(response) => response,
+            Ok(response) => {
+                self.0.answered();
+                response
+            }
             Err(failure) => {
                 self.0.shared().unanswered(&failure);
                 failure.into_response()

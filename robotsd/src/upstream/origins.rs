@@ -26,6 +26,7 @@ use super::report::{UpstreamEvent, UpstreamEventKind, UpstreamReporter};
 use super::resolver::{LookupPermit, LookupSchedule, Resolver};
 use super::server::{Server, ServerAddress};
 use super::tls::{SystemTrust, TlsClient, TlsSettings};
+use crate::counter::Counter;
 
 /// What all upstreams of the process share: the resolver, the certificate authorities of the system, and the bound on
 /// buffered responses.
@@ -59,6 +60,7 @@ pub(super) struct OriginsState {
     /// Notified when a lookup has ended, with or without success.
     answered: Notify,
     reporter: UpstreamReporter,
+    answered_requests: AnsweredRequests,
     start: Instant,
     pub(super) authority: HeaderValue,
     pub(super) limits: UpstreamLimits,
@@ -69,6 +71,23 @@ pub(super) struct OriginsState {
 enum OriginEntry {
     Fixed(Arc<Server>),
     Named(NamedOrigin),
+}
+
+/// Requests that were answered, counted by each worker for itself. A worker keeps its way to the servers as long as they are
+/// configured, so there are as many counters as workers.
+#[derive(Debug, Default)]
+struct AnsweredRequests(Mutex<Vec<Arc<Counter>>>);
+
+impl AnsweredRequests {
+    fn of_worker(&self) -> Arc<Counter> {
+        let counter = Arc::<Counter>::default();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&counter));
+        counter
+    }
+
+    fn total(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|counter| counter.total()).sum()
+    }
 }
 
 /// A name, and the servers it stands for.
@@ -145,6 +164,7 @@ impl Origins {
             resolver: surroundings.resolver.clone(),
             answered: Notify::new(),
             reporter: UpstreamReporter::new(on_event),
+            answered_requests: AnsweredRequests::default(),
             start,
             authority: authority.unwrap_or(HeaderValue::from_static("localhost")),
             limits,
@@ -167,6 +187,11 @@ impl Origins {
     /// The requests that got no answer since they were configured, by kind.
     pub(crate) fn failures(&self) -> Vec<(FailureKind, u64)> {
         self.0.reporter.failures()
+    }
+
+    /// The requests that were answered since they were configured.
+    pub(crate) fn answered_requests(&self) -> u64 {
+        self.0.answered_requests.total()
     }
 
     /// Looks names up before the first request, so that errors show at start. Returns at once; needs a runtime.
@@ -199,6 +224,11 @@ impl OriginEntry {
 }
 
 impl OriginsState {
+    /// Counts answered requests on one worker.
+    pub(super) fn count_answered(&self) -> Arc<Counter> {
+        self.answered_requests.of_worker()
+    }
+
     /// The servers there are now; none where no name could be resolved.
     pub(super) fn servers(&self) -> &ArcSwap<Vec<Arc<Server>>> {
         &self.servers

@@ -18,6 +18,7 @@ mod daemon;
 mod log_schema;
 mod origin;
 mod process;
+mod prometheus;
 
 mod admin;
 mod agents;
@@ -43,6 +44,7 @@ mod live;
 mod location;
 #[cfg(unix)]
 mod log;
+mod metrics;
 mod operate;
 mod reconfigure;
 mod refusal;

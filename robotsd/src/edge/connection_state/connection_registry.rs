@@ -19,7 +19,6 @@ use tokio::time::Instant;
 
 use crate::edge::connection_state::claims::SlotClaim;
 use crate::edge::connection_state::state::{ConnectionState, Idleness};
-use crate::edge::request::response_counts::{ResponseCounts, ResponseTotals};
 
 /// The connections of the process, by worker.
 #[derive(Debug, Default)]
@@ -29,7 +28,6 @@ pub(crate) struct ConnectionRegistry(Mutex<Vec<(ThreadId, Arc<WorkerConnections>
 #[derive(Default)]
 pub(crate) struct WorkerConnections {
     open: Mutex<OpenConnections>,
-    counts: Arc<ResponseCounts>,
 }
 
 #[derive(Default)]
@@ -82,17 +80,14 @@ impl ConnectionRegistry {
         shard
     }
 
-    /// How many connections are open, and what was answered on these and earlier ones.
-    pub(crate) fn traffic(&self) -> (usize, ResponseTotals) {
+    /// How many connections are open.
+    pub(crate) fn open(&self) -> usize {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let (mut connections, mut responses) = (0, ResponseTotals::default());
-        for (_, worker) in &all {
+        let open = |worker: &WorkerConnections| {
             let open = worker.open();
-            connections += open.entries.len() - open.free.len();
-            drop(open);
-            responses.add(&worker.counts);
-        }
-        (connections, responses)
+            open.entries.len() - open.free.len()
+        };
+        all.iter().map(|(_, worker)| open(worker)).sum()
     }
 
     /// Claims the slot of the connection that has been idle for longest: one of `own`, else of another worker. Returns nothing
@@ -135,11 +130,6 @@ impl WorkerConnections {
             }
             open.pass(now);
         }
-    }
-
-    /// Where responses on them are counted.
-    pub(crate) fn counts(&self) -> &Arc<ResponseCounts> {
-        &self.counts
     }
 
     fn open(&self) -> MutexGuard<'_, OpenConnections> {

@@ -10,7 +10,6 @@ use tokio::time::sleep;
 use crate::edge::connection_error::{ConnectionError, ConnectionErrorKind, ConnectionErrorReporter};
 use crate::edge::connection_state::claims::SlotClaims;
 use crate::edge::connection_state::connection_registry::{ConnectionRegistry, WorkerConnections};
-use crate::edge::request::response_counts::ResponseTotals;
 
 /// One count for the whole process: divided among listeners and threads, one could be full while others have room.
 pub(crate) struct ClientSlots {
@@ -79,9 +78,9 @@ impl ClientSlots {
         }
     }
 
-    /// How many connections are open, and what was answered on these and earlier ones.
-    pub(crate) fn traffic(&self) -> (usize, ResponseTotals) {
-        self.registry.traffic()
+    /// How many connections are open.
+    pub(crate) fn open(&self) -> usize {
+        self.registry.open()
     }
 
     /// Adds slots.

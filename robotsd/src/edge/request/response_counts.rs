@@ -1,15 +1,24 @@
-//! How the requests of a worker were answered, for the status.
+//! How the requests of a listener were answered on one worker, for the status and for metrics.
+
+use std::collections::BTreeMap;
 
 use http::StatusCode;
 
 use crate::counter::Counter;
+use crate::metrics::{KeyedCounters, MethodLabel, ResponseKey};
 
-/// Counts the responses of one worker, which alone writes it; apart from other data in the cache.
+/// Counts the connections and responses of a listener on one worker, which alone writes it; apart from other data in the cache.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct ResponseCounts {
+    /// The number of the listener among those of the process.
+    listener: u16,
     by_class: [Counter; 5],
     unanswered: Counter,
+    opened: Counter,
+    closed: Counter,
+    /// Responses that no site gave.
+    siteless: KeyedCounters<ResponseKey>,
 }
 
 /// The sums of several [`ResponseCounts`].
@@ -21,7 +30,20 @@ pub(crate) struct ResponseTotals {
     pub(crate) unanswered: u64,
 }
 
+/// A connection that is counted as open until this is dropped.
+#[derive(Debug)]
+pub(crate) struct CountedConnection(std::sync::Arc<ResponseCounts>);
+
 impl ResponseCounts {
+    pub(crate) fn of_listener(listener: u16) -> Self {
+        Self { listener, ..Self::default() }
+    }
+
+    /// The number of the listener, for counters of a site.
+    pub(crate) const fn listener(&self) -> u16 {
+        self.listener
+    }
+
     pub(crate) fn answered(&self, status: StatusCode) {
         let class = usize::from(status.as_u16() / 100).saturating_sub(1);
         if let Some(count) = self.by_class.get(class) {
@@ -31,6 +53,33 @@ impl ResponseCounts {
 
     pub(crate) fn unanswered(&self) {
         self.unanswered.add_one();
+    }
+
+    /// Counts a response that no site gave, besides [`answered`](Self::answered).
+    pub(crate) fn siteless(&self, method: MethodLabel, status: StatusCode) {
+        ResponseKey::new(self.listener, method, status).count(&self.siteless);
+    }
+
+    /// A connection is open.
+    pub(crate) fn open(self: std::sync::Arc<Self>) -> CountedConnection {
+        self.opened.add_one();
+        CountedConnection(self)
+    }
+
+    /// Connections that are open now. A connection may open while they are read.
+    pub(crate) fn connections(&self) -> u64 {
+        let closed = self.closed.total();
+        self.opened.total().saturating_sub(closed)
+    }
+
+    pub(crate) fn add_siteless(&self, sums: &mut BTreeMap<ResponseKey, u64>) {
+        self.siteless.totals().for_each(|(key, count)| *sums.entry(*key).or_default() += count);
+    }
+}
+
+impl Drop for CountedConnection {
+    fn drop(&mut self) {
+        self.0.closed.add_one();
     }
 }
 

@@ -45,6 +45,7 @@ use crate::edge::request::trusted::{ForwardedInfo, X_REQUEST_ID};
 use crate::edge::tls::{Secured, SettledProtocol};
 use crate::edge::transfer::Transfer;
 use crate::edge::tunnel::{PendingTunnel, Tunnel, WebSocket};
+use crate::metrics::MethodLabel;
 
 /// How a connection came in.
 #[derive(Clone, Debug)]
@@ -175,6 +176,7 @@ where
         };
         let id = self.request_id(given);
         let exchange = self.begin(&mut request, id, forwarded.as_ref());
+        let method = MethodLabel::from(request.method());
         let (state, upgrade) = match self.prepare(request, id, forwarded) {
             Ok((request, requested)) => (
                 State::Called { response: ReadyCall::new(self.inner.clone(), request) },
@@ -182,7 +184,10 @@ where
                     .filter(|_| requested == RequestedProtocol::WebSocket)
                     .map(|upgrade| (upgrade, Arc::clone(&self.connection))),
             ),
-            Err(refusal) => (State::Refused { refusal, version }, None),
+            Err(refusal) => {
+                self.connection.counts().siteless(method, refusal.status);
+                (State::Refused { refusal, version }, None)
+            }
         };
         PendingResponse { state, id, exchange: Some(exchange), is_fast, upgrade }
     }

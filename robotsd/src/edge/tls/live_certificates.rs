@@ -4,6 +4,7 @@
 //! pair before stays. Only later handshakes use the new one. The caller decides when to look, on a thread that may block;
 //! each change is reported once.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -70,6 +71,13 @@ impl LiveCertificates {
     /// Where they are kept, in their order.
     pub(crate) fn paths(&self) -> &[PairPaths] {
         &self.0.paths
+    }
+
+    /// When the certificates in force end, by the files of their chains.
+    pub(crate) fn ends(&self) -> Vec<(PathBuf, SystemTime)> {
+        let current = self.current();
+        let pairs = self.0.paths.iter().zip(current.iter());
+        pairs.filter_map(|(paths, shown)| Some((paths.chain.clone(), shown.pair.end_time()?))).collect()
     }
 
     /// The certificates in force, and warnings about them.

@@ -94,6 +94,11 @@ impl CertificatePair {
         &self.names
     }
 
+    /// When the certificate ends, where that can be read.
+    pub(super) fn end_time(&self) -> Option<SystemTime> {
+        self.validity.map(|validity| validity.end_time())
+    }
+
     pub(super) fn version(&self) -> PairVersion {
         self.version
     }

@@ -33,6 +33,11 @@ impl Validity {
         Some(Self { begin, end })
     }
 
+    /// When it ends.
+    pub(crate) const fn end_time(&self) -> SystemTime {
+        self.end
+    }
+
     /// The last day, as `2027-01-31`.
     pub(crate) fn end(&self) -> String {
         let mut day = date::rfc3339(self.end);

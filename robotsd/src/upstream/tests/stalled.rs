@@ -392,7 +392,12 @@ async fn behind_a_trusted_proxy_the_address_it_forwards_counts() {
     let trusted = Arc::new(edge::Trusted { networks, agent_header: None });
     tokio::spawn(async move {
         edge::Edge::new(edge::EdgeLimits::default(), |_| {}, None)
-            .serve(listener, edge::ListenerSettings { trusted, tls: None }, upstream, std::future::pending())
+            .serve(
+                listener,
+                edge::ListenerSettings { trusted, ..edge::ListenerSettings::default() },
+                upstream,
+                std::future::pending(),
+            )
             .await;
     });
     let get =

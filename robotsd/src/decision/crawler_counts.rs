@@ -1,0 +1,205 @@
+//! The requests of crawlers on one worker, by crawler and outcome.
+//!
+//! A crawler that the registry knows has its name there; all others share the word of their class, because a name that a client
+//! makes up would be a series of metrics each. A site has a bound on combinations; what is past it counts as `other`.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::StatusCode;
+use tower_robots::agent::Agent;
+use tower_robots::layer::CrawlerRequest;
+use tower_robots::policy::{Action, Reason};
+
+use crate::metrics::KeyedCounters;
+
+/// Combinations that a site names, of each kind.
+const MOST_COMBINATIONS: usize = 256;
+
+/// The crawler of what is past the bound.
+const OTHER: &str = "other";
+
+/// The crawler of a request in which none was recognised.
+pub(crate) const NO_CRAWLER: &str = "none";
+
+/// What the layer did about a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum RequestOutcome {
+    /// No group is for its agent, or nothing is enforced.
+    Untouched,
+    Allowed,
+    /// Disallowed, and passed because the mode only observes or the grace has not ended.
+    Observed,
+    Tagged,
+    Refused,
+    /// It passed because of an exemption or an override.
+    Exempt,
+}
+
+/// Counts the requests of crawlers on one worker, which alone writes it.
+#[derive(Debug, Default)]
+pub(crate) struct CrawlerCounts {
+    requests: KeyedCounters<CrawlerKey>,
+    robots_txt: KeyedCounters<RobotsTxtKey>,
+    combinations: Arc<CrawlerCombinations>,
+}
+
+/// The combinations that the workers of a site count.
+#[derive(Debug, Default)]
+pub(crate) struct CrawlerCombinations {
+    requests: Mutex<HashSet<CrawlerKey>>,
+    robots_txt: Mutex<HashSet<RobotsTxtKey>>,
+}
+
+/// A crawler's requests with one outcome.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct CrawlerKey {
+    pub(crate) crawler: Arc<str>,
+    pub(crate) outcome: RequestOutcome,
+    pub(crate) identity: &'static str,
+}
+
+/// A crawler's requests for `/robots.txt` with one status code.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct RobotsTxtKey {
+    pub(crate) crawler: Arc<str>,
+    pub(crate) code: u16,
+}
+
+/// The sums of several [`CrawlerCounts`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CrawlerTotals {
+    pub(crate) requests: BTreeMap<CrawlerKey, u64>,
+    pub(crate) robots_txt: BTreeMap<RobotsTxtKey, u64>,
+}
+
+impl RequestOutcome {
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Untouched, Self::Allowed, Self::Observed, Self::Tagged, Self::Refused, Self::Exempt];
+
+    pub(crate) fn of(request: &CrawlerRequest) -> Self {
+        match (request.action(), request.reason()) {
+            (Action::Refuse, _) => Self::Refused,
+            (Action::Tag, _) => Self::Tagged,
+            (_, Reason::Observed | Reason::Grace) => Self::Observed,
+            (_, Reason::Allowed) => Self::Allowed,
+            (_, Reason::NoGroup | Reason::NothingKnown | Reason::KillSwitch) => Self::Untouched,
+            _ => Self::Exempt,
+        }
+    }
+
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Untouched => "untouched",
+            Self::Allowed => "allowed",
+            Self::Observed => "observed",
+            Self::Tagged => "tagged",
+            Self::Refused => "refused",
+            Self::Exempt => "exempt",
+        }
+    }
+}
+
+impl CrawlerCounts {
+    pub(crate) fn of_site(combinations: Arc<CrawlerCombinations>) -> Self {
+        Self { combinations, ..Self::default() }
+    }
+
+    /// Counts a request for anything but `/robots.txt`.
+    pub(super) fn request(&self, request: &CrawlerRequest, outcome: RequestOutcome) {
+        let identity = identity(request);
+        let count = |crawler: &str, admit: &dyn Fn(&CrawlerKey) -> bool| {
+            self.requests.count(
+                hash(crawler, outcome as u64),
+                |key| key.outcome == outcome && *key.crawler == *crawler && key.identity == identity,
+                || Some(CrawlerKey { crawler: crawler.into(), outcome, identity }).filter(admit),
+            )
+        };
+        if !count(label(request.agent()), &|key| admit(&self.combinations.requests, key)) {
+            count(OTHER, &|_| true);
+        }
+    }
+
+    /// Counts a request for `/robots.txt`, of a crawler where one was recognised.
+    pub(super) fn robots_txt(&self, crawler: Option<&Agent>, status: StatusCode) {
+        let code = status.as_u16();
+        let count = |crawler: &str, admit: &dyn Fn(&RobotsTxtKey) -> bool| {
+            self.robots_txt.count(
+                hash(crawler, code.into()),
+                |key| key.code == code && *key.crawler == *crawler,
+                || Some(RobotsTxtKey { crawler: crawler.into(), code }).filter(admit),
+            )
+        };
+        if !count(crawler.map_or(NO_CRAWLER, label), &|key| admit(&self.combinations.robots_txt, key)) {
+            count(OTHER, &|_| true);
+        }
+    }
+}
+
+impl CrawlerTotals {
+    pub(crate) fn add(&mut self, counts: &CrawlerCounts) {
+        for (key, count) in counts.requests.totals() {
+            *self.requests.entry(key.clone()).or_default() += count;
+        }
+        for (key, count) in counts.robots_txt.totals() {
+            *self.robots_txt.entry(key.clone()).or_default() += count;
+        }
+    }
+}
+
+/// Whether a worker may count a combination: one that the site has, or one more.
+fn admit<K: Clone + Eq + std::hash::Hash>(combinations: &Mutex<HashSet<K>>, key: &K) -> bool {
+    let mut combinations = combinations.lock().unwrap_or_else(PoisonError::into_inner);
+    combinations.contains(key) || (combinations.len() < MOST_COMBINATIONS && combinations.insert(key.clone()))
+}
+
+/// The label of an agent. Nothing in it comes from the client.
+fn label(agent: &Agent) -> &str {
+    agent.registered().map_or(agent.class().as_str(), |crawler| crawler.name())
+}
+
+/// The label of what is known of its sender: `claimed` where nobody checks claims.
+fn identity(request: &CrawlerRequest) -> &'static str {
+    let unchecked = if request.agent().is_registered() { "claimed" } else { "unclaimed" };
+    request.identity().map_or(unchecked, |identity| identity.outcome().as_str())
+}
+
+/// Spreads names over a table: length, ends and the outcome tell nearly all apart, and the comparison does the rest.
+fn hash(name: &str, salt: u64) -> u64 {
+    let octets = name.as_bytes();
+    let word = |octets: &[u8]| octets.iter().take(8).fold(0_u64, |word, octet| word << 8 | u64::from(*octet));
+    let ends = word(octets) ^ word(&octets[octets.len().saturating_sub(8)..]).rotate_left(31);
+    (ends ^ (octets.len() as u64) << 8 ^ salt).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
+}
+
+#[cfg(test)]
+mod tests {
+    use tower_robots::agent::{Recognizer, Registry};
+    use tower_robots::rules::RobotsTxt;
+
+    use super::*;
+
+    #[test]
+    fn a_site_names_so_many_combinations_and_no_name_of_a_client() {
+        let registry = Registry::builtin();
+        let recognizer = Recognizer::new(registry.clone(), &RobotsTxt::parse(&b"User-agent: *\n"[..]));
+        let combinations = Arc::<CrawlerCombinations>::default();
+        let workers = [(); 2].map(|()| CrawlerCounts::of_site(Arc::clone(&combinations)));
+        let names: Vec<_> = registry.crawlers().map(|crawler| crawler.name().to_owned()).collect();
+        assert!(names.len() > MOST_COMBINATIONS);
+        for worker in &workers {
+            for crawler in registry.crawlers() {
+                worker.robots_txt(Some(&Agent::from(crawler)), StatusCode::OK);
+            }
+            let made_up = recognizer.identify(b"EvilBot/1.0 (+https://evil.test)");
+            worker.robots_txt(Some(&made_up), StatusCode::OK);
+            worker.robots_txt(None, StatusCode::OK);
+        }
+        let mut totals = CrawlerTotals::default();
+        workers.iter().for_each(|worker| totals.add(worker));
+        assert_eq!(totals.robots_txt.len(), MOST_COMBINATIONS + 1);
+        assert_eq!(totals.robots_txt.values().sum::<u64>(), 2 * (names.len() as u64 + 2));
+        let known = |crawler: &str| crawler == OTHER || names.iter().any(|name| name == crawler);
+        assert!(totals.robots_txt.keys().all(|key| known(&key.crawler)), "{totals:?}");
+    }
+}

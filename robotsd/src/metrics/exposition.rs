@@ -1,0 +1,249 @@
+//! The text of a scrape: Prometheus's format 0.0.4, or OpenMetrics 1.0.
+//!
+//! Samples come site by site, and the text goes family by family: each family has a text of its own until the end. The text has a
+//! bound on its series; what is past it is counted, and families that come first stay whole.
+
+use std::fmt::{Display, Write as _};
+
+use super::family::{self, ALL, Family, FamilyKind};
+use super::histogram::HistogramTotals;
+use super::negotiation::ExpositionFormat;
+
+/// Series in one text. A scrape of so many takes about 30 MB; Prometheus itself has no bound by default.
+const MOST_SERIES: usize = 250_000;
+
+/// Names and values of labels.
+pub(crate) type Labels<'a> = &'a [(&'static str, &'a str)];
+
+/// Samples of families, on their way to one text.
+#[derive(Debug)]
+pub(crate) struct Exposition {
+    format: ExpositionFormat,
+    texts: Vec<FamilyText>,
+}
+
+/// The samples of a family.
+#[derive(Clone, Debug, Default)]
+struct FamilyText {
+    lines: String,
+    /// Where each metric ends, and how many series it has: a histogram is not cut.
+    metrics: Vec<(usize, usize)>,
+}
+
+impl Exposition {
+    pub(crate) fn new(format: ExpositionFormat) -> Self {
+        Self { format, texts: vec![FamilyText::default(); ALL.len()] }
+    }
+
+    /// A sample of a counter or a gauge.
+    pub(crate) fn sample(&mut self, family: &Family, labels: Labels<'_>, value: impl Display) {
+        let suffix = if family.kind == FamilyKind::Counter { "_total" } else { "" };
+        let text = self.text(family);
+        line(&mut text.lines, (family.name, suffix), labels, None, value);
+        text.end_metric(1);
+    }
+
+    /// A gauge of whether something holds.
+    pub(crate) fn holds(&mut self, family: &Family, labels: Labels<'_>, holds: bool) {
+        self.sample(family, labels, u8::from(holds));
+    }
+
+    /// The labels of an info family.
+    pub(crate) fn info(&mut self, family: &Family, labels: Labels<'_>) {
+        let text = self.text(family);
+        line(&mut text.lines, (family.name, "_info"), labels, None, 1);
+        text.end_metric(1);
+    }
+
+    /// The state among all that there are.
+    pub(crate) fn state(&mut self, family: &Family, labels: Labels<'_>, states: &[&str], now: &str) {
+        let text = self.text(family);
+        for state in states {
+            line(&mut text.lines, (family.name, ""), labels, Some((family.name, state)), u8::from(*state == now));
+        }
+        text.end_metric(states.len());
+    }
+
+    /// A histogram of seconds.
+    pub(crate) fn histogram(&mut self, family: &Family, labels: Labels<'_>, totals: &HistogramTotals) {
+        let text = self.text(family);
+        let mut count = 0;
+        for (bound, total) in totals.buckets() {
+            count += total;
+            line(&mut text.lines, (family.name, "_bucket"), labels, Some(("le", bound)), count);
+        }
+        line(&mut text.lines, (family.name, "_sum"), labels, None, totals.sum());
+        line(&mut text.lines, (family.name, "_count"), labels, None, count);
+        text.end_metric(totals.buckets().count() + 2);
+    }
+
+    /// The whole text.
+    pub(crate) fn finish(self) -> String {
+        self.finish_within(MOST_SERIES)
+    }
+
+    fn finish_within(mut self, most: usize) -> String {
+        let (mut written, mut dropped) = (0, 0);
+        for text in &mut self.texts {
+            let mut end = 0;
+            for (metric_end, series) in &text.metrics {
+                if dropped == 0 && written + series <= most {
+                    written += series;
+                    end = *metric_end;
+                } else {
+                    dropped += series;
+                }
+            }
+            text.lines.truncate(end);
+        }
+        self.sample(&family::SERIES, &[], written);
+        self.sample(&family::SERIES_DROPPED, &[], dropped);
+        let mut text = String::with_capacity(self.texts.iter().map(|text| text.lines.len() + 256).sum());
+        for (family, FamilyText { lines, .. }) in ALL.iter().zip(&self.texts).filter(|(_, text)| !text.lines.is_empty())
+        {
+            head(&mut text, family, self.format);
+            text.push_str(lines);
+        }
+        if self.format == ExpositionFormat::OpenMetrics {
+            text.push_str("# EOF\n");
+        }
+        text
+    }
+
+    fn text(&mut self, family: &Family) -> &mut FamilyText {
+        &mut self.texts[family.place()]
+    }
+}
+
+impl FamilyText {
+    fn end_metric(&mut self, series: usize) {
+        self.metrics.push((self.lines.len(), series));
+    }
+}
+
+/// HELP, TYPE and UNIT. Families of text 0.0.4 have the names of their samples, and no types of info and states.
+fn head(text: &mut String, family: &Family, format: ExpositionFormat) {
+    let (suffix, kind, unit) = match (format, family.kind) {
+        (ExpositionFormat::Text, FamilyKind::Counter) => ("_total", "counter", ""),
+        (ExpositionFormat::Text, FamilyKind::Info) => ("_info", "gauge", ""),
+        (ExpositionFormat::Text, FamilyKind::StateSet) => ("", "gauge", ""),
+        (ExpositionFormat::OpenMetrics, FamilyKind::Info) => ("", "info", ""),
+        (ExpositionFormat::OpenMetrics, FamilyKind::StateSet) => ("", "stateset", ""),
+        (ExpositionFormat::OpenMetrics, FamilyKind::Counter) => ("", "counter", family.unit),
+        (ExpositionFormat::Text, FamilyKind::Gauge) => ("", "gauge", ""),
+        (ExpositionFormat::OpenMetrics, FamilyKind::Gauge) => ("", "gauge", family.unit),
+        (ExpositionFormat::Text, FamilyKind::Histogram) => ("", "histogram", ""),
+        (ExpositionFormat::OpenMetrics, FamilyKind::Histogram) => ("", "histogram", family.unit),
+    };
+    let name = family.name;
+    // Writing to a text does not fail.
+    let _ = writeln!(text, "# HELP {name}{suffix} {}", family.help);
+    let _ = writeln!(text, "# TYPE {name}{suffix} {kind}");
+    if !unit.is_empty() {
+        let _ = writeln!(text, "# UNIT {name}{suffix} {unit}");
+    }
+}
+
+/// One line; `last` is a label that comes after the others.
+fn line(
+    text: &mut String,
+    (name, suffix): (&str, &str),
+    labels: Labels<'_>,
+    last: Option<(&str, &str)>,
+    value: impl Display,
+) {
+    text.push_str(name);
+    text.push_str(suffix);
+    let mut before = '{';
+    for (name, value) in labels.iter().copied().chain(last) {
+        text.push(before);
+        before = ',';
+        text.push_str(name);
+        text.push_str("=\"");
+        for letter in value.chars() {
+            match letter {
+                '\\' => text.push_str("\\\\"),
+                '"' => text.push_str("\\\""),
+                '\n' => text.push_str("\\n"),
+                letter => text.push(letter),
+            }
+        }
+        text.push('"');
+    }
+    if before == ',' {
+        text.push('}');
+    }
+    // Writing to a text does not fail.
+    let _ = writeln!(text, " {value}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::histogram::{DECISION_BUCKETS, Histogram};
+    use super::*;
+
+    fn exposition(format: ExpositionFormat) -> Exposition {
+        let mut exposition = Exposition::new(format);
+        let site = ("site", "a\"b\\c\nd");
+        exposition.sample(&family::DECISIONS, &[site, ("outcome", "refused")], 17);
+        exposition.info(&family::BUILD, &[("version", "1.2.3")]);
+        exposition.state(&family::SITE_STATE, &[site], &["live", "none"], "none");
+        exposition.sample(&family::DECISIONS, &[("site", "other"), ("outcome", "refused")], 1);
+        exposition.sample(&family::PROCESS_CPU, &[], 1.5);
+        let histogram = Histogram::new(&DECISION_BUCKETS);
+        histogram.observe(std::time::Duration::from_nanos(300));
+        let mut totals = HistogramTotals::new(&DECISION_BUCKETS);
+        totals.add(&histogram);
+        exposition.histogram(&family::DECISION_DURATION, &[], &totals);
+        exposition
+    }
+
+    #[test]
+    fn a_family_is_in_one_piece_and_has_the_types_of_its_format() {
+        let text = exposition(ExpositionFormat::Text).finish();
+        let wanted = "# TYPE robotsd_decisions_total counter\n\
+                      robotsd_decisions_total{site=\"a\\\"b\\\\c\\nd\",outcome=\"refused\"} 17\n\
+                      robotsd_decisions_total{site=\"other\",outcome=\"refused\"} 1\n#";
+        assert!(text.contains(wanted), "{text}");
+        assert!(text.contains("# TYPE robotsd_build_info gauge\nrobotsd_build_info{version=\"1.2.3\"} 1\n"), "{text}");
+        assert!(text.contains("process_cpu_seconds_total 1.5\n") && !text.contains("# UNIT"), "{text}");
+        assert!(text.ends_with("robotsd_decision_duration_seconds_count 1\n"), "{text}");
+
+        let text = exposition(ExpositionFormat::OpenMetrics).finish();
+        assert!(text.contains("# TYPE robotsd_decisions counter\nrobotsd_decisions_total{"), "{text}");
+        assert!(text.contains("# TYPE robotsd_build info\nrobotsd_build_info{version=\"1.2.3\"} 1\n"), "{text}");
+        assert!(text.contains("# UNIT process_cpu_seconds seconds\nprocess_cpu_seconds_total 1.5\n"), "{text}");
+        assert!(
+            text.contains("\nrobotsd_site_state{site=\"a\\\"b\\\\c\\nd\",robotsd_site_state=\"none\"} 1\n"),
+            "{text}"
+        );
+        assert!(text.ends_with("_count 1\n# EOF\n") && !text.contains("\n\n"), "{text}");
+    }
+
+    #[test]
+    fn a_bucket_holds_those_before_it() {
+        let text = exposition(ExpositionFormat::Text).finish();
+        for line in ["le=\"2.5e-07\"} 0", "le=\"5e-07\"} 1", "le=\"0.001\"} 1", "le=\"+Inf\"} 1"] {
+            assert!(text.contains(&format!("robotsd_decision_duration_seconds_bucket{{{line}\n")), "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn what_is_past_the_bound_is_left_out_from_the_end_and_counted() {
+        let text = exposition(ExpositionFormat::Text).finish_within(5);
+        assert!(text.contains("robotsd_metrics_series 5\n"), "{text}");
+        // One of the two decisions, and the histogram of thirteen series.
+        assert!(text.contains("robotsd_metrics_series_dropped 14\n"), "{text}");
+        assert!(text.contains("} 17\n") && !text.contains("duration"), "{text}");
+    }
+
+    #[test]
+    fn a_name_ends_with_its_unit_and_stands_for_one_family() {
+        for (place, family) in ALL.iter().enumerate() {
+            assert!(family.unit.is_empty() || family.name.ends_with(&format!("_{}", family.unit)), "{}", family.name);
+            assert!(!family.name.ends_with("_total") && !family.name.ends_with("_info"), "{}", family.name);
+            assert!(!family.help.contains(['\\', '"', '\n']) && family.help.ends_with('.'), "{}", family.name);
+            assert_eq!(family.place(), place, "{}", family.name);
+        }
+    }
+}

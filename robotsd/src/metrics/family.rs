@@ -1,0 +1,105 @@
+//! The families of metrics: name, type, unit and help of each.
+//!
+//! Their order is that of the text, the most important first: what is past the bound on series is left out from the end.
+
+/// A metric family.
+#[derive(Debug)]
+pub(crate) struct Family {
+    /// The name without `_total` and `_info`.
+    pub(super) name: &'static str,
+    pub(super) kind: FamilyKind,
+    /// The unit, with which the name ends; empty where it has none.
+    pub(super) unit: &'static str,
+    pub(super) help: &'static str,
+}
+
+/// The types of OpenMetrics that are in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FamilyKind {
+    Counter,
+    Gauge,
+    Histogram,
+    Info,
+    /// One series a state, 1 for the one that holds.
+    StateSet,
+}
+
+/// Declares the families and their order.
+macro_rules! families {
+    ($($constant:ident = $kind:ident $name:literal $(($unit:literal))?, $help:literal;)*) => {
+        $(pub(crate) const $constant: Family = Family {
+            name: $name,
+            kind: FamilyKind::$kind,
+            unit: concat!("" $(, $unit)?),
+            help: $help,
+        };)*
+
+        /// Every family, in the order of the text.
+        pub(super) const ALL: &[&Family] = &[$(&$constant),*];
+    };
+}
+
+families! {
+    PROCESS_CPU = Counter "process_cpu_seconds" ("seconds"),
+        "Processor time that the process has used, of user and system.";
+    PROCESS_RESIDENT = Gauge "process_resident_memory_bytes" ("bytes"), "Memory of the process that is in RAM.";
+    PROCESS_VIRTUAL = Gauge "process_virtual_memory_bytes" ("bytes"), "Address space that the process has in use.";
+    PROCESS_VIRTUAL_MAX = Gauge "process_virtual_memory_max_bytes" ("bytes"),
+        "The bound on the address space of the process; -1 without one.";
+    PROCESS_OPEN_FDS = Gauge "process_open_fds", "File descriptors that the process has open.";
+    PROCESS_MAX_FDS = Gauge "process_max_fds", "The bound on open file descriptors; -1 without one.";
+    PROCESS_THREADS = Gauge "process_threads", "Threads of the process.";
+    PROCESS_START = Gauge "process_start_time_seconds" ("seconds"), "When the process started, in Unix time.";
+
+    BUILD = Info "robotsd_build", "The version of robotsd.";
+    CONFIG_SUCCESSFUL = Gauge "robotsd_config_last_reload_successful",
+        "Whether the config file is what is served: 0 while it is rejected and the config before stays.";
+    CONFIG_TIMESTAMP = Gauge "robotsd_config_last_reload_success_timestamp_seconds" ("seconds"),
+        "When the config that is served was accepted, in Unix time.";
+    SERIES = Gauge "robotsd_metrics_series", "Series in this text, besides this family and the next.";
+    SERIES_DROPPED = Gauge "robotsd_metrics_series_dropped",
+        "Series that this text leaves out because there are more than its bound.";
+
+    SITE_INFO = Info "robotsd_site",
+        "The robots.txt of a site that is in force: hash of the version, mode of enforcement, and kind of source.";
+    SITE_STATE = StateSet "robotsd_site_state",
+        "The state of a site: live, last-good (the newest cannot be used), gated (a version waits) or none.";
+    SITE_ENFORCED = Gauge "robotsd_site_enforced",
+        "Whether the rules of a site are applied: 0 while it has none or the kill switch is off for it.";
+    SITE_PENDING = Gauge "robotsd_site_pending", "Whether a version of a site waits to be accepted.";
+    SITE_PUBLISHED = Gauge "robotsd_site_published_timestamp_seconds" ("seconds"),
+        "When the version of a site that is in force was published, in Unix time.";
+    SITE_FINDINGS = Gauge "robotsd_site_findings", "Findings of the check in the version that is in force, by severity.";
+    RELOADS = Counter "robotsd_reloads", "Reads of the robots.txt of a site, by cause and outcome.";
+    CONNECTIONS = Gauge "robotsd_connections", "Connections of clients that are open, by listener.";
+    CONNECTIONS_LIMIT = Gauge "robotsd_connections_limit", "The bound on connections of clients, on all listeners.";
+    CERTIFICATE_EXPIRY = Gauge "robotsd_tls_certificate_expiry_timestamp_seconds" ("seconds"),
+        "When the certificate chain in a file ends, in Unix time.";
+    LOG_DROPPED = Counter "robotsd_log_lines_dropped", "Lines that a log could not take: its reader or disk is slower.";
+    UPSTREAM_HEALTHY = Gauge "robotsd_upstream_healthy", "Whether requests are sent to a server of a site.";
+    UPSTREAM_CONNECTIONS = Gauge "robotsd_upstream_connections", "Connections to a server of a site, by state.";
+
+    DECISIONS = Counter "robotsd_decisions",
+        "Requests of a site by outcome, those for /robots.txt aside. untouched: no group of the file is for the agent; failed: passed \
+         because judging ended in a fault of robotsd, which is counted as untouched as well.";
+    UPSTREAM_REQUESTS = Counter "robotsd_upstream_requests",
+        "Requests that were sent to the servers of a site: answered, or why there was no answer.";
+    ROBOTS_TXT_REQUESTS = Counter "robotsd_robots_txt_requests",
+        "Requests for /robots.txt, by crawler and status code. crawler none: no crawler was recognised.";
+    CRAWLER_REQUESTS = Counter "robotsd_crawler_requests",
+        "Requests of crawlers by outcome, those for /robots.txt aside. crawler is a name of the registry, or a class of agents that \
+         are in none; past 256 combinations a site it is other.";
+    HTTP_REQUESTS = Counter "robotsd_http_requests",
+        "Responses by listener, site, status code and method; site is empty for what was refused before a site was chosen.";
+    DECISION_DURATION = Histogram "robotsd_decision_duration_seconds" ("seconds"),
+        "Time to decide about a request. One request in 64 is timed, so its count is no request rate.";
+    HTTP_DURATION = Histogram "robotsd_http_request_duration_seconds" ("seconds"),
+        "Time from the head of a request to the head of its response. One request in 64 is timed, so its count is no request rate.";
+}
+
+impl Family {
+    /// The place in the order of the text.
+    pub(super) fn place(&self) -> usize {
+        ALL.iter().position(|family| family.name == self.name && family.kind == self.kind).unwrap_or(0)
+    }
+}

@@ -1,0 +1,130 @@
+//! A histogram of durations with one writer.
+
+use std::time::Duration;
+
+use crate::counter::Counter;
+
+/// The upper bounds of the buckets: in nanoseconds, and in seconds as they are written in both formats.
+pub(crate) type Buckets = [(u64, &'static str)];
+
+/// For decisions, most of which take some hundred nanoseconds.
+pub(crate) const DECISION_BUCKETS: [(u64, &str); 10] = [
+    (100, "1e-07"),
+    (250, "2.5e-07"),
+    (500, "5e-07"),
+    (1_000, "1e-06"),
+    (2_500, "2.5e-06"),
+    (5_000, "5e-06"),
+    (10_000, "1e-05"),
+    (25_000, "2.5e-05"),
+    (100_000, "0.0001"),
+    (1_000_000, "0.001"),
+];
+
+/// Those that OpenTelemetry recommends for HTTP, and two below, for answers that no upstream gives.
+pub(crate) const HTTP_BUCKETS: [(u64, &str); 16] = [
+    (1_000_000, "0.001"),
+    (2_500_000, "0.0025"),
+    (5_000_000, "0.005"),
+    (10_000_000, "0.01"),
+    (25_000_000, "0.025"),
+    (50_000_000, "0.05"),
+    (75_000_000, "0.075"),
+    (100_000_000, "0.1"),
+    (250_000_000, "0.25"),
+    (500_000_000, "0.5"),
+    (750_000_000, "0.75"),
+    (1_000_000_000, "1.0"),
+    (2_500_000_000, "2.5"),
+    (5_000_000_000, "5.0"),
+    (7_500_000_000, "7.5"),
+    (10_000_000_000, "10.0"),
+];
+
+/// Counts durations of one thread by bucket.
+#[derive(Debug)]
+pub(crate) struct Histogram {
+    buckets: &'static Buckets,
+    /// The last is for what is longer than every bound.
+    counts: Box<[Counter]>,
+    nanoseconds: Counter,
+}
+
+/// The sums of several [`Histogram`]s.
+#[derive(Clone, Debug)]
+pub(crate) struct HistogramTotals {
+    buckets: &'static Buckets,
+    counts: Vec<u64>,
+    nanoseconds: u64,
+}
+
+impl Histogram {
+    pub(crate) fn new(buckets: &'static Buckets) -> Self {
+        let counts = (0..=buckets.len()).map(|_| Counter::default()).collect();
+        Self { buckets, counts, nanoseconds: Counter::default() }
+    }
+
+    /// Counts a duration. Only one thread may call this.
+    pub(crate) fn observe(&self, took: Duration) {
+        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        let bucket = self.buckets.partition_point(|(bound, _)| *bound < nanoseconds);
+        self.counts[bucket].add_one();
+        self.nanoseconds.add(nanoseconds);
+    }
+}
+
+impl HistogramTotals {
+    pub(crate) fn new(buckets: &'static Buckets) -> Self {
+        Self { buckets, counts: vec![0; buckets.len() + 1], nanoseconds: 0 }
+    }
+
+    /// Adds a histogram of the same buckets.
+    pub(crate) fn add(&mut self, histogram: &Histogram) {
+        for (sum, count) in self.counts.iter_mut().zip(&histogram.counts) {
+            *sum += count.total();
+        }
+        self.nanoseconds += histogram.nanoseconds.total();
+    }
+
+    /// Each bound with the durations up to it that are above the bound before.
+    pub(super) fn buckets(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let bounds = self.buckets.iter().map(|(_, bound)| *bound).chain(["+Inf"]);
+        bounds.zip(self.counts.iter().copied())
+    }
+
+    /// The sum of all durations, in seconds.
+    pub(super) fn sum(&self) -> f64 {
+        self.nanoseconds as f64 / 1e9
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.counts.iter().all(|count| *count == 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_is_in_its_bucket_and_what_is_longer_in_the_last() {
+        let histogram = Histogram::new(&DECISION_BUCKETS);
+        for nanoseconds in [0, 100, 101, 1_000_000, 1_000_001] {
+            histogram.observe(Duration::from_nanos(nanoseconds));
+        }
+        let mut totals = HistogramTotals::new(&DECISION_BUCKETS);
+        totals.add(&histogram);
+        totals.add(&histogram);
+        let found: Vec<_> = totals.buckets().filter(|(_, count)| *count > 0).collect();
+        assert_eq!(found, [("1e-07", 4), ("2.5e-07", 2), ("0.001", 2), ("+Inf", 2)]);
+        assert_eq!(totals.sum(), 2.0 * 0.002_000_202);
+    }
+
+    #[test]
+    fn a_bound_is_written_as_it_is() {
+        for (nanoseconds, written) in DECISION_BUCKETS.iter().chain(&HTTP_BUCKETS) {
+            let seconds: f64 = written.parse().unwrap();
+            assert_eq!((seconds * 1e9).round() as u64, *nanoseconds, "{written}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The metrics of sites, from the facts that their status reports.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use tower_robots::check::Severity;
+use tower_robots::live::{Condition, Enforcement};
+
+use super::backend_source::BackendSource;
+use super::served_site::ServedSite;
+use super::site_list::Sites;
+use super::site_robots::LiveSite;
+use crate::decision::RequestOutcome;
+use crate::metrics::{Exposition, ResponseKey, family};
+use crate::upstream::ServerStatusKind;
+
+const STATES: [&str; 4] =
+    [Condition::Live.as_str(), Condition::LastGood.as_str(), Condition::Gated.as_str(), Condition::None.as_str()];
+
+impl Sites {
+    /// Writes the metrics of every site, in the order of the config; listeners have their labels by number.
+    pub(crate) fn write_metrics(&self, exposition: &mut Exposition, listeners: &[Arc<str>]) {
+        for site in self.iter() {
+            for live in site.lives() {
+                live.write_metrics(exposition, site.settings.robots.kind());
+            }
+            site.write_requests(exposition, listeners);
+            site.write_upstreams(exposition);
+        }
+    }
+}
+
+impl ServedSite {
+    /// What was done with its requests.
+    fn write_requests(&self, exposition: &mut Exposition, listeners: &[Arc<str>]) {
+        let totals = self.outcomes.totals();
+        let site = ("site", &*self.name);
+        let faults = self.lives().iter().map(|live| live.robots.status().faults()).sum();
+        let outcomes = RequestOutcome::ALL.map(RequestOutcome::as_str).into_iter().zip(totals.decisions);
+        for (outcome, count) in outcomes.chain([("failed", faults)]) {
+            exposition.sample(&family::DECISIONS, &[site, ("outcome", outcome)], count);
+        }
+        for (key, count) in totals.crawlers.requests {
+            let labels =
+                [site, ("crawler", &*key.crawler), ("outcome", key.outcome.as_str()), ("identity", key.identity)];
+            exposition.sample(&family::CRAWLER_REQUESTS, &labels, count);
+        }
+        for (key, count) in totals.crawlers.robots_txt {
+            let labels = [site, ("crawler", &*key.crawler), ("code", &*key.code.to_string())];
+            exposition.sample(&family::ROBOTS_TXT_REQUESTS, &labels, count);
+        }
+        write_responses(exposition, &self.name, &totals.responses, listeners);
+        for (family, totals) in [
+            (&family::DECISION_DURATION, totals.decision_durations),
+            (&family::HTTP_DURATION, totals.response_durations),
+        ] {
+            if !totals.is_empty() {
+                exposition.histogram(family, &[site], &totals);
+            }
+        }
+    }
+
+    fn write_upstreams(&self, exposition: &mut Exposition) {
+        let Some(origins) = self.backend.as_ref().and_then(BackendSource::origins) else { return };
+        for server in origins.status() {
+            let labels = [("site", &*self.name), ("address", &*server.server)];
+            exposition.holds(&family::UPSTREAM_HEALTHY, &labels, server.outage.is_none());
+            if server.kind == ServerStatusKind::Server {
+                let [site, address] = labels;
+                let labels = [site, address, ("state", "open")];
+                exposition.sample(&family::UPSTREAM_CONNECTIONS, &labels, server.open);
+            }
+        }
+        let failures = origins.failures();
+        let failures = failures.iter().map(|(kind, count)| (kind.as_str(), *count));
+        for (outcome, count) in [("answered", origins.answered_requests())].into_iter().chain(failures) {
+            let labels = [("site", &*self.name), ("outcome", outcome)];
+            exposition.sample(&family::UPSTREAM_REQUESTS, &labels, count);
+        }
+    }
+}
+
+/// Writes responses of a site, or of none.
+pub(crate) fn write_responses(
+    exposition: &mut Exposition,
+    site: &str,
+    responses: &BTreeMap<ResponseKey, u64>,
+    listeners: &[Arc<str>],
+) {
+    for (key, count) in responses {
+        let listener = listeners.get(usize::from(key.listener)).map_or("other", |label| label);
+        let labels = [("listener", listener), ("site", site), ("code", &*key.code()), ("method", key.method())];
+        exposition.sample(&family::HTTP_REQUESTS, &labels, count);
+    }
+}
+
+impl LiveSite {
+    fn write_metrics(&self, exposition: &mut Exposition, source: &str) {
+        let snapshot = self.robots.snapshot();
+        let status = self.robots.status();
+        let content = snapshot.content();
+        let site = ("site", &*self.name);
+
+        let hash = content.map(|content| content.hash().to_string()).unwrap_or_default();
+        let mode = snapshot.policy().mode().as_str();
+        exposition.info(&family::SITE_INFO, &[site, ("hash", &hash), ("mode", mode), ("source", source)]);
+        exposition.state(&family::SITE_STATE, &[site], &STATES, status.condition().as_str());
+        let is_enforced = content.is_some() && status.enforcement() == Enforcement::On;
+        exposition.holds(&family::SITE_ENFORCED, &[site], is_enforced);
+        exposition.holds(&family::SITE_PENDING, &[site], status.pending().is_some());
+        if let Some(content) = content {
+            if let Ok(since) = status.since().duration_since(SystemTime::UNIX_EPOCH) {
+                exposition.sample(&family::SITE_PUBLISHED, &[site], since.as_secs_f64());
+            }
+            for severity in [Severity::Error, Severity::Warning, Severity::Note] {
+                let labels = [site, ("severity", severity.as_str())];
+                exposition.sample(&family::SITE_FINDINGS, &labels, content.report().count(severity));
+            }
+        }
+        for reload in self.counts.report() {
+            let labels = [site, ("cause", &*reload.cause), ("outcome", &*reload.outcome)];
+            exposition.sample(&family::RELOADS, &labels, reload.count);
+        }
+    }
+}

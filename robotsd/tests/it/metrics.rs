@@ -1,0 +1,193 @@
+//! The metrics of a running robotsd: both formats, read by real parsers, and what is counted.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Command, Stdio};
+
+use super::admin::{ask, local};
+use super::origin::Origin;
+use super::process::{Answer, FIREFOX, GOOGLEBOT, GPTBOT, PATIENCE, Running, folder};
+use super::prometheus::{openmetrics_parser, promtool};
+
+const ROBOTS: &str =
+    "User-agent: GPTBot\nUser-agent: Googlebot\nDisallow: /private/\n\nUser-agent: *\nDisallow: /all/\n";
+
+const OPENMETRICS: &str = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
+
+/// What a client makes up; none of it may be a label.
+const MADE_UP: &str = "made-up-by-a-client";
+
+/// A proxy with an upstream, a site name that has to be escaped, and both kinds of listeners.
+fn start(origin: &Origin) -> (tempfile::TempDir, Running) {
+    let config = format!(
+        "mode = \"refuse\"\n[[listener]]\nname = \"web\"\naddress = \"127.0.0.1:0\"\n[[listener]]\nname = \"ask\"\n\
+         address = \"127.0.0.1:0\"\nkind = \"decision\"\n[[site]]\nname = 'a \"site\"'\nhosts = [\"site.test\"]\n\
+         upstreams = [\"http://{}\"]\n[site.robots]\npath = \"robots.txt\"\n[admin]\naddress = \"127.0.0.1:0\"\n",
+        origin.address
+    );
+    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
+    let running = Running::start(folder.path());
+    (folder, running)
+}
+
+fn scrape(admin: SocketAddr, accept: &str) -> Answer {
+    let answer = ask(admin, "GET /metrics", &format!("Host: {admin}\r\nAccept: {accept}\r\n"));
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer
+}
+
+/// The series of a text, with their values.
+fn series(text: &str) -> BTreeMap<String, f64> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let parse = |line: &str| {
+        let (name, value) = line.rsplit_once(' ').unwrap_or_else(|| panic!("no sample: {line}"));
+        (name.to_owned(), value.parse().unwrap_or_else(|_| panic!("no value: {line}")))
+    };
+    lines.map(parse).collect()
+}
+
+/// Everything that a client can vary.
+fn play(running: &Running) {
+    for _ in 0..3 {
+        assert_eq!(running.get("/private/x", GPTBOT).status, 403);
+    }
+    assert_eq!(running.get("/private/x", GOOGLEBOT).status, 200, "tagged");
+    assert_eq!(running.get("/", GPTBOT).status, 200);
+    assert_eq!(running.get("/all/x", FIREFOX).status, 200);
+    assert_eq!(running.get("/.well-known/x", GPTBOT).status, 200, "exempt");
+    assert_eq!(running.get("/all/x", &format!("{MADE_UP}bot/1.0 (+https://example.com/bot)")).status, 403);
+    assert_eq!(running.get("/robots.txt", GPTBOT).status, 200);
+    assert_eq!(running.get("/robots.txt", FIREFOX).status, 200);
+    assert_eq!(running.request("POST", "/", &[("User-Agent", FIREFOX), ("Content-Length", "0")]).status, 200);
+    assert_eq!(running.request("GET", "/", &[("Host", &format!("{MADE_UP}.test"))]).status, 421);
+    assert_eq!(running.request("GET", "/", &[("Host", "no host at all")]).status, 400);
+    // Registered methods pass, and those that a client makes up may not; either way they have no label of their own.
+    running.request("PROPFIND", "/", &[("User-Agent", FIREFOX)]);
+    running.request(&MADE_UP.to_ascii_uppercase(), "/", &[("User-Agent", FIREFOX)]);
+    let ask = running.all("listening")[1]["message"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+    let mut question = TcpStream::connect(ask).unwrap();
+    question.set_read_timeout(Some(PATIENCE)).unwrap();
+    let head = format!(
+        "GET /-/auth/nginx HTTP/1.1\r\nHost: site.test\r\nX-Original-URI: /private/y\r\nX-Original-Method: GET\r\n\
+         User-Agent: {GPTBOT}\r\nConnection: close\r\n\r\n"
+    );
+    question.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    question.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
+}
+
+#[test]
+fn what_was_done_is_counted_by_words_that_no_client_chooses() {
+    let origin = Origin::start();
+    let (_folder, running) = start(&origin);
+    play(&running);
+    let text = scrape(running.admin(), "text/plain").body;
+    assert!(!text.to_ascii_lowercase().contains(MADE_UP), "{text}");
+    let found = series(&text);
+    let site = r#"site="a \"site\"""#;
+    for (name, want) in [
+        (format!("robotsd_decisions_total{{{site},outcome=\"refused\"}}"), 5),
+        (format!("robotsd_decisions_total{{{site},outcome=\"tagged\"}}"), 1),
+        (format!("robotsd_decisions_total{{{site},outcome=\"allowed\"}}"), 1),
+        (format!("robotsd_decisions_total{{{site},outcome=\"exempt\"}}"), 1),
+        (format!("robotsd_decisions_total{{{site},outcome=\"observed\"}}"), 0),
+        (format!("robotsd_decisions_total{{{site},outcome=\"failed\"}}"), 0),
+        (crawler(site, "GPTBot", "refused"), 4),
+        (crawler(site, "GPTBot", "allowed"), 1),
+        (crawler(site, "GPTBot", "exempt"), 1),
+        (crawler(site, "Googlebot", "tagged"), 1),
+        (crawler(site, "declared", "refused"), 1),
+        (format!("robotsd_robots_txt_requests_total{{{site},crawler=\"GPTBot\",code=\"200\"}}"), 1),
+        (format!("robotsd_robots_txt_requests_total{{{site},crawler=\"none\",code=\"200\"}}"), 1),
+        (format!("robotsd_http_requests_total{{listener=\"web\",{site},code=\"403\",method=\"GET\"}}"), 4),
+        (format!("robotsd_http_requests_total{{listener=\"ask\",{site},code=\"403\",method=\"GET\"}}"), 1),
+        (format!("robotsd_http_requests_total{{listener=\"web\",{site},code=\"200\",method=\"POST\"}}"), 1),
+        ("robotsd_http_requests_total{listener=\"web\",site=\"\",code=\"421\",method=\"GET\"}".to_owned(), 1),
+        ("robotsd_http_requests_total{listener=\"web\",site=\"\",code=\"400\",method=\"GET\"}".to_owned(), 1),
+        (format!("robotsd_upstream_healthy{{{site},address=\"{}\"}}", origin.address), 1),
+        (format!("robotsd_site_enforced{{{site}}}"), 1),
+        (format!("robotsd_site_pending{{{site}}}"), 0),
+        (format!("robotsd_site_state{{{site},robotsd_site_state=\"live\"}}"), 1),
+        (format!("robotsd_site_state{{{site},robotsd_site_state=\"gated\"}}"), 0),
+        (format!("robotsd_reloads_total{{{site},cause=\"start\",outcome=\"published\"}}"), 1),
+        ("robotsd_config_last_reload_successful".to_owned(), 1),
+        ("robotsd_log_lines_dropped_total{log=\"events\"}".to_owned(), 0),
+        ("robotsd_metrics_series_dropped".to_owned(), 0),
+    ] {
+        assert_eq!(found.get(&name), Some(&f64::from(want)), "{name}\n{text}");
+    }
+    let sum = |family: &str| -> f64 {
+        found.iter().filter(|(name, _)| name.starts_with(family)).map(|(_, value)| value).sum()
+    };
+    assert_eq!(sum("robotsd_http_requests_total{listener=\"web\""), 15.0, "{text}");
+    assert!(sum("robotsd_upstream_requests_total") >= 5.0, "{text}");
+    // The first request of each worker and site is timed, and then one in 64.
+    for family in ["robotsd_decision_duration_seconds", "robotsd_http_request_duration_seconds"] {
+        let count = found[&format!("{family}_count{{{site}}}")];
+        assert!(count >= 1.0 && found[&format!("{family}_bucket{{{site},le=\"+Inf\"}}")] == count, "{text}");
+    }
+    #[cfg(target_os = "linux")]
+    for family in
+        ["process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds", "process_start_time_seconds"]
+    {
+        assert!(found.contains_key(family), "{family}\n{text}");
+    }
+}
+
+fn crawler(site: &str, crawler: &str, outcome: &str) -> String {
+    let identity = if crawler == "declared" { "unclaimed" } else { "claimed" };
+    let labels = format!("{site},crawler=\"{crawler}\",outcome=\"{outcome}\",identity=\"{identity}\"");
+    format!("robotsd_crawler_requests_total{{{labels}}}")
+}
+
+#[test]
+fn both_formats_are_read_by_strict_parsers() {
+    let origin = Origin::start();
+    let (_folder, running) = start(&origin);
+    play(&running);
+    let admin = running.admin();
+    let text = scrape(admin, "text/plain");
+    assert_eq!(text.field("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    assert_eq!(text.field("vary"), Some("Accept, Accept-Encoding"));
+    let open = scrape(admin, OPENMETRICS);
+    let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8; escaping=underscores";
+    assert_eq!(open.field("content-type"), Some(content_type));
+    assert_eq!(local(admin, "HEAD /metrics").status, 200);
+    assert_eq!(local(admin, "POST /metrics").status, 405);
+    if let Some(mut promtool) = promtool() {
+        read_by(promtool.args(["check", "metrics"]), &text.body);
+    }
+    if let Some(mut parser) = openmetrics_parser() {
+        read_by(&mut parser, &open.body);
+    }
+}
+
+#[test]
+fn a_scrape_is_packed_where_its_client_asks_for_that() {
+    let origin = Origin::start();
+    let (_folder, running) = start(&origin);
+    let admin = running.admin();
+    let mut stream = TcpStream::connect(admin).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream
+        .write_all(format!("GET /metrics HTTP/1.1\r\nHost: {admin}\r\nAccept-Encoding: gzip\r\n\r\n").as_bytes())
+        .unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    let end = answer.windows(4).position(|octets| octets == b"\r\n\r\n").unwrap() + 4;
+    assert_eq!(Answer::parse(&answer[..end]).field("content-encoding"), Some("gzip"));
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(&answer[end..]).read_to_string(&mut text).unwrap();
+    assert!(text.starts_with("# HELP ") && text.ends_with('\n'), "{text}");
+}
+
+/// A program takes the text without a complaint.
+fn read_by(program: &mut Command, text: &str) {
+    let mut child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    assert!(output.status.success() && said.is_empty(), "{program:?}: {}\n{text}", String::from_utf8_lossy(&said));
+}

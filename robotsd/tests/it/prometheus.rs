@@ -1,0 +1,45 @@
+//! Prometheus's own programs, and the OpenMetrics parser of its Python client.
+//!
+//! They are looked for in `PATH` and in the folder `ROBOTSD_BESIDE_BIN` names (`pip install --target`). One that is not there is left
+//! out with a word, and in CI that is a failure.
+
+use std::process::{Command, Stdio};
+
+/// `promtool`, if it is there.
+pub(super) fn promtool() -> Option<Command> {
+    found(Command::new("promtool"), "--version", "Debian's package prometheus")
+}
+
+/// A program that reads a text of OpenMetrics as strictly as its specification says.
+pub(super) fn openmetrics_parser() -> Option<Command> {
+    const READ: &str = "import sys; from prometheus_client.openmetrics.parser import text_string_to_metric_families as read; \
+                        list(read(sys.stdin.read()))";
+    let mut python = Command::new("python3");
+    python.env("PYTHONPATH", std::env::var_os("ROBOTSD_BESIDE_BIN").unwrap_or_default());
+    let mut check = Command::new("python3");
+    check.env("PYTHONPATH", std::env::var_os("ROBOTSD_BESIDE_BIN").unwrap_or_default());
+    check.args(["-c", "import prometheus_client.openmetrics.parser"]);
+    let is_there = check.stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+    if !is_there {
+        skip("python3 with prometheus-client, from PyPI");
+        return None;
+    }
+    python.args(["-c", READ]);
+    Some(python)
+}
+
+/// The program, if it answers.
+fn found(program: Command, question: &str, from: &str) -> Option<Command> {
+    let mut check = Command::new(program.get_program());
+    let is_there = check.arg(question).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    if !is_there {
+        skip(&format!("{:?}, of {from}", program.get_program()));
+    }
+    is_there.then_some(program)
+}
+
+/// Says what is left out; in CI nothing is.
+fn skip(what: &str) {
+    assert!(std::env::var_os("CI").is_none(), "{what} is missing, and CI has to run it");
+    println!("skipped: {what} is not here");
+}
