@@ -15,12 +15,27 @@ pub(super) trait Document: Sized + Send + Sync + 'static {
     const DEMAND: Demand;
     /// A request that misses something in it has it fetched again, but not sooner than this after the last time.
     const GAP: Duration;
+    /// What reading one needs besides its octets.
+    type Context: Send + Sync + 'static;
 
     /// How long it is used, and how failures are tried again.
     fn schedule() -> Schedule;
 
     /// Reads a new one, which may have to resemble the one that was fetched before.
-    fn read(octets: &[u8], content_type: Option<&str>, before: Option<&Self>) -> Result<Self, String>;
+    fn read(
+        context: &Self::Context,
+        octets: &[u8],
+        content_type: Option<&str>,
+        before: Option<&Self>,
+    ) -> Result<Self, String>;
+
+    /// Reads one that an earlier process saved.
+    fn restore(context: &Self::Context, octets: &[u8]) -> Result<Self, String> {
+        Self::read(context, octets, None, None)
+    }
+
+    /// An answer was taken, and saved where it is new: what is at hand now, and why it is not what was fetched.
+    fn concluded(_context: &Self::Context, _held: Option<&Self>, _trouble: Option<&str>) {}
 }
 
 /// What a document is fetched for.
@@ -40,13 +55,14 @@ impl Document for RangeList {
     const MOST: u64 = 1 << 20;
     const DEMAND: Demand = Demand::Always;
     const GAP: Duration = HOUR;
+    type Context = ();
 
     /// About daily, and not more than hourly (draft-illyes-webbotauth-jafar).
     fn schedule() -> Schedule {
         Schedule::new().every(24 * HOUR).between(HOUR, 24 * HOUR).retry(MINUTE, HOUR)
     }
 
-    fn read(octets: &[u8], content_type: Option<&str>, before: Option<&Self>) -> Result<Self, String> {
+    fn read(_: &(), octets: &[u8], content_type: Option<&str>, before: Option<&Self>) -> Result<Self, String> {
         check_media_type(content_type.unwrap_or_default()).map_err(|error| error.to_string())?;
         let list = Self::parse(octets).map_err(|error| error.to_string())?;
         if let Some(before) = before {
@@ -61,12 +77,13 @@ impl Document for KeySet {
     const MOST: u64 = 64 * 1024;
     const DEMAND: Demand = Demand::OnRequest;
     const GAP: Duration = Duration::from_secs(5 * 60);
+    type Context = ();
 
     fn schedule() -> Schedule {
         Schedule::new().every(HOUR).between(5 * MINUTE, 24 * HOUR).retry(MINUTE / 2, 5 * MINUTE)
     }
 
-    fn read(octets: &[u8], _content_type: Option<&str>, _before: Option<&Self>) -> Result<Self, String> {
+    fn read(_: &(), octets: &[u8], _content_type: Option<&str>, _before: Option<&Self>) -> Result<Self, String> {
         Self::parse(octets).map_err(|error| error.to_string())
     }
 }

@@ -13,8 +13,9 @@ use super::document::{Demand, Document};
 use crate::source::fetch::{FetchOutcome, FetchUrl, Found, Schedule, Validators, later};
 
 /// One document, read by requests and written by the task that fetches it.
-pub(super) struct Followed<D> {
+pub(super) struct Followed<D: Document> {
     url: FetchUrl,
+    context: D::Context,
     held: ArcSwapOption<Held<D>>,
     progress: Mutex<Progress>,
     schedule: Schedule,
@@ -97,9 +98,16 @@ impl<D: Document> Held<D> {
 
 impl<D: Document> Followed<D> {
     /// A document that is to be fetched now or on request; until then what is `held` counts.
-    pub(super) fn new(url: FetchUrl, held: Option<Held<D>>, validators: Validators, now: SystemTime) -> Self {
+    pub(super) fn new(
+        url: FetchUrl,
+        context: D::Context,
+        held: Option<Held<D>>,
+        validators: Validators,
+        now: SystemTime,
+    ) -> Self {
         Self {
             url,
+            context,
             held: ArcSwapOption::from(held.map(Arc::new)),
             progress: Mutex::new(Progress { validators, asked: None, next: now, failures: 0, trouble: None }),
             schedule: D::schedule(),
@@ -110,6 +118,10 @@ impl<D: Document> Followed<D> {
 
     pub(super) const fn url(&self) -> &FetchUrl {
         &self.url
+    }
+
+    pub(super) const fn context(&self) -> &D::Context {
+        &self.context
     }
 
     /// What is at hand.
@@ -139,6 +151,17 @@ impl<D: Document> Followed<D> {
         if self.with_held(|held| held.is_none_or(|held| held.fresh_until <= now)) {
             self.want();
         }
+    }
+
+    /// An operator wants it: it is fetched now.
+    pub(super) fn want_now(&self, now: SystemTime) {
+        {
+            let mut progress = self.progress();
+            progress.next = now;
+            progress.asked = None;
+        }
+        self.is_wanted.store(true, Ordering::Release);
+        self.wanted.notify_one();
     }
 
     /// Completes with the next [`want`](Self::want), or with an earlier one that was not waited for.
@@ -233,7 +256,7 @@ impl<D: Document> Followed<D> {
         let held = self.held();
         let fetched = held.as_deref().filter(|held| held.origin != EvidenceOrigin::Embedded);
         let before = fetched.map(|held| &*held.document);
-        let document = D::read(found.bytes(), content_type.as_deref(), before)?;
+        let document = D::read(&self.context, found.bytes(), content_type.as_deref(), before)?;
         let interval = self.schedule.interval(found.freshness());
         self.held.store(Some(Arc::new(Held {
             document: Arc::new(document),
@@ -249,7 +272,7 @@ impl<D: Document> Followed<D> {
     }
 }
 
-impl<D> fmt::Debug for Followed<D> {
+impl<D: Document> fmt::Debug for Followed<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Followed").field("url", &self.url.to_string()).finish_non_exhaustive()
     }

@@ -23,7 +23,7 @@ const LONGEST_SLEEP: Duration = if cfg!(test) { Duration::from_millis(10) } else
 
 /// A document that is followed until this is dropped.
 #[derive(Debug)]
-pub(super) struct Follower<D> {
+pub(super) struct Follower<D: Document> {
     followed: Arc<Followed<D>>,
     task: AbortHandle,
 }
@@ -36,7 +36,7 @@ pub(super) struct Following {
     pub(super) saved: Option<SavedDocuments>,
 }
 
-struct FollowTask<D> {
+struct FollowTask<D: Document> {
     followed: Arc<Followed<D>>,
     client: Arc<Client>,
     permits: Arc<Semaphore>,
@@ -49,8 +49,13 @@ impl<D: Document> Follower<D> {
     /// Starts to follow a document. Until it is fetched, what was saved counts, or else the copy at hand.
     ///
     /// Returns also why what was saved cannot be used, where that is so.
-    pub(super) fn start(url: FetchUrl, copy: Option<Held<D>>, following: &Following) -> (Self, Option<String>) {
-        let (saved, trouble) = match read_saved(&url, following.saved.as_ref()) {
+    pub(super) fn start(
+        url: FetchUrl,
+        context: D::Context,
+        copy: Option<Held<D>>,
+        following: &Following,
+    ) -> (Self, Option<String>) {
+        let (saved, trouble) = match read_saved(&url, &context, following.saved.as_ref()) {
             Ok(saved) => (saved, None),
             Err(trouble) => (None, Some(trouble)),
         };
@@ -58,7 +63,7 @@ impl<D: Document> Follower<D> {
             Some((held, validators)) => (Some(held), validators),
             None => (copy, Validators::default()),
         };
-        let followed = Arc::new(Followed::new(url, held, validators, following.clock.now()));
+        let followed = Arc::new(Followed::new(url, context, held, validators, following.clock.now()));
         let task = FollowTask {
             followed: followed.clone(),
             client: following.fetcher.client().clone(),
@@ -76,7 +81,7 @@ impl<D: Document> Follower<D> {
     }
 }
 
-impl<D> Drop for Follower<D> {
+impl<D: Document> Drop for Follower<D> {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -96,11 +101,18 @@ impl<D: Document> FollowTask<D> {
             // A list of a megabyte takes its time, and so does a disk.
             let taken = tokio::task::spawn_blocking(move || {
                 let taken = followed.take(outcome, now, roll);
-                saved.map_or(Ok(()), |saved| save(&saved, &followed, &taken, now))
+                if let Some(Err(error)) = saved.map(|saved| save(&saved, &followed, &taken, now)) {
+                    followed.not_saved(&error);
+                }
+                let held = followed.held();
+                D::concluded(
+                    followed.context(),
+                    held.as_deref().map(|held| &*held.document),
+                    followed.trouble().as_deref(),
+                );
             });
-            if let Ok(Err(error)) = taken.await {
-                self.followed.not_saved(&error);
-            }
+            // A panic over an answer ends nothing.
+            let _ = taken.await;
         }
     }
 
@@ -124,11 +136,12 @@ impl<D: Document> FollowTask<D> {
 
 fn read_saved<D: Document>(
     url: &FetchUrl,
+    context: &D::Context,
     saved: Option<&SavedDocuments>,
 ) -> Result<Option<(Held<D>, Validators)>, String> {
     let Some(saved) = saved else { return Ok(None) };
     let Some(document) = saved.read(&url.to_string())? else { return Ok(None) };
-    let read = D::read(&document.octets, None, None)?;
+    let read = D::restore(context, &document.octets)?;
     let held = Held::new(read, EvidenceOrigin::Saved, Some(document.confirmed));
     let validators = saved_validators(document.etag.as_deref(), document.last_modified.as_deref(), url);
     Ok(Some((held, validators)))

@@ -8,7 +8,9 @@
 //! 2. Names of addresses are looked up in the order in which requests need them, within bounds that no client can exceed
 //!    (`lookups`).
 //!
-//! Nothing leaves the machine unless a [`Verifier`] is started.
+//! A registry of crawlers that is published is followed as lists are: a [`PublishedRegistry`].
+//!
+//! Nothing leaves the machine unless a [`Verifier`] or a [`PublishedRegistry`] is started.
 
 mod claim_paths;
 mod crawler_methods;
@@ -20,7 +22,9 @@ mod follower;
 mod generations;
 mod lookups;
 mod name_resolver;
+mod published_registry;
 mod question_gate;
+mod registry_text;
 mod saved_documents;
 mod saved_lists;
 mod signature_results;
@@ -36,6 +40,9 @@ mod tests;
 pub use self::claim_paths::{ClaimPath, SuspectPath};
 pub use self::followed::EvidenceOrigin;
 pub use self::name_resolver::NameResolver;
+pub use self::published_registry::{
+    PublishedRegistry, PublishedRegistryBuilder, PublishedRegistryEvent, PublishedRegistryStatus, WaitingRegistry,
+};
 pub use self::saved_lists::{SavedList, SavedLists};
 pub use self::verifier::Verifier;
 pub use self::verifier_builder::VerifierBuilder;

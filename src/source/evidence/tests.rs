@@ -6,6 +6,7 @@ mod lists;
 mod names;
 mod played_dns;
 mod played_http;
+mod registries;
 mod signatures;
 
 use std::sync::{Arc, Mutex};

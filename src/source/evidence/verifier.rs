@@ -140,7 +140,8 @@ impl Verifier {
             .into_iter()
             .map(|(directory, url)| {
                 let follower = before.get(&directory).cloned();
-                let follower = follower.unwrap_or_else(|| Arc::new(Follower::start(url, None, &evidence.following).0));
+                let follower =
+                    follower.unwrap_or_else(|| Arc::new(Follower::start(url, (), None, &evidence.following).0));
                 (directory, follower)
             })
             .collect();
@@ -283,7 +284,7 @@ impl Evidence {
             let list = embedded_lists().iter().find(|list| list.url() == text)?;
             Some(Held::new(RangeList::from(list), EvidenceOrigin::Embedded, None))
         };
-        Follower::start(url, own.or_else(embedded), &self.following).0
+        Follower::start(url, (), own.or_else(embedded), &self.following).0
     }
 
     fn range(&self, lists: &[Arc<Follower<RangeList>>], address: PublicAddress, now: SystemTime) -> MethodOutcome {

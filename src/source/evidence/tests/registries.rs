@@ -1,0 +1,199 @@
+//! A registry that is published over HTTPS.
+
+use std::path::Path;
+
+use super::played_http::{PlayedHttp, answer};
+use super::*;
+use crate::agent::RegistryRow;
+use crate::live::VersionHash;
+use crate::source::fetch::{FetchUrl, Fetcher};
+
+/// A line is the name of a crawler, or of one to remove after a `-`.
+fn read(text: &str) -> Result<Registry, String> {
+    let row = |line: &str| match line.strip_prefix('-') {
+        Some(name) => RegistryRow::remove(name),
+        None => CrawlerRow::new(line, Category::Seo).into(),
+    };
+    Registry::builtin().extended_with(text.lines().map(row)).map_err(|error| format!("list: {error}"))
+}
+
+fn published(lines: &str) -> String {
+    answer("200 OK", "ETag: \"1\"\r\nCache-Control: max-age=60\r\n", lines)
+}
+
+struct Followed {
+    server: PlayedHttp,
+    clock: TestClock,
+    registry: PublishedRegistry,
+    events: Arc<Mutex<Vec<String>>>,
+}
+
+impl Followed {
+    fn start(answer: impl Into<Vec<u8>>) -> Self {
+        Self::start_with(answer, |builder| builder)
+    }
+
+    fn start_in(answer: impl Into<Vec<u8>>, folder: &Path) -> Self {
+        Self::start_with(answer, |builder| builder.saved_in(folder))
+    }
+
+    fn start_with(
+        answer: impl Into<Vec<u8>>,
+        change: impl FnOnce(PublishedRegistryBuilder) -> PublishedRegistryBuilder,
+    ) -> Self {
+        let (server, pem) = PlayedHttp::start_tls(answer);
+        let fetcher = Fetcher::builder().trust_only(pem.as_bytes()).expect("a certificate").start().expect("a thread");
+        let (clock, events) = (TestClock::new(), Arc::<Mutex<Vec<String>>>::default());
+        let said = events.clone();
+        let builder = PublishedRegistry::builder(server.url.parse().expect("a URL"), read)
+            .clock(clock.read())
+            .fetcher(&fetcher)
+            .on_event(move |event| said.lock().expect("no panic").push(event.to_string()));
+        let (registry, trouble) = change(builder).start().expect("a registry");
+        assert_eq!(trouble, None);
+        Self { server, clock, registry, events }
+    }
+
+    fn knows(&self, name: &str) -> bool {
+        self.registry.registry().is_some_and(|registry| registry.crawler(name).is_some())
+    }
+
+    /// Waits for so many fetches.
+    fn fetched(&self, times: usize) {
+        until("a fetch", || (self.server.heads().len() >= times).then_some(()));
+    }
+
+    fn events(&self) -> Vec<String> {
+        self.events.lock().expect("no panic").clone()
+    }
+
+    fn event(&self, number: usize) -> String {
+        until("an event", || self.events().get(number).cloned())
+    }
+}
+
+fn hash(text: &str) -> VersionHash {
+    VersionHash::of(text.as_bytes())
+}
+
+#[test]
+fn a_published_registry_is_fetched_with_validators_and_hourly_at_most() {
+    let followed = Followed::start(published("HouseBot"));
+    until("a registry", || followed.knows("HouseBot").then_some(()));
+    assert_eq!(followed.event(0), format!("version sha256:{} is in force", hash("HouseBot").short()));
+    // `max-age` is a minute.
+    followed.clock.pass(HOUR - Duration::from_secs(60));
+    followed.registry.accept([]);
+    followed.server.answers("HTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\n\r\n");
+    followed.clock.pass(Duration::from_secs(120));
+    followed.fetched(2);
+    let heads = followed.server.heads();
+    assert!(!heads[0].to_lowercase().contains("if-none-match") && heads[1].contains("\"1\""), "{heads:?}");
+    until("a confirmation", || {
+        let confirmed = followed.registry.status().confirmed?;
+        (confirmed >= followed.clock.now() - Duration::from_secs(60)).then_some(())
+    });
+    assert!(followed.knows("HouseBot") && followed.registry.status().trouble.is_none());
+    assert_eq!((followed.server.heads().len(), followed.events().len()), (2, 1));
+}
+
+#[test]
+fn what_cannot_be_used_keeps_the_registry_and_is_said_once() {
+    for wrong in [
+        answer("503 Oh", "", ""),
+        answer("200 OK", "Content-Type: text/html\r\n", "HouseBot"),
+        answer("200 OK", "", "<html>"),
+        answer("200 OK", "", "-NeverThere"),
+        answer("200 OK", "", &"#".repeat((1 << 20) + 1)),
+        answer("200 OK", "", "Firefox"),
+        answer("302 Found", "Location: http://localhost:1/\r\n", ""),
+        "HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nOtherBot".to_owned(),
+    ] {
+        let followed = Followed::start(published("HouseBot"));
+        followed.event(0);
+        followed.server.answers(wrong.clone());
+        followed.clock.pass(HOUR * 2);
+        let said = followed.event(1);
+        assert!(said.ends_with("; the one before stays in force"), "{said}");
+        assert!(followed.knows("HouseBot") && !followed.knows("OtherBot"), "{wrong:.80}");
+        assert!(followed.registry.status().trouble.is_some());
+        followed.clock.pass(HOUR * 2);
+        followed.fetched(3);
+        followed.server.answers(published("OtherBot"));
+        // The fetch before may not be concluded yet.
+        until("the next one", || {
+            followed.clock.pass(HOUR);
+            followed.knows("OtherBot").then_some(())
+        });
+        let events = followed.events();
+        assert_eq!(events.iter().filter(|event| **event == said).count(), 1, "{events:?}");
+    }
+}
+
+#[test]
+fn a_large_change_waits_until_it_is_accepted() {
+    let followed = Followed::start(published("HouseBot"));
+    followed.event(0);
+    let without = "OtherBot\n-Googlebot";
+    followed.server.answers(published(without));
+    followed.clock.pass(HOUR * 2);
+    let short = hash(without).short();
+    let said = format!("version sha256:{short} waits to be accepted: the search engine \"Googlebot\" is gone");
+    assert_eq!(followed.event(1), format!("{said}; the one before stays in force"));
+    let waiting = followed.registry.status().waiting.expect("a version that waits");
+    assert_eq!((waiting.hash, waiting.to_string()), (hash(without), said));
+    assert!(followed.knows("Googlebot") && followed.knows("HouseBot") && !followed.knows("OtherBot"));
+    // Another hash accepts nothing.
+    followed.registry.accept([hash("another")]);
+    followed.clock.pass(HOUR * 2);
+    followed.fetched(3);
+    assert!(followed.knows("Googlebot"));
+    // No hour has to pass.
+    followed.registry.accept([hash(without)]);
+    until("the accepted one", || followed.knows("OtherBot").then_some(()));
+    assert!(!followed.knows("Googlebot"));
+    until("the status", || followed.registry.status().waiting.is_none().then_some(()));
+}
+
+#[test]
+fn the_first_one_is_compared_with_the_builtin_rows() {
+    let followed = Followed::start(published("-bingbot"));
+    assert!(followed.event(0).contains("the search engine \"bingbot\" is gone"));
+    assert!(followed.registry.registry().is_none() && followed.registry.status().waiting.is_some());
+    let accepted = Followed::start_with(published("-bingbot"), |builder| builder.accept([hash("-bingbot")]));
+    until("a registry", || accepted.registry.registry());
+}
+
+#[test]
+fn the_last_good_registry_outlives_the_process() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let first = Followed::start_in(published("-bingbot"), folder.path());
+    first.event(0);
+    first.registry.accept([hash("-bingbot")]);
+    first.event(1);
+    let url: FetchUrl = first.server.url.parse().expect("a URL");
+    let saved = PublishedRegistry::saved(&url, folder.path(), read).expect("a registry").expect("what was saved");
+    assert!(saved.crawler("bingbot").is_none());
+    drop(first);
+
+    // Without a network it is there at once, and was accepted once.
+    let fetcher = Fetcher::new().expect("a thread");
+    let builder = PublishedRegistry::builder(url.clone(), read).saved_in(folder.path()).fetcher(&fetcher);
+    let (registry, trouble) = builder.start().expect("a registry");
+    assert!(trouble.is_none() && registry.registry().is_some_and(|registry| registry.crawler("bingbot").is_none()));
+    assert_eq!(registry.status().origin, Some(EvidenceOrigin::Saved));
+
+    // What was saved may be damaged.
+    let file = std::fs::read_dir(folder.path()).expect("a folder").next().expect("a file").expect("a file").path();
+    std::fs::write(&file, "{").expect("written");
+    let builder = PublishedRegistry::builder(url, read).saved_in(folder.path()).fetcher(&fetcher);
+    let (registry, trouble) = builder.start().expect("a registry");
+    assert!(registry.registry().is_none() && trouble.is_some_and(|trouble| trouble.contains(".json")));
+}
+
+#[test]
+fn a_registry_is_not_fetched_in_the_clear() {
+    let url = "http://localhost:1/registry.toml".parse().expect("a URL");
+    let error = PublishedRegistry::builder(url, read).start().expect_err("in the clear");
+    assert!(error.to_string().ends_with("a registry is published at an https URL"), "{error}");
+}
