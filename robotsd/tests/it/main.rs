@@ -17,6 +17,7 @@ mod small_disk;
 mod daemon;
 mod log_schema;
 mod origin;
+mod played_names;
 mod process;
 mod prometheus;
 
@@ -51,6 +52,7 @@ mod refusal;
 #[cfg(unix)]
 mod rejected_config;
 mod replay;
+mod replay_identity;
 mod serve;
 #[cfg(unix)]
 mod shipped;

@@ -3,11 +3,13 @@
 //! Without them a command uses the built-in registry and the default policy. A robots.txt on the command line takes the place
 //! of the site's; the settings stay those of the site.
 
+use std::collections::HashMap;
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::slice;
 
-use tower_robots::agent::Registry;
+use tower_robots::agent::{Network, Registry};
 use tower_robots::check::Unreadable;
 use tower_robots::rules::Reading;
 use tower_robots::source::{Directory, HostMap, Scheme};
@@ -40,7 +42,21 @@ pub(in crate::commands) struct SiteArgs {
 #[derive(Debug)]
 pub(in crate::commands) struct SelectedSite {
     pub(in crate::commands) settings: EvaluatorSettings,
+    pub(in crate::commands) evidence: EvidencePlaces,
     configured: Option<ConfiguredSite>,
+}
+
+/// Where evidence about the senders of requests is; nowhere without a config.
+#[derive(Debug, Default)]
+pub(in crate::commands) struct EvidencePlaces {
+    /// The folder in which a running robotsd saves the lists that it fetches.
+    pub(in crate::commands) saved: Option<PathBuf>,
+    /// The operator's own copies of lists, by URL.
+    pub(in crate::commands) files: HashMap<String, PathBuf>,
+    /// The resolvers to ask for names; none for those of the system.
+    pub(in crate::commands) resolvers: Vec<SocketAddr>,
+    /// What came through one of these is no evidence about a client.
+    pub(in crate::commands) trusted_proxies: Vec<Network>,
 }
 
 #[derive(Debug)]
@@ -78,12 +94,16 @@ impl SiteArgs {
 
     pub(in crate::commands) fn select(&self) -> io::Result<SelectedSite> {
         let Some(path) = self.config_path() else {
-            return Ok(SelectedSite { settings: EvaluatorSettings::default(), configured: None });
+            return Ok(SelectedSite {
+                settings: EvaluatorSettings::default(),
+                evidence: EvidencePlaces::default(),
+                configured: None,
+            });
         };
         let config = Config::load(&path).map_err(io::Error::other)?;
         let configured = find(&config, &path, self.site.as_deref()).map_err(io::Error::other)?;
         let settings = EvaluatorSettings::of_site(&config, &configured.site).map_err(io::Error::other)?;
-        Ok(SelectedSite { settings, configured: Some(configured) })
+        Ok(SelectedSite { settings, evidence: EvidencePlaces::of(&config), configured: Some(configured) })
     }
 
     /// The registry alone, which is the same for every site of a config.
@@ -91,6 +111,17 @@ impl SiteArgs {
         let Some(path) = self.config_path() else { return Ok(None) };
         let config = Config::load(&path).map_err(io::Error::other)?;
         config::load_registry(config.registry_extra.as_deref()).map(Some).map_err(io::Error::other)
+    }
+}
+
+impl EvidencePlaces {
+    fn of(config: &Config) -> Self {
+        let trusted = config.listeners.iter().flat_map(|listener| listener.trusted.networks.iter().copied());
+        Self {
+            saved: config.state_dir.as_ref().map(|folder| folder.join("evidence")),
+            trusted_proxies: trusted.collect(),
+            ..Self::default()
+        }
     }
 }
 

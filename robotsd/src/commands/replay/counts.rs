@@ -1,12 +1,18 @@
 //! Counting requests, in bounded memory.
 
+use std::cell::RefCell;
+use std::net::IpAddr;
+
+use super::failed_claims::AddressTally;
 use super::format::{ChunkReader, LogLine, LoggedRequest, ReplayLogFormat};
 use super::headers::HeaderCache;
 use super::hours::Hours;
+use super::identity::{LogEvidence, NameQuestions};
 use super::judgement::Judgement;
 use super::privacy::ReportPrivacy;
-use super::rows::Rows;
+use super::rows::{RowPart, Rows};
 use super::rule_paths::{DecidingRule, Effect};
+use super::suspect_paths;
 use super::visitors::Visitors;
 use crate::evaluator::Evaluator;
 
@@ -23,6 +29,8 @@ pub(super) struct ReplayPlan {
     /// Requests before this are counted apart: the rules did not hold yet.
     pub(super) effective_from: Option<i64>,
     pub(super) privacy: ReportPrivacy,
+    /// Who is who.
+    pub(super) evidence: LogEvidence,
 }
 
 /// Counts of one chunk, or of all until then.
@@ -37,33 +45,32 @@ pub(super) struct ReplayCounts {
     pub(super) rows: Rows,
     pub(super) hours: Hours,
     pub(super) visitors: Visitors,
+    /// Crawlers whose failed claims say nothing, because the log may not hold their addresses.
+    pub(super) suspects: Vec<SuspectPath>,
+}
+
+/// A crawler of which so many claims fail that the log may hold the addresses of a proxy.
+#[derive(Debug)]
+pub(super) struct SuspectPath {
+    pub(super) crawler: String,
+    pub(super) requests: u64,
+    pub(super) addresses: Vec<(IpAddr, AddressTally)>,
 }
 
 impl ReplayCounts {
     /// Counts the lines of a chunk.
     pub(super) fn of_chunk(plan: &ReplayPlan, headers: &mut HeaderCache, chunk: &[u8]) -> Self {
         let mut counts = Self::default();
-        let mut reader = ChunkReader::new(plan.format, chunk);
-        let mut start = 0;
-        let ends = memchr::memchr_iter(b'\n', chunk).chain(std::iter::once(chunk.len()));
-        for end in ends {
-            let line = chunk.get(start..end).unwrap_or_default();
-            start = end + 1;
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
-            if line.is_empty() {
-                continue;
-            }
-            match reader.read(line) {
-                LogLine::Request(entry) => counts.entry(plan, headers, &entry),
-                LogLine::Directive => {}
-                LogLine::Unread => {
-                    counts.unread += 1;
-                    if counts.samples.len() < SAMPLES {
-                        counts.samples.push(line[..line.len().min(SAMPLE)].to_vec());
-                    }
+        read_lines(plan.format, chunk, |line, read| match read {
+            LogLine::Request(entry) => counts.entry(plan, headers, &entry),
+            LogLine::Directive => {}
+            LogLine::Unread => {
+                counts.unread += 1;
+                if counts.samples.len() < SAMPLES {
+                    counts.samples.push(line[..line.len().min(SAMPLE)].to_vec());
                 }
             }
-        }
+        });
         counts
     }
 
@@ -74,15 +81,15 @@ impl ReplayCounts {
             self.first = Some(self.first.map_or(time, |first| first.min(time)));
             self.last = Some(self.last.map_or(time, |last| last.max(time)));
         }
-        let header = headers.identify(&plan.evaluators, &entry.agent);
+        let header = headers.identify(&plan.evaluators, &plan.evidence, &entry.agent);
         let kind = &header.kind;
-        let row = self.rows.of(kind);
-        row.requests += 1;
+        let identity = header.sender(&plan.evidence, &entry.address, entry.time);
+        let RowPart { tally, rules, failed } = self.rows.of(kind).note(identity, entry.time);
         if !kind.is_crawler && header.agents.iter().all(|agent| !agent.is_judged) {
             return;
         }
         let path = plan.evaluators[0].path(&entry.target);
-        row.robots_txt += u64::from(path.is_robots_txt());
+        tally.robots_txt += u64::from(path.is_robots_txt());
         let method = std::str::from_utf8(&entry.method).unwrap_or_default();
         let mut judgements = [Judgement::Allowed; 2];
         for (judgement, (evaluator, agent)) in judgements.iter_mut().zip(plan.evaluators.iter().zip(&header.agents)) {
@@ -94,7 +101,14 @@ impl ReplayCounts {
         let rule = deciding_rule(compared, first, now).filter(|_| !early);
         let effect = rule.map(|rule| rule.effect);
         let (shut, opened) = (effect == Some(Effect::ShutOut), effect == Some(Effect::LetIn));
-        if let Some(hour) = entry.time.filter(|_| kind.is_crawler).and_then(|time| self.hours.of(time)) {
+        let hours = match failed {
+            Some((hours, addresses)) => {
+                addresses.note(&entry.address, now.is_disallowed() && !early);
+                hours
+            }
+            None => &mut self.hours,
+        };
+        if let Some(hour) = entry.time.filter(|_| kind.is_crawler).and_then(|time| hours.of(time)) {
             let count = match (now.is_disallowed(), early) {
                 (false, _) => &mut hour.allowed,
                 (true, false) => &mut hour.disallowed,
@@ -106,20 +120,36 @@ impl ReplayCounts {
             hour.opened += u64::from(opened);
         }
         if early {
-            row.early += u64::from(now.is_disallowed());
+            tally.early += u64::from(now.is_disallowed());
             return;
         }
-        for (count, judgement) in row.disallowed.iter_mut().zip(judgements) {
+        for (count, judgement) in tally.disallowed.iter_mut().zip(judgements) {
             *count += u64::from(judgement.is_disallowed());
         }
-        row.shut += u64::from(shut);
-        row.opened += u64::from(opened);
+        tally.shut += u64::from(shut);
+        tally.opened += u64::from(opened);
         if let Some(rule) = rule {
-            row.rules.add(rule, &plan.privacy.target(&entry.target));
+            rules.add(rule, &plan.privacy.target(&entry.target));
         }
         // Search engines with an index render pages, so that they fetch assets as browsers do says nothing of them.
         if !kind.is_index_engine {
             self.visitors.note(entry, &kind.name, now.is_disallowed());
+        }
+    }
+
+    /// Once all is counted: says of which crawlers the claims that failed say nothing, and counts them as claimed.
+    pub(super) fn conclude(&mut self) {
+        let names = suspect_paths::find(self.rows.iter());
+        let suspects = self.rows.iter().filter(|row| names.contains(&row.agent.name));
+        self.suspects = suspects
+            .filter_map(|row| {
+                let failed = row.failed.as_ref()?;
+                let (crawler, requests) = (row.agent.name.clone(), failed.tally.requests);
+                Some(SuspectPath { crawler, requests, addresses: failed.addresses.sorted() })
+            })
+            .collect();
+        for hours in self.rows.forgive(&names) {
+            self.hours.merge(hours);
         }
     }
 
@@ -135,6 +165,34 @@ impl ReplayCounts {
         self.hours.merge(next.hours);
         self.visitors.merge(next.visitors);
         self.rows.merge(next.rows);
+    }
+}
+
+/// The names that have to be looked up to judge the claims of a chunk.
+pub(super) fn name_questions(plan: &ReplayPlan, headers: &mut HeaderCache, chunk: &[u8]) -> NameQuestions {
+    let questions = RefCell::default();
+    read_lines(plan.format, chunk, |_, read| {
+        let LogLine::Request(entry) = read else { return };
+        let header = headers.identify(&plan.evaluators, &plan.evidence, &entry.agent);
+        if let Some(judged) = header.agents.last().filter(|_| header.is_checkable) {
+            plan.evidence.note_questions(&questions, &judged.agents, &entry.address, entry.time);
+        }
+    });
+    questions.into_inner()
+}
+
+/// Reads every line of a chunk that is not empty.
+fn read_lines(format: ReplayLogFormat, chunk: &[u8], mut take: impl FnMut(&[u8], LogLine<'_>)) {
+    let mut reader = ChunkReader::new(format, chunk);
+    let mut start = 0;
+    let ends = memchr::memchr_iter(b'\n', chunk).chain(std::iter::once(chunk.len()));
+    for end in ends {
+        let line = chunk.get(start..end).unwrap_or_default();
+        start = end + 1;
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if !line.is_empty() {
+            take(line, reader.read(line));
+        }
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use tower_robots::agent::{Agent, Category, Class};
+use tower_robots::agent::{Agent, Category, Class, Identity};
 
+use super::identity::LogEvidence;
 use super::judgement::JudgedAgents;
 use crate::evaluator::Evaluator;
 
@@ -27,6 +28,8 @@ pub(super) struct IdentifiedHeader {
     pub(super) kind: AgentKind,
     /// Under each of the files.
     pub(super) agents: Vec<JudgedAgents>,
+    /// Whether its claim can be checked by an address.
+    pub(super) is_checkable: bool,
 }
 
 /// A crawler, or a class of agents that are none.
@@ -39,11 +42,17 @@ pub(super) struct AgentKind {
     pub(super) is_crawler: bool,
     /// Whether it is a search engine with an index that people use.
     pub(super) is_index_engine: bool,
+    pub(super) operator: Option<String>,
 }
 
 impl HeaderCache {
     /// The agents of a header under each of the files.
-    pub(super) fn identify(&mut self, evaluators: &[Evaluator], header: &[u8]) -> &IdentifiedHeader {
+    pub(super) fn identify(
+        &mut self,
+        evaluators: &[Evaluator],
+        evidence: &LogEvidence,
+        header: &[u8],
+    ) -> &IdentifiedHeader {
         if let Some(at) = self.headers.get(header) {
             return &self.identified[*at];
         }
@@ -53,12 +62,24 @@ impl HeaderCache {
         }
         let agents: Vec<_> = evaluators.iter().map(|evaluator| JudgedAgents::identify(evaluator, header)).collect();
         let kind = AgentKind::of(agents.last().map(|judged| judged.agents.first()));
+        let is_checkable = agents.last().is_some_and(|judged| evidence.can_check(&judged.agents));
         let at = self.identified.len();
-        self.identified.push(IdentifiedHeader { kind, agents });
+        self.identified.push(IdentifiedHeader { kind, agents, is_checkable });
         if header.len() <= LONGEST_HEADER {
             self.headers.insert(header.into(), at);
         }
         &self.identified[at]
+    }
+}
+
+impl IdentifiedHeader {
+    /// Who sent a request with this header.
+    pub(super) fn sender(&self, evidence: &LogEvidence, address: &[u8], time: Option<i64>) -> Identity {
+        match self.agents.last() {
+            Some(judged) if self.is_checkable => evidence.identify(&judged.agents, address, time),
+            _ if self.kind.is_crawler => Identity::Unverifiable,
+            _ => Identity::Unclaimed,
+        }
     }
 }
 
@@ -73,6 +94,7 @@ impl AgentKind {
                 category: agent.category(),
                 is_crawler: true,
                 is_index_engine: agent.is_index_engine(),
+                operator: agent.registered().map(|crawler| crawler.operator().to_owned()),
             },
             None => Self {
                 name: class.as_str().to_owned(),
@@ -80,6 +102,7 @@ impl AgentKind {
                 category: None,
                 is_crawler: false,
                 is_index_engine: false,
+                operator: None,
             },
         }
     }
@@ -92,6 +115,7 @@ impl AgentKind {
             category: None,
             is_crawler: true,
             is_index_engine: false,
+            operator: None,
         }
     }
 }

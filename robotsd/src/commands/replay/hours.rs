@@ -7,8 +7,18 @@ use serde::Serialize;
 /// Hours with counts of their own: a little more than four years.
 const HOURS: usize = 40_000;
 
-#[derive(Debug, Default)]
-pub(super) struct Hours(BTreeMap<i64, HourCounts>);
+#[derive(Clone, Debug)]
+pub(super) struct Hours {
+    /// How many hours have counts.
+    most: usize,
+    hours: BTreeMap<i64, HourCounts>,
+}
+
+impl Default for Hours {
+    fn default() -> Self {
+        Self::new(HOURS)
+    }
+}
 
 /// Requests of crawlers in an hour, or in several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -24,20 +34,24 @@ pub(super) struct HourCounts {
 }
 
 impl Hours {
+    pub(super) const fn new(most: usize) -> Self {
+        Self { most, hours: BTreeMap::new() }
+    }
+
     /// The counts of the hour of a time in seconds since 1970, or `None` where there are too many hours.
     pub(super) fn of(&mut self, time: i64) -> Option<&mut HourCounts> {
         self.hour(time.div_euclid(3600))
     }
 
     fn hour(&mut self, hour: i64) -> Option<&mut HourCounts> {
-        if self.0.len() >= HOURS && !self.0.contains_key(&hour) {
+        if self.hours.len() >= self.most && !self.hours.contains_key(&hour) {
             return None;
         }
-        Some(self.0.entry(hour).or_default())
+        Some(self.hours.entry(hour).or_default())
     }
 
     pub(super) fn merge(&mut self, other: Self) {
-        for (hour, counts) in other.0 {
+        for (hour, counts) in other.hours {
             if let Some(own) = self.hour(hour) {
                 own.add(counts);
             }
@@ -46,7 +60,7 @@ impl Hours {
 
     /// Hours as seconds since 1970.
     pub(super) fn sorted(&self) -> impl Iterator<Item = (i64, HourCounts)> {
-        self.0.iter().map(|(hour, counts)| (hour * 3600, *counts))
+        self.hours.iter().map(|(hour, counts)| (hour * 3600, *counts))
     }
 }
 

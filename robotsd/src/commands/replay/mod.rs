@@ -1,18 +1,22 @@
 //! `robotsd replay LOG…`: what a robots.txt, or a change of it, would have done to the traffic of a log.
 //!
-//! Logs are read once, in chunks, by every core, in bounded memory ([`chunks`], [`counts`]); the counts do not depend on the
-//! number of cores, and what cannot be read is counted. Paths are grouped by rule and pattern ([`rule_paths`]). Agents are identified and judged as a server does it ([`judgement`]); [`visitors`] suspects people behind crawlers'
-//! names. Reports hold no values of queries and no whole addresses unless options ask for them ([`privacy`]).
+//! Logs are read in chunks, by every core, in bounded memory ([`chunks`], [`counts`]); the counts do not depend on the number
+//! of cores, and what cannot be read is counted. Paths are grouped by rule and pattern ([`rule_paths`]). Agents are identified
+//! and judged as a server does it ([`judgement`]). The requests of a crawler are split by who sent them ([`identity`]): what
+//! impostors did ([`failed_claims`]) is not counted to it. [`visitors`] suspects people behind crawlers' names. Reports
+//! hold no values of queries and no whole addresses unless options ask for them ([`privacy`]).
 //!
 //! Exit status: 0, 1 where a suspected person would be refused, a change shuts a search engine out of a path that it
 //! requested, or an expectation is not met, 2 where an input could not be read; the others are read all the same.
 
 mod chunks;
 mod counts;
+mod failed_claims;
 mod format;
 pub(crate) mod fuzzing;
 mod headers;
 mod hours;
+mod identity;
 mod judgement;
 mod path_tree;
 mod privacy;
@@ -21,10 +25,13 @@ mod report;
 mod rows;
 mod rule_paths;
 mod source;
+mod suspect_paths;
+mod tally;
 mod visitors;
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -37,20 +44,23 @@ use tower_robots::rules::Reading;
 use self::counts::{ReplayCounts, ReplayPlan};
 use self::format::ReplayLogFormat;
 use self::headers::HeaderCache;
+use self::identity::{LogEvidence, NameAnswers, NameQuestions};
 use self::privacy::ReportPrivacy;
 use self::progress::ProgressDrawer;
 use self::report::{Report, ReportForm, ReportNames};
 use self::source::Meter;
 use super::arguments::site::{RobotsFile, SelectedSite, SiteArgs};
 use super::output::unmet::EvaluatedExpectations;
-use crate::evaluator::EvaluatorSettings;
 use crate::exit::{self, FAILED, complain, fail};
 use crate::expectations::ExpectationsFile;
+use crate::render::printable;
 
 /// What to do about logs of which no line is a request.
 const NO_LINE: &str = "no line of the logs could be read as a request: they are access logs in the common or combined format, \
                        JSON lines, W3C (with its line \"#Fields:\") or those of AWS load balancers; name the format with \
                        --log-format where it is not found";
+
+const DNS_PORT: u16 = 53;
 
 /// Show what a robots.txt would have done to the requests of a log
 #[derive(Args, Debug)]
@@ -91,6 +101,18 @@ pub(crate) struct ReplayArgs {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
+    /// Look the names of addresses up, where no list says who sent a request
+    ///
+    /// This discloses the addresses that claim to be such crawlers to the resolvers of the system, or to those of --resolver.
+    /// At most 50 questions a second leave, and the names of at most 10,000 addresses are looked up, those with the most
+    /// requests; Ctrl-C ends it, and the rest counts as claimed. The logs are read twice, so they have to be files.
+    #[arg(long)]
+    rdns: bool,
+
+    /// Ask this resolver for names, in place of those of the system: an address, with a port unless it is 53
+    #[arg(long, value_name = "ADDRESS", requires = "rdns", value_parser = resolver)]
+    resolver: Vec<SocketAddr>,
+
     /// Show the values of queries
     #[arg(long)]
     keep_queries: bool,
@@ -109,6 +131,15 @@ fn moment(text: &str) -> Result<SystemTime, String> {
         .map_err(|_| "write a day or a moment of UTC, such as 2026-11-01 or 2026-11-01T12:00:00Z".to_owned())
 }
 
+/// The address of a resolver, with its port or without.
+fn resolver(text: &str) -> Result<SocketAddr, String> {
+    let with_port = || text.parse::<SocketAddr>();
+    let address = text.parse::<IpAddr>().map(|address| SocketAddr::new(address, DNS_PORT));
+    address
+        .or_else(|_| with_port())
+        .map_err(|_| "write an address, such as 192.0.2.53 or [2001:db8::53]:5353".to_owned())
+}
+
 pub(crate) fn run(args: &ReplayArgs) -> ExitCode {
     exit::written(replay(args))
 }
@@ -118,20 +149,18 @@ fn replay(args: &ReplayArgs) -> io::Result<ExitCode> {
     let robots = site.robots(args.robots.as_deref())?;
     let against = args.against.as_deref().map(RobotsFile::read).transpose()?;
     let names = args.names(&robots, against.as_ref());
-    let plan = args.plan(&site.settings, robots, against)?;
-    let meter = Meter::default();
-    let progress = ProgressDrawer::start(&meter, source::total(&args.logs));
-    let inputs = args.logs.iter().map(|path| source::open(path, &meter));
-    let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let mut plan = args.plan(&site, robots, against)?;
+    if args.rdns {
+        let answers = args.look_names_up(&plan, &site.evidence.resolvers)?;
+        plan.evidence.answer(answers);
+    }
     let mut all = ReplayCounts::default();
-    let errors = chunks::for_each(
-        inputs,
-        workers,
-        HeaderCache::default,
+    let errors = args.read_logs(
+        source::open,
         |headers, chunk| ReplayCounts::of_chunk(&plan, headers, chunk),
         |counts| all.merge(counts),
     );
-    drop(progress);
+    all.conclude();
     let report = Report::new(names, &plan, &all);
     match &args.output {
         None => emit(&report, args.format, io::stdout().lock())?,
@@ -159,13 +188,10 @@ fn emit(report: &Report, form: ReportForm, out: impl Write) -> io::Result<()> {
 }
 
 impl ReplayArgs {
-    fn plan(
-        &self,
-        settings: &EvaluatorSettings,
-        robots: RobotsFile,
-        against: Option<RobotsFile>,
-    ) -> io::Result<ReplayPlan> {
-        let evaluator = |file: RobotsFile| file.evaluator(Reading::Standard, settings);
+    fn plan(&self, site: &SelectedSite, robots: RobotsFile, against: Option<RobotsFile>) -> io::Result<ReplayPlan> {
+        let evaluator = |file: RobotsFile| file.evaluator(Reading::Standard, &site.settings);
+        let (evidence, troubles) = LogEvidence::read(&site.settings.registry, &site.evidence);
+        troubles.iter().for_each(|trouble| complain(trouble));
         let since =
             |time: SystemTime| time.duration_since(UNIX_EPOCH).ok().and_then(|since| since.as_secs().try_into().ok());
         Ok(ReplayPlan {
@@ -173,7 +199,41 @@ impl ReplayArgs {
             format: self.log_format,
             effective_from: self.effective_from.and_then(since),
             privacy: ReportPrivacy { keep_queries: self.keep_queries, keep_addresses: self.keep_addresses },
+            evidence,
         })
+    }
+
+    /// Reads the logs with every core, and joins what `work` makes of the chunks in their order.
+    fn read_logs<C: Send>(
+        &self,
+        open: impl Fn(&Path, &Meter) -> io::Result<Box<dyn Read + Send>>,
+        work: impl Fn(&mut HeaderCache, &[u8]) -> C + Sync,
+        join: impl FnMut(C),
+    ) -> Vec<io::Error> {
+        let meter = Meter::default();
+        let _progress = ProgressDrawer::start(&meter, source::total(&self.logs));
+        let inputs = self.logs.iter().map(|path| open(path, &meter));
+        let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        chunks::for_each(inputs, workers, HeaderCache::default, work, join)
+    }
+
+    /// Finds the addresses in the logs whose names say more than lists do, and looks them up.
+    fn look_names_up(&self, plan: &ReplayPlan, configured: &[SocketAddr]) -> io::Result<NameAnswers> {
+        if let Some(log) = self.logs.iter().find(|log| log.exists() && !log.is_file() || *log == Path::new("-")) {
+            return Err(io::Error::other(format!(
+                "--rdns reads the logs twice, and {} can be read only once: save it as a file",
+                printable(log.as_os_str().as_encoded_bytes())
+            )));
+        }
+        let mut questions = NameQuestions::default();
+        // What cannot be read is said when the requests are counted.
+        self.read_logs(
+            source::open_unchecked,
+            |headers, chunk| counts::name_questions(plan, headers, chunk),
+            |next| questions.merge(next),
+        );
+        let resolvers = if self.resolver.is_empty() { configured } else { &self.resolver };
+        identity::look_up(questions, plan.evidence.patterns(), resolvers)
     }
 
     fn names(&self, robots: &RobotsFile, against: Option<&RobotsFile>) -> ReportNames {
@@ -198,5 +258,5 @@ impl ReplayArgs {
 }
 
 fn named(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", crate::render::printable(path.as_os_str().as_encoded_bytes())))
+    io::Error::new(error.kind(), format!("{}: {error}", printable(path.as_os_str().as_encoded_bytes())))
 }

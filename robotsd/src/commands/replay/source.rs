@@ -38,22 +38,34 @@ pub(super) fn total(paths: &[PathBuf]) -> Option<u64> {
 }
 
 /// Opens a log; `-` is standard input. Its first octets, not its name, show how it is compressed. Errors name the log, also
-/// those of reading on.
+/// those of reading on. That a log is empty is said on standard error.
 pub(super) fn open(path: &Path, meter: &Meter) -> io::Result<Box<dyn Read + Send>> {
+    let mut log = open_named(path, meter)?;
+    if log.fill_buf()?.is_empty() {
+        complain(&format_args!("{}: the log is empty", log.get_ref().name));
+    }
+    Ok(Box::new(log))
+}
+
+/// As [`open`], for a log that is opened again later.
+pub(super) fn open_unchecked(path: &Path, meter: &Meter) -> io::Result<Box<dyn Read + Send>> {
+    Ok(Box::new(open_named(path, meter)?))
+}
+
+fn open_named(path: &Path, meter: &Meter) -> io::Result<BufReader<NamedLog>> {
     let name = if path == Path::new("-") { "<stdin>".to_owned() } else { path.to_string_lossy().into_owned() };
     let mut log = NamedLog { name: printable(name.as_bytes()), log: Box::new(io::empty()), is_packed: false };
     (log.log, log.is_packed) = unpacked(path, meter).map_err(|error| log.named(&error))?;
     let mut beginning = BufReader::with_capacity(HEAD, log);
     let name = beginning.get_ref().name.clone();
     match beginning.fill_buf()? {
-        [] => complain(&format_args!("{name}: the log is empty")),
         [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => {
             return Err(io::Error::other(format!("{name}: the log is UTF-16: save it as UTF-8")));
         }
         [0xEF, 0xBB, 0xBF, ..] => beginning.consume(3),
         _ => {}
     }
-    Ok(Box::new(beginning))
+    Ok(beginning)
 }
 
 /// The octets of a log, and whether they were compressed.

@@ -2,19 +2,16 @@
 
 use serde::Serialize;
 use tower_robots::agent::{Category, Class};
-use tower_robots::rules::{Group, RobotsTxt};
 
+use super::rule_rows::{RobotsFiles, RuleRows, text_of};
+use super::senders::{ImpostorRow, SenderSplit, Senders};
 use crate::commands::replay::counts::{ReplayCounts, ReplayPlan};
 use crate::commands::replay::hours::HourCounts;
-use crate::commands::replay::path_tree::PathTree;
 use crate::commands::replay::rows::ReplayRow;
-use crate::commands::replay::rule_paths::{DecidingRule, Effect};
-use crate::evaluator::Evaluator;
+use crate::commands::replay::tally::RequestTally;
 
-/// Suspects, rules of a crawler and patterns of a rule in a report.
+/// Suspects in a report.
 const SUSPECTS: usize = 20;
-const RULES: usize = 20;
-const PATTERNS: usize = 10;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
@@ -35,14 +32,18 @@ pub(crate) struct Report {
     pub(crate) suspect_human_count: usize,
     /// Search engines with an index that people use, from whom the change takes paths that they requested.
     pub(crate) search_engines_shut_out: Vec<String>,
+    /// Who sent requests under crawlers' names.
+    pub(super) identity: Senders,
     pub(super) crawlers: Vec<CrawlerRow>,
+    /// What was requested under crawlers' names by others.
+    pub(super) impostors: Vec<ImpostorRow>,
     /// Agents that are no crawlers, by class.
     pub(super) others: Vec<ClassRow>,
     /// Requests of crawlers by the hour.
     pub(super) hours: Vec<HourRow>,
 }
 
-/// Sums over all crawlers.
+/// Sums over all crawlers, without impostors.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Totals {
     pub(super) crawler_requests: u64,
@@ -76,35 +77,10 @@ pub(super) struct CrawlerRow {
     pub(super) opened: u64,
     pub(super) not_blamed: u64,
     pub(super) robots_txt: u64,
-    /// Rules that decide about its requests: those that disallow, or, where two files are compared, those of the change.
-    pub(super) rules: Vec<RuleRow>,
-    /// What is left of them.
-    pub(super) other_rules: u64,
-    pub(super) other_rules_requests: u64,
-}
-
-/// What one rule does to the requests of a crawler.
-#[derive(Debug, Serialize)]
-pub(super) struct RuleRow {
-    pub(super) effect: Effect,
-    /// The file it is in: the first where a change lets in.
-    pub(super) file: String,
-    /// Its line and pattern; `None` for rules that were too many to be told apart.
-    pub(super) line: Option<usize>,
-    pub(super) pattern: Option<String>,
-    pub(super) requests: u64,
-    /// Its requests by the pattern of their paths.
-    pub(super) paths: Vec<PatternRow>,
-    /// What is left of them.
-    pub(super) other_paths: u64,
-    pub(super) other_paths_requests: u64,
-}
-
-/// Requests whose paths are alike: `*` stands for what varies.
-#[derive(Debug, Serialize)]
-pub(super) struct PatternRow {
-    pub(super) pattern: String,
-    pub(super) requests: u64,
+    /// Who sent requests under its name. Those of impostors are not in the other counts of this row.
+    pub(super) identity: SenderSplit,
+    #[serde(flatten)]
+    pub(super) by_rule: RuleRows,
 }
 
 #[derive(Debug, Serialize)]
@@ -133,25 +109,29 @@ pub(crate) struct ReportNames {
 impl Report {
     pub(crate) fn new(names: ReportNames, plan: &ReplayPlan, counts: &ReplayCounts) -> Self {
         let compared = plan.evaluators.len() > 1;
-        let files = Files::new(&names, plan);
-        let mut rows: Vec<&ReplayRow> = counts.rows.iter().collect();
-        let harm = |row: &ReplayRow| if compared { row.shut + row.opened } else { row.disallowed[0] };
-        let is_engine_shut_out = |row: &ReplayRow| compared && row.agent.is_index_engine && row.shut > 0;
+        let files = RobotsFiles::new(&names.robots, names.against.as_deref(), plan);
+        let mut rows: Vec<(&ReplayRow, RequestTally)> = counts.rows.iter().map(|row| (row, row.own())).collect();
+        let harm = |own: &RequestTally| if compared { own.shut + own.opened } else { own.disallowed[0] };
+        let is_engine_shut_out =
+            |(row, own): &(&ReplayRow, RequestTally)| compared && row.agent.is_index_engine && own.shut > 0;
         rows.sort_by(|a, b| {
             is_engine_shut_out(b)
                 .cmp(&is_engine_shut_out(a))
-                .then(harm(b).cmp(&harm(a)))
-                .then(b.requests.cmp(&a.requests))
-                .then_with(|| a.agent.name.cmp(&b.agent.name))
+                .then(harm(&b.1).cmp(&harm(&a.1)))
+                .then(b.1.requests.cmp(&a.1.requests))
+                .then_with(|| a.0.agent.name.cmp(&b.0.agent.name))
         });
+        // A name that impostors alone use is among theirs.
+        let is_crawler = |(row, own): &&(&ReplayRow, RequestTally)| row.agent.is_crawler && own.requests > 0;
         let crawlers: Vec<_> =
-            rows.iter().filter(|row| row.agent.is_crawler).map(|row| CrawlerRow::new(row, compared, &files)).collect();
+            rows.iter().filter(is_crawler).map(|(row, own)| CrawlerRow::new(row, own, compared, &files)).collect();
         let last = usize::from(compared);
-        let others = rows.iter().filter(|row| !row.agent.is_crawler).map(|row| ClassRow {
+        let others = rows.iter().filter(|(row, _)| !row.agent.is_crawler).map(|(row, own)| ClassRow {
             class: row.agent.class,
-            requests: row.requests,
-            disallowed: row.disallowed[last],
+            requests: own.requests,
+            disallowed: own.disallowed[last],
         });
+        let impostors = ImpostorRow::all(counts, plan, compared, &files);
         let suspects = counts.visitors.suspects();
         Self {
             logs: names.logs,
@@ -178,9 +158,11 @@ impl Report {
             search_engines_shut_out: rows
                 .iter()
                 .filter(|row| is_engine_shut_out(row))
-                .map(|row| row.agent.name.clone())
+                .map(|(row, _)| row.agent.name.clone())
                 .collect(),
+            identity: Senders::new(plan, counts, compared),
             crawlers,
+            impostors,
             others: others.collect(),
             hours: counts.hours.sorted().map(|(start, counts)| HourRow { start, counts }).collect(),
         }
@@ -191,81 +173,23 @@ impl Report {
     }
 }
 
-/// The files that rules are in.
-struct Files<'a> {
-    first: (&'a str, Option<&'a RobotsTxt>),
-    last: (&'a str, Option<&'a RobotsTxt>),
-}
-
-impl<'a> Files<'a> {
-    fn new(names: &'a ReportNames, plan: &'a ReplayPlan) -> Self {
-        let robots = |evaluator: Option<&'a Evaluator>| evaluator.map(Evaluator::robots);
-        Self {
-            first: (&names.robots, robots(plan.evaluators.first())),
-            last: (names.against.as_ref().unwrap_or(&names.robots), robots(plan.evaluators.last())),
-        }
-    }
-}
-
 impl CrawlerRow {
-    fn new(row: &ReplayRow, compared: bool, files: &Files<'_>) -> Self {
-        let disallowed = row.disallowed[usize::from(compared)];
-        let rules = row.rules.sorted();
-        let (shown, other) = rules.split_at(rules.len().min(RULES));
+    fn new(row: &ReplayRow, own: &RequestTally, compared: bool, files: &RobotsFiles<'_>) -> Self {
+        let disallowed = own.disallowed[usize::from(compared)];
         Self {
             name: row.agent.name.clone(),
             class: row.agent.class,
             category: row.agent.category,
-            requests: row.requests,
-            allowed: row.requests - disallowed - row.early,
+            requests: own.requests,
+            allowed: own.requests - disallowed - own.early,
             disallowed,
-            disallowed_before: compared.then_some(row.disallowed[0]),
-            shut: row.shut,
-            opened: row.opened,
-            not_blamed: row.early,
-            robots_txt: row.robots_txt,
-            rules: shown.iter().map(|(rule, paths)| RuleRow::new(*rule, paths, files)).collect(),
-            other_rules: other.len() as u64,
-            other_rules_requests: other.iter().map(|(_, paths)| paths.total()).sum(),
-        }
-    }
-}
-
-impl RuleRow {
-    fn new(rule: DecidingRule, paths: &PathTree, files: &Files<'_>) -> Self {
-        let (file, robots) = if rule.effect == Effect::LetIn { files.first } else { files.last };
-        let mut rules = robots.into_iter().flat_map(RobotsTxt::groups).flat_map(Group::rules);
-        let found = rule.line.and_then(|line| rules.find(|rule| rule.line() == line));
-        let patterns = paths.patterns();
-        let (shown, other) = patterns.split_at(patterns.len().min(PATTERNS));
-        let row = |(pattern, requests): &(Vec<u8>, u64)| PatternRow { pattern: text_of(pattern), requests: *requests };
-        Self {
-            effect: rule.effect,
-            file: file.to_owned(),
-            line: rule.line,
-            pattern: found.map(|rule| text_of(rule.pattern())),
-            requests: paths.total(),
-            paths: shown.iter().map(row).collect(),
-            other_paths: other.len() as u64,
-            other_paths_requests: other.iter().map(|(_, requests)| requests).sum(),
-        }
-    }
-
-    /// What it does, and where it stands.
-    pub(super) fn sentence(&self) -> String {
-        let (effect, file) = (self.effect_words(), &self.file);
-        match (self.line, &self.pattern) {
-            (Some(line), Some(pattern)) => format!("{effect}{file}:{line}: disallow {pattern}"),
-            _ => format!("{effect}{file}: other rules"),
-        }
-    }
-
-    /// What stands before the rule.
-    pub(super) const fn effect_words(&self) -> &'static str {
-        match self.effect {
-            Effect::Disallowed => "",
-            Effect::ShutOut => "shut out by ",
-            Effect::LetIn => "let in; was ",
+            disallowed_before: compared.then_some(own.disallowed[0]),
+            shut: own.shut,
+            opened: own.opened,
+            not_blamed: own.early,
+            robots_txt: own.robots_txt,
+            identity: SenderSplit::of(row, compared),
+            by_rule: RuleRows::new(&row.rules, files),
         }
     }
 }
@@ -283,8 +207,4 @@ impl Totals {
             not_blamed: sum(|row| row.not_blamed),
         }
     }
-}
-
-fn text_of(octets: &[u8]) -> String {
-    String::from_utf8_lossy(octets).into_owned()
 }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use super::contents::Report;
 use super::others::other_requests;
-use super::{chart, tables, warnings};
+use super::{chart, senders_html, tables, warnings};
 use crate::html::STYLE;
 use crate::html::escaped::Escaped;
 use crate::html::figures::{counted, grouped, percent, period};
@@ -30,8 +30,11 @@ pub(super) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
     )?;
     head(out, report, &title)?;
     warnings::write(out, report)?;
+    senders_html::suspect_paths(out, report)?;
+    senders_html::split(out, report)?;
     charts(out, report)?;
     tables::write(out, report)?;
+    senders_html::impostors(out, report)?;
     foot(out, report)?;
     out.write_all(b"</main>\n</body>\n</html>\n")
 }
@@ -60,6 +63,10 @@ fn head(out: &mut impl Write, report: &Report, title: &str) -> io::Result<()> {
     }
     if totals.not_blamed > 0 {
         card(out, "Counted apart", totals.not_blamed, "came before --effective-from")?;
+    }
+    if report.identity.split.impostors.requests > 0 {
+        let note = "under a crawler's name, counted apart";
+        card(out, "Requests by impostors", report.identity.split.impostors.requests, note)?;
     }
     card(out, "Suspected people", report.suspect_human_count as u64, "under a crawler's name")?;
     out.write_all(b"</div>\n")?;
@@ -155,7 +162,7 @@ fn foot(out: &mut impl Write, report: &Report) -> io::Result<()> {
         }
     }
     out.write_all(
-        b"<p>Crawlers are identified by what they claim. The counts of paths add up to those of their rules; where a crawler \
+        b"<p>Crawlers are identified by what they claim, which is checked as far as evidence goes. The counts of paths add up to those of their rules; where a crawler \
           requested very many paths, a * may hold some requests of a path that is listed as well.</p>\n</footer>\n",
     )
 }

@@ -4,7 +4,8 @@
 
 use std::io::{self, Write};
 
-use super::contents::{CrawlerRow, Report, RuleRow};
+use super::contents::Report;
+use super::rule_rows::{RuleRow, RuleRows};
 use crate::html::escaped::Escaped;
 use crate::html::figures::{counted, grouped};
 
@@ -13,19 +14,19 @@ pub(super) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
         return out.write_all(b"<p>The logs hold no request by a crawler.</p>\n");
     }
     crawlers(out, report)?;
-    if report.crawlers.iter().all(|row| row.rules.is_empty()) {
+    if report.crawlers.iter().all(|row| row.by_rule.rules.is_empty()) {
         return Ok(());
     }
     let what = if report.is_compared() { "What changes" } else { "What is disallowed" };
     writeln!(out, "<section><h2>{what}, by rule and path</h2>\n<p class=\"sub\">A * stands for what varies.</p>")?;
-    for (at, row) in report.crawlers.iter().enumerate().filter(|(_, row)| !row.rules.is_empty()) {
-        details(out, at, row)?;
+    for (at, row) in report.crawlers.iter().enumerate().filter(|(_, row)| !row.by_rule.rules.is_empty()) {
+        details(out, &format!("crawler-{at}"), &row.name, ("crawlers", "all crawlers"), &row.by_rule)?;
     }
     out.write_all(b"</section>\n")
 }
 
 fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    let mut heads = vec!["Requests", "Allowed", "Disallowed"];
+    let mut heads = vec!["Requests", "Verified", "Allowed", "Disallowed"];
     if report.totals.not_blamed > 0 {
         heads.push("Counted apart");
     }
@@ -45,7 +46,7 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
         let category = row.category.map_or(row.class.as_str(), |category| category.as_str());
         let name = Escaped(&row.name);
         out.write_all(b"<tr><th scope=\"row\">")?;
-        if row.rules.is_empty() {
+        if row.by_rule.rules.is_empty() {
             write!(out, "{name}")?;
         } else {
             write!(out, "<a href=\"#crawler-{at}\">{name}</a>")?;
@@ -54,6 +55,7 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
         for head in &heads {
             let value = match *head {
                 "Requests" => grouped(row.requests),
+                "Verified" => grouped(row.identity.verified.requests),
                 "Allowed" => grouped(row.allowed),
                 "Disallowed" => grouped(row.disallowed),
                 "Counted apart" => grouped(row.not_blamed),
@@ -69,19 +71,26 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
     out.write_all(b"</tbody></table></section>\n")
 }
 
-fn details(out: &mut impl Write, at: usize, row: &CrawlerRow) -> io::Result<()> {
+/// The rules that decide about what is requested under a name, under a heading that leads back to a table.
+pub(super) fn details(
+    out: &mut impl Write,
+    id: &str,
+    name: &str,
+    (table, back): (&str, &str),
+    by_rule: &RuleRows,
+) -> io::Result<()> {
     writeln!(
         out,
-        "<h3 id=\"crawler-{at}\">{} <a href=\"#crawlers\">all crawlers</a></h3>\n<table class=\"rules\"><thead><tr>\
+        "<h3 id=\"{id}\">{} <a href=\"#{table}\">{back}</a></h3>\n<table class=\"rules\"><thead><tr>\
          <th scope=\"col\">Rule, and its paths</th><th scope=\"col\" class=\"n\">Requests</th></tr></thead><tbody>",
-        Escaped(&row.name)
+        Escaped(name)
     )?;
-    for rule in &row.rules {
+    for rule in &by_rule.rules {
         rule_rows(out, rule)?;
     }
-    if row.other_rules > 0 {
-        let name = counted(row.other_rules, "more rule");
-        writeln!(out, "{}", line("rule", &name, row.other_rules_requests))?;
+    if by_rule.other_rules > 0 {
+        let name = counted(by_rule.other_rules, "more rule");
+        writeln!(out, "{}", line("rule", &name, by_rule.other_rules_requests))?;
     }
     out.write_all(b"</tbody></table>\n")
 }

@@ -4,16 +4,15 @@ use std::io::{self, Write};
 
 use super::contents::{CrawlerRow, Report};
 use super::others::other_requests;
+use super::rules_text::{rules, shown};
+use super::senders_text;
 use crate::html::figures::{counted, grouped, percent, period};
-use crate::render::printable;
 
 /// Crawlers that are shown; the rest are summed up.
 const CRAWLERS: usize = 25;
 
-/// Of those, how many with rules and paths, how many rules each, and how many patterns a rule.
+/// Of those, how many with rules and paths.
 const DETAILED: usize = 5;
-const RULES: usize = 8;
-const PATTERNS: usize = 5;
 
 /// Columns of a bar.
 const BAR: usize = 20;
@@ -22,8 +21,11 @@ pub(super) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
     head(out, report)?;
     engines(out, report)?;
     suspects(out, report)?;
+    senders_text::suspect_paths(out, report)?;
     crawlers(out, report)?;
     details(out, report)?;
+    senders_text::impostors(out, report)?;
+    senders_text::reasons(out, report)?;
     others(out, report)
 }
 
@@ -72,7 +74,7 @@ fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
         let before = counted(totals.not_blamed, "more disallowed request");
         writeln!(out, "{before} came before --effective-from")?;
     }
-    Ok(())
+    senders_text::split(out, report)
 }
 
 const fn are(count: u64) -> &'static str {
@@ -128,8 +130,8 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
     let (second, third) = if report.is_compared() { ("shut out", "let in") } else { ("disallowed", "share") };
     writeln!(
         out,
-        "\n{:width$} {:>11} {second:>11} {third:>8}  {:BAR$}  robots.txt",
-        "crawler", "requests", "█ disallowed ░ not"
+        "\n{:width$} {:>11} {:>9} {second:>11} {third:>8}  {:BAR$}  robots.txt",
+        "crawler", "requests", "verified", "█ disallowed ░ not"
     )?;
     for row in rows {
         let name = cut(&shown(&row.name), width);
@@ -143,8 +145,9 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
             1 => "fetched once".to_owned(),
             times => format!("fetched {} times", grouped(times)),
         };
-        let bar = bar(row, most);
-        writeln!(out, "{name:width$} {:>11} {second:>11} {third:>8}  {bar}  {read}", grouped(row.requests))?;
+        let verified = if row.identity.is_checked { grouped(row.identity.verified.requests) } else { "-".to_owned() };
+        let (requests, bar) = (grouped(row.requests), bar(row, most));
+        writeln!(out, "{name:width$} {requests:>11} {verified:>9} {second:>11} {third:>8}  {bar}  {read}")?;
     }
     let rest = &report.crawlers[rows.len()..];
     if !rest.is_empty() {
@@ -176,27 +179,8 @@ fn bar(row: &CrawlerRow, most: u64) -> String {
 }
 
 fn details(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    for row in report.crawlers.iter().filter(|row| !row.rules.is_empty()).take(DETAILED) {
-        let what = if report.is_compared() { "what changes" } else { "what is disallowed" };
-        writeln!(out, "\n{}: {what}, by rule and path", shown(&row.name))?;
-        for rule in row.rules.iter().take(RULES) {
-            writeln!(out, "  {:>10}  {}", grouped(rule.requests), shown(&rule.sentence()))?;
-            for path in rule.paths.iter().take(PATTERNS) {
-                writeln!(out, "  {:>10}    {}", grouped(path.requests), shown(&path.pattern))?;
-            }
-            let rest = rule.paths.iter().skip(PATTERNS);
-            let count = rest.clone().count() as u64 + rule.other_paths;
-            let requests = rest.map(|path| path.requests).sum::<u64>() + rule.other_paths_requests;
-            if count > 0 {
-                writeln!(out, "  {:>10}    of {}", grouped(requests), counted(count, "more pattern"))?;
-            }
-        }
-        let rest = row.rules.iter().skip(RULES);
-        let count = rest.clone().count() as u64 + row.other_rules;
-        let requests = rest.map(|rule| rule.requests).sum::<u64>() + row.other_rules_requests;
-        if count > 0 {
-            writeln!(out, "  {:>10}  by {}", grouped(requests), counted(count, "more rule"))?;
-        }
+    for row in report.crawlers.iter().filter(|row| !row.by_rule.rules.is_empty()).take(DETAILED) {
+        rules(out, report, &row.name, &row.by_rule)?;
     }
     Ok(())
 }
@@ -210,8 +194,4 @@ fn others(out: &mut impl Write, report: &Report) -> io::Result<()> {
         writeln!(out, "of them {} {are} disallowed, because the policy holds them to \"*\"", grouped(held))?;
     }
     Ok(())
-}
-
-fn shown(text: &str) -> String {
-    printable(text.as_bytes())
 }

@@ -1,0 +1,118 @@
+//! The rules that decide about requests, with the paths of these requests.
+
+use serde::Serialize;
+use tower_robots::rules::{Group, RobotsTxt};
+
+use crate::commands::replay::counts::ReplayPlan;
+use crate::commands::replay::path_tree::PathTree;
+use crate::commands::replay::rule_paths::{DecidingRule, Effect, RulePaths};
+use crate::evaluator::Evaluator;
+
+/// Rules, and patterns of a rule in a report.
+const RULES: usize = 20;
+const PATTERNS: usize = 10;
+
+/// The rules that decide about requests: those that disallow, or, where two files are compared, those of the change.
+#[derive(Debug, Serialize)]
+pub(super) struct RuleRows {
+    pub(super) rules: Vec<RuleRow>,
+    /// What is left of them.
+    pub(super) other_rules: u64,
+    pub(super) other_rules_requests: u64,
+}
+
+/// What one rule does to the requests of a crawler.
+#[derive(Debug, Serialize)]
+pub(super) struct RuleRow {
+    pub(super) effect: Effect,
+    /// The file it is in: the first where a change lets in.
+    pub(super) file: String,
+    /// Its line and pattern; `None` for rules that were too many to be told apart.
+    pub(super) line: Option<usize>,
+    pub(super) pattern: Option<String>,
+    pub(super) requests: u64,
+    /// Its requests by the pattern of their paths.
+    pub(super) paths: Vec<PatternRow>,
+    /// What is left of them.
+    pub(super) other_paths: u64,
+    pub(super) other_paths_requests: u64,
+}
+
+/// Requests whose paths are alike: `*` stands for what varies.
+#[derive(Debug, Serialize)]
+pub(super) struct PatternRow {
+    pub(super) pattern: String,
+    pub(super) requests: u64,
+}
+
+/// The files that rules are in.
+pub(super) struct RobotsFiles<'a> {
+    first: (&'a str, Option<&'a RobotsTxt>),
+    last: (&'a str, Option<&'a RobotsTxt>),
+}
+
+impl<'a> RobotsFiles<'a> {
+    /// The file of the plan, and the one that it is compared with, by these names.
+    pub(super) fn new(robots: &'a str, against: Option<&'a str>, plan: &'a ReplayPlan) -> Self {
+        let document = |evaluator: Option<&'a Evaluator>| evaluator.map(Evaluator::robots);
+        Self {
+            first: (robots, document(plan.evaluators.first())),
+            last: (against.unwrap_or(robots), document(plan.evaluators.last())),
+        }
+    }
+}
+
+impl RuleRows {
+    pub(super) fn new(rules: &RulePaths, files: &RobotsFiles<'_>) -> Self {
+        let rules = rules.sorted();
+        let (shown, other) = rules.split_at(rules.len().min(RULES));
+        Self {
+            rules: shown.iter().map(|(rule, paths)| RuleRow::new(*rule, paths, files)).collect(),
+            other_rules: other.len() as u64,
+            other_rules_requests: other.iter().map(|(_, paths)| paths.total()).sum(),
+        }
+    }
+}
+
+impl RuleRow {
+    fn new(rule: DecidingRule, paths: &PathTree, files: &RobotsFiles<'_>) -> Self {
+        let (file, robots) = if rule.effect == Effect::LetIn { files.first } else { files.last };
+        let mut rules = robots.into_iter().flat_map(RobotsTxt::groups).flat_map(Group::rules);
+        let found = rule.line.and_then(|line| rules.find(|rule| rule.line() == line));
+        let patterns = paths.patterns();
+        let (shown, other) = patterns.split_at(patterns.len().min(PATTERNS));
+        let row = |(pattern, requests): &(Vec<u8>, u64)| PatternRow { pattern: text_of(pattern), requests: *requests };
+        Self {
+            effect: rule.effect,
+            file: file.to_owned(),
+            line: rule.line,
+            pattern: found.map(|rule| text_of(rule.pattern())),
+            requests: paths.total(),
+            paths: shown.iter().map(row).collect(),
+            other_paths: other.len() as u64,
+            other_paths_requests: other.iter().map(|(_, requests)| requests).sum(),
+        }
+    }
+
+    /// What it does, and where it stands.
+    pub(super) fn sentence(&self) -> String {
+        let (effect, file) = (self.effect_words(), &self.file);
+        match (self.line, &self.pattern) {
+            (Some(line), Some(pattern)) => format!("{effect}{file}:{line}: disallow {pattern}"),
+            _ => format!("{effect}{file}: other rules"),
+        }
+    }
+
+    /// What stands before the rule.
+    pub(super) const fn effect_words(&self) -> &'static str {
+        match self.effect {
+            Effect::Disallowed => "",
+            Effect::ShutOut => "shut out by ",
+            Effect::LetIn => "let in; was ",
+        }
+    }
+}
+
+pub(super) fn text_of(octets: &[u8]) -> String {
+    String::from_utf8_lossy(octets).into_owned()
+}

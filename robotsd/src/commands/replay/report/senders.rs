@@ -1,0 +1,304 @@
+//! Who sent the requests, as a report holds it.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::{Duration, UNIX_EPOCH};
+
+use serde::Serialize;
+use tower_robots::agent::UndecidedReason;
+
+use super::rule_rows::{RobotsFiles, RuleRows};
+use crate::commands::replay::counts::{ReplayCounts, ReplayPlan, SuspectPath};
+use crate::commands::replay::failed_claims::{AddressTally, FailedClaims};
+use crate::commands::replay::privacy::ReportPrivacy;
+use crate::commands::replay::rows::ReplayRow;
+use crate::commands::replay::tally::RequestTally;
+use crate::date;
+
+/// Addresses of a crawler's impostors, and of a suspect path.
+const ADDRESSES: usize = 20;
+const SUSPECT_ADDRESSES: usize = 3;
+
+/// The evidence, and what it says about all requests under crawlers' names.
+#[derive(Debug, Serialize)]
+pub(super) struct Senders {
+    /// The day of the oldest list that took part.
+    pub(super) lists_of: Option<String>,
+    lists: Vec<ListRow>,
+    /// `None` where no names were looked up.
+    pub(super) names: Option<NamesRow>,
+    #[serde(flatten)]
+    pub(super) split: SenderSplit,
+    pub(super) suspect_paths: Vec<SuspectRow>,
+}
+
+/// Requests under a crawler's name, by what the evidence says about the claim.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct SenderSplit {
+    /// Whether any claim could be checked.
+    #[serde(skip)]
+    pub(super) is_checked: bool,
+    pub(super) verified: SenderShare,
+    pub(super) claimed: SenderShare,
+    /// Why they are not verified, and not refuted: the words of the log.
+    pub(super) claimed_because: BTreeMap<&'static str, u64>,
+    /// Counted nowhere else.
+    pub(super) impostors: SenderShare,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(super) struct SenderShare {
+    pub(super) requests: u64,
+    pub(super) disallowed: u64,
+    pub(super) shut: u64,
+    pub(super) opened: u64,
+    pub(super) not_blamed: u64,
+}
+
+/// A list that took part.
+#[derive(Debug, Serialize)]
+struct ListRow {
+    url: String,
+    origin: &'static str,
+    date: String,
+    prefixes: usize,
+}
+
+/// Addresses whose names were looked up, and those for which there were too many.
+#[derive(Debug, Serialize)]
+pub(super) struct NamesRow {
+    pub(super) looked_up: usize,
+    left_out: usize,
+}
+
+/// A crawler whose claims fail, where the log may not hold the addresses of clients.
+#[derive(Debug, Serialize)]
+pub(super) struct SuspectRow {
+    pub(super) crawler: String,
+    pub(super) requests: u64,
+    /// The addresses or networks with the most requests.
+    pub(super) addresses: Vec<String>,
+    pub(super) other_addresses: u64,
+}
+
+/// What impostors of one crawler did.
+#[derive(Debug, Serialize)]
+pub(crate) struct ImpostorRow {
+    pub(super) crawler: String,
+    pub(super) requests: u64,
+    pub(super) allowed: u64,
+    pub(super) disallowed: u64,
+    pub(super) disallowed_before: Option<u64>,
+    pub(super) shut: u64,
+    pub(super) opened: u64,
+    pub(super) not_blamed: u64,
+    pub(super) robots_txt: u64,
+    /// Those with the most requests.
+    pub(super) addresses: Vec<AddressRow>,
+    /// What is left of them; of very many addresses not all are told apart.
+    pub(super) other_addresses: u64,
+    pub(super) other_addresses_requests: u64,
+    #[serde(flatten)]
+    pub(super) by_rule: RuleRows,
+}
+
+/// An address of an impostor, or its network.
+#[derive(Debug, Serialize)]
+pub(super) struct AddressRow {
+    pub(super) address: String,
+    pub(super) requests: u64,
+    pub(super) disallowed: u64,
+}
+
+impl Senders {
+    pub(super) fn new(plan: &ReplayPlan, counts: &ReplayCounts, compared: bool) -> Self {
+        let mut split = SenderSplit::default();
+        for row in counts.rows.iter().filter(|row| row.agent.is_crawler) {
+            split.add(SenderSplit::of(row, compared));
+        }
+        let checked = counts.rows.iter().filter(|row| row.is_checked);
+        let lists = plan.evidence.lists_of(checked.map(|row| row.agent.name.as_str()));
+        Self {
+            lists_of: lists.iter().map(|list| list.date()).min().map(day),
+            lists: lists
+                .iter()
+                .map(|list| ListRow {
+                    url: list.url().to_owned(),
+                    origin: list.origin().as_str(),
+                    date: day(list.date()),
+                    prefixes: list.prefixes(),
+                })
+                .collect(),
+            names: plan
+                .evidence
+                .answers()
+                .map(|answers| NamesRow { looked_up: answers.len(), left_out: answers.left_out() }),
+            split,
+            suspect_paths: counts.suspects.iter().map(|suspect| SuspectRow::new(suspect, plan.privacy)).collect(),
+        }
+    }
+
+    /// What the claims are checked by, where anything is.
+    pub(super) fn evidence(&self) -> Option<String> {
+        let names = self.names.as_ref().map(|names| names.looked_up).filter(|looked_up| *looked_up > 0);
+        match (&self.lists_of, names) {
+            (Some(day), None) => Some(format!("by the lists of {day}")),
+            (Some(day), Some(_)) => Some(format!("by the lists of {day} and the names of addresses")),
+            (None, Some(_)) => Some("by the names of addresses".to_owned()),
+            (None, None) => None,
+        }
+    }
+
+    /// Why requests are only claimed, in words, with their numbers; the most frequent first.
+    pub(super) fn reasons(&self) -> Vec<(String, u64)> {
+        let mut reasons: Vec<_> = self.split.claimed_because.iter().collect();
+        reasons.sort_by_key(|(_, requests)| std::cmp::Reverse(**requests));
+        reasons.into_iter().map(|(reason, requests)| (self.in_words(reason), *requests)).collect()
+    }
+
+    fn in_words(&self, reason: &str) -> String {
+        use UndecidedReason as Reason;
+        let words = match reason.parse::<UndecidedReason>() {
+            Err(_) => "their operator publishes no complete method, or they act for people",
+            Ok(Reason::Address) => "the log has no whole public address of theirs",
+            Ok(Reason::Stale) => match &self.lists_of {
+                Some(day) => {
+                    return format!("not in the lists of {day}, which are not of the time of the requests");
+                }
+                None => "the names of their addresses are not of the time of the requests",
+            },
+            Ok(Reason::NotLoaded) if self.names.is_none() => "there is no list; --rdns looks the names of addresses up",
+            Ok(Reason::NotLoaded) => "there is no list",
+            Ok(Reason::Busy) => "the names of their addresses were not looked up",
+            Ok(Reason::UnprovenResolver) => "the resolver confirmed no address of their operator",
+            Ok(Reason::Timeout | Reason::ResolverFailure | Reason::Truncated) => "the resolver could not tell",
+            Ok(Reason::SuspectPath) => "so many fail that the log may have the addresses of a proxy",
+            Ok(_) => reason,
+        };
+        words.to_owned()
+    }
+}
+
+impl SenderSplit {
+    pub(super) fn of(row: &ReplayRow, compared: bool) -> Self {
+        let failed = row.failed.as_ref().map(|failed| failed.tally).unwrap_or_default();
+        Self {
+            is_checked: row.is_checked,
+            verified: SenderShare::of(&row.verified, compared),
+            claimed: SenderShare::of(&row.claimed, compared),
+            claimed_because: row.undecided.clone(),
+            impostors: SenderShare::of(&failed, compared),
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.verified.add(other.verified);
+        self.claimed.add(other.claimed);
+        self.impostors.add(other.impostors);
+        for (reason, requests) in other.claimed_because {
+            *self.claimed_because.entry(reason).or_default() += requests;
+        }
+    }
+}
+
+impl SenderShare {
+    fn of(tally: &RequestTally, compared: bool) -> Self {
+        Self {
+            requests: tally.requests,
+            disallowed: tally.disallowed[usize::from(compared)],
+            shut: tally.shut,
+            opened: tally.opened,
+            not_blamed: tally.early,
+        }
+    }
+
+    const fn add(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.disallowed += other.disallowed;
+        self.shut += other.shut;
+        self.opened += other.opened;
+        self.not_blamed += other.not_blamed;
+    }
+}
+
+impl ImpostorRow {
+    /// The impostors of every crawler, those who were disallowed the most first.
+    pub(super) fn all(counts: &ReplayCounts, plan: &ReplayPlan, compared: bool, files: &RobotsFiles<'_>) -> Vec<Self> {
+        let failed = |row: &ReplayRow| {
+            let failed = row.failed.as_deref()?;
+            Some(Self::new(&row.agent.name, failed, plan.privacy, compared, files))
+        };
+        let mut rows: Vec<_> = counts.rows.iter().filter_map(failed).collect();
+        let harm = |row: &Self| if compared { row.shut + row.opened } else { row.disallowed };
+        rows.sort_by(|a, b| {
+            let by_name = || a.crawler.cmp(&b.crawler);
+            harm(b).cmp(&harm(a)).then(b.requests.cmp(&a.requests)).then_with(by_name)
+        });
+        rows
+    }
+
+    fn new(
+        crawler: &str,
+        failed: &FailedClaims,
+        privacy: ReportPrivacy,
+        compared: bool,
+        files: &RobotsFiles<'_>,
+    ) -> Self {
+        let tally = &failed.tally;
+        let disallowed = tally.disallowed[usize::from(compared)];
+        let mut addresses = shown(&failed.addresses.sorted(), privacy);
+        let rest = addresses.split_off(addresses.len().min(ADDRESSES));
+        let rest_requests = rest.iter().map(|row| row.requests).sum::<u64>();
+        Self {
+            crawler: crawler.to_owned(),
+            requests: tally.requests,
+            allowed: tally.requests - disallowed - tally.early,
+            disallowed,
+            disallowed_before: compared.then_some(tally.disallowed[0]),
+            shut: tally.shut,
+            opened: tally.opened,
+            not_blamed: tally.early,
+            robots_txt: tally.robots_txt,
+            addresses,
+            other_addresses: rest.len() as u64,
+            other_addresses_requests: rest_requests + failed.addresses.dropped().requests,
+            by_rule: RuleRows::new(&failed.rules, files),
+        }
+    }
+}
+
+impl SuspectRow {
+    fn new(suspect: &SuspectPath, privacy: ReportPrivacy) -> Self {
+        let mut addresses = shown(&suspect.addresses, privacy);
+        let rest = addresses.split_off(addresses.len().min(SUSPECT_ADDRESSES));
+        Self {
+            crawler: suspect.crawler.clone(),
+            requests: suspect.requests,
+            addresses: addresses.into_iter().map(|row| row.address).collect(),
+            other_addresses: rest.len() as u64,
+        }
+    }
+}
+
+/// Addresses as they may be shown, those with the most requests first.
+fn shown(addresses: &[(IpAddr, AddressTally)], privacy: ReportPrivacy) -> Vec<AddressRow> {
+    let mut tallies = BTreeMap::<String, AddressTally>::new();
+    for (address, tally) in addresses {
+        tallies.entry(privacy.address(address.to_string().as_bytes())).or_default().add(*tally);
+    }
+    let row = |(address, tally): (String, AddressTally)| AddressRow {
+        address,
+        requests: tally.requests,
+        disallowed: tally.disallowed,
+    };
+    let mut rows: Vec<_> = tallies.into_iter().map(row).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.requests));
+    rows
+}
+
+/// The day of a time in seconds since 1970.
+fn day(seconds: i64) -> String {
+    let since = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+    let text = UNIX_EPOCH.checked_add(since).map(date::rfc3339).unwrap_or_default();
+    text.get(..10).unwrap_or_default().to_owned()
+}

@@ -1,0 +1,81 @@
+//! Counts of requests under one name, of one kind of sender.
+
+/// What became of requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct RequestTally {
+    pub(super) requests: u64,
+    /// Under each of the files.
+    pub(super) disallowed: [u64; 2],
+    /// Allowed under the first and disallowed under the second, and the other way about.
+    pub(super) shut: u64,
+    pub(super) opened: u64,
+    /// Disallowed, but before the rules held.
+    pub(super) early: u64,
+    pub(super) robots_txt: u64,
+}
+
+/// The first and the last time of something, in seconds since 1970.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Period {
+    pub(super) first: Option<i64>,
+    pub(super) last: Option<i64>,
+}
+
+impl RequestTally {
+    pub(super) const fn new() -> Self {
+        Self { requests: 0, disallowed: [0; 2], shut: 0, opened: 0, early: 0, robots_txt: 0 }
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        self.requests += other.requests;
+        for (count, more) in self.disallowed.iter_mut().zip(other.disallowed) {
+            *count += more;
+        }
+        self.shut += other.shut;
+        self.opened += other.opened;
+        self.early += other.early;
+        self.robots_txt += other.robots_txt;
+    }
+
+    /// Of both.
+    pub(super) fn with(mut self, other: &Self) -> Self {
+        self.add(other);
+        self
+    }
+}
+
+impl Period {
+    pub(super) const fn new() -> Self {
+        Self { first: None, last: None }
+    }
+
+    pub(super) fn note(&mut self, time: Option<i64>) {
+        self.merge(Self { first: time, last: time });
+    }
+
+    pub(super) fn merge(&mut self, other: Self) {
+        self.first = self.first.into_iter().chain(other.first).min();
+        self.last = self.last.into_iter().chain(other.last).max();
+    }
+
+    /// Whether all of it is more than `seconds` before or after the other.
+    pub(super) fn is_apart_from(&self, other: &Self, seconds: i64) -> bool {
+        let is_after = |this: &Self, that: &Self| {
+            this.first.zip(that.last).is_some_and(|(first, last)| first.saturating_sub(last) > seconds)
+        };
+        is_after(self, other) || is_after(other, self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn periods_are_apart_where_all_of_one_is_long_before_the_other() {
+        let period = |first, last| Period { first: Some(first), last: Some(last) };
+        assert!(period(0, 5).is_apart_from(&period(16, 20), 10) && period(16, 20).is_apart_from(&period(0, 5), 10));
+        assert!(!period(0, 5).is_apart_from(&period(15, 20), 10) && !period(0, 30).is_apart_from(&period(15, 20), 1));
+        assert!(!period(0, 5).is_apart_from(&Period::default(), 1));
+    }
+}

@@ -1,0 +1,456 @@
+//! `replay` splits the requests of each crawler by who sent them.
+//!
+//! Addresses of Google's lists are those of the embedded copy. A fresh list is saved as a running robotsd saves it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+
+use super::played_names::PlayedNames;
+use super::process::{GOOGLEBOT, GPTBOT, folder, robotsd, run};
+
+const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
+const CHATGPT_USER: &str =
+    "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko); compatible; ChatGPT-User/1.0; +https://openai.com/bot";
+const YANDEX: &str = "Mozilla/5.0 (compatible; YandexBot/3.0; +http://yandex.com/bots)";
+const MYBOT: &str = "MyBot/1.0 (+https://my.example/bot)";
+
+const GOOGLE_LIST: &str = "https://developers.google.com/static/crawling/ipranges/common-crawlers.json";
+const BING_LIST: &str = "https://www.bing.com/toolbox/bingbot.json";
+const GPTBOT_LIST: &str = "https://openai.com/gptbot.json";
+const USER_LIST: &str = "https://openai.com/chatgpt-user.json";
+
+const ROBOTS: &str = "User-agent: *\nDisallow: /cart\n\nUser-agent: GPTBot\nDisallow: /drafts/\n";
+const CONFIG: &str = "state_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\ntrusted_proxies = [\"192.0.2.0/24\"]\n\
+                      [[site]]\nname = \"shop\"\nupstreams = [\"http://127.0.0.1:9\"]\n[site.robots]\nsource = \"file\"\n\
+                      path = \"robots.txt\"\n";
+
+/// Of the requests, unless a test says otherwise: 2026-11-20 12:00.
+const NOON: u64 = 1_795_176_000;
+const HOUR: u64 = 60 * 60;
+const DAY: u64 = 24 * HOUR;
+
+/// A folder with a site, and with what a robotsd with that config saved.
+struct Site(TempDir);
+
+impl Site {
+    fn new() -> Self {
+        Self(folder(&[("robots.txt", ROBOTS), ("new.txt", "User-agent: *\nDisallow: /\n"), ("robotsd.toml", CONFIG)]))
+    }
+
+    /// One that fetched these lists at noon.
+    fn with_lists() -> Self {
+        let site = Self::new();
+        site.save(GOOGLE_LIST, NOON, &["66.249.64.0/19", "2001:4860:4801:10::/64"]);
+        site.save(BING_LIST, NOON, &["40.77.167.0/24"]);
+        site.save(GPTBOT_LIST, NOON, &["20.125.66.80/28"]);
+        site.save(USER_LIST, NOON, &["23.98.142.176/28"]);
+        site
+    }
+
+    fn save(&self, url: &str, confirmed: u64, prefixes: &[&str]) {
+        let hash: String = Sha256::digest(url.as_bytes()).iter().take(16).map(|octet| format!("{octet:02x}")).collect();
+        let folder = self.0.path().join("state/evidence");
+        fs::create_dir_all(&folder).unwrap();
+        let saved = json!({ "url": url, "confirmed": confirmed, "body": prefixes.join("\n") });
+        fs::write(folder.join(hash + ".json"), saved.to_string()).unwrap();
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn write_log(&self, log: &[String]) {
+        fs::write(self.path().join("log"), log.concat()).unwrap();
+    }
+
+    /// The report about these lines, and what is said on standard error.
+    fn report(&self, log: &[String], arguments: &[&str]) -> (Value, String, Option<i32>) {
+        self.write_log(log);
+        let arguments = [&["replay", "log", "--config", "robotsd.toml", "--format", "json"], arguments].concat();
+        let output = run(robotsd().current_dir(self.path()).args(arguments));
+        let said = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        (said, String::from_utf8(output.stderr).unwrap(), output.status.code())
+    }
+
+    fn page(&self, log: &[String], form: &str, arguments: &[&str]) -> String {
+        self.write_log(log);
+        let arguments = [&["replay", "log", "--config", "robotsd.toml", "--format", form], arguments].concat();
+        String::from_utf8(run(robotsd().current_dir(self.path()).args(arguments)).stdout).unwrap()
+    }
+}
+
+fn line(address: &str, time: u64, target: &str, agent: &str) -> String {
+    let time = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(time));
+    let line = json!({ "time": time.to_string(), "remote_addr": address, "request_method": "GET", "request_uri": target,
+                       "http_user_agent": agent });
+    format!("{line}\n")
+}
+
+fn crawler<'a>(report: &'a Value, name: &str) -> &'a Value {
+    report["crawlers"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap_or(&Value::Null)
+}
+
+fn impostors<'a>(report: &'a Value, name: &str) -> &'a Value {
+    report["impostors"].as_array().unwrap().iter().find(|row| row["crawler"] == name).unwrap_or(&Value::Null)
+}
+
+/// Requests of a crawler: verified, only claimed, of impostors.
+fn split(report: &Value, name: &str) -> [u64; 3] {
+    let identity = &crawler(report, name)["identity"];
+    ["verified", "claimed", "impostors"].map(|part| identity[part]["requests"].as_u64().unwrap_or(0))
+}
+
+fn because(report: &Value, name: &str) -> Value {
+    crawler(report, name)["identity"]["claimed_because"].clone()
+}
+
+/// What becomes of one request, beside one that is verified.
+fn fate(site: &Site, address: &str, time: u64, agent: &str) -> String {
+    let log = [line("66.249.66.1", NOON, "/", GOOGLEBOT), line(address, time, "/cart", agent)];
+    let (report, said, _) = site.report(&log, &[]);
+    let split = &report["identity"];
+    assert_eq!(said, "");
+    match (split["verified"]["requests"].as_u64(), split["impostors"]["requests"].as_u64()) {
+        (Some(2), _) => "verified".to_owned(),
+        (_, Some(1)) => "impostor".to_owned(),
+        _ => split["claimed_because"].as_object().unwrap().keys().cloned().collect(),
+    }
+}
+
+#[test]
+fn a_crawler_is_not_blamed_for_its_impostors() {
+    let site = Site::with_lists();
+    let mut log =
+        vec![line("66.249.66.1", NOON, "/cart", GOOGLEBOT), line("66.249.66.2", NOON, "/robots.txt", GOOGLEBOT)];
+    log.extend((0..9).map(|at| line("198.51.100.7", NOON + at, "/cart/a", GOOGLEBOT)));
+    log.extend((0..4).map(|at| line("203.0.113.9", NOON + at, "/wp-login", GOOGLEBOT)));
+    log.push(line("10.0.0.1", NOON, "/cart/b", GOOGLEBOT));
+    log.push(line("203.0.113.9", NOON, "/drafts/x", GPTBOT));
+    let (report, said, code) = site.report(&log, &[]);
+    assert_eq!((&*said, code), ("", Some(0)));
+    let google = crawler(&report, "Googlebot");
+    assert_eq!((&google["requests"], &google["allowed"], &google["disallowed"]), (&json!(3), &json!(1), &json!(2)));
+    assert_eq!(google["rules"][0]["requests"], 2, "{google}");
+    let identity = &google["identity"];
+    let share = |part: &str| (identity[part]["requests"].as_u64(), identity[part]["disallowed"].as_u64());
+    assert_eq!(
+        (share("verified"), share("claimed"), share("impostors")),
+        ((Some(2), Some(1)), (Some(1), Some(1)), (Some(13), Some(9)))
+    );
+    assert_eq!(identity["claimed_because"], json!({ "address": 1 }));
+    let google = impostors(&report, "Googlebot");
+    assert_eq!((&google["requests"], &google["allowed"], &google["disallowed"]), (&json!(13), &json!(4), &json!(9)));
+    let network = |address: &str, requests: u64, disallowed: u64| json!({ "address": address, "requests": requests, "disallowed": disallowed });
+    assert_eq!(google["addresses"], json!([network("198.51.100.0/24", 9, 9), network("203.0.113.0/24", 4, 0)]));
+    assert_eq!(
+        (&google["rules"][0]["line"], &google["rules"][0]["paths"][0]["pattern"]),
+        (&json!(2), &json!("/cart/a"))
+    );
+    // A name that impostors alone use is no row of the crawlers.
+    assert_eq!((crawler(&report, "GPTBot"), &impostors(&report, "GPTBot")["disallowed"]), (&Value::Null, &json!(1)));
+    let totals = &report["totals"];
+    assert_eq!((&totals["crawler_requests"], &totals["disallowed"]), (&json!(3), &json!(2)));
+    assert_eq!((&report["requests"], &report["identity"]["lists_of"]), (&json!(17), &json!("2026-11-20")));
+    let list = &report["identity"]["lists"][0];
+    assert_eq!((&list["url"], &list["origin"], &list["prefixes"]), (&json!(GOOGLE_LIST), &json!("saved"), &json!(2)));
+    let hours = report["hours"].as_array().unwrap();
+    assert_eq!((hours.len(), &hours[0]["allowed"], &hours[0]["disallowed"]), (1, &json!(1), &json!(2)));
+    let (report, _, _) = site.report(&log, &["--keep-addresses"]);
+    assert_eq!(impostors(&report, "Googlebot")["addresses"][0], network("198.51.100.7", 9, 9));
+}
+
+#[test]
+fn impostors_have_a_section_in_text_and_page() {
+    let site = Site::with_lists();
+    let log = [
+        line("66.249.66.1", NOON, "/", GOOGLEBOT),
+        line("198.51.100.7", NOON, "/cart/<a>", GOOGLEBOT),
+        line("1.2.3.4", NOON, "/", MYBOT),
+    ];
+    let text = site.page(&log, "text", &[]);
+    for want in [
+        "\nby the lists of 2026-11-20, 1 verified (0 disallowed) and 1 only claimed (0 disallowed)\n",
+        "\nand 1 of impostors (1 disallowed), which no crawler is blamed for\n",
+        "\nGooglebot           1         1           0      0 %  ",
+        "\nMyBot               1         -           0      0 %  ",
+        "\nimpostors of                requests  disallowed  from\n",
+        "\nGooglebot                          1           1  198.51.100.0/24 (1)\n",
+        "\nimpostors of Googlebot: what is disallowed, by rule and path\n           1  robots.txt:2: disallow /cart\n",
+        "\nwhy crawlers are only claimed\n           1  their operator publishes no complete method",
+    ] {
+        assert!(text.contains(want), "{want}\n{text}");
+    }
+    let page = site.page(&log, "html", &[]);
+    for want in [
+        "<h2>Who sent them</h2>",
+        "<th scope=\"row\">Impostors, counted in no other table</th><td class=\"n\" data-label=\"Requests\">1</td>",
+        "<section id=\"impostors\"><h2>Impostors</h2>",
+        "<a href=\"#impostor-0\">Googlebot</a>",
+        "<h3 id=\"impostor-0\">Impostors of Googlebot <a href=\"#impostors\">all impostors</a></h3>",
+        "<td data-label=\"From\">198.51.100.0/24 (1)</td>",
+        "<code>/cart/&lt;a&gt;</code>",
+    ] {
+        assert!(page.contains(want), "{want}\n{page}");
+    }
+    // Without any evidence nothing is said about it.
+    let text = site.page(&[line("1.2.3.4", NOON, "/", MYBOT)], "text", &[]);
+    assert!(!text.contains("impostors") && !text.contains("by the lists"), "{text}");
+}
+
+#[test]
+fn embedded_lists_verify_and_make_no_impostor() {
+    let site = Site::new();
+    for (address, want) in [
+        ("66.249.66.9", "verified"),
+        ("::ffff:66.249.66.9", "verified"),
+        ("2001:4860:4801:10::1", "verified"),
+        ("9.9.9.9", "stale"),
+        ("2001:db8::9", "stale"),
+        ("::ffff:9.9.9.9", "stale"),
+        ("10.0.0.1", "address"),
+        ("100.64.0.1", "address"),
+        ("::1", "address"),
+        ("fe80::1", "address"),
+        ("crawl.example", "address"),
+        ("", "address"),
+    ] {
+        assert_eq!(fate(&site, address, NOON, GOOGLEBOT), want, "{address}");
+    }
+    let (report, _, _) = site.report(&[line("66.249.66.1", NOON, "/", GOOGLEBOT)], &[]);
+    let identity = &report["identity"];
+    assert_eq!(identity["lists"][0]["origin"], "embedded");
+    assert_eq!(identity["lists_of"], identity["lists"][0]["date"], "{identity}");
+}
+
+#[test]
+fn fresh_lists_refute_what_they_can() {
+    let site = Site::with_lists();
+    for (address, agent, want) in [
+        ("9.9.9.9", GOOGLEBOT, "impostor"),
+        ("::ffff:9.9.9.9", GOOGLEBOT, "impostor"),
+        ("2001:db8::9", GOOGLEBOT, "impostor"),
+        ("2001:4860:4801:10::5", GOOGLEBOT, "verified"),
+        ("::ffff:66.249.66.5", GOOGLEBOT, "verified"),
+        ("172.16.0.1", GOOGLEBOT, "address"),
+        // A trusted proxy of the config.
+        ("192.0.2.7", GOOGLEBOT, "address"),
+        // Perhaps truncated.
+        ("9.9.9.0", GOOGLEBOT, "address"),
+        ("66.249.66.0", GOOGLEBOT, "address"),
+        ("2001:db8:1::", GOOGLEBOT, "address"),
+        // It may run on a person's device.
+        ("9.9.9.9", CHATGPT_USER, "unverifiable"),
+        ("23.98.142.180", CHATGPT_USER, "verified"),
+        // Nothing is published, or only names of addresses.
+        ("9.9.9.9", MYBOT, "unverifiable"),
+        ("9.9.9.9", YANDEX, "not-loaded"),
+    ] {
+        assert_eq!(fate(&site, address, NOON, agent), want, "{address} {agent}");
+    }
+}
+
+#[test]
+fn a_list_says_nothing_about_requests_long_before_or_after_it() {
+    let site = Site::with_lists();
+    for (time, want) in [
+        (NOON + DAY, "impostor"),
+        (NOON + DAY + 1, "stale"),
+        (NOON - 30 * DAY, "impostor"),
+        (NOON - 30 * DAY - 1, "stale"),
+        (NOON - 400 * DAY, "stale"),
+    ] {
+        assert_eq!(fate(&site, "9.9.9.9", time, GOOGLEBOT), want, "{time}");
+        assert_eq!(fate(&site, "66.249.66.5", time, GOOGLEBOT), "verified", "{time}");
+    }
+    // No time.
+    let no_time = line("9.9.9.9", NOON, "/cart", GOOGLEBOT).replace("\"time\"", "\"other\"");
+    let (report, _, _) = site.report(&[line("66.249.66.1", NOON, "/", GOOGLEBOT), no_time], &[]);
+    assert_eq!(because(&report, "Googlebot"), json!({ "stale": 1 }));
+}
+
+#[test]
+fn an_older_copy_verifies_what_the_list_lost_since() {
+    let site = Site::with_lists();
+    // Google's embedded list has this range, the saved one does not.
+    let lost = "192.178.4.5";
+    assert_eq!(fate(&site, lost, NOON - DAY, GOOGLEBOT), "verified");
+    assert_eq!(fate(&site, lost, NOON + HOUR, GOOGLEBOT), "impostor");
+    // What was saved before the embedded copy was made is the older one.
+    site.save(GOOGLE_LIST, NOON - 400 * DAY, &["8.8.8.0/24"]);
+    let (report, _, _) = site.report(&[line("8.8.8.8", NOON - 400 * DAY, "/", GOOGLEBOT)], &[]);
+    assert_eq!(split(&report, "Googlebot"), [1, 0, 0]);
+    assert_eq!(report["identity"]["lists"][0]["origin"], "embedded");
+    assert_eq!(fate(&site, "8.8.8.8", NOON, GOOGLEBOT), "stale");
+}
+
+#[test]
+fn a_saved_list_that_cannot_be_read_is_said_and_the_next_copy_counts() {
+    let site = Site::with_lists();
+    site.save(GOOGLE_LIST, NOON, &["<html>"]);
+    let log = [line("66.249.66.1", NOON, "/", GOOGLEBOT), line("9.9.9.9", NOON, "/", GPTBOT)];
+    let (report, said, _) = site.report(&log, &[]);
+    assert!(said.starts_with(&format!("robotsd: the list that was saved of {GOOGLE_LIST}: ")), "{said}");
+    assert_eq!((split(&report, "Googlebot"), &impostors(&report, "GPTBot")["requests"]), ([1, 0, 0], &json!(1)));
+}
+
+#[test]
+fn a_log_behind_a_proxy_makes_no_impostors() {
+    let site = Site::with_lists();
+    // A CDN with many addresses, while another crawler verifies.
+    let mut log = vec![line("66.249.66.1", NOON, "/", GOOGLEBOT)];
+    log.extend((1..=6).map(|at| line(&format!("172.68.{at}.7"), NOON, "/cart", BINGBOT)));
+    let (report, _, _) = site.report(&log, &[]);
+    assert_eq!((split(&report, "bingbot"), because(&report, "bingbot")), ([0, 6, 0], json!({ "suspect-path": 6 })));
+    assert_eq!(report["impostors"], json!([]));
+    assert_eq!((&crawler(&report, "bingbot")["disallowed"], &report["hours"][0]["disallowed"]), (&json!(6), &json!(6)));
+    let want = json!([{ "crawler": "bingbot", "requests": 6, "other_addresses": 3,
+                        "addresses": ["172.68.1.0/24", "172.68.2.0/24", "172.68.3.0/24"] }]);
+    assert_eq!(report["identity"]["suspect_paths"], want);
+    let text = site.page(&log, "text", &[]);
+    assert!(text.contains("\n  bingbot                          6 requests from 172.68.1.0/24, "), "{text}");
+    assert!(site.page(&log, "html", &[]).contains("<li>bingbot: 6 requests from 172.68.1.0/24, "));
+    // A handful does not make a path suspect, and neither does a crowd beside the crawler itself.
+    let (report, _, _) = site.report(&log[..6], &[]);
+    assert_eq!(impostors(&report, "bingbot")["requests"], 5);
+    let own = [line("40.77.167.9", NOON, "/", BINGBOT)];
+    let (report, _, _) = site.report(&[&log[..], &own[..]].concat(), &[]);
+    assert_eq!(split(&report, "bingbot"), [1, 0, 6]);
+    // Nor a crawler that verified only long before the proxy came.
+    let own = [line("40.77.167.9", NOON - DAY - 1, "/", BINGBOT)];
+    let (report, _, _) = site.report(&[&log[..], &own[..]].concat(), &[]);
+    assert_eq!(split(&report, "bingbot"), [1, 6, 0]);
+}
+
+#[test]
+fn one_address_for_the_crawlers_of_several_operators_is_a_proxy() {
+    let site = Site::with_lists();
+    let log = [line("172.68.1.7", NOON, "/", GOOGLEBOT), line("172.68.1.7", NOON, "/", BINGBOT)];
+    let (report, _, _) = site.report(&log, &[]);
+    assert_eq!((split(&report, "Googlebot"), split(&report, "bingbot")), ([0, 1, 0], [0, 1, 0]));
+    // Unless the log has addresses of clients.
+    let own = [line("20.125.66.85", NOON, "/", GPTBOT)];
+    let (report, _, _) = site.report(&[&log[..], &own[..]].concat(), &[]);
+    assert_eq!(report["identity"]["impostors"]["requests"], 2);
+    let (report, _, _) = site.report(&log[..1], &[]);
+    assert_eq!(report["identity"]["impostors"]["requests"], 1);
+}
+
+#[test]
+fn a_change_that_shuts_impostors_out_does_not_fail() {
+    let site = Site::with_lists();
+    let impostor = line("9.9.9.9", NOON, "/new", GOOGLEBOT);
+    let (report, _, code) = site.report(std::slice::from_ref(&impostor), &["--against", "new.txt"]);
+    assert_eq!((code, &report["search_engines_shut_out"]), (Some(0), &json!([])));
+    let row = impostors(&report, "Googlebot");
+    assert_eq!((&row["shut"], &row["disallowed"], &row["disallowed_before"]), (&json!(1), &json!(1), &json!(0)));
+    let (_, _, code) =
+        site.report(&[impostor, line("66.249.66.1", NOON, "/new", GOOGLEBOT)], &["--against", "new.txt"]);
+    assert_eq!(code, Some(1));
+}
+
+#[test]
+fn counts_do_not_depend_on_chunks() {
+    let site = Site::with_lists();
+    let addresses = ["66.249.66.1", "9.9.9.9", "10.0.0.1", "2001:db8::7"];
+    let many = |at: usize| format!("198.18.{}.{}", at / 250 % 250, at % 250 + 1);
+    let log: Vec<_> = (0..30_000)
+        .map(|at| {
+            let address = if at % 5 == 4 { many(at).replace("198.18", "11.7") } else { addresses[at % 5].to_owned() };
+            line(&address, NOON + at as u64 % HOUR, &format!("/cart/{at}"), GOOGLEBOT)
+        })
+        .collect();
+    let (report, _, _) = site.report(&log, &[]);
+    assert_eq!(split(&report, "Googlebot"), [6_000, 6_000, 18_000]);
+    let row = impostors(&report, "Googlebot");
+    let shown: u64 = row["addresses"].as_array().unwrap().iter().map(|row| row["requests"].as_u64().unwrap()).sum();
+    assert_eq!(shown + row["other_addresses_requests"].as_u64().unwrap(), 18_000, "{row}");
+    assert_eq!(
+        (&row["addresses"][0]["address"], &row["addresses"][0]["requests"]),
+        (&json!("2001:db8:0::/48"), &json!(6_000))
+    );
+}
+
+#[test]
+fn names_are_looked_up_on_request() {
+    let site = Site::new();
+    let dns = PlayedNames::start();
+    dns.confirmed("5.255.231.1", "5-255-231-1.spider.yandex.com").named("9.9.9.9", "evil.example");
+    dns.confirmed("66.249.70.1", "crawl-66-249-70-1.googlebot.com");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let log = [
+        line("5.255.231.1", now, "/", YANDEX),
+        line("9.9.9.9", now, "/cart", YANDEX),
+        line("9.9.9.8", now, "/cart", YANDEX),
+        line("9.9.9.8", now - 31 * DAY, "/cart", YANDEX),
+        line("10.0.0.1", now, "/", YANDEX),
+        line("66.249.66.1", now, "/", GOOGLEBOT),
+        line("11.0.0.1", now, "/", MYBOT),
+    ];
+    let resolver = dns.address().to_string();
+    let (report, said, _) = site.report(&log, &["--rdns", "--resolver", &resolver]);
+    assert_eq!(said, "");
+    assert_eq!(split(&report, "YandexBot"), [1, 2, 2]);
+    assert_eq!(because(&report, "YandexBot"), json!({ "address": 1, "stale": 1 }));
+    assert_eq!(report["identity"]["names"], json!({ "looked_up": 3, "left_out": 0 }));
+    // Each address once, and none that a list verified or that no names are known for.
+    let mut asked = dns.asked();
+    asked.sort();
+    let want =
+        ["1.231.255.5.in-addr.arpa", "5-255-231-1.spider.yandex.com", "8.9.9.9.in-addr.arpa", "9.9.9.9.in-addr.arpa"];
+    assert_eq!(asked, want);
+    // A resolver that confirmed nothing refutes nothing.
+    let (report, _, _) = site.report(&log[1..3], &["--rdns", "--resolver", &resolver]);
+    assert_eq!(because(&report, "YandexBot"), json!({ "unproven-resolver": 2 }));
+    // Without the option nothing is asked.
+    let before = dns.asked().len();
+    let (report, _, _) = site.report(&log, &[]);
+    assert_eq!((because(&report, "YandexBot"), dns.asked().len()), (json!({ "address": 1, "not-loaded": 4 }), before));
+}
+
+#[test]
+fn looking_names_up_takes_files_and_resolvers() {
+    let site = Site::new();
+    site.write_log(&[]);
+    let say = |arguments: &[&str]| {
+        let arguments = [&["replay", "--config", "robotsd.toml"], arguments].concat();
+        let output = run(robotsd().current_dir(site.path()).args(arguments));
+        (String::from_utf8(output.stderr).unwrap(), output.status.code())
+    };
+    let (said, code) = say(&["-", "--rdns"]);
+    let want = "robotsd: --rdns reads the logs twice, and - can be read only once: save it as a file\n";
+    assert_eq!((&*said, code), (want, Some(2)));
+    let (said, code) = say(&["log", "--rdns", "--resolver", "dns.example"]);
+    assert!(said.contains("write an address, such as 192.0.2.53 or [2001:db8::53]:5353"), "{said}");
+    assert_eq!(code, Some(2));
+    let (said, _) = say(&["log", "--resolver", "127.0.0.1"]);
+    assert!(said.contains("--rdns"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_ends_the_look_ups_and_not_the_report() {
+    let site = Site::new();
+    let dns = PlayedNames::start();
+    dns.is_silent();
+    let log: Vec<_> = (1..=200).map(|at| line(&format!("9.9.9.{at}"), NOON, "/cart", YANDEX)).collect();
+    site.write_log(&log);
+    let arguments = ["replay", "log", "--config", "robotsd.toml", "--format", "json", "--rdns", "--resolver"];
+    let mut command = robotsd();
+    command.current_dir(site.path()).args(arguments).arg(dns.address().to_string());
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    super::process::wait_for("a question", || (!dns.asked().is_empty()).then_some(()));
+    let sent = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains(" addresses were not looked up, and count as claimed"), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(split(&report, "YandexBot"), [0, 200, 0]);
+    assert_eq!(output.status.code(), Some(0));
+}
