@@ -17,6 +17,7 @@ use http::uri::Authority;
 use http::{HeaderName, HeaderValue, StatusCode, Version};
 
 use super::reply::AdminReply;
+use crate::config::AdminAccess;
 
 /// The field that a request to change something must have over TCP, with the value `1`.
 pub(super) const ADMIN: HeaderName = HeaderName::from_static("robotsd-admin");
@@ -35,8 +36,8 @@ const FETCHER: &[u8] = b"robotsd/";
 /// The rule for the listener that a request came by.
 #[derive(Clone, Debug)]
 pub(super) enum AccessRule {
-    /// The address a TCP connection arrived at, and the names by which it may be called.
-    Address(IpAddr, std::sync::Arc<[String]>),
+    /// The address a TCP connection arrived at, the names by which it may be called, and what it is for.
+    Address(IpAddr, std::sync::Arc<[String]>, AdminAccess),
     /// A socket that only its owner can open: neither browsers nor other users get this far.
     Socket,
 }
@@ -61,7 +62,7 @@ impl AccessRule {
                  upstreams of the site, and where they redirect to",
             );
         }
-        let Self::Address(local, names) = self else { return Ok(()) };
+        let Self::Address(local, names, _) = self else { return Ok(()) };
         let mut hosts = head.headers.get_all(HOST).iter();
         let host = match (hosts.next(), hosts.next()) {
             (Some(host), None) => host,
@@ -93,6 +94,10 @@ impl AccessRule {
     pub(super) fn admit_change(&self, head: &Parts) -> Result<(), AdminReply> {
         let said = head.headers.get(ADMIN).map(HeaderValue::as_bytes) == Some(b"1");
         match self {
+            Self::Address(_, _, AdminAccess::Read) => Err(AdminReply::error(
+                StatusCode::FORBIDDEN,
+                "this listener of the admin interface changes nothing: use one with access = \"full\", or the socket",
+            )),
             Self::Address(..) if !said => Err(AdminReply::error(
                 StatusCode::FORBIDDEN,
                 "to change something send the field \"Robotsd-Admin: 1\" as well",
@@ -120,6 +125,8 @@ fn is_ours(authority: &Authority, local: IpAddr, names: &[String]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use http::Request;
 
     use super::*;
@@ -137,7 +144,7 @@ mod tests {
     }
 
     fn over_tcp() -> AccessRule {
-        AccessRule::Address(LOCAL, ["admin.internal".to_owned()].into())
+        AccessRule::Address(LOCAL, ["admin.internal".to_owned()].into(), AdminAccess::Full)
     }
 
     #[test]
@@ -194,6 +201,8 @@ mod tests {
         assert_eq!(status(&over_tcp(), &[host]), 403);
         assert_eq!(status(&over_tcp(), &[host, ("robotsd-admin", "yes")]), 403);
         assert_eq!(status(&over_tcp(), &[host, ("robotsd-admin", "1")]), 200);
+        let reading = AccessRule::Address(LOCAL, Arc::default(), AdminAccess::Read);
+        assert_eq!(status(&reading, &[host, ("robotsd-admin", "1")]), 403);
         assert_eq!(status(&AccessRule::Socket, &[("host", "robotsd")]), 200);
         assert_eq!(status(&AccessRule::Socket, &[("host", "robotsd"), ("x-forwarded-for", "192.0.2.1")]), 403);
         assert_eq!(status(&AccessRule::Socket, &[("host", "robotsd"), ("user-agent", "robotsd/0.1.0")]), 403);

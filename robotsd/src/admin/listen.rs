@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 #[cfg(unix)]
 use super::runtime_folder;
-use crate::config::AdminSettings;
 #[cfg(unix)]
 use crate::config::connect_now;
+use crate::config::{AdminAccess, AdminListenerConfig, AdminSettings};
 
 /// As many connections as may wait to be accepted; the kernel's own bound may be lower.
 const BACKLOG: i32 = 4096;
@@ -35,8 +35,8 @@ pub(crate) struct AdminListeners {
 
 #[derive(Debug)]
 pub(super) enum AdminListener {
-    /// With the names by which it may be called.
-    Address(tokio::net::TcpListener, Arc<[String]>),
+    /// With the names by which it may be called, and what it is for.
+    Address(tokio::net::TcpListener, Arc<[String]>, AdminAccess),
     /// With the user whose socket it is.
     #[cfg(unix)]
     Socket(tokio::net::UnixListener, Option<u32>),
@@ -61,7 +61,8 @@ impl AdminListeners {
             let listener = listener(address, tcp.take())?;
             let local = listener.local_addr().map_err(|error| format!("{address}: {error}"))?;
             addresses.push(format!("http://{local}"));
-            listeners.push(Arc::new(AdminListener::Address(listener, settings.hosts.clone().into())));
+            let names = settings.hosts.clone().into();
+            listeners.push(Arc::new(AdminListener::Address(listener, names, AdminAccess::Full)));
         }
         if tcp.is_some() {
             return Err("a TCP socket was passed for the admin interface, but [admin] has no address".to_owned());
@@ -101,6 +102,27 @@ impl AdminListeners {
             addresses,
             #[cfg(unix)]
             _file: file,
+        })
+    }
+
+    /// Opens the further listeners of these settings. It must be called in a runtime.
+    pub(crate) fn open_further(settings: &AdminSettings) -> Result<Self, String> {
+        let names: Arc<[String]> = settings.hosts.clone().into();
+        let (mut listeners, mut addresses) = (Vec::new(), Vec::new());
+        for AdminListenerConfig { address, access } in &settings.listeners {
+            let listener = listener(*address, None)?;
+            let local = listener.local_addr().map_err(|error| format!("{address}: {error}"))?;
+            addresses.push(match access {
+                AdminAccess::Full => format!("http://{local}"),
+                AdminAccess::Read => format!("http://{local} (for reading)"),
+            });
+            listeners.push(Arc::new(AdminListener::Address(listener, Arc::clone(&names), *access)));
+        }
+        Ok(Self {
+            listeners,
+            addresses,
+            #[cfg(unix)]
+            _file: None,
         })
     }
 

@@ -49,11 +49,11 @@ async fn accept(listener: Arc<AdminListener>, state: Arc<ServerState>) {
     let slots = Arc::new(ConnectionSlots::default());
     loop {
         match &*listener {
-            AdminListener::Address(listener, names) => match listener.accept().await {
+            AdminListener::Address(listener, names, access) => match listener.accept().await {
                 // Without an address of its own it is gone again.
                 Ok((socket, _)) => {
                     if let (Ok(local), Some(slot)) = (socket.local_addr(), slots.take(PeerRole::Other)) {
-                        open(socket, AccessRule::Address(local.ip(), Arc::clone(names)), &state, slot);
+                        open(socket, AccessRule::Address(local.ip(), Arc::clone(names), *access), &state, slot);
                     }
                 }
                 Err(error) => pause(&state, &error).await,

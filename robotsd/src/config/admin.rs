@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::error::{ConfigError, Fault};
 use super::salvage::Salvaged;
-use super::toml_tables::{self, AdminMode, Reach};
+use super::toml_tables::{self, AdminAccess, AdminMode, Reach};
 use super::{admin_socket, file_text, salvage};
 
 /// The default port.
@@ -22,6 +22,15 @@ pub(crate) struct AdminSettings {
     pub(crate) hosts: Vec<String>,
     /// Whether the config has no `[admin]`: serving does without the interface where its socket cannot be opened.
     pub(crate) is_usual: bool,
+    /// Further addresses.
+    pub(crate) listeners: Vec<AdminListenerConfig>,
+}
+
+/// A further address of the admin interface, and what its clients may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AdminListenerConfig {
+    pub(crate) address: SocketAddr,
+    pub(crate) access: AdminAccess,
 }
 
 impl AdminSettings {
@@ -50,6 +59,10 @@ impl AdminSettings {
             // The table may be there, and be what cannot be read.
             None => admin_socket::served(path).map(|found| Some(Self::on_usual_socket(found))),
             Some(admin) => match resolve(admin, folder) {
+                // As for a config without the table: see `on_usual_place`.
+                Ok(Some(settings)) if faults.is_empty() && settings.has_no_place() => {
+                    return Ok(running().map(Self::on_usual_socket));
+                }
                 Ok(settings) => {
                     // The default address stands for a table without faults only: another process may be there.
                     let is_certain = faults.is_empty() || admin.socket.is_some() || admin.address.is_some();
@@ -58,8 +71,7 @@ impl AdminSettings {
                 Err(fault) => {
                     faults.insert(0, fault);
                     let socket = admin.socket.as_ref().map(|socket| folder.join(socket.get_ref()));
-                    let on_socket =
-                        |socket| Self { address: None, socket: Some(socket), hosts: Vec::new(), is_usual: false };
+                    let on_socket = |socket| Self { is_usual: false, ..Self::on_usual_socket(socket) };
                     socket.map(|socket| Some(on_socket(socket)))
                 }
             },
@@ -73,13 +85,28 @@ impl AdminSettings {
         admin_socket::of_config(path).map(Self::on_usual_socket)
     }
 
+    /// Where `[admin]` names further listeners only, commands ask where they do without the table.
+    pub(super) fn on_usual_place(self, path: &Path) -> Self {
+        if !self.has_no_place() {
+            return self;
+        }
+        match Self::usual(path) {
+            Some(usual) => Self { hosts: self.hosts, listeners: self.listeners, ..usual },
+            None => Self { address: Some(Self::usual_address()), ..self },
+        }
+    }
+
+    const fn has_no_place(&self) -> bool {
+        self.address.is_none() && self.socket.is_none()
+    }
+
     /// The sockets of all servers whose configs have no `[admin]`.
     pub(crate) fn usual_sockets() -> Vec<PathBuf> {
         admin_socket::all()
     }
 
     const fn on_usual_socket(socket: PathBuf) -> Self {
-        Self { address: None, socket: Some(socket), hosts: Vec::new(), is_usual: true }
+        Self { address: None, socket: Some(socket), hosts: Vec::new(), is_usual: true, listeners: Vec::new() }
     }
 
     /// The default address.
@@ -141,7 +168,7 @@ pub(super) fn resolve(admin: &toml_tables::RawAdmin, folder: &Path) -> Result<Op
             }
             Some(address.get_ref().0)
         }
-        None if socket.is_some() => None,
+        None if socket.is_some() || !admin.listeners.is_empty() => None,
         None => Some(AdminSettings::usual_address()),
     };
     let mut hosts = Vec::new();
@@ -154,5 +181,13 @@ pub(super) fn resolve(admin: &toml_tables::RawAdmin, folder: &Path) -> Result<Op
         }
         hosts.push(name);
     }
-    Ok(Some(AdminSettings { address, socket, hosts, is_usual: false }))
+    let listeners = admin.listeners.iter().map(further).collect();
+    Ok(Some(AdminSettings { address, socket, hosts, is_usual: false, listeners }))
+}
+
+/// What other machines can reach changes nothing, unless the config says otherwise.
+fn further(listener: &toml_tables::RawAdminListener) -> AdminListenerConfig {
+    let address = listener.address.get_ref().0;
+    let usual = if address.ip().to_canonical().is_loopback() { AdminAccess::Full } else { AdminAccess::Read };
+    AdminListenerConfig { address, access: listener.access.unwrap_or(usual) }
 }

@@ -12,6 +12,7 @@ use tower_robots::policy::Network;
 use super::error::{Fault, Faults};
 use super::settings::ListenerConfig;
 use super::toml_tables::{self, ListenerKind, OnError};
+use super::values::Address;
 use crate::edge::{CertificatePair, LiveCertificates, PairFile, PairPaths, Trusted};
 
 pub(super) fn resolve(listener: &toml_tables::RawListener, folder: &Path) -> Result<ListenerConfig, Fault> {
@@ -62,10 +63,22 @@ pub(super) fn conflicts(
             faults.push(Fault::new(span, message));
         }
     }
-    if let Some(address) = admin.and_then(|admin| admin.address.as_ref())
-        && let Some(taken) = addresses().find(|taken| overlap(taken.get_ref().0, address.get_ref().0))
-    {
-        let message = format!("a listener has the address {} already: [admin] needs one of its own", taken.get_ref().0);
+    let of_admin = || {
+        let further = admin.into_iter().flat_map(|admin| &admin.listeners).map(|listener| &listener.address);
+        admin.and_then(|admin| admin.address.as_ref()).into_iter().chain(further)
+    };
+    for (number, address) in of_admin().enumerate() {
+        let takes = |taken: &&Spanned<Address>| overlap(taken.get_ref().0, address.get_ref().0);
+        let message = if let Some(taken) = addresses().find(takes) {
+            format!("a listener has the address {} already: [admin] needs one of its own", taken.get_ref().0)
+        } else if let Some(taken) = of_admin().take(number).find(takes) {
+            format!(
+                "the admin interface has the address {} already: each of its listeners needs one of its own",
+                taken.get_ref().0
+            )
+        } else {
+            continue;
+        };
         faults.push(Fault::new(address.span(), message));
     }
 }

@@ -37,7 +37,10 @@ impl ConfigFile {
             site.refusal = refusal::resolve(&raw.get_ref().refusal, folder, path, text)?;
         }
         let usual = || AdminSettings::usual(path);
-        let admin = if file.admin.is_none() { usual() } else { config.admin };
+        let admin = match config.admin {
+            None if file.admin.is_none() => usual(),
+            admin => admin.map(|admin| admin.on_usual_place(path)),
+        };
         let reviewable = Reviewable::new(&path.to_string_lossy(), file);
         Ok(Config { admin, text: Arc::clone(&self.text), reviewable, ..config })
     }

@@ -33,7 +33,7 @@ mod upstreams;
 mod value_error;
 mod values;
 
-pub(crate) use self::admin::{AdminSettings, StatePlace};
+pub(crate) use self::admin::{AdminListenerConfig, AdminSettings, StatePlace};
 #[cfg(unix)]
 pub(crate) use self::admin_socket::connect_now;
 pub(crate) use self::document::read as read_document;
@@ -48,7 +48,9 @@ pub(crate) use self::settings::{
     AccessFormat, AccessSettings, Backend, Config, ListenerConfig, LogConfig, Remote, RobotsSource, SiteConfig,
     StaticFiles,
 };
-pub(crate) use self::toml_tables::{AddressLogging, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging};
+pub(crate) use self::toml_tables::{
+    AddressLogging, AdminAccess, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging,
+};
 
 #[cfg(test)]
 mod tests;

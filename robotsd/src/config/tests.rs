@@ -130,6 +130,35 @@ fn the_admin_interface_is_usual_off_on_loopback_or_at_a_configured_address() {
 }
 
 #[test]
+fn what_others_can_reach_is_for_reading_unless_the_config_says_otherwise() {
+    for (listener, access) in [
+        ("address = \"127.0.0.1:1\"", AdminAccess::Full),
+        ("address = \"[::1]:1\"", AdminAccess::Full),
+        ("address = \"127.0.0.1:1\"\naccess = \"read\"", AdminAccess::Read),
+        ("address = \"0.0.0.0:1\"", AdminAccess::Read),
+        ("address = \"[::]:1\"", AdminAccess::Read),
+        ("address = \"0.0.0.0:1\"\naccess = \"full\"", AdminAccess::Full),
+    ] {
+        let text = format!("{LEAST}[admin]\nsocket = \"a.sock\"\n[[admin.listener]]\n{listener}\n");
+        let admin = load(&text).admin.unwrap();
+        assert_eq!(admin.listeners.iter().map(|listener| listener.access).collect::<Vec<_>>(), [access], "{listener}");
+    }
+}
+
+#[test]
+fn with_further_admin_listeners_alone_commands_ask_where_they_do_without_the_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("robotsd.toml");
+    std::fs::write(&path, format!("{LEAST}[[admin.listener]]\naddress = \"0.0.0.0:1\"\n")).unwrap();
+    let served = Config::load(&path).unwrap().admin.unwrap();
+    let usual = AdminSettings::usual(&path);
+    assert_eq!(served.listeners.len(), 1);
+    assert_eq!(served.is_usual, usual.is_some());
+    let asked = AdminSettings::load(&path).unwrap();
+    assert_eq!(asked.map(|asked| asked.socket), usual.map(|usual| usual.socket));
+}
+
+#[test]
 fn the_admin_is_found_in_a_config_that_is_broken_otherwise() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("robotsd.toml");

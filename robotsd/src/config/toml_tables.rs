@@ -63,6 +63,7 @@ impl Document for RawConfig {
         "gate",
         "gate.must_allow[]",
         "admin",
+        "admin.listener[]",
         "limits",
         "log",
     ];
@@ -389,6 +390,27 @@ pub(super) struct RawAdmin {
     pub(super) socket: Option<Spanned<PathBuf>>,
     pub(super) hosts: Vec<Spanned<String>>,
     pub(super) reach: Reach,
+    #[serde(rename = "listener")]
+    pub(super) listeners: Vec<RawAdminListener>,
+}
+
+/// A further address of the admin interface.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawAdminListener {
+    pub(super) address: Spanned<Address>,
+    /// Default: `full` on a loopback address, `read` on any other.
+    pub(super) access: Option<AdminAccess>,
+}
+
+/// What a client of an admin listener may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum AdminAccess {
+    /// Nothing is changed.
+    Read,
+    /// Versions are accepted and rolled back, enforcement is switched, files are read again.
+    Full,
 }
 
 /// Whether there is an admin interface.

@@ -38,6 +38,22 @@ impl AdminPlaces {
         Ok(())
     }
 
+    /// Opens the further listeners of these settings.
+    pub(super) fn open_further(
+        &mut self,
+        settings: &AdminSettings,
+        state: &Arc<ServerState>,
+        log: &Log,
+    ) -> Result<(), String> {
+        if settings.listeners.is_empty() {
+            return Ok(());
+        }
+        let listeners = AdminListeners::open_further(settings)?;
+        listeners.addresses().iter().for_each(|address| log.say(LogEvent::AdminListening, address));
+        self.serving.spawn(admin::serve(listeners, Arc::clone(state)));
+        Ok(())
+    }
+
     /// Opens the places of another config that are not open yet. Returns what is different, for people.
     pub(super) fn follow(
         &mut self,

@@ -69,6 +69,7 @@ pub(super) async fn serve(
             }
             Err(error) => return Err(error),
         }
+        admin.open_further(settings, &state, log)?;
     }
 
     let opening = {

@@ -358,3 +358,28 @@ fn no_robots_txt_is_fetched_from_the_admin_interface() {
     assert_eq!(refused.status, 403);
     assert!(refused.body.contains("fetching a robots.txt"), "{refused:?}");
 }
+
+#[test]
+fn a_listener_for_reading_answers_questions_and_changes_nothing() {
+    let config = format!("{CONFIG}[[admin.listener]]\naddress = \"127.0.0.1:0\"\naccess = \"read\"\n");
+    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS)]);
+    let running = Running::start(folder.path());
+    let message = running.wait_for_event("admin-listening", |line| {
+        line["message"].as_str().is_some_and(|message| message.ends_with(" (for reading)"))
+    });
+    let address = message["message"].as_str().unwrap().trim_start_matches("http://").split(' ').next().unwrap();
+    let reading: SocketAddr = address.parse().unwrap();
+    for path in ["/livez", "/readyz", "/status", "/metrics", "/history?site=a%20site"] {
+        assert_eq!(local(reading, &format!("GET {path}")).status, 200, "{path}");
+    }
+    for path in ["/enforce?to=off", "/reload", "/rollback?site=a%20site", "/accept?site=a%20site&hash=sha256:00000000"]
+    {
+        let refused = local(reading, &format!("POST {path}"));
+        let message =
+            "this listener of the admin interface changes nothing: use one with access = \"full\", or the socket";
+        assert_eq!((refused.status, &json(&refused)["error"]), (403, &message.into()), "{path}");
+    }
+    assert_eq!(running.get("/private/x", GPTBOT).status, 403, "enforcement is on");
+    assert_eq!(local(running.admin(), "POST /enforce?to=off").status, 200);
+    assert_eq!(running.get("/private/x", GPTBOT).status, 404);
+}
