@@ -206,6 +206,9 @@ impl DecisionState {
         let outcome = layer.decide(&original).into_outcome();
         if let Some(counted) = &mut counted {
             site.counts.decided(counted);
+            if !question.headers().contains_key(USER_AGENT) {
+                site.counts.without_agent();
+            }
         }
         let response = match outcome {
             Outcome::Tag(record) => {

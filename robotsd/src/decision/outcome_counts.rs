@@ -42,6 +42,8 @@ pub(crate) struct OutcomeCounts {
     passed: Counter,
     /// By [`RequestOutcome`], requests for `/robots.txt` aside.
     outcomes: [Counter; RequestOutcome::ALL.len()],
+    /// Questions about requests without a `User-Agent`.
+    without_agent: Counter,
     /// What the observer of crawlers has noted of the request that is being decided: an outcome, from 1.
     noted: AtomicU8,
     crawlers: CrawlerCounts,
@@ -75,6 +77,8 @@ pub(crate) struct SiteTotals {
     pub(crate) outcomes: OutcomeTotals,
     /// By [`RequestOutcome`].
     pub(crate) decisions: [u64; RequestOutcome::ALL.len()],
+    /// Questions about requests without a `User-Agent`.
+    pub(crate) without_agent: u64,
     pub(crate) crawlers: CrawlerTotals,
     pub(crate) responses: BTreeMap<ResponseKey, u64>,
     pub(crate) decision_durations: HistogramTotals,
@@ -147,6 +151,11 @@ impl OutcomeCounts {
         }
     }
 
+    /// Counts a question about a request without a `User-Agent`.
+    pub(crate) fn without_agent(&self) {
+        self.without_agent.add_one();
+    }
+
     /// The head of its response is known.
     pub(crate) fn answered(&self, request: &CountedRequest, status: StatusCode) {
         ResponseKey::new(request.listener, request.method, status).count(&self.responses);
@@ -183,6 +192,7 @@ impl SiteTotals {
         for (sum, count) in self.decisions.iter_mut().zip(&counts.outcomes) {
             *sum += count.total();
         }
+        self.without_agent += counts.without_agent.total();
         self.crawlers.add(&counts.crawlers);
         counts.responses.totals().for_each(|(key, count)| *self.responses.entry(*key).or_default() += count);
         if let Some(durations) = counts.durations.get() {
@@ -197,6 +207,7 @@ impl Default for SiteTotals {
         Self {
             outcomes: OutcomeTotals::default(),
             decisions: Default::default(),
+            without_agent: 0,
             crawlers: CrawlerTotals::default(),
             responses: BTreeMap::new(),
             decision_durations: HistogramTotals::new(&DECISION_BUCKETS),

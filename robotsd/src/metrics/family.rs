@@ -84,6 +84,8 @@ families! {
          because judging ended in a fault of robotsd, which is counted as untouched as well.";
     UPSTREAM_REQUESTS = Counter "robotsd_upstream_requests",
         "Requests that were sent to the servers of a site: answered, or why there was no answer.";
+    QUESTIONS_WITHOUT_USER_AGENT = Counter "robotsd_questions_without_user_agent",
+        "Questions of other proxies about requests of a site that name no User-Agent, so that no crawler is recognised.";
     ROBOTS_TXT_REQUESTS = Counter "robotsd_robots_txt_requests",
         "Requests for /robots.txt, by crawler and status code. crawler none: no crawler was recognised.";
     CRAWLER_REQUESTS = Counter "robotsd_crawler_requests",

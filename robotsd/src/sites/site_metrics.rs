@@ -41,6 +41,7 @@ impl ServedSite {
         for (outcome, count) in outcomes.chain([("failed", faults)]) {
             exposition.sample(&family::DECISIONS, &[site, ("outcome", outcome)], count);
         }
+        exposition.sample(&family::QUESTIONS_WITHOUT_USER_AGENT, &[site], totals.without_agent);
         for (key, count) in totals.crawlers.requests {
             let labels =
                 [site, ("crawler", &*key.crawler), ("outcome", key.outcome.as_str()), ("identity", key.identity)];
