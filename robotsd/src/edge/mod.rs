@@ -50,6 +50,7 @@ pub(crate) use self::request::request_body::{RequestBody, RequestBodyError};
 #[cfg(test)]
 pub(crate) use self::request::request_id::RequestId;
 pub(crate) use self::request::response_counts::ResponseCounts;
+pub(crate) use self::request::trace_id::trace_id;
 pub(crate) use self::request::trusted::{Trusted, X_REQUEST_ID};
 pub(crate) use self::tls::{
     CertificateEvent, CertificateEventKind, CertificatePair, LiveCertificates, PairFile, PairPaths, TlsAcceptor,

@@ -17,6 +17,7 @@ pub(crate) struct LogEntry<'a> {
     pub(crate) level: LogLevel,
     pub(crate) event: LogEvent,
     pub(crate) request_id: Option<&'a str>,
+    pub(crate) trace_id: Option<&'a str>,
     pub(crate) site: Option<&'a str>,
     pub(crate) agent: Option<&'a str>,
     pub(crate) category: Option<&'a str>,
@@ -55,6 +56,7 @@ impl LogEntry<'_> {
             level: event.level(),
             event,
             request_id: None,
+            trace_id: None,
             site: None,
             agent: None,
             category: None,
@@ -104,6 +106,7 @@ impl LogEntry<'_> {
             ("level", text(Some(self.level.as_str()))),
             ("event", text(Some(self.event.as_str()))),
             ("request_id", text(self.request_id)),
+            ("trace_id", text(self.trace_id)),
             ("site", text(self.site)),
             ("agent", text(self.agent)),
             ("category", text(self.category)),
@@ -170,6 +173,7 @@ impl LogEntry<'_> {
             ("path", self.path.as_deref()),
             ("address", self.address.as_deref()),
             ("request_id", self.request_id),
+            ("trace_id", self.trace_id),
             ("robots_hash", self.robots_hash.as_deref()),
         ] {
             if let Some(value) = value {

@@ -11,7 +11,7 @@ use tower_robots::source::DirectoryEvent;
 
 use super::site_name::SiteName;
 use crate::decision::DisallowedOutcome;
-use crate::edge::{AccessFields, Peer, X_REQUEST_ID};
+use crate::edge::{AccessFields, Peer, X_REQUEST_ID, trace_id};
 use crate::log::{Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
 use crate::render::{finding_line, shell_word};
 use crate::upstream::{UpstreamEvent, UpstreamEventKind};
@@ -34,6 +34,7 @@ pub(super) fn event(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(&E
             suspect_human: Some(record.signs().names().collect::<Vec<_>>().join(", "))
                 .filter(|signs| !signs.is_empty()),
             request_id: event.headers().get(X_REQUEST_ID).and_then(|id| id.to_str().ok()),
+            trace_id: trace_id(event.headers()),
             site: Some(&site),
             agent: Some(record.agent()),
             category: record.category().map(|category| category.as_str()),

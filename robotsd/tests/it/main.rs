@@ -63,6 +63,7 @@ mod start;
 #[cfg(unix)]
 mod status;
 mod tls;
+mod traces;
 mod transcripts;
 mod trusted;
 mod upstreams;

@@ -12,6 +12,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, Version};
 
 use crate::edge::request::client_info::ClientInfo;
 use crate::edge::request::request_id::RequestId;
+use crate::edge::request::trace_id::trace_id;
 
 /// A request and how it was answered.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(crate) struct AccessRecord {
     pub(crate) at: SystemTime,
     pub(crate) peer: SocketAddr,
     pub(crate) id: RequestId,
+    /// The trace that it belongs to, in hexadecimal digits.
+    pub(crate) trace_id: Option<Box<str>>,
     pub(crate) method: Method,
     /// Path and query: an absolute target and HTTP/2 say the host besides.
     pub(crate) target: String,
@@ -101,6 +104,7 @@ impl PendingRecord {
             at: SystemTime::now(),
             peer: peer.address,
             id,
+            trace_id: trace_id(headers).map(Box::from),
             method: method.clone(),
             target: target.path_and_query().map_or_else(|| target.to_string(), |target| target.as_str().to_owned()),
             version,

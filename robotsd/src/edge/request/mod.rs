@@ -6,6 +6,7 @@ pub(crate) mod service;
 
 pub(crate) mod incoming_forwarded;
 pub(crate) mod outgoing_forwarded;
+pub(crate) mod trace_id;
 pub(crate) mod trusted;
 
 pub(crate) mod request_id;

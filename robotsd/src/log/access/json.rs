@@ -30,6 +30,9 @@ impl Serialize for Line<'_> {
         line.serialize_entry("level", LogEvent::Request.level().as_str())?;
         line.serialize_entry("event", LogEvent::Request.as_str())?;
         line.serialize_entry("request_id", record.id.as_str())?;
+        if let Some(trace) = &record.trace_id {
+            line.serialize_entry("trace_id", trace)?;
+        }
         for (name, value) in &record.notes {
             match value {
                 AccessValue::Text(text) => line.serialize_entry(name, text)?,

@@ -1,0 +1,152 @@
+//! Trace context: what comes in goes out, and the id is in both logs.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
+
+use super::origin::Origin;
+use super::process::{GPTBOT, PATIENCE, Running, folder, wait_for};
+
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const TRACEPARENT: &[u8] = b"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+/// Octets that a client may send, whether or not the standard has a meaning for them.
+const TRACESTATE: &[u8] = b"rojo=00f067aa0ba902b7,  congo=t61rcWkgMzE ;\t\"\xff\xfe\"";
+
+/// An upstream that answers each connection's requests with the octets of their heads; [`Origin`] reads text.
+fn start_origin_of_octets() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            std::thread::spawn(move || {
+                let (mut head, mut octet) = (Vec::new(), [0]);
+                while stream.read_exact(&mut octet).is_ok() {
+                    head.push(octet[0]);
+                    if head.ends_with(b"\r\n\r\n") {
+                        write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", head.len()).unwrap();
+                        stream.write_all(&head).unwrap();
+                        head.clear();
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
+fn start(origin: SocketAddr) -> (tempfile::TempDir, Running) {
+    let config = format!(
+        "mode = \"refuse\"\n[log]\naccess = \"json\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\n\
+         upstreams = [\"http://{}\"]\nrobots.text = \"User-agent: GPTBot\\nDisallow: /private/\"\n",
+        origin
+    );
+    let folder = folder(&[("robotsd.toml", &config)]);
+    let running = Running::start(folder.path());
+    (folder, running)
+}
+
+/// A request with both fields, twice `tracestate`.
+fn request(head: &str, body: &[u8]) -> Vec<u8> {
+    let fields: [&[u8]; 7] = [
+        b"traceparent: ",
+        TRACEPARENT,
+        b"\r\nTraceState: ",
+        TRACESTATE,
+        b"\r\ntracestate: second=1\r\n",
+        b"\r\n",
+        body,
+    ];
+    [head.as_bytes(), &fields.concat()].concat()
+}
+
+/// Sends a request and returns the octets of the answer, until the origin's copy of the head is there.
+fn sent(running: &Running, request: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(running.address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(request).unwrap();
+    let mut answer = Vec::new();
+    let mut octets = [0; 4096];
+    while !contains(&answer, b"second=1") {
+        let length = stream.read(&mut octets).unwrap();
+        assert!(length > 0, "{}", String::from_utf8_lossy(&answer));
+        answer.extend_from_slice(&octets[..length]);
+    }
+    answer
+}
+
+fn contains(octets: &[u8], part: &[u8]) -> bool {
+    octets.windows(part.len()).any(|window| window == part)
+}
+
+#[test]
+fn trace_context_passes_octet_for_octet_on_every_path() {
+    let (_folder, running) = start(start_origin_of_octets());
+    for (path, request) in [
+        ("the fast path", request("GET /a HTTP/1.1\r\nHost: h\r\n", b"")),
+        (
+            "hyper, for a request that ends the connection",
+            request("GET /b HTTP/1.1\r\nHost: h\r\nConnection: close\r\n", b""),
+        ),
+        ("hyper, for an older version", request("GET /c HTTP/1.0\r\nHost: h\r\n", b"")),
+        ("hyper, for a body", request("POST /d HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n", b"{}")),
+        (
+            "a head in pieces",
+            request("GET /e HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 0\r\n", b""),
+        ),
+    ] {
+        let answer = sent(&running, &request);
+        for field in
+            [&[b"traceparent: ", TRACEPARENT, b"\r\n"].concat(), &[b"tracestate: ", TRACESTATE, b"\r\n"].concat()]
+        {
+            assert!(contains(&answer, field), "{path}: {}", String::from_utf8_lossy(&answer));
+        }
+    }
+    // On one connection, so that both fast paths have served before.
+    let answer = sent(
+        &running,
+        &[request("GET /f HTTP/1.1\r\nHost: h\r\n", b""), request("GET /g HTTP/1.1\r\nHost: h\r\n", b"")].concat(),
+    );
+    assert!(contains(&answer, TRACESTATE), "{}", String::from_utf8_lossy(&answer));
+}
+
+#[test]
+fn trace_context_passes_over_http2() {
+    let origin = Origin::start();
+    let (_folder, running) = start(origin.address);
+    let traceparent = std::str::from_utf8(TRACEPARENT).unwrap();
+    let state = "rojo=00f067aa0ba902b7,  congo=t61rcWkgMzE";
+    let url = format!("http://{}/h2", running.address);
+    let output = Command::new("curl")
+        .args(["-sS", "--http2-prior-knowledge", "-H", &format!("traceparent: {traceparent}")])
+        .args(["-H", &format!("tracestate: {state}"), &url])
+        .output();
+    let Ok(output) = output else {
+        assert!(std::env::var_os("CI").is_none(), "curl is missing, and CI has to run it");
+        return println!("skipped: curl is not here");
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains(&format!("traceparent: {traceparent}\r\n")), "{output:?}");
+    assert!(said.contains(&format!("tracestate: {state}\r\n")), "{output:?}");
+    wait_for("the line of the request", || {
+        running.has_event("request", |line| line["protocol"] == "HTTP/2.0" && line["trace_id"] == TRACE).then_some(())
+    });
+}
+
+#[test]
+fn a_valid_trace_id_is_in_both_logs_and_no_other() {
+    let origin = Origin::start();
+    let (_folder, running) = start(origin.address);
+    let ask = |path: &str, parent: &str| {
+        running.request("GET", path, &[("User-Agent", GPTBOT), ("traceparent", parent)]).status
+    };
+    assert_eq!(ask("/private/traced", std::str::from_utf8(TRACEPARENT).unwrap()), 403);
+    assert_eq!(ask("/private/zero", "00-00000000000000000000000000000000-00f067aa0ba902b7-01"), 403);
+    assert_eq!(ask("/private/long", &"a".repeat(55)), 403);
+    for event in ["refused", "request"] {
+        running.wait_for_event(event, |line| line["path"] == "/private/traced" && line["trace_id"] == TRACE);
+        for path in ["/private/zero", "/private/long"] {
+            let line = running.wait_for_event(event, |line| line["path"] == path);
+            assert!(line.get("trace_id").is_none(), "{line}");
+        }
+    }
+}
