@@ -46,6 +46,7 @@ mod location;
 #[cfg(unix)]
 mod log;
 mod metrics;
+mod monitoring;
 mod operate;
 mod reconfigure;
 mod refusal;

@@ -10,6 +10,11 @@ pub(super) fn promtool() -> Option<Command> {
     found(Command::new("promtool"), "--version", "Debian's package prometheus")
 }
 
+/// `prometheus`, if it is there.
+pub(super) fn prometheus() -> Option<Command> {
+    found(Command::new("prometheus"), "--version", "Debian's package prometheus")
+}
+
 /// A program that reads a text of OpenMetrics as strictly as its specification says.
 pub(super) fn openmetrics_parser() -> Option<Command> {
     const READ: &str = "import sys; from prometheus_client.openmetrics.parser import text_string_to_metric_families as read; \
