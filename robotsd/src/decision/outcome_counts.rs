@@ -40,22 +40,24 @@ pub(crate) struct OutcomeCounts {
     tagged: Counter,
     observed: Counter,
     passed: Counter,
+    /// What the observer of crawlers has noted of the request that is being decided: an outcome, from 1.
+    noted: AtomicU8,
+    combinations: Arc<CrawlerCombinations>,
+    /// Made with the first request: most sites of thousands have none on most workers.
+    details: OnceLock<Box<RequestDetails>>,
+}
+
+/// What metrics have of the requests of a site on one worker.
+#[derive(Debug)]
+struct RequestDetails {
     /// By [`RequestOutcome`], requests for `/robots.txt` aside.
     outcomes: [Counter; RequestOutcome::ALL.len()],
     /// Questions about requests without a `User-Agent`.
     without_agent: Counter,
-    /// What the observer of crawlers has noted of the request that is being decided: an outcome, from 1.
-    noted: AtomicU8,
     crawlers: CrawlerCounts,
     responses: KeyedCounters<ResponseKey>,
-    /// Made with the first request: most sites of thousands have none.
-    durations: OnceLock<RequestDurations>,
-}
-
-#[derive(Debug)]
-struct RequestDurations {
-    decisions: Histogram,
-    responses: Histogram,
+    decision_durations: Histogram,
+    response_durations: Histogram,
 }
 
 /// A request that has begun to be counted.
@@ -111,7 +113,7 @@ impl DisallowedOutcome {
 impl OutcomeCounts {
     /// Counters of one worker for a site that counts these combinations.
     pub(crate) fn of_site(combinations: Arc<CrawlerCombinations>) -> Self {
-        Self { crawlers: CrawlerCounts::of_site(combinations), ..Self::default() }
+        Self { combinations, ..Self::default() }
     }
 
     /// Counts a request for this target, with or without its query, which is decided next.
@@ -133,9 +135,9 @@ impl OutcomeCounts {
         self.noted.store(outcome as u8 + 1, Ordering::Relaxed);
         match event.status() {
             Some(status) if is_robots_txt(event.target()) => {
-                self.crawlers.robots_txt(Some(event.record().agent()), status);
+                self.details().crawlers.robots_txt(Some(event.record().agent()), status);
             }
-            _ => self.crawlers.request(event.record(), outcome),
+            _ => self.details().crawlers.request(event.record(), outcome),
         }
     }
 
@@ -144,26 +146,27 @@ impl OutcomeCounts {
         let noted = self.noted.load(Ordering::Relaxed);
         request.is_of_crawler = noted > 0;
         if !request.is_robots_txt {
-            self.outcomes[usize::from(noted.saturating_sub(1))].add_one();
+            self.details().outcomes[usize::from(noted.saturating_sub(1))].add_one();
         }
         if let Some(began) = request.began {
-            self.durations().decisions.observe(began.elapsed());
+            self.details().decision_durations.observe(began.elapsed());
         }
     }
 
     /// Counts a question about a request without a `User-Agent`.
     pub(crate) fn without_agent(&self) {
-        self.without_agent.add_one();
+        self.details().without_agent.add_one();
     }
 
     /// The head of its response is known.
     pub(crate) fn answered(&self, request: &CountedRequest, status: StatusCode) {
-        ResponseKey::new(request.listener, request.method, status).count(&self.responses);
+        let details = self.details();
+        ResponseKey::new(request.listener, request.method, status).count(&details.responses);
         if request.is_robots_txt && !request.is_of_crawler {
-            self.crawlers.robots_txt(None, status);
+            details.crawlers.robots_txt(None, status);
         }
         if let Some(began) = request.began {
-            self.durations().responses.observe(began.elapsed());
+            details.response_durations.observe(began.elapsed());
         }
     }
 
@@ -178,10 +181,16 @@ impl OutcomeCounts {
         .add_one();
     }
 
-    fn durations(&self) -> &RequestDurations {
-        self.durations.get_or_init(|| RequestDurations {
-            decisions: Histogram::new(&DECISION_BUCKETS),
-            responses: Histogram::new(&HTTP_BUCKETS),
+    fn details(&self) -> &RequestDetails {
+        self.details.get_or_init(|| {
+            Box::new(RequestDetails {
+                outcomes: Default::default(),
+                without_agent: Counter::default(),
+                crawlers: CrawlerCounts::of_site(Arc::clone(&self.combinations)),
+                responses: KeyedCounters::default(),
+                decision_durations: Histogram::new(&DECISION_BUCKETS),
+                response_durations: Histogram::new(&HTTP_BUCKETS),
+            })
         })
     }
 }
@@ -189,16 +198,15 @@ impl OutcomeCounts {
 impl SiteTotals {
     pub(crate) fn add(&mut self, counts: &OutcomeCounts) {
         self.outcomes.add(counts);
-        for (sum, count) in self.decisions.iter_mut().zip(&counts.outcomes) {
+        let Some(details) = counts.details.get() else { return };
+        for (sum, count) in self.decisions.iter_mut().zip(&details.outcomes) {
             *sum += count.total();
         }
-        self.without_agent += counts.without_agent.total();
-        self.crawlers.add(&counts.crawlers);
-        counts.responses.totals().for_each(|(key, count)| *self.responses.entry(*key).or_default() += count);
-        if let Some(durations) = counts.durations.get() {
-            self.decision_durations.add(&durations.decisions);
-            self.response_durations.add(&durations.responses);
-        }
+        self.without_agent += details.without_agent.total();
+        self.crawlers.add(&details.crawlers);
+        details.responses.totals().for_each(|(key, count)| *self.responses.entry(*key).or_default() += count);
+        self.decision_durations.add(&details.decision_durations);
+        self.response_durations.add(&details.response_durations);
     }
 }
 
@@ -263,6 +271,11 @@ mod tests {
         ] {
             assert_eq!(is_robots_txt(path.as_bytes()), want, "{path}");
         }
+    }
+
+    #[test]
+    fn a_site_without_requests_takes_a_line_of_the_cache_and_no_more() {
+        assert_eq!(size_of::<OutcomeCounts>(), 128);
     }
 
     #[test]
