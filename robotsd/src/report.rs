@@ -20,6 +20,9 @@ pub(crate) struct StatusReport {
     /// The crawlers that are known; none from an older robotsd or while starting.
     #[serde(default)]
     pub(crate) registry: Option<RegistryReport>,
+    /// What the senders of requests are checked by; none where nobody checks them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) identity: Option<IdentityReport>,
     /// What happened on the listeners; none from an older robotsd or while starting.
     #[serde(default)]
     pub(crate) traffic: Option<TrafficReport>,
@@ -50,6 +53,71 @@ pub(crate) struct RegistryReport {
     /// The last day on which that was done.
     #[serde(default)]
     pub(crate) last_checked: Option<String>,
+}
+
+/// The evidence about who sends requests.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct IdentityReport {
+    #[serde(default)]
+    pub(crate) lists: Vec<ListReport>,
+    #[serde(default)]
+    pub(crate) directories: Vec<DirectoryReport>,
+    /// Addresses whose names are known, and those that wait to be looked up.
+    #[serde(default)]
+    pub(crate) names_known: usize,
+    #[serde(default)]
+    pub(crate) names_waiting: usize,
+    /// Where claims fail and are not refuted.
+    #[serde(default)]
+    pub(crate) suspects: Vec<SuspectReport>,
+}
+
+/// A published list of addresses.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ListReport {
+    pub(crate) url: String,
+    /// `fetched`, `saved`, `file` or `embedded`; none where there is no list.
+    #[serde(default)]
+    pub(crate) origin: Option<String>,
+    #[serde(default)]
+    pub(crate) prefixes: usize,
+    /// When its operator made it, as it says itself.
+    #[serde(default)]
+    pub(crate) created: Option<String>,
+    /// When its server last said that it is right, and how long ago that was.
+    #[serde(default)]
+    pub(crate) confirmed: Option<String>,
+    #[serde(default)]
+    pub(crate) age_seconds: Option<u64>,
+    /// Why the last fetch brought nothing.
+    #[serde(default)]
+    pub(crate) trouble: Option<String>,
+}
+
+/// A directory of keys; one that no request has needed has neither keys nor trouble.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct DirectoryReport {
+    pub(crate) url: String,
+    #[serde(default)]
+    pub(crate) keys: Option<usize>,
+    #[serde(default)]
+    pub(crate) confirmed: Option<String>,
+    #[serde(default)]
+    pub(crate) trouble: Option<String>,
+}
+
+/// A path of requests on which no claim is refuted, because its addresses may be those of a proxy.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct SuspectReport {
+    pub(crate) site: String,
+    pub(crate) listener: String,
+    pub(crate) crawler: String,
+    /// The networks of most of its addresses: what may be missing in `trusted_proxies`.
+    #[serde(default)]
+    pub(crate) networks: Vec<String>,
+    /// When the crawler was last verified on it.
+    #[serde(default)]
+    pub(crate) last_verified: Option<String>,
 }
 
 /// The config file.

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use http::Request;
@@ -41,20 +41,22 @@ use crate::source::evidence::Verifier;
 /// ```
 #[derive(Clone)]
 pub struct VerifyLayer {
-    wait: EvidenceWait,
+    /// `None` where nothing waits.
+    wait: Option<EvidenceWait>,
 }
 
 /// What a service waits for, and how long.
 #[derive(Clone)]
 struct EvidenceWait {
     enforcer: Arc<Enforcer>,
+    verifier: Verifier,
     longest: Duration,
 }
 
 /// Waits for evidence in front of `S`. Made by [`VerifyLayer`].
 #[derive(Clone)]
 pub struct Verify<S> {
-    wait: EvidenceWait,
+    wait: Option<EvidenceWait>,
     inner: S,
 }
 
@@ -67,7 +69,9 @@ impl VerifyLayer {
     #[must_use]
     pub fn new(layer: &RobotsLayer, wait: Duration) -> Self {
         let longest = wait.min(Self::LONGEST_WAIT);
-        Self { wait: EvidenceWait { enforcer: layer.enforcer.clone(), longest } }
+        let verifier = layer.enforcer.verifier().filter(|_| !longest.is_zero()).cloned();
+        let enforcer = layer.enforcer.clone();
+        Self { wait: verifier.map(|verifier| EvidenceWait { enforcer, verifier, longest }) }
     }
 }
 
@@ -81,7 +85,18 @@ impl<S> Layer<S> for VerifyLayer {
 
 impl EvidenceWait {
     fn is_needed<B>(&self, request: &Request<B>) -> bool {
-        !self.longest.is_zero() && self.enforcer.is_evidence_awaited(Original::of(request))
+        self.enforcer.is_evidence_awaited(Original::of(request))
+    }
+
+    /// The next look-up that ends, or the end of the time.
+    fn looked_up(&self, until: Instant) -> LookedUp {
+        let verifier = self.verifier.clone();
+        Box::pin(async move {
+            match timeout_at(until, verifier.looked_up()).await {
+                Ok(()) => Waited::LookedUp,
+                Err(_) => Waited::TimeIsUp,
+            }
+        })
     }
 }
 
@@ -98,22 +113,18 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> VerifyFuture<S, B> {
-        let state = match self.wait.enforcer.verifier() {
-            Some(verifier) if self.wait.is_needed(&request) => {
-                let verifier = verifier.clone();
-                let until = Instant::now() + self.wait.longest;
+        let wait = self.wait.as_ref().filter(|wait| wait.is_needed(&request));
+        let state = match wait {
+            None => State::Called { future: self.inner.call(request) },
+            Some(wait) => {
+                let until = Instant::now() + wait.longest;
                 let next = self.inner.clone();
-                State::Waiting {
-                    // The one that is ready takes the request.
-                    service: Some((mem::replace(&mut self.inner, next), request)),
-                    wait: self.wait.clone(),
-                    looked_up: looked_up(verifier.clone(), until),
-                    is_registered: false,
-                    verifier,
-                    until,
-                }
+                // The one that is ready takes the request.
+                let service = mem::replace(&mut self.inner, next);
+                let (wait, looked_up) = (wait.clone(), wait.looked_up(until));
+                let waiting = Waiting { service, request, wait, looked_up, is_registered: false, until };
+                State::Waiting { waiting: Some(Box::new(waiting)) }
             }
-            _ => State::Called { future: self.inner.call(request) },
         };
         VerifyFuture { state }
     }
@@ -128,13 +139,34 @@ enum Waited {
     TimeIsUp,
 }
 
-fn looked_up(verifier: Verifier, until: Instant) -> LookedUp {
-    Box::pin(async move {
-        match timeout_at(until, verifier.looked_up()).await {
-            Ok(()) => Waited::LookedUp,
-            Err(_) => Waited::TimeIsUp,
+/// A request that waits, with the service that is ready for it.
+struct Waiting<S, B> {
+    service: S,
+    request: Request<B>,
+    wait: EvidenceWait,
+    looked_up: LookedUp,
+    /// Whether a look-up that ends from now on wakes the task.
+    is_registered: bool,
+    until: Instant,
+}
+
+impl<S, B> Waiting<S, B> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let waited = self.looked_up.as_mut().poll(context);
+            let is_first = !mem::replace(&mut self.is_registered, true);
+            match waited {
+                // What ended before the task was to be woken is seen here.
+                Poll::Pending if is_first && !self.wait.is_needed(&self.request) => return Poll::Ready(()),
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Waited::LookedUp) if self.wait.is_needed(&self.request) => {
+                    self.looked_up = self.wait.looked_up(self.until);
+                    self.is_registered = false;
+                }
+                Poll::Ready(_) => return Poll::Ready(()),
+            }
         }
-    })
+    }
 }
 
 pin_project! {
@@ -154,15 +186,8 @@ pin_project! {
     where
         S: Service<Request<B>>,
     {
-        Waiting {
-            service: Option<(S, Request<B>)>,
-            wait: EvidenceWait,
-            looked_up: LookedUp,
-            // Whether a look-up that ends from now on wakes the task.
-            is_registered: bool,
-            verifier: Verifier,
-            until: Instant,
-        },
+        // Boxed: requests that wait are rare. Taken when the service is called.
+        Waiting { waiting: Option<Box<Waiting<S, B>>> },
         Called { #[pin] future: S::Future },
     }
 }
@@ -175,42 +200,39 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut state = self.project().state;
-        loop {
-            let (mut service, request) = match state.as_mut().project() {
-                StateProjection::Called { future } => return future.poll(context),
-                StateProjection::Waiting { service, wait, looked_up: next, is_registered, verifier, until } => {
-                    let waited = next.as_mut().poll(context);
-                    let is_needed = service.as_ref().is_some_and(|(_, request)| wait.is_needed(request));
-                    match waited {
-                        // What ended before the task was to be woken is seen here.
-                        Poll::Pending if !mem::replace(is_registered, true) && !is_needed => {}
-                        Poll::Ready(Waited::LookedUp) if is_needed => {
-                            *next = looked_up(verifier.clone(), *until);
-                            *is_registered = false;
-                            continue;
-                        }
-                        Poll::Ready(_) => {}
-                        Poll::Pending => return Poll::Pending,
-                    }
-                    // It is there until the service is called, which ends this state.
-                    let Some(service) = service.take() else { return Poll::Pending };
-                    service
+        let waited = match state.as_mut().project() {
+            StateProjection::Called { future } => return future.poll(context),
+            StateProjection::Waiting { waiting } => {
+                if let Some(waiting) = waiting {
+                    ready!(waiting.poll(context));
                 }
-            };
-            state.set(State::Called { future: service.call(request) });
+                waiting.take()
+            }
+        };
+        // It is there until the next line, which ends this state.
+        let Some(mut waiting) = waited else { return Poll::Pending };
+        state.set(State::Called { future: waiting.service.call(waiting.request) });
+        match state.project() {
+            StateProjection::Called { future } => future.poll(context),
+            StateProjection::Waiting { .. } => Poll::Pending,
         }
     }
 }
 
 impl fmt::Debug for VerifyLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("VerifyLayer").field("wait", &self.wait.longest).finish_non_exhaustive()
+        f.debug_struct("VerifyLayer")
+            .field("wait", &self.wait.as_ref().map(|wait| wait.longest))
+            .finish_non_exhaustive()
     }
 }
 
 impl<S: fmt::Debug> fmt::Debug for Verify<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Verify").field("wait", &self.wait.longest).field("inner", &self.inner).finish()
+        f.debug_struct("Verify")
+            .field("wait", &self.wait.as_ref().map(|wait| wait.longest))
+            .field("inner", &self.inner)
+            .finish()
     }
 }
 

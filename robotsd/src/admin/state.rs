@@ -126,6 +126,7 @@ impl ServerState {
             uptime_seconds: clock.elapsed().as_secs(),
             config: Some(self.config.report()),
             registry: serving.as_ref().map(|serving| serving.sites.registry_report()),
+            identity: serving.as_ref().and_then(|serving| serving.sites.identity_report()),
             traffic: serving.as_ref().map(|serving| serving.traffic()),
             connections: serving.as_ref().map(|serving| serving.edge.connections()),
             enforcement: serving.as_ref().map_or("", |serving| serving.sites.enforcement().as_str()).to_owned(),

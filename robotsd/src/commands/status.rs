@@ -1,5 +1,7 @@
 //! `robotsd status`: what a running robotsd does, site by site.
 
+mod identity;
+
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -62,6 +64,9 @@ fn text(report: &StatusReport, running: &Running) -> String {
     if let Some(RegistryReport { crawlers, checked, last_checked }) = &report.registry {
         let share = CheckedShare { rows: *crawlers, checked: *checked, last: last_checked.as_deref() };
         page.line("registry", &format!("{crawlers} crawlers, {share}"));
+    }
+    if let Some(identity) = &report.identity {
+        identity::describe(&mut page, identity);
     }
     describe_traffic(&mut page, report);
     if report.enforcement == "off" {

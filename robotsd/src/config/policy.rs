@@ -23,6 +23,7 @@ fn without_overrides(file: &RawConfig, site: &RawSite) -> Result<PolicyBuilder, 
     let networks: Vec<_> = file.exempt.cidrs.iter().map(Spanned::get_ref).collect();
     let (agents, exempt) = (&file.agents, &file.exempt);
     let refused = |values| move |error: PolicyError| Fault::of_value(values, error.value(), &error);
+    let (impostors, needed) = file.identity_rules();
     let mut policy = Policy::builder()
         .mode(site.enforcement.mode.unwrap_or(file.mode))
         .star_scope(agents.star_scope)
@@ -31,8 +32,8 @@ fn without_overrides(file: &RawConfig, site: &RawSite) -> Result<PolicyBuilder, 
         .star_empty(agents.star_empty)
         .forms(site.enforcement.forms.iter().map(|form| *form.get_ref()).collect())
         .suspect_human(agents.suspect_human)
-        .impostors(file.identity.impostors)
-        .identity_needed(file.identity.needed)
+        .impostors(impostors)
+        .identity_needed(needed)
         .exempt_networks(networks)
         .map_err(refused(&file.exempt.cidrs))?
         .star_methods(agents.star_methods.iter().map(Spanned::get_ref))

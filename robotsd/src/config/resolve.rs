@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use toml::Spanned;
 use tower_robots::live::{LONGEST_MAX_AGE, WhenMissing};
-use tower_robots::policy::Mode;
+use tower_robots::policy::{IdentityNeeded, Impostors, Mode};
 use tower_robots::source::HostMap;
 
 use super::check::CheckSettings;
@@ -15,7 +15,7 @@ use super::error::{Fault, Faults};
 use super::reviewable::Reviewable;
 use super::settings::{AccessFormat, AccessSettings, Backend, Config, LogConfig, SiteConfig, StaticFiles};
 use super::toml_tables::{self, AccessLogging, Dotfiles, ListenerKind, OnMissing, RawConfig};
-use super::{admin, gate, limits, listener, policy, review, source, upstreams};
+use super::{admin, gate, identity, limits, listener, policy, review, source, upstreams};
 
 /// More threads than any machine has cores to run them on.
 const MOST_WORKERS: usize = 1024;
@@ -46,6 +46,10 @@ fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Confi
     let sites: Vec<_> =
         file.site.iter().map(|site| resolve_site(file, site.get_ref(), site.span(), folder, faults)).collect();
     let gate = faults.keep(gate::resolve(&file.gate));
+    let identity = file
+        .identity
+        .as_ref()
+        .map(|identity| identity::resolve(identity, listeners.as_deref().unwrap_or_default(), folder, faults));
     let admin = faults.keep(file.admin.as_ref().map_or(Ok(None), |settings| admin::resolve(settings, folder)));
     let limits = limits::resolve(&file.limits, faults);
     let connections = faults.keep(limits::connections(&file.limits));
@@ -63,6 +67,11 @@ fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Confi
         sites: sites.into_iter().collect::<Option<_>>()?,
         registry_extra: registry_extra?,
         registry_extra_span: file.agents.registry_extra.as_ref().map_or(0..0, Spanned::span),
+        // None where it has a problem is none at all.
+        identity: match identity {
+            Some(identity) => Some(identity?),
+            None => None,
+        },
         admin: admin?,
         connections: connections?,
         edge,
@@ -247,13 +256,14 @@ fn written(file: &RawConfig, site: &toml_tables::RawSite) -> String {
         mode: Mode,
         agents: &'a toml_tables::RawAgents,
         exempt: &'a toml_tables::RawExempt,
-        identity: &'a toml_tables::RawIdentity,
+        identity: (Impostors, IdentityNeeded),
         check: &'a toml_tables::RawCheck,
         gate: &'a toml_tables::RawGate,
         enforcement: &'a toml_tables::RawEnforcement,
         overrides: &'a [Spanned<toml_tables::RawOverride>],
     }
-    let RawConfig { mode, agents, exempt, identity, check, gate, .. } = file;
+    let RawConfig { mode, agents, exempt, check, gate, .. } = file;
+    let identity = file.identity_rules();
     let (enforcement, overrides) = (&site.enforcement, &*site.overrides);
     // Writing TOML fails only for a path that is not UTF-8: the empty text then equals no other.
     toml::to_string(&Terms { mode: *mode, agents, exempt, identity, check, gate, enforcement, overrides })

@@ -12,6 +12,7 @@ use tower_robots::policy::Policy;
 
 use super::admin::AdminSettings;
 use super::check::CheckSettings;
+use super::identity::IdentityConfig;
 use super::reviewable::Reviewable;
 use super::toml_tables::{AddressLogging, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging};
 use crate::edge;
@@ -39,6 +40,8 @@ pub(crate) struct Config {
     pub(crate) registry_extra: Option<PathBuf>,
     /// What names it in the text.
     pub(crate) registry_extra_span: Range<usize>,
+    /// How the senders of requests are checked; `None` where nobody checks them.
+    pub(crate) identity: Option<IdentityConfig>,
     /// The admin interface; `None` where it is off.
     pub(crate) admin: Option<AdminSettings>,
     /// The configured bound on connections; `None` for as many as the process has descriptors for, up to the bound in `edge`.

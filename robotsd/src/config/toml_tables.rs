@@ -33,8 +33,8 @@ pub(super) struct RawConfig {
     pub(super) agents: RawAgents,
     #[serde(default)]
     pub(super) exempt: RawExempt,
-    #[serde(default)]
-    pub(super) identity: RawIdentity,
+    /// Its presence starts the checks of who sends requests.
+    pub(super) identity: Option<RawIdentity>,
     #[serde(default)]
     pub(super) check: RawCheck,
     pub(super) admin: Option<RawAdmin>,
@@ -44,6 +44,13 @@ pub(super) struct RawConfig {
     pub(super) limits: RawLimits,
     #[serde(default)]
     pub(super) log: RawLog,
+}
+
+impl RawConfig {
+    /// What becomes of impostors, and what exemptions need.
+    pub(super) fn identity_rules(&self) -> (Impostors, IdentityNeeded) {
+        self.identity.as_ref().map(|identity| (identity.impostors, identity.needed)).unwrap_or_default()
+    }
 }
 
 impl Document for RawConfig {
@@ -59,6 +66,7 @@ impl Document for RawConfig {
         "agents",
         "exempt",
         "identity",
+        "identity.list[]",
         "check",
         "gate",
         "gate.must_allow[]",
@@ -303,11 +311,39 @@ impl Default for RawAgents {
     }
 }
 
-#[derive(Debug, Default, Deserialize, Serialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RawIdentity {
     pub(super) impostors: Impostors,
     pub(super) needed: IdentityNeeded,
+    pub(super) wait: Spanned<Span>,
+    pub(super) rdns: bool,
+    pub(super) resolvers: Vec<Spanned<String>>,
+    pub(super) directories: Vec<Spanned<String>>,
+    #[serde(rename = "list")]
+    pub(super) lists: Vec<RawListCopy>,
+}
+
+impl Default for RawIdentity {
+    fn default() -> Self {
+        Self {
+            impostors: Impostors::default(),
+            needed: IdentityNeeded::default(),
+            wait: Spanned::new(0..0, Span::seconds(0)),
+            rdns: true,
+            resolvers: Vec::new(),
+            directories: Vec::new(),
+            lists: Vec::new(),
+        }
+    }
+}
+
+/// The operator's copy of a published list.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RawListCopy {
+    pub(super) url: Spanned<String>,
+    pub(super) path: Spanned<PathBuf>,
 }
 
 /// Whether a crawler that no group names obeys the groups of its family.

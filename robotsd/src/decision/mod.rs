@@ -180,10 +180,11 @@ impl DecisionState {
         kind: QuestionKind,
     ) -> Result<Answered, QuestionError> {
         // The peer is the proxy, not the client. A client whose address is not known is not exempt.
-        match preset.address(question.headers()) {
-            Some(address) => question.extensions_mut().insert(Peer::at(SocketAddr::new(address, 0))),
-            None => question.extensions_mut().remove::<Peer>(),
-        };
+        let asking = question.extensions_mut().remove::<Peer>();
+        if let Some(address) = preset.address(question.headers()) {
+            let listener = asking.and_then(|peer| peer.listener);
+            question.extensions_mut().insert(Peer::at(SocketAddr::new(address, 0), listener));
+        }
         let question = &*question;
         let target = question.uri().path_and_query().map_or("/", PathAndQuery::as_str);
         let asked = preset.read(question.method(), &target[below..], question.headers())?;

@@ -32,6 +32,7 @@ use crate::edge::http1_fast::DateClock;
 use crate::edge::limits::EdgeLimits;
 use crate::edge::listener_counts::{ListenerCounts, ListenerTraffic};
 use crate::edge::request::access_record::OnAccess;
+use crate::edge::request::client_info::Peer;
 use crate::edge::request::outgoing_forwarded::{ForwardedFields, Scheme};
 use crate::edge::request::request_body::RequestBody;
 use crate::edge::request::response_counts::{ResponseCounts, ResponseTotals};
@@ -172,6 +173,7 @@ impl Edge {
         let worker = limit.of_this_worker();
         let counts = listener_settings.counts.clone().unwrap_or_else(|| self.counts(""));
         let clock = Arc::new(DateClock::default());
+        let local = listener.local_addr().ok();
         let (stop, stopped) = watch::channel(false);
         let mut connections = JoinSet::new();
         let mut shutdown = pin!(shutdown);
@@ -191,14 +193,15 @@ impl Edge {
                 state.enter_task().await;
                 let full =
                     || shared.reporter.report(ConnectionErrorKind::Full, Some(peer), &"no slot for a TLS handshake");
-                let served = match listener_settings.secure(socket, peer, &mut stopped, &state, full).await {
-                    Ok(Some((socket, info))) => {
-                        let service = RequestService::new(service, Arc::clone(&settings), state, info, number);
-                        connection::serve(socket, service, settings, clock, stopped).await
-                    }
-                    Ok(None) => Ok(()),
-                    Err(failure) => Err(failure),
-                };
+                let served =
+                    match listener_settings.secure(socket, Peer::at(peer, local), &mut stopped, &state, full).await {
+                        Ok(Some((socket, info))) => {
+                            let service = RequestService::new(service, Arc::clone(&settings), state, info, number);
+                            connection::serve(socket, service, settings, clock, stopped).await
+                        }
+                        Ok(None) => Ok(()),
+                        Err(failure) => Err(failure),
+                    };
                 if let Err((kind, error)) = served {
                     shared.reporter.report(kind, Some(peer), &error);
                 }
@@ -278,7 +281,7 @@ impl ListenerSettings {
     async fn secure(
         &self,
         socket: TcpStream,
-        peer: SocketAddr,
+        peer: Peer,
         stop: &mut watch::Receiver<bool>,
         state: &Arc<ConnectionState>,
         full: impl FnOnce(),

@@ -71,6 +71,8 @@ events! {
     Observed = "observed", Info;
     /// Disallowed, and passed because of an exemption or an override.
     Passed = "passed", Info;
+    /// Not who it claims to be, and neither tagged nor refused.
+    Impostor = "impostor", Info;
     Request = "request", Info;
 
     // Reloads of a robots.txt.

@@ -16,7 +16,7 @@ use http_body::Body;
 use http_body_util::{Either, Full};
 use pin_project_lite::pin_project;
 use tower::{Layer, Service};
-use tower_robots::layer::{self, Robots};
+use tower_robots::layer::{self, Robots, Verify};
 use tower_robots::source::HostMap;
 
 use crate::decision::{CountedRequest, OutcomeCounts};
@@ -45,7 +45,7 @@ struct RouteTable<B> {
 #[derive(Clone, Debug)]
 struct SiteRoute<B> {
     name: SiteName,
-    service: Robots<B>,
+    service: Verify<Robots<B>>,
     counts: Arc<OutcomeCounts>,
 }
 
@@ -97,7 +97,8 @@ impl RouteTable<SiteBackend> {
             let before = before.and_then(|before| before.backends.get(&site.name));
             let Some(backend) = site.backend(workers, before) else { continue };
             let counts = outcomes.get(&site.name).cloned().unwrap_or_default();
-            let service = site.layer(&counts).layer(backend.clone());
+            let layer = site.layer(&counts);
+            let service = site.verify_layer(&layer).layer(layer.layer(backend.clone()));
             let route = SiteRoute { name: site.name.clone(), service, counts };
             for host in site.host_patterns() {
                 // The config was refused if a host was malformed or belonged to two sites.
@@ -116,7 +117,7 @@ where
 {
     type Response = Response<Either<layer::ResponseBody<B>, Full<Bytes>>>;
     type Error = Infallible;
-    type Future = RouterFuture<Robots<S>>;
+    type Future = RouterFuture<Verify<Robots<S>>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         // Which service has to be ready depends on the host of the request.
@@ -181,8 +182,10 @@ mod tests {
     use std::future::{Ready, ready};
 
     use http_body_util::Empty;
+    use std::time::Duration;
     use tower::ServiceExt;
-    use tower_robots::layer::RobotsLayer;
+
+    use tower_robots::layer::{RobotsLayer, VerifyLayer};
     use tower_robots::live::LiveRobots;
 
     use super::*;
@@ -226,7 +229,8 @@ mod tests {
         for polls_until_ready in [0, 1, 3] {
             let layer = RobotsLayer::new(LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open().unwrap());
             let mut map = RouteTable { hosts: HostMap::new(), backends: HashMap::new() };
-            let service = layer.layer(Strict { is_ready: false, polls_until_ready });
+            let verify = VerifyLayer::new(&layer, Duration::ZERO);
+            let service = verify.layer(layer.layer(Strict { is_ready: false, polls_until_ready }));
             let site = SiteRoute { name: SiteName::from("site"), service, counts: Arc::default() };
             map.hosts.insert("*", site).unwrap();
             let mut router = Router { sites: Arc::new(ArcSwap::from_pointee(map)), counts: Arc::default() };

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use tower_robots::agent::{Identity, IdentityMethod};
 use tower_robots::check::Severity;
-use tower_robots::layer::{Event, Record};
+use tower_robots::layer::{CrawlerRequest, Event, Record};
 use tower_robots::live::{Cause, RejectionKind, Reload, ReloadOutcome, Snapshot, StateEvent};
-use tower_robots::rules::PathForm;
+use tower_robots::policy::Reason;
+use tower_robots::rules::{Access, PathForm};
 use tower_robots::source::DirectoryEvent;
 
 use super::site_name::SiteName;
@@ -72,6 +73,60 @@ fn note(notes: &AccessFields, done: &'static str, record: &Record) {
         notes.add("form", record.form().as_str());
     }
     notes.add("robots_hash", record.hash().short());
+}
+
+/// What the log of requests says of a crawler's request that has no line of its own, and a line for that of an impostor.
+pub(super) fn crawler(
+    site: SiteName,
+    log: Log,
+    privacy: LogPrivacy,
+) -> impl Fn(&Event<'_, CrawlerRequest>) + Send + Sync + 'static {
+    move |event| {
+        let request = event.record();
+        if is_reported(request.reason()) {
+            return;
+        }
+        let access = request.access().unwrap_or(Access::Allow);
+        if let Some(notes) = event.extensions().get::<AccessFields>() {
+            notes.add("agent", request.name());
+            if let Some(category) = request.agent().category() {
+                notes.add("category", category.as_str());
+            }
+            note_identity(notes, request.identity());
+            notes.add("decision", access.as_str());
+            notes.add("reason", request.reason().as_str());
+            note_rule(notes, None, request.rule(), request.line());
+            notes.add("robots_hash", request.hash().short());
+        }
+        let Some(identity @ Identity::Refuted(_)) = request.identity() else { return };
+        log.write(&LogEntry {
+            request_id: event.headers().get(X_REQUEST_ID).and_then(|id| id.to_str().ok()),
+            trace_id: trace_id(event.headers()),
+            site: Some(&site),
+            agent: Some(request.name()),
+            category: request.agent().category().map(|category| category.as_str()),
+            identity: Some(identity.outcome().as_str()),
+            identity_method: identity.method().map(IdentityMethod::as_str),
+            identity_reason: identity.reason(),
+            decision: Some(access.as_str()),
+            reason: Some(request.reason().as_str()),
+            rule: request.rule(),
+            line: request.line(),
+            robots_hash: Some(request.hash().short()),
+            method: Some(event.method().as_str()),
+            path: Some(privacy.target(&String::from_utf8_lossy(event.target()))),
+            address: event.extensions().get::<Peer>().and_then(|peer| privacy.address(peer.address.ip())),
+            ..LogEntry::now(LogEvent::Impostor)
+        });
+    }
+}
+
+/// Whether a decision for this reason is one that observers of disallowed requests are notified of.
+fn is_reported(reason: Reason) -> bool {
+    !matches!(
+        reason,
+        Reason::NothingKnown | Reason::KillSwitch | Reason::Exempt | Reason::NoGroup | Reason::Allowed | Reason::Off
+    )
 }
 
 /// The written outcome of an identity; `claimed` where nobody checks claims.

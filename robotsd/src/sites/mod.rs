@@ -10,6 +10,8 @@ mod site_outcomes;
 mod site_robots;
 mod site_settings;
 
+mod sender_evidence;
+
 mod backend;
 mod backend_source;
 mod static_files;

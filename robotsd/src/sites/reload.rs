@@ -114,6 +114,10 @@ impl Sites {
         };
         let late = |_| Err(format!("still being read after {} s", PATIENCE.as_secs()));
         let loaded = timeout(PATIENCE, loading).await.unwrap_or_else(late);
+        let loaded = loaded.and_then(|(registry, order)| match self.evidence() {
+            Some(evidence) => evidence.follow(&registry).map(|()| (registry, order)),
+            None => Ok((registry, order)),
+        });
         let path = self.registry_extra()?.display();
         let (event, outcome, message) = match loaded {
             Ok((registry, _order)) => {

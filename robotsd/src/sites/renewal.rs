@@ -14,6 +14,7 @@ use tower_robots::live::{Gate, WhenMissing};
 use super::gate_settings::GateSettings;
 use super::log_events;
 use super::robots_opener::RobotsOpener;
+use super::sender_evidence::SenderEvidence;
 use super::served_site::ServedSite;
 use super::site_list::Sites;
 use super::site_opener::SiteOpener;
@@ -75,6 +76,8 @@ impl Sites {
         let before: HashMap<&str, &ServedSite> = self.iter().map(|site| (&*site.name, site)).collect();
         let of = |site: &config::SiteConfig| before.get(&*site.name).copied();
 
+        let evidence = SenderEvidence::renewed(self.evidence(), config, &opener.registry)?;
+
         // First everything that can be wrong without a source being opened.
         let mut settings = Vec::with_capacity(config.sites.len());
         let mut gates = Vec::with_capacity(config.sites.len());
@@ -98,7 +101,7 @@ impl Sites {
             });
         }
 
-        let sites = SiteOpener::new(config, self.log(), self.privacy());
+        let sites = SiteOpener::new(config, evidence.as_ref(), self.log(), self.privacy());
         let mut renewed = Vec::with_capacity(config.sites.len());
         let mut applied = Vec::new();
         let (mut come_and_gone, mut altered, mut unusable) = (Vec::new(), Vec::new(), Vec::new());
@@ -126,7 +129,7 @@ impl Sites {
         let gone = self.iter().filter(|site| !stays(&site.name));
         come_and_gone.extend(gone.map(|gone| format!("site {:?} is gone", &*gone.name)));
         let registry = opener.registry.clone();
-        let sites = Arc::new(Sites::new(renewed, config, opener, self.log(), self.privacy()));
+        let sites = Arc::new(Sites::new(renewed, config, opener, evidence, self.log(), self.privacy()));
         Ok(Renewal { sites, registry, settings: applied, come_and_gone, altered, unusable })
     }
 
@@ -182,6 +185,9 @@ impl Renewal {
     pub(crate) fn apply_settings(&self, before: &Sites) {
         before.hand_over(&self.sites);
         self.settings.iter().for_each(|(robots, settings)| robots.apply(settings));
+        if let Some(evidence) = self.sites.evidence() {
+            evidence.apply();
+        }
         // A registry that was read again since they were opened has been overwritten here, or is about to be.
         let mut applied = self.registry.clone();
         loop {

@@ -2,14 +2,16 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tower_robots::agent::Registry;
-use tower_robots::layer::RobotsLayer;
+use tower_robots::layer::{RobotsLayer, VerifyLayer};
 
 use super::backend::SiteBackend;
 use super::backend_source::BackendSource;
 use super::gate_settings::GateSettings;
 use super::log_events;
+use super::sender_evidence::SenderEvidence;
 use super::site_name::SiteName;
 use super::site_outcomes::SiteOutcomes;
 use super::site_robots::{LiveSite, SiteRobots};
@@ -27,6 +29,8 @@ pub(crate) struct ServedSite {
     pub(super) gate: GateSettings,
     /// The settings it was opened with; their source is that of `robots`.
     pub(super) settings: config::SiteConfig,
+    /// What its requests' senders are checked by.
+    pub(super) evidence: Option<SenderEvidence>,
     /// What was decided about its requests, also under earlier configs.
     pub(super) outcomes: SiteOutcomes,
     /// None where no listener forwards requests.
@@ -62,7 +66,17 @@ impl ServedSite {
         let (counts, crawlers) = (Arc::clone(counts), Arc::clone(counts));
         let layer = self.quiet_layer().observe(move |event| counts.disallowed(event));
         let layer = layer.observe_crawlers(move |event| crawlers.crawler(event));
-        layer.observe(log_events::event(self.name.clone(), self.log.clone(), self.privacy))
+        let layer = layer.observe(log_events::event(self.name.clone(), self.log.clone(), self.privacy));
+        match self.evidence {
+            // Without it there is nothing to say about what robots.txt allows.
+            None => layer,
+            Some(_) => layer.observe_crawlers(log_events::crawler(self.name.clone(), self.log.clone(), self.privacy)),
+        }
+    }
+
+    /// What makes requests wait for evidence in front of a layer.
+    pub(crate) fn verify_layer(&self, layer: &RobotsLayer) -> VerifyLayer {
+        VerifyLayer::new(layer, self.evidence.as_ref().map_or(Duration::ZERO, SenderEvidence::wait))
     }
 
     /// Counters of one worker's own.
@@ -77,6 +91,10 @@ impl ServedSite {
             .layer()
             .address_from(|extensions| extensions.get::<Peer>().map(|peer| peer.address.ip()))
             .agent_from(|extensions| extensions.get::<OriginalAgent>().map(OriginalAgent::lines));
+        let layer = match &self.evidence {
+            Some(evidence) => evidence.checked(layer, &self.name),
+            None => layer,
+        };
         match self.settings.refusal.clone() {
             Some(page) => layer.refuse_with(move |event| page.respond(event)),
             None => layer,

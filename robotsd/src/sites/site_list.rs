@@ -9,13 +9,14 @@ use tower_robots::source::Watcher;
 
 use super::log_events;
 use super::robots_opener::RobotsOpener;
+use super::sender_evidence::SenderEvidence;
 use super::served_site::ServedSite;
 use super::site_opener::SiteOpener;
 use super::site_robots::LiveSite;
 use super::state_handle::StateHandle;
 use crate::config::Config;
 use crate::log::{Log, LogEvent, LogLevel, LogPrivacy};
-use crate::report::RegistryReport;
+use crate::report::{IdentityReport, RegistryReport};
 
 /// Every site of a config, in its order.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub(crate) struct Sites {
     sites: Vec<ServedSite>,
     registry_extra: Option<PathBuf>,
     state: StateHandle,
+    /// What the senders of requests are checked by, where the config says so.
+    evidence: Option<SenderEvidence>,
     /// Locked for a moment only, never while a file is read.
     opener: Mutex<RobotsOpener>,
     /// The sites that take the place of these.
@@ -47,9 +50,10 @@ impl Sites {
             let message = format!("OFF for every site{why}: `robotsd enforce on` turns it on");
             log.say_at(LogLevel::Warn, LogEvent::Enforcement, message);
         }
-        let sites = SiteOpener::new(config, log, LogPrivacy::new(&config.log));
+        let evidence = SenderEvidence::start(config, &opener.registry)?;
+        let sites = SiteOpener::new(config, evidence.as_ref(), log, LogPrivacy::new(&config.log));
         let sites = config.sites.iter().map(|site| sites.open(site, &opener, strict)).collect::<Result<_, _>>()?;
-        Ok(Self::new(sites, config, opener, log, LogPrivacy::new(&config.log)))
+        Ok(Self::new(sites, config, opener, evidence, log, LogPrivacy::new(&config.log)))
     }
 
     /// Sites that are open, with what opened them.
@@ -57,12 +61,13 @@ impl Sites {
         sites: Vec<ServedSite>,
         config: &Config,
         opener: RobotsOpener,
+        evidence: Option<SenderEvidence>,
         log: &Log,
         privacy: LogPrivacy,
     ) -> Self {
         let (registry_extra, state) = (config.registry_extra.clone(), opener.state.clone());
         let (opener, successor) = (Mutex::new(opener), Mutex::default());
-        Self { sites, registry_extra, state, opener, successor, log: log.clone(), privacy }
+        Self { sites, registry_extra, state, evidence, opener, successor, log: log.clone(), privacy }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -112,6 +117,10 @@ impl Sites {
         &self.state
     }
 
+    pub(super) const fn evidence(&self) -> Option<&SenderEvidence> {
+        self.evidence.as_ref()
+    }
+
     pub(super) const fn log(&self) -> &Log {
         &self.log
     }
@@ -127,6 +136,11 @@ impl Sites {
         let days: Vec<&str> = registry.crawlers().filter_map(Crawler::checked_on).collect();
         let last_checked = days.iter().max().map(|day| (*day).to_owned());
         RegistryReport { crawlers: registry.crawlers().len(), checked: days.len(), last_checked }
+    }
+
+    /// What the senders of requests are checked by.
+    pub(crate) fn identity_report(&self) -> Option<IdentityReport> {
+        self.evidence.as_ref().map(SenderEvidence::report)
     }
 
     /// Troubles that concern every site: those of the state directory.

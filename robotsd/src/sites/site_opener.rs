@@ -8,6 +8,7 @@ use super::backend_source::BackendSource;
 use super::gate_settings::GateSettings;
 use super::log_events;
 use super::robots_opener::RobotsOpener;
+use super::sender_evidence::SenderEvidence;
 use super::served_site::ServedSite;
 use super::site_name::SiteName;
 use super::site_robots::{LiveSite, SiteRobots};
@@ -19,13 +20,19 @@ use crate::upstream::SharedResources;
 pub(super) struct SiteOpener<'a> {
     config: &'a Config,
     resources: SharedResources,
+    evidence: Option<&'a SenderEvidence>,
     log: &'a Log,
     privacy: LogPrivacy,
 }
 
 impl<'a> SiteOpener<'a> {
-    pub(super) fn new(config: &'a Config, log: &'a Log, privacy: LogPrivacy) -> Self {
-        Self { config, resources: SharedResources::system(), log, privacy }
+    pub(super) fn new(
+        config: &'a Config,
+        evidence: Option<&'a SenderEvidence>,
+        log: &'a Log,
+        privacy: LogPrivacy,
+    ) -> Self {
+        Self { config, resources: SharedResources::system(), evidence, log, privacy }
     }
 
     /// Opens a site of a process that starts; `strict` fails where it has no usable robots.txt.
@@ -76,6 +83,7 @@ impl<'a> SiteOpener<'a> {
         let open = |settings| BackendSource::open(&name, settings, &self.config.upstream, &self.resources, before, log);
         let backend = site.backend.as_ref().map(open).transpose()?;
         let (hosts, settings, log) = (site.hosts.clone(), site.clone(), log.clone());
-        Ok(ServedSite { name, hosts, robots, gate, settings, outcomes, backend, log, privacy: self.privacy })
+        let evidence = self.evidence.cloned();
+        Ok(ServedSite { name, hosts, robots, gate, settings, evidence, outcomes, backend, log, privacy: self.privacy })
     }
 }

@@ -184,6 +184,7 @@ fn every_event_is_written_as_documented() {
     drop(running);
     events.extend(without_a_file());
     events.extend(with_little());
+    events.extend(super::identity::events_of_an_impostor());
 
     let left_out = NOT_DRIVEN.map(|(event, _)| event);
     let documented: BTreeSet<String> =

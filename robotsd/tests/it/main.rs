@@ -39,6 +39,7 @@ mod full_disk;
 mod gate;
 #[cfg(target_os = "linux")]
 mod hanging_files;
+mod identity;
 mod lifecycle;
 mod live;
 #[cfg(unix)]

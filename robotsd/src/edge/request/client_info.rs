@@ -15,12 +15,14 @@ pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
     /// The number of the client's connection, from 1; none where a trusted proxy sends requests of several clients over it.
     pub(crate) connection: Option<NonZeroU64>,
+    /// The address of the listener that the request came in at, where it is known.
+    pub(crate) listener: Option<SocketAddr>,
 }
 
 impl Peer {
     /// A client of which only the address is known.
-    pub(crate) fn at(address: SocketAddr) -> Self {
-        Self { address, connection: None }
+    pub(crate) const fn at(address: SocketAddr, listener: Option<SocketAddr>) -> Self {
+        Self { address, connection: None, listener }
     }
 }
 

@@ -4,7 +4,6 @@
 //! read before, and ours carry their content. There is no `Forwarded` among them: two ways to say one thing are two
 //! readers that can disagree, and more applications read these.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use http::HeaderValue;
@@ -34,12 +33,12 @@ pub(crate) enum Scheme {
 }
 
 impl ForwardedFields {
-    pub(crate) fn new(peer: SocketAddr, scheme: Scheme, trusted: Arc<Trusted>) -> Self {
+    pub(crate) fn new(peer: Peer, scheme: Scheme, trusted: Arc<Trusted>) -> Self {
         // An IPv4 client on a dual-stack socket is known by its IPv4 address everywhere else.
-        let address = peer.ip().to_canonical().to_string();
+        let address = peer.address.ip().to_canonical().to_string();
         let address = HeaderValue::from_str(&address).unwrap_or_else(|_| HeaderValue::from_static("unknown"));
-        let is_trusted = trusted.trusts(peer.ip());
-        Self { peer: Peer::at(peer), address, scheme, trusted, is_trusted }
+        let is_trusted = trusted.trusts(peer.address.ip());
+        Self { peer, address, scheme, trusted, is_trusted }
     }
 
     /// The sender of the connection's requests.
@@ -61,7 +60,9 @@ impl ForwardedFields {
     pub(crate) fn client(&self, forwarded: Option<&ForwardedInfo>) -> ClientInfo {
         match forwarded {
             None => ClientInfo { peer: self.peer, agent: None },
-            Some(forwarded) => ClientInfo { peer: Peer::at(forwarded.client), agent: forwarded.agent.clone() },
+            Some(forwarded) => {
+                ClientInfo { peer: Peer::at(forwarded.client, self.peer.listener), agent: forwarded.agent.clone() }
+            }
         }
     }
 

@@ -21,6 +21,7 @@ use crate::edge::connection::hyper_driver;
 use crate::edge::connection::settings::ConnectionSettings;
 use crate::edge::connection_state::state::ConnectionState;
 use crate::edge::http1_fast::Handover;
+use crate::edge::request::client_info::Peer;
 use crate::edge::request::outgoing_forwarded::{ForwardedFields, Scheme};
 use crate::edge::request::service::{ConnectionInfo, RequestService};
 use crate::socket::Socket;
@@ -152,8 +153,10 @@ async fn by_hyper(script: Scripted) -> SocketAddr {
         let (_stop, stopped) = watch::channel(false);
         loop {
             let (socket, peer) = listener.accept().await.unwrap();
-            let info =
-                ConnectionInfo { forwarded: ForwardedFields::new(peer, Scheme::Http, Arc::default()), secured: None };
+            let info = ConnectionInfo {
+                forwarded: ForwardedFields::new(Peer::at(peer, None), Scheme::Http, Arc::default()),
+                secured: None,
+            };
             let state = Arc::new(ConnectionState::new(&settings.limits));
             let service = RequestService::new(scripted(Arc::clone(&script)), Arc::clone(&settings), state, info, 0);
             let (socket, octets) = (Socket::Tcp(socket), Bytes::new());

@@ -1,0 +1,93 @@
+//! Who sends requests, and how that is found out.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use toml::Spanned;
+use tower_robots::identity::{DirectoryUrl, RangeList};
+use tower_robots::layer::VerifyLayer;
+use tower_robots::policy::Network;
+
+use super::error::{Fault, Faults};
+use super::settings::ListenerConfig;
+use super::toml_tables::{RawIdentity, RawListCopy};
+
+/// How the senders of requests are checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct IdentityConfig {
+    /// How long a request may wait for names of its address.
+    pub(crate) wait: Duration,
+    /// Whether names of addresses are looked up.
+    pub(crate) rdns: bool,
+    /// The resolvers to ask; none for those of the system.
+    pub(crate) resolvers: Vec<SocketAddr>,
+    /// Key directories besides those that the registry names.
+    pub(crate) directories: Vec<String>,
+    /// Copies of published lists, by URL.
+    pub(crate) lists: Vec<(String, PathBuf)>,
+    /// The proxies in front of all listeners: their own addresses say nothing about a client.
+    pub(crate) trusted_proxies: Vec<Network>,
+}
+
+const DNS_PORT: u16 = 53;
+
+pub(super) fn resolve(
+    file: &RawIdentity,
+    listeners: &[ListenerConfig],
+    folder: &Path,
+    faults: &mut Faults,
+) -> Option<IdentityConfig> {
+    let longest = VerifyLayer::LONGEST_WAIT;
+    let wait = file.wait.get_ref().0;
+    if wait > longest {
+        let message = format!("wait is longer than a request may wait for evidence, \"{}ms\"", longest.as_millis());
+        faults.push(Fault::new(file.wait.span(), message));
+    }
+    let resolvers = faults.keep_all(file.resolvers.iter().map(resolver));
+    let directories = faults.keep_all(file.directories.iter().map(directory));
+    let lists = faults.keep_all(file.lists.iter().map(|list| list_copy(list, folder)));
+    let trusted_proxies = listeners.iter().flat_map(|listener| listener.trusted.networks.clone()).collect();
+    Some(IdentityConfig {
+        wait,
+        rdns: file.rdns,
+        resolvers: resolvers?,
+        directories: directories?,
+        lists: lists?,
+        trusted_proxies,
+    })
+}
+
+fn resolver(text: &Spanned<String>) -> Result<SocketAddr, Fault> {
+    let written = text.get_ref();
+    let address = written.parse::<IpAddr>().map(|address| SocketAddr::new(address, DNS_PORT));
+    address.or_else(|_| written.parse()).map_err(|_| {
+        let message =
+            format!("{written:?} is not the address of a resolver: write \"192.0.2.53\" or \"[2001:db8::53]:53\"");
+        Fault::new(text.span(), message)
+    })
+}
+
+fn directory(url: &Spanned<String>) -> Result<String, Fault> {
+    let parsed = DirectoryUrl::parse(url.get_ref());
+    parsed.map(|_| url.get_ref().clone()).map_err(|error| Fault::new(url.span(), error.to_string()))
+}
+
+/// The file is read here for its faults, and again when the checks begin.
+fn list_copy(list: &RawListCopy, folder: &Path) -> Result<(String, PathBuf), Fault> {
+    let url = list.url.get_ref();
+    if !url.starts_with("https://") {
+        let message = format!("{url:?} is not the URL of a published list: write the https URL that the registry has");
+        return Err(Fault::new(list.url.span(), message));
+    }
+    let path = folder.join(list.path.get_ref());
+    let shown = path.display();
+    let octets = std::fs::read(&path).map_err(|error| Fault::new(list.path.span(), format!("{shown}: {error}")))?;
+    match RangeList::parse(&octets) {
+        Ok(_) => Ok((url.clone(), path)),
+        Err(error) => {
+            let colon = if error.position().is_some() { ":" } else { ": " };
+            Err(Fault::new(list.path.span(), format!("{shown}{colon}{error}")))
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The evidence about who sends requests, where the config has `[identity]`.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tower_robots::agent::Registry;
+use tower_robots::layer::RobotsLayer;
+use tower_robots::source::evidence::Verifier;
+
+use super::site_name::SiteName;
+use crate::config::{Config, IdentityConfig};
+use crate::date::rfc3339;
+use crate::edge::Peer;
+use crate::report::{DirectoryReport, IdentityReport, ListReport, SuspectReport};
+
+/// The folder of the state directory that lists and keys are saved in.
+const FOLDER: &str = "evidence";
+
+/// What is known about the senders of requests, on every site. Cheap to clone; clones share the evidence.
+#[derive(Clone, Debug)]
+pub(super) struct SenderEvidence {
+    verifier: Verifier,
+    settings: IdentityConfig,
+}
+
+impl SenderEvidence {
+    /// Begins to gather evidence, where the config has `[identity]`; nothing leaves the machine before.
+    pub(super) fn start(config: &Config, registry: &Arc<Registry>) -> Result<Option<Self>, String> {
+        let Some(settings) = &config.identity else { return Ok(None) };
+        let failed = |error: &dyn std::fmt::Display| format!("[identity]: {error}");
+        let mut builder = Verifier::builder(registry)
+            .resolvers(settings.resolvers.iter().copied())
+            .trusted_proxies(settings.trusted_proxies.iter().copied());
+        if !settings.rdns {
+            builder = builder.without_names();
+        }
+        if let Some(state) = &config.state_dir {
+            builder = builder.saved_in(state.join(FOLDER));
+        }
+        for directory in &settings.directories {
+            builder = builder.directory(directory).map_err(|error| failed(&error))?;
+        }
+        for (url, path) in &settings.lists {
+            builder = builder.list_file(url, path).map_err(|error| failed(&error))?;
+        }
+        let verifier = builder.start().map_err(|error| failed(&error))?;
+        Ok(Some(Self { verifier, settings: settings.clone() }))
+    }
+
+    /// The evidence of a config that takes another's place: what it has goes on where the settings are the same.
+    pub(super) fn renewed(
+        before: Option<&Self>,
+        config: &Config,
+        registry: &Arc<Registry>,
+    ) -> Result<Option<Self>, String> {
+        match (before, &config.identity) {
+            (Some(before), Some(settings)) if before.has_sources_of(settings) => {
+                before.follow(registry)?;
+                Ok(Some(Self { verifier: before.verifier.clone(), settings: settings.clone() }))
+            }
+            _ => Self::start(config, registry),
+        }
+    }
+
+    /// Takes over what the settings say about requests: from now on they are those of these settings.
+    pub(super) fn apply(&self) {
+        self.verifier.set_trusted_proxies(self.settings.trusted_proxies.iter().copied());
+    }
+
+    /// Follows the lists, names and directories of another registry.
+    ///
+    /// # Errors
+    ///
+    /// Where a row names something that cannot be read; the evidence before stays.
+    pub(super) fn follow(&self, registry: &Registry) -> Result<(), String> {
+        self.verifier.follow(registry).map_err(|error| error.to_string())
+    }
+
+    /// How long a request may wait for names of its address.
+    pub(super) const fn wait(&self) -> Duration {
+        self.settings.wait
+    }
+
+    /// A layer of a site that checks senders.
+    pub(super) fn checked(&self, layer: RobotsLayer, site: &SiteName) -> RobotsLayer {
+        let names = ListenerNames::default();
+        layer
+            .verifier(&self.verifier)
+            .claims_on_site(site.clone())
+            .listener_from(move |extensions| names.of(extensions.get::<Peer>()?.listener?))
+    }
+
+    /// What is at hand.
+    pub(super) fn report(&self) -> IdentityReport {
+        let status = self.verifier.status();
+        let now = self.verifier.now();
+        let lists = status.lists.into_iter().map(|list| ListReport {
+            url: list.url,
+            origin: list.origin.map(|origin| origin.as_str().to_owned()),
+            prefixes: list.prefixes,
+            created: list.created,
+            confirmed: list.confirmed.map(rfc3339),
+            age_seconds: list.confirmed.and_then(|at| now.duration_since(at).ok()).map(|age| age.as_secs()),
+            trouble: list.trouble.map(|trouble| trouble.to_string()),
+        });
+        let directories = status.directories.into_iter().map(|directory| DirectoryReport {
+            url: directory.url,
+            keys: directory.keys,
+            confirmed: directory.confirmed.map(rfc3339),
+            trouble: directory.trouble.map(|trouble| trouble.to_string()),
+        });
+        let suspects = status.suspects.into_iter().map(|suspect| SuspectReport {
+            site: suspect.site,
+            listener: suspect.listener,
+            crawler: suspect.crawler,
+            networks: suspect.networks.iter().map(ToString::to_string).collect(),
+            last_verified: suspect.last_verified.map(rfc3339),
+        });
+        IdentityReport {
+            lists: lists.collect(),
+            directories: directories.collect(),
+            names_known: status.lookups.known,
+            names_waiting: status.lookups.waiting,
+            suspects: suspects.collect(),
+        }
+    }
+
+    /// Whether the evidence of these settings is the same; how requests use it may differ.
+    fn has_sources_of(&self, settings: &IdentityConfig) -> bool {
+        let IdentityConfig { wait, trusted_proxies, .. } = self.settings.clone();
+        self.settings == IdentityConfig { wait, trusted_proxies, ..settings.clone() }
+    }
+}
+
+/// The addresses of listeners as text. Each worker has its own, so that a request waits for no other.
+#[derive(Debug, Default)]
+struct ListenerNames(Mutex<Vec<(SocketAddr, Arc<str>)>>);
+
+impl ListenerNames {
+    fn of(&self, listener: SocketAddr) -> Option<Arc<str>> {
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, name)) = names.iter().find(|(address, _)| *address == listener) {
+            return Some(name.clone());
+        }
+        let name: Arc<str> = listener.to_string().into();
+        names.push((listener, name.clone()));
+        Some(name)
+    }
+}

@@ -1,0 +1,181 @@
+//! `[identity]`: who sends a request, by names that a played DNS server has.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tower_robots::agent::{Crawler, Registry};
+
+use super::played_names::PlayedNames;
+use super::process::{Answer, FIREFOX, Running, folder, robotsd, run, wait_for};
+
+const ROBOTS: &str = "User-agent: ExampleBot\nDisallow: /drafts/\n";
+const BOT: &str = "ExampleBot/1.0 (+https://bot.example/about)";
+const REAL: &str = "8.8.4.1";
+const IMPOSTOR: &str = "9.9.9.9";
+
+/// A registry in which one crawler can be verified, by names, so that nothing is fetched.
+fn crawlers() -> String {
+    let has_evidence = |crawler: &&Crawler| {
+        crawler.ranges().len() > 0 || crawler.reverse_dns().len() > 0 || crawler.signature().is_some()
+    };
+    let mut out = String::new();
+    for crawler in Registry::builtin().crawlers().filter(has_evidence) {
+        let _ = writeln!(out, "[[crawler]]\nname = {:?}\nremove = true", crawler.name());
+    }
+    out + "[[crawler]]\nname = \"ExampleBot\"\ncategory = \"search\"\noperator = \"Example\"\nrdns = [\".bot.example\"]\n"
+}
+
+fn site(names: &PlayedNames, identity: &str, listener: &str) -> TempDir {
+    let config = format!(
+        "mode = \"refuse\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n{listener}\n[[site]]\nname = \"shop\"\n\
+         root = \".\"\nrobots.path = \"robots.txt\"\n[agents]\nregistry_extra = \"crawlers.toml\"\n\
+         [identity]\nresolvers = [\"{}\"]\n{identity}\n[log]\naddress = \"keep\"\naccess = \"json\"\n",
+        names.address()
+    );
+    folder(&[
+        ("robotsd.toml", &config),
+        ("robots.txt", ROBOTS),
+        ("crawlers.toml", &crawlers()),
+        ("page.html", "a page\n"),
+    ])
+}
+
+const TRUSTING: &str = "trusted_proxies = [\"127.0.0.0/8\"]";
+
+fn from(running: &Running, client: &str, path: &str, agent: &str) -> Answer {
+    running.request("GET", path, &[("User-Agent", agent), ("X-Forwarded-For", client)])
+}
+
+fn status(folder: &Path) -> Value {
+    let output = run(robotsd().arg("status").arg("--json").arg("--config").arg(folder.join("robotsd.toml")));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn an_impostor_is_refused_once_the_crawler_itself_has_been_seen() {
+    let names = PlayedNames::start();
+    names.confirmed(REAL, "crawl-1.bot.example").named(IMPOSTOR, "host.other.example");
+    let folder = site(&names, "impostors = \"refuse\"\nwait = \"250ms\"", TRUSTING);
+    let running = Running::start(folder.path());
+
+    // Nobody has come through this way yet, so nobody is refuted.
+    assert_eq!(from(&running, IMPOSTOR, "/page.html", BOT).status, 200);
+    let known = |client: &str, path: &str, want: &str| {
+        wait_for(want, || {
+            from(&running, client, path, BOT);
+            let of_client = |line: &Value| line["address"] == client && line["identity"] == want;
+            running.has_event("request", of_client).then_some(())
+        });
+    };
+    known(REAL, "/page.html", "verified");
+    known(IMPOSTOR, "/page.html", "refuted");
+
+    // It is refused where the file allows what it asks for, with a text that names no rule.
+    let refused = from(&running, IMPOSTOR, "/page.html", BOT);
+    assert_eq!(refused.status, 403);
+    assert!(refused.body.contains("The request is not from ExampleBot, which it claims to be."), "{}", refused.body);
+    let line = running.wait_for_event("refused", |line| line["reason"] == "impostor");
+    for (field, want) in [
+        ("agent", "ExampleBot"),
+        ("identity", "refuted"),
+        ("identity_method", "rdns"),
+        ("identity_reason", "other-name"),
+        ("decision", "allow"),
+        ("address", IMPOSTOR),
+    ] {
+        assert_eq!(line[field], want, "{field}: {line}");
+    }
+    assert_eq!((&line["rule"], &line["group"]), (&Value::Null, &Value::Null));
+    // The crawler itself is refused what the file disallows, as before, and people are not asked.
+    assert_eq!(from(&running, REAL, "/page.html", BOT).status, 200);
+    assert_eq!(from(&running, REAL, "/drafts/x", BOT).status, 403);
+    assert_eq!(from(&running, IMPOSTOR, "/page.html", FIREFOX).status, 200);
+    assert_eq!(from(&running, IMPOSTOR, "/robots.txt", BOT).status, 200, "everyone may read it");
+}
+
+/// The names of the events where an impostor is only observed.
+pub(super) fn events_of_an_impostor() -> BTreeSet<String> {
+    let names = PlayedNames::start();
+    names.confirmed(REAL, "crawl-1.bot.example").named(IMPOSTOR, "host.other.example");
+    let folder = site(&names, "wait = \"250ms\"", TRUSTING);
+    let running = Running::start(folder.path());
+    wait_for("an impostor", || {
+        assert_eq!(from(&running, REAL, "/page.html", BOT).status, 200);
+        assert_eq!(from(&running, IMPOSTOR, "/page.html", BOT).status, 200);
+        running.has_event("impostor", |line| line["decision"] == "allow").then_some(())
+    });
+    running.event_names()
+}
+
+#[test]
+fn the_first_request_waits_for_names_where_it_is_told_to() {
+    let names = PlayedNames::start();
+    names.confirmed(REAL, "crawl-1.bot.example");
+    for (wait, want) in [("wait = \"250ms\"", "verified"), ("", "undecided")] {
+        let folder = site(&names, wait, TRUSTING);
+        let running = Running::start(folder.path());
+        assert_eq!(from(&running, REAL, "/page.html", BOT).status, 200);
+        let line = running.wait_for_event("request", |line| line["path"] == "/page.html");
+        assert_eq!(line["identity"], want, "{wait}: {line}");
+    }
+}
+
+#[test]
+fn behind_a_proxy_that_is_not_trusted_nobody_is_refuted_and_the_status_says_so() {
+    let names = PlayedNames::start();
+    // All requests come from the proxy's address, which has a name of its own.
+    let folder = site(&names, "impostors = \"refuse\"\nwait = \"250ms\"", "");
+    let running = Running::start(folder.path());
+    for _ in 0..3 {
+        assert_eq!(from(&running, REAL, "/page.html", BOT).status, 200);
+    }
+    let line = running.wait_for_event("request", |line| line["path"] == "/page.html");
+    assert_eq!((&line["identity"], &line["identity_reason"]), (&"undecided".into(), &"address".into()));
+    assert_eq!(names.asked(), Vec::<String>::new(), "an address of this machine is nobody's");
+    drop(running);
+
+    // A proxy with an address of the internet, whose networks the config does not name.
+    names.named(IMPOSTOR, "edge.cdn.example");
+    let folder = site(&names, "impostors = \"refuse\"\nwait = \"250ms\"", TRUSTING);
+    let running = Running::start(folder.path());
+    for _ in 0..3 {
+        assert_eq!(from(&running, IMPOSTOR, "/page.html", BOT).status, 200);
+    }
+    let identity = status(folder.path())["identity"].take();
+    assert_eq!(identity["lists"], Value::Array(Vec::new()));
+    let output = run(robotsd().arg("status").arg("--config").arg(folder.path().join("robotsd.toml")));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("names of 1 addresses known"), "{text}");
+}
+
+#[test]
+fn another_config_keeps_what_is_known() {
+    let names = PlayedNames::start();
+    names.confirmed(REAL, "crawl-1.bot.example");
+    let folder = site(&names, "wait = \"250ms\"", TRUSTING);
+    let running = Running::start(folder.path());
+    from(&running, REAL, "/page.html", BOT);
+    let asked = names.asked().len();
+    assert!(asked > 0);
+    let path = folder.path().join("robotsd.toml");
+    let config = std::fs::read_to_string(&path).unwrap();
+    super::process::replace_file(&path, config.replace("wait = \"250ms\"", "impostors = \"refuse\""));
+    running.wait_for_event("config", |_| true);
+    from(&running, REAL, "/page.html", BOT);
+    wait_for("a verified request under the new config", || {
+        (running.count("request", |line| line["identity"] == "verified") == 2).then_some(())
+    });
+    assert_eq!(names.asked().len(), asked);
+    // Without the table nobody checks.
+    let without =
+        config.split("[identity]").next().unwrap().to_owned() + "[log]\naddress = \"keep\"\naccess = \"json\"\n";
+    super::process::replace_file(&path, without);
+    wait_for("a config without the table", || {
+        from(&running, REAL, "/drafts/x", BOT);
+        running.has_event("refused", |line| line["identity"] == "claimed").then_some(())
+    });
+    assert_eq!(status(folder.path())["identity"], Value::Null);
+}
