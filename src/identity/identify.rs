@@ -89,7 +89,10 @@ impl<'a> IdentityRequest<'a> {
             Claim::Registered(crawler) if crawler.category() == Category::UserFetch => ClaimKind::UserTriggered,
             Claim::Registered(_) | Claim::Unregistered(_) => ClaimKind::Crawler,
             #[cfg(feature = "signatures")]
-            Claim::None if self.signed.is_some_and(|(message, _)| message.names_signer()) => ClaimKind::Signer,
+            // Without a signature there is nothing to look at.
+            Claim::None if !checks.is_empty() && self.signed.is_some_and(|(message, _)| message.names_signer()) => {
+                ClaimKind::Signer
+            }
             Claim::None => ClaimKind::Unclaimed,
         };
         let mut examination = Examination::of(kind);

@@ -50,20 +50,42 @@ impl<'a> ListEvidence<'a> {
         first_seen: Option<SystemTime>,
         now: SystemTime,
     ) -> MethodOutcome {
-        let mut missed = MethodOutcome::Failed(Refutation::NotListed);
-        let mut is_any = false;
-        for list in lists {
-            is_any = true;
-            match list {
-                Some(list) if list.set.contains(address.get()) => return MethodOutcome::Verified,
-                Some(list) if list.can_refute(first_seen, now) => {}
+        let outcomes = lists.into_iter().map(|list| match list {
+            Some(list) => list.outcome(address, first_seen, now),
+            None => MethodOutcome::Undecided(UndecidedReason::NotLoaded),
+        });
+        Self::combine(outcomes)
+    }
+
+    /// What this list alone says about an address.
+    pub(crate) fn outcome(
+        &self,
+        address: PublicAddress,
+        first_seen: Option<SystemTime>,
+        now: SystemTime,
+    ) -> MethodOutcome {
+        if self.set.contains(address.get()) {
+            MethodOutcome::Verified
+        } else if self.can_refute(first_seen, now) {
+            MethodOutcome::Failed(Refutation::NotListed)
+        } else {
+            MethodOutcome::Undecided(UndecidedReason::Stale)
+        }
+    }
+
+    /// What several lists say together: one verifies, and all refute.
+    pub(crate) fn combine(outcomes: impl IntoIterator<Item = MethodOutcome>) -> MethodOutcome {
+        const NOT_LOADED: MethodOutcome = MethodOutcome::Undecided(UndecidedReason::NotLoaded);
+        let mut missed = None;
+        for outcome in outcomes {
+            match (outcome, missed) {
+                (MethodOutcome::Verified, _) => return outcome,
                 // That a list is missing says more than that another is old.
-                Some(_) if missed == MethodOutcome::Undecided(UndecidedReason::NotLoaded) => {}
-                Some(_) => missed = MethodOutcome::Undecided(UndecidedReason::Stale),
-                None => missed = MethodOutcome::Undecided(UndecidedReason::NotLoaded),
+                (_, Some(NOT_LOADED)) | (MethodOutcome::Failed(_), Some(_)) => {}
+                (outcome, _) => missed = Some(outcome),
             }
         }
-        if is_any { missed } else { MethodOutcome::Undecided(UndecidedReason::NotLoaded) }
+        missed.unwrap_or(NOT_LOADED)
     }
 
     fn can_refute(&self, first_seen: Option<SystemTime>, now: SystemTime) -> bool {

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use foldhash::fast::RandomState;
 
+use super::recent_marks::RecentMarks;
 use crate::agent::{Identity, IdentityMethod, Network, UndecidedReason};
 use crate::identity::{Breaker, PublicAddress};
 
@@ -22,13 +24,24 @@ pub struct ClaimPath<'a> {
     pub listener: &'a str,
 }
 
+/// Parts of the breakers with a lock of their own.
+const SHARDS: usize = 16;
+
 /// The breakers of a process.
+///
+/// A claim that verifies is counted once a minute, whatever the number of requests: the breaker counts clients, not
+/// requests. So the common request takes no lock.
 #[derive(Debug, Default)]
 pub(super) struct ClaimPaths {
     /// By the hash of path and crawler, so that no request copies names.
-    paths: Mutex<HashMap<u64, Counted, RandomState>>,
+    shards: [Mutex<PathTable>; SHARDS],
+    /// How many paths there are.
+    known: AtomicUsize,
+    verified: RecentMarks,
     hasher: RandomState,
 }
+
+type PathTable = HashMap<u64, Counted, RandomState>;
 
 #[derive(Debug)]
 struct Counted {
@@ -68,12 +81,18 @@ impl ClaimPaths {
         if !matches!(identity, Identity::Verified(_) | Identity::Refuted(_)) {
             return identity;
         }
-        let mut paths = self.paths();
         let key = self.hasher.hash_one((path, crawler));
-        let is_full = paths.len() >= MOST;
+        if let Identity::Verified(method) = identity {
+            let minute = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() / 60);
+            if !self.verified.is_new(self.hasher.hash_one((key, address, method, minute))) {
+                return identity;
+            }
+        }
+        let mut paths = self.shard(key);
         let counted = match paths.get_mut(&key) {
             Some(counted) => counted,
-            None if is_full => {
+            None if self.known.fetch_add(1, Ordering::Relaxed) >= MOST => {
+                self.known.fetch_sub(1, Ordering::Relaxed);
                 return match identity {
                     Identity::Refuted(why) if why.method() != IdentityMethod::Signature => {
                         Identity::Undecided(UndecidedReason::SuspectPath)
@@ -94,26 +113,30 @@ impl ClaimPaths {
 
     /// The paths on which claims failed and are not refuted.
     pub(super) fn suspects(&self, now: SystemTime) -> Vec<SuspectPath> {
-        let paths = self.paths();
-        let suspects = paths.values().filter(|counted| counted.breaker.is_suspect(IdentityMethod::Range, now));
-        let mut suspects: Vec<SuspectPath> = suspects
-            .map(|counted| SuspectPath {
+        let mut suspects: Vec<SuspectPath> = Vec::new();
+        for paths in self.shards.iter().map(lock) {
+            let suspect = paths.values().filter(|counted| counted.breaker.is_suspect(IdentityMethod::Range, now));
+            suspects.extend(suspect.map(|counted| SuspectPath {
                 site: counted.site.to_string(),
                 listener: counted.listener.to_string(),
                 crawler: counted.crawler.to_string(),
                 networks: counted.breaker.refuted_networks(),
                 last_verified: counted.breaker.last_verified(),
-            })
-            .filter(|suspect| !suspect.networks.is_empty())
-            .collect();
-        drop(paths);
+            }));
+        }
+        suspects.retain(|suspect| !suspect.networks.is_empty());
         suspects.sort_by(|left, right| (&left.site, &left.crawler).cmp(&(&right.site, &right.crawler)));
         suspects
     }
 
-    fn paths(&self) -> MutexGuard<'_, HashMap<u64, Counted, RandomState>> {
-        self.paths.lock().unwrap_or_else(PoisonError::into_inner)
+    fn shard(&self, key: u64) -> MutexGuard<'_, PathTable> {
+        // The upper bits: the tables use the others.
+        lock(&self.shards[(key >> 56) as usize % SHARDS])
     }
+}
+
+fn lock(shard: &Mutex<PathTable>) -> MutexGuard<'_, PathTable> {
+    shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -162,6 +185,6 @@ mod tests {
         let last = MOST.to_string();
         let judge = |site| paths.judge(path(site), "Googlebot", REFUTED, address([9, 9, 9, 9]), now);
         assert_eq!((judge("0"), judge(&last)), (REFUTED, SUSPECT));
-        assert_eq!(paths.paths().len(), MOST);
+        assert_eq!(paths.shards.iter().map(|shard| lock(shard).len()).sum::<usize>(), MOST);
     }
 }

@@ -11,9 +11,9 @@ use foldhash::fast::RandomState;
 
 use super::claim_paths::{ClaimPath, ClaimPaths};
 use super::crawler_methods::{CrawlerMethods, MethodTable};
+use super::first_seen::FirstSeen;
 use super::followed::{EvidenceOrigin, Held};
 use super::follower::{Follower, Following};
-use super::generations::Generations;
 use super::lookups::{Lookups, OperatorNames};
 use super::signature_results::SignatureResults;
 use super::verification_plan::VerificationPlan;
@@ -42,7 +42,7 @@ pub(super) struct Evidence {
     methods: ArcSwap<MethodTable>,
     directories: ArcSwap<DirectoryTable>,
     lookups: Option<Arc<Lookups>>,
-    first_seen: Generations<PublicAddress, SystemTime>,
+    first_seen: FirstSeen,
     signatures: SignatureResults,
     paths: ClaimPaths,
     signers: ArcSwap<Signers>,
@@ -81,9 +81,6 @@ impl Changing {
 
 type DirectoryTable = HashMap<DirectoryUrl, Arc<Follower<KeySet>>, RandomState>;
 
-/// Addresses whose first claim is remembered.
-const MOST_FIRST_SEEN: usize = 65_536;
-
 impl Verifier {
     pub(super) fn new(
         following: Following,
@@ -97,7 +94,7 @@ impl Verifier {
             methods: ArcSwap::default(),
             directories: ArcSwap::default(),
             lookups,
-            first_seen: Generations::new(MOST_FIRST_SEEN),
+            first_seen: FirstSeen::default(),
             signatures: SignatureResults::default(),
             paths: ClaimPaths::default(),
             signers: ArcSwap::default(),
@@ -288,21 +285,37 @@ impl Evidence {
     }
 
     fn range(&self, lists: &[Arc<Follower<RangeList>>], address: PublicAddress, now: SystemTime) -> MethodOutcome {
-        let held: Vec<_> = lists.iter().map(|list| list.followed().held()).collect();
-        let evidence = held.iter().map(|held| {
-            let held = held.as_deref()?;
-            let set = held.document.set();
-            Some(held.confirmed.map_or_else(|| ListEvidence::unconfirmed(set), |at| ListEvidence::confirmed(set, at)))
-        });
-        let first_seen = self.first_seen.get(&address);
-        let outcome = ListEvidence::examine(evidence, address, first_seen, now);
-        if outcome != MethodOutcome::Verified && first_seen.is_none() {
-            self.first_seen.insert(address, now);
+        let examine = |first_seen: Option<SystemTime>| {
+            ListEvidence::combine(lists.iter().map(|list| {
+                list.followed().with_held(|held| {
+                    let Some(held) = held else { return MethodOutcome::Undecided(UndecidedReason::NotLoaded) };
+                    let set = held.document.set();
+                    let evidence = held
+                        .confirmed
+                        .map_or_else(|| ListEvidence::unconfirmed(set), |at| ListEvidence::confirmed(set, at));
+                    evidence.outcome(address, first_seen, now)
+                })
+            }))
+        };
+        let outcome = examine(None);
+        match outcome {
+            MethodOutcome::Verified => outcome,
+            // A fresh list refutes whenever the address was first seen.
+            MethodOutcome::Failed(_) => {
+                self.first_seen.note(address, now);
+                outcome
+            }
+            MethodOutcome::Undecided(_) => {
+                let outcome = match self.first_seen.time(address, now) {
+                    Some(first_seen) => examine(Some(first_seen)),
+                    None => outcome,
+                };
+                if matches!(outcome, MethodOutcome::Undecided(_)) {
+                    lists.iter().for_each(|list| list.followed().want());
+                }
+                outcome
+            }
         }
-        if matches!(outcome, MethodOutcome::Undecided(_)) {
-            lists.iter().for_each(|list| list.followed().want());
-        }
-        outcome
     }
 }
 

@@ -1,0 +1,265 @@
+//! What a request costs that a `Verifier` judges by evidence which is at hand.
+//!
+//! A list is served on the loopback, a directory's keys are in a folder as an earlier process saved them, and names are played by
+//! a DNS server: nothing leaves the machine.
+
+#![expect(clippy::expect_used, reason = "a bench stops at the first surprise")]
+
+use std::fs;
+use std::hint::black_box;
+use std::io::{Read, Write};
+use std::net::{IpAddr, TcpListener, UdpSocket};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use criterion::{Criterion, criterion_group, criterion_main};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use ring::signature::{Ed25519KeyPair, KeyPair};
+use sha2::{Digest, Sha256};
+use tower_robots::agent::{Agent, Category, CrawlerRow, Identity, Recognizer, Registry, RegistryRow};
+use tower_robots::identity::{FieldLines, IdentityRequest, KeySet, MessageHead, signature_candidates};
+use tower_robots::rules::RobotsTxt;
+use tower_robots::source::evidence::{ClaimPath, Verifier};
+
+const DIRECTORY: &str = "https://localhost:1";
+const PATH: ClaimPath<'_> = ClaimPath { site: "example.com", listener: "0.0.0.0:443" };
+const BROWSER: &str =
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36";
+const LISTED: &str = "66.249.66.1";
+const NAMED: &str = "9.8.7.6";
+const IMPOSTOR: &str = "9.9.9.9";
+
+/// The fields of a request, as a server has them.
+struct Fields(HeaderMap);
+
+impl FieldLines for Fields {
+    fn for_each_line(&self, name: &str, each: &mut dyn FnMut(&[u8])) {
+        self.0.get_all(name).iter().for_each(|value| each(value.as_bytes()));
+    }
+}
+
+/// As a browser's request has them, and these.
+fn fields(more: &[(&'static str, &str)]) -> Fields {
+    let usual = [
+        ("host", "example.com"),
+        ("user-agent", BROWSER),
+        ("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"),
+        ("accept-language", "en-GB,en;q=0.5"),
+        ("accept-encoding", "gzip, deflate, br, zstd"),
+        ("sec-fetch-dest", "document"),
+        ("sec-fetch-mode", "navigate"),
+        ("sec-fetch-site", "none"),
+    ];
+    let fields = usual.iter().chain(more).map(|(name, value)| {
+        (HeaderName::from_static(name), HeaderValue::from_str(value).expect("a value of a field"))
+    });
+    Fields(fields.collect())
+}
+
+/// Serves a list of 1,058 prefixes.
+fn serve_list() -> String {
+    let prefixes: Vec<String> = (0..1_057_u32)
+        .map(|number| format!(r#"{{"ipv4Prefix":"{}/27"}}"#, std::net::Ipv4Addr::from(0x1000_0000 + number * 64)))
+        .collect();
+    let body = format!(r#"{{"prefixes":[{},{{"ipv4Prefix":"66.249.64.0/19"}}]}}"#, prefixes.join(","));
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/list.json", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        }
+    });
+    url
+}
+
+/// Plays that [`NAMED`] has a name which leads back to it, and that no other address has one.
+fn serve_names() -> std::net::SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let address = socket.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        let mut question = [0; 512];
+        while let Ok((length, peer)) = socket.recv_from(&mut question) {
+            // The header and one question, answered with its own name at offset 12.
+            let end = question[12..length].iter().position(|octet| *octet == 0).expect("a name") + 12 + 5;
+            let mut answer = question[..end].to_vec();
+            let kind = u16::from_be_bytes([answer[end - 4], answer[end - 3]]);
+            let is_ptr = kind == 12;
+            let is_named = !is_ptr || answer[12..].starts_with(b"\x016\x017\x018\x019");
+            answer[2..12].copy_from_slice(&[
+                0x81,
+                if is_named { 0x80 } else { 0x83 },
+                0,
+                1,
+                0,
+                u8::from(is_named),
+                0,
+                0,
+                0,
+                0,
+            ]);
+            if is_named {
+                let data: &[u8] = if is_ptr { b"\x05crawl\x04play\x04test\0" } else { &[9, 8, 7, 6] };
+                answer.extend([0xC0, 12, 0, kind as u8, 0, 1, 0, 0, 14, 16, 0, data.len() as u8]);
+                answer.extend(data);
+            }
+            let _ = socket.send_to(&answer, peer);
+        }
+    });
+    address
+}
+
+/// A verifier with all its evidence at hand, and a request that is signed with a key of its directory.
+struct Judged {
+    verifier: Verifier,
+    agents: [Agent; 1],
+    browser: [Agent; 1],
+    signed: Fields,
+    _folder: tempfile::TempDir,
+}
+
+impl Judged {
+    fn start() -> Self {
+        let pair = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).expect("a key");
+        let jwk =
+            format!(r#"{{"kty":"OKP","crv":"Ed25519","x":"{}"}}"#, URL_SAFE_NO_PAD.encode(pair.public_key().as_ref()));
+        let folder = tempfile::tempdir().expect("a folder");
+        save(folder.path(), &format!("{DIRECTORY}/.well-known/http-message-signatures-directory"), &jwk);
+        let row = CrawlerRow::new("Playbot", Category::Search).operator("Play");
+        let row = row.ranges([serve_list()]).reverse_dns([".play.test"]).signature(DIRECTORY);
+        let removed = Registry::builtin().crawlers().map(|crawler| RegistryRow::remove(crawler.name()));
+        let registry = Arc::new(Registry::builtin().extended_with(removed.chain([row.into()])).expect("a registry"));
+        let builder = Verifier::builder(&registry).resolvers([serve_names()]).saved_in(folder.path());
+        let verifier = builder.start().expect("a verifier");
+        let recognizer = Recognizer::new(registry, &RobotsTxt::parse(*b""));
+        let judged = Self {
+            verifier,
+            agents: [recognizer.identify(b"Playbot/1.0")],
+            browser: [recognizer.identify(BROWSER.as_bytes())],
+            signed: sign(&pair, &jwk),
+            _folder: folder,
+        };
+        let unsigned = fields(&[]);
+        for (address, meant) in
+            [(LISTED, "verified(range)"), (NAMED, "verified(rdns)"), (IMPOSTOR, "refuted(range: not-listed)")]
+        {
+            judged.until(meant, || judged.identify(&judged.agents, Some(address), &unsigned));
+        }
+        judged.until("verified(signature)", || judged.identify(&judged.browser, None, &judged.signed));
+        judged
+    }
+
+    fn until(&self, meant: &str, mut identity: impl FnMut() -> Identity) {
+        let start = Instant::now();
+        while identity().to_string() != meant {
+            assert!(start.elapsed() < Duration::from_secs(30), "{meant}, not {}: {:?}", identity(), self.verifier);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn identify(&self, agents: &[Agent], address: Option<&str>, fields: &Fields) -> Identity {
+        let address = address.map(|address| address.parse().expect("an address"));
+        judge(&self.verifier, agents, address, fields, SystemTime::now())
+    }
+}
+
+/// All that identity adds to a request.
+fn judge(verifier: &Verifier, agents: &[Agent], address: Option<IpAddr>, fields: &Fields, now: SystemTime) -> Identity {
+    let message = MessageHead::new("GET", "https", Some("example.com"), "/path?x=1", fields);
+    let signers = verifier.signers();
+    let request = IdentityRequest::new(agents, verifier.public_address(address)).signed(&message, &signers);
+    verifier.identify(&request, PATH, now).identity()
+}
+
+/// Writes what an earlier process fetched from a URL.
+fn save(folder: &std::path::Path, url: &str, body: &str) {
+    let name: String = Sha256::digest(url.as_bytes()).iter().take(16).map(|octet| format!("{octet:02x}")).collect();
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a time");
+    let saved = serde_json::json!({"url": url, "confirmed": since.as_secs(), "body": body});
+    fs::write(folder.join(format!("{name}.json")), saved.to_string()).expect("a file");
+}
+
+fn sign(pair: &Ed25519KeyPair, jwk: &str) -> Fields {
+    let keys = KeySet::parse(jwk.as_bytes()).expect("a key");
+    let keyid = keys.thumbprints().next().expect("a key");
+    let now = SystemTime::now();
+    let created = now.duration_since(SystemTime::UNIX_EPOCH).expect("a time").as_secs();
+    let agent = format!("sig1=\"{DIRECTORY}\"");
+    let input = format!(
+        "sig1=(\"@authority\" \"signature-agent\";key=\"sig1\");created={created};expires={};keyid=\"{keyid}\";\
+         alg=\"ed25519\";nonce=\"e8N7S2MFd/qrd6T2R3tdfAuuANngKI7LFtKYI/vowzk4lAZYadIX6wW25MwG7DCT9RUKAJ0qVkU0mEeLEIW1qg==\";\
+         tag=\"web-bot-auth\"",
+        created + 3_600
+    );
+    let with = |signature: &str| {
+        fields(&[("signature-agent", &*agent), ("signature-input", &*input), ("signature", signature)])
+    };
+    let unsigned = with("sig1=:AAAA:");
+    let message = MessageHead::new("GET", "https", Some("example.com"), "/path?x=1", &unsigned);
+    let base = signature_candidates(&message, now).remove(0).expect("a signature").base().to_owned();
+    with(&format!("sig1=:{}:", STANDARD.encode(pair.sign(base.as_bytes()))))
+}
+
+fn evidence(criterion: &mut Criterion) {
+    let judged = Judged::start();
+    let Judged { verifier, agents, browser, signed, .. } = &judged;
+    let unsigned = fields(&[]);
+    let now = SystemTime::now();
+    let address = |text: &str| Some(text.parse::<IpAddr>().expect("an address"));
+    let mut group = criterion.benchmark_group("evidence at hand");
+    group.bench_function("floor: two fields that are not there", |bencher| {
+        bencher.iter(|| {
+            let fields = black_box(&unsigned);
+            (fields.0.contains_key("signature-input"), fields.0.contains_key("signature-agent"))
+        });
+    });
+    group.bench_function("floor: the time", |bencher| bencher.iter(SystemTime::now));
+    for (name, agents, address, fields) in [
+        ("no crawler", browser, address("8.8.4.4"), &unsigned),
+        ("verified by a list", agents, address(LISTED), &unsigned),
+        ("verified by its name", agents, address(NAMED), &unsigned),
+        ("refuted", agents, address(IMPOSTOR), &unsigned),
+        ("verified by a signature", browser, None, signed),
+    ] {
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| judge(verifier, black_box(agents), black_box(address), black_box(fields), now));
+        });
+    }
+    group.finish();
+    for threads in [1, 2, 4] {
+        at_once(&judged, threads);
+    }
+}
+
+/// The same request on several threads, which judge one path.
+#[expect(clippy::print_stderr, reason = "a bench says what it found")]
+fn at_once(judged: &Judged, threads: u32) {
+    const TURNS: u32 = 400_000;
+    let unsigned = fields(&[]);
+    for address in [LISTED, NAMED, IMPOSTOR] {
+        let parsed = Some(address.parse().expect("an address"));
+        let mut medians: Vec<Duration> = (0..5)
+            .map(|_| {
+                let start = Instant::now();
+                std::thread::scope(|scope| {
+                    for _ in 0..threads {
+                        scope.spawn(|| {
+                            let now = SystemTime::now();
+                            for _ in 0..TURNS {
+                                black_box(judge(&judged.verifier, &judged.agents, black_box(parsed), &unsigned, now));
+                            }
+                        });
+                    }
+                });
+                start.elapsed()
+            })
+            .collect();
+        medians.sort();
+        eprintln!("{threads} threads, {address}: {} ns a request", (medians[2] / (TURNS * threads)).as_nanos());
+    }
+}
+
+criterion_group!(benches, evidence);
+criterion_main!(benches);
