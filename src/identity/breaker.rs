@@ -56,6 +56,13 @@ impl Breaker {
         Self { addresses: MethodBreaker { last_verified, ..MethodBreaker::default() }, ..Self::default() }
     }
 
+    /// The same, with when a signature of the crawler was last verified on this path.
+    #[must_use]
+    pub fn with_last_signed(mut self, last_signed: Option<SystemTime>) -> Self {
+        self.signatures.last_verified = last_signed;
+        self
+    }
+
     /// Counts what the methods say about a request from this address, before [`applied_to`](Self::applied_to).
     pub fn record(&mut self, identity: Identity, address: Option<PublicAddress>, now: SystemTime) {
         let Some(method) = identity.method() else { return };
@@ -100,12 +107,18 @@ impl Breaker {
         self.addresses.last_verified
     }
 
-    /// The networks that refuted addresses of the last day are in, at most three: of a suspect path one of them is probably a
-    /// proxy that `trusted_proxies` lacks.
+    /// When a signature of the crawler was last verified on this path.
     #[must_use]
-    pub fn refuted_networks(&self) -> Vec<Network> {
+    pub const fn last_signed(&self) -> Option<SystemTime> {
+        self.signatures.last_verified
+    }
+
+    /// The networks that the clients of the last day are in whose claims this method refuted, at most three: where addresses
+    /// fail on a suspect path, one of them is probably a proxy that `trusted_proxies` lacks.
+    #[must_use]
+    pub fn refuted_networks(&self, method: IdentityMethod) -> Vec<Network> {
         let mut networks: Vec<Network> =
-            self.addresses.refuted.iter().map(|address| Network::around(address, 24, 48)).collect();
+            self.of_method(method).refuted.iter().map(|address| Network::around(address, 24, 48)).collect();
         networks.sort_unstable_by_key(Network::first);
         networks.truncate(3);
         networks
@@ -277,7 +290,7 @@ mod tests {
             assert_eq!(path.requests(REFUTED, 2, minute), SUSPECT, "{minute}");
         }
         assert_eq!(
-            path.0.refuted_networks(),
+            path.0.refuted_networks(IdentityMethod::Range),
             ["8.8.0.0/24", "8.8.1.0/24"].map(|text| text.parse().expect("a network"))
         );
     }
@@ -398,6 +411,6 @@ mod tests {
         path.requests(VERIFIED, 1_000, 0);
         assert_eq!(path.0.addresses.refuted.iter().count(), MOST_ADDRESSES);
         assert_eq!(path.0.addresses.verified.iter().count(), MOST_ADDRESSES);
-        assert!(path.0.refuted_networks().len() <= 3);
+        assert!(path.0.refuted_networks(IdentityMethod::Range).len() <= 3);
     }
 }

@@ -27,6 +27,9 @@ pub struct Identified<'a> {
     identity: Identity,
     crawler: Option<&'a str>,
     signer: Option<&'a Agent>,
+    /// The crawler of the registry that the `User-Agent` names.
+    #[cfg(feature = "verify")]
+    registered: Option<&'a str>,
 }
 
 impl<'a> IdentityRequest<'a> {
@@ -118,7 +121,16 @@ impl<'a> IdentityRequest<'a> {
             Claim::Unregistered(name) => (name, signed_by),
             Claim::None => (None, signed_by),
         };
-        Identified { identity, crawler: signer.and_then(Agent::crawler).or(claimed), signer }
+        Identified {
+            identity,
+            crawler: signer.and_then(Agent::crawler).or(claimed),
+            signer,
+            #[cfg(feature = "verify")]
+            registered: match claim {
+                Claim::Registered(crawler) => Some(crawler.name()),
+                Claim::Unregistered(_) | Claim::None => None,
+            },
+        }
     }
 
     fn by_address(
@@ -173,6 +185,12 @@ impl<'a> Identified<'a> {
         Self { identity, ..self }
     }
 
+    /// The crawler of the registry that is claimed: a client cannot make such names up.
+    #[cfg(feature = "verify")]
+    pub(crate) const fn registered(&self) -> Option<&'a str> {
+        self.registered
+    }
+
     /// The crawler that is claimed, or that a valid signature is from.
     #[must_use]
     pub const fn crawler(&self) -> Option<&'a str> {
@@ -219,7 +237,13 @@ fn strictest<'a>(mut found: Vec<(Option<&str>, Identified<'a>)>) -> Identified<'
     if let Some(operator) = found.iter().find_map(|(operator, found)| operator.filter(|_| is_verified(found))) {
         found.retain(|(other, found)| *other != Some(operator) || is_verified(found));
     }
-    let unclaimed = Identified { identity: Identity::Unclaimed, crawler: None, signer: None };
+    let unclaimed = Identified {
+        identity: Identity::Unclaimed,
+        crawler: None,
+        signer: None,
+        #[cfg(feature = "verify")]
+        registered: None,
+    };
     found.into_iter().map(|(_, found)| found).min_by_key(|found| rank(found.identity)).unwrap_or(unclaimed)
 }
 

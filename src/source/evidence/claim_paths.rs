@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use foldhash::fast::RandomState;
 
 use super::recent_marks::RecentMarks;
+use super::verified_path::{CLOCK_STEP, VerifiedPath};
 use crate::agent::{Identity, IdentityMethod, Network, UndecidedReason};
 use crate::identity::{Breaker, PublicAddress};
 
@@ -23,6 +24,11 @@ pub struct ClaimPath<'a> {
     /// The listener that the request came in at.
     pub listener: &'a str,
 }
+
+/// What fails is told apart: addresses, and signatures.
+const METHODS: [IdentityMethod; 2] = [IdentityMethod::Range, IdentityMethod::Signature];
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Parts of the breakers with a lock of their own.
 const SHARDS: usize = 16;
@@ -39,6 +45,7 @@ pub(super) struct ClaimPaths {
     known: AtomicUsize,
     verified: RecentMarks,
     hasher: RandomState,
+    trouble: Mutex<Option<Arc<str>>>,
 }
 
 type PathTable = HashMap<u64, Counted, RandomState>;
@@ -59,12 +66,15 @@ pub struct SuspectPath {
     pub site: String,
     /// The listener.
     pub listener: String,
-    /// The crawler that is claimed.
+    /// The crawler that is claimed; empty for signed requests that name none.
     pub crawler: String,
-    /// The networks that most of the addresses are in that fail: one of them is probably that of a proxy that is not
-    /// configured as trusted.
+    /// What fails: [`Range`](IdentityMethod::Range) stands for addresses, by lists or by names. Where signatures fail, a proxy
+    /// may change what they are over, such as `Host`, or the clock is wrong.
+    pub method: IdentityMethod,
+    /// The networks of the clients that fail, at most three. Where addresses fail, one of them is probably that of a proxy which is
+    /// not configured as trusted.
     pub networks: Vec<Network>,
-    /// When the crawler was last verified on it.
+    /// When the crawler was last verified on it by this method.
     pub last_verified: Option<SystemTime>,
 }
 
@@ -115,23 +125,97 @@ impl ClaimPaths {
     pub(super) fn suspects(&self, now: SystemTime) -> Vec<SuspectPath> {
         let mut suspects: Vec<SuspectPath> = Vec::new();
         for paths in self.shards.iter().map(lock) {
-            let suspect = paths.values().filter(|counted| counted.breaker.is_suspect(IdentityMethod::Range, now));
-            suspects.extend(suspect.map(|counted| SuspectPath {
+            for counted in paths.values() {
+                suspects.extend(METHODS.into_iter().filter_map(|method| counted.suspect(method, now)));
+            }
+        }
+        suspects.sort_by(|left, right| (&left.site, &left.crawler).cmp(&(&right.site, &right.crawler)));
+        suspects
+    }
+
+    /// The paths on which crawlers were verified within a day.
+    pub(super) fn verified_paths(&self, now: SystemTime) -> Vec<VerifiedPath> {
+        let lately = |time: Option<SystemTime>| time.filter(|at| is_of_last_day(*at, now));
+        let mut verified = Vec::new();
+        for paths in self.shards.iter().map(lock) {
+            verified.extend(paths.values().map(|counted| VerifiedPath {
                 site: counted.site.to_string(),
                 listener: counted.listener.to_string(),
                 crawler: counted.crawler.to_string(),
-                networks: counted.breaker.refuted_networks(),
-                last_verified: counted.breaker.last_verified(),
+                verified: lately(counted.breaker.last_verified()),
+                signed: lately(counted.breaker.last_signed()),
             }));
         }
-        suspects.retain(|suspect| !suspect.networks.is_empty());
-        suspects.sort_by(|left, right| (&left.site, &left.crawler).cmp(&(&right.site, &right.crawler)));
-        suspects
+        verified.retain(|path| path.verified.is_some() || path.signed.is_some());
+        verified.sort_by(|left, right| {
+            (&left.site, &left.crawler, &left.listener).cmp(&(&right.site, &right.crawler, &right.listener))
+        });
+        verified
+    }
+
+    /// Takes over what an earlier process learned. A time that is not of the last day says nothing: it is too old, or the clock
+    /// was wrong then or is wrong now.
+    pub(super) fn restore(&self, verified: Vec<VerifiedPath>, now: SystemTime) {
+        let lately = |time: Option<SystemTime>| time.filter(|at| is_of_last_day(*at, now));
+        for path in verified.into_iter().take(MOST) {
+            let breaker = Breaker::new(lately(path.verified)).with_last_signed(lately(path.signed));
+            let of_path = ClaimPath { site: &path.site, listener: &path.listener };
+            let key = self.hasher.hash_one((of_path, &*path.crawler));
+            let counted = Counted {
+                site: path.site.into(),
+                listener: path.listener.into(),
+                crawler: path.crawler.into(),
+                breaker,
+            };
+            if self.shard(key).insert(key, counted).is_none() {
+                self.known.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Why what is learned will not outlive this process, or what an earlier one learned is not known.
+    pub(super) fn trouble(&self) -> Option<Arc<str>> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn not_saved(&self, trouble: String) {
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(trouble.into());
+    }
+
+    pub(super) fn saved(&self) {
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     fn shard(&self, key: u64) -> MutexGuard<'_, PathTable> {
         // The upper bits: the tables use the others.
         lock(&self.shards[(key >> 56) as usize % SHARDS])
+    }
+}
+
+impl Counted {
+    fn suspect(&self, method: IdentityMethod, now: SystemTime) -> Option<SuspectPath> {
+        let networks = self.breaker.refuted_networks(method);
+        if networks.is_empty() || !self.breaker.is_suspect(method, now) {
+            return None;
+        }
+        Some(SuspectPath {
+            site: self.site.to_string(),
+            listener: self.listener.to_string(),
+            crawler: self.crawler.to_string(),
+            method,
+            networks,
+            last_verified: match method {
+                IdentityMethod::Signature => self.breaker.last_signed(),
+                _ => self.breaker.last_verified(),
+            },
+        })
+    }
+}
+
+fn is_of_last_day(at: SystemTime, now: SystemTime) -> bool {
+    match now.duration_since(at) {
+        Ok(age) => age < DAY,
+        Err(ahead) => ahead.duration() <= CLOCK_STEP,
     }
 }
 

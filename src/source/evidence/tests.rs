@@ -7,6 +7,7 @@ mod names;
 mod played_dns;
 mod played_http;
 mod registries;
+mod restarts;
 mod signatures;
 
 use std::sync::{Arc, Mutex};

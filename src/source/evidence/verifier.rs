@@ -44,7 +44,7 @@ pub(super) struct Evidence {
     lookups: Option<Arc<Lookups>>,
     first_seen: FirstSeen,
     signatures: SignatureResults,
-    paths: ClaimPaths,
+    paths: Arc<ClaimPaths>,
     signers: ArcSwap<Signers>,
     trusted_proxies: ArcSwap<RangeSet>,
     configured: Configured,
@@ -85,6 +85,7 @@ impl Verifier {
     pub(super) fn new(
         following: Following,
         lookups: Option<Arc<Lookups>>,
+        paths: Arc<ClaimPaths>,
         trusted_proxies: RangeSet,
         configured: Configured,
         registry: &Registry,
@@ -96,7 +97,7 @@ impl Verifier {
             lookups,
             first_seen: FirstSeen::default(),
             signatures: SignatureResults::default(),
-            paths: ClaimPaths::default(),
+            paths,
             signers: ArcSwap::default(),
             trusted_proxies: ArcSwap::from_pointee(trusted_proxies),
             configured,
@@ -170,7 +171,8 @@ impl Verifier {
     #[must_use]
     pub fn identify<'a>(&self, request: &IdentityRequest<'a>, path: ClaimPath<'_>, now: SystemTime) -> Identified<'a> {
         let identified = request.identify(self, now);
-        let Some(crawler) = identified.crawler() else { return identified };
+        // All requests that claim no crawler of the registry, and are signed, are counted together: a client makes no names up.
+        let crawler = identified.registered().unwrap_or_default();
         let judged = self.inner.paths.judge(path, crawler, identified.identity(), request.address(), now);
         identified.with_identity(judged)
     }
@@ -226,7 +228,8 @@ impl Verifier {
         };
         let suspects = evidence.paths.suspects(evidence.following.clock.now());
         let signatures = SignatureStatus { known: evidence.signatures.known() };
-        VerifierStatus { lists, directories, lookups, signatures, suspects }
+        let paths_trouble = evidence.paths.trouble();
+        VerifierStatus { lists, directories, lookups, signatures, suspects, paths_trouble }
     }
 }
 

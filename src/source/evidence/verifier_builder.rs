@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::claim_paths::ClaimPaths;
 use super::dns_resolver::DnsResolver;
 use super::follower::Following;
 use super::lookups::Lookups;
 use super::saved_documents::SavedDocuments;
+use super::saved_paths::SavedPaths;
 use super::verifier::{Configured, Verifier};
 use super::verifier_error::VerifierError;
 use crate::agent::{Network, Registry};
@@ -58,7 +60,7 @@ impl VerifierBuilder {
         self
     }
 
-    /// The folder in which lists and keys are saved for the next start. Default: none.
+    /// The folder in which lists, keys and the paths on which crawlers were verified are saved for the next start. Default: none.
     pub fn saved_in(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
@@ -143,8 +145,18 @@ impl VerifierBuilder {
         } else {
             None
         };
+        let paths = Arc::new(ClaimPaths::default());
+        if let Some(folder) = &self.folder {
+            let saved = SavedPaths::in_folder(folder);
+            let now = self.clock.now();
+            match saved.load(now) {
+                Ok(verified) => paths.restore(verified, now),
+                Err(trouble) => paths.not_saved(trouble),
+            }
+            fetcher.handle().spawn(saved.keep(Arc::downgrade(&paths), self.clock.clone()));
+        }
         let saved = self.folder.map(SavedDocuments::new);
         let following = Following { fetcher, clock: self.clock, saved };
-        Verifier::new(following, lookups, self.trusted_proxies, self.configured, &self.registry)
+        Verifier::new(following, lookups, paths, self.trusted_proxies, self.configured, &self.registry)
     }
 }

@@ -21,6 +21,9 @@ pub struct VerifierStatus {
     pub signatures: SignatureStatus,
     /// The paths on which claims fail and are not refuted, because no crawler has shown that its address comes through.
     pub suspects: Vec<SuspectPath>,
+    /// Why what is known of paths will not outlive this process, or why what an earlier one knew is lost: until a crawler is
+    /// verified on a path, nothing is refuted there.
+    pub paths_trouble: Option<Arc<str>>,
 }
 
 /// A published list.

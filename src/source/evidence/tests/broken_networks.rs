@@ -2,7 +2,7 @@
 
 use hickory_resolver::proto::op::ResponseCode;
 
-use super::played_dns::{Played, PlayedDns};
+use super::played_dns::{Played, PlayedDns, address_records, ptr};
 use super::played_http::{PlayedHttp, answer};
 use super::*;
 use crate::agent::{Agent, Identity, Recognizer, UndecidedReason};
@@ -29,17 +29,35 @@ fn list() -> String {
 impl Network {
     /// A network whose list answers this, and whose resolver has what `set` sets.
     fn start(list: impl Into<Vec<u8>>, set: impl FnOnce(&PlayedDns)) -> Self {
-        let (list, dns, clock) = (PlayedHttp::start(list), PlayedDns::start(), TestClock::new());
-        set(&dns);
-        let registry = registry(|row| row.ranges([list.url.clone()]).reverse_dns([".googlebot.com"]));
-        let builder = Verifier::builder(&registry).clock(clock.read()).resolvers([dns.address]);
-        let verifier = builder.start().expect("a verifier");
-        let network = Self { list, dns, clock, registry, verifier };
+        let network = Self::start_with(list, set, |row, list| row.ranges([list]).reverse_dns([".googlebot.com"]));
         until("the first outcome of the list", || {
             let status = network.verifier.status().lists.remove(0);
             (status.confirmed.is_some() || status.trouble.is_some()).then_some(())
         });
         network
+    }
+
+    /// One whose crawler is known by the names of its addresses alone.
+    fn of_names(set: impl FnOnce(&PlayedDns)) -> Self {
+        Self::start_with(nothing(), set, |row, _| row.reverse_dns([".googlebot.com"]))
+    }
+
+    fn start_with(
+        list: impl Into<Vec<u8>>,
+        set: impl FnOnce(&PlayedDns),
+        change: impl FnOnce(CrawlerRow, String) -> CrawlerRow,
+    ) -> Self {
+        let (list, dns, clock) = (PlayedHttp::start(list), PlayedDns::start(), TestClock::new());
+        set(&dns);
+        let registry = registry(|row| change(row, list.url.clone()));
+        let builder = Verifier::builder(&registry).clock(clock.read()).resolvers([dns.address]);
+        let verifier = builder.start().expect("a verifier");
+        Self { list, dns, clock, registry, verifier }
+    }
+
+    /// Why the list cannot be had.
+    fn trouble(&self) -> String {
+        until("trouble", || self.verifier.status().lists.remove(0).trouble).to_string()
     }
 
     /// One in which everything works.
@@ -179,6 +197,89 @@ fn a_clock_that_is_off_by_a_day_refutes_nobody() {
         }
         network.list.answers(nothing());
         assert!(!network.is_refuted(IMPOSTOR), "ahead: {is_ahead}");
+    }
+}
+
+#[test]
+fn a_wrong_field_that_gives_all_requests_one_address_refutes_nobody_and_is_named() {
+    let network = Network::sound();
+    // The address of a load balancer: the crawler's requests and all others have it.
+    for _ in 0..500 {
+        assert_eq!(network.identity(Some("198.41.128.9")), Identity::Undecided(UndecidedReason::SuspectPath));
+    }
+    let suspects = network.verifier.status().suspects;
+    assert_eq!(suspects[0].networks, ["198.41.128.0/24".parse().expect("a network")]);
+    assert_eq!(suspects[0].last_verified, None);
+}
+
+#[test]
+fn a_portal_that_answers_everything_with_its_page_refutes_nobody() {
+    let page = answer("200 OK", "Content-Type: text/html; charset=utf-8\r\n", "<!doctype html><title>Sign in</title>");
+    let portal = |dns: &PlayedDns| {
+        for address in [GENUINE, IMPOSTOR] {
+            dns.names(address, ptr(&["portal.example"]));
+        }
+        dns.addresses("portal.example", address_records(&["10.0.0.1"]));
+    };
+    let network = Network::start(page.clone(), portal);
+    for address in [GENUINE, IMPOSTOR] {
+        assert!(matches!(network.identity(Some(address)), Identity::Undecided(_)), "{address}");
+    }
+    assert!(network.trouble().contains("list"), "{}", network.trouble());
+    // One that comes later takes nothing away.
+    let network = Network::sound();
+    assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
+    portal(&network.dns);
+    network.list.answers(page);
+    network.clock.pass(25 * HOUR);
+    assert!(!network.is_refuted(IMPOSTOR));
+    assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
+    assert!(network.trouble().contains("list"), "{}", network.trouble());
+}
+
+#[test]
+fn a_list_that_shrank_refutes_nobody_who_was_in_it() {
+    let all = ["8.8.8.0/24", "11.0.1.0/24", "11.0.3.0/24", "11.0.5.0/24", "11.0.7.0/24"];
+    let list = |prefixes: &[&str]| answer("200 OK", "", &prefixes.join("\n"));
+    let network = Network::start(list(&all), |_| {});
+    assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
+    network.list.answers(list(&all[3..]));
+    network.clock.pass(2 * HOUR);
+    network.verifier.refresh();
+    assert!(network.trouble().contains("more than half"), "{}", network.trouble());
+    assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
+    network.clock.pass(25 * HOUR);
+    assert!(!network.is_refuted(IMPOSTOR) && !network.is_refuted(GENUINE));
+}
+
+#[test]
+fn a_resolver_that_fails_or_does_not_answer_refutes_nobody() {
+    let network = Network::of_names(|dns| {
+        dns.names(GENUINE, Played::Code(ResponseCode::ServFail)).names(IMPOSTOR, Played::Silence);
+    });
+    assert_eq!(network.identity(Some(GENUINE)), Identity::Undecided(UndecidedReason::ResolverFailure));
+    // Until the answer is given up, and after that.
+    let recognizer = Recognizer::new(network.registry.clone(), &RobotsTxt::parse(*b""));
+    let agents: [Agent; 1] = [recognizer.identify(b"Playbot/1.0")];
+    let request = IdentityRequest::new(&agents, Some(public(IMPOSTOR)));
+    let at_once = network.verifier.identify(&request, PATH, network.clock.now()).identity();
+    assert_eq!(at_once, Identity::Undecided(UndecidedReason::Pending));
+    assert_eq!(network.identity(Some(IMPOSTOR)), Identity::Undecided(UndecidedReason::Timeout));
+}
+
+#[test]
+fn a_resolver_with_an_inner_view_refutes_nobody() {
+    // Names of the network's own for all addresses, or none for any that is not its own.
+    for view in [ptr(&["gateway.corp.example"]), Played::Code(ResponseCode::NXDomain), Played::Records(Vec::new())] {
+        let network = Network::of_names(|dns| {
+            dns.names(GENUINE, view.clone()).names(IMPOSTOR, view.clone());
+        });
+        for address in [GENUINE, IMPOSTOR] {
+            let identity = network.identity(Some(address));
+            assert_eq!(identity, Identity::Undecided(UndecidedReason::UnprovenResolver), "{address}");
+        }
+        let status = network.verifier.status();
+        assert_eq!((status.lookups.known, status.suspects.len()), (2, 0));
     }
 }
 

@@ -6,7 +6,7 @@ use ring::signature::Ed25519KeyPair;
 
 use super::played_http::{PlayedHttp, answer};
 use super::*;
-use crate::agent::{Identity, IdentityMethod, UndecidedReason};
+use crate::agent::{Identity, IdentityMethod, Refutation, UndecidedReason};
 use crate::identity::{DirectoryKeys, DirectoryUrl, IdentityRequest, MessageHead, signature_candidates};
 use crate::source::fetch::Fetcher;
 
@@ -52,7 +52,11 @@ impl Followed {
 
     /// The identity of a request that is signed with the first key and names no crawler.
     fn identity(&self, fields: &[(&str, String)]) -> Identity {
-        let message = MessageHead::new("GET", "https", Some("example.com"), "/", &fields);
+        self.identity_at("example.com", fields)
+    }
+
+    fn identity_at(&self, authority: &str, fields: &[(&str, String)]) -> Identity {
+        let message = MessageHead::new("GET", "https", Some(authority), "/", &fields);
         let signers = self.verifier.signers();
         let request = IdentityRequest::new(&[], None).signed(&message, &signers);
         let path = ClaimPath { site: "example.com", listener: "0.0.0.0:443" };
@@ -155,4 +159,34 @@ fn a_key_that_goes_ends_what_its_signatures_verified() {
         let identity = followed.identity(&signed);
         (identity == Identity::Undecided(UndecidedReason::KeyUnknownThere)).then_some(())
     });
+}
+
+#[test]
+fn a_proxy_that_changes_the_host_refutes_nobody_by_a_signature() {
+    let followed = Followed::start(keys(&[KEY]));
+    let signed = followed.signed();
+    let is = |authority, meant: Identity| {
+        until("an identity", || (followed.identity_at(authority, &signed) == meant).then_some(()));
+    };
+    let suspect = Identity::Undecided(UndecidedReason::SuspectPath);
+    is("inner.example", suspect);
+    for _ in 0..50 {
+        assert_eq!(followed.identity_at("inner.example", &signed), suspect);
+    }
+    let suspects = followed.verifier.status().suspects;
+    assert_eq!((suspects.len(), suspects[0].method), (1, IdentityMethod::Signature));
+    assert_eq!(suspects[0].crawler, "", "the requests name no crawler");
+    // Once the signature arrives as it was made, one that does not hold is an impostor's.
+    is("example.com", Identity::Verified(IdentityMethod::Signature));
+    is("inner.example", Identity::Refuted(Refutation::BadSignature));
+    assert_eq!(followed.verifier.status().suspects, []);
+    // A clock that is off makes every signature one of another day.
+    for is_ahead in [true, false] {
+        if is_ahead {
+            followed.clock.pass(48 * HOUR)
+        } else {
+            followed.clock.go_back(96 * HOUR)
+        }
+        assert_eq!(followed.identity_at("example.com", &signed), suspect);
+    }
 }

@@ -1,0 +1,132 @@
+//! What a process learned about paths, in the next one.
+
+use super::played_http::{PlayedHttp, answer};
+use super::*;
+use crate::agent::{Agent, Identity, Recognizer, Refutation, UndecidedReason};
+use crate::identity::IdentityRequest;
+use crate::rules::RobotsTxt;
+
+const GENUINE: &str = "8.8.8.8";
+const IMPOSTOR: &str = "9.9.9.9";
+const REFUTED: Identity = Identity::Refuted(Refutation::NotListed);
+const SUSPECT: Identity = Identity::Undecided(UndecidedReason::SuspectPath);
+
+struct Installed {
+    folder: tempfile::TempDir,
+    clock: TestClock,
+    registry: Arc<Registry>,
+    _list: PlayedHttp,
+}
+
+impl Installed {
+    fn new() -> Self {
+        let list = PlayedHttp::start(answer("200 OK", "", "8.8.8.0/24"));
+        let registry = registry(|row| row.ranges([list.url.clone()]));
+        let folder = tempfile::tempdir().expect("a folder");
+        Self { folder, clock: TestClock::new(), registry, _list: list }
+    }
+
+    /// A process that has its list.
+    fn start(&self) -> Verifier {
+        let builder = Verifier::builder(&self.registry).clock(self.clock.read()).without_names();
+        let verifier = builder.saved_in(self.folder.path()).start().expect("a verifier");
+        let now = self.clock.now();
+        until("the list", || (verifier.status().lists[0].confirmed == Some(now)).then_some(()));
+        verifier
+    }
+
+    fn identity(&self, verifier: &Verifier, address: &str) -> Identity {
+        let recognizer = Recognizer::new(self.registry.clone(), &RobotsTxt::parse(*b""));
+        let agents: [Agent; 1] = [recognizer.identify(b"Playbot/1.0")];
+        let request = IdentityRequest::new(&agents, Some(public(address)));
+        let path = ClaimPath { site: "example.com", listener: "0.0.0.0:443" };
+        verifier.identify(&request, path, self.clock.now()).identity()
+    }
+
+    fn file(&self) -> std::path::PathBuf {
+        self.folder.path().join("claim-paths.json")
+    }
+
+    /// A process that has verified the crawler, and saved that.
+    fn learned() -> Self {
+        let installed = Self::new();
+        let verifier = installed.start();
+        assert!(matches!(installed.identity(&verifier, GENUINE), Identity::Verified(_)));
+        until("the file", || installed.file().exists().then_some(()));
+        installed
+    }
+}
+
+#[test]
+fn a_restart_keeps_refuting_on_a_path_that_was_verified() {
+    let installed = Installed::learned();
+    installed.clock.pass(HOUR);
+    let verifier = installed.start();
+    assert_eq!(installed.identity(&verifier, IMPOSTOR), REFUTED);
+    assert_eq!(verifier.status().paths_trouble, None);
+    drop(verifier);
+    // What is learned is known for a day, whatever the number of restarts.
+    for _ in 0..3 {
+        installed.clock.pass(10 * HOUR);
+        drop(installed.start());
+    }
+    assert_eq!(installed.identity(&installed.start(), IMPOSTOR), SUSPECT);
+}
+
+#[test]
+fn a_clock_that_was_wrong_before_a_restart_refutes_nobody() {
+    for is_ahead in [true, false] {
+        let installed = Installed::learned();
+        if is_ahead {
+            installed.clock.go_back(25 * HOUR)
+        } else {
+            installed.clock.pass(25 * HOUR)
+        }
+        let verifier = installed.start();
+        assert_eq!(installed.identity(&verifier, IMPOSTOR), SUSPECT, "ahead: {is_ahead}");
+        // Nor when the time of the wrong clock comes.
+        drop(verifier);
+        installed.clock.pass(25 * HOUR);
+        assert_eq!(installed.identity(&installed.start(), IMPOSTOR), SUSPECT, "ahead: {is_ahead}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_harms_nothing_and_is_replaced() {
+    let path = r#"{"site":"example.com","listener":"0.0.0.0:443","crawler":"Playbot","verified":"#;
+    for (text, is_trouble) in [
+        ("", true),
+        ("{\"paths\":[", true),
+        ("[]", true),
+        ("{\"paths\":7}", true),
+        ("{\"paths\":[]}", false),
+        ("{\"paths\":[7,{},{\"site\":\"a\"}]}", false),
+        (&*format!("{{\"paths\":[{path}-1}}]}}"), false),
+        (&*format!("{{\"paths\":[{path}18446744073709551615}}]}}"), false),
+        (&*format!("{{\"paths\":[{path}\"now\"}}]}}"), false),
+        (&*format!("{{\"paths\":[{path}null}}]}}"), false),
+    ] {
+        let installed = Installed::new();
+        std::fs::write(installed.file(), text).expect("a file");
+        let verifier = installed.start();
+        assert_eq!(installed.identity(&verifier, IMPOSTOR), SUSPECT, "{text}");
+        assert_eq!(verifier.status().paths_trouble.is_some(), is_trouble, "{text}: {:?}", verifier.status());
+        assert!(matches!(installed.identity(&verifier, GENUINE), Identity::Verified(_)));
+        until("a file that can be read", || {
+            let text = std::fs::read_to_string(installed.file()).ok()?;
+            text.contains("\"crawler\":\"Playbot\"").then_some(())
+        });
+        until("no trouble", || verifier.status().paths_trouble.is_none().then_some(()));
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_said() {
+    let installed = Installed::new();
+    std::fs::create_dir(installed.file()).expect("a folder in its place");
+    let verifier = installed.start();
+    assert!(matches!(installed.identity(&verifier, GENUINE), Identity::Verified(_)));
+    let trouble = until("trouble", || verifier.status().paths_trouble);
+    assert!(trouble.contains("claim-paths.json"), "{trouble}");
+    assert_eq!(installed.identity(&verifier, IMPOSTOR), REFUTED);
+}
