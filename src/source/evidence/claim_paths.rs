@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -92,11 +93,10 @@ impl ClaimPaths {
             return identity;
         }
         let key = self.hasher.hash_one((path, crawler));
-        if let Identity::Verified(method) = identity {
-            let minute = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() / 60);
-            if !self.verified.is_new(self.hasher.hash_one((key, address, method, minute))) {
-                return identity;
-            }
+        if let Identity::Verified(method) = identity
+            && !self.verified.is_new(self.mark(key, method, address, now))
+        {
+            return identity;
         }
         let mut paths = self.shard(key);
         let counted = match paths.get_mut(&key) {
@@ -186,6 +186,17 @@ impl ClaimPaths {
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
+    /// What stands for the claims of one client that one method verifies within a minute. Few whole numbers are hashed: this is
+    /// done for every request of a crawler.
+    fn mark(&self, path: u64, method: IdentityMethod, address: Option<PublicAddress>, now: SystemTime) -> u64 {
+        let minute = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() / 60);
+        let client = address.map_or(0, |address| match address.get() {
+            IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
+            IpAddr::V6(address) => address.to_bits(),
+        });
+        self.hasher.hash_one((path, client, minute << 2 | method as u64))
+    }
+
     fn shard(&self, key: u64) -> MutexGuard<'_, PathTable> {
         // The upper bits: the tables use the others.
         lock(&self.shards[(key >> 56) as usize % SHARDS])
@@ -225,8 +236,6 @@ fn lock(shard: &Mutex<PathTable>) -> MutexGuard<'_, PathTable> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::IpAddr;
-
     use super::*;
     use crate::agent::Refutation;
 
