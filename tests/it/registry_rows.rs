@@ -7,8 +7,6 @@ use tower_robots::identity::NamePattern;
 
 /// Crawlers of search engines whose operator's words could not be read: their flags are those of published lists.
 const UNREAD_ENGINES: &[&str] = &[
-    "Googlebot-Mobile",
-    "BingPreview",
     "YandexImages",
     "YandexVideo",
     "YandexRenderResourcesBot",
@@ -17,11 +15,8 @@ const UNREAD_ENGINES: &[&str] = &[
     "Baiduspider-image",
     "Baiduspider-video",
     "Baiduspider-render",
-    "coccocbot-web",
-    "Daum",
     "Sogou",
     "360Spider",
-    "Slurp",
     "Bravebot",
 ];
 
@@ -83,6 +78,7 @@ fn names_are_those_that_operators_document() {
         ("bingbot", "msnbot-157-55-39-1.search.msn.com"),
         ("Baiduspider", "baiduspider-123-125-66-120.crawl.baidu.com"),
         ("Slurp", "b115504.yse.yahoo.net"),
+        ("coccocbot-web", "crawl-1.coccoc.com"),
     ] {
         assert!(accepts(crawler, name), "{crawler}: {name}");
     }
