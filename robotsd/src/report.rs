@@ -44,7 +44,7 @@ pub(crate) struct StatusReport {
     pub(crate) sites: Vec<SiteReport>,
 }
 
-/// The registry of crawlers, with the rows of an extra file.
+/// The registry of crawlers, with the rows of a published one and of an extra file.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RegistryReport {
     pub(crate) crawlers: usize,
@@ -53,6 +53,35 @@ pub(crate) struct RegistryReport {
     /// The last day on which that was done.
     #[serde(default)]
     pub(crate) last_checked: Option<String>,
+    /// The one that is published at a URL, where one is followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) published: Option<PublishedRegistryReport>,
+}
+
+/// A registry that is published at a URL.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PublishedRegistryReport {
+    pub(crate) url: String,
+    /// `fetched` or `saved`; none where there is none yet.
+    #[serde(default)]
+    pub(crate) origin: Option<String>,
+    #[serde(default)]
+    pub(crate) hash: Option<String>,
+    /// When its server last said that it is right.
+    #[serde(default)]
+    pub(crate) confirmed: Option<String>,
+    /// The version that waits to be accepted.
+    #[serde(default)]
+    pub(crate) waiting: Option<WaitingRegistryReport>,
+    /// Why the last fetch brought nothing.
+    #[serde(default)]
+    pub(crate) trouble: Option<String>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct WaitingRegistryReport {
+    pub(crate) hash: String,
+    pub(crate) why: String,
 }
 
 /// The evidence about who sends requests.

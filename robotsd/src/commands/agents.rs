@@ -13,7 +13,7 @@ use tower_robots::rules::Reading;
 use super::arguments::site::{RobotsFile, SiteArgs};
 use super::output::agent_summary::AgentSummary;
 use super::output::checked_share::CheckedShare;
-use crate::config::load_registry;
+use crate::config::extended_registry;
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::exit::{self, NEGATIVE, complain};
 use crate::render::printable;
@@ -94,7 +94,8 @@ pub(crate) fn run(args: &AgentsArgs) -> ExitCode {
 fn list_or_identify(args: &AgentsArgs) -> io::Result<ExitCode> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     if args.identify.is_empty() {
-        let registry = args.site.registry()?.map_or_else(|| load_registry(args.registry.as_deref()), Ok);
+        let registry =
+            args.site.registry()?.map_or_else(|| extended_registry(Registry::builtin(), args.registry.as_deref()), Ok);
         let registry = registry.map_err(io::Error::other)?;
         if list(&mut out, &registry, &args.words, args.format)? == 0 {
             out.flush()?;
@@ -105,7 +106,7 @@ fn list_or_identify(args: &AgentsArgs) -> io::Result<ExitCode> {
         let settings = match &args.registry {
             None => args.site.select()?.settings,
             path => {
-                let registry = load_registry(path.as_deref()).map_err(io::Error::other)?;
+                let registry = extended_registry(Registry::builtin(), path.as_deref()).map_err(io::Error::other)?;
                 EvaluatorSettings { registry, ..EvaluatorSettings::default() }
             }
         };

@@ -13,8 +13,8 @@ use super::output::page::Page;
 use super::output::standard_output::{say, say_json};
 use crate::exit;
 use crate::report::{
-    ConfigReport, FetchReport, HeldBackSetting, ListenerReport as Listener, NextStep, RegistryReport, RequestsReport,
-    SiteReport, SiteTraffic, StatusReport, UpstreamReport,
+    ConfigReport, FetchReport, HeldBackSetting, ListenerReport as Listener, NextStep, PublishedRegistryReport,
+    RegistryReport, RequestsReport, SiteReport, SiteTraffic, StatusReport, UpstreamReport,
 };
 
 /// Settings of a rejected config that the text shows.
@@ -61,9 +61,10 @@ fn text(report: &StatusReport, running: &Running) -> String {
     if let Some(config) = &report.config {
         describe_config(&mut page, config, running);
     }
-    if let Some(RegistryReport { crawlers, checked, last_checked }) = &report.registry {
+    if let Some(RegistryReport { crawlers, checked, last_checked, published }) = &report.registry {
         let share = CheckedShare { rows: *crawlers, checked: *checked, last: last_checked.as_deref() };
         page.line("registry", &format!("{crawlers} crawlers, {share}"));
+        published.iter().for_each(|published| describe_published(&mut page, published));
     }
     if let Some(identity) = &report.identity {
         identity::describe(&mut page, identity);
@@ -79,6 +80,20 @@ fn text(report: &StatusReport, running: &Running) -> String {
         describe(&mut page, site, traffic_of(report, site), running);
     }
     page.into_string()
+}
+
+/// The registry that is published at a URL.
+fn describe_published(page: &mut Page, published: &PublishedRegistryReport) {
+    let version = match (&published.hash, &published.confirmed) {
+        (None, _) => "none yet, so the built-in rows are in force".to_owned(),
+        (Some(hash), None) => hash.clone(),
+        (Some(hash), Some(confirmed)) => format!("{hash}, confirmed {confirmed}"),
+    };
+    page.line("", &format!("from {}: {version}", published.url));
+    if let Some(waiting) = &published.waiting {
+        page.line("REGISTRY WAITS", &waiting.why);
+    }
+    published.trouble.iter().for_each(|trouble| page.line("trouble", trouble));
 }
 
 fn describe_config(page: &mut Page, config: &ConfigReport, running: &Running) {

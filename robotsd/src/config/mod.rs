@@ -20,6 +20,7 @@ mod load;
 mod location;
 mod other_format;
 mod policy;
+mod published_registry;
 mod refusal;
 mod registry_extra;
 mod resolve;
@@ -44,11 +45,11 @@ pub(crate) use self::identity::IdentityConfig;
 pub(crate) use self::keys::Document;
 pub(crate) use self::load::ConfigFile;
 pub(crate) use self::location::{CONFIG_VARIABLE, ConfigArgument, USUAL_CONFIG, config_if_any, config_of_environment};
-pub(crate) use self::registry_extra::load_registry;
+pub(crate) use self::registry_extra::{extended_registry, load_registry, read_published};
 pub(crate) use self::setting_changes::{SettingChange, setting_changes};
 pub(crate) use self::settings::{
-    AccessFormat, AccessSettings, Backend, Config, ListenerConfig, LogConfig, Remote, RobotsSource, SiteConfig,
-    StaticFiles,
+    AccessFormat, AccessSettings, Backend, Config, ListenerConfig, LogConfig, PublishedRegistrySettings,
+    RegistrySources, Remote, RobotsSource, SiteConfig, StaticFiles,
 };
 pub(crate) use self::toml_tables::{
     AddressLogging, AdminAccess, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging,

@@ -1,4 +1,5 @@
-//! The registry of crawlers: the built-in one, with the rows of a file (`registry_extra`) added, changed and removed.
+//! The registry of crawlers: the built-in one, with the rows of a published one (`registry_url`) and of a file
+//! (`registry_extra`) added, changed and removed.
 //!
 //! The keys of a row are those of the built-in registry, `src/agent/crawlers.toml`, and `remove`.
 
@@ -10,9 +11,12 @@ use std::sync::Arc;
 use serde::Deserialize;
 use toml::Spanned;
 use tower_robots::agent::{Category, CrawlerRow, Obeys, Registry, RegistryErrorKind, RegistryRow};
+use tower_robots::source::evidence::PublishedRegistry;
+use tower_robots::source::fetch::FetchUrl;
 
 use super::error::{ConfigError, Fault, Faults};
 use super::keys::Document;
+use super::settings::{PublishedRegistrySettings, RegistrySources};
 use super::{document, file_text};
 use crate::input::{self, place};
 use crate::suggestion::did_you_mean;
@@ -64,20 +68,39 @@ struct CrawlerTable {
     remove: bool,
 }
 
-/// The built-in registry, with the rows of a file where one is given.
-pub(crate) fn load_registry(extra: Option<&Path>) -> Result<Arc<Registry>, ConfigError> {
-    let Some(path) = extra else { return Ok(Registry::builtin().clone()) };
-    let octets = input::read(path).map_err(|error| ConfigError::unread(&error))?;
-    extended(path, &file_text::as_utf8(path, octets)?).map(Arc::new)
+/// The registry of a config, without fetching: with the published rows that a server saved last. The server reports why saved
+/// ones cannot be read.
+pub(crate) fn load_registry(sources: &RegistrySources) -> Result<Arc<Registry>, ConfigError> {
+    let published = sources.published.as_ref().and_then(saved).map(Arc::new);
+    let base = published.as_ref().unwrap_or_else(|| Registry::builtin());
+    extended_registry(base, sources.extra.as_deref())
 }
 
-fn extended(path: &Path, text: &str) -> Result<Registry, ConfigError> {
+/// A registry with the rows of a file where one is given.
+pub(crate) fn extended_registry(base: &Arc<Registry>, extra: Option<&Path>) -> Result<Arc<Registry>, ConfigError> {
+    let Some(path) = extra else { return Ok(base.clone()) };
+    let octets = input::read(path).map_err(|error| ConfigError::unread(&error))?;
+    extended(base, path, &file_text::as_utf8(path, octets)?).map(Arc::new)
+}
+
+/// The built-in registry with the rows of a text that is published at a URL.
+pub(crate) fn read_published(url: &FetchUrl, text: &str) -> Result<Registry, String> {
+    extended(Registry::builtin(), Path::new(&url.to_string()), text).map_err(|error| error.to_string())
+}
+
+/// The published registry that a server saved last, if it can be read.
+fn saved(settings: &PublishedRegistrySettings) -> Option<Registry> {
+    let folder = settings.saved_in.as_ref()?;
+    PublishedRegistry::saved(&settings.url, folder, |text| read_published(&settings.url, text)).ok().flatten()
+}
+
+fn extended(base: &Registry, path: &Path, text: &str) -> Result<Registry, ConfigError> {
     let at = |(first, others)| ConfigError::at(path, text, first, others);
     let file: RegistryFile = document::read(text).map_err(at)?;
     let tables = &file.crawler;
     let mut faults = Faults::default();
     let Some(rows) = faults.keep_all(tables.iter().map(row)) else { return Err(at(faults.split())) };
-    Registry::builtin().extended_with(rows).map_err(|error| {
+    base.extended_with(rows).map_err(|error| {
         let Some(table) = tables.get(error.row()) else { return Fault::new(0..0, error.message()).at(path, text) };
         let mut message = error.message().to_owned();
         if error.kind() == RegistryErrorKind::RepeatedName
@@ -182,7 +205,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Registry, String> {
-        extended(Path::new("c.toml"), text).map_err(|error| error.to_string())
+        extended(Registry::builtin(), Path::new("c.toml"), text).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -309,10 +332,11 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("c.toml");
         std::fs::write(&path, b"# one\n# \xff\n").expect("a file");
-        let error = load_registry(Some(&path)).expect_err("an error").to_string();
+        let sources = RegistrySources { extra: Some(path.clone()), published: None };
+        let error = load_registry(&sources).expect_err("an error").to_string();
         assert!(error.contains("c.toml:2:3: the file is not UTF-8"), "{error}");
         std::fs::remove_file(&path).expect("removed");
-        let error = load_registry(Some(&path)).expect_err("an error").to_string();
+        let error = load_registry(&sources).expect_err("an error").to_string();
         assert!(error.contains("c.toml: "), "{error}");
     }
 }

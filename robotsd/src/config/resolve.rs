@@ -13,9 +13,11 @@ use tower_robots::source::HostMap;
 use super::check::CheckSettings;
 use super::error::{Fault, Faults};
 use super::reviewable::Reviewable;
-use super::settings::{AccessFormat, AccessSettings, Backend, Config, LogConfig, SiteConfig, StaticFiles};
+use super::settings::{
+    AccessFormat, AccessSettings, Backend, Config, LogConfig, RegistrySources, SiteConfig, StaticFiles,
+};
 use super::toml_tables::{self, AccessLogging, Dotfiles, ListenerKind, OnMissing, RawConfig};
-use super::{admin, gate, identity, limits, listener, policy, review, source, upstreams};
+use super::{admin, gate, identity, limits, listener, policy, published_registry, review, source, upstreams};
 
 /// More threads than any machine has cores to run them on.
 const MOST_WORKERS: usize = 1024;
@@ -55,6 +57,8 @@ fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Confi
     let connections = faults.keep(limits::connections(&file.limits));
     let log = faults.keep(resolve_log(&file.log, folder));
     let registry_extra = faults.keep(registry_extra(file, folder));
+    let published = faults.keep(published_registry::resolve(file, folder));
+    let registry_accept = faults.keep(published_registry::accepted(&file.agents));
     let (edge, upstream) = limits?;
     Some(Config {
         text: "".into(),
@@ -65,7 +69,8 @@ fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Confi
         gate: gate?,
         listeners: listeners?,
         sites: sites.into_iter().collect::<Option<_>>()?,
-        registry_extra: registry_extra?,
+        registry: RegistrySources { extra: registry_extra?, published: published? },
+        registry_accept: registry_accept?,
         registry_extra_span: file.agents.registry_extra.as_ref().map_or(0..0, Spanned::span),
         // None where it has a problem is none at all.
         identity: match identity {

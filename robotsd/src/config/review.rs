@@ -43,11 +43,10 @@ fn review(file: &RawConfig, config: &Config, name: &str, text: &str, now: System
 /// Names in `ignore` and in overrides that neither the registry nor a robots.txt has: they have no effect.
 fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
     // Its own problems are errors, which opening the sites reports.
-    let extra = config.registry_extra.as_deref();
-    if extra.is_some_and(|extra| !extra.is_file()) {
+    if config.registry.extra.as_deref().is_some_and(|extra| !extra.is_file()) {
         return Vec::new();
     }
-    let Ok(registry) = load_registry(extra) else { return Vec::new() };
+    let Ok(registry) = load_registry(&config.registry) else { return Vec::new() };
     let of_sites = file.site.iter().zip(&config.sites).flat_map(|(site, settings)| {
         site.get_ref()
             .overrides

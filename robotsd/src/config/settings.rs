@@ -1,5 +1,6 @@
 //! The settings of a valid config file, which the program runs on.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -7,8 +8,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tower_robots::live::{GateBuilder, WhenMissing};
+use tower_robots::live::{GateBuilder, VersionHash, WhenMissing};
 use tower_robots::policy::Policy;
+use tower_robots::source::fetch::FetchUrl;
 
 use super::admin::AdminSettings;
 use super::check::CheckSettings;
@@ -36,9 +38,11 @@ pub(crate) struct Config {
     pub(crate) state_dir_span: Range<usize>,
     /// The gate of every site, without its expectations; `None` where it is off.
     pub(crate) gate: Option<GateBuilder>,
-    /// Crawlers to add to, change in or remove from the built-in registry.
-    pub(crate) registry_extra: Option<PathBuf>,
-    /// What names it in the text.
+    /// What the registry has besides the built-in rows.
+    pub(crate) registry: RegistrySources,
+    /// Versions of the published registry that are used whatever they change.
+    pub(crate) registry_accept: Vec<VersionHash>,
+    /// What names the file of further crawlers in the text.
     pub(crate) registry_extra_span: Range<usize>,
     /// How the senders of requests are checked; `None` where nobody checks them.
     pub(crate) identity: Option<IdentityConfig>,
@@ -49,6 +53,24 @@ pub(crate) struct Config {
     pub(crate) edge: edge::EdgeLimits,
     pub(crate) upstream: upstream::UpstreamLimits,
     pub(crate) log: LogConfig,
+}
+
+/// What the registry has besides the built-in rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RegistrySources {
+    /// Crawlers to add to, change in or remove from the others.
+    pub(crate) extra: Option<PathBuf>,
+    pub(crate) published: Option<PublishedRegistrySettings>,
+}
+
+/// Where a registry is published, and where it is kept.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct PublishedRegistrySettings {
+    pub(crate) url: FetchUrl,
+    /// The certificate authorities to trust, as PEM, in place of those the system trusts.
+    pub(crate) ca: Option<Arc<[u8]>>,
+    /// The folder of the last good one; none without a state directory.
+    pub(crate) saved_in: Option<PathBuf>,
 }
 
 /// The log.
@@ -178,4 +200,22 @@ pub(crate) struct Remote {
     pub(crate) hold: Duration,
     /// PEM: certificate authorities in place of those of the system.
     pub(crate) ca: Option<Arc<[u8]>>,
+}
+
+/// For people.
+impl fmt::Display for RegistrySources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.published, &self.extra) {
+            (Some(published), Some(extra)) => write!(f, "{} with {}", published.url, extra.display()),
+            (Some(published), None) => published.url.fmt(f),
+            (None, Some(extra)) => extra.display().fmt(f),
+            (None, None) => f.write_str("the built-in registry"),
+        }
+    }
+}
+
+impl fmt::Debug for PublishedRegistrySettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PublishedRegistrySettings").field("url", &self.url.to_string()).finish_non_exhaustive()
+    }
 }

@@ -144,6 +144,14 @@ fn url(robots: &toml_tables::RawRobots, span: Range<usize>, folder: &Path) -> Re
     Ok(RobotsSource::Url { url: url.get_ref().clone(), remote: remote(robots, robots.ca.as_ref(), folder)? })
 }
 
+/// The certificate authorities of a file, as PEM.
+pub(super) fn authorities(ca: &Spanned<std::path::PathBuf>, folder: &Path) -> Result<Arc<[u8]>, Fault> {
+    let path = folder.join(ca.get_ref());
+    Trust::file(&path).map_err(|why| Fault::new(ca.span(), why))?;
+    let cannot = |error| Fault::new(ca.span(), format!("{} cannot be read: {error}", path.display()));
+    Ok(Arc::from(std::fs::read(&path).map_err(cannot)?))
+}
+
 fn remote(
     robots: &toml_tables::RawRobots,
     ca: Option<&Spanned<std::path::PathBuf>>,
@@ -158,15 +166,7 @@ fn remote(
         }
     };
     let hold = robots.hold.as_ref().map_or(Schedule::DEFAULT_HOLD, |hold: &Spanned<Span>| hold.get_ref().0);
-    let ca = match ca {
-        None => None,
-        Some(ca) => {
-            let path = folder.join(ca.get_ref());
-            Trust::file(&path).map_err(|why| Fault::new(ca.span(), why))?;
-            let cannot = |error| Fault::new(ca.span(), format!("{} cannot be read: {error}", path.display()));
-            Some(Arc::from(std::fs::read(&path).map_err(cannot)?))
-        }
-    };
+    let ca = ca.map(|ca| authorities(ca, folder)).transpose()?;
     Ok(Remote { refresh, hold, ca })
 }
 

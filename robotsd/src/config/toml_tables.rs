@@ -290,6 +290,9 @@ pub(super) struct RawAgents {
     pub(super) family: Family,
     pub(super) ignore: Vec<Spanned<String>>,
     pub(super) registry_extra: Option<Spanned<PathBuf>>,
+    pub(super) registry_url: Option<Spanned<String>>,
+    pub(super) registry_ca: Option<Spanned<PathBuf>>,
+    pub(super) registry_accept: Vec<Spanned<String>>,
     pub(super) session_cookies: Vec<Spanned<String>>,
     pub(super) suspect_human: SuspectHuman,
 }
@@ -305,6 +308,9 @@ impl Default for RawAgents {
             family: Family::default(),
             ignore: Vec::new(),
             registry_extra: None,
+            registry_url: None,
+            registry_ca: None,
+            registry_accept: Vec::new(),
             session_cookies: Vec::new(),
             suspect_human: SuspectHuman::default(),
         }

@@ -17,9 +17,9 @@ pub(crate) struct EvaluatorSettings {
 }
 
 impl EvaluatorSettings {
-    /// As `serve` takes them from a config, `registry_extra` included.
+    /// As `serve` takes them from a config, `registry_extra` and what `registry_url` brought last included.
     pub(crate) fn of_site(config: &Config, site: &config::SiteConfig) -> Result<Self, ConfigError> {
-        let registry = config::load_registry(config.registry_extra.as_deref())?;
+        let registry = config::load_registry(&config.registry)?;
         let checks = site.check.options(&registry, &site.policy).with_registry(registry.clone());
         Ok(Self { registry, policy: site.policy.clone(), checks })
     }

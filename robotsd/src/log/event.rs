@@ -99,6 +99,7 @@ events! {
     ConfigWarning = "config-warning", Warn;
     Registry = "registry", Info;
     RegistryRejected = "registry-rejected", Error;
+    RegistryGated = "registry-gated", Warn;
     Certificate = "certificate", Info;
     CertificateRejected = "certificate-rejected", Error;
     CertificateWarning = "certificate-warning", Warn;

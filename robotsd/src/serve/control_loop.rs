@@ -59,6 +59,7 @@ impl<'a> ControlLoop<'a> {
     /// Runs until every connection is closed after a signal to stop, or a second such signal comes.
     pub(super) async fn run(mut self) -> Result<(), String> {
         let (config_changed, others_changed) = (self.active.watches.config(), self.active.watches.others());
+        let registry_changed = self.active.sites.registry_changed();
         loop {
             let is_serving = self.active.state.phase() == Phase::Serving;
             tokio::select! {
@@ -76,6 +77,9 @@ impl<'a> ControlLoop<'a> {
                 },
                 () = config_changed.notified(), if is_serving => self.active.request(None, &self.workers),
                 step = self.active.changed(), if is_serving => self.active.step(step, &mut self.workers),
+                () = registry_changed.notified() => {
+                    self.background.spawn(Arc::clone(&self.active.sites).follow_registry());
+                }
                 () = others_changed.notified() => {
                     let changed = self.active.watches.changed();
                     if is_serving && watched_files::are_of_config(&changed, &self.active.config) {

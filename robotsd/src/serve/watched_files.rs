@@ -91,7 +91,7 @@ impl FileWatch {
 /// The files that decide about every robots.txt, the extra registry and expectations, and the templates of refusals.
 fn files(config: &Config) -> BTreeSet<PathBuf> {
     let expectations = config.sites.iter().filter_map(|site| site.expectations.clone());
-    config.registry_extra.iter().cloned().chain(expectations).chain(templates(config)).collect()
+    config.registry.extra.iter().cloned().chain(expectations).chain(templates(config)).collect()
 }
 
 /// The templates of refusals, which are read with the config.

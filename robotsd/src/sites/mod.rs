@@ -22,6 +22,7 @@ mod site_switches;
 mod spared_engines;
 mod state_handle;
 
+mod followed_registry;
 mod robots_opener;
 mod site_opener;
 

@@ -13,11 +13,13 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 use tower_robots::agent::Registry;
 
+use super::followed_registry::FollowedRegistry;
 use super::log_events;
+use super::robots_opener::RobotsOpener;
 use super::served_site::ServedSite;
 use super::site_list::Sites;
 use super::site_robots::LiveSite;
-use crate::config::load_registry;
+use crate::config::{RegistrySources, extended_registry};
 use crate::date::rfc3339;
 use crate::log::LogEvent;
 use crate::report::{RegistryReload, ReloadReport, SiteReload};
@@ -54,7 +56,7 @@ impl Sites {
 
     /// Applies changes of the registry and of expectations, and reads every robots.txt again whose version waits.
     pub(crate) async fn follow(self: Arc<Self>, changed: BTreeSet<PathBuf>) {
-        if self.registry_extra().is_some_and(|path| changed.contains(path)) {
+        if self.registry_sources().extra.as_ref().is_some_and(|path| changed.contains(path)) {
             self.reload_registry().await;
         }
         let expects = |site: &ServedSite| site.gate.expectations.as_ref().is_some_and(|path| changed.contains(path));
@@ -102,14 +104,26 @@ impl Sites {
         in_windows(lives, |live| reload_live(live, site.robots.reload_order())).await
     }
 
-    /// Reads the extra registry again; none without one.
+    /// Applies the published registry, which has changed.
+    pub(crate) async fn follow_registry(self: Arc<Self>) {
+        self.reload_registry().await;
+    }
+
+    /// Reads the extra registry again, and applies it with the published one; none without either.
     async fn reload_registry(self: &Arc<Self>) -> Option<RegistryReload> {
-        let path = self.registry_extra()?.clone();
+        let RegistrySources { extra, published } = self.registry_sources().clone();
+        if extra.is_none() && published.is_none() {
+            return None;
+        }
         // What is read last is applied last.
-        let order = self.opener().registry_order;
+        let RobotsOpener { registry_order: order, followed, .. } = self.opener();
         let loading = async {
             let order = order.lock_owned().await;
-            let loaded = spawn_blocking(move || load_registry(Some(&path)).map(|registry| (registry, order))).await;
+            let load = move || {
+                let base = followed.as_ref().map_or_else(|| Registry::builtin().clone(), FollowedRegistry::registry);
+                extended_registry(&base, extra.as_deref()).map(|registry| (registry, order))
+            };
+            let loaded = spawn_blocking(load).await;
             loaded.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
         };
         let late = |_| Err(format!("still being read after {} s", PATIENCE.as_secs()));
@@ -118,7 +132,7 @@ impl Sites {
             Some(evidence) => evidence.follow(&registry).map(|()| (registry, order)),
             None => Ok((registry, order)),
         });
-        let path = self.registry_extra()?.display();
+        let sources = self.registry_sources();
         let (event, outcome, message) = match loaded {
             Ok((registry, _order)) => {
                 // The sites of another config may take the place of these meanwhile.
@@ -128,7 +142,7 @@ impl Sites {
                     sites.renew_registry(&registry).await;
                     next = sites.successor_with_registry();
                 }
-                (LogEvent::Registry, "published", format!("{path}: is in force"))
+                (LogEvent::Registry, "published", format!("{sources}: is in force"))
             }
             Err(message) => (LogEvent::RegistryRejected, "kept", format!("{message}; the one before stays in force")),
         };

@@ -9,8 +9,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use tower_robots::agent::Registry;
-use tower_robots::live::{Gate, WhenMissing};
+use tower_robots::live::{Gate, VersionHash, WhenMissing};
 
+use super::followed_registry::FollowedRegistry;
 use super::gate_settings::GateSettings;
 use super::log_events;
 use super::robots_opener::RobotsOpener;
@@ -20,7 +21,7 @@ use super::site_list::Sites;
 use super::site_opener::SiteOpener;
 use super::site_robots::{LiveSite, SiteRobots};
 use super::site_settings::SiteSettings;
-use crate::config::{self, Config, load_registry};
+use crate::config::{self, Config, extended_registry};
 
 /// Sources opened at once: those that are fetched take as long as their servers do.
 const AT_ONCE: usize = 16;
@@ -31,6 +32,8 @@ pub(crate) struct Renewal {
     pub(crate) sites: Arc<Sites>,
     /// The registry that they were opened with.
     registry: Arc<Registry>,
+    /// The versions of the published registry that are used whatever they change.
+    accept: Vec<VersionHash>,
     /// The settings of every robots.txt that was served before, or takes the place of one.
     settings: Vec<(SiteRobots, SiteSettings)>,
     /// The sites that are new and those that are gone, for people.
@@ -66,13 +69,8 @@ impl Sites {
     /// If the registry, a gate, a new site or a backend cannot be used; nothing has changed then.
     pub(crate) fn renew(&self, config: &Config) -> Result<Renewal, String> {
         let held = self.opener();
-        let registry = if self.registry_extra() == config.registry_extra.as_ref() {
-            // Its rows are followed apart from the config.
-            held.registry.clone()
-        } else {
-            load_registry(config.registry_extra.as_deref()).map_err(|error| error.to_string())?
-        };
-        let opener = held.with(registry, config.gate.clone());
+        let (registry, followed) = self.renew_sources(&held, config)?;
+        let opener = held.with(registry, followed, config.gate.clone());
         let before: HashMap<&str, &ServedSite> = self.iter().map(|site| (&*site.name, site)).collect();
         let of = |site: &config::SiteConfig| before.get(&*site.name).copied();
 
@@ -130,7 +128,36 @@ impl Sites {
         come_and_gone.extend(gone.map(|gone| format!("site {:?} is gone", &*gone.name)));
         let registry = opener.registry.clone();
         let sites = Arc::new(Sites::new(renewed, config, opener, evidence, self.log(), self.privacy()));
-        Ok(Renewal { sites, registry, settings: applied, come_and_gone, altered, unusable })
+        Ok(Renewal {
+            sites,
+            registry,
+            accept: config.registry_accept.clone(),
+            settings: applied,
+            come_and_gone,
+            altered,
+            unusable,
+        })
+    }
+
+    /// The registry of another config, and what is followed for it.
+    fn renew_sources(
+        &self,
+        held: &RobotsOpener,
+        config: &Config,
+    ) -> Result<(Arc<Registry>, Option<FollowedRegistry>), String> {
+        let (were, are) = (self.registry_sources(), &config.registry);
+        let followed = if were.published == are.published {
+            held.followed.clone()
+        } else {
+            held.follow_registry(config, self.log())?
+        };
+        if were == are {
+            // Its rows are followed apart from the config.
+            return Ok((held.registry.clone(), followed));
+        }
+        let base = followed.as_ref().map_or_else(|| Registry::builtin().clone(), FollowedRegistry::registry);
+        let registry = extended_registry(&base, are.extra.as_deref()).map_err(|error| error.to_string())?;
+        Ok((registry, followed))
     }
 
     /// The gate of a site. Expectations with a fault do not refuse a config that names the same file as before.
@@ -184,6 +211,7 @@ impl Renewal {
     /// before. Blocks while rules are compiled, and for no file.
     pub(crate) fn apply_settings(&self, before: &Sites) {
         before.hand_over(&self.sites);
+        self.sites.accept_registries(&self.accept);
         self.settings.iter().for_each(|(robots, settings)| robots.apply(settings));
         if let Some(evidence) = self.sites.evidence() {
             evidence.apply();

@@ -3,11 +3,13 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::sync::Notify;
 use tower_robots::agent::Registry;
 use tower_robots::live::{CompileCache, Gate, GateBuilder, LiveRobots, WhenMissing};
 use tower_robots::source::fetch::{Fetcher, FetcherBuilder, RemoteSource, Schedule};
 use tower_robots::source::{Directory, DirectoryEvent, FileSource, LiveBuilder, SiteSource, Watcher};
 
+use super::followed_registry::FollowedRegistry;
 use super::gate_settings::GateSettings;
 use super::log_events;
 use super::reload_counts::ReloadCounts;
@@ -30,6 +32,10 @@ pub(super) struct RobotsOpener {
     is_of_other_config: bool,
     /// Held while a registry is read again and applied.
     pub(super) registry_order: Arc<tokio::sync::Mutex<()>>,
+    /// The registry that is published at a URL, where one is followed.
+    pub(super) followed: Option<FollowedRegistry>,
+    /// Notified when it has changed.
+    pub(super) registry_changed: Arc<Notify>,
 }
 
 /// A site of one robots.txt, whatever its source.
@@ -55,7 +61,7 @@ impl OneSite<'_> {
 impl RobotsOpener {
     pub(super) fn new(config: &Config, state: StateHandle) -> Result<Self, String> {
         Ok(Self {
-            registry: load_registry(config.registry_extra.as_deref()).map_err(|error| error.to_string())?,
+            registry: load_registry(&config.registry).map_err(|error| error.to_string())?,
             state,
             watcher: Watcher::new(),
             gate: config.gate.clone(),
@@ -63,12 +69,26 @@ impl RobotsOpener {
             fetcher: Arc::default(),
             is_of_other_config: false,
             registry_order: Arc::default(),
+            followed: None,
+            registry_changed: Arc::default(),
         })
     }
 
     /// As another config has it; watcher, caches and state stay.
-    pub(super) fn with(&self, registry: Arc<Registry>, gate: Option<GateBuilder>) -> Self {
-        Self { registry, gate, is_of_other_config: true, ..self.clone() }
+    pub(super) fn with(
+        &self,
+        registry: Arc<Registry>,
+        followed: Option<FollowedRegistry>,
+        gate: Option<GateBuilder>,
+    ) -> Self {
+        Self { registry, followed, gate, is_of_other_config: true, ..self.clone() }
+    }
+
+    /// Follows the published registry of a config, if it names one.
+    pub(super) fn follow_registry(&self, config: &Config, log: &Log) -> Result<Option<FollowedRegistry>, String> {
+        let Some(settings) = &config.registry.published else { return Ok(None) };
+        let changed = Arc::clone(&self.registry_changed);
+        FollowedRegistry::start(settings, &config.registry_accept, || self.fetcher(), changed, log).map(Some)
     }
 
     pub(super) fn gate_settings(&self, site: &config::SiteConfig) -> GateSettings {

@@ -1,10 +1,10 @@
 //! The sites of a config, open.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use tokio::sync::Notify;
 use tower_robots::agent::{Crawler, Registry};
-use tower_robots::live::{Enforcement, StateDir};
+use tower_robots::live::{Enforcement, StateDir, VersionHash};
 use tower_robots::source::Watcher;
 
 use super::log_events;
@@ -14,7 +14,7 @@ use super::served_site::ServedSite;
 use super::site_opener::SiteOpener;
 use super::site_robots::LiveSite;
 use super::state_handle::StateHandle;
-use crate::config::Config;
+use crate::config::{Config, RegistrySources};
 use crate::log::{Log, LogEvent, LogLevel, LogPrivacy};
 use crate::report::{IdentityReport, RegistryReport};
 
@@ -22,7 +22,7 @@ use crate::report::{IdentityReport, RegistryReport};
 #[derive(Debug)]
 pub(crate) struct Sites {
     sites: Vec<ServedSite>,
-    registry_extra: Option<PathBuf>,
+    registry: RegistrySources,
     state: StateHandle,
     /// What the senders of requests are checked by, where the config says so.
     evidence: Option<SenderEvidence>,
@@ -43,7 +43,8 @@ impl Sites {
             let log = log.clone();
             directory.on_event(move |event| log_events::state(event, &log));
         }
-        let opener = RobotsOpener::new(config, state)?;
+        let mut opener = RobotsOpener::new(config, state)?;
+        opener.followed = opener.follow_registry(config, log)?;
         if opener.state.switch() == Enforcement::Off {
             let why = opener.state.directory().and_then(StateDir::switch_trouble);
             let why = why.map(|why| format!(", although it was not switched off: {why}")).unwrap_or_default();
@@ -65,9 +66,9 @@ impl Sites {
         log: &Log,
         privacy: LogPrivacy,
     ) -> Self {
-        let (registry_extra, state) = (config.registry_extra.clone(), opener.state.clone());
+        let (registry, state) = (config.registry.clone(), opener.state.clone());
         let (opener, successor) = (Mutex::new(opener), Mutex::default());
-        Self { sites, registry_extra, state, evidence, opener, successor, log: log.clone(), privacy }
+        Self { sites, registry, state, evidence, opener, successor, log: log.clone(), privacy }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -103,14 +104,14 @@ impl Sites {
     pub(super) fn hand_over(&self, next: &Arc<Self>) {
         let opener = self.locked();
         *self.successor() = Arc::downgrade(next);
-        if next.registry_extra == self.registry_extra {
+        if next.registry == self.registry {
             next.set_registry(&opener.registry);
         }
     }
 
     /// The sites that take the place of these, where they have the same registry.
     pub(super) fn successor_with_registry(&self) -> Option<Arc<Self>> {
-        self.successor().upgrade().filter(|next| next.registry_extra == self.registry_extra)
+        self.successor().upgrade().filter(|next| next.registry == self.registry)
     }
 
     pub(crate) const fn state(&self) -> &StateHandle {
@@ -132,10 +133,11 @@ impl Sites {
 
     /// The crawlers that are known.
     pub(crate) fn registry_report(&self) -> RegistryReport {
-        let registry = self.locked().registry.clone();
+        let RobotsOpener { registry, followed, .. } = self.opener();
+        let published = followed.map(|followed| followed.report());
         let days: Vec<&str> = registry.crawlers().filter_map(Crawler::checked_on).collect();
         let last_checked = days.iter().max().map(|day| (*day).to_owned());
-        RegistryReport { crawlers: registry.crawlers().len(), checked: days.len(), last_checked }
+        RegistryReport { crawlers: registry.crawlers().len(), checked: days.len(), last_checked, published }
     }
 
     /// What the senders of requests are checked by.
@@ -153,8 +155,21 @@ impl Sites {
         self.opener().watcher
     }
 
-    pub(super) const fn registry_extra(&self) -> Option<&PathBuf> {
-        self.registry_extra.as_ref()
+    /// What the registry has besides the built-in rows.
+    pub(super) const fn registry_sources(&self) -> &RegistrySources {
+        &self.registry
+    }
+
+    /// Replaces the versions of the published registry that are used whatever they change.
+    pub(super) fn accept_registries(&self, hashes: &[VersionHash]) {
+        if let Some(followed) = self.opener().followed {
+            followed.accept(hashes);
+        }
+    }
+
+    /// Notified when the registry that is published at a URL has changed.
+    pub(crate) fn registry_changed(&self) -> Arc<Notify> {
+        self.locked().registry_changed.clone()
     }
 
     fn successor(&self) -> MutexGuard<'_, Weak<Self>> {

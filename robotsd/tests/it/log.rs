@@ -15,10 +15,11 @@ use super::sources::Origin;
 use super::tls::certify;
 
 /// What takes more than a test may do to a machine, or what the library does not do today.
-const NOT_DRIVEN: [(&str, &str); 5] = [
+const NOT_DRIVEN: [(&str, &str); 6] = [
     ("clock", "a clock before 1970: `start::a_clock_before_1970_ends_no_start`, where there is a faketime"),
     ("descriptors", "a limit of descriptors that cannot be raised although it says so"),
     ("log-overflow", "a reader of standard output that is slower than the events"),
+    ("registry-gated", "a registry that is published over TLS: `registry_url`"),
     ("reloaded", "an outcome that a later version of the library may add"),
     ("watch", "a system without any watch left"),
 ];

@@ -51,6 +51,7 @@ mod monitoring;
 mod operate;
 mod reconfigure;
 mod refusal;
+mod registry_url;
 #[cfg(unix)]
 mod rejected_config;
 mod replay;

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
@@ -82,7 +82,7 @@ fn a_unix_socket_is_beside_the_config() {
 
 #[test]
 fn an_https_upstream_is_who_it_has_to_be() {
-    let (address, ca) = secure_origin("app.internal");
+    let (address, ca) = secure_origin("app.internal", Arc::new(Mutex::new("over TLS".to_owned())));
     let start = |name: &str| {
         let more = format!("[site.upstream]\nca = \"ca.pem\"\nserver_name = \"{name}\"\n");
         let config = config(&format!("\"https://{address}\""), &more);
@@ -192,8 +192,8 @@ fn origin_of(size: usize) -> SocketAddr {
     address
 }
 
-/// A server with a certificate for a name, and the certificate of who signed it.
-fn secure_origin(name: &str) -> (SocketAddr, String) {
+/// A server with a certificate for a name, and the certificate of who signed it. It answers with the text as it is then.
+pub(super) fn secure_origin(name: &str, text: Arc<Mutex<String>>) -> (SocketAddr, String) {
     let mut params = CertificateParams::new([]).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
@@ -211,7 +211,8 @@ fn secure_origin(name: &str) -> (SocketAddr, String) {
     std::thread::spawn(move || {
         for mut socket in listener.incoming().map_while(Result::ok) {
             let mut connection = ServerConnection::new(Arc::clone(&config)).unwrap();
-            answer_once(Stream::new(&mut connection, &mut socket), "over TLS");
+            let text = text.lock().unwrap().clone();
+            answer_once(Stream::new(&mut connection, &mut socket), &text);
         }
     });
     (address, authority.pem())

@@ -110,7 +110,7 @@ impl SiteArgs {
     pub(in crate::commands) fn registry(&self) -> io::Result<Option<std::sync::Arc<Registry>>> {
         let Some(path) = self.config_path() else { return Ok(None) };
         let config = Config::load(&path).map_err(io::Error::other)?;
-        config::load_registry(config.registry_extra.as_deref()).map(Some).map_err(io::Error::other)
+        config::load_registry(&config.registry).map(Some).map_err(io::Error::other)
     }
 }
 

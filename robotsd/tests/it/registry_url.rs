@@ -1,0 +1,119 @@
+//! A registry that is published at a URL: `registry_url`.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::process::{GOOGLEBOT, Running, folder, replace_file, robotsd, run, wait_for};
+use super::upstreams::secure_origin;
+
+const HOUSE: &str = "[[crawler]]\nname = \"HouseBot\"\nheader = [\"House-Fetcher\"]\ncategory = \"ai-training\"\n";
+const WITHOUT_GOOGLE: &str = "[[crawler]]\nname = \"Googlebot\"\nremove = true\n";
+const HOUSE_FETCHER: &str = "House-Fetcher/2.0";
+
+/// A server of a registry, and a folder whose config follows it.
+struct Published {
+    folder: TempDir,
+    text: Arc<Mutex<String>>,
+    url: String,
+}
+
+impl Published {
+    fn new(text: &str) -> Self {
+        let text = Arc::new(Mutex::new(text.to_owned()));
+        let (address, ca) = secure_origin("localhost", Arc::clone(&text));
+        let url = format!("https://localhost:{}/crawlers.toml", address.port());
+        let robots = "User-agent: HouseBot\nDisallow: /private/\n\nUser-agent: Googlebot\nDisallow: /drafts/\n";
+        let folder = folder(&[("ca.pem", &ca), ("robots.txt", robots)]);
+        std::fs::create_dir(folder.path().join("root")).unwrap();
+        let published = Self { folder, text, url };
+        published.configure("");
+        published
+    }
+
+    fn configure(&self, agents: &str) {
+        let config = format!(
+            "mode = \"refuse\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"a\"\n\
+             root = \"root\"\nrobots.path = \"robots.txt\"\n[admin]\nsocket = \"admin.sock\"\n[agents]\nregistry_url = \"{}\"\nregistry_ca = \"ca.pem\"\n{agents}",
+            self.url
+        );
+        replace_file(&self.path().join("robotsd.toml"), config);
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// What a command writes about the running server, or beside it.
+    fn command(&self, arguments: &[&str]) -> String {
+        let output = run(robotsd().current_dir(self.path()).args(arguments));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn status(&self) -> Value {
+        let status: Value =
+            serde_json::from_str(&self.command(&["status", "--json", "--config", "robotsd.toml"])).unwrap();
+        status["registry"]["published"].clone()
+    }
+}
+
+#[test]
+fn a_published_registry_is_in_force_and_outlives_the_process() {
+    let published = Published::new(HOUSE);
+    let running = Running::start(published.path());
+    running.wait_for_event("registry", |line| {
+        line["message"].as_str().is_some_and(|message| message == format!("{}: is in force", published.url))
+    });
+    assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 403);
+    let status = published.status();
+    assert_eq!(
+        (&status["url"], &status["origin"], &status["trouble"]),
+        (&published.url.clone().into(), &"fetched".into(), &Value::Null)
+    );
+    let text = published.command(&["status", "--config", "robotsd.toml"]);
+    assert!(text.contains(&format!("from {}:", published.url)) && text.contains("sha256:"), "{text}");
+    drop(running);
+
+    // Commands judge by what was saved; so does the next start, whatever the server of the registry says then.
+    assert!(published.command(&["agents", "HouseBot", "--config", "robotsd.toml"]).contains("HouseBot"));
+    *published.text.lock().unwrap() = "<html>".to_owned();
+    let running = Running::start(published.path());
+    assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 403);
+    let line = running.wait_for_event("registry-rejected", |_| true);
+    let message = line["message"].as_str().unwrap();
+    assert!(message.starts_with(&published.url) && message.ends_with("the one before stays in force"), "{message}");
+    assert_eq!(published.status()["origin"], "saved");
+    assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 403);
+}
+
+#[test]
+fn a_large_change_waits_for_the_config_to_accept_it() {
+    let published = Published::new(&format!("{HOUSE}{WITHOUT_GOOGLE}"));
+    let running = Running::start(published.path());
+    let line = running.wait_for_event("registry-gated", |_| true);
+    let message = line["message"].as_str().unwrap();
+    assert!(message.contains("the search engine \"Googlebot\" is gone; the one before stays in force"), "{message}");
+    let waiting = published.status()["waiting"].clone();
+    let hash = waiting["hash"].as_str().unwrap();
+    assert!(message.ends_with(&format!("to use it, write registry_accept = [\"{hash}\"] in [agents]")), "{message}");
+    assert!(published.command(&["status", "--config", "robotsd.toml"]).contains("REGISTRY WAITS:"));
+    assert_eq!(running.get("/private/x", HOUSE_FETCHER).status, 404, "it is not in force");
+
+    published.configure(&format!("registry_accept = [\"{hash}\"]\n"));
+    wait_for("the accepted version", || (running.get("/private/x", HOUSE_FETCHER).status == 403).then_some(()));
+    assert_eq!(published.status()["waiting"], Value::Null);
+    // Without its row it is a crawler by its own word, which a group names.
+    assert_eq!(running.get("/drafts/x", GOOGLEBOT).status, 403);
+}
+
+#[test]
+fn a_registry_with_a_fault_is_refused_with_its_place() {
+    let published = Published::new("[[crawler]]\nname = \"HouseBot\"\ncategory = \"seo\"\nstar = \"maybe\"\n");
+    let running = Running::start(published.path());
+    let line = running.wait_for_event("registry-rejected", |_| true);
+    let message = line["message"].as_str().unwrap();
+    assert!(message.contains("/crawlers.toml:4:8: \"maybe\" is not a value of star"), "{message}");
+    assert_eq!(published.status()["hash"], Value::Null);
+}
