@@ -70,18 +70,24 @@ struct Known {
 }
 
 impl OperatorNames {
-    pub(super) fn new(number: u32, patterns: Arc<[NamePattern]>) -> Self {
+    /// Names of an operator; `proof` is an address that an earlier process verified by them, and that is yet to be looked up.
+    pub(super) fn new(number: u32, patterns: Arc<[NamePattern]>, proof: Option<PublicAddress>) -> Self {
         Self {
             number,
             patterns,
             last_verified: AtomicU64::new(0),
-            proof: Mutex::new(None),
+            proof: Mutex::new(proof),
             proof_asked: AtomicU64::new(0),
         }
     }
 
     pub(super) fn patterns(&self) -> &Arc<[NamePattern]> {
         &self.patterns
+    }
+
+    /// An address that verified by these names.
+    pub(super) fn proof(&self) -> Option<PublicAddress> {
+        *self.proof.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn last_verified(&self) -> Option<SystemTime> {
@@ -102,7 +108,7 @@ impl OperatorNames {
         if asked <= now && now - asked < PROOF_PAUSE {
             return None;
         }
-        let proof = *self.proof.lock().unwrap_or_else(PoisonError::into_inner);
+        let proof = self.proof();
         let is_first = self.proof_asked.compare_exchange(asked, now, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         proof.filter(|_| is_first)
     }

@@ -26,6 +26,7 @@ mod follower;
 mod generations;
 mod lookups;
 mod name_resolver;
+mod operator_table;
 mod published_registry;
 mod question_gate;
 mod recent_marks;

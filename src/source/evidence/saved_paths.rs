@@ -1,6 +1,7 @@
-//! When crawlers were last verified on each path, in a file: for the next start.
+//! When crawlers were last verified on each path, and an address that proves each operator's names, in a file: for the next
+//! start.
 //!
-//! Without it nothing would be refuted on a path from a restart until its crawler comes again.
+//! Without it nothing would be refuted on a path, or by a name, from a restart until its crawler comes again.
 
 use std::fs;
 use std::io::{self, Read};
@@ -11,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 
 use super::claim_paths::ClaimPaths;
+use super::operator_table::{OperatorTable, ResolverProof};
 use super::verified_path::VerifiedPath;
 use crate::live::Clock;
 
@@ -24,45 +26,56 @@ const MOST: u64 = 8 << 20;
 #[derive(Clone, Debug)]
 pub(super) struct SavedPaths(PathBuf);
 
+/// What was learned.
+#[derive(Debug, Default)]
+pub(super) struct Learned {
+    pub(super) paths: Vec<VerifiedPath>,
+    pub(super) proofs: Vec<ResolverProof>,
+}
+
 impl SavedPaths {
     pub(super) fn in_folder(folder: &Path) -> Self {
         Self(folder.join("claim-paths.json"))
     }
 
-    /// The paths that were saved, as far as their times say something now. A file with times that are still to come is removed: when
+    /// What was saved, as far as their times say something now. A file with times that are still to come is removed: when
     /// they come, nobody would know any more that they are from a clock that was wrong.
-    pub(super) fn load(&self, now: SystemTime) -> Result<Vec<VerifiedPath>, String> {
-        let mut paths = self.read()?;
-        let known = paths.len();
-        paths.retain(|path| !path.is_ahead_of(now));
-        if paths.len() < known {
+    pub(super) fn load(&self, now: SystemTime) -> Result<Learned, String> {
+        let mut learned = self.read()?;
+        let known = learned.paths.len();
+        learned.paths.retain(|path| !path.is_ahead_of(now));
+        if learned.paths.len() < known {
             fs::remove_file(&self.0).map_err(|error| format!("{}: {error}", self.0.display()))?;
         }
-        Ok(paths)
+        Ok(learned)
     }
 
-    /// None if there is no file.
-    fn read(&self) -> Result<Vec<VerifiedPath>, String> {
+    /// Nothing if there is no file.
+    fn read(&self) -> Result<Learned, String> {
         let failed = |why: &dyn std::fmt::Display| format!("{}: {why}", self.0.display());
         let mut octets = Vec::new();
         match fs::File::open(&self.0) {
             Ok(file) => file.take(MOST).read_to_end(&mut octets).map_err(|error| failed(&error))?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Learned::default()),
             Err(error) => return Err(failed(&error)),
         };
         let value: Value = serde_json::from_slice(&octets).map_err(|error| failed(&error))?;
         let paths = value.get("paths").and_then(Value::as_array);
         let paths = paths.ok_or_else(|| failed(&"`paths` is missing"))?;
-        Ok(paths.iter().filter_map(VerifiedPath::of_json).collect())
+        let proofs = value.get("proofs").and_then(Value::as_array);
+        Ok(Learned {
+            paths: paths.iter().filter_map(VerifiedPath::of_json).collect(),
+            proofs: proofs.into_iter().flatten().filter_map(ResolverProof::of_json).collect(),
+        })
     }
 
     /// Saves what is learned, until nobody can learn any more.
-    pub(super) async fn keep(self, paths: Weak<ClaimPaths>, clock: Clock) {
+    pub(super) async fn keep(self, paths: Weak<ClaimPaths>, operators: Weak<OperatorTable>, clock: Clock) {
         let mut last = String::new();
         loop {
             tokio::time::sleep(PAUSE).await;
-            let Some(paths) = paths.upgrade() else { return };
-            let text = written(&paths.verified_paths(clock.now()));
+            let (Some(paths), Some(operators)) = (paths.upgrade(), operators.upgrade()) else { return };
+            let text = Learned { paths: paths.verified_paths(clock.now()), proofs: operators.proofs() }.written();
             if text == last || text.is_empty() {
                 continue;
             }
@@ -91,10 +104,14 @@ impl SavedPaths {
     }
 }
 
-/// Empty where there is nothing to save: then a file that is there stays.
-fn written(paths: &[VerifiedPath]) -> String {
-    if paths.is_empty() {
-        return String::new();
+impl Learned {
+    /// Empty where there is nothing to save: then a file that is there stays.
+    fn written(&self) -> String {
+        if self.paths.is_empty() && self.proofs.is_empty() {
+            return String::new();
+        }
+        let paths: Vec<Value> = self.paths.iter().map(VerifiedPath::to_json).collect();
+        let proofs: Vec<Value> = self.proofs.iter().map(ResolverProof::to_json).collect();
+        json!({"paths": paths, "proofs": proofs}).to_string()
     }
-    json!({"paths": paths.iter().map(VerifiedPath::to_json).collect::<Vec<_>>()}).to_string()
 }

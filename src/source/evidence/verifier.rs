@@ -14,7 +14,8 @@ use super::crawler_methods::{CrawlerMethods, MethodTable};
 use super::first_seen::FirstSeen;
 use super::followed::{EvidenceOrigin, Held};
 use super::follower::{Follower, Following};
-use super::lookups::{Lookups, OperatorNames};
+use super::lookups::Lookups;
+use super::operator_table::OperatorTable;
 use super::signature_results::SignatureResults;
 use super::verification_plan::VerificationPlan;
 use super::verifier_error::VerifierError;
@@ -22,7 +23,7 @@ use super::verifier_status::{DirectoryStatus, ListStatus, LookupStatus, Signatur
 use crate::agent::{Crawler, Identity, Network, Registry, UndecidedReason};
 use crate::identity::{
     ClaimEvidence, DirectoryKeys, DirectoryUrl, Identified, IdentityRequest, KeySet, ListEvidence, MessageHead,
-    MethodOutcome, NamePattern, PublicAddress, RangeList, RangeSet, SignatureChecks, Signers, embedded_lists,
+    MethodOutcome, PublicAddress, RangeList, RangeSet, SignatureChecks, Signers, embedded_lists,
 };
 use crate::source::fetch::FetchUrl;
 
@@ -45,6 +46,7 @@ pub(super) struct Evidence {
     first_seen: FirstSeen,
     signatures: SignatureResults,
     paths: Arc<ClaimPaths>,
+    operators: Arc<OperatorTable>,
     signers: ArcSwap<Signers>,
     trusted_proxies: ArcSwap<RangeSet>,
     configured: Configured,
@@ -63,20 +65,6 @@ pub(super) struct Configured {
 #[derive(Debug, Default)]
 struct Changing {
     lists: BTreeMap<String, Arc<Follower<RangeList>>>,
-    /// All that there have been: their numbers are part of what is known.
-    names: Vec<Arc<OperatorNames>>,
-}
-
-impl Changing {
-    fn names_of(&mut self, patterns: Vec<NamePattern>) -> Arc<OperatorNames> {
-        if let Some(names) = self.names.iter().find(|names| **names.patterns() == patterns[..]) {
-            return names.clone();
-        }
-        let number = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
-        let names = Arc::new(OperatorNames::new(number, patterns.into()));
-        self.names.push(names.clone());
-        names
-    }
 }
 
 type DirectoryTable = HashMap<DirectoryUrl, Arc<Follower<KeySet>>, RandomState>;
@@ -86,6 +74,7 @@ impl Verifier {
         following: Following,
         lookups: Option<Arc<Lookups>>,
         paths: Arc<ClaimPaths>,
+        operators: Arc<OperatorTable>,
         trusted_proxies: RangeSet,
         configured: Configured,
         registry: &Registry,
@@ -98,6 +87,7 @@ impl Verifier {
             first_seen: FirstSeen::default(),
             signatures: SignatureResults::default(),
             paths,
+            operators,
             signers: ArcSwap::default(),
             trusted_proxies: ArcSwap::from_pointee(trusted_proxies),
             configured,
@@ -128,7 +118,7 @@ impl Verifier {
             .collect();
         let mut methods = MethodTable::default();
         for row in plan.rows {
-            let names = (!row.patterns.is_empty()).then(|| changing.names_of(row.patterns));
+            let names = (!row.patterns.is_empty()).then(|| evidence.operators.names_of(row.patterns));
             let lists = row.lists.iter().map(|text| lists[text].clone()).collect();
             methods.insert(row.name, CrawlerMethods { lists, names });
         }

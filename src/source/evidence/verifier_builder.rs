@@ -10,6 +10,7 @@ use super::claim_paths::ClaimPaths;
 use super::dns_resolver::DnsResolver;
 use super::follower::Following;
 use super::lookups::Lookups;
+use super::operator_table::OperatorTable;
 use super::saved_documents::SavedDocuments;
 use super::saved_paths::SavedPaths;
 use super::verifier::{Configured, Verifier};
@@ -145,18 +146,29 @@ impl VerifierBuilder {
         } else {
             None
         };
-        let paths = Arc::new(ClaimPaths::default());
-        if let Some(folder) = &self.folder {
-            let saved = SavedPaths::in_folder(folder);
-            let now = self.clock.now();
-            match saved.load(now) {
-                Ok(verified) => paths.restore(verified, now),
-                Err(trouble) => paths.not_saved(trouble),
+        let (paths, operators) = match &self.folder {
+            Some(folder) => {
+                let (saved, now) = (SavedPaths::in_folder(folder), self.clock.now());
+                let paths = Arc::new(ClaimPaths::default());
+                let proofs = match saved.load(now) {
+                    Ok(learned) => {
+                        paths.restore(learned.paths, now);
+                        learned.proofs
+                    }
+                    Err(trouble) => {
+                        paths.not_saved(trouble);
+                        Vec::new()
+                    }
+                };
+                let operators = Arc::new(OperatorTable::new(proofs));
+                let keep = saved.keep(Arc::downgrade(&paths), Arc::downgrade(&operators), self.clock.clone());
+                fetcher.handle().spawn(keep);
+                (paths, operators)
             }
-            fetcher.handle().spawn(saved.keep(Arc::downgrade(&paths), self.clock.clone()));
-        }
+            None => Default::default(),
+        };
         let saved = self.folder.map(SavedDocuments::new);
         let following = Following { fetcher, clock: self.clock, saved };
-        Verifier::new(following, lookups, paths, self.trusted_proxies, self.configured, &self.registry)
+        Verifier::new(following, lookups, paths, operators, self.trusted_proxies, self.configured, &self.registry)
     }
 }

@@ -1,5 +1,8 @@
 //! What a process learned about paths, in the next one.
 
+use hickory_resolver::proto::op::ResponseCode;
+
+use super::played_dns::{Played, PlayedDns};
 use super::played_http::{PlayedHttp, answer};
 use super::*;
 use crate::agent::{Agent, Identity, Recognizer, Refutation, UndecidedReason};
@@ -129,4 +132,41 @@ fn a_folder_that_cannot_be_written_is_said() {
     let trouble = until("trouble", || verifier.status().paths_trouble);
     assert!(trouble.contains("claim-paths.json"), "{trouble}");
     assert_eq!(installed.identity(&verifier, IMPOSTOR), REFUTED);
+}
+
+/// The resolver is asked again: that it answered the process before says nothing about now.
+#[test]
+fn a_restart_knows_an_address_that_proves_the_resolver() {
+    let (dns, clock) = (PlayedDns::start(), TestClock::new());
+    dns.confirmed(GENUINE, "crawl.googlebot.com");
+    let registry = registry(|row| row.reverse_dns([".googlebot.com"]));
+    let folder = tempfile::tempdir().expect("a folder");
+    let start = || {
+        let builder = Verifier::builder(&registry).clock(clock.read()).resolvers([dns.address]);
+        builder.saved_in(folder.path()).start().expect("a verifier")
+    };
+    let rdns = |verifier: &Verifier, address| {
+        let pending = MethodOutcome::Undecided(UndecidedReason::Pending);
+        until("an outcome", || {
+            let outcome = verifier.rdns(playbot(&registry), public(address), clock.now()).expect("host patterns");
+            (outcome != pending).then_some(outcome)
+        })
+    };
+    let no_name = MethodOutcome::Failed(Refutation::NoName);
+    let verifier = start();
+    assert_eq!(rdns(&verifier, GENUINE), MethodOutcome::Verified);
+    let file = folder.path().join("claim-paths.json");
+    until("the file", || std::fs::read_to_string(&file).ok()?.contains(GENUINE).then_some(()));
+    drop(verifier);
+    let verifier = start();
+    assert_eq!(rdns(&verifier, IMPOSTOR), MethodOutcome::Undecided(UndecidedReason::UnprovenResolver));
+    until("a refutation", || (rdns(&verifier, IMPOSTOR) == no_name).then_some(()));
+    drop(verifier);
+    // A resolver that answers no more refutes nobody.
+    dns.names(GENUINE, Played::Code(ResponseCode::NXDomain));
+    let verifier = start();
+    let asked = dns.asked().len();
+    assert_eq!(rdns(&verifier, IMPOSTOR), MethodOutcome::Undecided(UndecidedReason::UnprovenResolver));
+    until("the questions", || (dns.asked().len() >= asked + 2).then_some(()));
+    assert_eq!(rdns(&verifier, IMPOSTOR), MethodOutcome::Undecided(UndecidedReason::UnprovenResolver));
 }
