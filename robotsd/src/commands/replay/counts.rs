@@ -7,7 +7,7 @@ use super::failed_claims::AddressTally;
 use super::format::{ChunkReader, LogLine, LoggedRequest, ReplayLogFormat};
 use super::headers::HeaderCache;
 use super::hours::Hours;
-use super::identity::{LogEvidence, NameQuestions};
+use super::identity::{LogEvidence, NameQuestions, address_in_log};
 use super::judgement::Judgement;
 use super::privacy::ReportPrivacy;
 use super::rows::{RowPart, Rows};
@@ -83,7 +83,8 @@ impl ReplayCounts {
         }
         let header = headers.identify(&plan.evaluators, &plan.evidence, &entry.agent);
         let kind = &header.kind;
-        let identity = header.sender(&plan.evidence, &entry.address, entry.time);
+        let address = header.methods.and_then(|_| address_in_log(&entry.address));
+        let identity = header.sender(&plan.evidence, address, entry.time);
         let RowPart { tally, rules, failed } = self.rows.of(kind).note(identity, entry.time);
         if !kind.is_crawler && header.agents.iter().all(|agent| !agent.is_judged) {
             return;
@@ -103,7 +104,10 @@ impl ReplayCounts {
         let (shut, opened) = (effect == Some(Effect::ShutOut), effect == Some(Effect::LetIn));
         let hours = match failed {
             Some((hours, addresses)) => {
-                addresses.note(&entry.address, now.is_disallowed() && !early);
+                // Without an address nothing fails.
+                if let Some(address) = address {
+                    addresses.note(address, now.is_disallowed() && !early);
+                }
                 hours
             }
             None => &mut self.hours,
@@ -174,8 +178,9 @@ pub(super) fn name_questions(plan: &ReplayPlan, headers: &mut HeaderCache, chunk
     read_lines(plan.format, chunk, |_, read| {
         let LogLine::Request(entry) = read else { return };
         let header = headers.identify(&plan.evaluators, &plan.evidence, &entry.agent);
-        if let Some(judged) = header.agents.last().filter(|_| header.is_checkable) {
-            plan.evidence.note_questions(&questions, &judged.agents, &entry.address, entry.time);
+        if let (Some(judged), Some(methods)) = (header.agents.last(), header.methods) {
+            let address = address_in_log(&entry.address);
+            plan.evidence.note_questions(&questions, &judged.agents, methods, address, entry.time);
         }
     });
     questions.into_inner()

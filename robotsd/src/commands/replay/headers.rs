@@ -1,10 +1,12 @@
 //! Headers and the agents they name, cached.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 
+use foldhash::fast::RandomState;
 use tower_robots::agent::{Agent, Category, Class, Identity};
 
-use super::identity::LogEvidence;
+use super::identity::{ClaimMethods, LogEvidence};
 use super::judgement::JudgedAgents;
 use crate::evaluator::Evaluator;
 
@@ -17,7 +19,7 @@ const LONGEST_HEADER: usize = 512;
 /// The headers that one worker has seen. It changes no count.
 #[derive(Debug, Default)]
 pub(super) struct HeaderCache {
-    headers: HashMap<Box<[u8]>, usize>,
+    headers: HashMap<Box<[u8]>, usize, RandomState>,
     identified: Vec<IdentifiedHeader>,
 }
 
@@ -28,8 +30,8 @@ pub(super) struct IdentifiedHeader {
     pub(super) kind: AgentKind,
     /// Under each of the files.
     pub(super) agents: Vec<JudgedAgents>,
-    /// Whether its claim can be checked by an address.
-    pub(super) is_checkable: bool,
+    /// How its claim can be checked by an address.
+    pub(super) methods: Option<ClaimMethods>,
 }
 
 /// A crawler, or a class of agents that are none.
@@ -62,9 +64,9 @@ impl HeaderCache {
         }
         let agents: Vec<_> = evaluators.iter().map(|evaluator| JudgedAgents::identify(evaluator, header)).collect();
         let kind = AgentKind::of(agents.last().map(|judged| judged.agents.first()));
-        let is_checkable = agents.last().is_some_and(|judged| evidence.can_check(&judged.agents));
+        let methods = agents.last().and_then(|judged| evidence.methods_of(&judged.agents));
         let at = self.identified.len();
-        self.identified.push(IdentifiedHeader { kind, agents, is_checkable });
+        self.identified.push(IdentifiedHeader { kind, agents, methods });
         if header.len() <= LONGEST_HEADER {
             self.headers.insert(header.into(), at);
         }
@@ -74,9 +76,9 @@ impl HeaderCache {
 
 impl IdentifiedHeader {
     /// Who sent a request with this header.
-    pub(super) fn sender(&self, evidence: &LogEvidence, address: &[u8], time: Option<i64>) -> Identity {
-        match self.agents.last() {
-            Some(judged) if self.is_checkable => evidence.identify(&judged.agents, address, time),
+    pub(super) fn sender(&self, evidence: &LogEvidence, address: Option<IpAddr>, time: Option<i64>) -> Identity {
+        match (self.agents.last(), self.methods) {
+            (Some(judged), Some(methods)) => evidence.identify(&judged.agents, methods, address, time),
             _ if self.kind.is_crawler => Identity::Unverifiable,
             _ => Identity::Unclaimed,
         }

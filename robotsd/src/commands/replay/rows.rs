@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use foldhash::fast::RandomState;
 use tower_robots::agent::{Identity, IdentityOutcome, UndecidedReason};
 
 use super::failed_claims::{FailedAddresses, FailedClaims};
@@ -21,7 +22,7 @@ const NODES_LATER: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     rows: Vec<ReplayRow>,
-    by_name: HashMap<String, usize>,
+    by_name: HashMap<String, usize, RandomState>,
 }
 
 /// Counts of one crawler, or of one class of agents that are none.

@@ -49,13 +49,16 @@ impl Period {
         Self { first: None, last: None }
     }
 
+    #[inline]
     pub(super) fn note(&mut self, time: Option<i64>) {
-        self.merge(Self { first: time, last: time });
+        let Some(time) = time else { return };
+        self.first = Some(self.first.map_or(time, |first| first.min(time)));
+        self.last = Some(self.last.map_or(time, |last| last.max(time)));
     }
 
     pub(super) fn merge(&mut self, other: Self) {
-        self.first = self.first.into_iter().chain(other.first).min();
-        self.last = self.last.into_iter().chain(other.last).max();
+        self.note(other.first);
+        self.note(other.last);
     }
 
     /// Whether all of it is more than `seconds` before or after the other.

@@ -1,16 +1,17 @@
 //! The address of a client as a log has it.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// The address, if it is one, and whole.
 ///
 /// Logs are often written with truncated addresses, to a /24, a /48 or a /64. Such an address is another one than that of the
 /// client, and only looks like an address. So one that ends as a truncated one does decides nothing; hardly any client
 /// has one.
-pub(super) fn parse(text: &[u8]) -> Option<IpAddr> {
-    let text = std::str::from_utf8(text).ok()?;
-    let text = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
-    let address = text.parse::<IpAddr>().ok()?.to_canonical();
+pub(crate) fn address_in_log(text: &[u8]) -> Option<IpAddr> {
+    let address = match dotted(text) {
+        Some(address) => IpAddr::V4(address),
+        None => other(text)?,
+    };
     let is_whole = match address {
         IpAddr::V4(address) => address.octets()[3] != 0,
         IpAddr::V6(address) => address.segments()[4..] != [0; 4],
@@ -18,9 +19,63 @@ pub(super) fn parse(text: &[u8]) -> Option<IpAddr> {
     is_whole.then_some(address)
 }
 
+/// An IPv4 address as most lines have it: a third of the time that a parser of every form takes.
+fn dotted(text: &[u8]) -> Option<Ipv4Addr> {
+    let (mut octets, mut at, mut digits) = ([0_u8; 4], 0, 0);
+    for octet in text {
+        match octet {
+            b'0'..=b'9' => {
+                let before = octets[at];
+                // No zero before other digits.
+                if digits > 0 && before == 0 {
+                    return None;
+                }
+                octets[at] = before.checked_mul(10)?.checked_add(octet - b'0')?;
+                digits += 1;
+            }
+            b'.' if digits > 0 && at < 3 => (at, digits) = (at + 1, 0),
+            _ => return None,
+        }
+    }
+    (at == 3 && digits > 0).then_some(Ipv4Addr::from(octets))
+}
+
+fn other(text: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(text).ok()?;
+    let text = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    Some(text.parse::<IpAddr>().ok()?.to_canonical())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_short_way_reads_what_the_parser_reads() {
+        for text in [
+            "1.2.3.4",
+            "255.255.255.255",
+            "0.0.0.1",
+            "10.20.30.40",
+            "256.1.1.1",
+            "1.2.3",
+            "1.2.3.4.5",
+            "1..3.4",
+            ".1.2.3.4",
+            "1.2.3.4.",
+            "01.2.3.4",
+            "1.2.3.00",
+            "1.2.3.4 ",
+            "",
+            ".",
+            "a.b.c.d",
+            "1.2.3.-4",
+            "999999.1.1.1",
+            "::1",
+        ] {
+            assert_eq!(dotted(text.as_bytes()), text.parse().ok(), "{text}");
+        }
+    }
 
     #[test]
     fn whole_addresses_are_read_in_every_form() {
@@ -38,8 +93,8 @@ mod tests {
             ("-", None),
             ("", None),
         ] {
-            assert_eq!(parse(text.as_bytes()), want.map(|want| want.parse().expect(want)), "{text}");
+            assert_eq!(address_in_log(text.as_bytes()), want.map(|want| want.parse().expect(want)), "{text}");
         }
-        assert_eq!(parse(b"\xff"), None);
+        assert_eq!(address_in_log(b"\xff"), None);
     }
 }

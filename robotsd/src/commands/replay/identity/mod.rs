@@ -31,13 +31,15 @@ use tower_robots::identity::{
 use crate::commands::arguments::site::EvidencePlaces;
 
 pub(super) use self::list_copies::ListCopies;
+pub(super) use self::log_address::address_in_log;
 pub(super) use self::name_answers::{NameAnswers, NameQuestions};
 pub(super) use self::name_lookup::look_up;
 
 /// The evidence that a log is judged by.
 #[derive(Debug, Default)]
 pub(super) struct LogEvidence {
-    crawlers: HashMap<Box<str>, CrawlerEvidence>,
+    crawlers: Vec<CrawlerEvidence>,
+    by_name: HashMap<Box<str>, usize>,
     lists: Vec<ListCopies>,
     patterns: Vec<Arc<[NamePattern]>>,
     answers: Option<NameAnswers>,
@@ -71,20 +73,33 @@ impl LogEvidence {
             let names = (!patterns.is_empty()).then(|| evidence.names_of(patterns));
             if !lists.is_empty() || names.is_some() {
                 let methods = CrawlerEvidence { lists: lists.into(), names };
-                evidence.crawlers.insert(crawler.name().into(), methods);
+                evidence.by_name.insert(crawler.name().into(), evidence.crawlers.len());
+                evidence.crawlers.push(methods);
             }
         }
         (evidence, troubles)
     }
 
-    /// Whether the claims of one of these agents can be checked by an address.
-    pub(super) fn can_check(&self, agents: &[Agent]) -> bool {
-        agents.iter().filter_map(Agent::registered).any(|crawler| self.crawlers.contains_key(crawler.name()))
+    /// How the claims of these agents can be checked by an address; `None` where they cannot.
+    pub(super) fn methods_of(&self, agents: &[Agent]) -> Option<ClaimMethods> {
+        let known = |agent: &Agent| self.by_name.get(agent.registered()?.name()).copied();
+        match agents {
+            [agent] => known(agent).map(ClaimMethods::One),
+            agents => agents.iter().any(|agent| known(agent).is_some()).then_some(ClaimMethods::Several),
+        }
     }
 
     /// Who sent a request of these agents, logged with this address and time.
-    pub(super) fn identify(&self, agents: &[Agent], address: &[u8], time: Option<i64>) -> Identity {
-        self.identify_asking(agents, address, time, None)
+    pub(super) fn identify(
+        &self,
+        agents: &[Agent],
+        methods: ClaimMethods,
+        address: Option<IpAddr>,
+        time: Option<i64>,
+    ) -> Identity {
+        let address = PublicAddress::of(address, |address| self.is_trusted_proxy(address)).ok();
+        let evidence = EvidenceAt { evidence: self, methods, time, questions: None };
+        evidence.identify(agents, address)
     }
 
     /// Notes what names have to be looked up for a request.
@@ -92,23 +107,13 @@ impl LogEvidence {
         &self,
         questions: &RefCell<NameQuestions>,
         agents: &[Agent],
-        address: &[u8],
+        methods: ClaimMethods,
+        address: Option<IpAddr>,
         time: Option<i64>,
     ) {
-        self.identify_asking(agents, address, time, Some(questions));
-    }
-
-    fn identify_asking(
-        &self,
-        agents: &[Agent],
-        address: &[u8],
-        time: Option<i64>,
-        questions: Option<&RefCell<NameQuestions>>,
-    ) -> Identity {
-        let address = PublicAddress::of(log_address::parse(address), |address| self.is_trusted_proxy(address)).ok();
-        let evidence = EvidenceAt { evidence: self, time, questions };
-        // What the evidence says depends on the time of the request, which is part of it.
-        IdentityRequest::new(agents, address).identify(&evidence, SystemTime::UNIX_EPOCH).identity()
+        let address = PublicAddress::of(address, |address| self.is_trusted_proxy(address)).ok();
+        let evidence = EvidenceAt { evidence: self, methods, time, questions: Some(questions) };
+        evidence.identify(agents, address);
     }
 
     /// What is answered about names from now on.
@@ -127,7 +132,7 @@ impl LogEvidence {
 
     /// The lists of these crawlers, by URL.
     pub(super) fn lists_of<'c>(&self, crawlers: impl IntoIterator<Item = &'c str>) -> Vec<&ListCopies> {
-        let methods = crawlers.into_iter().filter_map(|name| self.crawlers.get(name));
+        let methods = crawlers.into_iter().filter_map(|name| self.crawlers.get(*self.by_name.get(name)?));
         let lists: BTreeSet<usize> = methods.flat_map(|methods| methods.lists.iter().copied().flatten()).collect();
         let mut lists: Vec<_> = lists.into_iter().filter_map(|at| self.lists.get(at)).collect();
         lists.sort_by(|left, right| left.url().cmp(right.url()));
@@ -147,9 +152,19 @@ impl LogEvidence {
     }
 }
 
+/// How the claims of a header can be checked, so that it is found out once for all its requests.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ClaimMethods {
+    /// By the evidence of the one crawler with this number.
+    One(usize),
+    /// Each crawler by its own.
+    Several,
+}
+
 /// The evidence about a request of this time.
 struct EvidenceAt<'e> {
     evidence: &'e LogEvidence,
+    methods: ClaimMethods,
     time: Option<i64>,
     questions: Option<&'e RefCell<NameQuestions>>,
 }
@@ -159,9 +174,24 @@ fn is_refutable(crawler: &Crawler) -> bool {
     crawler.category() != Category::UserFetch
 }
 
+impl<'e> EvidenceAt<'e> {
+    fn identify(&self, agents: &[Agent], address: Option<PublicAddress>) -> Identity {
+        // What the evidence says depends on the time of the request, which is part of it.
+        IdentityRequest::new(agents, address).identify(self, SystemTime::UNIX_EPOCH).identity()
+    }
+
+    fn methods(&self, crawler: &Crawler) -> Option<&'e CrawlerEvidence> {
+        let number = match self.methods {
+            ClaimMethods::One(number) => number,
+            ClaimMethods::Several => *self.evidence.by_name.get(crawler.name())?,
+        };
+        self.evidence.crawlers.get(number)
+    }
+}
+
 impl ClaimEvidence for EvidenceAt<'_> {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
-        let methods = self.evidence.crawlers.get(crawler.name()).filter(|methods| !methods.lists.is_empty())?;
+        let methods = self.methods(crawler).filter(|methods| !methods.lists.is_empty())?;
         let lists = methods.lists.iter().map(|at| {
             let copies = self.evidence.lists.get((*at)?)?;
             let set = copies.set_for(address, self.time);
@@ -172,7 +202,7 @@ impl ClaimEvidence for EvidenceAt<'_> {
     }
 
     fn rdns(&self, crawler: &Crawler, address: PublicAddress, _: SystemTime) -> Option<MethodOutcome> {
-        let methods = self.evidence.crawlers.get(crawler.name())?;
+        let methods = self.methods(crawler)?;
         let names = methods.names?;
         if let Some(questions) = self.questions {
             questions.borrow_mut().note(names, address);
