@@ -42,6 +42,7 @@ pub(crate) use self::dry_run::{Problem, rehearse};
 pub(crate) use self::operator_changes::{ChangeError, accept_at_rest, roll_back_at_rest, unknown};
 pub(crate) use self::reload::UnknownSite;
 pub(crate) use self::renewal::{Renewal, UnusableSource};
+pub(crate) use self::sender_evidence::EVIDENCE_FOLDER;
 pub(crate) use self::served_site::ServedSite;
 pub(crate) use self::site_list::Sites;
 pub(crate) use self::site_metrics::write_responses;

@@ -15,7 +15,7 @@ use crate::edge::Peer;
 use crate::report::{DirectoryReport, IdentityReport, ListReport, SuspectReport};
 
 /// The folder of the state directory that lists and keys are saved in.
-const FOLDER: &str = "evidence";
+pub(crate) const EVIDENCE_FOLDER: &str = "evidence";
 
 /// What is known about the senders of requests, on every site. Cheap to clone; clones share the evidence.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ impl SenderEvidence {
             builder = builder.without_names();
         }
         if let Some(state) = &config.state_dir {
-            builder = builder.saved_in(state.join(FOLDER));
+            builder = builder.saved_in(state.join(EVIDENCE_FOLDER));
         }
         for directory in &settings.directories {
             builder = builder.directory(directory).map_err(|error| failed(&error))?;

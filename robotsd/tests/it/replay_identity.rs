@@ -290,6 +290,33 @@ fn an_older_copy_verifies_what_the_list_lost_since() {
 }
 
 #[test]
+fn the_operators_own_copy_verifies_and_its_resolvers_are_asked() {
+    let site = Site::new();
+    let dns = PlayedNames::start();
+    dns.confirmed("5.255.231.1", "5-255-231-1.spider.yandex.com");
+    let list = json!({ "creationTime": "2026-10-01T00:00:00", "prefixes": [{ "ipv4Prefix": "8.8.8.0/24" }] });
+    fs::write(site.path().join("google.json"), list.to_string()).unwrap();
+    let identity = format!(
+        "[identity]\nresolvers = [\"{}\"]\n[[identity.list]]\nurl = \"{GOOGLE_LIST}\"\npath = \"google.json\"\n",
+        dns.address()
+    );
+    fs::write(site.path().join("robotsd.toml"), CONFIG.to_owned() + &identity).unwrap();
+    let log = [
+        line("8.8.8.8", NOON, "/", GOOGLEBOT),
+        line("9.9.9.9", NOON, "/", GOOGLEBOT),
+        line("5.255.231.1", NOON, "/", YANDEX),
+    ];
+    let (report, said, _) = site.report(&log, &["--rdns"]);
+    assert_eq!((&*said, split(&report, "Googlebot"), split(&report, "YandexBot")), ("", [1, 1, 0], [1, 0, 0]));
+    let identity = &report["identity"];
+    assert_eq!((&identity["lists_of"], &identity["lists"][0]["origin"]), (&json!("2026-10-01"), &json!("file")));
+    // What was saved later is newer.
+    site.save(GOOGLE_LIST, NOON, &["9.9.9.0/24"]);
+    let (report, _, _) = site.report(&log, &[]);
+    assert_eq!((split(&report, "Googlebot"), &report["identity"]["lists"][0]["origin"]), ([1, 0, 1], &json!("saved")));
+}
+
+#[test]
 fn a_saved_list_that_cannot_be_read_is_said_and_the_next_copy_counts() {
     let site = Site::with_lists();
     site.save(GOOGLE_LIST, NOON, &["<html>"]);

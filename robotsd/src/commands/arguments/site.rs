@@ -117,10 +117,15 @@ impl SiteArgs {
 impl EvidencePlaces {
     fn of(config: &Config) -> Self {
         let trusted = config.listeners.iter().flat_map(|listener| listener.trusted.networks.iter().copied());
+        let (files, resolvers) = match &config.identity {
+            Some(identity) => (identity.lists.iter().cloned().collect(), identity.resolvers.clone()),
+            None => Default::default(),
+        };
         Self {
-            saved: config.state_dir.as_ref().map(|folder| folder.join("evidence")),
+            saved: config.state_dir.as_ref().map(|folder| folder.join(sites::EVIDENCE_FOLDER)),
+            files,
+            resolvers,
             trusted_proxies: trusted.collect(),
-            ..Self::default()
         }
     }
 }
