@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 #[cfg(unix)]
 use super::runtime_folder;
-#[cfg(unix)]
-use crate::config::connect_now;
 use crate::config::{AdminAccess, AdminListenerConfig, AdminSettings};
+#[cfg(unix)]
+use crate::config::{connect_now, staging_socket};
 
 /// As many connections as may wait to be accepted; the kernel's own bound may be lower.
 const BACKLOG: i32 = 4096;
@@ -183,19 +183,19 @@ impl SocketFile {
             }
             _ => {}
         }
-        let aside = path.with_extension(format!("{}.new", std::process::id()));
+        let inside = staging_socket(path);
+        let aside = inside.parent().unwrap_or(path);
         // One that was left behind by a process of the same number.
-        let _ = std::fs::remove_dir_all(&aside);
-        std::fs::DirBuilder::new().mode(0o700).create(&aside)?;
+        let _ = std::fs::remove_dir_all(aside);
+        std::fs::DirBuilder::new().mode(0o700).create(aside)?;
         let made = (|| {
-            let inside = aside.join("s");
             let listener = UnixListener::bind(&inside)?;
             std::fs::set_permissions(&inside, std::fs::Permissions::from_mode(0o600))?;
             let metadata = std::fs::symlink_metadata(&inside)?;
             std::fs::rename(&inside, path)?;
             Ok((listener, Self { path: path.to_owned(), identity: (metadata.dev(), metadata.ino()) }))
         })();
-        let _ = std::fs::remove_dir_all(&aside);
+        let _ = std::fs::remove_dir_all(aside);
         made
     }
 }

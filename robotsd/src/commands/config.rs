@@ -25,7 +25,7 @@ enum ConfigCommand {
     /// It opens no port, so one that is in use is found by serve only, and asks no upstream but for a robots.txt.
     ///
     /// Exit status: 0 if all is well or there are warnings only, 1 if a robots.txt cannot be served or has errors, or a
-    /// kill switch in the state directory cannot be read, 2 if the config has a fault.
+    /// kill switch in the state directory cannot be read, 2 if the config has a fault or its admin socket cannot be made.
     Check {
         #[command(flatten)]
         config: ConfigArgument,
@@ -48,7 +48,9 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
             let (mut errors, mut warnings, mut is_unenforced) = (0, 0, false);
             let found = config.review();
             complain_at(&found);
-            warnings += found.iter().filter(|found| found.severity() == Severity::Warning).count();
+            let count = |severity| found.iter().filter(|found| found.severity() == severity).count();
+            warnings += count(Severity::Warning);
+            let cannot_start = count(Severity::Error) > 0;
             for problem in sites::rehearse(&path, &config) {
                 match &problem {
                     Problem::At(problem) => {
@@ -71,6 +73,7 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
             }
             let (listeners, sites) = (config.listeners.len(), config.sites.len());
             let verdict = match (errors, is_unenforced) {
+                _ if cannot_start => "cannot be served here",
                 (0, false) => "can be served",
                 (0, true) => "can be served, but not enforced: a kill switch cannot be read",
                 _ => "has sites that cannot be served as they are",
@@ -79,7 +82,8 @@ pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
             if warnings > 0 {
                 counts += &format!(", warnings: {warnings}");
             }
-            write(&format!("{}: {verdict}; {counts}\n", path.display()), answer(errors == 0 && !is_unenforced))
+            let code = if cannot_start { ExitCode::from(FAILED) } else { answer(errors == 0 && !is_unenforced) };
+            write(&format!("{}: {verdict}; {counts}\n", path.display()), code)
         }
         ConfigCommand::Show { config } => match Config::show(&config.path()) {
             Ok(text) => write(&text, ExitCode::SUCCESS),

@@ -48,6 +48,13 @@ fn is_served(socket: &Path) -> bool {
     connect_now(socket).map_or_else(|error| error.kind() == std::io::ErrorKind::PermissionDenied, |()| true)
 }
 
+/// Where a socket is made before it is moved to its place: in a folder of its own beside it. The folder's name has one length
+/// for every process, so that a path that is too long for one is too long for all.
+#[cfg(unix)]
+pub(crate) fn staging_socket(socket: &Path) -> PathBuf {
+    socket.with_extension(format!("{:07}.new", std::process::id())).join("s")
+}
+
 /// Whether a process listens on a socket, without waiting: one whose queue is full, because it is stopped, would block.
 #[cfg(unix)]
 pub(crate) fn connect_now(socket: &Path) -> std::io::Result<()> {

@@ -1,13 +1,15 @@
 //! What a valid config probably does not mean: names that no crawler has, exceptions that have ended, folders that cannot be
-//! written. None of it stops a start, so each is a warning or a note, with its place.
+//! written. Hardly any of it stops a start, and none of it a process that runs, so most are warnings or notes, each with its
+//! place.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::time::SystemTime;
 
 use toml::Spanned;
 use tower_robots::agent::Registry;
 use tower_robots::check::Severity;
-use tower_robots::policy::Mode;
+use tower_robots::policy::{Mode, Network};
 use tower_robots::rules::RobotsTxt;
 
 use super::error::Fault;
@@ -15,12 +17,14 @@ use super::policy;
 use super::registry_extra::load_registry;
 use super::settings::{Config, RobotsSource};
 use super::toml_tables::{RawConfig, RawSite};
+use super::values::Address;
 use crate::input;
 use crate::render::Diagnostic;
 use crate::suggestion::did_you_mean;
 
 impl Config {
-    /// What the config probably does not mean: warnings and notes, in the order of the file. Blocks: it reads files.
+    /// What the config probably does not mean: warnings, notes, and what would end a start, in the order of the file. Blocks: it
+    /// reads files.
     pub(crate) fn review(&self) -> Vec<Diagnostic> {
         let Some((name, file)) = self.reviewable.file() else { return Vec::new() };
         review(file, self, name, &self.text, SystemTime::now())
@@ -33,6 +37,10 @@ fn review(file: &RawConfig, config: &Config, name: &str, text: &str, now: System
     found.extend(unknown_crawlers(file, config).into_iter().map(warning));
     found.extend(ended(file, now).into_iter().map(warning));
     found.extend(state_dir(file, config).map(warning));
+    found.extend(admin_socket(file, config).map(|fault| (Severity::Error, fault)));
+    found.extend(foreign_addresses(file).map(warning));
+    found.extend(open_networks(file).map(warning));
+    found.extend(everything_exempt(file).map(warning));
     found.extend(
         file.site.iter().filter_map(|site| without_grace(file, site.get_ref())).map(|note| (Severity::Note, note)),
     );
@@ -121,6 +129,92 @@ fn state_dir(file: &RawConfig, config: &Config) -> Option<Fault> {
         }
     };
     Some(Fault::new(written.span(), format!("{reason}: a restart forgets versions, history and the kill switch")))
+}
+
+/// A socket of the admin interface that cannot be made where it is to be: a start ends with that, while a process that runs
+/// keeps the one before.
+#[cfg(unix)]
+fn admin_socket(file: &RawConfig, config: &Config) -> Option<Fault> {
+    use std::os::unix::fs::FileTypeExt;
+    let written = file.admin.as_ref()?.socket.as_ref()?;
+    let path = config.admin.as_ref()?.socket.as_ref()?;
+    let shown = path.display();
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let wrong = match std::fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => {
+            format!("{shown} is a folder: socket names a file in it, such as \"admin.sock\"")
+        }
+        Ok(found) if !found.file_type().is_socket() => format!("{shown} exists and is no socket: name another file"),
+        _ if socket2::SockAddr::unix(super::staging_socket(path)).is_err() => {
+            format!(
+                "{shown} is too long for a socket, whose path has about a hundred octets: name one in a folder such as /run"
+            )
+        }
+        Ok(_) => return None,
+        Err(_) if !parent.is_dir() => format!("{shown} cannot be made: there is no folder {}", parent.display()),
+        Err(_) if !is_writable(parent) => format!("{shown} cannot be made: this user may not write to its folder"),
+        Err(_) => return None,
+    };
+    Some(Fault::new(written.span(), wrong))
+}
+
+#[cfg(not(unix))]
+fn admin_socket(_: &RawConfig, _: &Config) -> Option<Fault> {
+    None
+}
+
+/// Addresses to listen on that no interface of this machine has. A supervisor may pass their sockets, and an address may
+/// move to this machine later.
+fn foreign_addresses(file: &RawConfig) -> impl Iterator<Item = Fault> {
+    let listeners = file.listener.iter().map(|listener| &listener.address);
+    let admin = file.admin.as_ref().and_then(|admin| admin.address.as_ref());
+    let is_foreign = |address: &&Spanned<Address>| {
+        // Any port: the one that is written may be in use, most likely by a robotsd that runs.
+        let ip = address.get_ref().0.ip();
+        std::net::UdpSocket::bind((ip, 0)).is_err_and(|error| error.kind() == std::io::ErrorKind::AddrNotAvailable)
+    };
+    listeners.chain(admin).filter(is_foreign).map(|address| {
+        let ip = address.get_ref().0.ip();
+        let message = format!("this machine has no address {ip}: listening there fails");
+        Fault::new(address.span(), message).help(format!("write one that it has, or {:?} for all of them", any(ip)))
+    })
+}
+
+/// The address that stands for all of its family.
+fn any(ip: IpAddr) -> &'static str {
+    if ip.is_ipv4() { "0.0.0.0" } else { "::" }
+}
+
+/// Networks of trusted proxies that hold a large part of the internet.
+fn open_networks(file: &RawConfig) -> impl Iterator<Item = Fault> {
+    let networks = file.listener.iter().flat_map(|listener| &listener.trusted_proxies);
+    networks.filter(|network| is_open(network.get_ref())).map(|network| {
+        let message = format!(
+            "{:?} holds public networks: every client there can say that its request comes from another address, by \
+             another scheme and for another host",
+            network.get_ref()
+        );
+        Fault::new(network.span(), message).help("name the addresses of your own proxies".to_owned())
+    })
+}
+
+/// Whether a network is wider than any that is private: `10.0.0.0/8` and `fc00::/7`.
+fn is_open(network: &str) -> bool {
+    let widest = |network: &Network| if network.first().is_ipv4() { 8 } else { 7 };
+    network.parse::<Network>().is_ok_and(|network| network.length() < widest(&network))
+}
+
+/// Exemptions of every path or every address: no rule has an effect then.
+fn everything_exempt(file: &RawConfig) -> impl Iterator<Item = Fault> {
+    let is_every_path = |path: &&Spanned<String>| matches!(path.get_ref().trim_end_matches('*'), "" | "/");
+    let paths = file.exempt.paths.iter().filter(is_every_path).map(|path| (path, "every path"));
+    let is_every_address =
+        |network: &&Spanned<String>| network.get_ref().parse::<Network>().is_ok_and(|network| network.length() == 0);
+    let networks = file.exempt.cidrs.iter().filter(is_every_address).map(|network| (network, "every address"));
+    paths.chain(networks).map(|(written, what)| {
+        let message = format!("{:?} exempts {what}: no rule of a robots.txt is enforced", written.get_ref());
+        Fault::new(written.span(), message).help("to enforce nothing, write mode = \"observe\" or \"off\"".to_owned())
+    })
 }
 
 /// Whether this process may make files in a folder.

@@ -47,3 +47,54 @@ fn a_config_is_shown_with_its_defaults() {
         assert!(out.lines().any(|shown| shown == line), "{line}: {out}");
     }
 }
+
+#[test]
+fn a_value_that_is_probably_not_meant_is_a_warning() {
+    let listener = |more: &str| CONFIG.replace("127.0.0.1:0\"", more);
+    for (config, want) in [
+        (listener("192.0.2.7:80\""), "2:11: this machine has no address 192.0.2.7: listening there fails"),
+        (
+            format!("{CONFIG}[admin]\naddress = \"[2001:db8::7]:80\"\nreach = \"network\"\n"),
+            "7:11: this machine has no address 2001:db8::7: listening there fails",
+        ),
+        (listener("127.0.0.1:0\"\ntrusted_proxies = [\"0.0.0.0/0\"]"), "3:20: \"0.0.0.0/0\" holds public networks"),
+        (listener("127.0.0.1:0\"\ntrusted_proxies = [\"128.0.0.0/1\"]"), "3:20: \"128.0.0.0/1\" holds public"),
+        (listener("127.0.0.1:0\"\ntrusted_proxies = [\"::/0\"]"), "3:20: \"::/0\" holds public networks"),
+        (format!("{CONFIG}[exempt]\npaths = [\"/\"]\n"), "7:10: \"/\" exempts every path"),
+        (format!("{CONFIG}[exempt]\npaths = [\"/*\"]\n"), "7:10: \"/*\" exempts every path"),
+        (format!("{CONFIG}[exempt]\ncidrs = [\"0.0.0.0/0\"]\n"), "7:10: \"0.0.0.0/0\" exempts every address"),
+    ] {
+        let (code, out, error) = said("check", &config, "# open\n");
+        let (place, message) = want.split_once(": ").unwrap();
+        assert!(error.starts_with(&format!("warning: {message}")), "{config}\n{error}");
+        assert!(error.contains(&format!(" --> /robotsd.toml:{place}\n")), "{config}\n{error}");
+        assert_eq!((code, out.contains("warnings: 1\n")), (Some(0), true), "{out}");
+    }
+    for config in [
+        listener("0.0.0.0:0\"\ntrusted_proxies = [\"10.0.0.0/8\", \"fc00::/7\", \"192.0.2.1\"]"),
+        format!("{CONFIG}[exempt]\npaths = [\"/.well-known/\", \"/$\"]\ncidrs = [\"10.0.0.0/8\"]\n"),
+    ] {
+        assert_eq!(said("check", &config, "# open\n").2, "", "{config}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_admin_socket_that_cannot_be_made_is_an_error() {
+    let long = "a".repeat(120);
+    for (socket, want) in [
+        ("none/admin.sock", "/none/admin.sock cannot be made: there is no folder /none"),
+        (".", "/. is a folder: socket names a file in it, such as \"admin.sock\""),
+        ("robots.txt", "/robots.txt exists and is no socket: name another file"),
+        (&*long, &*format!("/{long} is too long for a socket")),
+    ] {
+        let config = format!("{CONFIG}[admin]\nsocket = \"{socket}\"\n");
+        let (code, _, error) = said("check", &config, "# open\n");
+        assert_eq!(code, Some(2), "{socket}");
+        assert!(error.starts_with(&format!("error: {want}")), "{error}");
+        assert!(error.contains(" --> /robotsd.toml:7:10\n"), "{error}");
+        // It is off.
+        let (code, _, error) = said("check", &config.replace("socket", "mode = \"off\"\nsocket"), "# open\n");
+        assert_eq!((code, &*error), (Some(0), ""), "{socket}");
+    }
+}
