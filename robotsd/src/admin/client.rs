@@ -30,8 +30,14 @@ use crate::config::AdminSettings;
 /// For a connection; a process on this machine answers at once or not at all.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// For the answer: robotsd may read thousands of files first.
-const WHOLE: Duration = Duration::from_secs(300);
+/// For the answer: far more than it takes a process that is not stopped.
+const WHOLE: Duration = Duration::from_secs(30);
+
+/// For the answer to a reload: robotsd may read thousands of files first, and waits a minute for each site that hangs.
+const RELOADED: Duration = Duration::from_secs(300);
+
+/// How long a command waits without a word.
+const SILENT: Duration = Duration::from_secs(1);
 
 /// Interim answers (1xx) before the answer; robotsd sends none, and hyper would read them without end.
 const INTERIM: usize = 16;
@@ -119,16 +125,61 @@ impl fmt::Display for AskError {
     }
 }
 
-/// Sends a request to a running robotsd and reads the JSON it answers.
-pub(crate) fn ask<T: DeserializeOwned>(place: &AdminEndpoint, method: &Method, target: &str) -> Result<T, AskError> {
+/// Writes a line about a wait.
+pub(crate) type Announce = fn(&dyn fmt::Display);
+
+/// How long an answer is waited for: without a word, and in all.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    silent: Duration,
+    whole: Duration,
+}
+
+impl Patience {
+    fn for_target(target: &str) -> Self {
+        let is_reload = target.split('?').next() == Some("/reload");
+        Self { silent: SILENT, whole: if is_reload { RELOADED } else { WHOLE } }
+    }
+}
+
+/// Sends a request to a running robotsd and reads the JSON it answers. That an answer takes long is announced.
+pub(crate) fn ask<T: DeserializeOwned>(
+    place: &AdminEndpoint,
+    method: &Method,
+    target: &str,
+    announce: Announce,
+) -> Result<T, AskError> {
+    ask_within(Patience::for_target(target), place, method, target, &announce)
+}
+
+fn ask_within<T: DeserializeOwned>(
+    patience: Patience,
+    place: &AdminEndpoint,
+    method: &Method,
+    target: &str,
+    announce: &dyn Fn(&dyn fmt::Display),
+) -> Result<T, AskError> {
     let broken = |message: String| AskError::Broken(place.clone(), message);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| broken(format!("the runtime cannot be started: {error}")))?;
-    let (status, body) = runtime
-        .block_on(async { timeout(WHOLE, exchange(place, method, target)).await })
-        .unwrap_or_else(|_| Err(broken("no answer in time".to_owned())))?;
+    let Patience { silent, whole } = patience;
+    let answered = runtime.block_on(async {
+        let mut answering = std::pin::pin!(exchange(place, method, target));
+        if let Ok(answer) = timeout(silent, &mut answering).await {
+            return answer;
+        }
+        announce(&format_args!("{place}: waiting for the answer of robotsd, for {} s at most", whole.as_secs()));
+        let late = || {
+            broken(format!(
+                "no answer after {} s: robotsd is stopped (SIGSTOP), or waits for a file system that hangs",
+                whole.as_secs()
+            ))
+        };
+        timeout(whole.saturating_sub(silent), answering).await.unwrap_or_else(|_| Err(late()))
+    });
+    let (status, body) = answered?;
     if status != StatusCode::OK {
         #[derive(Deserialize)]
         struct Refused {
@@ -298,12 +349,29 @@ mod tests {
                 // The client hangs up in the midst of it.
                 let _ = stream.write_all(answer.as_bytes());
             });
-            let answered: Result<bool, AskError> = ask(&place, &Method::GET, "/status");
+            let answered: Result<bool, AskError> = ask(&place, &Method::GET, "/status", |_| {});
             assert_eq!(answered.is_ok(), is_answer, "{answered:?}");
             if let Err(error) = answered {
                 assert!(error.to_string().contains("interim answers"), "{error}");
             }
             serving.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_process_that_does_not_answer_is_announced_and_given_up() {
+        // The kernel takes the connection, and nobody accepts it: so it is with a stopped process.
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let place = AdminEndpoint::Address(listener.local_addr().unwrap());
+        let said = std::cell::RefCell::new(Vec::new());
+        let patience = Patience { silent: Duration::from_millis(20), whole: Duration::from_millis(60) };
+        let answer: Result<bool, AskError> =
+            ask_within(patience, &place, &Method::GET, "/status", &|word| said.borrow_mut().push(word.to_string()));
+        let error = answer.unwrap_err().to_string();
+        assert!(error.contains("no answer after 0 s: robotsd is stopped (SIGSTOP)"), "{error}");
+        assert_eq!(*said.borrow(), [format!("{place}: waiting for the answer of robotsd, for 0 s at most")]);
+        for (target, whole) in [("/status", WHOLE), ("/reload", RELOADED), ("/reload?site=a", RELOADED)] {
+            assert_eq!(Patience::for_target(target).whole, whole, "{target}");
         }
     }
 
@@ -339,7 +407,7 @@ mod tests {
             (Method::POST, "/accept?site=enforce&hash=1", 2, false, 1),
         ] {
             let (place, serving) = closing(answered);
-            let answer: Result<bool, AskError> = ask(&place, &method, target);
+            let answer: Result<bool, AskError> = ask(&place, &method, target, |_| {});
             assert_eq!(answer.is_ok(), is_answer, "{method} {target}: {answer:?}");
             let AdminEndpoint::Address(address) = place else { unreachable!() };
             drop(std::net::TcpStream::connect(address));

@@ -10,7 +10,7 @@ use super::operator_decision::decide;
 use super::output::page::Page;
 use super::output::standard_output::{plain, say, say_json};
 use crate::admin::client::ask;
-use crate::exit::{NEGATIVE, fail};
+use crate::exit::{NEGATIVE, complain, fail};
 use crate::report::{HistoryReport, StatusReport};
 use crate::sites::{accept_at_rest, unknown};
 
@@ -73,6 +73,7 @@ fn show_waiting(args: &AcceptArgs) -> ExitCode {
 /// What the version changes, as the history has it.
 fn effect(args: &AcceptArgs, hash: &str) -> Option<String> {
     let place = args.running.place().ok()?;
-    let history: HistoryReport = ask(&place, &Method::GET, &query("/history", &[("site", &args.site)])).ok()?;
+    let history: HistoryReport =
+        ask(&place, &Method::GET, &query("/history", &[("site", &args.site)]), complain).ok()?;
     history.entries.into_iter().rev().find(|entry| entry.hash.as_deref() == Some(hash))?.effect
 }

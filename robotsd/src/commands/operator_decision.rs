@@ -14,7 +14,7 @@ use super::output::page::Page;
 use super::output::standard_output::{plain, say, say_json};
 use crate::admin::client::{AskError, ask};
 use crate::config::Config;
-use crate::exit::fail;
+use crate::exit::{complain, fail};
 use crate::report::ChangeReport;
 use crate::sites::ChangeError;
 
@@ -42,12 +42,12 @@ pub(super) fn send(running: &Running, target: &str, at_rest: AtRest<'_>) -> Exit
         Ok(place) => place,
         Err(message) => return fail(&plain(&message)),
     };
-    let (report, note) = match ask::<ChangeReport>(&place, &Method::POST, target) {
+    let (report, note) = match ask::<ChangeReport>(&place, &Method::POST, target, complain) {
         Ok(report) => (report, None),
         Err(error @ AskError::NotRunning(_)) => {
             let unreachable = error.to_string();
             let rested = at_rest(running);
-            match (ask(&place, &Method::POST, target), rested) {
+            match (ask(&place, &Method::POST, target, complain), rested) {
                 // It started meanwhile, and may have read what was there before, or have the state directory open.
                 (Ok(report), _) => (report, None),
                 (Err(_), Ok(report)) => (report, Some(format!("{unreachable}; this holds from the next start"))),

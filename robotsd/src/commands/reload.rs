@@ -9,7 +9,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use super::arguments::running::Running;
 use super::output::standard_output::{plain, say, say_json};
 use crate::admin::client::ask;
-use crate::exit::fail;
+use crate::exit::{complain, fail};
 use crate::report::ReloadReport;
 
 #[derive(Debug, clap::Args)]
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &ReloadArgs) -> ExitCode {
         Some(site) => format!("/reload?site={}", utf8_percent_encode(site, NON_ALPHANUMERIC)),
         None => "/reload".to_owned(),
     };
-    let report: ReloadReport = match ask(&place, &Method::POST, &target) {
+    let report: ReloadReport = match ask(&place, &Method::POST, &target, complain) {
         Ok(report) => report,
         Err(error) => return fail(&error),
     };

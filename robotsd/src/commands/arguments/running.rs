@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use crate::admin::client::{AdminEndpoint, ask};
 use crate::commands::output::standard_output::plain;
 use crate::config::{AdminSettings, USUAL_CONFIG, config_if_any};
-use crate::exit::fail;
+use crate::exit::{complain, fail};
 
 /// For a connection on this machine.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -111,7 +111,7 @@ pub(in crate::commands) fn asked<T: DeserializeOwned>(
     target: &str,
 ) -> Result<T, ExitCode> {
     let place = running.place().map_err(|message| fail(&plain(&message)))?;
-    ask(&place, method, target).map_err(|error| fail(&plain(&error.to_string())))
+    ask(&place, method, target, complain).map_err(|error| fail(&plain(&error.to_string())))
 }
 
 /// A path with a query.
