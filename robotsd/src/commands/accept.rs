@@ -10,7 +10,7 @@ use super::operator_decision::decide;
 use super::output::page::Page;
 use super::output::standard_output::{plain, say, say_json};
 use crate::admin::client::ask;
-use crate::exit::{NEGATIVE, complain, fail};
+use crate::exit::{FAILED, complain, fail};
 use crate::report::{HistoryReport, StatusReport};
 use crate::sites::{accept_at_rest, unknown};
 
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &AcceptArgs) -> ExitCode {
     decide(&args.running, &target, &|config| accept_at_rest(config, &args.site, &hash))
 }
 
-/// Shows what waits. Nothing is accepted, so the answer is no: exit status 1.
+/// Shows what waits. Nothing is accepted: exit status 2, as for every decision that is not carried out.
 fn show_waiting(args: &AcceptArgs) -> ExitCode {
     let report: StatusReport = match asked(&args.running, &Method::GET, "/status") {
         Ok(report) => report,
@@ -46,7 +46,7 @@ fn show_waiting(args: &AcceptArgs) -> ExitCode {
         return fail(&plain(&unknown(&args.site, report.sites.iter().map(|site| &site.name))));
     };
     if args.running.json {
-        return say_json(&site.pending).unwrap_or(ExitCode::from(NEGATIVE));
+        return say_json(&site.pending).unwrap_or(ExitCode::from(FAILED));
     }
     let mut page = Page::default();
     match &site.pending {
@@ -67,7 +67,7 @@ fn show_waiting(args: &AcceptArgs) -> ExitCode {
         }
     }
     say(&page.into_string());
-    ExitCode::from(NEGATIVE)
+    ExitCode::from(FAILED)
 }
 
 /// What the version changes, as the history has it.

@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use tower_robots::live::{Enforcement, LiveRobots, ReloadOutcome, Status, VersionHashPrefix};
+use tower_robots::source::HostMap;
 
 use super::served_site::ServedSite;
 use super::site_list::Sites;
@@ -94,7 +95,22 @@ impl Sites {
 
     /// The message about a name that no site has.
     pub(crate) fn unknown(&self, name: &str) -> String {
-        unknown(name, self.lives().map(|live| live.name))
+        match self.site_of_host(name) {
+            Some(site) => format!("there is no site {name:?}; it is a host of the site {site:?}"),
+            None => unknown(name, self.lives().map(|live| live.name)),
+        }
+    }
+
+    /// The site that serves a host. A word without a dot is a name with a slip in it.
+    fn site_of_host(&self, host: &str) -> Option<String> {
+        let mut hosts = HostMap::new();
+        for live in self.lives().filter(|_| host.contains(['.', ':'])) {
+            for pattern in &live.hosts {
+                // A config with a host that two sites have was refused.
+                let _ = hosts.insert(pattern, live.name.clone());
+            }
+        }
+        hosts.get(host).cloned()
     }
 
     /// `enforce on` of one kind leaves the switches of the other kind as they are.

@@ -384,6 +384,10 @@ fn what_cannot_be_done_is_said_with_what_could_be() {
             "robotsd: robotsd answered 404: there is no site \"\\u{1b}[2J\\n&site=shop\"; there is \"shop\", \"the blog\"\n",
         ),
         (vec!["history", ""], "robotsd: robotsd answered 400: site=NAME is needed\n"),
+        (
+            vec!["history", "shop.test"],
+            "robotsd: robotsd answered 404: there is no site \"shop.test\"; it is a host of the site \"shop\"\n",
+        ),
     ] {
         let output = operated.command(&arguments);
         assert_eq!((output.status.code(), &*text(&output.stderr)), (Some(2), want), "{arguments:?}");
