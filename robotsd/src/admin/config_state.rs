@@ -59,6 +59,11 @@ impl ConfigState {
         state.rejected = Some(RejectionRecord { since, tried, why: why.to_owned(), changes });
     }
 
+    /// Whether the file cannot be used, as far as it was read.
+    pub(crate) fn is_rejected(&self) -> bool {
+        self.locked().rejected.is_some()
+    }
+
     /// Since when and why the file is not what is served, in one line; none where it is.
     pub(super) fn trouble(&self) -> Option<String> {
         let state = self.locked();

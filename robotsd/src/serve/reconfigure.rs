@@ -114,14 +114,21 @@ impl ActiveConfig {
             }
         };
         self.change.preparing = None;
+        let was_rejected = self.state.config().is_rejected();
         let (outcome, message) = match prepared {
-            Ok(prepared) => self.swap(*prepared, workers),
+            Ok(prepared) => match self.swap(*prepared, workers) {
+                ("unchanged", _) if was_rejected => {
+                    let path = self.path.display();
+                    ("unchanged", format!("{path}: the file is accepted again: it says what is served"))
+                }
+                swapped => swapped,
+            },
             Err(rejected) => ("kept", self.keep(rejected)),
         };
         match outcome {
             "kept" => self.log.say(LogEvent::ConfigRejected, message.clone()),
-            // Only a request is worth a line that says that nothing is different.
-            "unchanged" if self.change.waiters.is_empty() => {}
+            // Only a request, or the end of a rejection, is worth a line that says that nothing is different.
+            "unchanged" if self.change.waiters.is_empty() && !was_rejected => {}
             _ => self.log.say(LogEvent::Config, message.clone()),
         }
         if self.change.waiters.answer(outcome, &message) {

@@ -82,6 +82,9 @@ fn a_rejected_config_is_in_the_status_and_the_probe_until_one_is_accepted() {
     super::process::wait_for("the config before", || (probe("/readyz?require=config").0 == 200).then_some(()));
     assert_eq!(status(folder.path(), &[]).0, Some(0));
     assert_eq!(config_of(folder.path()), accepted);
+    running.wait_for_event("config", |line| {
+        line["message"].as_str().unwrap().ends_with("the file is accepted again: it says what is served")
+    });
 
     // So is another one that is accepted; a file that is gone is rejected, too.
     fs::remove_file(&path).unwrap();
@@ -117,7 +120,8 @@ fn the_running_robotsd_is_reached_while_its_config_has_faults() {
         let (code, status) = command(&["status"]);
         assert!(code == Some(1) && status.contains("CONFIG REJECTED"), "{status}");
         assert_eq!(command(&["history", "a"]).0, Some(0));
-        assert!(command(&["accept", "a"]).1.contains("no version waits"));
+        let (code, accept) = command(&["accept", "a"]);
+        assert!(code == Some(2) && accept.contains("no version waits"), "{accept}");
         let (code, reload) = command(&["reload"]);
         assert!(code == Some(1) && reload.contains("config: kept:"), "{reload}");
     }
