@@ -68,6 +68,15 @@ struct OpenListener {
 }
 
 impl ListenerPlan {
+    /// Looks whether a process that starts can open its listeners, those apart that a supervisor opened. What is published
+    /// before a start fails has begun its grace, and no crawler could read it.
+    pub(super) fn rehearse(config: &Config, passed: &InheritedSockets) -> Result<(), String> {
+        let bound_here = config.listeners.iter().filter(|listener| !passed.has_for(listener));
+        bound_here
+            .map(|listener| listener.address)
+            .try_for_each(|address| sockets::try_bind(address).map_err(|error| cannot_listen(address, &error)))
+    }
+
     /// The listeners a process starts with; sockets that were passed for them are not bound again.
     pub(super) fn first(
         config: &Config,

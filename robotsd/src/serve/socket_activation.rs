@@ -82,16 +82,16 @@ impl InheritedSockets {
         self.sockets.is_empty()
     }
 
+    /// Whether there is a socket for a listener.
+    pub(super) fn has_for(&self, listener: &config::ListenerConfig) -> bool {
+        let is_meant = self.meant_for(listener);
+        self.sockets.iter().any(is_meant)
+    }
+
     /// The sockets for a listener: those that have its name, else those on its address. Several are as good as one.
     pub(super) fn for_listener(&mut self, listener: &config::ListenerConfig) -> Vec<TcpListener> {
-        let named = |socket: &PassedSocket| listener.name.is_some() && socket.name == listener.name;
-        let fits = |socket: &PassedSocket| socket.address.is_some();
-        let by_name = self.sockets.iter().any(|socket| fits(socket) && named(socket));
-        let meant = |socket: &PassedSocket| match by_name {
-            true => fits(socket) && named(socket),
-            false => socket.address == Some(listener.address),
-        };
-        let taken = self.sockets.extract_if(.., |socket| meant(socket));
+        let is_meant = self.meant_for(listener);
+        let taken = self.sockets.extract_if(.., |socket| is_meant(socket));
         taken
             .filter_map(|socket| match socket.socket {
                 InheritedSocket::Tcp(socket) => Some(socket),
@@ -99,6 +99,13 @@ impl InheritedSockets {
                 InheritedSocket::Unix(_) => None,
             })
             .collect()
+    }
+
+    fn meant_for(&self, listener: &config::ListenerConfig) -> impl Fn(&PassedSocket) -> bool + use<> {
+        let (name, address) = (listener.name.clone(), listener.address);
+        let is_named = move |socket: &PassedSocket| socket.address.is_some() && name.is_some() && socket.name == name;
+        let by_name = self.sockets.iter().any(&is_named);
+        move |socket| if by_name { is_named(socket) } else { socket.address == Some(address) }
     }
 
     /// The sockets for the admin interface: those called `admin`, and the one at the path it is configured for.

@@ -37,6 +37,14 @@ pub(super) fn bind(address: SocketAddr, workers: NonZeroUsize) -> io::Result<Vec
     share(TcpListener::bind(address)?, workers)
 }
 
+/// Whether an address can be listened on: it is bound, and let go of at once.
+pub(super) fn try_bind(address: SocketAddr) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    return listen(address, Sharing::Alone).map(drop);
+    #[cfg(not(target_os = "linux"))]
+    return TcpListener::bind(address).map(drop);
+}
+
 /// One socket for all workers, such as one that was passed to the process. Whichever worker is free accepts.
 pub(super) fn share(socket: TcpListener, workers: NonZeroUsize) -> io::Result<Vec<TcpListener>> {
     let mut sockets = (1..workers.get()).map(|_| socket.try_clone()).collect::<io::Result<Vec<_>>>()?;

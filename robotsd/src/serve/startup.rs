@@ -72,6 +72,7 @@ pub(super) async fn serve(
         admin.open_further(settings, &state, log)?;
     }
 
+    ListenerPlan::rehearse(config, &inherited)?;
     let opening = {
         let (path, config, log) = (path.to_owned(), Arc::clone(config), log.clone());
         tokio::task::spawn_blocking(move || {

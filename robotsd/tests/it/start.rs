@@ -233,6 +233,19 @@ fn a_port_that_is_taken_is_named() {
 }
 
 #[test]
+fn a_start_that_fails_publishes_nothing_and_begins_no_grace() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let config = GOOD.replace("127.0.0.1:0", &taken.local_addr().unwrap().to_string());
+    let config = format!("state_dir = \"state\"\n{config}enforcement.grace = \"1h\"\n");
+    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", "# open\n")]);
+    let output = run(robotsd().args(["serve", "--config"]).arg(folder.path().join("robotsd.toml")));
+    assert_eq!(output.status.code(), Some(2));
+    let log = String::from_utf8(output.stdout).unwrap();
+    assert!(!log.contains("\"published\""), "{log}");
+    assert!(!folder.path().join("state").exists());
+}
+
+#[test]
 fn without_a_robots_txt_the_site_runs_and_enforces_nothing() {
     let origin = Origin::start();
     for (on_missing, status) in [("last-good", 503), ("upstream", 200)] {
