@@ -379,6 +379,9 @@ fn turns_of_the_kill_switch_stand_in_the_history_and_the_status_says_whose_it_is
 fn a_switch_turned_while_no_process_serves_the_site_holds_once_one_does() {
     let site = Site::new();
     site.state().set_enforcement_of("shop", Enforcement::Off).unwrap();
+    assert_eq!(site.state().site_names(), ["shop"]);
+    let of = |name: &str| site.state().enforcement_of(name);
+    assert_eq!((of("shop"), of("other")), (Enforcement::Off, Enforcement::On));
     let live = site.open(OPEN);
     assert_eq!(live.status().switch(), Enforcement::Off);
     drop(live);

@@ -8,6 +8,7 @@ use tower_robots::check::{Finding, Severity};
 use tower_robots::live::{Enforcement, Gate, RejectionKind, Reload, ReloadOutcome, WhenMissing};
 
 use super::robots_opener::RobotsOpener;
+use super::site_list::switch_of_other;
 use super::site_robots::LiveSite;
 use super::state_handle::StateHandle;
 use crate::config::{self, Config, RobotsSource};
@@ -52,7 +53,9 @@ pub(crate) fn rehearse(path: &Path, config: &Config) -> Vec<Problem> {
             }
         }
     };
-    of_all.into_iter().chain(config.sites.iter().flat_map(problems_of_site)).collect()
+    let of_others = opener.state.switches_of_others(config);
+    let of_others = of_others.iter().map(|name| Problem::Warning(switch_of_other(name)));
+    of_all.into_iter().chain(of_others).chain(config.sites.iter().flat_map(problems_of_site)).collect()
 }
 
 /// What is to be said about a switch of all sites that is off: that it is, or why it is taken for off.

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tower_robots::agent::Registry;
-use tower_robots::live::{Gate, VersionHash, WhenMissing};
+use tower_robots::live::{Enforcement, Gate, VersionHash, WhenMissing};
 
 use super::followed_registry::FollowedRegistry;
 use super::gate_settings::GateSettings;
@@ -22,6 +22,7 @@ use super::site_opener::SiteOpener;
 use super::site_robots::{LiveSite, SiteRobots};
 use super::site_settings::SiteSettings;
 use crate::config::{self, Config, extended_registry};
+use crate::render::shell_word;
 
 /// Sources opened at once: those that are fetched take as long as their servers do.
 const AT_ONCE: usize = 16;
@@ -119,13 +120,13 @@ impl Sites {
             }
             match before {
                 Some(before) => altered.extend(difference(before, &made)),
-                None => come_and_gone.push(format!("site {:?} is new", site.name)),
+                None => come_and_gone.push(self.arrival(site, &made, config)),
             }
             renewed.push(made);
         }
         let stays = |name: &str| config.sites.iter().any(|site| site.name == name);
         let gone = self.iter().filter(|site| !stays(&site.name));
-        come_and_gone.extend(gone.map(|gone| format!("site {:?} is gone", &*gone.name)));
+        come_and_gone.extend(gone.map(departure));
         let registry = opener.registry.clone();
         let sites = Arc::new(Sites::new(renewed, config, opener, evidence, self.log(), self.privacy()));
         Ok(Renewal {
@@ -158,6 +159,26 @@ impl Sites {
         let base = followed.as_ref().map_or_else(|| Registry::builtin().clone(), FollowedRegistry::registry);
         let registry = extended_registry(&base, are.extra.as_deref()).map_err(|error| error.to_string())?;
         Ok((registry, followed))
+    }
+
+    /// Says that a site is new. One that has the hosts of a site that is gone is the same under another name: its kill switch
+    /// goes on as that was. Blocks: it writes to the state directory.
+    fn arrival(&self, site: &config::SiteConfig, made: &ServedSite, config: &Config) -> String {
+        let is_gone = |before: &&ServedSite| !config.sites.iter().any(|site| site.name == *before.name);
+        let renamed = self.iter().filter(is_gone).find(|before| before.hosts == made.hosts && is_off(before));
+        match renamed {
+            None => format!("site {:?} is new", site.name),
+            Some(before) => {
+                made.robots.take_switches(&before.robots);
+                format!(
+                    "site {:?} is new, has the hosts of {:?} and is switched off as that was: `robotsd enforce on --site {}` \
+                     turns it on",
+                    site.name,
+                    &*before.name,
+                    shell_word(&site.name)
+                )
+            }
+        }
     }
 
     /// The gate of a site. Expectations with a fault do not refuse a config that names the same file as before.
@@ -235,6 +256,16 @@ impl fmt::Display for UnusableSource {
     }
 }
 
+/// Says that a site is gone. Its kill switch stays in the state directory, where it turns off no other.
+fn departure(gone: &ServedSite) -> String {
+    let switch = if is_off(gone) { ", and its kill switch, which was off, with it" } else { "" };
+    format!("site {:?} is gone{switch}", &*gone.name)
+}
+
+fn is_off(site: &ServedSite) -> bool {
+    site.lives().iter().any(|live| live.robots.status().switch() == Enforcement::Off)
+}
+
 /// The difference of a site, for people.
 fn difference(before: &ServedSite, site: &ServedSite) -> Option<String> {
     let mut parts = Vec::new();
@@ -263,8 +294,6 @@ fn in_parallel<T: Sync, R: Send>(work: &[T], each: impl Fn(&T) -> R + Sync) -> V
 
 #[cfg(test)]
 mod tests {
-    use tower_robots::live::Enforcement;
-
     use super::*;
     use crate::log::Log;
 
@@ -328,6 +357,31 @@ mod tests {
         rows("FifthThing");
         next.sites.reload(None).await.unwrap();
         assert!(without.sites.opener().registry.crawler("FifthThing").is_none());
+    }
+
+    #[test]
+    fn a_site_with_another_name_and_the_same_hosts_keeps_its_switch() {
+        for state in ["", "state_dir = \"state\"\n"] {
+            let folder = tempfile::tempdir().unwrap();
+            let of = |name: &str, host: &str| {
+                let config = config(folder.path(), state, "robots.text = \"# a\"");
+                let named = format!("name = \"{name}\"\nhosts = [\"{host}\"]");
+                let path = folder.path().join("robotsd.toml");
+                std::fs::write(&path, config.text.replace("name = \"a\"", &named)).unwrap();
+                Config::load(&path).unwrap()
+            };
+            let served = Sites::open(&of("shop", "shop.test"), false, &Log::nowhere()).unwrap();
+            served.enforce(Some("shop"), Enforcement::Off).unwrap();
+            let renamed = served.renew(&of("store", "shop.test")).unwrap();
+            assert_eq!(switches(&renamed.sites), [Enforcement::Off]);
+            let want = "site \"store\" is new, has the hosts of \"shop\" and is switched off as that was: `robotsd enforce on \
+                        --site store` turns it on";
+            assert_eq!(renamed.come_and_gone[0], want);
+            let other = served.renew(&of("other", "other.test")).unwrap();
+            assert_eq!(switches(&other.sites), [Enforcement::On]);
+            let want = ["site \"other\" is new", "site \"shop\" is gone, and its kill switch, which was off, with it"];
+            assert_eq!(other.come_and_gone, want);
+        }
     }
 
     #[test]

@@ -51,6 +51,9 @@ impl Sites {
             let message = format!("OFF for every site{why}: `robotsd enforce on` turns it on");
             log.say_at(LogLevel::Warn, LogEvent::Enforcement, message);
         }
+        for name in opener.state.switches_of_others(config) {
+            log.say_at(LogLevel::Warn, LogEvent::Enforcement, switch_of_other(&name));
+        }
         let evidence = SenderEvidence::start(config, &opener.registry)?;
         let sites = SiteOpener::new(config, evidence.as_ref(), log, LogPrivacy::new(&config.log));
         let sites = config.sites.iter().map(|site| sites.open(site, &opener, strict)).collect::<Result<_, _>>()?;
@@ -179,6 +182,14 @@ impl Sites {
     fn locked(&self) -> MutexGuard<'_, RobotsOpener> {
         self.opener.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What is said of a switch that is off in the state directory, for a site that the config does not have.
+pub(super) fn switch_of_other(name: &str) -> String {
+    format!(
+        "{name:?} is switched off in the state directory, and no site is called so: where a site has another name now, it is \
+         enforced; `robotsd enforce off --site NAME` turns it off"
+    )
 }
 
 impl Drop for Sites {

@@ -3,7 +3,7 @@
 use tower_robots::live::{Enforcement, KillSwitch, StateDir, StateDirInUse, StateError};
 use tower_robots::source::LiveBuilder;
 
-use super::site_robots::SiteRobots;
+use super::site_robots::{SiteRobots, host_name};
 use super::site_switches::SiteSwitches;
 use crate::config::Config;
 
@@ -58,6 +58,18 @@ impl StateHandle {
     /// The switch of every site.
     pub(super) fn switch(&self) -> Enforcement {
         self.directory.as_ref().map_or_else(|| self.all.enforcement(), StateDir::enforcement)
+    }
+
+    /// The sites that a config does not have and whose switch is off in the state directory: they were renamed, or are gone. It
+    /// reads the directory.
+    pub(super) fn switches_of_others(&self, config: &Config) -> Vec<String> {
+        let Some(directory) = &self.directory else { return Vec::new() };
+        // `SITE/HOST`, where a site has a folder.
+        let is_of = |name: &str, site: &str| name == site || name.starts_with(&host_name(site, ""));
+        let is_known = |name: &str| config.sites.iter().any(|site| is_of(name, &site.name));
+        let mut names = directory.site_names();
+        names.retain(|name| !is_known(name) && directory.enforcement_of(name) == Enforcement::Off);
+        names
     }
 
     /// Turns the switch of every site. Blocks.

@@ -98,3 +98,27 @@ fn an_admin_socket_that_cannot_be_made_is_an_error() {
         assert_eq!((code, &*error), (Some(0), ""), "{socket}");
     }
 }
+
+#[test]
+fn a_switch_of_a_site_that_the_config_does_not_have_is_a_warning() {
+    let config = format!("state_dir = \"state\"\n{CONFIG}");
+    let off = "off\n";
+    let files = [
+        ("robotsd.toml", &*config),
+        ("robots.txt", "# open\n"),
+        ("state/sites/old%20shop/enforcement", off),
+        ("state/sites/on/enforcement", "on\n"),
+        ("state/sites/a%2fhost.test/enforcement", off),
+    ];
+    let folder = folder(&files);
+    let output = run(robotsd().args(["config", "check"]).arg(folder.path().join("robotsd.toml")));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        error.starts_with("robotsd: \"old shop\" is switched off in the state directory, and no site is"),
+        "{error}"
+    );
+    assert_eq!((output.status.code(), error.lines().count()), (Some(0), 1), "{error}");
+    let running = super::process::Running::start(folder.path());
+    let line = running.wait_for_event("enforcement", |_| true);
+    assert!(line["message"].as_str().unwrap().starts_with("\"old shop\" is switched off"), "{line}");
+}

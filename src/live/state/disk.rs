@@ -55,6 +55,13 @@ impl Disk {
         let _ = path;
     }
 
+    /// The names of what is in a folder; none where it cannot be read.
+    pub(super) fn names(&self, folder: &Path) -> Vec<String> {
+        self.reach(folder);
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+    }
+
     /// Writes a file aside and renames it. The folder is made where there is none. Both are for their owner alone, and a
     /// symbolic link in their place is replaced, not followed.
     pub(super) fn write(&self, path: &Path, bytes: &[u8], durability: Durability) -> Result<(), StateError> {
@@ -299,6 +306,9 @@ fn sync(folder: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
+/// What is left of a name that is too long; `%` and 16 digits of its hash follow.
+const CUT: usize = 60;
+
 /// A site's name as the name of a folder: letters in lower case, digits, `-`, `_` and inner dots stand for themselves.
 /// Different names stay different, on file systems without case too, and none leaves its folder.
 pub(super) fn folder_name(site: &str) -> String {
@@ -310,8 +320,32 @@ pub(super) fn folder_name(site: &str) -> String {
     match name.len() {
         0 => "%".to_owned(),
         1..=120 => name,
-        _ => format!("{}%{}", &name[..60], VersionHash::of(site.as_bytes()).short()),
+        _ => format!("{}%{}", &name[..CUT], VersionHash::of(site.as_bytes()).short()),
     }
+}
+
+/// The site whose folder has this name; none for a name that was cut, or that no site has.
+pub(super) fn site_of_folder(name: &str) -> Option<String> {
+    let mut octets = Vec::new();
+    let mut rest = name.as_bytes();
+    // The digits of a hash may look like an escaped octet.
+    if rest.len() == CUT + 17 && rest[CUT] == b'%' {
+        return None;
+    }
+    while let [first, behind @ ..] = rest {
+        rest = behind;
+        let octet = match (first, behind) {
+            (b'%', [high, low, behind @ ..]) => {
+                rest = behind;
+                let digits = [*high, *low];
+                u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?
+            }
+            _ => *first,
+        };
+        octets.push(octet);
+    }
+    // Another spelling is no folder of ours.
+    String::from_utf8(octets).ok().filter(|site| folder_name(site) == name)
 }
 
 #[cfg(test)]
@@ -331,8 +365,13 @@ mod tests {
             ("m\u{fc}nchen", "m%c3%bcnchen"),
         ] {
             assert_eq!(folder_name(site), name);
+            assert_eq!(site_of_folder(name).as_deref(), Some(site).filter(|site| !site.is_empty()), "{name}");
+        }
+        for name in ["Shop", "%53HOP", "%73hop", "%5", "%zz", "%ff", ".hidden"] {
+            assert_eq!(site_of_folder(name), None, "{name}");
         }
         let long = "x".repeat(300);
+        assert_eq!(site_of_folder(&folder_name(&long)), None);
         assert!(folder_name(&long).len() < 100);
         assert_ne!(folder_name(&long), folder_name(&"x".repeat(301)));
     }

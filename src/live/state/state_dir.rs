@@ -163,6 +163,22 @@ impl StateDir {
         self.root.folder.disk.write_switch(&self.folder_of(site), enforcement)
     }
 
+    /// The switch of a site as it stands in the folder, whether a process serves the site or not. Off where it cannot be read.
+    #[must_use]
+    pub fn enforcement_of(&self, site: &str) -> Enforcement {
+        self.root.folder.disk.read_switch(&self.folder_of(site)).0
+    }
+
+    /// The sites that the folder remembers, open or not, in the order of their names. A site whose name is longer than 120
+    /// octets in the folder is not among them.
+    #[must_use]
+    pub fn site_names(&self) -> Vec<String> {
+        let folders = self.root.folder.disk.names(&self.path().join("sites"));
+        let mut names: Vec<_> = folders.iter().filter_map(|name| super::disk::site_of_folder(name)).collect();
+        names.sort();
+        names
+    }
+
     /// Waits until the state of all sites is written: a thread writes it a moment after it is live. A site writes its own
     /// when it is dropped, and a decision of an operator before its call returns. Writes that failed are tried once more.
     /// Returns whether everything is written. Not to be called from a callback of this directory, which would wait for
