@@ -51,6 +51,23 @@ fn without_waiting<R: Send + 'static>(run: impl FnOnce() -> R + Send + 'static) 
 }
 
 #[test]
+fn a_listener_is_notified_when_a_trouble_begins_and_when_it_ends() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let state = StateDir::open(folder.path()).expect("no other has it open");
+    let (notify, notified) = mpsc::channel();
+    state.on_event(move |event| notify.send(event.to_string()).expect("it is read"));
+    // No file takes the place of a folder.
+    let switch = folder.path().join("enforcement");
+    std::fs::create_dir(&switch).expect("a folder");
+    assert!(state.set_enforcement(Enforcement::Off).is_err());
+    let trouble = notified.recv_timeout(PATIENCE).expect("an event");
+    assert!(trouble.contains("enforcement: cannot be written, so a restart forgets the kill switch"), "{trouble}");
+    std::fs::remove_dir(&switch).expect("removed");
+    state.set_enforcement(Enforcement::On).expect("written");
+    assert_eq!(notified.recv_timeout(PATIENCE).as_deref(), Ok("the kill switch is written down again"));
+}
+
+#[test]
 fn a_disk_that_hangs_holds_up_neither_the_status_nor_switches_nor_other_sites() {
     let folder = tempfile::tempdir().expect("a folder");
     let hanging = Arc::new(Hanging::default());

@@ -87,3 +87,32 @@ impl Document for KeySet {
         Self::parse(octets).map_err(|error| error.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http::header::CACHE_CONTROL;
+    use http::{HeaderMap, HeaderValue};
+
+    use super::*;
+    use crate::source::fetch::Freshness;
+
+    /// Until the next fetch, after an answer with this `Cache-Control`.
+    fn interval<D: Document>(cache_control: &'static str) -> Duration {
+        let mut headers = HeaderMap::new();
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static(cache_control));
+        D::schedule().interval(Freshness::of(&headers))
+    }
+
+    #[test]
+    fn a_list_is_fetched_daily_and_not_more_than_hourly_and_keys_hourly() {
+        let (minute, hour) = (Duration::from_secs(60), Duration::from_secs(3600));
+        assert_eq!(interval::<RangeList>(""), 24 * hour);
+        assert_eq!(interval::<RangeList>("max-age=1"), hour);
+        assert_eq!(RangeList::GAP, hour);
+        assert_eq!(RangeList::schedule().pause(99, None, u32::MAX), hour);
+        assert_eq!(interval::<KeySet>(""), hour);
+        assert_eq!(interval::<KeySet>("max-age=1"), 5 * minute);
+        assert_eq!(KeySet::GAP, 5 * minute);
+        assert_eq!(KeySet::schedule().pause(99, None, u32::MAX), 5 * minute);
+    }
+}
