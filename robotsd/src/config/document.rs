@@ -24,6 +24,10 @@ pub(crate) fn read<D: Document>(text: &str) -> Result<D, (Fault, Vec<Fault>)> {
         return Err((fault, Vec::new()));
     }
     let mut faults = first_of_each_line(text, errors.iter().map(|error| value_error::syntax(text, error)));
+    // What follows a list or a text without an end was read as a part of it.
+    if let Some(unclosed) = faults.iter().position(value_error::is_unclosed) {
+        faults.truncate(unclosed + 1);
+    }
     if !faults.is_empty() {
         return Err((faults.remove(0), faults));
     }

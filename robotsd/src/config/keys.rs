@@ -70,6 +70,12 @@ impl<D: Document> Keys<D> {
     /// What an unknown key of a table may be meant for.
     pub(super) fn help(&self, table: &str, key: &str) -> Option<String> {
         let here = Self::of(table);
+        // One of many, or many of one.
+        let is_number_of =
+            |known: &&String| known.strip_suffix('s') == Some(key) || key.strip_suffix('s') == Some(known.as_str());
+        if let Some(known) = here.iter().find(is_number_of) {
+            return Some(format!("did you mean {known:?}?"));
+        }
         let others: Vec<&str> = self.tables().filter(|other| *other != table).collect();
         let has = |other: &&&str| Self::of(other).iter().any(|known| known == key);
         let homes: Vec<&str> = others.iter().filter(has).copied().collect();
@@ -94,9 +100,14 @@ impl<D: Document> Keys<D> {
 
     /// Tables that stand in double brackets, although there is one of each.
     pub(super) fn repeated(&self, entries: &[DocumentEntry<'_>]) -> Vec<Fault> {
+        // A list of anything else is a value of the wrong type.
+        let has_tables = |value: &DeValue<'_>| match value {
+            DeValue::Array(items) => items.iter().any(|item| item.get_ref().is_table()),
+            _ => false,
+        };
         let is_one = |entry: &&DocumentEntry<'_>| {
             let path = entry.keys.join(".");
-            matches!(entry.value, DeValue::Array(_)) && Self::is_table(&path) && !Self::is_list(&path)
+            has_tables(entry.value) && Self::is_table(&path) && !Self::is_list(&path)
         };
         let fault = |entry: &DocumentEntry<'_>| {
             let path = entry.keys.join(".");

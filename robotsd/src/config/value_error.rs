@@ -2,6 +2,8 @@
 //!
 //! The parser knows Rust's types ("expected a sequence", "a nonzero usize"); an operator knows keys and what stands there.
 
+use std::ops::Range;
+
 use toml::de::{DeValue, Error};
 
 use super::document_entry::DocumentEntry;
@@ -23,6 +25,9 @@ const EXAMPLES: [(&str, &str); 7] = [
 /// A problem of the syntax.
 pub(super) fn syntax(text: &str, error: &Error) -> Fault {
     let span = error.span().unwrap_or(0..0);
+    if let Some(fault) = unclosed(text, &span, error.message().trim_end()) {
+        return fault;
+    }
     let message = match error.message().trim_end() {
         "duplicate key" => "this key stands in its table already: keep one of the two".to_owned(),
         "invalid basic string, expected `\"`" => "the text has no end: close it with \"".to_owned(),
@@ -47,6 +52,37 @@ pub(super) fn syntax(text: &str, error: &Error) -> Fault {
         _ => None,
     };
     Fault::new(span, message).help(help)
+}
+
+const UNCLOSED_TEXT: &str = "the text of several lines has no end: close it with ";
+const UNCLOSED_LIST: &str = "the list has no end: close it with ]";
+
+/// Whether a fault is that something has no end.
+pub(super) fn is_unclosed(fault: &Fault) -> bool {
+    fault.message == UNCLOSED_LIST || fault.message.starts_with(UNCLOSED_TEXT)
+}
+
+/// A list or a text of several lines that has no end. The parser finds it where something else begins, lines below.
+fn unclosed(text: &str, span: &Range<usize>, message: &str) -> Option<Fault> {
+    let before = text.get(..span.start)?;
+    if message.starts_with("invalid multi-line ") {
+        let quotes = if message.contains("literal") { "'''" } else { "\"\"\"" };
+        let start = before.rfind(quotes)?;
+        return Some(Fault::new(start..start + quotes.len(), format!("{UNCLOSED_TEXT}{quotes}")));
+    }
+    if !message.starts_with("missing comma between array elements") {
+        return None;
+    }
+    // The list is open where a line begins that is another key or a header.
+    let line_start = before.rfind('\n')? + 1;
+    let line = text.get(line_start..)?.lines().next()?.trim();
+    let is_next = line.starts_with('[') || line.split_once('=').is_some_and(|(key, _)| is_key(key.trim()));
+    let start = before.get(..line_start)?.rfind("= [")? + "= ".len();
+    is_next.then(|| Fault::new(start..start + 1, UNCLOSED_LIST))
+}
+
+fn is_key(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'_' | b'-' | b'.'))
 }
 
 /// The key that a table lacks.
@@ -146,7 +182,13 @@ fn table_of(entry: &DocumentEntry<'_>) -> String {
 
 fn table_help<D: Document>(path: &str, written: &str) -> String {
     match path {
+        "site.upstream" if written.starts_with('[') => {
+            format!("the servers of a site have another key: upstreams = {written}")
+        }
         "site.upstream" => format!("the servers of a site are a list: upstreams = [{written}]"),
+        "gate.must_allow" => {
+            "write [[gate.must_allow]], and below it agents = [\"Googlebot\"] and paths = [\"/\"]".to_owned()
+        }
         "site.robots" => format!("write robots.path = {written}"),
         "admin" => "write [admin], and below it mode = \"off\" or socket = \"…\"".to_owned(),
         path => format!("write {} on a line of its own, and its keys below", Keys::<D>::header(path)),
