@@ -1,6 +1,7 @@
 //! `whole-site-disallowed`: a group in which nothing is left to fetch.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use crate::agent::Category;
 use crate::check::Severity;
@@ -14,7 +15,7 @@ pub(super) const LINT: Lint = Lint {
     code: "whole-site-disallowed",
     severity: Severity::Warning,
     summary: "a crawler, or every crawler, is shut out of the whole site",
-    why: "\"Disallow: /\" with nothing allowed shuts a crawler out of the whole site. For \"*\" that is every crawler \
+    why: "\"Disallow: /\" with nothing allowed, or the home page alone (\"Allow: /$\"), shuts a crawler out of the whole site. For \"*\" that is every crawler \
           without a group of its own, search engines included: a staging file that went live has cost many a site its \
           place in the index. For a named crawler that is no search engine with an index that people use, it is mostly meant, so it is only noted.",
     bad: Example::new(b"User-agent: *\nDisallow: /\n"),
@@ -37,44 +38,78 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         }
     }
     let everyone = everyone.shut_by();
-    if let Some(rule) = everyone {
+    if let Some(everyone) = everyone {
         sink.report(
-            rule.range(),
-            format_args!("the whole site is disallowed for every crawler without a group of its own"),
+            everyone.rule.range(),
+            format_args!("{} is disallowed for every crawler without a group of its own", everyone.extent),
         )
         .help(format_args!("\"Disallow:\" without a path disallows nothing"));
     }
     // One finding for all of them: a list of unwanted crawlers is ordinary, and often long.
-    let mut shut: Vec<(Name<'_>, Rule<'_>)> = named
+    let mut shut: Vec<(Name<'_>, Shut<'_>)> = named
         .into_values()
         .filter_map(|(name, reach)| Some((name, reach.shut_by()?)))
-        .filter(|(_, rule)| everyone.is_none_or(|everyone| everyone.range() != rule.range()))
+        .filter(|(_, shut)| everyone.is_none_or(|everyone| everyone.rule.range() != shut.rule.range()))
         .collect();
     shut.sort_by_key(|(name, _)| name.range().start);
-    let is_search = |(name, _): &(Name<'_>, Rule<'_>)| {
+    let is_search = |(name, _): &(Name<'_>, Shut<'_>)| {
         let crawler = file.crawlers.named(*name);
         crawler.is_some_and(|crawler| crawler.category() == Category::Search && crawler.is_index_engine())
     };
     let (search, shut): (Vec<_>, Vec<_>) = shut.into_iter().partition(is_search);
-    if let Some((first, rule)) = search.first() {
+    if let Some((first, by)) = search.first() {
         sink.report(
-            rule.range(),
+            by.rule.range(),
             format_args!(
-                "the whole site is disallowed for {}: the site will leave the index",
+                "{} is disallowed for {}: the site will leave the index",
+                extent(&search),
                 QuotedList(search.iter().map(|(name, _)| name.value()))
             ),
         )
         .of_agent(first.value())
         .help(format_args!("\"Disallow:\" without a path disallows nothing"));
     }
-    if let Some((first, rule)) = shut.first() {
+    if let Some((first, by)) = shut.first() {
         sink.report_at(
             Severity::Note,
-            rule.range(),
-            format_args!("the whole site is disallowed for {}", QuotedList(shut.iter().map(|(name, _)| name.value()))),
+            by.rule.range(),
+            format_args!(
+                "{} is disallowed for {}",
+                extent(&shut),
+                QuotedList(shut.iter().map(|(name, _)| name.value()))
+            ),
         )
         .of_agent(first.value());
     }
+}
+
+/// What shuts a crawler out, and of how much.
+#[derive(Clone, Copy)]
+struct Shut<'r> {
+    rule: Rule<'r>,
+    extent: Extent,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    All,
+    /// `Allow: /$`.
+    AllButHomePage,
+}
+
+impl fmt::Display for Extent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::All => "the whole site",
+            Self::AllButHomePage => "the whole site but its home page",
+        })
+    }
+}
+
+/// The extent that holds for all of them.
+fn extent(shut: &[(Name<'_>, Shut<'_>)]) -> Extent {
+    let is_all = shut.iter().all(|(_, shut)| shut.extent == Extent::All);
+    if is_all { Extent::All } else { Extent::AllButHomePage }
 }
 
 /// How much of the site the rules of one token close and open.
@@ -82,8 +117,10 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 struct Reach<'r> {
     /// The disallow rule that matches every path, and its priority.
     closes: Option<(usize, Rule<'r>)>,
-    /// The highest priority of an allow rule that matches any path.
+    /// The highest priority of an allow rule that matches any path but that of the home page alone.
     opens: usize,
+    /// That of one for the home page alone.
+    opens_home: usize,
 }
 
 impl<'r> Reach<'r> {
@@ -93,10 +130,11 @@ impl<'r> Reach<'r> {
             let priority = || PathPattern::new(rule.pattern(), Reading::Standard).priority();
             let one = match rule.access() {
                 Access::Disallow if is_every_path(rule.pattern()) => {
-                    Self { closes: Some((priority(), rule)), opens: 0 }
+                    Self { closes: Some((priority(), rule)), ..Self::default() }
                 }
+                Access::Allow if rule.pattern() == b"/$" => Self { opens_home: priority(), ..Self::default() },
                 Access::Allow if matches!(rule.pattern(), [b'/' | b'*', ..]) => {
-                    Self { closes: None, opens: priority() }
+                    Self { opens: priority(), ..Self::default() }
                 }
                 _ => continue,
             };
@@ -111,12 +149,14 @@ impl<'r> Reach<'r> {
             (None, _) => other.closes,
             _ => self.closes,
         };
-        Self { closes, opens: self.opens.max(other.opens) }
+        Self { closes, opens: self.opens.max(other.opens), opens_home: self.opens_home.max(other.opens_home) }
     }
 
-    /// The rule that leaves nothing to fetch: an allow rule of equal priority would win against it.
-    fn shut_by(self) -> Option<Rule<'r>> {
-        self.closes.filter(|(priority, _)| self.opens < *priority).map(|(_, rule)| rule)
+    /// What leaves nothing to fetch but the home page: an allow rule of equal priority would win against it.
+    fn shut_by(self) -> Option<Shut<'r>> {
+        let (priority, rule) = self.closes.filter(|(priority, _)| self.opens < *priority)?;
+        let extent = if self.opens_home < priority { Extent::All } else { Extent::AllButHomePage };
+        Some(Shut { rule, extent })
     }
 }
 
@@ -150,7 +190,8 @@ mod tests {
         for (rules, want) in [
             ("Disallow: /", vec!["2:11"]),
             ("Disallow: /\nAllow: /", vec![]),
-            ("Disallow: /\nAllow: /$", vec![]),
+            ("Disallow: /\nAllow: /$", vec!["2:11"]),
+            ("Disallow: /\nAllow: /$\nAllow: /x", vec![]),
             ("Disallow: /*\nAllow: /", vec!["2:11"]),
             ("Disallow: /\nDisallow: /*\nAllow:\nAllow: a", vec!["3:11"]),
             ("Disallow: /a\nDisallow:", vec![]),
@@ -158,6 +199,23 @@ mod tests {
             let file = format!("User-agent: *\n{rules}\n");
             assert_eq!(found("whole-site-disallowed", file.as_bytes()), want, "{rules}");
         }
+    }
+
+    #[test]
+    fn a_home_page_alone_is_no_open_site() {
+        for (rules, want) in [
+            ("Disallow: /\nAllow: /$", "the whole site but its home page is disallowed for every crawler"),
+            ("Allow: /$\nDisallow: /*", "the whole site but its home page is disallowed for every crawler"),
+            // The longer pattern wins on the home page too.
+            ("Allow: /$\nDisallow: /**", "the whole site is disallowed for every crawler"),
+        ] {
+            let file = format!("User-agent: *\n{rules}\n");
+            let want = format!("{want} without a group of its own");
+            assert_eq!(messages("whole-site-disallowed", file.as_bytes()), [want], "{rules}");
+        }
+        let file = b"User-agent: Googlebot\nDisallow: /\nAllow: /$\n";
+        let want = "the whole site but its home page is disallowed for \"Googlebot\": the site will leave the index";
+        assert_eq!(messages("whole-site-disallowed", file), [want]);
     }
 
     #[test]
