@@ -29,6 +29,7 @@ enum TargetUrlFault {
     NoSlashes,
     NoHost,
     MalformedAuthority,
+    Backslash,
 }
 
 impl<'a> TargetUrl<'a> {
@@ -55,6 +56,8 @@ impl<'a> TargetUrl<'a> {
         let authority = Authority::split(&behind[..end]);
         let has_blank = authority.host().iter().any(|octet| octet.is_ascii_whitespace() || octet.is_ascii_control());
         match authority.port() {
+            // For a browser the host ends there, for others what precedes an "@" is no host.
+            _ if behind[..end].contains(&b'\\') => fail(TargetUrlFault::Backslash),
             _ if authority.host().is_empty() => fail(TargetUrlFault::NoHost),
             Port::Malformed => fail(TargetUrlFault::MalformedAuthority),
             _ if has_blank => fail(TargetUrlFault::MalformedAuthority),
@@ -142,6 +145,9 @@ impl fmt::Display for TargetUrlError {
                     format!("https://HOST/{path}")
                 )
             }
+            TargetUrlFault::Backslash => {
+                write!(f, "{word:?} has a backslash before its path: write {:?}", word.replace('\\', "/"))
+            }
             TargetUrlFault::MalformedAuthority => {
                 write!(
                     f,
@@ -197,6 +203,8 @@ mod tests {
             ("localhost:80", r#"write "https://localhost:80" for the URL, or "/localhost:80" for a path"#.to_owned()),
             ("https:/example.com/x", r#"write "https://example.com/x""#.to_owned()),
             ("ftp://example.com/x", "a URL with http:// or https://".to_owned()),
+            (r"https://example.com\x", r#"has a backslash before its path: write "https://example.com/x""#.to_owned()),
+            (r"http://evil.test\@good.test/x", r#"write "http://evil.test/@good.test/x""#.to_owned()),
             ("https://example.com:x/", "is malformed".to_owned()),
             ("https://exa mple/", "is malformed".to_owned()),
             ("", "an empty word".to_owned()),

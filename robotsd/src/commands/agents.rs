@@ -200,9 +200,11 @@ impl fmt::Display for NoCrawler<'_> {
 }
 
 fn mentions(crawler: &Crawler, word: &str) -> bool {
+    if word == "index" {
+        return crawler.is_index_engine();
+    }
     let tokens = crawler.tokens().iter().map(ToString::to_string);
-    let index = if crawler.is_index_engine() { "index" } else { "" };
-    let texts = [crawler.name(), crawler.operator(), crawler.category().as_str(), index];
+    let texts = [crawler.name(), crawler.operator(), crawler.category().as_str()];
     texts.into_iter().map(str::to_lowercase).chain(tokens).any(|text| text.contains(word))
 }
 

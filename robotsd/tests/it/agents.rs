@@ -38,6 +38,17 @@ fn crawlers_are_listed_and_searched() {
 }
 
 #[test]
+fn index_finds_what_is_not_refused_by_default_and_no_name() {
+    let rows = |words: &[&str]| -> Vec<Value> {
+        let text = out(&[&["--format", "json"], words].concat());
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let found = rows(&["index"]);
+    assert!(found.len() > 20 && found.iter().all(|row| row["index"] == true));
+    assert!(rows(&["aiwebindex"]).iter().all(|row| row["index"] == false));
+}
+
+#[test]
 fn rows_say_when_they_were_checked_and_the_list_how_many_were() {
     let text = out(&["mojeekbot"]);
     assert!(
