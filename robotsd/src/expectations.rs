@@ -56,13 +56,15 @@ pub(crate) struct ExpectationsFile {
     /// The line of each expectation.
     pub(crate) lines: Vec<usize>,
     /// Every agent as it is written.
-    pub(crate) agents: Vec<WrittenAgent>,
+    pub(crate) agents: Vec<WrittenWord>,
+    /// Every path as it is written.
+    pub(crate) paths: Vec<WrittenWord>,
 }
 
-/// The name of an agent, and its place.
+/// The name of an agent, or a path, and its place.
 #[derive(Debug)]
-pub(crate) struct WrittenAgent {
-    pub(crate) name: String,
+pub(crate) struct WrittenWord {
+    pub(crate) text: String,
     /// Line and column, both from 1.
     pub(crate) place: (usize, usize),
 }
@@ -88,21 +90,21 @@ impl ExpectationsFile {
             let fault = Fault::new(0..0, "the file has no expectations");
             return Err(at((fault.help(EXAMPLE.to_owned()), Vec::new())));
         }
-        let (mut lines, mut agents) = (Vec::new(), Vec::new());
+        let (mut lines, mut agents, mut paths) = (Vec::new(), Vec::new(), Vec::new());
+        let word = |word: &Spanned<String>| WrittenWord {
+            text: word.get_ref().clone(),
+            place: place(text, word.span().start),
+        };
         let mut expectations = Expectations::new(registry.clone());
         for (access, table) in tables {
             let (span, table) = (table.span(), table.get_ref());
             let owned = |list: &[Spanned<String>]| list.iter().map(|item| item.get_ref().clone()).collect::<Vec<_>>();
             expectations = expectations.expect(access, owned(&table.agents), owned(&table.paths));
             lines.push(place(text, span.start).0);
-            agents.extend(
-                table.agents.iter().map(|agent| WrittenAgent {
-                    name: agent.get_ref().clone(),
-                    place: place(text, agent.span().start),
-                }),
-            );
+            agents.extend(table.agents.iter().map(word));
+            paths.extend(table.paths.iter().map(word));
         }
-        Ok(Self { robots: written.robots, expectations, lines, agents })
+        Ok(Self { robots: written.robots, expectations, lines, agents, paths })
     }
 }
 

@@ -37,6 +37,18 @@ impl InputSource {
     }
 }
 
+/// Refuses to read standard input twice: the second reading would find an empty file, which looks like an answer.
+///
+/// # Errors
+///
+/// If several of the paths are `-`.
+pub(crate) fn stdin_once<'p>(paths: impl IntoIterator<Item = &'p PathBuf>) -> io::Result<()> {
+    match paths.into_iter().filter(|path| *path == Path::new("-")).count() {
+        0 | 1 => Ok(()),
+        _ => Err(io::Error::other("standard input can be read once only: name a file in place of all but one \"-\"")),
+    }
+}
+
 fn read_bounded(input: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     input.take(MAX_FILE + 1).read_to_end(&mut bytes)?;

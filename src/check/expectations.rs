@@ -54,6 +54,7 @@ pub struct Unmet {
     agent: String,
     path: String,
     access: Access,
+    has_group: bool,
     rule: Option<Decider>,
 }
 
@@ -96,6 +97,7 @@ impl Expectations {
                             agent: agent.clone(),
                             path: path.clone(),
                             access,
+                            has_group: verdict.group().is_some(),
                             rule: Decider::of(verdict),
                         });
                     }
@@ -151,6 +153,12 @@ impl Unmet {
         self.access
     }
 
+    /// Whether a group of the file is for the agent: one that names it, or that for `*` where the agent obeys it.
+    #[must_use]
+    pub const fn has_group(&self) -> bool {
+        self.has_group
+    }
+
     /// The rule that decides, or `None` where none matches.
     #[must_use]
     pub const fn rule(&self) -> Option<&Decider> {
@@ -195,8 +203,13 @@ mod tests {
             .evaluate(&robots);
         let unmet = &outcome.unmet()[0];
         assert_eq!(
-            (unmet.expectation(), unmet.access(), unmet.rule().map(Decider::line)),
-            (1, Access::Disallow, Some(2))
+            (unmet.expectation(), unmet.access(), unmet.rule().map(Decider::line), unmet.has_group()),
+            (1, Access::Disallow, Some(2), true)
         );
+        // It does not obey the group for `*`.
+        let outcome = Expectations::new(Registry::builtin().clone())
+            .expect(Access::Disallow, ["AdsBot-Google"], ["/x"])
+            .evaluate(&robots);
+        assert_eq!((outcome.unmet()[0].rule(), outcome.unmet()[0].has_group()), (None, false));
     }
 }

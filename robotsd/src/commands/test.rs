@@ -1,6 +1,7 @@
 //! `robotsd test [FILE]`: holds a robots.txt against a file of expectations.
 //!
-//! Exit status: 0 where all expectations are met, 1 where one is not, 2 where a file could not be read or is invalid.
+//! Exit status: 0 where all expectations are met, 1 where one is not, 2 where a file could not be read or is invalid, or names an
+//! agent that is nearly a crawler.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -12,9 +13,10 @@ use tower_robots::check::{ExpectationOutcome, Unmet};
 use tower_robots::rules::Reading;
 
 use super::arguments::site::SiteArgs;
-use super::output::unmet::EvaluatedExpectations;
+use super::output::unmet::{EvaluatedExpectations, Spelling};
 use crate::exit::{self, FAILED};
 use crate::expectations::ExpectationsFile;
+use crate::input::stdin_once;
 
 /// Test a robots.txt against a file of expectations
 #[derive(Args, Debug)]
@@ -57,6 +59,7 @@ pub(crate) fn run(args: &TestArgs) -> ExitCode {
 }
 
 fn test(args: &TestArgs) -> io::Result<ExitCode> {
+    stdin_once(args.file.iter().chain(&args.robots))?;
     let site = args.site.select()?;
     let path = args.file.clone().map_or_else(|| site.expectations(), Ok)?;
     let file = match ExpectationsFile::read(&path, &site.settings.registry) {
@@ -77,7 +80,7 @@ fn test(args: &TestArgs) -> io::Result<ExitCode> {
     let evaluator = robots.evaluator(Reading::Standard, &site.settings)?;
     let outcome = evaluator.evaluate(&file.expectations);
     let evaluated = EvaluatedExpectations { path: &path, file: &file, robots: &name, outcome: &outcome };
-    evaluated.complain_of_unknown_names(&evaluator);
+    let spelling = evaluated.complain_of_slips(&evaluator);
     let mut out = BufWriter::new(io::stdout().lock());
     match args.format {
         TestFormat::Text => {
@@ -92,7 +95,10 @@ fn test(args: &TestArgs) -> io::Result<ExitCode> {
         }
     }
     out.flush()?;
-    Ok(exit::answer(outcome.is_met()))
+    Ok(match spelling {
+        Spelling::Right => exit::answer(outcome.is_met()),
+        Spelling::Slip => ExitCode::from(FAILED),
+    })
 }
 
 fn summarize(out: &mut impl Write, outcome: &ExpectationOutcome) -> io::Result<()> {

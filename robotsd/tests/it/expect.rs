@@ -46,10 +46,23 @@ fn a_name_that_no_crawler_has_is_said_with_its_place() {
     let folder = folder(&[("robots.txt", ROBOTS), ("e.toml", file)]);
     let output = run(robotsd().current_dir(folder.path()).args(["test", "e.toml", "--robots", "robots.txt"]));
     let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{error}");
+    assert_eq!(output.status.code(), Some(2), "what is expected of no crawler guards nothing: {error}");
     let want = "robotsd: e.toml:2:21: no crawler of the registry and no group of the robots.txt is called \"Googelbot\": \
                 did you mean \"Googlebot\"? ";
     assert!(error.starts_with(want) && error.lines().count() == 1, "{error}");
+}
+
+#[test]
+fn a_name_that_is_no_slip_and_a_pattern_are_said_and_evaluated() {
+    let file = "[[disallow]]\nagents = [\"HouseBot\"]\npaths = [\"/drafts/*\"]\n[[disallow]]\nagents = \
+                [\"AdsBot-Google\"]\npaths = [\"/drafts/\"]\n";
+    let folder = folder(&[("robots.txt", ROBOTS), ("e.toml", file)]);
+    let output = run(robotsd().current_dir(folder.path()).args(["test", "e.toml", "--robots", "robots.txt"]));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.starts_with("robotsd: e.toml:2:11: no crawler of the registry"), "{error}");
+    assert!(error.contains("\nrobotsd: e.toml:3:10: \"/drafts/*\" is taken as a path, "), "{error}");
+    let want = "e.toml:4: AdsBot-Google may fetch /drafts/: no group of robots.txt is for it\n2 expected, 1 not met\n";
+    assert_eq!((output.status.code(), &*String::from_utf8(output.stdout).unwrap()), (Some(1), want), "{error}");
 }
 
 #[test]

@@ -283,7 +283,8 @@ fn a_name_means_the_same_for_explain_and_test() {
             let text = format!("[[{table}]]\nagents = [{name:?}]\npaths = [{path:?}]\n");
             std::fs::write(folder.path().join("e.toml"), text).unwrap();
             let output = run(robotsd().current_dir(folder.path()).args(["test", "e.toml", "--robots", "f"]));
-            assert_eq!(output.status.code(), Some(0), "{name} {path}: {output:?}");
+            let text = String::from_utf8(output.stdout.clone()).unwrap();
+            assert_eq!(text, "1 expected, all met\n", "{name} {path}: {output:?}");
         }
     }
 }
@@ -448,6 +449,23 @@ fn many_crawlers_and_urls_are_a_table() {
 }
 
 #[test]
+fn no_column_of_a_matrix_is_cut_and_no_token_is_empty() {
+    let folder = folder(&[("f", DRAFTS)]);
+    let explained = |arguments: &[&str]| {
+        let fixed = ["explain", "--robots", "f", "--format", "matrix", "/drafts/x"];
+        let output = run(robotsd().current_dir(folder.path()).args(fixed).args(arguments));
+        (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+    };
+    let (one, other) = ("a-crawler-with-a-long-name-1", "a-crawler-with-a-long-name-2");
+    let (code, matrix) = explained(&["--token", one, "--token", other]);
+    assert!(code == Some(0) && matrix.starts_with(&format!("{one}  {other}  URL\n")), "{matrix}");
+    for token in ["", " "] {
+        let (code, error) = explained(&["--token", token]);
+        assert!(code == Some(2) && error.starts_with("robotsd: the token is empty: "), "{error}");
+    }
+}
+
+#[test]
 fn every_command_says_what_crawlers_do_not_read_of_a_file() {
     let long = format!("User-agent: *\nDisallow: /a\n{}Disallow: /late\n", "# filler, filler, filler\n".repeat(25_000));
     let config = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n";
@@ -478,7 +496,27 @@ fn every_command_says_what_crawlers_do_not_read_of_a_file() {
             let output = run(robotsd().current_dir(folder.path()).args(arguments));
             let error = String::from_utf8(output.stderr).unwrap();
             assert!(error.contains(want), "{arguments:?}: {error}");
+            // A page is no robots.txt; one that was published is compared with what takes its place.
+            let is_error = text != long && arguments != ["diff", "robots.txt", "good"];
+            assert_eq!(output.status.code(), Some(if is_error { 2 } else { 0 }), "{arguments:?}: {error}");
         }
+    }
+}
+
+#[test]
+fn standard_input_is_not_read_twice() {
+    let folder = folder(&[("good", DRAFTS)]);
+    for arguments in [
+        &["diff", "-", "-"][..],
+        &["replay", "-", "--robots", "-"],
+        &["replay", "-", "-", "--robots", "good"],
+        &["replay", "good", "--robots", "-", "--against", "-"],
+        &["test", "-", "--robots", "-"],
+    ] {
+        let output = run(robotsd().current_dir(folder.path()).args(arguments));
+        let error = String::from_utf8(output.stderr).unwrap();
+        let want = "robotsd: standard input can be read once only: name a file in place of all but one \"-\"\n";
+        assert_eq!((output.status.code(), &*error), (Some(2), want), "{arguments:?}");
     }
 }
 

@@ -185,24 +185,41 @@ impl RobotsFile {
         Ok(Self { name: path.display().to_string(), bytes: input::read(path)? })
     }
 
-    /// Compiles the file with the settings of a site. A file that is no text has no rule, which looks like one that allows
-    /// everything; the reference parser has an answer for it, and that is asked for. A page, and rules that crawlers do not
-    /// read, are said on standard error.
+    /// Compiles the file with the settings of a site, as [`of_any`](Self::of_any) does. A page, or an error message in its
+    /// place, allows everything to crawlers, which is hardly the answer that is asked for: it is an error, but for the
+    /// reference parser.
     pub(in crate::commands) fn evaluator(
         self,
         reading: Reading,
         settings: &EvaluatorSettings,
     ) -> io::Result<Evaluator> {
+        let name = self.shown_name();
+        let evaluator = Evaluator::new(self.bytes.clone(), reading, settings);
+        match unread_lines::of_file(&evaluator).iter().find(|finding| unread_lines::is_of_other_file(finding)) {
+            Some(finding) if reading != Reading::Reference => Err(io::Error::other(finding_line(&name, finding))),
+            _ => self.of_any(reading, settings),
+        }
+    }
+
+    /// What messages call it.
+    fn shown_name(&self) -> String {
+        if self.name == "-" { "<stdin>".to_owned() } else { self.name.clone() }
+    }
+
+    /// Compiles the file with the settings of a site. A file that is no text has no rule, which looks like one that allows
+    /// everything; the reference parser has an answer for it, and that is asked for. A page, and rules that crawlers do not
+    /// read, are said on standard error.
+    pub(in crate::commands) fn of_any(self, reading: Reading, settings: &EvaluatorSettings) -> io::Result<Evaluator> {
+        let name = self.shown_name();
         let evaluator = Evaluator::new(self.bytes, reading, settings);
         if reading == Reading::Reference {
             return Ok(evaluator);
         }
-        let name = if self.name == "-" { "<stdin>" } else { &self.name };
         if let Some(unreadable) = Unreadable::of(evaluator.robots()) {
             return Err(io::Error::other(format!("{}: {unreadable}", printable(name.as_bytes()))));
         }
         for finding in unread_lines::of_file(&evaluator) {
-            complain(&finding_line(name, &finding));
+            complain(&finding_line(&name, &finding));
         }
         Ok(evaluator)
     }

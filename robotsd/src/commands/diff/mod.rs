@@ -16,6 +16,7 @@ use tower_robots::rules::Reading;
 use super::arguments::site::{RobotsFile, SiteArgs};
 use super::output::unread_lines;
 use crate::exit::{self, complain};
+use crate::input::stdin_once;
 use crate::render::finding_line;
 use crate::target_url::TargetUrl;
 use crate::unknown_name::UnknownName;
@@ -77,6 +78,7 @@ pub(crate) fn run(args: &DiffArgs) -> ExitCode {
 }
 
 fn compare(args: &DiffArgs) -> io::Result<ExitCode> {
+    stdin_once(&args.files)?;
     let site = args.site.select()?;
     let (old, new) = match &*args.files {
         [old, new] => (Some(old), new),
@@ -86,8 +88,9 @@ fn compare(args: &DiffArgs) -> io::Result<ExitCode> {
     let (old, new) = (site.robots(old.map(PathBuf::as_path))?, RobotsFile::read(new)?);
     let new_name = new.name.clone();
     let names = text::DiffNames::new(&old.name, &new.name);
-    let evaluator = |file: RobotsFile| file.evaluator(Reading::Standard, &site.settings);
-    let (old, new) = (evaluator(old)?, evaluator(new)?);
+    // A page that was published by mistake is compared with what takes its place.
+    let old = old.of_any(Reading::Standard, &site.settings)?;
+    let new = new.evaluator(Reading::Standard, &site.settings)?;
     // A guard for a crawler that does not exist would hold whatever changes.
     if let Some((guard, unknown)) =
         args.forbid.iter().find_map(|guard| Some((guard, old.unknown_name(guard.crawler(), Some(&new))?)))

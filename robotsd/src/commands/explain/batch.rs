@@ -272,7 +272,7 @@ impl EvaluatorCache<'_> {
             }
             let name = key.0.name();
             let evaluator = RobotsFile { name, bytes }
-                .evaluator(question.reading, &self.site.settings)
+                .of_any(question.reading, &self.site.settings)
                 .map_err(|error| error.to_string())?;
             self.evaluators.insert(key.clone(), evaluator);
         }

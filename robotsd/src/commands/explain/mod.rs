@@ -193,6 +193,11 @@ impl ExplainArgs {
                     .to_owned(),
             );
         }
+        if self.token.iter().any(|token| token.trim().is_empty()) {
+            return Err(
+                "the token is empty: write one such as GPTBot, or * for a crawler that no group names".to_owned()
+            );
+        }
         if self.urls.is_empty() {
             return Err("there is no URL: write a path such as /, a URL, or - for a list on standard input".to_owned());
         }

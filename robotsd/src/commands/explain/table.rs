@@ -8,8 +8,8 @@ use super::explanation::Explanation;
 use crate::render::printable;
 use crate::target_url::TargetUrl;
 
-/// Columns of a crawler's name in the matrix.
-const NAME: std::ops::RangeInclusive<usize> = 9..=24;
+/// The least width of a column of the matrix: that of `no (12345)`. No name is cut, or two columns might look the same.
+const LEAST_WIDTH: usize = 9;
 
 /// Writes a cell and what follows it. A cell that a spreadsheet would take for a formula begins with an apostrophe.
 fn cell(out: &mut impl Write, text: &str, end: &str) -> io::Result<()> {
@@ -50,10 +50,7 @@ pub(super) fn csv_row(
 /// The names of the crawlers above the rows of [`matrix_row`].
 pub(super) fn matrix_head<'n>(out: &mut impl Write, crawlers: impl IntoIterator<Item = &'n str>) -> io::Result<()> {
     for name in crawlers {
-        let width = width(name);
-        let name = printable(name.as_bytes());
-        let shown: String = name.chars().take(width).collect();
-        write!(out, "{shown:width$}  ")?;
+        write!(out, "{:width$}  ", printable(name.as_bytes()), width = width(name))?;
     }
     writeln!(out, "URL")
 }
@@ -76,7 +73,7 @@ pub(super) fn matrix_row<'n, 'e: 'n>(
 }
 
 fn width(name: &str) -> usize {
-    name.chars().count().clamp(*NAME.start(), *NAME.end())
+    printable(name.as_bytes()).chars().count().max(LEAST_WIDTH)
 }
 
 fn decider<'e>(answer: &Explanation<'e>) -> Option<Rule<'e>> {

@@ -8,8 +8,16 @@ use tower_robots::rules::Access;
 
 use crate::evaluator::Evaluator;
 use crate::exit::complain;
-use crate::expectations::ExpectationsFile;
+use crate::expectations::{ExpectationsFile, WrittenWord};
 use crate::render::printable;
+
+/// Whether the agents of a file are crawlers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::commands) enum Spelling {
+    Right,
+    /// A name is nearly that of a crawler.
+    Slip,
+}
 
 /// A robots.txt that was held against a file of expectations.
 #[derive(Debug)]
@@ -22,15 +30,31 @@ pub(in crate::commands) struct EvaluatedExpectations<'a> {
 }
 
 impl EvaluatedExpectations<'_> {
-    /// Writes to standard error which agents of the file no crawler is, each with its place.
-    pub(in crate::commands) fn complain_of_unknown_names(&self, evaluator: &Evaluator) {
-        for agent in &self.file.agents {
-            if let Some(unknown) = evaluator.unknown_name(&agent.name, None) {
-                let (line, column) = agent.place;
-                let path = printable(self.path.as_os_str().as_encoded_bytes());
+    /// Writes to standard error which agents of the file no crawler is, and which paths look like patterns, each with its
+    /// place. Returns whether a name is a slip: what is expected of a crawler that does not exist guards nothing.
+    #[must_use]
+    pub(in crate::commands) fn complain_of_slips(&self, evaluator: &Evaluator) -> Spelling {
+        let path = printable(self.path.as_os_str().as_encoded_bytes());
+        let mut spelling = Spelling::Right;
+        for WrittenWord { text, place: (line, column) } in &self.file.agents {
+            if let Some(unknown) = evaluator.unknown_name(text, None) {
                 complain(&format_args!("{path}:{line}:{column}: {unknown}"));
+                if unknown.hint().is_some() {
+                    spelling = Spelling::Slip;
+                }
             }
         }
+        for WrittenWord { text, place: (line, column) } in &self.file.paths {
+            let without_query = text.split('?').next().unwrap_or(text);
+            if without_query.contains('*') || text.ends_with('$') {
+                let text = printable(text.as_bytes());
+                complain(&format_args!(
+                    "{path}:{line}:{column}: \"{text}\" is taken as a path, and \"*\" and \"$\" stand for themselves in it: \
+                     name a path that the rules are to match"
+                ));
+            }
+        }
+        spelling
     }
 
     /// The unmet pairs, each with the line of its expectation.
@@ -56,7 +80,8 @@ impl EvaluatedExpectations<'_> {
         write!(out, "{}:{line}: {agent} {access} {path}: ", shown(&self.path.to_string_lossy()))?;
         match unmet.rule() {
             Some(rule) => writeln!(out, "{robots}:{}: {} {}", rule.line(), rule.access(), shown(rule.pattern())),
-            None => writeln!(out, "no rule of {robots} matches"),
+            None if unmet.has_group() => writeln!(out, "no rule of {robots} matches"),
+            None => writeln!(out, "no group of {robots} is for it"),
         }
     }
 }

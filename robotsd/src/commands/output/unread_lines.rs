@@ -10,6 +10,9 @@ use crate::evaluator::Evaluator;
 /// Lints about a file in whose place a person sees more rules than crawlers do.
 const OF_FILES: [&str; 3] = ["html-instead-of-text", "no-known-field", "over-500-kib"];
 
+/// Those of them about a file that is no robots.txt.
+const OF_OTHER_FILES: [&str; 2] = ["html-instead-of-text", "no-known-field"];
+
 /// Lints about a line that crawlers ignore, or read otherwise than it looks, or that is for a crawler that does not exist.
 const OF_LINES: [&str; 8] = [
     "not-a-field",
@@ -21,6 +24,11 @@ const OF_LINES: [&str; 8] = [
     "url-as-path",
     "unknown-crawler",
 ];
+
+/// Whether a finding says that the file is something else: a page, or a message.
+pub(in crate::commands) fn is_of_other_file(finding: &Finding) -> bool {
+    OF_OTHER_FILES.contains(&finding.code())
+}
 
 /// The findings about the whole file. Only a file that may have one is checked: a check costs more than most answers.
 pub(in crate::commands) fn of_file(evaluator: &Evaluator) -> Vec<Finding> {
@@ -56,7 +64,7 @@ mod tests {
 
     #[test]
     fn the_lints_exist() {
-        for code in OF_FILES.iter().chain(&OF_LINES) {
+        for code in OF_FILES.iter().chain(&OF_OTHER_FILES).chain(&OF_LINES) {
             assert!(tower_robots::check::lint(code).is_some(), "{code}");
         }
     }

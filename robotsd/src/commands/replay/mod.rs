@@ -50,9 +50,10 @@ use self::progress::ProgressDrawer;
 use self::report::{Report, ReportForm, ReportNames};
 use self::source::Meter;
 use super::arguments::site::{RobotsFile, SelectedSite, SiteArgs};
-use super::output::unmet::EvaluatedExpectations;
+use super::output::unmet::{EvaluatedExpectations, Spelling};
 use crate::exit::{self, FAILED, complain, fail};
 use crate::expectations::ExpectationsFile;
+use crate::input::stdin_once;
 use crate::render::printable;
 
 /// What to do about logs of which no line is a request.
@@ -145,6 +146,7 @@ pub(crate) fn run(args: &ReplayArgs) -> ExitCode {
 }
 
 fn replay(args: &ReplayArgs) -> io::Result<ExitCode> {
+    stdin_once(args.logs.iter().chain(&args.robots).chain(&args.against).chain(&args.expect))?;
     let site = args.site.select()?;
     let robots = site.robots(args.robots.as_deref())?;
     let against = args.against.as_deref().map(RobotsFile::read).transpose()?;
@@ -251,9 +253,9 @@ impl ReplayArgs {
         let outcome = evaluator.evaluate(&file.expectations);
         let robots = report.against.as_ref().unwrap_or(&report.robots);
         let evaluated = EvaluatedExpectations { path, file: &file, robots, outcome: &outcome };
-        evaluated.complain_of_unknown_names(evaluator);
+        let spelling = evaluated.complain_of_slips(evaluator);
         evaluated.write_text(&mut io::stderr().lock())?;
-        Ok(outcome.is_met())
+        Ok(outcome.is_met() && spelling == Spelling::Right)
     }
 }
 
