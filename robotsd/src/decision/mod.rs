@@ -36,7 +36,9 @@ use tower_robots::rules::RequestPath;
 use tower_robots::source::HostMap;
 
 pub(crate) use self::crawler_counts::{CrawlerCombinations, RequestOutcome};
-pub(crate) use self::outcome_counts::{CountedRequest, DisallowedOutcome, OutcomeCounts, OutcomeTotals, SiteTotals};
+pub(crate) use self::outcome_counts::{
+    CountedRequest, DisallowedOutcome, MayWait, OutcomeCounts, OutcomeTotals, SiteTotals,
+};
 pub(crate) use self::question_error::QuestionErrors;
 
 use self::preset::Preset;
@@ -160,7 +162,7 @@ impl DecisionState {
             let Some(site) = site(&sites, host) else { return response::elsewhere().into() };
             let mut counted = site.counts.request(target.as_bytes(), request.method().into(), self.counts.listener());
             let outcome = site.layer.answer(&Original::of(request)).into_outcome();
-            site.counts.decided(&mut counted);
+            site.counts.decided(&mut counted, MayWait::No);
             let response = match outcome {
                 Outcome::Respond(response) => *response,
                 // The proxy's own site may have one to show; that of another site would be worse than none.
@@ -206,7 +208,7 @@ impl DecisionState {
         };
         let outcome = layer.decide(&original).into_outcome();
         if let Some(counted) = &mut counted {
-            site.counts.decided(counted);
+            site.counts.decided(counted, MayWait::No);
             if !question.headers().contains_key(USER_AGENT) {
                 site.counts.without_agent();
             }

@@ -69,8 +69,16 @@ pub(crate) struct CountedRequest {
     listener: u16,
     is_robots_txt: bool,
     is_of_crawler: bool,
+    is_decided: bool,
     /// When it began, where it is timed.
     began: Option<Instant>,
+}
+
+/// Whether a request may still wait before it is decided about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MayWait {
+    Yes,
+    No,
 }
 
 /// The sums of several [`OutcomeCounts`], as metrics have them.
@@ -125,7 +133,7 @@ impl OutcomeCounts {
             self.robots_txt.add_one();
         }
         self.noted.store(0, Ordering::Relaxed);
-        CountedRequest { method, listener, is_robots_txt, is_of_crawler: false, began }
+        CountedRequest { method, listener, is_robots_txt, is_of_crawler: false, is_decided: false, began }
     }
 
     /// Notes what was decided about a crawler's request. The layer calls this on the worker's thread, while it decides about the
@@ -141,9 +149,21 @@ impl OutcomeCounts {
         }
     }
 
-    /// The layer has decided about the request that was counted last.
-    pub(crate) fn decided(&self, request: &mut CountedRequest) {
+    /// The layer goes on with a request that it has not decided about yet.
+    pub(crate) fn resume(&self, request: &CountedRequest) {
+        if !request.is_decided {
+            self.noted.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// The layer may have decided about the request that was counted or resumed last. What nobody has noted was left
+    /// untouched, unless it waits for evidence about its sender.
+    pub(crate) fn decided(&self, request: &mut CountedRequest, may_wait: MayWait) {
         let noted = self.noted.load(Ordering::Relaxed);
+        if request.is_decided || noted == 0 && may_wait == MayWait::Yes {
+            return;
+        }
+        request.is_decided = true;
         request.is_of_crawler = noted > 0;
         if !request.is_robots_txt {
             self.details().outcomes[usize::from(noted.saturating_sub(1))].add_one();

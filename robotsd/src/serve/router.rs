@@ -19,7 +19,7 @@ use tower::{Layer, Service};
 use tower_robots::layer::{self, Robots, Verify};
 use tower_robots::source::HostMap;
 
-use crate::decision::{CountedRequest, OutcomeCounts};
+use crate::decision::{CountedRequest, MayWait, OutcomeCounts};
 use crate::edge::{AccessFields, ReadyCall, RequestBody, ResponseCounts};
 use crate::sites::SiteBackend;
 use crate::sites::SiteName;
@@ -47,6 +47,7 @@ struct SiteRoute<B> {
     name: SiteName,
     service: Verify<Robots<B>>,
     counts: Arc<OutcomeCounts>,
+    may_wait: MayWait,
 }
 
 pin_project! {
@@ -99,7 +100,7 @@ impl RouteTable<SiteBackend> {
             let counts = outcomes.get(&site.name).cloned().unwrap_or_default();
             let layer = site.layer(&counts);
             let service = site.verify_layer(&layer).layer(layer.layer(backend.clone()));
-            let route = SiteRoute { name: site.name.clone(), service, counts };
+            let route = SiteRoute { name: site.name.clone(), service, counts, may_wait: site.may_wait() };
             for host in site.host_patterns() {
                 // The config was refused if a host was malformed or belonged to two sites.
                 let _ = map.hosts.insert(host, route.clone());
@@ -131,15 +132,16 @@ where
             None => sites.hosts.any(),
         };
         match site {
-            Some(SiteRoute { name, service, counts }) => {
+            Some(SiteRoute { name, service, counts, may_wait }) => {
                 let path = request.uri().path().as_bytes();
                 let mut counted = counts.request(path, request.method().into(), self.counts.listener());
                 if let Some(fields) = request.extensions().get::<AccessFields>() {
                     fields.add("site", &**name);
                 }
-                // The layer decides in here: services behind it are always ready, and answer in the future.
+                // The layer decides in here, or once it need not wait for evidence any more: services behind it are always ready,
+                // and answer in the future.
                 let future = ReadyCall::new(service.clone(), request);
-                counts.decided(&mut counted);
+                counts.decided(&mut counted, *may_wait);
                 RouterFuture::Site { future, counts: Arc::clone(counts), counted }
             }
             None => {
@@ -159,7 +161,11 @@ where
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project() {
             RouterFutureProjection::Site { future, counts, counted } => {
-                let Ok(response) = ready!(future.poll(context));
+                counts.resume(counted);
+                let polled = future.poll(context);
+                let may_wait = if polled.is_ready() { MayWait::No } else { MayWait::Yes };
+                counts.decided(counted, may_wait);
+                let Ok(response) = ready!(polled);
                 counts.answered(counted, response.status());
                 Poll::Ready(Ok(response.map(Either::Left)))
             }
@@ -231,7 +237,8 @@ mod tests {
             let mut map = RouteTable { hosts: HostMap::new(), backends: HashMap::new() };
             let verify = VerifyLayer::new(&layer, Duration::ZERO);
             let service = verify.layer(layer.layer(Strict { is_ready: false, polls_until_ready }));
-            let site = SiteRoute { name: SiteName::from("site"), service, counts: Arc::default() };
+            let site =
+                SiteRoute { name: SiteName::from("site"), service, counts: Arc::default(), may_wait: MayWait::No };
             map.hosts.insert("*", site).unwrap();
             let mut router = Router { sites: Arc::new(ArcSwap::from_pointee(map)), counts: Arc::default() };
             for _ in 0..2 {

@@ -16,7 +16,7 @@ use super::site_name::SiteName;
 use super::site_outcomes::SiteOutcomes;
 use super::site_robots::{LiveSite, SiteRobots};
 use crate::config;
-use crate::decision::OutcomeCounts;
+use crate::decision::{MayWait, OutcomeCounts};
 use crate::edge::{OriginalAgent, Peer};
 use crate::log::{Log, LogPrivacy};
 
@@ -71,6 +71,14 @@ impl ServedSite {
             // Without it there is nothing to say about what robots.txt allows.
             None => layer,
             Some(_) => layer.observe_crawlers(log_events::crawler(self.name.clone(), self.log.clone(), self.privacy)),
+        }
+    }
+
+    /// Whether its requests may wait for evidence.
+    pub(crate) fn may_wait(&self) -> MayWait {
+        match &self.evidence {
+            Some(evidence) if !evidence.wait().is_zero() => MayWait::Yes,
+            _ => MayWait::No,
         }
     }
 

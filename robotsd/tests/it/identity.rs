@@ -32,7 +32,7 @@ fn site(names: &PlayedNames, identity: &str, listener: &str) -> TempDir {
     let config = format!(
         "mode = \"refuse\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n{listener}\n[[site]]\nname = \"shop\"\n\
          root = \".\"\nrobots.path = \"robots.txt\"\n[agents]\nregistry_extra = \"crawlers.toml\"\n\
-         [identity]\nresolvers = [\"{}\"]\n{identity}\n[log]\naddress = \"keep\"\naccess = \"json\"\n",
+         [[admin.listener]]\naddress = \"127.0.0.1:0\"\n[identity]\nresolvers = [\"{}\"]\n{identity}\n[log]\naddress = \"keep\"\naccess = \"json\"\n",
         names.address()
     );
     folder(&[
@@ -120,6 +120,19 @@ fn the_first_request_waits_for_names_where_it_is_told_to() {
         assert_eq!(from(&running, REAL, "/page.html", BOT).status, 200);
         let line = running.wait_for_event("request", |line| line["path"] == "/page.html");
         assert_eq!(line["identity"], want, "{wait}: {line}");
+        // One that has waited is counted as any other.
+        assert_eq!(from(&running, REAL, "/robots.txt", BOT).status, 200);
+        let text = super::admin::local(running.admin(), "GET /metrics").body;
+        for series in [
+            format!(
+                "robotsd_crawler_requests_total{{site=\"shop\",crawler=\"ExampleBot\",outcome=\"allowed\",identity=\"{want}\"}} 1"
+            ),
+            "robotsd_decisions_total{site=\"shop\",outcome=\"allowed\"} 1".to_owned(),
+            "robotsd_decisions_total{site=\"shop\",outcome=\"untouched\"} 0".to_owned(),
+            "robotsd_robots_txt_requests_total{site=\"shop\",crawler=\"ExampleBot\",code=\"200\"} 1".to_owned(),
+        ] {
+            assert!(text.contains(&format!("{series}\n")), "{series}: {text}");
+        }
     }
 }
 
