@@ -2,15 +2,17 @@
 
 use std::fmt;
 use std::io::{self, BufRead, Write};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use tower_robots::agent::{Category, Crawler, Obeys, Registry};
+use tower_robots::agent::{Category, Crawler, IdentityOutcome, Obeys, Registry};
 use tower_robots::rules::Reading;
 
 use super::arguments::site::{RobotsFile, SiteArgs};
+use super::claim::{self, CheckedClaim, Names};
 use super::output::agent_summary::AgentSummary;
 use super::output::checked_share::CheckedShare;
 use crate::config::extended_registry;
@@ -33,6 +35,21 @@ pub(crate) struct AgentsArgs {
     /// Identify these User-Agent headers; with `-`, one a line from standard input
     #[arg(long, value_name = "HEADER", num_args = 1..)]
     identify: Vec<String>,
+
+    /// Check whether requests of --user-agent from this address are from the crawler that it names, and show the evidence
+    ///
+    /// Published lists are those that a running robotsd saved in the state_dir of --config, else those that are compiled in.
+    /// Names of the address are looked up, which your resolver then knows. Exit status: 0 verified, 1 refuted, 3 neither.
+    #[arg(long, value_name = "ADDRESS", requires = "user_agent", conflicts_with_all = ["words", "identify"])]
+    verify: Option<IpAddr>,
+
+    /// The User-Agent header, or the name of a crawler, for --verify
+    #[arg(long, value_name = "NAME", requires = "verify")]
+    user_agent: Option<String>,
+
+    /// With --verify: look no names up
+    #[arg(long, requires = "verify")]
+    offline: bool,
 
     /// A robots.txt whose group names are identified too
     #[arg(long, value_name = "FILE", requires = "identify")]
@@ -93,6 +110,9 @@ pub(crate) fn run(args: &AgentsArgs) -> ExitCode {
 
 fn list_or_identify(args: &AgentsArgs) -> io::Result<ExitCode> {
     let mut out = io::BufWriter::new(io::stdout().lock());
+    if let (Some(address), Some(name)) = (args.verify, &args.user_agent) {
+        return verify(&mut out, args, address, name);
+    }
     if args.identify.is_empty() {
         let registry =
             args.site.registry()?.map_or_else(|| extended_registry(Registry::builtin(), args.registry.as_deref()), Ok);
@@ -118,6 +138,49 @@ fn list_or_identify(args: &AgentsArgs) -> io::Result<ExitCode> {
     }
     out.flush()?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Neither verified nor refuted.
+const OPEN: u8 = 3;
+
+#[derive(Serialize)]
+struct VerifiedClaim<'a> {
+    address: IpAddr,
+    user_agent: &'a str,
+    crawler: Option<&'a str>,
+    identity: CheckedClaim,
+}
+
+/// Writes whether an address is that of a crawler, and why.
+fn verify(out: &mut impl Write, args: &AgentsArgs, address: IpAddr, name: &str) -> io::Result<ExitCode> {
+    let selected = args.site.select()?;
+    let settings = match &args.registry {
+        None => selected.settings,
+        path => {
+            let registry = load_registry(path.as_deref()).map_err(io::Error::other)?;
+            EvaluatorSettings { registry, ..EvaluatorSettings::default() }
+        }
+    };
+    let evaluator = Evaluator::new(Vec::new(), Reading::Standard, &settings);
+    let resolved = evaluator.resolve(name);
+    let agents = resolved.agents();
+    let names = if args.offline { Names::Leave } else { Names::LookUp };
+    let claim = claim::check(agents, address, &selected.evidence, names)?;
+    let outcome = claim.identity.outcome();
+    let crawler = agents.iter().find_map(|agent| agent.crawler());
+    if args.format == AgentsFormat::Json {
+        line_of_json(out, &VerifiedClaim { address, user_agent: name, crawler, identity: claim })?;
+    } else {
+        let claimed = crawler.map_or_else(|| "no crawler".to_owned(), |crawler| printable(crawler.as_bytes()));
+        writeln!(out, "{address} as {claimed}: {}", claim.identity)?;
+        claim.steps.iter().try_for_each(|step| writeln!(out, "  {}", printable(step.as_bytes())))?;
+    }
+    out.flush()?;
+    Ok(match outcome {
+        IdentityOutcome::Verified => ExitCode::SUCCESS,
+        IdentityOutcome::Refuted => ExitCode::from(NEGATIVE),
+        _ => ExitCode::from(OPEN),
+    })
 }
 
 /// Writes the crawlers that all words fit, and answers how many they are.

@@ -20,5 +20,6 @@ pub(crate) mod rollback;
 pub(crate) mod status;
 
 mod arguments;
+mod claim;
 mod operator_decision;
 mod output;

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use super::process::{FIREFOX, GPTBOT, Running, folder, robotsd, run};
+use super::process::{FIREFOX, GPTBOT, Running, folder, replace_file, robotsd, run};
 
 fn out(arguments: &[&str]) -> String {
     let output = run(robotsd().arg("agents").args(arguments));
@@ -160,11 +160,11 @@ fn a_registry_of_ones_own_is_read_at_start_and_on_a_hangup() {
     let running = Running::start(folder.path());
     let status = || running.get("/private/x", "HouseBot/1.0 (+https://house.test/bot)").status;
     assert_eq!(status(), 403);
-    std::fs::write(folder.path().join("crawlers.toml"), row).unwrap();
+    replace_file(&folder.path().join("crawlers.toml"), row);
     running.signal("HUP");
     running.wait_for_event("registry", |_| true);
     assert_eq!(status(), 404);
-    std::fs::write(folder.path().join("crawlers.toml"), "[[crawler]]\n").unwrap();
+    replace_file(&folder.path().join("crawlers.toml"), "[[crawler]]\n");
     running.signal("HUP");
     let rejected = running.wait_for_event("registry-rejected", |_| true);
     let message = rejected["message"].as_str().unwrap();

@@ -192,3 +192,63 @@ fn another_config_keeps_what_is_known() {
     });
     assert_eq!(status(folder.path())["identity"], Value::Null);
 }
+
+#[test]
+fn a_claim_is_checked_by_hand_step_by_step() {
+    let names = PlayedNames::start();
+    names.confirmed(REAL, "crawl-1.bot.example").named(IMPOSTOR, "host.other.example");
+    let folder = site(&names, "", TRUSTING);
+    let verify = |address: &str, agent: &str, more: &[&str]| {
+        let mut command = robotsd();
+        command.args(["agents", "--verify", address, "--user-agent", agent, "--config"]);
+        let output = run(command.arg(folder.path().join("robotsd.toml")).args(more));
+        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, text) = verify(REAL, BOT, &[]);
+    assert_eq!(code, 0, "{text}");
+    let want = "8.8.4.1 as ExampleBot: verified(rdns)\n  names of ExampleBot's addresses: .bot.example\n  \
+                names of 8.8.4.1: crawl-1.bot.example.\n  addresses of crawl-1.bot.example";
+    assert!(text.starts_with(want), "{text}");
+
+    // A single check has seen nobody verified through the resolver.
+    let (code, text) = verify(IMPOSTOR, "ExampleBot", &[]);
+    assert_eq!((code, text.lines().next()), (3, Some("9.9.9.9 as ExampleBot: undecided(unproven-resolver)")), "{text}");
+    let (code, text) = verify("10.0.0.1", "ExampleBot", &[]);
+    assert!(code == 3 && text.contains("it says nothing about the client"), "{text}");
+    let (code, text) = verify(REAL, FIREFOX, &[]);
+    assert!(code == 3 && text.contains("no crawler is named"), "{text}");
+    let asked = names.asked().len();
+    let (code, text) = verify(REAL, BOT, &["--offline", "--format", "json"]);
+    let answer: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        (code, &answer["identity"]["outcome"], &answer["crawler"]),
+        (3, &"undecided".into(), &"ExampleBot".into())
+    );
+    assert_eq!(names.asked().len(), asked, "nothing is looked up");
+
+    // Lists that are compiled in verify.
+    let output = run(robotsd().args(["agents", "--verify", "66.249.66.1", "--user-agent", "Googlebot", "--offline"]));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("66.249.66.1 as Googlebot: verified(range)\n  list https://"), "{text}");
+}
+
+#[test]
+fn explain_says_what_becomes_of_a_request_from_an_address() {
+    let config = "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n\
+                  robots.path = \"robots.txt\"\n[exempt]\ncidrs = [\"8.8.4.0/24\"]\n";
+    let folder = folder(&[("robotsd.toml", config), ("robots.txt", "User-agent: GPTBot\nDisallow: /drafts/\n")]);
+    let explain = |address: &str, more: &[&str]| {
+        let mut command = robotsd();
+        command.args(["explain", "--user-agent", "GPTBot", "/drafts/x", "--address", address, "--config"]);
+        let output = run(command.arg(folder.path().join("robotsd.toml")).args(more));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let listed = Registry::builtin().crawler("GPTBot").unwrap().ranges().next().unwrap().to_owned();
+    let text = explain("20.171.206.1", &[]);
+    assert!(text.contains("  sender: verified(range)\n") && text.contains(&listed), "{text}");
+    let text = explain("9.9.9.9", &[]);
+    assert!(text.contains("  sender: undecided(stale)\n"), "{text}");
+    let answer: Value = serde_json::from_str(&explain("8.8.4.1", &["--json"])).unwrap();
+    assert_eq!((&answer["action"], &answer["reason"]), (&"pass".into(), &"exempt".into()), "{answer}");
+    assert_eq!(answer["identity"]["outcome"], "undecided", "{answer}");
+}

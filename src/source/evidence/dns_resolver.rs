@@ -50,12 +50,25 @@ impl DnsResolver {
     }
 
     /// Asks what a check needs: its outcome, and how long the records hold that it is from.
-    pub(super) async fn check(&self, mut check: RdnsCheck) -> (MethodOutcome, Duration) {
+    pub(super) async fn check(&self, check: RdnsCheck) -> (MethodOutcome, Duration) {
+        self.check_noting(check, |_, _| ()).await
+    }
+
+    /// The same, with a function that is called for every answer.
+    pub(super) async fn check_noting(
+        &self,
+        mut check: RdnsCheck,
+        mut note: impl FnMut(&RdnsQuestion<'_>, &DnsAnswer),
+    ) -> (MethodOutcome, Duration) {
         let mut holds = Duration::MAX;
         loop {
             let answer = match check.step() {
                 RdnsStep::Done(outcome) => return (outcome, holds),
-                RdnsStep::Ask(question) => self.ask(&question).await,
+                RdnsStep::Ask(question) => {
+                    let answer = self.ask(&question).await;
+                    note(&question, &answer.answer);
+                    answer
+                }
             };
             holds = holds.min(answer.holds);
             check.answer(answer.answer);

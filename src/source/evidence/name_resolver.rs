@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use super::dns_resolver::{DnsResolver, IN_FLIGHT};
 use super::verifier_error::VerifierError;
-use crate::identity::{MethodOutcome, NamePattern, PublicAddress, RdnsCheck};
+use crate::identity::{DnsAnswer, MethodOutcome, NamePattern, PublicAddress, RdnsCheck, RdnsQuestion};
 
 /// Looks up what the names of addresses say about claims.
 ///
@@ -35,9 +35,19 @@ impl NameResolver {
     ///
     /// A failure counts only while the resolver is known to answer for that operator ([`RdnsCheck::through`]).
     pub async fn check(&self, address: PublicAddress, patterns: Arc<[NamePattern]>) -> MethodOutcome {
+        self.check_noting(address, patterns, |_, _| ()).await
+    }
+
+    /// As [`check`](Self::check), with a function that is called for every answer.
+    pub async fn check_noting(
+        &self,
+        address: PublicAddress,
+        patterns: Arc<[NamePattern]>,
+        note: impl FnMut(&RdnsQuestion<'_>, &DnsAnswer),
+    ) -> MethodOutcome {
         // The semaphore is never closed.
         let _permit = self.in_flight.acquire().await;
-        self.resolver.check(RdnsCheck::new(address, patterns)).await.0
+        self.resolver.check_noting(RdnsCheck::new(address, patterns), note).await.0
     }
 }
 

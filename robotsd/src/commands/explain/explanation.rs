@@ -1,12 +1,15 @@
 //! Why a request is allowed or disallowed: the decision, and how it came about.
 
-use tower_robots::agent::{Agent, Category, Class, NamedAgent, NamedAs, Obeys};
+use std::net::IpAddr;
+
+use tower_robots::agent::{Agent, Category, Class, Identity, NamedAgent, NamedAs, Obeys};
 use tower_robots::policy::{Action, Decision, Reason};
 use tower_robots::rules::{
     Access, Fallback, Group, PathForm, ProductToken, Reading, RequestPath, Selection, Trace, Verdict,
 };
 
 use super::host::AssumedHost;
+use crate::commands::claim::CheckedClaim;
 use crate::commands::output::agent_summary::AgentSummary;
 use crate::evaluator::{Evaluator, KnownSender};
 use crate::render::printable;
@@ -49,6 +52,14 @@ impl Requester {
     /// The name of a crawler, or a `User-Agent` field.
     pub(super) fn user_agent(evaluator: &Evaluator, name: &str) -> Self {
         Self { name: name.to_owned(), kind: RequesterKind::Agent(evaluator.resolve(name)) }
+    }
+
+    /// The agents that its request names; none for a token.
+    pub(super) fn agents(&self) -> &[Agent] {
+        match &self.kind {
+            RequesterKind::Token { .. } => &[],
+            RequesterKind::Agent(named) => named.agents(),
+        }
     }
 
     /// What an answer calls it: the crawler's name, or what kind of agent it is.
@@ -94,11 +105,27 @@ pub(super) enum ShownPolicy {
     Default,
 }
 
+/// What is known of the sender of a request.
+#[derive(Debug, Default)]
+pub(super) struct ExplainedSender {
+    pub(super) address: Option<IpAddr>,
+    /// What became of its claim, where an address was named.
+    pub(super) claim: Option<CheckedClaim>,
+}
+
+impl ExplainedSender {
+    pub(super) fn known(&self) -> KnownSender {
+        let identity = self.claim.as_ref().map_or(Identity::Unclaimed, |claim| claim.identity);
+        KnownSender { identity, address: self.address }
+    }
+}
+
 /// A request to explain, and the name of the robots.txt.
 #[derive(Debug)]
 pub(super) struct ExplainedRequest<'a> {
     pub(super) file: &'a str,
     pub(super) requester: &'a Requester,
+    pub(super) sender: &'a ExplainedSender,
     pub(super) method: &'a str,
     pub(super) url: TargetUrl<'a>,
     pub(super) host: AssumedHost<'a>,
@@ -123,11 +150,7 @@ pub(super) struct Explanation<'e> {
 }
 
 impl<'e> Explanation<'e> {
-    pub(super) fn of(evaluator: &'e Evaluator, requester: &Requester, method: &str, path: &RequestPath<'_>) -> Self {
-        Self::for_sender(evaluator, requester, KnownSender::default(), method, path)
-    }
-
-    /// As [`of`](Self::of), with what is known of the sender.
+    /// The explanation of a request, with what is known of its sender.
     pub(super) fn for_sender(
         evaluator: &'e Evaluator,
         requester: &Requester,

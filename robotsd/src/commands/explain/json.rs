@@ -8,6 +8,7 @@ use tower_robots::policy::{Action, Reason};
 use tower_robots::rules::{Access, FormTrace, Group, Name, PathForm, Rule};
 
 use super::explanation::{ExplainedRequest, Explanation};
+use crate::commands::claim::CheckedClaim;
 use crate::commands::output::agent_summary::AgentSummary;
 use crate::evaluator::Evaluator;
 
@@ -29,6 +30,9 @@ struct ExplanationJson<'a> {
     forms: Vec<ExplainedForm>,
     reason: Reason,
     action: Option<Action>,
+    /// What became of the claim, where an address was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identity: Option<&'a CheckedClaim>,
 }
 
 #[derive(Serialize)]
@@ -55,7 +59,8 @@ struct ExplainedForm {
 
 pub(super) fn write(out: &mut impl Write, evaluator: &Evaluator, request: &ExplainedRequest<'_>) -> io::Result<()> {
     let path = evaluator.path(request.url.as_bytes());
-    let explanation = Explanation::of(evaluator, request.requester, request.method, &path);
+    let explanation =
+        Explanation::for_sender(evaluator, request.requester, request.sender.known(), request.method, &path);
     let trace = explanation.trace(&path);
     let token = trace.as_ref().and_then(|trace| explanation.token_of(trace));
     let json = ExplanationJson {
@@ -71,6 +76,7 @@ pub(super) fn write(out: &mut impl Write, evaluator: &Evaluator, request: &Expla
         forms: trace.iter().flat_map(|trace| trace.forms()).map(ExplainedForm::from).collect(),
         reason: explanation.reason,
         action: explanation.action,
+        identity: request.sender.claim.as_ref(),
     };
     serde_json::to_writer(&mut *out, &json)?;
     out.write_all(b"\n")

@@ -12,15 +12,17 @@ mod text;
 mod url_list;
 
 use std::io::{self, Write};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use tower_robots::rules::Reading;
 
-use self::explanation::{ExplainedRequest, Explanation, Requester, ShownPolicy};
+use self::explanation::{ExplainedRequest, ExplainedSender, Explanation, Requester, ShownPolicy};
 use self::host::AssumedHost;
 use self::url_list::UrlList;
-use super::arguments::site::SiteArgs;
+use super::arguments::site::{SelectedSite, SiteArgs};
+use super::claim::{self, Names};
 use crate::evaluator::Evaluator;
 use crate::exit::{self, FAILED, complain};
 use crate::render::printable;
@@ -58,6 +60,11 @@ pub(crate) struct ExplainArgs {
     /// A token of the registry is taken with the further ones that its crawler obeys (Googlebot-Image, then Googlebot).
     #[arg(long)]
     token: Vec<String>,
+
+    /// The client's address: says whether it is the crawler's, by the published lists that are at hand, and what the policy
+    /// does about that; exempt networks count too. No name is looked up
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["batch", "token"])]
+    address: Option<IpAddr>,
 
     /// The request's method
     #[arg(long, default_value = "GET")]
@@ -138,6 +145,7 @@ fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<ExitCode> {
             complain(&unknown);
         }
     }
+    let senders = args.senders(&requesters, &site)?;
     let policy = if site.is_configured() { ShownPolicy::Configured } else { ShownPolicy::Default };
     let format = if args.json { ExplainFormat::Json } else { args.format };
     let names: Vec<_> = requesters.iter().map(Requester::column).collect();
@@ -153,8 +161,10 @@ fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<ExitCode> {
         let Some(url) = urls.next()? else { break };
         if matches!(format, ExplainFormat::Csv | ExplainFormat::Matrix) {
             let path = evaluator.path(url.as_bytes());
-            let answer = |requester| Explanation::of(&evaluator, requester, &args.method, &path);
-            let answers: Vec<_> = requesters.iter().map(answer).collect();
+            let answer = |(requester, sender): (&Requester, &ExplainedSender)| {
+                Explanation::for_sender(&evaluator, requester, sender.known(), &args.method, &path)
+            };
+            let answers: Vec<_> = requesters.iter().zip(&senders).map(answer).collect();
             let answers = names.iter().map(String::as_str).zip(&answers);
             match format {
                 ExplainFormat::Matrix => table::matrix_row(&mut out, &url, answers)?,
@@ -162,9 +172,10 @@ fn explain(args: &ExplainArgs, mut out: impl Write) -> io::Result<ExitCode> {
             }
             continue;
         }
-        for requester in &requesters {
+        for (requester, sender) in requesters.iter().zip(&senders) {
             let host = AssumedHost::of(&url, &site);
-            let request = ExplainedRequest { file: &file, requester, method: &args.method, url, host, policy };
+            let method = &args.method;
+            let request = ExplainedRequest { file: &file, requester, sender, method, url, host, policy };
             match format {
                 ExplainFormat::Json => json::write(&mut out, &evaluator, &request)?,
                 _ => text::write(&mut out, &evaluator, &request)?,
@@ -202,6 +213,18 @@ impl ExplainArgs {
             return Err("there is no URL: write a path such as /, a URL, or - for a list on standard input".to_owned());
         }
         Ok(())
+    }
+
+    /// What is known of the sender for each requester.
+    fn senders(&self, requesters: &[Requester], site: &SelectedSite) -> io::Result<Vec<ExplainedSender>> {
+        let sender = |requester: &Requester| match self.address {
+            None => Ok(ExplainedSender::default()),
+            Some(address) => {
+                let claim = claim::check(requester.agents(), address, &site.evidence, Names::Leave)?;
+                Ok(ExplainedSender { address: Some(address), claim: Some(claim) })
+            }
+        };
+        requesters.iter().map(sender).collect()
     }
 
     fn requesters(&self, evaluator: &Evaluator) -> Vec<Requester> {

@@ -15,7 +15,8 @@ const SHOWN: usize = 20;
 
 pub(super) fn write(out: &mut impl Write, evaluator: &Evaluator, request: &ExplainedRequest<'_>) -> io::Result<()> {
     let path = evaluator.path(request.url.as_bytes());
-    let explanation = Explanation::of(evaluator, request.requester, request.method, &path);
+    let explanation =
+        Explanation::for_sender(evaluator, request.requester, request.sender.known(), request.method, &path);
     let trace = explanation.trace(&path);
     writeln!(out, "{}", headline::of(evaluator, request, &explanation, trace.as_ref(), &path))?;
     match (request.requester.as_token(), explanation.agent()) {
@@ -30,6 +31,10 @@ pub(super) fn write(out: &mut impl Write, evaluator: &Evaluator, request: &Expla
         (None, Some(agent)) => writeln!(out, "  agent:  {agent}")?,
         (None, None) => {}
     }
+    if let Some(claim) = &request.sender.claim {
+        writeln!(out, "  sender: {}", claim.identity)?;
+        claim.steps.iter().try_for_each(|step| writeln!(out, "          {}", printable(step.as_bytes())))?;
+    }
     writeln!(out, "  host:   {}", request.host)?;
     group(out, request.file, evaluator, &explanation, trace.as_ref())?;
     if let Some(trace) = &trace {
@@ -40,6 +45,7 @@ pub(super) fn write(out: &mut impl Write, evaluator: &Evaluator, request: &Expla
     }
     match request.policy {
         ShownPolicy::Configured => decision(out, &explanation),
+        ShownPolicy::Default if request.sender.claim.is_some() => decision(out, &explanation),
         ShownPolicy::Default => Ok(()),
     }
 }

@@ -1,0 +1,198 @@
+//! Whether a request from an address is from the crawler that it names: the evidence, step by step.
+
+use std::cell::RefCell;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use serde::Serialize;
+use tokio::runtime::{Builder, Runtime};
+use tower_robots::agent::{Agent, Crawler, Identity, UndecidedReason};
+use tower_robots::identity::{
+    ClaimEvidence, DirectoryKeys, DirectoryUrl, DnsAnswer, IdentityRequest, ListEvidence, MethodOutcome, NamePattern,
+    PublicAddress, RangeList, RdnsCheck, RdnsQuestion, embedded_lists,
+};
+use tower_robots::source::evidence::{NameResolver, SavedLists};
+
+use super::arguments::site::EvidencePlaces;
+use crate::date::rfc3339;
+
+/// What a check found.
+#[derive(Debug, Serialize)]
+pub(super) struct CheckedClaim {
+    #[serde(flatten)]
+    pub(super) identity: Identity,
+    /// What was looked at, in order.
+    pub(super) steps: Vec<String>,
+}
+
+/// Whether names of the address are looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Names {
+    LookUp,
+    Leave,
+}
+
+/// Checks the claim of a request of these agents from this address. Lists are those that a running robotsd saved, else the
+/// operator's own, else those that are compiled in: nothing is fetched.
+pub(super) fn check(
+    agents: &[Agent],
+    address: IpAddr,
+    places: &EvidencePlaces,
+    names: Names,
+) -> io::Result<CheckedClaim> {
+    let is_proxy = |address: IpAddr| places.trusted_proxies.iter().any(|network| network.contains(address));
+    let public = PublicAddress::of(Some(address), is_proxy);
+    let steps = RefCell::new(Vec::new());
+    let note = |step: String| steps.borrow_mut().push(step);
+    if public.is_err() {
+        let why = if is_proxy(address) { "is a trusted proxy's" } else { "is private, shared or reserved" };
+        note(format!("address {address} {why}: it says nothing about the client"));
+    }
+    let resolver = match names {
+        Names::LookUp => Some(NameLookup::new(&places.resolvers)?),
+        Names::Leave => None,
+    };
+    let evidence = NotedEvidence { places, resolver, note: &note };
+    let found = IdentityRequest::new(agents, public.ok()).identify(&evidence, SystemTime::now());
+    match found.crawler() {
+        None => note("no crawler is named, so nothing is to be checked".to_owned()),
+        Some(name) if found.identity() == Identity::Unverifiable => {
+            note(format!("the operator of {name} publishes nothing that could refute the claim"));
+        }
+        Some(_) => {}
+    }
+    let identity = found.identity();
+    Ok(CheckedClaim { identity, steps: steps.into_inner() })
+}
+
+/// A resolver, with the runtime that it waits on.
+struct NameLookup {
+    runtime: Runtime,
+    resolver: NameResolver,
+}
+
+impl NameLookup {
+    fn new(servers: &[SocketAddr]) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let resolver = {
+            let _inside = runtime.enter();
+            NameResolver::new(servers).map_err(io::Error::other)?
+        };
+        Ok(Self { runtime, resolver })
+    }
+}
+
+/// Evidence whose every part is noted when it is looked at.
+struct NotedEvidence<'a> {
+    places: &'a EvidencePlaces,
+    resolver: Option<NameLookup>,
+    note: &'a dyn Fn(String),
+}
+
+/// A copy of a list, and what is to be said of it.
+struct ListCopy {
+    list: RangeList,
+    confirmed: Option<SystemTime>,
+    origin: String,
+}
+
+impl NotedEvidence<'_> {
+    fn list(&self, url: &str) -> Option<ListCopy> {
+        let saved = self.places.saved.as_ref().and_then(|folder| match SavedLists::in_folder(folder).read(url) {
+            Ok(saved) => saved,
+            Err(error) => {
+                (self.note)(error.to_string());
+                None
+            }
+        });
+        if let Some(saved) = saved {
+            let origin = format!("saved, confirmed {}", rfc3339(saved.confirmed));
+            return Some(ListCopy { list: saved.list, confirmed: Some(saved.confirmed), origin });
+        }
+        if let Some(path) = self.places.files.get(url) {
+            let shown = path.display();
+            match std::fs::read(path)
+                .map_err(|error| error.to_string())
+                .and_then(|octets| RangeList::parse(&octets).map_err(|error| error.to_string()))
+            {
+                Ok(list) => return Some(ListCopy { list, confirmed: None, origin: format!("the copy {shown}") }),
+                Err(error) => (self.note)(format!("{shown}: {error}")),
+            }
+        }
+        let embedded = embedded_lists().iter().find(|list| list.url() == url)?;
+        let origin = format!("the embedded copy of {}", embedded.fetched());
+        Some(ListCopy { list: RangeList::from(embedded), confirmed: None, origin })
+    }
+}
+
+impl ClaimEvidence for NotedEvidence<'_> {
+    fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
+        let copies: Vec<_> = crawler.ranges().map(|url| (url, self.list(url))).collect();
+        for (url, copy) in &copies {
+            (self.note)(match copy {
+                None => format!("list {url}: there is no copy"),
+                Some(copy) => {
+                    let is_in = if copy.list.set().contains(address.get()) { "is in it" } else { "is not in it" };
+                    format!("list {url} ({}): {} {is_in}", copy.origin, address.get())
+                }
+            });
+        }
+        let lists = copies.iter().map(|(_, copy)| {
+            let copy = copy.as_ref()?;
+            let set = copy.list.set();
+            Some(copy.confirmed.map_or_else(|| ListEvidence::unconfirmed(set), |at| ListEvidence::confirmed(set, at)))
+        });
+        let outcome = (!copies.is_empty()).then(|| ListEvidence::examine(lists, address, None, now))?;
+        if outcome == MethodOutcome::Undecided(UndecidedReason::Stale) {
+            (self.note)("a list refutes nobody unless its server confirmed it within a day".to_owned());
+        }
+        Some(outcome)
+    }
+
+    fn rdns(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
+        let patterns: Arc<[NamePattern]> = crawler.reverse_dns().filter_map(|text| text.parse().ok()).collect();
+        if patterns.is_empty() {
+            return None;
+        }
+        let texts: Vec<_> = crawler.reverse_dns().collect();
+        (self.note)(format!("names of {}'s addresses: {}", crawler.name(), texts.join(", ")));
+        let Some(NameLookup { runtime, resolver }) = &self.resolver else {
+            (self.note)("names were not looked up".to_owned());
+            return Some(MethodOutcome::Undecided(UndecidedReason::UnprovenResolver));
+        };
+        let note = |question: &RdnsQuestion<'_>, answer: &DnsAnswer| (self.note)(answered(question, answer));
+        let outcome = runtime.block_on(resolver.check_noting(address, patterns, note));
+        let meant = RdnsCheck::through(outcome, None, now);
+        if outcome != meant {
+            (self.note)(
+                "a resolver refutes nobody unless an address of the same operator was verified through it within an hour"
+                    .to_owned(),
+            );
+        }
+        Some(meant)
+    }
+
+    fn keys(&self, _: &DirectoryUrl, _: &str, _: SystemTime) -> DirectoryKeys {
+        DirectoryKeys::NotConfigured
+    }
+}
+
+fn answered(question: &RdnsQuestion<'_>, answer: &DnsAnswer) -> String {
+    let asked = match question {
+        RdnsQuestion::Names(address) => format!("names of {address}"),
+        RdnsQuestion::Addresses { name, .. } => format!("addresses of {}", name.escape_debug()),
+    };
+    let found = match answer {
+        DnsAnswer::Names(names) => {
+            names.iter().map(|name| name.escape_debug().to_string()).collect::<Vec<_>>().join(", ")
+        }
+        DnsAnswer::Addresses(addresses) => addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        DnsAnswer::NoSuchName | DnsAnswer::NoRecords => "none".to_owned(),
+        DnsAnswer::Timeout => "no answer in time".to_owned(),
+        DnsAnswer::Truncated => "the answer was cut".to_owned(),
+        _ => "the resolver cannot tell".to_owned(),
+    };
+    format!("{asked}: {found}")
+}
