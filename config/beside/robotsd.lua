@@ -7,7 +7,8 @@ local address, port = "127.0.0.1", 9180
 local patience = 0.25 -- seconds
 
 -- What robotsd looks at. Every line of a repeated field goes along.
-local told = { "host", "accept", "cookie", "referer", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site", "user-agent" }
+local told = { "host", "accept", "cookie", "referer", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site",
+  "signature", "signature-agent", "signature-input", "user-agent" }
 
 -- What a client is shown of robotsd's answer.
 local shown = { "content-type", "content-language", "cache-control", "vary", "x-content-type-options" }

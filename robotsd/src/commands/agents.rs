@@ -11,12 +11,12 @@ use serde::Serialize;
 use tower_robots::agent::{Category, Crawler, IdentityOutcome, Obeys, Registry};
 use tower_robots::rules::Reading;
 
-use super::arguments::site::{RobotsFile, SiteArgs};
+use super::arguments::site::{RobotsFile, SelectedSite, SiteArgs};
 use super::claim::{self, CheckedClaim, Names};
 use super::output::agent_summary::AgentSummary;
 use super::output::checked_share::CheckedShare;
 use crate::config::extended_registry;
-use crate::evaluator::{Evaluator, EvaluatorSettings};
+use crate::evaluator::Evaluator;
 use crate::exit::{self, NEGATIVE, complain};
 use crate::render::printable;
 use crate::suggestion::did_you_mean;
@@ -108,6 +108,18 @@ pub(crate) fn run(args: &AgentsArgs) -> ExitCode {
     exit::written(list_or_identify(args))
 }
 
+impl AgentsArgs {
+    /// The settings of the site, or the default ones with the registry that is named.
+    fn select(&self) -> io::Result<SelectedSite> {
+        let mut selected = self.site.select()?;
+        if let Some(path) = &self.registry {
+            selected.settings.registry =
+                extended_registry(Registry::builtin(), Some(path)).map_err(io::Error::other)?;
+        }
+        Ok(selected)
+    }
+}
+
 fn list_or_identify(args: &AgentsArgs) -> io::Result<ExitCode> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     if let (Some(address), Some(name)) = (args.verify, &args.user_agent) {
@@ -123,13 +135,7 @@ fn list_or_identify(args: &AgentsArgs) -> io::Result<ExitCode> {
             return Ok(ExitCode::from(NEGATIVE));
         }
     } else {
-        let settings = match &args.registry {
-            None => args.site.select()?.settings,
-            path => {
-                let registry = extended_registry(Registry::builtin(), path.as_deref()).map_err(io::Error::other)?;
-                EvaluatorSettings { registry, ..EvaluatorSettings::default() }
-            }
-        };
+        let settings = args.select()?.settings;
         let evaluator = match &args.robots {
             Some(path) => RobotsFile::read(path)?.evaluator(Reading::Standard, &settings)?,
             None => Evaluator::new(Vec::new(), Reading::Standard, &settings),
@@ -153,15 +159,8 @@ struct VerifiedClaim<'a> {
 
 /// Writes whether an address is that of a crawler, and why.
 fn verify(out: &mut impl Write, args: &AgentsArgs, address: IpAddr, name: &str) -> io::Result<ExitCode> {
-    let selected = args.site.select()?;
-    let settings = match &args.registry {
-        None => selected.settings,
-        path => {
-            let registry = load_registry(path.as_deref()).map_err(io::Error::other)?;
-            EvaluatorSettings { registry, ..EvaluatorSettings::default() }
-        }
-    };
-    let evaluator = Evaluator::new(Vec::new(), Reading::Standard, &settings);
+    let selected = args.select()?;
+    let evaluator = Evaluator::new(Vec::new(), Reading::Standard, &selected.settings);
     let resolved = evaluator.resolve(name);
     let agents = resolved.agents();
     let names = if args.offline { Names::Leave } else { Names::LookUp };

@@ -10,7 +10,6 @@ use tower_robots::layer::VerifyLayer;
 use tower_robots::policy::Network;
 
 use super::error::{Fault, Faults};
-use super::settings::ListenerConfig;
 use super::toml_tables::{RawIdentity, RawListCopy};
 
 /// How the senders of requests are checked.
@@ -34,7 +33,7 @@ const DNS_PORT: u16 = 53;
 
 pub(super) fn resolve(
     file: &RawIdentity,
-    listeners: &[ListenerConfig],
+    trusted_proxies: Vec<Network>,
     folder: &Path,
     faults: &mut Faults,
 ) -> Option<IdentityConfig> {
@@ -47,7 +46,6 @@ pub(super) fn resolve(
     let resolvers = faults.keep_all(file.resolvers.iter().map(resolver));
     let directories = faults.keep_all(file.directories.iter().map(directory));
     let lists = faults.keep_all(file.lists.iter().map(|list| list_copy(list, folder)));
-    let trusted_proxies = listeners.iter().flat_map(|listener| listener.trusted.networks.clone()).collect();
     Some(IdentityConfig {
         wait,
         rdns: file.rdns,

@@ -48,10 +48,10 @@ fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Confi
     let sites: Vec<_> =
         file.site.iter().map(|site| resolve_site(file, site.get_ref(), site.span(), folder, faults)).collect();
     let gate = faults.keep(gate::resolve(&file.gate));
-    let identity = file
-        .identity
-        .as_ref()
-        .map(|identity| identity::resolve(identity, listeners.as_deref().unwrap_or_default(), folder, faults));
+    let identity = file.identity.as_ref().map(|identity| {
+        let trusted = listeners.iter().flatten().flat_map(|listener| listener.trusted.networks.clone());
+        identity::resolve(identity, trusted.collect(), folder, faults)
+    });
     let admin = faults.keep(file.admin.as_ref().map_or(Ok(None), |settings| admin::resolve(settings, folder)));
     let limits = limits::resolve(&file.limits, faults);
     let connections = faults.keep(limits::connections(&file.limits));
