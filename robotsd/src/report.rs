@@ -99,6 +99,9 @@ pub(crate) struct IdentityReport {
     /// Where claims fail and are not refuted.
     #[serde(default)]
     pub(crate) suspects: Vec<SuspectReport>,
+    /// Why what is known of paths does not outlive the process.
+    #[serde(default)]
+    pub(crate) paths_trouble: Option<String>,
 }
 
 /// A published list of addresses.
@@ -140,7 +143,11 @@ pub(crate) struct DirectoryReport {
 pub(crate) struct SuspectReport {
     pub(crate) site: String,
     pub(crate) listener: String,
+    /// Empty for those whose signature names no crawler that is registered.
     pub(crate) crawler: String,
+    /// What fails: `range`, `rdns` or `signature`.
+    #[serde(default)]
+    pub(crate) method: String,
     /// The networks of most of its addresses: what may be missing in `trusted_proxies`.
     #[serde(default)]
     pub(crate) networks: Vec<String>,

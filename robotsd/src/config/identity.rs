@@ -10,7 +10,7 @@ use tower_robots::layer::VerifyLayer;
 use tower_robots::policy::Network;
 
 use super::error::{Fault, Faults};
-use super::toml_tables::{RawIdentity, RawListCopy};
+use super::identity_table::{RawIdentity, RawListCopy};
 
 /// How the senders of requests are checked.
 #[derive(Clone, Debug, PartialEq, Eq)]

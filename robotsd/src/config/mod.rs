@@ -1,6 +1,6 @@
 //! The config file.
 //!
-//! [`toml_tables`] mirrors the TOML, key by key, with its defaults; [`resolve`] validates it; [`settings`] is the result,
+//! [`toml_tables`] mirrors the TOML, key by key, with its defaults ([`identity_table`] a part of it); [`resolve`] validates it; [`settings`] is the result,
 //! which the program runs on. [`document`] reports every problem of keys and types at once, and [`resolve`] every one of
 //! values, each with its line, column and what would be right.
 
@@ -13,6 +13,7 @@ mod error;
 mod file_text;
 mod gate;
 mod identity;
+mod identity_table;
 mod keys;
 mod limits;
 mod listener;

@@ -114,6 +114,7 @@ impl SenderEvidence {
             site: suspect.site,
             listener: suspect.listener,
             crawler: suspect.crawler,
+            method: suspect.method.as_str().to_owned(),
             networks: suspect.networks.iter().map(ToString::to_string).collect(),
             last_verified: suspect.last_verified.map(rfc3339),
         });
@@ -123,6 +124,7 @@ impl SenderEvidence {
             names_known: status.lookups.known,
             names_waiting: status.lookups.waiting,
             suspects: suspects.collect(),
+            paths_trouble: status.paths_trouble.map(|trouble| trouble.to_string()),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::Page;
+use crate::commands::output::page::Page;
 use crate::report::{DirectoryReport, IdentityReport, ListReport, SuspectReport};
 
 /// A list that was confirmed within so many seconds can refute a claim.
@@ -31,12 +31,18 @@ pub(super) fn describe(page: &mut Page, identity: &IdentityReport) {
             page.line("", &format!("{url}: {trouble}"));
         }
     }
-    for SuspectReport { site, listener, crawler, networks, last_verified } in &identity.suspects {
+    if let Some(trouble) = &identity.paths_trouble {
+        page.line("", trouble);
+    }
+    for SuspectReport { site, listener, crawler, method, networks, last_verified } in &identity.suspects {
         let since = last_verified.as_ref().map_or("never".to_owned(), |at| format!("last {at}"));
+        let who = if crawler.is_empty() { "a signature without a crawler's name" } else { crawler };
         page.title(&format!(
-            "SUSPECT PATH to site {site:?} at {listener}: {crawler} was {since} verified, so nobody is refuted"
+            "SUSPECT PATH to site {site:?} at {listener}: {who} was {since} verified by {method}, so nobody is refuted by it"
         ));
-        if !networks.is_empty() {
+        if method == "signature" {
+            page.line("hint", "a proxy in front may change Host or the path, or the clock may be wrong");
+        } else if !networks.is_empty() {
             let networks = networks.join(", ");
             page.line(
                 "addresses",
