@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::accept::{self, AcceptArgs};
 use crate::commands::agents::{self, AgentsArgs};
+use crate::commands::board::{self, BoardArgs};
 use crate::commands::check::{self, CheckArgs};
 use crate::commands::config::{self, ConfigArgs};
 use crate::commands::diff::{self, DiffArgs};
@@ -42,6 +43,8 @@ enum CliCommand {
     Enforce(EnforceArgs),
     /// Show the reloads of a site and their results
     History(HistoryArgs),
+    /// Show what crawlers did: what they read of robots.txt, and what they requested then
+    Board(BoardArgs),
     /// Check robots.txt files before they are published
     Check(CheckArgs),
     /// Explain what a robots.txt means for a crawler and a URL
@@ -67,6 +70,7 @@ pub(crate) fn run() -> ExitCode {
         CliCommand::Rollback(args) => rollback::run(&args),
         CliCommand::Enforce(args) => enforce::run(&args),
         CliCommand::History(args) => history::run(&args),
+        CliCommand::Board(args) => board::run(&args),
         CliCommand::Check(args) => check::run(&args),
         CliCommand::Explain(args) => explain::run(&args),
         CliCommand::Diff(args) => diff::run(&args),

@@ -13,6 +13,7 @@ pub mod docs;
 pub mod fuzzing;
 
 mod admin;
+mod board;
 mod cli;
 mod commands;
 mod config;

@@ -1,13 +1,16 @@
-//! Answers: text, JSON or metrics, never stored, never rendered.
+//! Answers: text, JSON, metrics or a page, never stored.
 
 use bytes::Bytes;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, VARY, X_CONTENT_TYPE_OPTIONS,
+    ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, REFRESH, VARY,
+    X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
 use http_body_util::Full;
 use serde::Serialize;
 use serde_json::json;
+
+use crate::board::PageReload;
 
 /// An answer to a request.
 #[derive(Debug)]
@@ -17,7 +20,21 @@ pub(super) struct AdminReply {
     body: Bytes,
     allow: Option<&'static str>,
     negotiated: Option<NegotiatedCoding>,
+    shown: Shown,
 }
+
+/// Whether a browser is to render an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    Never,
+    AsPage,
+    /// Loaded again once a minute. A field, because a page that reloads where nobody asked for it is no use to some.
+    AsReloadedPage,
+}
+
+/// Styles and pictures of its own, and nothing else: no scripts, no frames.
+const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; \
+                           frame-ancestors 'none'; base-uri 'none'";
 
 /// The content coding of an answer whose form depends on what its client accepts.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +51,25 @@ impl AdminReply {
             Ok(body) => Self::new(StatusCode::OK, "application/json", body + "\n"),
             Err(error) => Self::error(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
         }
+    }
+
+    /// A page for browsers.
+    pub(super) fn page(body: String, reload: PageReload) -> Self {
+        let shown = match reload {
+            PageReload::Never => Shown::AsPage,
+            PageReload::EveryMinute => Shown::AsReloadedPage,
+        };
+        Self { shown, ..Self::new(StatusCode::OK, "text/html; charset=utf-8", body) }
+    }
+
+    /// The style sheet of a page.
+    pub(super) fn css(body: String) -> Self {
+        Self { shown: Shown::AsPage, ..Self::new(StatusCode::OK, "text/css; charset=utf-8", body) }
+    }
+
+    /// A table for spreadsheets.
+    pub(super) fn csv(body: String) -> Self {
+        Self::new(StatusCode::OK, "text/csv; charset=utf-8", body)
     }
 
     /// Why there is no answer.
@@ -53,7 +89,7 @@ impl AdminReply {
     }
 
     fn new(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Self {
-        Self { status, kind, body: body.into(), allow: None, negotiated: None }
+        Self { status, kind, body: body.into(), allow: None, negotiated: None, shown: Shown::Never }
     }
 
     pub(super) fn into_response(self) -> Response<Full<Bytes>> {
@@ -67,6 +103,20 @@ impl AdminReply {
             (CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
         ] {
             fields.insert(name, HeaderValue::from_static(value));
+        }
+        if self.shown != Shown::Never {
+            // With `no-referrer` a form of the page would have the origin `null`.
+            for (name, value) in [
+                (CONTENT_SECURITY_POLICY, PAGE_POLICY),
+                (REFERRER_POLICY, "same-origin"),
+                (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+                (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+            ] {
+                fields.insert(name, HeaderValue::from_static(value));
+            }
+        }
+        if self.shown == Shown::AsReloadedPage {
+            fields.insert(REFRESH, HeaderValue::from_static("60"));
         }
         if let Some(NegotiatedCoding(coding)) = self.negotiated {
             fields.insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));

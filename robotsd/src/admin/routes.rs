@@ -6,6 +6,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use http::{HeaderMap, Method, StatusCode};
 use percent_encoding::percent_decode_str;
@@ -16,6 +17,7 @@ use super::connections::Urgency;
 use super::metrics;
 use super::reply::AdminReply;
 use super::state::{Phase, ServerState, Serving};
+use crate::board::{BoardPage, BoardQuery, BoardReport, BoardSpan, PageReload, csv, seconds, style};
 use crate::report::{ChangeReport, ReloadReport};
 use crate::sites::{ChangeError, Sites, UnknownSite};
 
@@ -26,6 +28,14 @@ pub(super) const ROUTES: &[Route] = &[
     Route::reads("/status", |state, _| Box::pin(async move { AdminReply::json(&state.report()) })),
     Route::negotiates("/metrics", |state, fields| Box::pin(async move { metrics::answer(state, &fields).await })),
     Route::reads("/history", |state, query| Box::pin(async move { history(&state, &query) })),
+    Route::reads("/board", |state, query| Box::pin(async move { board_page(state, &query).await })),
+    Route::reads("/board.css", |_, _| Box::pin(async { AdminReply::css(style()) })),
+    Route::reads("/board.json", |state, query| {
+        Box::pin(async move { board(state, &query, |_, report| AdminReply::json(report)).await })
+    }),
+    Route::reads("/board.csv", |state, query| {
+        Box::pin(async move { board(state, &query, |_, report| AdminReply::csv(csv(report))).await })
+    }),
     Route::changes("/accept", |state, query| Box::pin(async move { accept(&state, &query).await })),
     Route::changes("/rollback", |state, query| Box::pin(async move { roll_back(&state, &query).await })),
     Route::changes("/enforce", |state, query| Box::pin(async move { enforce(&state, &query).await })).urgent(),
@@ -224,6 +234,67 @@ fn history(state: &ServerState, query: &Query) -> AdminReply {
         serving(state)?.sites.history(&site).map_err(refused)
     });
     report.map_or_else(|reply| reply, |report| AdminReply::json(&report))
+}
+
+/// What the board says of `?site=`, or of every site, over `?period=`. Its files are read on a thread that may block.
+async fn board(
+    state: Arc<ServerState>,
+    query: &Query,
+    write: impl FnOnce(&ServerState, &BoardReport) -> AdminReply + Send + 'static,
+) -> AdminReply {
+    let wanted = match board_query(query) {
+        Ok(wanted) => wanted,
+        Err(reply) => return reply,
+    };
+    let Some(board) = state.board().cloned() else {
+        let message = match state.serving() {
+            Some(_) => "there is no board: [board] has mode = \"off\"",
+            None => "starting: there are no sites yet",
+        };
+        return AdminReply::error(StatusCode::SERVICE_UNAVAILABLE, message);
+    };
+    let read = spawn_blocking(move || {
+        let report = board.report(&wanted, seconds(SystemTime::now()));
+        match (&wanted.site, report.sites.is_empty()) {
+            (Some(site), true) => AdminReply::error(StatusCode::NOT_FOUND, &format!("there is no site {site:?}")),
+            _ => write(&state, &report),
+        }
+    });
+    read.await.unwrap_or_else(|error| {
+        AdminReply::error(StatusCode::INTERNAL_SERVER_ERROR, &format!("a fault of robotsd: {error}"))
+    })
+}
+
+/// The board for a browser, which loads it again with `?reload=60`.
+async fn board_page(state: Arc<ServerState>, query: &Query) -> AdminReply {
+    let (asked, reload) = match (board_query(query), query.value("reload")) {
+        (Ok(asked), None) => (asked, PageReload::Never),
+        (Ok(asked), Some("60")) => (asked, PageReload::EveryMinute),
+        (Ok(_), Some(_)) => return AdminReply::error(StatusCode::BAD_REQUEST, "there is reload=60"),
+        (Err(reply), _) => return reply,
+    };
+    board(state, query, move |state, report| {
+        let serving = state.serving();
+        let history = |site: &str| serving.as_ref()?.sites.history(site).ok();
+        let histories: Vec<_> = report.sites.iter().filter_map(|site| history(&site.site)).collect();
+        let status = state.report();
+        let page = BoardPage { status: &status, board: report, histories: &histories, query: &asked, reload };
+        AdminReply::page(page.to_string(), reload)
+    })
+    .await
+}
+
+fn board_query(query: &Query) -> Result<BoardQuery, AdminReply> {
+    query.only(&["site", "period", "reload"])?;
+    let site = query.value("site").filter(|site| !site.is_empty()).map(str::to_owned);
+    let span = match query.value("period") {
+        None => BoardSpan::default(),
+        Some(written) => BoardSpan::ALL.into_iter().find(|span| span.as_str() == written).ok_or_else(|| {
+            let message = format!("{written:?} is no period: there is period=24h and period=30d");
+            AdminReply::error(StatusCode::BAD_REQUEST, &message)
+        })?,
+    };
+    Ok(BoardQuery { site, span })
 }
 
 /// Brings the version `?hash=` of `?site=` live, which waits.

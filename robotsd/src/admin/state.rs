@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime};
 
 use arc_swap::ArcSwapOption;
@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use super::config_requests::ConfigRequests;
 use super::config_state::ConfigState;
+use crate::board::Board;
 use crate::date;
 use crate::edge::{Edge, EdgeTraffic, ListenerTraffic, LiveCertificates};
 use crate::log::{Log, LostLines};
@@ -26,6 +27,8 @@ pub(crate) struct ServerState {
     serving: ArcSwapOption<Serving>,
     requests: ConfigRequests,
     config: ConfigState,
+    /// None while starting, and where the config wants none.
+    board: OnceLock<Arc<Board>>,
     log: Log,
     /// Lines that the log of requests has lost; none where there is no such log.
     lost: Option<LostLines>,
@@ -59,9 +62,20 @@ impl ServerState {
             serving: ArcSwapOption::empty(),
             requests,
             config,
+            board: OnceLock::new(),
             log,
             lost,
         }
+    }
+
+    /// The board, which is made once, with the sites.
+    pub(crate) fn has_board(&self, board: Arc<Board>) {
+        // It is made once.
+        let _ = self.board.set(board);
+    }
+
+    pub(crate) fn board(&self) -> Option<&Arc<Board>> {
+        self.board.get()
     }
 
     /// Every listener listens, for these sites; also when others take their place.

@@ -5,6 +5,7 @@
 //! are an [`operator_decision`]. `serve` is a room of its own.
 
 pub(crate) mod agents;
+pub(crate) mod board;
 pub(crate) mod check;
 pub(crate) mod config;
 pub(crate) mod diff;

@@ -6,6 +6,7 @@
 
 mod admin;
 mod admin_socket;
+mod board;
 mod check;
 mod document;
 mod document_entry;
@@ -39,6 +40,7 @@ mod values;
 pub(crate) use self::admin::{AdminListenerConfig, AdminSettings, StatePlace};
 #[cfg(unix)]
 pub(crate) use self::admin_socket::{connect_now, staging_socket};
+pub(crate) use self::board::BoardConfig;
 pub(crate) use self::document::read as read_document;
 pub(crate) use self::error::{ConfigError, Fault};
 pub(crate) use self::file_text::as_utf8;

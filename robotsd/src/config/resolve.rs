@@ -17,7 +17,7 @@ use super::settings::{
     AccessFormat, AccessSettings, Backend, Config, LogConfig, RegistrySources, SiteConfig, StaticFiles,
 };
 use super::toml_tables::{self, AccessLogging, Dotfiles, ListenerKind, OnMissing, RawConfig};
-use super::{admin, gate, identity, limits, listener, policy, published_registry, review, source, upstreams};
+use super::{admin, board, gate, identity, limits, listener, policy, published_registry, review, source, upstreams};
 
 /// More threads than any machine has cores to run them on.
 const MOST_WORKERS: usize = 1024;
@@ -53,6 +53,7 @@ fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Confi
         identity::resolve(identity, trusted.collect(), folder, faults)
     });
     let admin = faults.keep(file.admin.as_ref().map_or(Ok(None), |settings| admin::resolve(settings, folder)));
+    let board = faults.keep(board::resolve(&file.board));
     let limits = limits::resolve(&file.limits, faults);
     let connections = faults.keep(limits::connections(&file.limits));
     let log = faults.keep(resolve_log(&file.log, folder));
@@ -78,6 +79,7 @@ fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Confi
             None => None,
         },
         admin: admin?,
+        board: board?,
         connections: connections?,
         edge,
         upstream,

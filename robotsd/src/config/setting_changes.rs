@@ -15,7 +15,7 @@ use super::toml_tables::RawConfig;
 const SHOWN: usize = 200;
 
 /// Keys that have effect only when the process starts.
-const AT_START: [&str; 4] = ["workers", "state_dir", "admin", "log"];
+const AT_START: [&str; 5] = ["workers", "state_dir", "admin", "board", "log"];
 
 /// Those of them that are opened at once, beside what is open.
 const OPENED: [&str; 2] = ["admin.address", "admin.socket"];

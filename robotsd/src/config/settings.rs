@@ -13,6 +13,7 @@ use tower_robots::policy::Policy;
 use tower_robots::source::fetch::FetchUrl;
 
 use super::admin::AdminSettings;
+use super::board::BoardConfig;
 use super::check::CheckSettings;
 use super::identity::IdentityConfig;
 use super::reviewable::Reviewable;
@@ -48,6 +49,8 @@ pub(crate) struct Config {
     pub(crate) identity: Option<IdentityConfig>,
     /// The admin interface; `None` where it is off.
     pub(crate) admin: Option<AdminSettings>,
+    /// What is kept about crawlers; `None` where nothing is.
+    pub(crate) board: Option<BoardConfig>,
     /// The configured bound on connections; `None` for as many as the process has descriptors for, up to the bound in `edge`.
     pub(crate) connections: Option<usize>,
     pub(crate) edge: edge::EdgeLimits,

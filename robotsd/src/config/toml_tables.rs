@@ -13,6 +13,7 @@ use tower_robots::policy::{
 };
 use tower_robots::rules::PathForm;
 
+use super::board::RawBoard;
 use super::identity_table::RawIdentity;
 use super::keys::Document;
 use super::values::{Address, Size, Span};
@@ -39,6 +40,8 @@ pub(super) struct RawConfig {
     #[serde(default)]
     pub(super) check: RawCheck,
     pub(super) admin: Option<RawAdmin>,
+    #[serde(default)]
+    pub(super) board: RawBoard,
     #[serde(default)]
     pub(super) gate: RawGate,
     #[serde(default)]
@@ -73,6 +76,7 @@ impl Document for RawConfig {
         "gate.must_allow[]",
         "admin",
         "admin.listener[]",
+        "board",
         "limits",
         "log",
     ];

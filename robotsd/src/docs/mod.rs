@@ -4,6 +4,9 @@
 #[doc = include_str!("operating.md")]
 pub mod operating {}
 
+#[doc = include_str!("board.md")]
+pub mod board {}
+
 #[doc = include_str!("log.md")]
 pub mod log {}
 

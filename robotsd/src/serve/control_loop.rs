@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 use tower_robots::live::StateDir;
 
+use super::board_keeper::{BoardKeeper, next_tick};
 use super::reconfigure::ActiveConfig;
 use super::signals::{Signal, Signals};
 use super::supervisor::Supervisor;
@@ -33,6 +34,7 @@ pub(super) struct ControlLoop<'a> {
     supervisor: Supervisor,
     access: Option<&'a AccessLog>,
     heartbeat: Option<Interval>,
+    board: Option<BoardKeeper>,
     /// Tasks that end with the process.
     background: JoinSet<()>,
 }
@@ -53,11 +55,24 @@ impl<'a> ControlLoop<'a> {
             heartbeat
         });
         let _flush = FlushOnDrop { state: active.sites.state().directory().cloned(), log: active.log.clone() };
-        Self { _flush, active, workers, signals, requested, supervisor, access, heartbeat, background }
+        Self { _flush, active, workers, signals, requested, supervisor, access, heartbeat, board: None, background }
+    }
+
+    /// With a board, where there is one.
+    pub(super) fn with_board(self, board: Option<BoardKeeper>) -> Self {
+        Self { board, ..self }
     }
 
     /// Runs until every connection is closed after a signal to stop, or a second such signal comes.
     pub(super) async fn run(mut self) -> Result<(), String> {
+        let outcome = self.serve().await;
+        if let Some(board) = self.board.take() {
+            board.finish(&self.active.sites).await;
+        }
+        outcome
+    }
+
+    async fn serve(&mut self) -> Result<(), String> {
         let (config_changed, others_changed) = (self.active.watches.config(), self.active.watches.others());
         let registry_changed = self.active.sites.registry_changed();
         loop {
@@ -88,6 +103,9 @@ impl<'a> ControlLoop<'a> {
                     self.background.spawn(Arc::clone(&self.active.sites).follow(changed));
                 }
                 () = next_beat(&mut self.heartbeat) => self.report_alive(),
+                () = next_tick(&mut self.board) => if let Some(board) = &mut self.board {
+                    board.tick(&self.active.sites).await;
+                },
                 Some(_) = self.background.join_next() => {}
                 ended = self.workers.ended() => match ended {
                     None => {

@@ -17,6 +17,7 @@ mod router;
 mod workers;
 
 mod admin_places;
+mod board_keeper;
 mod certificate_watch;
 mod config_log;
 mod config_waiters;

@@ -239,6 +239,6 @@ fn deferred(changes: &[SettingChange]) -> Option<String> {
         let is_of = |change: &SettingChange| change.setting.split('.').next() == Some(key);
         changes.iter().any(|change| change.is_for_start() && is_of(change))
     };
-    let keys: Vec<_> = ["workers", "state_dir", "admin", "log"].into_iter().filter(is_deferred).collect();
+    let keys: Vec<_> = ["workers", "state_dir", "admin", "board", "log"].into_iter().filter(is_deferred).collect();
     (!keys.is_empty()).then(|| format!("from the next start on: {}", keys.join(", ")))
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use tokio::task::JoinSet;
 
 use super::admin_places::AdminPlaces;
+use super::board_keeper::BoardKeeper;
 use super::certificate_watch::CertificateWatch;
 use super::connection_log;
 use super::control_loop::ControlLoop;
@@ -118,6 +119,10 @@ pub(super) async fn serve(
     state.is_serving(serving);
     supervisor.ready(&summary);
 
+    let board = BoardKeeper::new(config, &sites, log);
+    if let Some(keeper) = &board {
+        state.has_board(Arc::clone(keeper.board()));
+    }
     let certificates = CertificateWatch::introduce(listeners.certificates(), log);
     background.spawn(certificates.clone().watch());
     let active = ActiveConfig {
@@ -135,7 +140,7 @@ pub(super) async fn serve(
         log: log.clone(),
         change: PendingChange::default(),
     };
-    ControlLoop::new(active, workers, signals, requested, supervisor, access, background).run().await
+    ControlLoop::new(active, workers, signals, requested, supervisor, access, background).with_board(board).run().await
 }
 
 /// Waits for a signal to stop; while starting, everything is being read anyway.

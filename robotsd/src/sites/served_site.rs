@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tower_robots::agent::Registry;
 use tower_robots::layer::{RobotsLayer, VerifyLayer};
+use tower_robots::live::{Enforcement, Snapshot};
 
 use super::backend::SiteBackend;
 use super::backend_source::BackendSource;
@@ -15,6 +16,7 @@ use super::sender_evidence::SenderEvidence;
 use super::site_name::SiteName;
 use super::site_outcomes::SiteOutcomes;
 use super::site_robots::{LiveSite, SiteRobots};
+use crate::board::{Second, Sight, SiteMoment, SiteRecorders};
 use crate::config;
 use crate::decision::{MayWait, OutcomeCounts};
 use crate::edge::{OriginalAgent, Peer};
@@ -33,6 +35,8 @@ pub(crate) struct ServedSite {
     pub(super) evidence: Option<SenderEvidence>,
     /// What was decided about its requests, also under earlier configs.
     pub(super) outcomes: SiteOutcomes,
+    /// None where the config wants no board.
+    pub(super) recorders: Option<SiteRecorders>,
     /// None where no listener forwards requests.
     pub(super) backend: Option<BackendSource>,
     pub(super) log: Log,
@@ -67,11 +71,13 @@ impl ServedSite {
         let layer = self.quiet_layer().observe(move |event| counts.disallowed(event));
         let layer = layer.observe_crawlers(move |event| crawlers.crawler(event));
         let layer = layer.observe(log_events::event(self.name.clone(), self.log.clone(), self.privacy));
-        match self.evidence {
+        let layer = match self.evidence {
             // Without it there is nothing to say about what robots.txt allows.
             None => layer,
             Some(_) => layer.observe_crawlers(log_events::crawler(self.name.clone(), self.log.clone(), self.privacy)),
-        }
+        };
+        let Some(recorder) = self.recorders.as_ref().map(SiteRecorders::recorder) else { return layer };
+        layer.observe_crawlers(move |event| recorder.observe(event))
     }
 
     /// Whether its requests may wait for evidence.
@@ -85,6 +91,20 @@ impl ServedSite {
     /// What makes requests wait for evidence in front of a layer.
     pub(crate) fn verify_layer(&self, layer: &RobotsLayer) -> VerifyLayer {
         VerifyLayer::new(layer, self.evidence.as_ref().map_or(Duration::ZERO, SenderEvidence::wait))
+    }
+
+    /// What was counted of its crawlers until now, for the board.
+    pub(super) fn board_moment(&self, now: Second) -> Option<SiteMoment> {
+        let recorders = self.recorders.as_ref()?;
+        // A site with a robots.txt for each host has no one version that crawlers could be held to.
+        let robots = self.robots.only();
+        if let Some(robots) = robots {
+            recorders.follow(robots, now);
+        }
+        let version = robots.and_then(|robots| robots.with(|snapshot| Some(snapshot.content()?.hash())));
+        let is_off = robots.is_some_and(|robots| robots.with(Snapshot::enforcement) == Enforcement::Off);
+        let sight = if is_off { Sight::Blind } else { Sight::Clear };
+        Some(SiteMoment::new(&self.name, recorders.take(), version, sight))
     }
 
     /// Counters of one worker's own.

@@ -14,6 +14,7 @@ use super::served_site::ServedSite;
 use super::site_opener::SiteOpener;
 use super::site_robots::LiveSite;
 use super::state_handle::StateHandle;
+use crate::board::{Second, SiteMoment};
 use crate::config::{Config, RegistrySources};
 use crate::log::{Log, LogEvent, LogLevel, LogPrivacy};
 use crate::report::{IdentityReport, RegistryReport};
@@ -80,6 +81,11 @@ impl Sites {
 
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &ServedSite> {
         self.sites.iter()
+    }
+
+    /// What was counted of crawlers until now, by site. Waits for no file.
+    pub(crate) fn board_moments(&self, now: Second) -> impl Iterator<Item = SiteMoment> {
+        self.iter().filter_map(move |site| site.board_moment(now))
     }
 
     /// Every robots.txt, in the order of the config; of sites with a directory one for each host.

@@ -12,6 +12,7 @@ use super::sender_evidence::SenderEvidence;
 use super::served_site::ServedSite;
 use super::site_name::SiteName;
 use super::site_robots::{LiveSite, SiteRobots};
+use crate::board::SiteRecorders;
 use crate::config::{self, Config};
 use crate::log::{Log, LogPrivacy};
 use crate::upstream::SharedResources;
@@ -79,11 +80,14 @@ impl<'a> SiteOpener<'a> {
             }
         }
         let outcomes = before.map(|before| before.outcomes.clone()).unwrap_or_default();
+        let recorders = before
+            .map_or_else(|| self.config.board.map(|_| SiteRecorders::default()), |before| before.recorders.clone());
         let before = before.and_then(|before| before.backend.as_ref());
         let open = |settings| BackendSource::open(&name, settings, &self.config.upstream, &self.resources, before, log);
         let backend = site.backend.as_ref().map(open).transpose()?;
         let (hosts, settings, log) = (site.hosts.clone(), site.clone(), log.clone());
         let evidence = self.evidence.cloned();
-        Ok(ServedSite { name, hosts, robots, gate, settings, evidence, outcomes, backend, log, privacy: self.privacy })
+        let privacy = self.privacy;
+        Ok(ServedSite { name, hosts, robots, gate, settings, evidence, outcomes, recorders, backend, log, privacy })
     }
 }

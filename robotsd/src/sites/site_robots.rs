@@ -98,6 +98,14 @@ impl SiteRobots {
         }
     }
 
+    /// The robots.txt, where there is one for the whole site.
+    pub(super) fn only(&self) -> Option<&LiveRobots> {
+        match &self.0.kind {
+            RobotsKind::One(robots, _) => Some(robots),
+            RobotsKind::Directory(_) => None,
+        }
+    }
+
     /// A layer of one worker's own. All layers of a site read the same snapshots.
     pub(super) fn layer(&self) -> RobotsLayer {
         match &self.0.kind {

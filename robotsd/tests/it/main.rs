@@ -25,6 +25,10 @@ mod admin;
 mod agents;
 #[cfg(unix)]
 mod beside;
+#[cfg(unix)]
+mod board;
+#[cfg(unix)]
+mod board_browser;
 mod check;
 mod churn;
 mod config;

@@ -49,6 +49,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
     ("log", &["date", "edge", "config"]),
     ("decision", &["counter", "metrics", "edge", "config", "log"]),
     ("evaluator", &["unknown_name", "config"]),
+    ("board", &["date", "html", "render", "report", "config"]),
     (
         "sites",
         &[
@@ -63,10 +64,11 @@ const ROBOTSD_ROOMS: &[Room] = &[
             "config",
             "log",
             "decision",
+            "board",
         ],
     ),
-    ("admin", &["date", "report", "metrics", "edge", "config", "log", "sites"]),
-    ("serve", &["date", "exit", "report", "edge", "config", "log", "decision", "sites", "admin"]),
+    ("admin", &["date", "report", "metrics", "edge", "config", "log", "board", "sites"]),
+    ("serve", &["date", "exit", "report", "edge", "config", "log", "decision", "board", "sites", "admin"]),
     (
         "commands",
         &[
@@ -83,6 +85,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
             "expectations",
             "config",
             "evaluator",
+            "board",
             "sites",
             "admin",
         ],

@@ -1,0 +1,199 @@
+//! What disallowed requests say about a crawler: whether it ignores robots.txt, or does not know yet.
+//!
+//! Nobody is accused falsely. A request is held against a crawler only where **every** read that may have been its last one
+//! says so: the version disallows the request, or the read was more than 24 hours old (RFC 9309, section 2.4). Such reads are
+//!
+//! - the last one before the request that a verified crawler of the same chain made at the same origin: without one there is
+//!   no accusation;
+//! - every later one of the operator's crawlers, of those that are not verified too, as long as nothing refutes them;
+//! - one that may have been missed: while no process watched, while enforcement was off, while counts were lost.
+
+use super::moment::{DAY, Second};
+use super::row::{ANY_ORIGIN, Case};
+
+/// How disallowed requests are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Judgement {
+    /// The version last read disallows them, or that read was more than 24 hours old.
+    Ignored,
+    /// The version last read was an older one, less than 24 hours before, that allowed them.
+    NotNewest,
+    /// No read was seen here before them.
+    Unread,
+    /// There was a read, and it cannot be told what the last one says.
+    Undecided,
+}
+
+/// Reads that may matter: those of one operator's crawlers.
+#[derive(Clone, Debug)]
+pub(crate) struct Reading<'r> {
+    pub(crate) origin: &'r str,
+    pub(crate) version: Option<&'r str>,
+    pub(crate) first: Second,
+    pub(crate) last: Second,
+    pub(crate) reader: Reader,
+}
+
+/// Who read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// A verified crawler that obeys one of the same tokens: its reads may accuse.
+    Chain,
+    /// Another crawler of the operator, or one that is not verified: its reads may only excuse.
+    Operator,
+}
+
+/// A time in which a read may have been missed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Gap {
+    pub(crate) from: Second,
+    pub(crate) to: Second,
+    /// What was served throughout, where that is certain.
+    pub(crate) version: Option<String>,
+}
+
+/// A read that may have been the last one.
+struct Candidate<'r> {
+    version: Option<&'r str>,
+    /// The latest moment it may have been at.
+    at: Second,
+    is_seen: bool,
+}
+
+/// Judges requests by what was read before them.
+pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> Judgement {
+    if case.origin == ANY_ORIGIN {
+        return Judgement::Undecided;
+    }
+    let concerns =
+        |read: &&Reading<'_>| (read.origin == case.origin || read.origin == ANY_ORIGIN) && read.first <= case.last;
+    // The moment of the read that is certainly before the requests.
+    let before = |read: &Reading<'_>| match (read.first < case.first, read.last < case.first) {
+        (_, true) => Some(read.last),
+        (true, false) => Some(read.first),
+        (false, false) => None,
+    };
+    let own = reads.iter().filter(concerns).filter(|read| read.reader == Reader::Chain && read.version.is_some());
+    let Some((known, at)) = own.filter_map(|read| Some((read, before(read)?))).max_by_key(|(_, at)| *at) else {
+        return Judgement::Unread;
+    };
+    let mut candidates = vec![Candidate { version: known.version, at, is_seen: true }];
+    let later = reads.iter().filter(concerns).filter(|read| read.last >= at);
+    candidates.extend(later.map(|read| Candidate {
+        version: read.version,
+        at: read.last.min(case.last),
+        is_seen: true,
+    }));
+    let missed = gaps.iter().filter(|gap| gap.to > at && gap.from < case.last);
+    candidates.extend(missed.map(|gap| Candidate {
+        version: gap.version.as_deref(),
+        at: gap.to.min(case.last),
+        is_seen: false,
+    }));
+
+    let is_in = |versions: &[String], candidate: &Candidate<'_>| {
+        candidate.version.is_some_and(|read| versions.iter().any(|version| version == read))
+    };
+    let is_old = |candidate: &Candidate<'_>| case.first.saturating_sub(candidate.at) > DAY;
+    let accuses = |candidate: &Candidate<'_>| is_old(candidate) || is_in(&case.disallowed_by, candidate);
+    if candidates.iter().all(accuses) {
+        return Judgement::Ignored;
+    }
+    let excuses = |candidate: &Candidate<'_>| candidate.is_seen && is_in(&case.allowed_by, candidate);
+    if candidates.iter().filter(|candidate| !accuses(candidate)).all(excuses) {
+        Judgement::NotNewest
+    } else {
+        Judgement::Undecided
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Second = 3600;
+    const START: Second = 1_000 * DAY;
+
+    /// Requests that version 2 disallows and version 1 allows, at an hour.
+    fn case(hour: Second) -> Case {
+        Case {
+            origin: "https://a.test".into(),
+            disallowed_by: vec!["2".into()],
+            allowed_by: vec!["1".into()],
+            first: START + hour * HOUR,
+            last: START + hour * HOUR + 60,
+            count: 1,
+        }
+    }
+
+    fn read(version: &str, hour: Second) -> Reading<'_> {
+        let at = START + hour * HOUR;
+        Reading { origin: "https://a.test", version: Some(version), first: at, last: at, reader: Reader::Chain }
+    }
+
+    #[test]
+    fn the_last_read_judges() {
+        for (reads, hour, want) in [
+            (vec![], 50, Judgement::Unread),
+            (vec![read("2", 40)], 50, Judgement::Ignored),
+            (vec![read("1", 40)], 50, Judgement::NotNewest),
+            (vec![read("1", 26)], 50, Judgement::NotNewest),
+            (vec![read("1", 25)], 50, Judgement::Ignored),
+            (vec![read("2", 20), read("1", 40)], 50, Judgement::NotNewest),
+            (vec![read("1", 20), read("2", 40)], 50, Judgement::Ignored),
+            // Its rules are not known any more.
+            (vec![read("0", 40)], 50, Judgement::Undecided),
+            (vec![read("0", 20)], 50, Judgement::Ignored),
+            // What comes after the requests says nothing about them.
+            (vec![read("2", 51)], 50, Judgement::Unread),
+        ] {
+            assert_eq!(judge(&case(hour), &reads, &[]), want, "{reads:?}");
+        }
+    }
+
+    #[test]
+    fn a_read_at_another_origin_or_of_the_same_second_accuses_nobody() {
+        let elsewhere = Reading { origin: "https://b.test", ..read("2", 40) };
+        assert_eq!(judge(&case(50), &[elsewhere], &[]), Judgement::Unread);
+        assert_eq!(judge(&case(50), &[read("2", 50)], &[]), Judgement::Unread);
+        let unknown = Reading { origin: ANY_ORIGIN, version: None, ..read("2", 45) };
+        assert_eq!(judge(&case(50), &[read("2", 40), unknown], &[]), Judgement::Undecided);
+    }
+
+    #[test]
+    fn reads_of_others_of_the_operator_only_excuse() {
+        let other = |version| Reading { reader: Reader::Operator, ..read(version, 45) };
+        assert_eq!(judge(&case(50), &[other("2")], &[]), Judgement::Unread);
+        assert_eq!(judge(&case(50), &[read("2", 40), other("1")], &[]), Judgement::NotNewest);
+        assert_eq!(judge(&case(50), &[read("1", 20), other("0")], &[]), Judgement::Undecided);
+        assert_eq!(judge(&case(50), &[read("1", 40), other("2")], &[]), Judgement::NotNewest);
+    }
+
+    #[test]
+    fn a_read_that_may_have_been_missed_excuses() {
+        let gap = |from, to, version: Option<&str>| Gap {
+            from: START + from * HOUR,
+            to: START + to * HOUR,
+            version: version.map(str::to_owned),
+        };
+        for (read, gap, want) in [
+            (read("2", 40), gap(45, 46, None), Judgement::Undecided),
+            (read("2", 40), gap(45, 46, Some("2")), Judgement::Ignored),
+            (read("2", 40), gap(45, 46, Some("1")), Judgement::Undecided),
+            (read("2", 40), gap(30, 35, None), Judgement::Ignored),
+            // A day has passed since: nobody may go by it any more.
+            (read("1", 1), gap(20, 21, None), Judgement::Ignored),
+            (read("1", 1), gap(20, 27, None), Judgement::Undecided),
+            (read("1", 40), gap(45, 46, Some("2")), Judgement::NotNewest),
+            // It lasts until the requests.
+            (read("2", 40), gap(50, 90, None), Judgement::Undecided),
+            (read("2", 40), gap(51, 90, None), Judgement::Ignored),
+        ] {
+            assert_eq!(
+                judge(&case(50), std::slice::from_ref(&read), std::slice::from_ref(&gap)),
+                want,
+                "{read:?} {gap:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The board: which crawler read which version of robots.txt, what it requested then, and the one word about it.
+//!
+//! Workers count in a [`recorder`]; the control thread takes that into the [`table`], which is written to the [`history`]. [`row`]
+//! is what all of them add up. [`judgement`] says what requests say about a crawler, with the times that [`watch`] does not cover;
+//! [`summary`] makes the [`report`] of it. Nothing here decides about a request, and none waits for it.
+
+mod moment;
+mod row;
+
+mod judgement;
+mod watch;
+
+mod csv;
+mod history;
+mod recorder;
+mod report;
+mod summary;
+mod table;
+mod view;
+
+mod page;
+
+pub(crate) use self::csv::csv;
+pub(crate) use self::moment::{Second, seconds};
+pub(crate) use self::page::{BoardPage, PageReload, style};
+pub(crate) use self::recorder::SiteRecorders;
+pub(crate) use self::report::{BoardReport, CrawlerBoard};
+pub(crate) use self::table::{Board, SiteMoment};
+pub(crate) use self::view::{BoardQuery, BoardSpan, merge};
+pub(crate) use self::watch::Sight;
+
+#[cfg(test)]
+mod tests;

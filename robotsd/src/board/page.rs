@@ -1,0 +1,455 @@
+//! The board as a page: no scripts, nothing of another host, legible in the dark and in the light, on a telephone too.
+//!
+//! Names come from clients and files; all of them go through [`Escaped`]. The style sheet is a path of its own, and every
+//! bar is an attribute of SVG, so that the page needs no inline style.
+
+use std::fmt::{self, Write as _};
+
+use super::moment::DAY;
+use super::report::{BoardReport, CrawlerBoard, LineBoard, SiteBoard, TrendBar};
+use super::view::{BoardQuery, BoardSpan};
+use crate::html::STYLE;
+use crate::html::escaped::Escaped;
+use crate::html::figures::{counted, grouped, percent};
+use crate::render::shell_word;
+use crate::report::{HistoryReport, NextStep, SiteReport, StatusReport};
+
+/// Lines of a site that the page lists; `/board.json` has more.
+const LINES: usize = 20;
+
+/// Reloads of a site that the page lists, the newest first.
+const RELOADS: usize = 10;
+
+/// Whether the browser loads the page again by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PageReload {
+    Never,
+    EveryMinute,
+}
+
+/// The page, from the same facts as `robotsd status` and `robotsd board` have.
+pub(crate) struct BoardPage<'a> {
+    pub(crate) status: &'a StatusReport,
+    pub(crate) board: &'a BoardReport,
+    /// Of the sites that are shown.
+    pub(crate) histories: &'a [HistoryReport],
+    pub(crate) query: &'a BoardQuery,
+    pub(crate) reload: PageReload,
+}
+
+/// The style sheet of the page, at `/board.css`.
+pub(crate) fn style() -> String {
+    format!("{STYLE}{}", include_str!("page.css"))
+}
+
+impl fmt::Display for BoardPage<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n<title>Board: robotsd</title>\n\
+             <link rel=\"icon\" href=\"data:,\">\n<link rel=\"stylesheet\" href=\"/board.css\">\n</head>\n<body>\n<main>\n\
+             <h1>What crawlers do here</h1>\n",
+        )?;
+        let board = self.board;
+        writeln!(f, "<p class=\"sub\">{} to {} UTC</p>", Escaped(&minute(&board.from)), Escaped(&minute(&board.to)))?;
+        self.links(f)?;
+        self.banner(f)?;
+        for note in &board.notes {
+            writeln!(f, "<p class=\"note\">{}</p>", Escaped(note))?;
+        }
+        if !board.sees_all {
+            f.write_str(
+                "<p class=\"note\">Nobody is said to ignore robots.txt, because not every read of it may be seen here: \
+                 <code>sees_all = true</code> in <code>[board]</code> says that it is.</p>\n",
+            )?;
+        }
+        self.sites(f)?;
+        for site in &board.sites {
+            self.site(f, site)?;
+        }
+        f.write_str("</main>\n</body>\n</html>\n")
+    }
+}
+
+impl BoardPage<'_> {
+    /// The same page over another time, or loaded again by itself.
+    fn links(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<nav aria-label=\"This page\"><ul class=\"links\">\n")?;
+        for span in BoardSpan::ALL {
+            let current = if span == self.query.span { " aria-current=\"page\"" } else { "" };
+            let what = match span {
+                BoardSpan::Day => "24 hours",
+                BoardSpan::Month => "30 days",
+            };
+            writeln!(
+                f,
+                "<li><a href=\"{}\"{current}>{what}</a></li>",
+                Escaped(&target(self.query.site.as_deref(), span, self.reload))
+            )?;
+        }
+        let (other, what) = match self.reload {
+            PageReload::Never => (PageReload::EveryMinute, "Reload every minute"),
+            PageReload::EveryMinute => (PageReload::Never, "Stop reloading"),
+        };
+        let again = target(self.query.site.as_deref(), self.query.span, other);
+        writeln!(f, "<li><a href=\"{}\">{what}</a></li>", Escaped(&again))?;
+        if self.query.site.is_some() {
+            writeln!(
+                f,
+                "<li><a href=\"{}\">Every site</a></li>",
+                Escaped(&target(None, self.query.span, self.reload))
+            )?;
+        }
+        f.write_str("</ul></nav>\n")
+    }
+
+    /// What needs somebody, with the command that does it.
+    fn banner(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut steps: Vec<(Option<&str>, &NextStep)> = Vec::new();
+        let rejected = self.status.config.as_ref().and_then(|config| config.rejected.as_ref());
+        steps.extend(rejected.iter().flat_map(|rejected| &rejected.next).map(|step| (None, step)));
+        steps.extend(self.status.next.iter().map(|step| (None, step)));
+        for site in &self.status.sites {
+            steps.extend(site.next.iter().map(|step| (Some(&*site.name), step)));
+        }
+        let is_off = self.status.enforcement == "off";
+        let off: Vec<&SiteReport> = self.status.sites.iter().filter(|site| site.enforcement == "off").collect();
+        if steps.is_empty() && rejected.is_none() && !is_off && off.is_empty() && self.status.troubles.is_empty() {
+            return f.write_str("<p role=\"status\">Nothing needs your attention.</p>\n");
+        }
+        f.write_str("<section class=\"warn\" role=\"status\" aria-labelledby=\"waits\"><h2 id=\"waits\">To do</h2>\n")?;
+        if is_off {
+            f.write_str("<p><strong>Enforcement is off for every site.</strong></p>\n")?;
+        } else {
+            for site in off {
+                writeln!(f, "<p><strong>Enforcement is off for site {}.</strong></p>", Escaped(&site.name))?;
+            }
+        }
+        if let Some(rejected) = rejected {
+            writeln!(
+                f,
+                "<p><strong>The config is rejected</strong> since {}: {}</p>",
+                Escaped(&rejected.since),
+                Escaped(&rejected.why)
+            )?;
+        }
+        for trouble in &self.status.troubles {
+            writeln!(f, "<p>{}</p>", Escaped(trouble))?;
+        }
+        for (site, step) in steps {
+            let of = site.map(|site| format!("Site {site}: ")).unwrap_or_default();
+            write!(f, "<p>{}{}", Escaped(&of), Escaped(&step.what))?;
+            if !step.command.is_empty() {
+                let words: Vec<String> = step.command.iter().map(|word| shell_word(word)).collect();
+                write!(f, ": <code>{}</code>", Escaped(&words.join(" ")))?;
+            }
+            f.write_str("</p>\n")?;
+        }
+        f.write_str("</section>\n")
+    }
+
+    fn sites(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<section><h2>Sites</h2>\n")?;
+        table(
+            f,
+            "stacked",
+            "Sites, with requests since the start of the process",
+            &[
+                ("Site", false),
+                ("State", false),
+                ("Mode", false),
+                ("Version", false),
+                ("Findings", false),
+                ("Requests", true),
+                ("Refused", true),
+            ],
+        )?;
+        let is_shown = |site: &&SiteReport| self.query.site.as_ref().is_none_or(|wanted| is_of(wanted, &site.name));
+        for site in self.status.sites.iter().filter(is_shown) {
+            let traffic = self.status.traffic.as_ref();
+            let traffic =
+                traffic.and_then(|traffic| traffic.sites.iter().find(|traffic| is_of(&traffic.name, &site.name)));
+            let requests = traffic.map(|traffic| &traffic.requests);
+            let (total, refused) = requests.map_or((0, 0), |requests| (requests.total, requests.refused));
+            let findings = site.findings;
+            let findings = format!(
+                "{}, {}",
+                counted(findings.errors as u64, "error"),
+                counted(findings.warnings as u64, "warning")
+            );
+            let link = target(Some(site.name.split('/').next().unwrap_or_default()), self.query.span, self.reload);
+            write!(f, "<tr><th scope=\"row\"><a href=\"{}\">{}</a></th>", Escaped(&link), Escaped(&site.name))?;
+            cell(f, "State", &Escaped(&site.state), false)?;
+            let mode = if site.enforcement == "off" { "off by the switch" } else { &*site.mode };
+            cell(f, "Mode", &Escaped(mode), false)?;
+            cell(
+                f,
+                "Version",
+                &format_args!("<code>{}</code>", Escaped(short(site.hash.as_deref().unwrap_or("none")))),
+                false,
+            )?;
+            cell(f, "Findings", &findings, false)?;
+            cell(f, "Requests", &grouped(total), true)?;
+            cell(f, "Refused", &format_args!("{} ({})", grouped(refused), Escaped(&percent(refused, total))), true)?;
+            f.write_str("</tr>\n")?;
+        }
+        f.write_str("</tbody></table></section>\n")
+    }
+
+    fn site(&self, f: &mut fmt::Formatter<'_>, site: &SiteBoard) -> fmt::Result {
+        writeln!(f, "<section><h2>{}: crawlers</h2>", Escaped(&site.site))?;
+        if site.crawlers.is_empty() {
+            f.write_str("<p>No crawler came in this time.</p>\n")?;
+        } else {
+            self.crawlers(f, site)?;
+        }
+        f.write_str("</section>\n")?;
+        if !site.lines.is_empty() {
+            writeln!(f, "<section><h2>{}: lines that disallowed</h2>", Escaped(&site.site))?;
+            let caption = format!("Lines of the robots.txt of {} by requests", site.site);
+            table(f, "stacked", &caption, &[("Line", false), ("Version", false), ("Hits", true), ("By", false)])?;
+            for line in site.lines.iter().take(LINES) {
+                line_row(f, line)?;
+            }
+            f.write_str("</tbody></table></section>\n")?;
+        }
+        if let Some(history) =
+            self.histories.iter().find(|history| history.site == site.site && !history.entries.is_empty())
+        {
+            writeln!(f, "<section><h2>{}: what went live</h2>\n<ul class=\"reloads\">", Escaped(&site.site))?;
+            for entry in history.entries.iter().rev().take(RELOADS) {
+                let hash = entry.hash.as_deref().map(short).unwrap_or_default();
+                write!(
+                    f,
+                    "<li>{} <strong>{}</strong> ({}) <code>{}</code>",
+                    Escaped(&minute(&entry.when)),
+                    Escaped(&entry.outcome),
+                    Escaped(&entry.cause),
+                    Escaped(hash)
+                )?;
+                write!(f, "<br>{}", Escaped(entry.effect.as_deref().unwrap_or(&entry.message)))?;
+                f.write_str("</li>\n")?;
+            }
+            f.write_str("</ul></section>\n")?;
+        }
+        Ok(())
+    }
+
+    fn crawlers(&self, f: &mut fmt::Formatter<'_>, site: &SiteBoard) -> fmt::Result {
+        let caption = format!("Crawlers on {}, those with the most disallowed requests first", site.site);
+        table(
+            f,
+            "stacked",
+            &caption,
+            &[
+                ("Crawler", false),
+                ("Identity", false),
+                ("Word", false),
+                ("Last read", false),
+                ("Allowed", true),
+                ("Disallowed", true),
+                ("Worst line", false),
+                ("Trend", false),
+            ],
+        )?;
+        for crawler in &site.crawlers {
+            self.crawler(f, crawler)?;
+        }
+        f.write_str("</tbody></table>\n")
+    }
+
+    fn crawler(&self, f: &mut fmt::Formatter<'_>, crawler: &CrawlerBoard) -> fmt::Result {
+        let whose = [&*crawler.operator, &*crawler.category].into_iter().filter(|part| !part.is_empty());
+        let whose = whose.collect::<Vec<_>>().join(", ");
+        write!(f, "<tr><th scope=\"row\">{}<br><small>{}</small></th>", Escaped(&crawler.crawler), Escaped(&whose))?;
+        cell(f, "Identity", &Escaped(&crawler.identity), false)?;
+        match (&crawler.word, &crawler.no_word) {
+            (Some(word), _) => cell(f, "Word", &format_args!("<strong>{}</strong>", Escaped(word)), false)?,
+            (None, why) => {
+                cell(f, "Word", &format_args!("<small>{}</small>", Escaped(why.as_deref().unwrap_or("none"))), false)?
+            }
+        }
+        match &crawler.last_read {
+            Some(read) => {
+                let which = match read.is_newest {
+                    Some(true) => "the live version",
+                    Some(false) => "another version",
+                    None => "",
+                };
+                let version = read.version.as_deref().map(short).unwrap_or("of another server");
+                let text = format!(
+                    "{} <small>{}</small> <code>{}</code>",
+                    Escaped(&minute(&read.when)),
+                    Escaped(which),
+                    Escaped(version)
+                );
+                cell(f, "Last read", &text, false)?;
+            }
+            None => cell(f, "Last read", &"none seen here", false)?,
+        }
+        cell(f, "Allowed", &grouped(crawler.allowed), true)?;
+        let share = percent(crawler.disallowed, crawler.allowed + crawler.disallowed);
+        let done = [
+            (crawler.done.refused, "refused"),
+            (crawler.done.tagged, "tagged"),
+            (crawler.done.observed, "observed"),
+            (crawler.done.passed, "passed"),
+        ];
+        let done =
+            done.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{} {what}", grouped(*count)));
+        let done = done.collect::<Vec<_>>().join(", ");
+        let when = crawler.first_disallowed.as_deref().zip(crawler.last_disallowed.as_deref());
+        let when = when.map(|(first, last)| format!("{} to {}", minute(first), minute(last))).unwrap_or_default();
+        let text = format!(
+            "{} ({}) <small>{}</small> <small>{}</small>",
+            grouped(crawler.disallowed),
+            Escaped(&share),
+            Escaped(&done),
+            Escaped(&when)
+        );
+        cell(f, "Disallowed", &text, true)?;
+        match &crawler.worst_line {
+            Some(line) => {
+                let text = format!(
+                    "<code>{}: Disallow: {}</code> {}",
+                    line.line,
+                    Escaped(&line.pattern),
+                    counted(line.hits, "hit")
+                );
+                cell(f, "Worst line", &text, false)?;
+            }
+            None => cell(f, "Worst line", &"none", false)?,
+        }
+        let trend = trend(&crawler.trend, self.board.step_seconds);
+        cell(f, "Trend", &trend, false)?;
+        f.write_str("</tr>\n")
+    }
+}
+
+fn line_row(f: &mut fmt::Formatter<'_>, line: &LineBoard) -> fmt::Result {
+    match line.line {
+        0 => f.write_str("<tr><th scope=\"row\">other lines</th>")?,
+        number => write!(f, "<tr><th scope=\"row\"><code>{number}: Disallow: {}</code></th>", Escaped(&line.pattern))?,
+    }
+    cell(f, "Version", &format_args!("<code>{}</code>", Escaped(short(&line.version))), false)?;
+    cell(f, "Hits", &grouped(line.hits), true)?;
+    let by = line.crawlers.iter().take(5).map(|by| format!("{} ({}) {}", by.crawler, by.identity, grouped(by.hits)));
+    cell(f, "By", &Escaped(&by.collect::<Vec<_>>().join(", ")), false)?;
+    f.write_str("</tr>\n")
+}
+
+/// Bars of requests, disallowed below allowed, with the numbers beside them.
+fn trend(bars: &[TrendBar], step: u64) -> String {
+    const HEIGHT: u64 = 24;
+    let most = bars.iter().map(|bar| bar.allowed + bar.disallowed).max().unwrap_or(0);
+    let every = if step == DAY { "a day" } else { "an hour" };
+    let text = format!(
+        "at most {} in {every}, {} in the last",
+        grouped(most),
+        grouped(bars.last().map_or(0, |bar| bar.allowed + bar.disallowed))
+    );
+    let mut out = format!(
+        "<svg class=\"trend\" viewBox=\"0 0 {} {HEIGHT}\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{}\">",
+        bars.len() * 4,
+        Escaped(&text)
+    );
+    for (at, bar) in bars.iter().enumerate() {
+        let height = |count: u64| if count == 0 { 0 } else { (count * HEIGHT / most.max(1)).max(1) };
+        let (disallowed, allowed) = (height(bar.disallowed), height(bar.allowed));
+        for (class, top, height) in [
+            ("disallowed", HEIGHT - disallowed, disallowed),
+            ("allowed", HEIGHT.saturating_sub(disallowed + allowed), allowed),
+        ] {
+            if height > 0 {
+                // Writing to a string does not fail.
+                let _ = write!(
+                    out,
+                    "<rect class=\"{class}\" x=\"{}\" y=\"{top}\" width=\"3\" height=\"{height}\"/>",
+                    at * 4
+                );
+            }
+        }
+    }
+    out + "</svg> <small>" + &Escaped(&text).to_string() + "</small>"
+}
+
+fn table(f: &mut fmt::Formatter<'_>, class: &str, caption: &str, columns: &[(&str, bool)]) -> fmt::Result {
+    write!(f, "<table class=\"{class}\"><caption>{}</caption><thead><tr>", Escaped(caption))?;
+    for (column, is_number) in columns {
+        let class = if *is_number { " class=\"n\"" } else { "" };
+        write!(f, "<th scope=\"col\"{class}>{column}</th>")?;
+    }
+    f.write_str("</tr></thead>\n<tbody>\n")
+}
+
+/// `value` is escaped already.
+fn cell(f: &mut fmt::Formatter<'_>, label: &str, value: &dyn fmt::Display, is_number: bool) -> fmt::Result {
+    let class = if is_number { " class=\"n\"" } else { "" };
+    write!(f, "<td{class} data-label=\"{label}\"><span>{value}</span></td>")
+}
+
+/// Whether a robots.txt is that of a site, or of one of its hosts.
+fn is_of(site: &str, name: &str) -> bool {
+    name.strip_prefix(site).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn target(site: Option<&str>, span: BoardSpan, reload: PageReload) -> String {
+    let site =
+        site.map(|site| percent_encoding::utf8_percent_encode(site, percent_encoding::NON_ALPHANUMERIC).to_string());
+    let site = site.map(|site| format!("&site={site}")).unwrap_or_default();
+    let reload = if reload == PageReload::EveryMinute { "&reload=60" } else { "" };
+    format!("/board?period={}{site}{reload}", span.as_str())
+}
+
+/// A moment as `2026-11-22 12:16`.
+fn minute(written: &str) -> String {
+    written.get(..16).unwrap_or(written).replace('T', " ")
+}
+
+/// A prefix of a hash that distinguishes versions.
+fn short(hash: &str) -> &str {
+    hash.get(..23).unwrap_or(hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(board: &BoardReport) -> String {
+        let status: StatusReport = serde_json::from_value(serde_json::json!({
+            "version": "0", "pid": 1, "state": "serving", "started": "", "uptime_seconds": 0,
+        }))
+        .unwrap();
+        let query = BoardQuery::default();
+        BoardPage { status: &status, board, histories: &[], query: &query, reload: PageReload::Never }.to_string()
+    }
+
+    #[test]
+    fn no_name_leaves_its_place() {
+        const HOSTILE: &str = "<script>alert('1')</script>\"\u{202e}";
+        let line =
+            LineBoard { version: HOSTILE.into(), line: 3, pattern: HOSTILE.into(), hits: 1, crawlers: Vec::new() };
+        let crawler = CrawlerBoard {
+            crawler: HOSTILE.into(),
+            operator: HOSTILE.into(),
+            identity: "claimed".into(),
+            worst_line: Some(line.clone()),
+            trend: vec![TrendBar { allowed: 3, disallowed: 1 }, TrendBar::default()],
+            ..CrawlerBoard::default()
+        };
+        let site = SiteBoard { site: HOSTILE.into(), crawlers: vec![crawler], lines: vec![line] };
+        let text = page(&BoardReport { notes: vec![HOSTILE.into()], sites: vec![site], ..BoardReport::default() });
+        assert!(!text.contains("<script") && !text.contains('\u{202e}'), "{text}");
+        assert!(text.contains("&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&quot;\\u{202e}"));
+        assert!(!text.contains(" style=") && !text.contains("http://") && !text.contains("https://"), "{text}");
+    }
+
+    #[test]
+    fn every_table_has_a_caption_and_every_page_one_heading() {
+        let site = SiteBoard { site: "shop".into(), ..SiteBoard::default() };
+        let text = page(&BoardReport { sites: vec![site], ..BoardReport::default() });
+        assert_eq!(text.matches("<h1>").count(), 1);
+        assert_eq!(text.matches("<table").count(), text.matches("<caption>").count());
+    }
+}

@@ -1,0 +1,299 @@
+//! One hour of one crawler on one site: counts, reads of robots.txt, and what a later judgement needs of disallowed requests.
+//!
+//! A row is a sum: rows of workers, of processes and of replicas are merged by [`Row::merge`], and every list in it has a
+//! bound. It holds no address and no path of a client, only patterns of the robots.txt.
+
+use serde::{Deserialize, Serialize};
+
+use super::moment::Second;
+
+/// Spans of reads, and sets of alike requests, that a row holds apart.
+const MOST_SPANS: usize = 32;
+
+/// Lines whose hits a row counts one by one.
+const MOST_LINES: usize = 32;
+
+/// The origin of a read that may be for any.
+pub(super) const ANY_ORIGIN: &str = "*";
+
+/// What became of the claim to be this crawler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Standing {
+    /// A method confirmed it.
+    Verified,
+    /// Nothing confirmed it, and nothing refuted it.
+    Claimed,
+    /// It is refuted.
+    Impostor,
+}
+
+/// Which row it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct RowKey {
+    /// The first second of the hour.
+    pub(crate) hour: Second,
+    pub(crate) crawler: String,
+    pub(crate) identity: Standing,
+}
+
+/// The counts of a row.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Row {
+    /// From the registry; empty where it does not know the crawler.
+    pub(crate) operator: String,
+    pub(crate) category: String,
+    /// The product tokens the crawler obeys, in order.
+    pub(crate) chain: Vec<String>,
+    /// Requests that robots.txt does not disallow; those for itself are no part of them.
+    pub(crate) allowed: u64,
+    pub(crate) disallowed: u64,
+    pub(crate) done: Done,
+    pub(crate) reads: Vec<ReadSpan>,
+    pub(crate) cases: Vec<Case>,
+    pub(crate) lines: Vec<LineHits>,
+}
+
+/// What was done about disallowed requests, and about those of impostors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Done {
+    pub(crate) refused: u64,
+    pub(crate) tagged: u64,
+    /// It went on, because the mode only observes or the grace has not ended.
+    pub(crate) observed: u64,
+    /// It went on, because of an exemption or an override.
+    pub(crate) passed: u64,
+}
+
+/// Reads of one version of robots.txt at one origin, with none of another version between them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ReadSpan {
+    pub(crate) origin: String,
+    /// The version that was served; none where another server answered.
+    pub(crate) version: Option<String>,
+    pub(crate) first: Second,
+    pub(crate) last: Second,
+    pub(crate) count: u64,
+}
+
+/// Disallowed requests at one origin that the same versions disallow and allow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Case {
+    pub(crate) origin: String,
+    /// The versions known to disallow them, the one in force first.
+    pub(crate) disallowed_by: Vec<String>,
+    /// The versions known to allow them.
+    pub(crate) allowed_by: Vec<String>,
+    pub(crate) first: Second,
+    pub(crate) last: Second,
+    pub(crate) count: u64,
+}
+
+/// How often a line of a version disallowed a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LineHits {
+    pub(crate) version: String,
+    /// 0 for those beyond the bound.
+    pub(crate) line: usize,
+    /// As written.
+    pub(crate) pattern: String,
+    pub(crate) hits: u64,
+}
+
+impl Standing {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Verified => "verified",
+            Self::Claimed => "claimed",
+            Self::Impostor => "impostor",
+        }
+    }
+}
+
+impl Row {
+    /// Adds another row of the same crawler and hour; its reads and requests may be of the same time.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        if self.operator.is_empty() && self.chain.is_empty() {
+            self.operator.clone_from(&other.operator);
+            self.category.clone_from(&other.category);
+            self.chain.clone_from(&other.chain);
+        }
+        self.allowed += other.allowed;
+        self.disallowed += other.disallowed;
+        self.done.merge(other.done);
+        // Reads first: they part the requests before them from those after them.
+        other.reads.iter().for_each(|read| self.read(read.clone()));
+        other.cases.iter().for_each(|case| self.disallow(case.clone()));
+        other.lines.iter().for_each(|line| self.hit(line.clone()));
+    }
+
+    /// Adds reads of robots.txt. None is forgotten: one too many counts as a read of an unknown version anywhere, which
+    /// accuses nobody.
+    pub(crate) fn read(&mut self, read: ReadSpan) {
+        let is_full = self.reads.len() >= MOST_SPANS;
+        let parted = |own: &ReadSpan| {
+            let between = |other: &ReadSpan| {
+                other.origin == read.origin
+                    && other.version != read.version
+                    && other.last >= own.first.min(read.first)
+                    && other.first <= own.last.max(read.last)
+            };
+            self.reads.iter().any(between)
+        };
+        let is_alike = |own: &ReadSpan| own.origin == read.origin && own.version == read.version && !parted(own);
+        if let Some(at) = self.reads.iter().rposition(is_alike) {
+            self.reads[at].extend(&read);
+        } else if !is_full {
+            self.reads.push(read);
+        } else {
+            let rest = self.reads.iter_mut().find(|own| own.origin == ANY_ORIGIN && own.version.is_none());
+            match rest {
+                Some(rest) => rest.extend(&read),
+                None => self.reads.push(ReadSpan { origin: ANY_ORIGIN.to_owned(), version: None, ..read }),
+            }
+        }
+    }
+
+    /// Adds disallowed requests, which are counted already.
+    pub(crate) fn disallow(&mut self, case: Case) {
+        // A read that begins between two requests may be what only the later one has to be judged by.
+        let begins = |from: Second, to: Second| {
+            let at = [case.origin.as_str(), ANY_ORIGIN];
+            let of = |read: &&ReadSpan| at.contains(&read.origin.as_str());
+            self.reads.iter().filter(of).any(|read| from < read.first && read.first <= to)
+        };
+        let is_alike = |own: &Case| own.is_of(&case) && !begins(own.first.min(case.first), own.last.max(case.last));
+        if let Some(at) = self.cases.iter().rposition(is_alike) {
+            self.cases[at].extend(&case);
+        } else if self.cases.len() < MOST_SPANS {
+            self.cases.push(case);
+        } else {
+            match self.cases.iter_mut().find(|own| own.origin == ANY_ORIGIN) {
+                Some(rest) => rest.extend(&case),
+                None => self.cases.push(Case {
+                    origin: ANY_ORIGIN.to_owned(),
+                    disallowed_by: Vec::new(),
+                    allowed_by: Vec::new(),
+                    ..case
+                }),
+            }
+        }
+    }
+
+    /// Counts hits of a line.
+    pub(crate) fn hit(&mut self, hits: LineHits) {
+        let is_alike =
+            |own: &&mut LineHits| own.version == hits.version && own.line == hits.line && own.pattern == hits.pattern;
+        if let Some(own) = self.lines.iter_mut().find(is_alike) {
+            own.hits += hits.hits;
+        } else if self.lines.len() < MOST_LINES {
+            self.lines.push(hits);
+        } else {
+            match self.lines.iter_mut().find(|own| own.line == 0) {
+                Some(rest) => rest.hits += hits.hits,
+                None => self.lines.push(LineHits { version: String::new(), line: 0, pattern: String::new(), ..hits }),
+            }
+        }
+    }
+}
+
+impl Done {
+    pub(crate) const fn merge(&mut self, other: Self) {
+        self.refused += other.refused;
+        self.tagged += other.tagged;
+        self.observed += other.observed;
+        self.passed += other.passed;
+    }
+}
+
+impl ReadSpan {
+    fn extend(&mut self, other: &Self) {
+        self.first = self.first.min(other.first);
+        self.last = self.last.max(other.last);
+        self.count += other.count;
+    }
+}
+
+impl Case {
+    /// Whether the same versions judge both alike at the same origin.
+    fn is_of(&self, other: &Self) -> bool {
+        self.origin == other.origin && self.disallowed_by == other.disallowed_by && self.allowed_by == other.allowed_by
+    }
+
+    fn extend(&mut self, other: &Self) {
+        self.first = self.first.min(other.first);
+        self.last = self.last.max(other.last);
+        self.count += other.count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(version: &str, at: Second) -> ReadSpan {
+        ReadSpan { origin: "https://a.test".into(), version: Some(version.into()), first: at, last: at, count: 1 }
+    }
+
+    fn case(by: &str, at: Second) -> Case {
+        let origin = "https://a.test".into();
+        Case { origin, disallowed_by: vec![by.into()], allowed_by: Vec::new(), first: at, last: at, count: 1 }
+    }
+
+    #[test]
+    fn reads_of_one_version_are_a_span_until_another_version_is_read() {
+        let mut row = Row::default();
+        for (version, at) in [("1", 10), ("1", 20), ("2", 30), ("1", 40), ("1", 50)] {
+            row.read(read(version, at));
+        }
+        let spans: Vec<_> = row.reads.iter().map(|read| (read.version.as_deref(), read.first, read.last)).collect();
+        assert_eq!(spans, [(Some("1"), 10, 20), (Some("2"), 30, 30), (Some("1"), 40, 50)]);
+    }
+
+    #[test]
+    fn requests_before_a_read_stand_apart_from_those_after_it() {
+        let mut row = Row::default();
+        row.disallow(case("2", 10));
+        row.disallow(case("2", 20));
+        row.read(read("2", 30));
+        row.disallow(case("2", 40));
+        // The same version once more parts nothing.
+        row.read(read("2", 50));
+        row.disallow(case("2", 60));
+        let cases: Vec<_> = row.cases.iter().map(|case| (case.first, case.last, case.count)).collect();
+        assert_eq!(cases, [(10, 20, 2), (40, 60, 2)]);
+        // In whatever pieces it comes.
+        let mut pieces = Row::default();
+        let mut piece = Row::default();
+        piece.disallow(case("2", 10));
+        pieces.merge(&piece);
+        let mut piece = Row::default();
+        piece.disallow(case("2", 20));
+        piece.read(read("2", 30));
+        piece.disallow(case("2", 40));
+        pieces.merge(&piece);
+        let mut piece = Row::default();
+        piece.read(read("2", 50));
+        piece.disallow(case("2", 60));
+        pieces.merge(&piece);
+        assert_eq!(pieces, row);
+    }
+
+    #[test]
+    fn every_list_has_a_bound_and_loses_no_count() {
+        let mut row = Row::default();
+        for number in 0..1000 {
+            let name = number.to_string();
+            row.read(ReadSpan { origin: name.clone(), ..read("1", number) });
+            row.disallow(Case { origin: name.clone(), ..case("1", number) });
+            row.hit(LineHits { version: "1".into(), line: number as usize + 1, pattern: name, hits: 1 });
+        }
+        assert!(row.reads.len() <= MOST_SPANS + 1 && row.cases.len() <= MOST_SPANS + 1);
+        assert!(row.lines.len() <= MOST_LINES + 1);
+        assert_eq!(row.reads.iter().map(|read| read.count).sum::<u64>(), 1000);
+        assert_eq!(row.cases.iter().map(|case| case.count).sum::<u64>(), 1000);
+        assert_eq!(row.lines.iter().map(|line| line.hits).sum::<u64>(), 1000);
+    }
+}

@@ -1,0 +1,249 @@
+//! The one table of a process: what its workers counted, and when reads were watched. The control thread fills it once a
+//! second, and a blocking thread writes it down once a minute.
+//!
+//! Rows are held until they are written, at most [`MOST_LIVE`] of them; where there is no room, or nothing can be written, counts
+//! are lost, and the site is blind for that time: nobody is accused by reads that may be missing.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tower_robots::live::VersionHash;
+
+use super::history::{DayRows, History, Retention, SiteLine, days};
+use super::moment::{HOUR, MINUTE, Second, day_of};
+use super::recorder::{Counted, UNKNOWN, written};
+use super::row::RowKey;
+use super::watch::{Sight, Watches};
+use crate::config::BoardConfig;
+
+/// Rows that are held until they are written.
+pub(crate) const MOST_LIVE: usize = 65_536;
+
+/// Crawlers that no registry knows, of a site and an hour, which are counted one by one: their names come from clients.
+const MOST_UNKNOWN: usize = 64;
+
+/// The board of a process.
+#[derive(Debug)]
+pub(crate) struct Board {
+    settings: BoardConfig,
+    /// When the process began to count.
+    pub(super) since: Second,
+    /// Locked before the table, and while files are read or written.
+    history: Mutex<History>,
+    table: Mutex<Table>,
+}
+
+/// What is not written yet.
+#[derive(Debug, Default)]
+struct Table {
+    sites: HashMap<String, SiteTable>,
+    /// Rows of all sites.
+    rows: usize,
+    written: Second,
+    pruned: Second,
+    is_urgent: bool,
+    trouble: Option<String>,
+    lost: u64,
+}
+
+#[derive(Debug, Default)]
+struct SiteTable {
+    rows: BTreeMap<RowKey, super::row::Row>,
+    watches: Watches,
+}
+
+/// A site at a moment.
+#[derive(Debug)]
+pub(crate) struct SiteMoment {
+    pub(crate) site: String,
+    pub(crate) counted: Vec<Counted>,
+    /// The live version; none where there is none, or one for each host.
+    pub(crate) version: Option<String>,
+    /// Whether crawlers are recognised: not while enforcement is off.
+    pub(crate) sight: Sight,
+}
+
+impl SiteMoment {
+    pub(crate) fn new(site: &str, counted: Vec<Counted>, version: Option<VersionHash>, sight: Sight) -> Self {
+        Self { site: site.to_owned(), counted, version: version.map(written), sight }
+    }
+}
+
+impl Board {
+    /// A board that counts from now on; without a state directory it forgets everything with the process.
+    pub(crate) fn new(settings: BoardConfig, state_dir: Option<&Path>, now: Second) -> Self {
+        let history = state_dir.map_or_else(History::memory, History::below);
+        let table = Table { written: now, ..Table::default() };
+        Self { settings, since: now, history: Mutex::new(history), table: Mutex::new(table) }
+    }
+
+    pub(crate) const fn settings(&self) -> &BoardConfig {
+        &self.settings
+    }
+
+    /// Adds what was counted until now. Returns whether it is to be written. Waits for no file.
+    pub(crate) fn add(&self, now: Second, moments: impl IntoIterator<Item = SiteMoment>) -> bool {
+        let mut table = self.table();
+        for moment in moments {
+            table.add(now, moment);
+        }
+        let is_due = now >= table.written + MINUTE || now < table.written;
+        std::mem::take(&mut table.is_urgent) || is_due
+    }
+
+    /// Writes what is not written yet, of the sites that have changed. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// The first failure; what could not be written is held, and written the next time.
+    pub(crate) fn write(&self, now: Second) -> Result<(), String> {
+        let mut history = self.history();
+        let (sites, must_prune) = {
+            let mut table = self.table();
+            table.written = now;
+            let must_prune = now >= table.pruned + HOUR || now < table.pruned;
+            if must_prune {
+                table.pruned = now;
+            }
+            (table.sites.keys().cloned().collect::<Vec<_>>(), must_prune)
+        };
+        let mut outcome = Ok(());
+        for site in sites {
+            let taken = self.table().take(&site);
+            for (day, rows) in by_day(taken, self.site_line(&site)) {
+                if let Err(error) = history.add(&site, day, &rows) {
+                    outcome = outcome.and(Err(format!("the board of site {site:?} cannot be written: {error}")));
+                    self.table().put_back(&site, rows);
+                }
+            }
+        }
+        if must_prune || !history.is_kept() {
+            let pruned = history.prune(
+                now,
+                Retention { keep: self.settings.keep.as_secs(), size: self.settings.size },
+                MOST_LIVE,
+            );
+            outcome = outcome.and(pruned.map_err(|error| format!("old files of the board cannot be removed: {error}")));
+        }
+        self.table().trouble = outcome.as_ref().err().cloned();
+        outcome
+    }
+
+    /// What is known of a site in a time: written and not written yet. Blocks.
+    pub(crate) fn rows(&self, site: &str, from: Second, to: Second) -> DayRows {
+        let history = self.history();
+        let mut all = DayRows::default();
+        days(from, to).for_each(|day| all.merge(&history.day(site, day)));
+        all.site = Some(self.site_line(site));
+        if let Some(held) = self.table().sites.get(site) {
+            all.merge(&DayRows { site: None, watches: held.watches.list().to_vec(), rows: held.rows.clone() });
+        }
+        all
+    }
+
+    /// The sites that are served, by name, with the version that is live.
+    pub(crate) fn sites_now(&self) -> Vec<(String, Option<String>)> {
+        let table = self.table();
+        let live = |held: &SiteTable| held.watches.list().last().and_then(|watch| watch.version.clone());
+        let mut sites: Vec<_> = table.sites.iter().map(|(site, held)| (site.clone(), live(held))).collect();
+        sites.sort_unstable();
+        sites
+    }
+
+    /// Why something is not kept.
+    pub(crate) fn troubles(&self) -> Vec<String> {
+        let table = self.table();
+        let lost = (table.lost > 0)
+            .then(|| format!("{} requests of crawlers were not counted: there were too many rows", table.lost));
+        table.trouble.iter().cloned().chain(lost).collect()
+    }
+
+    pub(crate) fn is_kept(&self) -> bool {
+        self.history().is_kept()
+    }
+
+    fn site_line(&self, site: &str) -> SiteLine {
+        SiteLine { name: site.to_owned(), sees_all: self.settings.sees_all, replicas: self.settings.replicas.get() }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn history(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn add(&mut self, now: Second, moment: SiteMoment) {
+        let site = self.sites.entry(moment.site).or_default();
+        let mut lost = 0;
+        for counted in moment.counted {
+            lost += counted.lost;
+            let mut unknown: HashSet<String> = HashSet::new();
+            for (mut key, row) in counted.rows {
+                if row.operator.is_empty() && !site.rows.contains_key(&key) {
+                    if unknown.is_empty() {
+                        let names =
+                            site.rows.iter().filter(|(known, row)| known.hour == key.hour && row.operator.is_empty());
+                        unknown.extend(names.map(|(known, _)| known.crawler.clone()));
+                    }
+                    if !unknown.contains(&key.crawler) {
+                        if unknown.len() >= MOST_UNKNOWN {
+                            UNKNOWN.clone_into(&mut key.crawler);
+                        } else {
+                            unknown.insert(key.crawler.clone());
+                        }
+                    }
+                }
+                if self.rows >= MOST_LIVE && !site.rows.contains_key(&key) {
+                    lost += row.allowed + row.disallowed + row.reads.iter().map(|read| read.count).sum::<u64>();
+                    continue;
+                }
+                let rows = site.rows.len();
+                site.rows.entry(key).or_default().merge(&row);
+                self.rows += site.rows.len() - rows;
+            }
+        }
+        self.lost += lost;
+        let sight = if lost > 0 { Sight::Blind } else { moment.sight };
+        // What is live is written at once: a gap is judged by what was live before and after it.
+        self.is_urgent |= site.watches.add(now, moment.version.as_deref(), sight);
+        self.is_urgent |= self.rows > MOST_LIVE / 2;
+    }
+
+    fn take(&mut self, site: &str) -> DayRows {
+        let changed = |held: &&mut SiteTable| !held.rows.is_empty() || held.watches.has_begun;
+        let Some(held) = self.sites.get_mut(site).filter(changed) else { return DayRows::default() };
+        let rows = std::mem::take(&mut held.rows);
+        self.rows -= rows.len();
+        let watches = held.watches.list().to_vec();
+        held.watches.forget_all_but_last();
+        DayRows { site: None, watches, rows }
+    }
+
+    fn put_back(&mut self, site: &str, rows: DayRows) {
+        let held = self.sites.entry(site.to_owned()).or_default();
+        let before = held.rows.len();
+        for (key, row) in rows.rows {
+            held.rows.entry(key).or_default().merge(&row);
+        }
+        self.rows += held.rows.len() - before;
+        held.watches.put_back(rows.watches);
+    }
+}
+
+/// Rows by day; a site of which nothing was counted has watches only, which go with the day they end in.
+fn by_day(rows: DayRows, site: SiteLine) -> BTreeMap<Second, DayRows> {
+    let mut days: BTreeMap<Second, DayRows> = BTreeMap::new();
+    for (key, row) in rows.rows {
+        days.entry(day_of(key.hour)).or_default().rows.insert(key, row);
+    }
+    for watch in rows.watches {
+        days.entry(day_of(watch.to)).or_default().watches.push(watch);
+    }
+    days.values_mut().for_each(|day| day.site = Some(site.clone()));
+    days
+}

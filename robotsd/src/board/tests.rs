@@ -1,0 +1,263 @@
+//! A scripted week, on a clock of its own: the words and counts are exactly these, whatever happens to the process.
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::time::Duration;
+
+use super::history::DayRows;
+use super::moment::{DAY, HOUR, MINUTE, Second, hour_of};
+use super::recorder::Counted;
+use super::report::{CrawlerBoard, Judged};
+use super::row::{Case, LineHits, ReadSpan, Row, RowKey, Standing};
+use super::summary::{Evidence, Period, sum_up};
+use super::table::{Board, SiteMoment};
+use super::watch::Sight;
+use crate::config::BoardConfig;
+
+/// The first second of the week.
+const START: Second = 20_000 * DAY;
+
+/// When version 2 goes live, which disallows what version 1 allows.
+const CHANGE: Second = START + DAY;
+
+/// How often a tick comes; the script has nothing between two of them.
+const TICK: Second = 20;
+
+#[derive(Clone, Copy)]
+enum What {
+    Read,
+    /// A request that both versions allow.
+    Public,
+    /// One that version 2 disallows.
+    Private,
+}
+
+/// Something that happens: when, on which replica, who, what.
+type Step = (Second, usize, (&'static str, Standing), What);
+
+fn hours(from: Second, to: Second) -> impl Iterator<Item = Second> {
+    (from..=to).map(|hour| START + hour * HOUR + 10 * MINUTE)
+}
+
+fn script() -> Vec<Step> {
+    use Standing::{Claimed, Impostor, Verified};
+    let mut steps: Vec<Step> = Vec::new();
+    let mut all = |at: &mut dyn Iterator<Item = Second>, replica, who, what| {
+        steps.extend(at.map(|at| (at, replica, who, what)));
+    };
+    // Reads every six hours and obeys.
+    all(&mut hours(0, 167).step_by(6), 0, ("obeyer", Verified), What::Read);
+    all(&mut hours(1, 167), 0, ("obeyer", Verified), What::Public);
+    // Goes by version 1 for 20 hours, which it read an hour before version 2 came; then it reads that, and obeys.
+    all(&mut hours(23, 23), 0, ("late", Verified), What::Read);
+    all(&mut hours(25, 42), 0, ("late", Verified), What::Private);
+    all(&mut hours(43, 43), 0, ("late", Verified), What::Read);
+    all(&mut hours(44, 60), 0, ("late", Verified), What::Public);
+    // Reads version 2 and goes in.
+    all(&mut hours(30, 30), 0, ("ignorer", Verified), What::Read);
+    all(&mut hours(31, 40), 0, ("ignorer", Verified), What::Private);
+    // Goes by version 1 for longer than a day.
+    all(&mut hours(20, 20), 0, ("stale", Verified), What::Read);
+    all(&mut hours(43, 48), 0, ("stale", Verified), What::Private);
+    // Is never seen reading.
+    all(&mut hours(50, 54), 0, ("unseen", Verified), What::Private);
+    // Claims to be the one that obeys; its reads are nobody's but its own.
+    all(&mut hours(60, 66), 0, ("obeyer", Impostor), What::Private);
+    all(&mut hours(60, 60), 0, ("late", Impostor), What::Read);
+    // Claims, and nothing confirms it.
+    all(&mut hours(29, 29), 0, ("claimer", Claimed), What::Read);
+    all(&mut hours(70, 72), 0, ("claimer", Claimed), What::Private);
+    // Reads on one replica, and goes in on the other.
+    all(&mut hours(80, 80), 0, ("split", Verified), What::Read);
+    all(&mut hours(81, 83), 1, ("split", Verified), What::Private);
+    steps.sort_by_key(|(at, ..)| *at);
+    steps
+}
+
+fn settings(sees_all: bool, replicas: usize) -> BoardConfig {
+    let replicas = NonZeroUsize::new(replicas).unwrap();
+    BoardConfig { sees_all, replicas, keep: Duration::from_secs(14 * DAY), size: 1 << 30 }
+}
+
+fn counted(at: Second, (crawler, identity): (&str, Standing), what: What) -> Counted {
+    let (origin, count) = ("https://shop.test".to_owned(), 1);
+    let (first, last) = (at, at);
+    let live = if at < CHANGE { "1" } else { "2" };
+    let operator = format!("operator of {crawler}");
+    let mut row = Row { operator, category: "search".into(), chain: vec![crawler.to_owned()], ..Row::default() };
+    match what {
+        What::Read => row.read(ReadSpan { origin, version: Some(live.to_owned()), first, last, count }),
+        What::Private if live == "2" => {
+            row.disallowed += 1;
+            row.done.observed += 1;
+            let (disallowed_by, allowed_by) = (vec!["2".to_owned()], vec!["1".to_owned()]);
+            row.disallow(Case { origin, disallowed_by, allowed_by, first, last, count });
+            row.hit(LineHits { version: live.to_owned(), line: 2, pattern: "/private/".into(), hits: 1 });
+        }
+        What::Public | What::Private => row.allowed += 1,
+    }
+    let key = RowKey { hour: hour_of(at), crawler: crawler.to_owned(), identity };
+    Counted { rows: [(key, row)].into(), ..Counted::default() }
+}
+
+/// Plays the part of the script in a time on one replica, with a tick every so often.
+fn play(board: &Board, replica: usize, from: Second, to: Second) {
+    let script = script();
+    let mut steps = script.iter().filter(|(at, on, ..)| *on == replica && (from..to).contains(at)).peekable();
+    for now in (from..to).step_by(TICK as usize) {
+        let mut taken = Vec::new();
+        while let Some((at, _, who, what)) = steps.next_if(|(at, ..)| *at <= now) {
+            taken.push(counted(*at, *who, *what));
+        }
+        if board.add(now, [moment(now, taken)]) {
+            board.write(now).unwrap();
+        }
+    }
+}
+
+fn moment(now: Second, counted: Vec<Counted>) -> SiteMoment {
+    let version = Some(if now < CHANGE { "1" } else { "2" }.to_owned());
+    SiteMoment { site: "shop".into(), counted, version, sight: Sight::Clear }
+}
+
+/// A word, or none, with the disallowed requests by what was read before them.
+type Said = (String, Option<String>, Judged);
+
+fn said(processes: &[DayRows], evidence: Evidence) -> Vec<Said> {
+    let board = sum_up("shop", processes, Period::days(START + 7 * DAY - 1, 7), evidence, Some("2"));
+    let said =
+        |crawler: CrawlerBoard| (format!("{} {}", crawler.crawler, crawler.identity), crawler.word, crawler.judged);
+    let mut all: Vec<Said> = board.crawlers.into_iter().map(said).collect();
+    all.sort_by(|one, other| one.0.cmp(&other.0));
+    all
+}
+
+fn rows(board: &Board) -> DayRows {
+    board.rows("shop", START, START + 7 * DAY)
+}
+
+fn expect(who: &str, word: Option<&str>, [ignored, not_newest, unread, undecided]: [u64; 4]) -> Said {
+    (who.to_owned(), word.map(str::to_owned), Judged { ignored, not_newest, unread, undecided })
+}
+
+fn week() -> Vec<Said> {
+    vec![
+        expect("claimer claimed", None, [0, 0, 0, 0]),
+        expect("ignorer verified", Some("ignores"), [10, 0, 0, 0]),
+        expect("late impostor", None, [0, 0, 0, 0]),
+        expect("late verified", Some("has not read the newest version"), [0, 18, 0, 0]),
+        expect("obeyer impostor", None, [0, 0, 0, 0]),
+        expect("obeyer verified", Some("obeys"), [0, 0, 0, 0]),
+        expect("split verified", Some("obeys"), [0, 0, 0, 0]),
+        // It read 24 hours and less before the first two of them.
+        expect("stale verified", Some("ignores"), [4, 2, 0, 0]),
+        expect("unseen verified", Some("no read seen here"), [0, 0, 5, 0]),
+    ]
+}
+
+/// One process, from the beginning of the week to its end.
+fn played(state_dir: Option<&Path>) -> Board {
+    let board = Board::new(settings(true, 1), state_dir, START);
+    play(&board, 0, START, START + 7 * DAY);
+    board
+}
+
+#[test]
+fn a_week_has_exactly_these_words() {
+    let folder = tempfile::tempdir().unwrap();
+    for board in [played(None), played(Some(folder.path()))] {
+        assert_eq!(said(&[rows(&board)], Evidence::Complete), week());
+    }
+    // Another process reads what the one before has written.
+    let next = Board::new(settings(true, 1), Some(folder.path()), START + 7 * DAY);
+    assert_eq!(said(&[rows(&next)], Evidence::Complete), week());
+}
+
+#[test]
+fn counts_are_those_of_the_script() {
+    let board = played(None);
+    let summed = sum_up("shop", &[rows(&board)], Period::days(START + 7 * DAY - 1, 7), Evidence::Complete, Some("2"));
+    let find = |crawler: &str, identity: &str| {
+        summed.crawlers.iter().find(|row| row.crawler == crawler && row.identity == identity).unwrap()
+    };
+    let obeyer = find("obeyer", "verified");
+    assert_eq!((obeyer.reads, obeyer.allowed, obeyer.disallowed), (28, 167, 0));
+    assert_eq!(obeyer.trend.iter().map(|bar| bar.allowed).collect::<Vec<_>>(), [23, 24, 24, 24, 24, 24, 24]);
+    let late = find("late", "verified");
+    assert_eq!((late.reads, late.allowed, late.disallowed, late.done.observed), (2, 17, 18, 18));
+    let read = late.last_read.as_ref().unwrap();
+    assert_eq!((read.version.as_deref(), read.is_newest), (Some("2"), Some(true)));
+    let worst = late.worst_line.as_ref().unwrap();
+    assert_eq!((worst.line, &*worst.pattern, worst.hits), (2, "/private/", 18));
+    assert_eq!(find("claimer", "claimed").disallowed, 3);
+    assert_eq!(find("obeyer", "impostor").disallowed, 7);
+    let line = &summed.lines[0];
+    assert_eq!((summed.lines.len(), line.hits), (1, 10 + 18 + 7 + 6 + 5 + 3));
+}
+
+/// A restart is a gap in which a read may have been missed, and nobody is accused by what is older; after one with the same
+/// version live, a read of that version still counts.
+#[test]
+fn restarts_accuse_nobody_and_change_no_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut at = START;
+    for (until, is_killed) in [(28 * HOUR, false), (35 * HOUR, true), (47 * HOUR, false), (7 * 24 * HOUR, false)] {
+        let board = Board::new(settings(true, 1), Some(folder.path()), at);
+        play(&board, 0, at, START + until);
+        if is_killed {
+            // Nothing is written any more, and what comes now is lost.
+            let lost = counted(START + until, ("lost", Standing::Verified), What::Private);
+            board.add(START + until, [moment(START + until, vec![lost])]);
+        } else {
+            board.write(START + until).unwrap();
+        }
+        // A minute without a process.
+        at = START + until + MINUTE;
+    }
+    let board = Board::new(settings(true, 1), Some(folder.path()), START + 7 * DAY);
+    let mut want = week();
+    // More than a day after its read it may have read again while no process ran, of the version that is live before and
+    // after: that would be no excuse.
+    want[7] = expect("stale verified", Some("ignores"), [4, 2, 0, 0]);
+    assert_eq!(said(&[rows(&board)], Evidence::Complete), want);
+}
+
+/// What is served changes while no process runs: what was read until then says nothing any more.
+#[test]
+fn what_may_have_been_missed_accuses_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let before = Board::new(settings(true, 1), Some(folder.path()), START);
+    play(&before, 0, START, START + 31 * HOUR);
+    before.write(START + 31 * HOUR).unwrap();
+    let after = Board::new(settings(true, 1), Some(folder.path()), START + 31 * HOUR + MINUTE);
+    let other = SiteMoment { version: Some("3".into()), ..moment(START + 31 * HOUR + MINUTE, Vec::new()) };
+    after.add(START + 31 * HOUR + MINUTE, [other]);
+    play(&after, 0, START + 31 * HOUR + MINUTE * 2, START + 7 * DAY);
+    let said = said(&[rows(&after)], Evidence::Complete);
+    assert_eq!(said[1], expect("ignorer verified", None, [0, 0, 0, 10]));
+}
+
+#[test]
+fn without_every_read_nobody_is_accused() {
+    let board = played(None);
+    let said = said(&[rows(&board)], Evidence::Partial);
+    assert_eq!(said[1], expect("ignorer verified", None, [0, 0, 0, 10]));
+    assert_eq!(said[3], week()[3]);
+    assert!(said.iter().all(|(_, word, _)| word.as_deref() != Some("ignores")));
+}
+
+#[test]
+fn a_read_on_one_replica_counts_for_the_requests_on_another() {
+    let boards = [0, 1].map(|replica| {
+        let board = Board::new(settings(true, 2), None, START);
+        play(&board, replica, START, START + 7 * DAY);
+        rows(&board)
+    });
+    assert_eq!(
+        said(&boards[1..], Evidence::Partial),
+        [expect("split verified", Some("no read seen here"), [0, 0, 3, 0])]
+    );
+    let mut want = week();
+    want[6] = expect("split verified", Some("ignores"), [3, 0, 0, 0]);
+    assert_eq!(said(&boards, Evidence::Complete), want);
+}

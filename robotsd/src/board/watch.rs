@@ -1,0 +1,158 @@
+//! When reads of robots.txt were watched, and what was live: what is not covered is a gap, in which one may have been missed.
+
+use serde::{Deserialize, Serialize};
+
+use super::judgement::Gap;
+use super::moment::Second;
+
+/// Longer than between two ticks of a process that runs: it was suspended, or the clock was set.
+const LONGEST_TICK: Second = 30;
+
+/// Watches of a site that are held while nothing can be written: forgotten ones become gaps.
+const MOST_HELD: usize = 256;
+
+/// A time in which every read was counted, and one version was live.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Watch {
+    pub(crate) from: Second,
+    pub(crate) to: Second,
+    /// The version that was live; none where there is none, or one for each host.
+    pub(crate) version: Option<String>,
+}
+
+/// Whether reads are seen at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sight {
+    Clear,
+    /// Enforcement is off, or counts were lost.
+    Blind,
+}
+
+/// The watches of one site, the newest last.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Watches {
+    list: Vec<Watch>,
+    is_blind: bool,
+    /// Whether a watch began since they were last written.
+    pub(super) has_begun: bool,
+}
+
+impl Watches {
+    /// Adds a moment. Returns whether another version is live than before.
+    pub(super) fn add(&mut self, now: Second, version: Option<&str>, sight: Sight) -> bool {
+        let was_blind = std::mem::replace(&mut self.is_blind, sight == Sight::Blind);
+        let last = self.list.last_mut();
+        let is_other = last.as_ref().is_none_or(|last| last.version.as_deref() != version);
+        let is_next = |last: &Watch| (last.to..=last.to + LONGEST_TICK).contains(&now);
+        let is_seen = sight == Sight::Clear && !was_blind;
+        match last {
+            Some(last) if !is_other && is_seen && is_next(last) => last.to = now,
+            // Nothing is seen at this moment, and nothing else is live than before.
+            Some(_) if !is_other && sight == Sight::Blind => {}
+            last => {
+                // Seen without a gap: a read since then is of one of both versions.
+                let seen = last.filter(|last| is_seen && is_next(last)).map(|last| last.to);
+                self.has_begun = true;
+                self.list.push(Watch { from: seen.unwrap_or(now), to: now, version: version.map(str::to_owned) });
+            }
+        }
+        is_other
+    }
+
+    pub(super) fn list(&self) -> &[Watch] {
+        &self.list
+    }
+
+    /// Takes back what could not be written.
+    pub(super) fn put_back(&mut self, mut watches: Vec<Watch>) {
+        merge(&mut watches, &self.list);
+        let surplus = watches.len().saturating_sub(MOST_HELD);
+        watches.drain(..surplus);
+        self.list = watches;
+        self.has_begun = true;
+    }
+
+    /// Forgets what is written down, but for the last one, which goes on.
+    pub(super) fn forget_all_but_last(&mut self) {
+        let keep = self.list.len().saturating_sub(1);
+        self.list.drain(..keep);
+        self.has_begun = false;
+    }
+}
+
+/// Adds watches to those of a file. One that goes on takes the place of its beginning.
+pub(super) fn merge(watches: &mut Vec<Watch>, others: &[Watch]) {
+    for other in others {
+        match watches.iter_mut().rfind(|own| own.from == other.from && own.version == other.version) {
+            Some(own) => own.to = own.to.max(other.to),
+            None => watches.push(other.clone()),
+        }
+    }
+}
+
+/// The gaps of one process: before, between and after its watches.
+pub(super) fn gaps(watches: &[Watch]) -> Vec<Gap> {
+    let mut watches: Vec<&Watch> = watches.iter().collect();
+    watches.sort_by_key(|watch| (watch.from, watch.to));
+    let mut gaps = Vec::new();
+    let mut before: Option<&Watch> = None;
+    for watch in watches {
+        match before {
+            None => gaps.push(Gap { from: 0, to: watch.from, version: None }),
+            Some(before) if before.to < watch.from => {
+                let version = before.version.clone().filter(|version| watch.version.as_ref() == Some(version));
+                gaps.push(Gap { from: before.to, to: watch.from, version });
+            }
+            Some(_) => {}
+        }
+        if before.is_none_or(|before| before.to <= watch.to) {
+            before = Some(watch);
+        }
+    }
+    let end = before.map_or(0, |last| last.to);
+    gaps.push(Gap { from: end, to: Second::MAX, version: None });
+    gaps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watched(moments: &[(Second, &str, Sight)]) -> Vec<Watch> {
+        let mut watches = Watches::default();
+        for (at, version, sight) in moments {
+            watches.add(*at, Some(version), *sight);
+        }
+        watches.list
+    }
+
+    fn between(watches: &[Watch]) -> Vec<(Second, Second, Option<String>)> {
+        let gaps = gaps(watches);
+        gaps[1..gaps.len() - 1].iter().map(|gap| (gap.from, gap.to, gap.version.clone())).collect()
+    }
+
+    #[test]
+    fn what_is_seen_without_a_break_is_one_watch() {
+        let watches =
+            watched(&[(1, "1", Sight::Clear), (2, "1", Sight::Clear), (3, "2", Sight::Clear), (4, "2", Sight::Clear)]);
+        assert_eq!(watches.len(), 2);
+        assert_eq!(between(&watches), []);
+    }
+
+    #[test]
+    fn a_pause_and_a_clock_that_is_set_back_are_gaps() {
+        let watches = watched(&[(1, "1", Sight::Clear), (2, "1", Sight::Clear), (90, "1", Sight::Clear)]);
+        assert_eq!(between(&watches), [(2, 90, Some("1".to_owned()))]);
+        let watches = watched(&[(1, "1", Sight::Clear), (90, "2", Sight::Clear)]);
+        assert_eq!(between(&watches), [(1, 90, None)]);
+    }
+
+    #[test]
+    fn another_version_while_blind_is_not_forgotten() {
+        let blind = Sight::Blind;
+        let same = [(1, "1", Sight::Clear), (2, "1", blind), (3, "1", blind), (4, "1", Sight::Clear)];
+        assert_eq!(between(&watched(&same)), [(1, 4, Some("1".to_owned()))]);
+        let other = [(1, "1", Sight::Clear), (2, "2", blind), (3, "1", blind), (4, "1", Sight::Clear)];
+        assert_eq!(between(&watched(&other)), [(1, 2, None), (2, 3, None), (3, 4, Some("1".to_owned()))]);
+    }
+}

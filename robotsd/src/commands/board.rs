@@ -1,0 +1,107 @@
+//! `robotsd board`: what crawlers did, by site; of a running robotsd, or of the files of several.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::SystemTime;
+
+use http::Method;
+
+use super::arguments::running::{Running, asked, query};
+use super::output::page::Page;
+use super::output::standard_output::{say, say_json};
+use crate::board::{BoardQuery, BoardReport, BoardSpan, CrawlerBoard, csv, merge, seconds};
+use crate::exit::fail;
+use crate::html::figures::{counted, grouped, percent};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct BoardArgs {
+    #[command(flatten)]
+    running: Running,
+
+    /// One site, by its name
+    site: Option<String>,
+
+    /// The time that is counted
+    #[arg(long, value_enum, default_value_t)]
+    period: BoardSpan,
+
+    /// Join the files of several robotsd, by their state directories, in place of asking one that runs
+    #[arg(long, value_name = "DIR", num_args = 1.., conflicts_with_all = ["config", "admin"])]
+    merge: Vec<PathBuf>,
+
+    /// Write comma-separated values
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+}
+
+/// Exit status: 0, or 2 where robotsd could not be reached or a file could not be read.
+pub(crate) fn run(args: &BoardArgs) -> ExitCode {
+    let report = if args.merge.is_empty() {
+        let mut pairs = vec![("period", args.period.as_str())];
+        pairs.extend(args.site.as_deref().map(|site| ("site", site)));
+        match asked(&args.running, &Method::GET, &query("/board.json", &pairs)) {
+            Ok(report) => report,
+            Err(code) => return code,
+        }
+    } else {
+        let wanted = BoardQuery { site: args.site.clone(), span: args.period };
+        match merge(&args.merge, &wanted, seconds(SystemTime::now())) {
+            Ok(report) => report,
+            Err(message) => return fail(&message),
+        }
+    };
+    if args.running.json {
+        return say_json(&report).unwrap_or(ExitCode::SUCCESS);
+    }
+    say(&if args.csv { csv(&report) } else { text(&report) });
+    ExitCode::SUCCESS
+}
+
+fn text(report: &BoardReport) -> String {
+    let mut page = Page::default();
+    page.title(&format!("from {} to {}", report.from, report.to));
+    report.notes.iter().for_each(|note| page.text(note));
+    for site in &report.sites {
+        page.blank();
+        let count = counted(site.crawlers.len() as u64, "crawler");
+        page.title(&format!("site {}: {count}", site.site));
+        site.crawlers.iter().for_each(|crawler| describe(&mut page, crawler));
+    }
+    page.into_string()
+}
+
+fn describe(page: &mut Page, crawler: &CrawlerBoard) {
+    let word = crawler.word.as_deref().map(|word| format!(": {word}")).unwrap_or_default();
+    page.title(&format!("{} ({}){word}", crawler.crawler, crawler.identity));
+    let all = crawler.allowed + crawler.disallowed;
+    let share = percent(crawler.disallowed, all);
+    page.line(
+        "requests",
+        &format!("{} allowed, {} disallowed ({share})", grouped(crawler.allowed), grouped(crawler.disallowed)),
+    );
+    match &crawler.last_read {
+        Some(read) => {
+            let version = read.version.as_deref().unwrap_or("of an unknown version");
+            page.line("last read", &format!("{} {version}", read.when));
+        }
+        None => page.line("last read", "none seen here"),
+    }
+    let judged = crawler.judged;
+    if judged.total() > 0 {
+        let parts = [
+            (judged.ignored, "although it had read that they are"),
+            (judged.not_newest, "by an older version that it had read"),
+            (judged.unread, "without a read seen here"),
+            (judged.undecided, "which cannot be judged"),
+        ];
+        let parts = parts.iter().filter(|(count, _)| *count > 0);
+        let parts: Vec<_> = parts.map(|(count, what)| format!("{} {what}", grouped(*count))).collect();
+        page.line("disallowed", &parts.join(", "));
+    }
+    if let Some(line) = &crawler.worst_line {
+        page.line("worst line", &format!("{} Disallow: {} ({})", line.line, line.pattern, counted(line.hits, "hit")));
+    }
+    if let Some(why) = &crawler.no_word {
+        page.line("no word", why);
+    }
+}

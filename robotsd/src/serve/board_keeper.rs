@@ -1,0 +1,99 @@
+//! Keeps the board: takes what workers counted once a second, and has it written on a blocking thread once a minute.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use tokio::task::JoinHandle;
+use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
+
+use crate::board::{Board, seconds};
+use crate::config::Config;
+use crate::log::{Log, LogEvent, LogLevel};
+use crate::sites::Sites;
+
+/// How often workers are asked.
+const TICK: Duration = Duration::from_secs(1);
+
+/// How long the end waits for the files: a file system may hang.
+const LAST: Duration = Duration::from_secs(5);
+
+/// The board, its clock, and what is being written.
+pub(super) struct BoardKeeper {
+    board: Arc<Board>,
+    ticks: Interval,
+    writing: Option<JoinHandle<Result<(), String>>>,
+    /// What was logged last, so that it is logged once.
+    trouble: Option<String>,
+    log: Log,
+}
+
+impl BoardKeeper {
+    /// None where the config wants no board. Its files are below the state directory, where that is open.
+    pub(super) fn new(config: &Config, sites: &Sites, log: &Log) -> Option<Self> {
+        let folder: Option<PathBuf> = sites.state().directory().map(|state| state.path().to_owned());
+        let board = Arc::new(Board::new(config.board?, folder.as_deref(), seconds(SystemTime::now())));
+        let mut ticks = interval(TICK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Some(Self { board, ticks, writing: None, trouble: None, log: log.clone() })
+    }
+
+    pub(super) const fn board(&self) -> &Arc<Board> {
+        &self.board
+    }
+
+    /// Completes once a second.
+    pub(super) async fn next(&mut self) {
+        self.ticks.tick().await;
+    }
+
+    /// Takes what was counted, and begins to write it where that is due. Waits for nothing.
+    pub(super) async fn tick(&mut self, sites: &Sites) {
+        let now = seconds(SystemTime::now());
+        let is_due = self.board.add(now, sites.board_moments(now));
+        if let Some(writing) = self.writing.take_if(|writing| writing.is_finished()) {
+            self.report(writing.await.unwrap_or_else(|error| Err(format!("the board was not written: {error}"))));
+        }
+        // What hangs is not begun again.
+        if is_due && self.writing.is_none() {
+            let board = Arc::clone(&self.board);
+            self.writing = Some(tokio::task::spawn_blocking(move || board.write(now)));
+        }
+    }
+
+    /// Writes what was counted last, at the end of the process.
+    pub(super) async fn finish(mut self, sites: &Sites) {
+        let now = seconds(SystemTime::now());
+        self.board.add(now, sites.board_moments(now));
+        let before = self.writing.take();
+        let board = Arc::clone(&self.board);
+        let last = async move {
+            if let Some(before) = before {
+                let _ = before.await;
+            }
+            tokio::task::spawn_blocking(move || board.write(now)).await
+        };
+        let written = timeout(LAST, last).await;
+        let outcome = written.map_or_else(
+            |_| Err("the board could not be written in time".to_owned()),
+            |written| written.unwrap_or_else(|error| Err(format!("the board was not written: {error}"))),
+        );
+        self.report(outcome);
+    }
+
+    fn report(&mut self, outcome: Result<(), String>) {
+        let trouble = outcome.err();
+        if let Some(new) = trouble.as_ref().filter(|new| self.trouble.as_ref() != Some(new)) {
+            self.log.say_at(LogLevel::Warn, LogEvent::State, new);
+        }
+        self.trouble = trouble;
+    }
+}
+
+/// The next tick of a keeper; never, where there is none.
+pub(super) async fn next_tick(keeper: &mut Option<BoardKeeper>) {
+    match keeper {
+        Some(keeper) => keeper.next().await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,164 @@
+//! The board: what crawlers read and requested, before and after a restart and `kill -9`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use super::process::{FIREFOX, GPTBOT, Running, folder, replace_file, robotsd, run, wait_for};
+
+const ROBOTS: &str = "User-agent: GPTBot\nDisallow: /private/\n";
+const CONFIG: &str = "state_dir = \"state\"\nworkers = 2\n[admin]\nsocket = \"admin.sock\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
+                      [[listener]]\naddress = \"127.0.0.1:0\"\nkind = \"decision\"\n\
+                      [[site]]\nname = \"Shop 1\"\nroot = \"pages\"\nrobots.path = \"robots.txt\"\n[board]\nsees_all = true\n";
+
+fn site_folder() -> tempfile::TempDir {
+    let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS)]);
+    fs::create_dir(folder.path().join("pages")).unwrap();
+    folder
+}
+
+fn output(folder: &Path, more: &[&str]) -> String {
+    let output = run(robotsd().args(["board", "--config"]).arg(folder.join("robotsd.toml")).args(more));
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn crawlers(folder: &Path) -> Vec<Value> {
+    let report: Value = serde_json::from_str(&output(folder, &["--json"])).unwrap();
+    report["sites"][0]["crawlers"].as_array().cloned().unwrap_or_default()
+}
+
+/// The files of the site's board.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let folder = fs::read_dir(folder.join("state/board/%53hop%201")).into_iter().flatten();
+    folder
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "jsonl"))
+        .collect()
+}
+
+fn is_written(folder: &Path, what: &str) -> bool {
+    files(folder).iter().any(|path| fs::read_to_string(path).is_ok_and(|text| text.contains(what)))
+}
+
+#[test]
+fn crawlers_are_counted_and_outlive_a_kill() {
+    let folder = site_folder();
+    let mut running = Running::start(folder.path());
+    running.get("/robots.txt", GPTBOT);
+    for path in ["/private/a", "/private/b", "/%70rivate/c", "/page"] {
+        running.get(path, GPTBOT);
+    }
+    running.request("HEAD", "/robots.txt", &[("User-Agent", GPTBOT)]);
+    running.get("/private/a", FIREFOX);
+    let counted = || crawlers(folder.path()).into_iter().next().filter(|row| row["disallowed"] == 3);
+    let row = wait_for("three disallowed requests", counted);
+    assert_eq!(
+        (&row["crawler"], &row["identity"], &row["operator"]),
+        (&"GPTBot".into(), &"claimed".into(), &"OpenAI".into())
+    );
+    assert_eq!((&row["allowed"], &row["reads"], &row["word"]), (&1.into(), &1.into(), &Value::Null));
+    assert_eq!(
+        (&row["done"]["observed"], &row["judged"]),
+        (&3.into(), &json!({ "ignored": 0, "not_newest": 0, "unread": 0, "undecided": 0 }))
+    );
+    assert_eq!(row["last_read"]["is_newest"], true);
+    assert_eq!((&row["worst_line"]["line"], &row["worst_line"]["pattern"]), (&2.into(), &"/private/".into()));
+    let text = output(folder.path(), &[]);
+    assert!(text.contains("GPTBot (claimed)\n") && text.contains("no word"), "{text}");
+    let table = output(folder.path(), &["--csv", "Shop 1"]);
+    assert!(table.lines().nth(1).unwrap().starts_with("Shop 1,GPTBot,OpenAI,ai-training,claimed,,"), "{table}");
+
+    // Another version is written at once, and what was counted with it.
+    replace_file(&folder.path().join("robots.txt"), format!("{ROBOTS}Disallow: /more/\n"));
+    wait_for("files of the board", || is_written(folder.path(), "\"disallowed\":3").then_some(()));
+    running.signal("KILL");
+    running.wait_for_end();
+    let running = Running::start(folder.path());
+    let after = wait_for("the counts from before", || crawlers(folder.path()).into_iter().next());
+    assert_eq!((&after["disallowed"], &after["allowed"], &after["reads"]), (&3.into(), &1.into(), &1.into()));
+    assert_eq!(after["last_read"]["is_newest"], false);
+    assert!(
+        is_written(folder.path(), "/private/") && !is_written(folder.path(), "/private/a"),
+        "patterns, and no paths"
+    );
+    drop(running);
+}
+
+/// A line of a file for an hour of a verified crawler.
+fn hour(crawler: &str, hour: u64, counts: Value) -> String {
+    let mut line = json!({
+        "hour": hour, "crawler": crawler, "identity": "verified", "operator": crawler, "category": "search", "chain": [crawler],
+    });
+    for (key, value) in counts.as_object().unwrap() {
+        line[key] = value.clone();
+    }
+    json!({ "hour": line }).to_string()
+}
+
+/// Writes the board of a site `Shop 1` in which each word is said of a verified crawler.
+pub(super) fn write_words(folder: &Path) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let hours = |ago: u64| now - now % 3600 - ago * 3600;
+    let read = |version: &str, at: u64| json!([{ "origin": "https://a.test", "version": version, "first": at, "last": at, "count": 1 }]);
+    let case = |at: u64| json!([{ "origin": "https://a.test", "disallowed_by": ["2"], "allowed_by": ["1"], "first": at, "last": at, "count": 4 }]);
+    let line = json!([{ "version": "2", "line": 2, "pattern": "/private/", "hits": 4 }]);
+    let went_in = |ago: u64| json!({ "allowed": ago, "disallowed": 4, "done": { "refused": 4 }, "cases": case(hours(ago) + 9), "lines": line });
+    let lines = [
+        json!({ "site": { "name": "Shop 1", "sees_all": true, "replicas": 1 } }).to_string(),
+        json!({ "watch": { "from": hours(72), "to": hours(10), "version": "1" } }).to_string(),
+        json!({ "watch": { "from": hours(10), "to": now, "version": "2" } }).to_string(),
+        hour("Obeyer", hours(5), json!({ "allowed": 7, "reads": read("2", hours(5) + 1) })),
+        hour("Late", hours(12), json!({ "reads": read("1", hours(12) + 1) })),
+        hour("Late", hours(2), went_in(2)),
+        hour("Ignorer", hours(5), json!({ "reads": read("2", hours(5) + 1) })),
+        hour("Ignorer", hours(2), went_in(2)),
+        hour("Stale", hours(40), json!({ "reads": read("1", hours(40) + 1) })),
+        hour("Stale", hours(2), went_in(2)),
+        hour("Unseen", hours(2), went_in(2)),
+        "{\"cut".to_owned(),
+    ];
+    let path = folder.join("state/board/%53hop%201");
+    fs::create_dir_all(&path).unwrap();
+    let date = humantime::format_rfc3339_seconds(UNIX_EPOCH + std::time::Duration::from_secs(hours(0))).to_string();
+    fs::write(path.join(format!("{}.jsonl", &date[..10])), lines.join("\n")).unwrap();
+}
+
+/// The words are made of the files, so they are the same in any process that reads them.
+#[test]
+fn words_are_the_same_after_a_restart_and_a_kill() {
+    let folder = site_folder();
+    write_words(folder.path());
+    let words = || {
+        let word =
+            |row: Value| format!("{}: {}", row["crawler"].as_str().unwrap(), row["word"].as_str().unwrap_or("none"));
+        let mut words: Vec<String> = crawlers(folder.path()).into_iter().map(word).collect();
+        words.sort();
+        words
+    };
+    let want = [
+        "Ignorer: ignores",
+        "Late: has not read the newest version",
+        "Obeyer: obeys",
+        "Stale: ignores",
+        "Unseen: no read seen here",
+    ];
+    let mut running = Running::start(folder.path());
+    assert_eq!(wait_for("the board", || Some(words()).filter(|words| !words.is_empty())), want);
+    running.signal("TERM");
+    running.wait_for_end();
+    let mut running = Running::start(folder.path());
+    assert_eq!(wait_for("the board", || Some(words()).filter(|words| !words.is_empty())), want);
+    running.signal("KILL");
+    running.wait_for_end();
+    let _running = Running::start(folder.path());
+    assert_eq!(wait_for("the board", || Some(words()).filter(|words| !words.is_empty())), want);
+    let merged = run(robotsd().args(["board", "--merge"]).arg(folder.path().join("state")));
+    let merged = String::from_utf8(merged.stdout).unwrap();
+    assert!(merged.contains("Ignorer (verified): ignores\n"), "{merged}");
+    let twice =
+        run(robotsd().args(["board", "--merge"]).args([folder.path().join("state"), folder.path().join("state")]));
+    assert!(String::from_utf8(twice.stderr).unwrap().contains("is named twice"));
+}
