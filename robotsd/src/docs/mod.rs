@@ -7,6 +7,9 @@ pub mod operating {}
 #[doc = include_str!("board.md")]
 pub mod board {}
 
+#[doc = include_str!("data.md")]
+pub mod data {}
+
 #[doc = include_str!("log.md")]
 pub mod log {}
 

@@ -32,6 +32,8 @@ mod board_browser;
 mod check;
 mod churn;
 mod config;
+#[cfg(unix)]
+mod data;
 mod decision;
 mod diff;
 mod evaluator;

@@ -1,0 +1,64 @@
+//! Personal data: under the defaults no whole address of a client is on a disk, and no value of a query.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::process::{FIREFOX, GOOGLEBOT, GPTBOT, Running, folder, replace_file, wait_for};
+
+const ADDRESSES: [&str; 2] = ["203.0.113.77", "2001:db8:77:66:55:44:33:22"];
+const SECRET: &str = "s3cr3t-of-a-query";
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+/// Whether any file below a folder holds this.
+fn is_in_a_file(folder: &Path, what: &str) -> bool {
+    let holds = |path: PathBuf| fs::read(path).is_ok_and(|octets| String::from_utf8_lossy(&octets).contains(what));
+    files(folder).into_iter().any(holds)
+}
+
+#[test]
+fn no_whole_address_and_no_value_of_a_query_is_on_the_disk() {
+    const CONFIG: &str = "mode = \"refuse\"\nworkers = 2\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n\
+                          trusted_proxies = [\"127.0.0.0/8\"]\n[admin]\nsocket = \"admin.sock\"\n\
+                          [[site]]\nname = \"a\"\nroot = \"pages\"\nrobots.path = \"robots.txt\"\n\
+                          [log]\naccess = \"json\"\naccess_path = \"access.log\"\n";
+    const ROBOTS: &str = "User-agent: GPTBot\nUser-agent: Googlebot\nDisallow: /private/\n";
+    let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", ROBOTS)]);
+    fs::create_dir(folder.path().join("pages")).unwrap();
+    let mut running = Running::start(folder.path());
+    for address in ADDRESSES {
+        let forwarded = format!("for=\"[{address}]\"").replace("[203.0.113.77]", "203.0.113.77");
+        for agent in [GPTBOT, GOOGLEBOT, FIREFOX] {
+            for path in ["/robots.txt", "/page", "/private/x", "//private/%", "/private/"] {
+                let path = format!("{path}?token={SECRET}");
+                for field in [("X-Forwarded-For", address), ("Forwarded", forwarded.as_str())] {
+                    running.request("GET", &path, &[("User-Agent", agent), field]);
+                }
+            }
+        }
+        // What is refused before a site is chosen is logged too.
+        running.request("GET", "/", &[("Host", "a b"), ("X-Forwarded-For", address)]);
+    }
+    // The networks are in the logs, so the addresses would be found.
+    let log = folder.path().join("access.log");
+    wait_for("the log of requests", || {
+        fs::read_to_string(&log)
+            .ok()
+            .filter(|text| text.contains("203.0.113.0/24") && text.contains("2001:db8:77::/48"))
+    });
+    wait_for("a refusal", || running.has_event("refused", |line| line["address"] == "203.0.113.0/24").then_some(()));
+    // Another version has the board written at once.
+    replace_file(&folder.path().join("robots.txt"), format!("{ROBOTS}Disallow: /more/\n"));
+    wait_for("the board", || is_in_a_file(&folder.path().join("state"), "GPTBot\",\"identity").then_some(()));
+    running.signal("TERM");
+    running.wait_for_end();
+    for what in ADDRESSES.into_iter().chain([SECRET]) {
+        assert!(!is_in_a_file(folder.path(), what), "{what} is in a file");
+        let events = running.event_names();
+        let logged = events.iter().flat_map(|event| running.all(event)).find(|line| line.to_string().contains(what));
+        assert_eq!(logged, None, "{what} is in the log of events");
+    }
+}
