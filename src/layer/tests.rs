@@ -8,6 +8,8 @@ mod requests;
 mod robots_txt;
 mod senders;
 mod service;
+#[cfg(all(feature = "tls", feature = "verify"))]
+mod signed;
 mod tags;
 #[cfg(feature = "tracing")]
 mod trace_events;

@@ -43,7 +43,7 @@ mod verifier_error;
 mod verifier_status;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use self::claim_paths::{ClaimPath, SuspectPath};
 pub use self::followed::EvidenceOrigin;

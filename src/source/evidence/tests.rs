@@ -5,7 +5,8 @@ mod directories;
 mod lists;
 mod names;
 mod played_dns;
-mod played_http;
+pub(crate) mod played_http;
+pub(crate) mod played_signer;
 mod registries;
 mod restarts;
 mod signatures;
@@ -21,14 +22,14 @@ const HOUR: Duration = Duration::from_secs(60 * 60);
 
 /// A clock that the test moves.
 #[derive(Clone)]
-struct TestClock(Arc<Mutex<SystemTime>>);
+pub(crate) struct TestClock(Arc<Mutex<SystemTime>>);
 
 impl TestClock {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Arc::new(Mutex::new(SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000))))
     }
 
-    fn now(&self) -> SystemTime {
+    pub(crate) fn now(&self) -> SystemTime {
         *self.0.lock().expect("no panic")
     }
 
@@ -40,7 +41,7 @@ impl TestClock {
         *self.0.lock().expect("no panic") -= time;
     }
 
-    fn read(&self) -> impl Fn() -> SystemTime + Send + Sync + 'static {
+    pub(crate) fn read(&self) -> impl Fn() -> SystemTime + Send + Sync + 'static {
         let clock = self.clone();
         move || clock.now()
     }
@@ -53,7 +54,7 @@ fn registry(change: impl FnOnce(CrawlerRow) -> CrawlerRow) -> Arc<Registry> {
 }
 
 /// A registry of this crawler alone: no test asks the servers of others.
-fn only(row: CrawlerRow) -> Registry {
+pub(crate) fn only(row: CrawlerRow) -> Registry {
     let builtin = Registry::builtin();
     let removed = builtin.crawlers().map(|crawler| crate::agent::RegistryRow::remove(crawler.name()));
     builtin.extended_with(removed.chain([row.into()])).expect("a registry")

@@ -1,26 +1,15 @@
 //! Key directories, over HTTPS.
 
-use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use ring::signature::Ed25519KeyPair;
-
 use super::played_http::{PlayedHttp, answer};
+use super::played_signer::{KEY, THUMBPRINT, keys, signed};
 use super::*;
 use crate::agent::{Identity, IdentityMethod, Refutation, UndecidedReason};
-use crate::identity::{DirectoryKeys, DirectoryUrl, IdentityRequest, MessageHead, signature_candidates};
+use crate::identity::{DirectoryKeys, DirectoryUrl, IdentityRequest, MessageHead};
 use crate::source::fetch::Fetcher;
 
-/// The keys of RFC 8037 and RFC 9421, and their thumbprints.
-const KEY: &str = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo";
-const THUMBPRINT: &str = "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k";
-const PRIVATE: &str = "nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A";
+/// The key of RFC 9421, and its thumbprint.
 const OTHER_KEY: &str = "JrQLj5P_89iXES9-vFgrIy29clF9CC_oPPsw3c5D0bs";
 const OTHER_THUMBPRINT: &str = "poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U";
-
-fn keys(keys: &[&str]) -> String {
-    let keys: Vec<String> = keys.iter().map(|x| format!(r#"{{"kty":"OKP","crv":"Ed25519","x":"{x}"}}"#)).collect();
-    answer("200 OK", "Cache-Control: max-age=600\r\n", &format!(r#"{{"keys":[{}]}}"#, keys.join(",")))
-}
 
 struct Followed {
     server: PlayedHttp,
@@ -64,28 +53,7 @@ impl Followed {
     }
 
     fn signed(&self) -> Vec<(&'static str, String)> {
-        let created = self.clock.now().duration_since(SystemTime::UNIX_EPOCH).expect("a time").as_secs();
-        let expires = created + 20_000;
-        let mut fields = vec![
-            ("signature-agent", format!("\"{}\"", self.server.url)),
-            (
-                "signature-input",
-                format!(
-                    "a=(\"@authority\" \"signature-agent\");created={created};expires={expires};\
-                     keyid=\"{THUMBPRINT}\";tag=\"web-bot-auth\""
-                ),
-            ),
-            ("signature", "a=:AAAA:".to_owned()),
-        ];
-        let base = {
-            let fields = fields.as_slice();
-            let message = MessageHead::new("GET", "https", Some("example.com"), "/", &fields);
-            signature_candidates(&message, self.clock.now()).remove(0).expect("a signature").base().to_owned()
-        };
-        let seed = URL_SAFE_NO_PAD.decode(PRIVATE).expect("base64");
-        let pair = Ed25519KeyPair::from_seed_unchecked(&seed).expect("a key");
-        fields[2].1 = format!("a=:{}:", STANDARD.encode(pair.sign(base.as_bytes())));
-        fields
+        signed(&self.server.url, self.clock.now())
     }
 
     fn status(&self) -> DirectoryStatus {

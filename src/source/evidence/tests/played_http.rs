@@ -11,8 +11,8 @@ use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 /// A server of one answer, which the test changes.
 #[derive(Clone)]
-pub(super) struct PlayedHttp {
-    pub(super) url: String,
+pub(crate) struct PlayedHttp {
+    pub(crate) url: String,
     state: Arc<Mutex<State>>,
 }
 
@@ -22,12 +22,12 @@ struct State {
 }
 
 impl PlayedHttp {
-    pub(super) fn start(answer: impl Into<Vec<u8>>) -> Self {
+    pub(crate) fn start(answer: impl Into<Vec<u8>>) -> Self {
         Self::listen(answer.into(), |port| format!("http://127.0.0.1:{port}/list.json"), Some)
     }
 
     /// One that leaves its connections open.
-    pub(super) fn start_stalling(answer: impl Into<Vec<u8>>) -> Self {
+    pub(crate) fn start_stalling(answer: impl Into<Vec<u8>>) -> Self {
         let open = Mutex::new(Vec::new());
         Self::listen(
             answer.into(),
@@ -40,7 +40,7 @@ impl PlayedHttp {
     }
 
     /// One over TLS, and the certificate to trust, as PEM.
-    pub(super) fn start_tls(answer: impl Into<Vec<u8>>) -> (Self, String) {
+    pub(crate) fn start_tls(answer: impl Into<Vec<u8>>) -> (Self, String) {
         let key = KeyPair::generate().expect("a key");
         let params = CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
         let certificate = params.self_signed(&key).expect("a certificate");
@@ -82,12 +82,12 @@ impl PlayedHttp {
         Self { url, state }
     }
 
-    pub(super) fn answers(&self, answer: impl Into<Vec<u8>>) {
+    pub(crate) fn answers(&self, answer: impl Into<Vec<u8>>) {
         self.state.lock().expect("no panic").answer = answer.into();
     }
 
     /// The heads of the requests so far.
-    pub(super) fn heads(&self) -> Vec<String> {
+    pub(crate) fn heads(&self) -> Vec<String> {
         self.state.lock().expect("no panic").heads.clone()
     }
 }
@@ -119,6 +119,6 @@ impl Drop for SaysGoodbye {
 }
 
 /// An answer with a body.
-pub(super) fn answer(status: &str, fields: &str, body: &str) -> String {
+pub(crate) fn answer(status: &str, fields: &str, body: &str) -> String {
     format!("HTTP/1.1 {status}\r\n{fields}Content-Length: {}\r\n\r\n{body}", body.len())
 }

@@ -1,0 +1,74 @@
+//! Requests that a signature names.
+
+use std::time::Instant;
+
+use super::*;
+use crate::agent::{Category, CrawlerRow, Identity, IdentityMethod, Refutation, Registry};
+use crate::policy::Impostors;
+use crate::source::evidence::Verifier;
+use crate::source::evidence::tests::played_http::PlayedHttp;
+use crate::source::evidence::tests::played_signer::{KEY, keys, signed};
+use crate::source::evidence::tests::{TestClock, only};
+use crate::source::fetch::Fetcher;
+
+const PLAYED: &str = "User-agent: Playbot\nDisallow: /drafts/\n";
+
+/// A layer of a site that knows one crawler, which signs with a key that the server has.
+fn layer(server: &PlayedHttp, pem: &str, clock: &TestClock) -> RobotsLayer {
+    let row = CrawlerRow::new("Playbot", Category::AiTraining).operator("Play").signature(server.url.clone());
+    let registry: Arc<Registry> = Arc::new(only(row));
+    let fetcher = Fetcher::builder().trust_only(pem.as_bytes()).expect("a certificate").start().expect("a thread");
+    let builder = Verifier::builder(&registry).clock(clock.read()).without_names().fetcher(&fetcher);
+    let policy = Policy::builder().mode(Mode::Refuse).impostors(Impostors::Refuse).build();
+    let live = LiveRobots::inline(PLAYED).registry(registry).policy(policy).open().expect("rules");
+    RobotsLayer::new(live).verifier(&builder.start().expect("a verifier"))
+}
+
+fn request(host: &str, target: &str, fields: &[(&'static str, String)]) -> Request<Body> {
+    let mut request = get(target, FIREFOX);
+    add(&mut request, "host", host);
+    fields.iter().for_each(|(name, value)| add(&mut request, name, value));
+    request
+}
+
+#[tokio::test]
+async fn a_request_that_only_its_signature_names_is_judged_as_the_crawlers() {
+    let (server, pem) = PlayedHttp::start_tls(keys(&[KEY]));
+    let clock = TestClock::new();
+    let layer = layer(&server, &pem, &clock);
+    let fields = signed(&server.url, clock.now());
+    let start = Instant::now();
+    // The first request has the keys fetched, and passes.
+    let response = loop {
+        let response = ask(layer.clone(), request("example.com", "/drafts/x", &fields)).await;
+        if response.status() != StatusCode::OK {
+            break response;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "the keys did not come");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    let record = response.extensions().get::<Record>().expect("a record");
+    assert_eq!((record.agent(), record.rule(), record.reason()), ("Playbot", Some("/drafts/"), Reason::Disallowed));
+    assert_eq!(record.identity(), Some(Identity::Verified(IdentityMethod::Signature)));
+
+    // What the file allows it passes, and so does a browser without a signature.
+    assert_eq!(ask(layer.clone(), request("example.com", "/", &fields)).await.status(), StatusCode::OK);
+    assert_eq!(ask(layer.clone(), request("example.com", "/drafts/x", &[])).await.status(), StatusCode::OK);
+
+    // For another host it does not hold. Under a browser's name that may be a person's; under a crawler's it is an impostor's.
+    let sent_to = |host: &str, agent: &'static str| {
+        let mut request = request(host, "/", &fields);
+        request.headers_mut().insert("user-agent", agent.parse().expect("a value"));
+        ask(layer.clone(), request)
+    };
+    assert_eq!(sent_to("other.example", FIREFOX).await.status(), StatusCode::OK);
+    // Nobody is refuted before the crawler itself was seen.
+    for (host, status) in
+        [("other.example", StatusCode::OK), ("example.com", StatusCode::OK), ("other.example", StatusCode::FORBIDDEN)]
+    {
+        assert_eq!(sent_to(host, "Playbot/1.0").await.status(), status, "{host}");
+    }
+    let response = sent_to("other.example", "Playbot/1.0").await;
+    let identity = response.extensions().get::<Record>().and_then(Record::identity);
+    assert_eq!(identity, Some(Identity::Refuted(Refutation::BadSignature)));
+}
