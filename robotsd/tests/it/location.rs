@@ -106,12 +106,12 @@ fn accept_without_a_hash_shows_what_waits_and_accepts_nothing() {
     let running = Running::start(folder.path());
     let accept = || run(robotsd().args(["accept", "a", "--config"]).arg(&path));
     let none = accept();
-    assert_eq!(none.status.code(), Some(1));
+    assert_eq!(none.status.code(), Some(2));
     assert_eq!(String::from_utf8(none.stdout).unwrap(), "site a: no version waits\n");
     super::process::replace_file(&folder.path().join("robots.txt"), "User-agent: *\nDisallow: /\n");
     running.wait_for_event("gated", |_| true);
     let waiting = accept();
-    assert_eq!(waiting.status.code(), Some(1));
+    assert_eq!(waiting.status.code(), Some(2));
     let text = String::from_utf8(waiting.stdout).unwrap();
     assert!(text.contains("everyone is shut out") && text.contains("robotsd accept a sha256:"), "{text}");
     assert_eq!(running.get("/robots.txt", GPTBOT).body, OPEN);
