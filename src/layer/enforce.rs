@@ -253,6 +253,8 @@ impl Enforcer {
         let snapshot = live.load();
         let is_enforced = snapshot.enforcement() == Enforcement::On;
         let Some(content) = snapshot.content().filter(|_| is_enforced) else { return false };
+        // As it is judged: a signature may be over the target.
+        let request = self.with_target(request);
         // The layer inside counts a fault of the same functions.
         let awaited = AssertUnwindSafe(|| {
             self.with_agents(content, &request, |agents| check.is_awaited(&request, agents, || self.address(&request)))

@@ -183,13 +183,17 @@ impl History {
                 }
                 files.sort_unstable();
                 let mut size: u64 = files.iter().map(|(_, size, _)| size).sum();
+                // A file that stays must not keep the others.
+                let mut failed = Ok(());
                 for (day, octets, path) in files {
                     if day < oldest || size > retention.size {
-                        fs::remove_file(path)?;
-                        size -= octets;
+                        match fs::remove_file(path) {
+                            Ok(()) => size -= octets,
+                            Err(error) => failed = failed.and(Err(error)),
+                        }
                     }
                 }
-                Ok(())
+                failed
             }
         }
     }

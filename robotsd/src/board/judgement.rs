@@ -62,7 +62,8 @@ struct Candidate<'r> {
 
 /// Judges requests by what was read before them.
 pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> Judgement {
-    if case.origin == ANY_ORIGIN {
+    // What no version disallows as it was read is disallowed by our stricter forms alone, or its rules are not known.
+    if case.origin == ANY_ORIGIN || case.disallowed_by.is_empty() {
         return Judgement::Undecided;
     }
     let concerns =

@@ -148,7 +148,7 @@ impl Recorder {
         }
         let (disallowed_by, allowed_by) = self.versions.load().judge(event);
         let case = Case { origin: origin(event), disallowed_by, allowed_by, first: now, last: now, count: 1 };
-        let (line, pattern) = (record.line().unwrap_or(0), record.rule().unwrap_or_default().to_owned());
+        let (line, pattern) = (record.line().unwrap_or(0), cut(record.rule().unwrap_or_default()).to_owned());
         let hits = LineHits { version: written(record.hash()), line, pattern, hits: 1 };
         self.count(record, now, |row| {
             row.disallowed += 1;

@@ -50,7 +50,33 @@ struct Table {
 #[derive(Debug, Default)]
 struct SiteTable {
     rows: BTreeMap<RowKey, super::row::Row>,
+    unregistered: UnregisteredNames,
     watches: Watches,
+}
+
+/// The names of crawlers without a row of the registry that have been counted in an hour, written or not. Anybody can make
+/// names up, so they are bounded.
+#[derive(Debug, Default)]
+struct UnregisteredNames {
+    hour: Second,
+    names: HashSet<String>,
+}
+
+impl UnregisteredNames {
+    /// Whether a crawler has a row of its own in this hour.
+    fn admit(&mut self, hour: Second, crawler: &str) -> bool {
+        if hour > self.hour {
+            *self = Self { hour, names: HashSet::new() };
+        }
+        if self.names.contains(crawler) {
+            return true;
+        }
+        let is_room = self.names.len() < MOST_UNKNOWN;
+        if is_room {
+            self.names.insert(crawler.to_owned());
+        }
+        is_room
+    }
 }
 
 /// A site at a moment.
@@ -182,21 +208,9 @@ impl Table {
         let mut lost = 0;
         for counted in moment.counted {
             lost += counted.lost;
-            let mut unknown: HashSet<String> = HashSet::new();
             for (mut key, row) in counted.rows {
-                if row.operator.is_empty() && !site.rows.contains_key(&key) {
-                    if unknown.is_empty() {
-                        let names =
-                            site.rows.iter().filter(|(known, row)| known.hour == key.hour && row.operator.is_empty());
-                        unknown.extend(names.map(|(known, _)| known.crawler.clone()));
-                    }
-                    if !unknown.contains(&key.crawler) {
-                        if unknown.len() >= MOST_UNKNOWN {
-                            UNKNOWN.clone_into(&mut key.crawler);
-                        } else {
-                            unknown.insert(key.crawler.clone());
-                        }
-                    }
+                if row.operator.is_empty() && !site.unregistered.admit(key.hour, &key.crawler) {
+                    UNKNOWN.clone_into(&mut key.crawler);
                 }
                 if self.rows >= MOST_LIVE && !site.rows.contains_key(&key) {
                     lost += row.allowed + row.disallowed + row.reads.iter().map(|read| read.count).sum::<u64>();

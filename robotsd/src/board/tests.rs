@@ -261,3 +261,21 @@ fn a_read_on_one_replica_counts_for_the_requests_on_another() {
     want[6] = expect("split verified", Some("ignores"), [3, 0, 0, 0]);
     assert_eq!(said(&boards, Evidence::Complete), want);
 }
+
+#[test]
+fn names_that_are_made_up_are_few_however_often_they_are_written() {
+    let board = Board::new(settings(true, 1), None, START);
+    for minute in 0..10 {
+        for number in 0..60 {
+            let now = START + minute * MINUTE + number % 20;
+            let name = format!("made-up-{minute}-{number}");
+            let mut counted = counted(now, (&name, Standing::Claimed), What::Public);
+            counted.rows.values_mut().for_each(|row| row.operator.clear());
+            board.add(now, [moment(now, vec![counted])]);
+        }
+        board.write(START + minute * MINUTE).unwrap();
+    }
+    let rows = rows(&board).rows;
+    assert_eq!(rows.len(), 65, "64 names, and one row for the others");
+    assert_eq!(rows.values().map(|row| row.allowed).sum::<u64>(), 600);
+}

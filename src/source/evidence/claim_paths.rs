@@ -104,9 +104,7 @@ impl ClaimPaths {
             None if self.known.fetch_add(1, Ordering::Relaxed) >= MOST => {
                 self.known.fetch_sub(1, Ordering::Relaxed);
                 return match identity {
-                    Identity::Refuted(why) if why.method() != IdentityMethod::Signature => {
-                        Identity::Undecided(UndecidedReason::SuspectPath)
-                    }
+                    Identity::Refuted(_) => Identity::Undecided(UndecidedReason::SuspectPath),
                     identity => identity,
                 };
             }
