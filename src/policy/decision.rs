@@ -71,6 +71,18 @@ impl Action {
 }
 
 impl Reason {
+    /// Whether the observers of disallowed requests ([`RobotsLayer::observe`](crate::layer::RobotsLayer::observe)) are
+    /// notified of a decision for this reason.
+    #[cfg(feature = "layer")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "layer")))]
+    #[must_use]
+    pub const fn is_reported(self) -> bool {
+        matches!(
+            self,
+            Self::Disallowed | Self::SearchEngine | Self::Grace | Self::Observed | Self::SuspectHuman | Self::Impostor
+        )
+    }
+
     /// The reason's name in kebab-case.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -126,15 +138,7 @@ impl<'r> Decision<'r> {
     /// notified of it.
     #[cfg(feature = "layer")]
     pub(crate) const fn is_reported(&self) -> bool {
-        matches!(
-            self.reason,
-            Reason::Disallowed
-                | Reason::SearchEngine
-                | Reason::Grace
-                | Reason::Observed
-                | Reason::SuspectHuman
-                | Reason::Impostor
-        )
+        self.reason.is_reported()
     }
 
     /// The same for an impostor, about whom at least this is done.

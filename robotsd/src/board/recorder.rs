@@ -19,8 +19,9 @@ use super::row::{Case, Done, LineHits, ReadSpan, Row, RowKey, Standing};
 /// Rows that a worker holds of a site until they are taken.
 const MOST_ROWS: usize = 4096;
 
-/// Names of crawlers that no registry knows which a worker holds apart; they come from clients.
-const MOST_UNKNOWN: usize = 64;
+/// Names of crawlers that no registry knows which are counted one by one, by a worker and by the board of a site in an hour: they
+/// come from clients.
+pub(super) const MOST_UNKNOWN: usize = 64;
 
 /// Versions of a site that requests are judged by.
 const MOST_VERSIONS: usize = 5;

@@ -12,16 +12,13 @@ use tower_robots::live::VersionHash;
 
 use super::history::{DayRows, History, Retention, SiteLine, days};
 use super::moment::{HOUR, MINUTE, Second, day_of};
-use super::recorder::{Counted, UNKNOWN, written};
+use super::recorder::{Counted, MOST_UNKNOWN, UNKNOWN, written};
 use super::row::RowKey;
 use super::watch::{Sight, Watches};
 use crate::config::BoardConfig;
 
 /// Rows that are held until they are written.
 pub(crate) const MOST_LIVE: usize = 65_536;
-
-/// Crawlers that no registry knows, of a site and an hour, which are counted one by one: their names come from clients.
-const MOST_UNKNOWN: usize = 64;
 
 /// The board of a process.
 #[derive(Debug)]

@@ -6,7 +6,6 @@ use tower_robots::agent::{Identity, IdentityMethod};
 use tower_robots::check::Severity;
 use tower_robots::layer::{CrawlerRequest, Event, Record};
 use tower_robots::live::{Cause, RejectionKind, Reload, ReloadOutcome, Snapshot, StateEvent};
-use tower_robots::policy::Reason;
 use tower_robots::rules::{Access, PathForm};
 use tower_robots::source::DirectoryEvent;
 
@@ -83,7 +82,7 @@ pub(super) fn crawler(
 ) -> impl Fn(&Event<'_, CrawlerRequest>) + Send + Sync + 'static {
     move |event| {
         let request = event.record();
-        if is_reported(request.reason()) {
+        if request.reason().is_reported() {
             return;
         }
         let access = request.access().unwrap_or(Access::Allow);
@@ -119,14 +118,6 @@ pub(super) fn crawler(
             ..LogEntry::now(LogEvent::Impostor)
         });
     }
-}
-
-/// Whether a decision for this reason is one that observers of disallowed requests are notified of.
-fn is_reported(reason: Reason) -> bool {
-    !matches!(
-        reason,
-        Reason::NothingKnown | Reason::KillSwitch | Reason::Exempt | Reason::NoGroup | Reason::Allowed | Reason::Off
-    )
 }
 
 /// The written outcome of an identity; `claimed` where nobody checks claims.
