@@ -16,6 +16,9 @@ pub mod log {}
 #[doc = include_str!("monitoring.md")]
 pub mod monitoring {}
 
+#[doc = include_str!("fleet.md")]
+pub mod fleet {}
+
 #[doc = include_str!("beside.md")]
 pub mod beside {}
 

@@ -17,7 +17,7 @@ const REAL: &str = "8.8.4.1";
 const IMPOSTOR: &str = "9.9.9.9";
 
 /// A registry in which one crawler can be verified, by names, so that nothing is fetched.
-fn crawlers() -> String {
+pub(super) fn crawlers() -> String {
     let has_evidence = |crawler: &&Crawler| {
         crawler.ranges().len() > 0 || crawler.reverse_dns().len() > 0 || crawler.signature().is_some()
     };

@@ -19,6 +19,7 @@ mod log_schema;
 mod origin;
 mod played_names;
 mod process;
+mod programs;
 mod prometheus;
 
 mod admin;
@@ -40,6 +41,8 @@ mod evaluator;
 mod expect;
 mod explain;
 mod explain_identity;
+#[cfg(unix)]
+mod fleet;
 #[cfg(target_os = "linux")]
 mod full_disk;
 mod gate;

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use super::admin::{ask, local};
 use super::origin::Origin;
 use super::process::{Answer, FIREFOX, GOOGLEBOT, GPTBOT, PATIENCE, Running, folder};
-use super::prometheus::{openmetrics_parser, promtool};
+use super::programs::{openmetrics_parser, promtool};
 
 const ROBOTS: &str =
     "User-agent: GPTBot\nUser-agent: Googlebot\nDisallow: /private/\n\nUser-agent: *\nDisallow: /all/\n";

@@ -2,27 +2,24 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use super::origin::Origin;
-use super::process::{FIREFOX, GOOGLEBOT, GPTBOT, PATIENCE, Running, folder, project, wait_for};
-use super::prometheus::{prometheus, promtool};
+use super::process::{FIREFOX, GOOGLEBOT, GPTBOT, Running, folder, project, wait_for};
+use super::programs::{prometheus, promtool};
+use super::prometheus::Prometheus;
 use super::tls;
 
 const CHAPTER: &str = include_str!("../../src/docs/monitoring.md");
+const ALERTS: &str = include_str!("../../../config/monitoring/alerts.yml");
 
 /// An alert of the shipped rules, and its expression.
 fn alerts() -> Vec<(String, String)> {
-    let text = fs::read_to_string(project("config/monitoring/alerts.yml")).unwrap();
     let mut alerts: Vec<(String, String)> = Vec::new();
     let mut is_expression = false;
-    for line in text.lines() {
+    for line in ALERTS.lines() {
         let trimmed = line.trim();
         if let Some(name) = trimmed.strip_prefix("- alert: ") {
             alerts.push((name.to_owned(), String::new()));
@@ -133,7 +130,7 @@ fn every_expression_of_dashboard_and_alerts_has_an_answer() {
         }
     };
     play();
-    let prometheus = Prometheus::start(folder.path(), running.admin());
+    let prometheus = Prometheus::start(folder.path(), &[running.admin()], ALERTS);
     wait_for("a scrape", || {
         play();
         prometheus.answer("rate(robotsd_decisions_total[4s])").then_some(())
@@ -159,67 +156,4 @@ fn of_any_value(expression: &str) -> String {
     let (at, operator) = first.unwrap_or_else(|| panic!("no comparison: {expression}"));
     let (before, after) = expression.split_at(at);
     format!("{before}{operator}bool {}", &after[operator.len()..])
-}
-
-/// A Prometheus that scrapes every second; killed when dropped.
-struct Prometheus {
-    process: Child,
-    address: SocketAddr,
-}
-
-impl Prometheus {
-    /// Starts with the shipped config, for this target.
-    fn start(folder: &Path, target: SocketAddr) -> Self {
-        let monitoring = project("config/monitoring");
-        fs::copy(monitoring.join("alerts.yml"), folder.join("alerts.yml")).unwrap();
-        let config = fs::read_to_string(monitoring.join("prometheus.yml")).unwrap();
-        let config = config.replace("15s", "1s").replace("127.0.0.1:9145", &target.to_string());
-        fs::write(folder.join("prometheus.yml"), config).unwrap();
-        // It does not say which port it has got, so it is given one that was free a moment ago.
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let process = prometheus()
-            .unwrap()
-            .arg(format!("--config.file={}", folder.join("prometheus.yml").display()))
-            .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
-            .arg(format!("--web.listen-address={address}"))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let prometheus = Self { process, address };
-        wait_for("Prometheus", || TcpStream::connect(address).ok());
-        prometheus
-    }
-
-    fn query(&self, expression: &str) -> Value {
-        let Ok(mut stream) = TcpStream::connect(self.address) else { return Value::Null };
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let expression = utf8_percent_encode(expression, NON_ALPHANUMERIC);
-        // An answer to HTTP/1.0 is not cut into chunks.
-        write!(stream, "GET /api/v1/query?query={expression} HTTP/1.0\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        let _ = stream.read_to_string(&mut answer);
-        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-        serde_json::from_str(body).unwrap_or_default()
-    }
-
-    fn answer(&self, expression: &str) -> bool {
-        self.query(expression)["data"]["result"].as_array().is_some_and(|found| !found.is_empty())
-    }
-
-    fn answers(&self, expression: &str) {
-        let what = format!("an answer to {expression}");
-        let start = std::time::Instant::now();
-        while !self.answer(expression) {
-            assert!(start.elapsed() < PATIENCE, "no {what}: {}", self.query(expression));
-            std::thread::sleep(std::time::Duration::from_millis(50));
-        }
-    }
-}
-
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
 }

@@ -1,50 +1,77 @@
-//! Prometheus's own programs, and the OpenMetrics parser of its Python client.
-//!
-//! They are looked for in `PATH` and in the folder `ROBOTSD_BESIDE_BIN` names (`pip install --target`). One that is not there is left
-//! out with a word, and in CI that is a failure.
+//! A real Prometheus, with the scrape config that is shipped.
 
-use std::process::{Command, Stdio};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Stdio};
 
-/// `promtool`, if it is there.
-pub(super) fn promtool() -> Option<Command> {
-    found(Command::new("promtool"), "--version", "Debian's package prometheus")
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+
+use super::process::{PATIENCE, project, wait_for};
+use super::programs::prometheus;
+
+/// A Prometheus that scrapes, and evaluates its rules, every second; killed when dropped.
+pub(super) struct Prometheus {
+    process: Child,
+    address: SocketAddr,
 }
 
-/// `prometheus`, if it is there.
-pub(super) fn prometheus() -> Option<Command> {
-    found(Command::new("prometheus"), "--version", "Debian's package prometheus")
-}
-
-/// A program that reads a text of OpenMetrics as strictly as its specification says.
-pub(super) fn openmetrics_parser() -> Option<Command> {
-    const READ: &str = "import sys; from prometheus_client.openmetrics.parser import text_string_to_metric_families as read; \
-                        list(read(sys.stdin.read()))";
-    let mut python = Command::new("python3");
-    python.env("PYTHONPATH", std::env::var_os("ROBOTSD_BESIDE_BIN").unwrap_or_default());
-    let mut check = Command::new("python3");
-    check.env("PYTHONPATH", std::env::var_os("ROBOTSD_BESIDE_BIN").unwrap_or_default());
-    check.args(["-c", "import prometheus_client.openmetrics.parser"]);
-    let is_there = check.stderr(Stdio::null()).status().is_ok_and(|status| status.success());
-    if !is_there {
-        skip("python3 with prometheus-client, from PyPI");
-        return None;
+impl Prometheus {
+    /// Starts with the shipped config, for these targets and with these rules.
+    pub(super) fn start(folder: &Path, targets: &[SocketAddr], alerts: &str) -> Self {
+        fs::write(folder.join("alerts.yml"), alerts).unwrap();
+        let targets: Vec<_> = targets.iter().map(|target| format!("{:?}", target.to_string())).collect();
+        let config = fs::read_to_string(project("config/monitoring/prometheus.yml")).unwrap();
+        let config = config.replace("15s", "1s").replace("\"127.0.0.1:9145\"", &targets.join(", "));
+        fs::write(folder.join("prometheus.yml"), config).unwrap();
+        // It does not say which port it has got, so it is given one that was free a moment ago.
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let process = prometheus()
+            .unwrap()
+            .arg(format!("--config.file={}", folder.join("prometheus.yml").display()))
+            .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
+            .arg(format!("--web.listen-address={address}"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let prometheus = Self { process, address };
+        wait_for("Prometheus", || TcpStream::connect(address).ok());
+        prometheus
     }
-    python.args(["-c", READ]);
-    Some(python)
-}
 
-/// The program, if it answers.
-fn found(program: Command, question: &str, from: &str) -> Option<Command> {
-    let mut check = Command::new(program.get_program());
-    let is_there = check.arg(question).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
-    if !is_there {
-        skip(&format!("{:?}, of {from}", program.get_program()));
+    pub(super) fn query(&self, expression: &str) -> Value {
+        let Ok(mut stream) = TcpStream::connect(self.address) else { return Value::Null };
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let expression = utf8_percent_encode(expression, NON_ALPHANUMERIC);
+        // An answer to HTTP/1.0 is not cut into chunks.
+        write!(stream, "GET /api/v1/query?query={expression} HTTP/1.0\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer);
+        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        serde_json::from_str(body).unwrap_or_default()
     }
-    is_there.then_some(program)
+
+    /// Whether there is a series that fits.
+    pub(super) fn answer(&self, expression: &str) -> bool {
+        self.query(expression)["data"]["result"].as_array().is_some_and(|found| !found.is_empty())
+    }
+
+    pub(super) fn answers(&self, expression: &str) {
+        let what = format!("an answer to {expression}");
+        let start = std::time::Instant::now();
+        while !self.answer(expression) {
+            assert!(start.elapsed() < PATIENCE, "no {what}: {}", self.query(expression));
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    }
 }
 
-/// Says what is left out; in CI nothing is.
-fn skip(what: &str) {
-    assert!(std::env::var_os("CI").is_none(), "{what} is missing, and CI has to run it");
-    println!("skipped: {what} is not here");
+impl Drop for Prometheus {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
 }

@@ -1,0 +1,240 @@
+//! Several replicas: databases that read their files count what their boards show, and one Prometheus sees them disagree.
+
+use std::fs;
+use std::io::Write as _;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::admin::local;
+use super::identity::crawlers;
+use super::played_names::PlayedNames;
+use super::process::{FIREFOX, Running, folder, replace_file, robotsd, run, wait_for};
+use super::programs::{prometheus, python_with};
+use super::prometheus::Prometheus;
+
+const CHAPTER: &str = include_str!("../../src/docs/fleet.md");
+const ALERTS: &str = include_str!("../../../config/monitoring/alerts.yml");
+
+const REPLICAS: [&str; 3] = ["a", "b", "c"];
+const ROBOTS: &str = "User-agent: *\nDisallow: /drafts/\n";
+
+/// The columns that board, files and log have in common.
+const COLUMNS: [&str; 10] =
+    ["site", "crawler", "identity", "reads", "allowed", "disallowed", "refused", "tagged", "observed", "passed"];
+
+/// Reads a query from its input, and writes the rows of the answer as JSON.
+const DUCKDB: &str = "import duckdb, json, sys; print(json.dumps(duckdb.sql(sys.stdin.read()).fetchall()))";
+const CLICKHOUSE: &str = "import chdb, json, sys; \
+    print(json.dumps([json.loads(row) for row in str(chdb.query(sys.stdin.read(), 'JSONCompactEachRow')).splitlines() if row]))";
+
+/// A block of the chapter, by its language and what its first line says.
+fn recipe(language: &str, title: &str) -> &'static str {
+    let blocks = CHAPTER.split("```").skip(1).step_by(2);
+    let mut of_language = blocks.filter_map(|block| block.strip_prefix(language)?.strip_prefix('\n'));
+    of_language.find(|block| block.starts_with(title)).unwrap_or_else(|| panic!("no recipe {title:?}"))
+}
+
+/// What a database answers to a recipe whose `/mnt/*` are these folders; none where the database is not here.
+fn answer(title: &str, machines: &str) -> Option<Value> {
+    let (module, package, program) = match title.split(',').next()? {
+        "-- DuckDB" => ("duckdb", "duckdb", DUCKDB),
+        _ => ("chdb", "chdb-core", CLICKHOUSE),
+    };
+    let mut child = python_with(module, package)?
+        .args(["-c", program])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let query = recipe("sql", title).replace("/mnt/*", machines);
+    child.stdin.take().unwrap().write_all(query.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{query}");
+    Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+/// The common columns of comma-separated values of the board.
+fn rows_of_csv(text: &str) -> Value {
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let head = lines.next().unwrap();
+    let places = COLUMNS.map(|column| head.iter().position(|name| *name == column).unwrap());
+    let row = |line: Vec<&str>| {
+        let value = |place: usize| match line[place].parse::<u64>() {
+            Ok(number) => Value::from(number),
+            Err(_) => Value::from(line[place]),
+        };
+        places.map(value)
+    };
+    json!(lines.map(row).collect::<Vec<_>>())
+}
+
+/// Crawler, identity, allowed and disallowed requests, as the tables of the page show them.
+fn rows_of_page(page: &str) -> Vec<(String, String, u64, u64)> {
+    let rows = page.split("<tr><th scope=\"row\">").skip(1).filter(|row| row.contains("data-label=\"Identity\""));
+    rows.map(|row| {
+        let cell = |label: &str| {
+            let (_, rest) = row.split_once(&format!("data-label=\"{label}\"><span>")).unwrap();
+            rest.split(['<', ' ']).next().unwrap()
+        };
+        let crawler = row.split("<br>").next().unwrap();
+        let number = |label: &str| cell(label).replace(',', "").parse().unwrap();
+        (crawler.to_owned(), cell("Identity").to_owned(), number("Allowed"), number("Disallowed"))
+    })
+    .collect()
+}
+
+fn rows_of_answer(rows: &Value) -> Vec<(String, String, u64, u64)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let row = |row: &Value| (text(&row[1]), text(&row[2]), row[4].as_u64().unwrap(), row[5].as_u64().unwrap());
+    rows.as_array().unwrap().iter().map(row).collect()
+}
+
+fn merged(folders: impl IntoIterator<Item = std::path::PathBuf>) -> Value {
+    let output = run(robotsd().args(["board", "--csv", "--merge"]).args(folders));
+    assert!(output.status.success(), "{output:?}");
+    rows_of_csv(&String::from_utf8(output.stdout).unwrap())
+}
+
+/// Three replicas with files of their own.
+fn machines(names: &PlayedNames) -> TempDir {
+    let config = format!(
+        "mode = \"refuse\"\nstate_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\ntrusted_proxies = [\"127.0.0.0/8\"]\n\
+         [[site]]\nname = \"shop\"\nroot = \"pages\"\nrobots.path = \"robots.txt\"\n[agents]\nregistry_extra = \"crawlers.toml\"\n\
+         [identity]\nwait = \"250ms\"\nresolvers = [\"{}\"]\n[board]\nsees_all = true\nreplicas = 3\n\
+         [log]\naccess = \"json\"\naccess_path = \"access.jsonl\"\n[[admin.listener]]\naddress = \"127.0.0.1:0\"\n",
+        names.address()
+    );
+    let all = folder(&[]);
+    for name in REPLICAS {
+        let path = |file: &str| all.path().join(name).join(file);
+        fs::create_dir_all(path("pages")).unwrap();
+        for (file, text) in [
+            ("robotsd.toml", &*config),
+            ("robots.txt", ROBOTS),
+            ("crawlers.toml", &crawlers()),
+            ("pages/a.html", "a\n"),
+        ] {
+            fs::write(path(file), text).unwrap();
+        }
+    }
+    all
+}
+
+/// Requests of a verified crawler, of an impostor, of one that nobody can verify, of one that no registry knows, and of a person;
+/// other numbers on each replica.
+fn play(running: &Running, at: usize) {
+    const REAL: &str = "8.8.4.1";
+    const IMPOSTOR: &str = "9.9.9.9";
+    const EXAMPLE: &str = "ExampleBot/1.0 (+https://bot.example/about)";
+    let get = |client: &str, agent: &str, path: &str| {
+        running.request("GET", path, &[("User-Agent", agent), ("X-Forwarded-For", client)]);
+    };
+    let is_known = |client: &str, want: &str| {
+        wait_for(want, || {
+            get(client, EXAMPLE, "/a.html");
+            let answer = local(running.admin(), "GET /board.json").body;
+            let board: Value = serde_json::from_str(&answer).unwrap();
+            let crawlers = board["sites"][0]["crawlers"].as_array()?.clone();
+            crawlers.iter().any(|crawler| crawler["identity"] == want).then_some(())
+        });
+    };
+    is_known(REAL, "verified");
+    is_known(IMPOSTOR, "impostor");
+    for _ in 0..=at {
+        get(REAL, EXAMPLE, "/robots.txt");
+        get(IMPOSTOR, EXAMPLE, "/drafts/1?page=2");
+        get("198.51.100.7", "CCBot/2.0 (https://commoncrawl.org/faq/)", "/a.html");
+        get("198.51.100.7", FIREFOX, "/drafts/2");
+    }
+    // What was read on the first replica is not heeded on the last.
+    for path in ["/drafts/1", "/a.html", "/%64rafts/2"] {
+        (0..at).for_each(|_| get(REAL, EXAMPLE, path));
+    }
+    if at == 1 {
+        get("198.51.100.9", "Unknown-Crawler/3 (+https://unknown.example/)", "/robots.txt?x=1");
+        get("198.51.100.9", "Unknown-Crawler/3 (+https://unknown.example/)", "/drafts/");
+    }
+}
+
+#[test]
+fn duckdb_and_clickhouse_count_what_the_board_shows() {
+    let names = PlayedNames::start();
+    names.confirmed("8.8.4.1", "crawl-1.bot.example").named("9.9.9.9", "host.other.example");
+    let all = machines(&names);
+    let path = |name: &str| all.path().join(name);
+    for (at, name) in REPLICAS.into_iter().enumerate() {
+        let mut running = Running::start(&path(name));
+        play(&running, at);
+        // What is counted last is written at the end.
+        running.signal("TERM");
+        running.wait_for_end();
+    }
+    let board = merged(REPLICAS.map(|name| path(name).join("state")));
+    let of = |crawler: &str, identity: &str| {
+        board.as_array().unwrap().iter().find(|row| row[1] == crawler && row[2] == identity).cloned()
+    };
+    let real = of("ExampleBot", "verified").unwrap();
+    assert_eq!((&real[3], &real[5], &real[6]), (&6.into(), &6.into(), &6.into()), "{board}");
+    assert_eq!(of("ExampleBot", "impostor").unwrap()[5], 6, "{board}");
+    assert_eq!(of("CCBot", "claimed").unwrap()[4], 6, "{board}");
+    let unknown = of("Unknown-Crawler", "claimed").unwrap();
+    assert_eq!((&unknown[3], &unknown[5]), (&1.into(), &1.into()), "{board}");
+
+    let every = all.path().join("*");
+    let tables = [
+        "-- DuckDB, the board's files",
+        "-- ClickHouse, the board's files",
+        "-- DuckDB, the log of requests",
+        "-- ClickHouse, the log of requests",
+    ];
+    for title in tables {
+        if let Some(answer) = answer(title, every.to_str().unwrap()) {
+            assert_eq!(answer, board, "{title}");
+        }
+    }
+    // The page of one replica is the table of its own files.
+    for name in REPLICAS {
+        let Some(own) = answer(tables[0], path(name).to_str().unwrap()) else { return };
+        assert_eq!(own, merged([path(name).join("state")]));
+        let running = Running::start(&path(name));
+        let own = rows_of_answer(&own);
+        let page = || rows_of_page(&local(running.admin(), "GET /board").body);
+        wait_for("the page", || (page() == own).then_some(()));
+    }
+}
+
+#[test]
+fn a_fleet_that_disagrees_is_seen_until_it_agrees_again() {
+    if prometheus().is_none() {
+        return;
+    }
+    let config = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\nrobots.path = \"robots.txt\"\n\
+                  [[admin.listener]]\naddress = \"127.0.0.1:0\"\n";
+    let replicas = REPLICAS.map(|_| folder(&[("robotsd.toml", config), ("robots.txt", ROBOTS)]));
+    let running = replicas.each_ref().map(|replica| Running::start(replica.path()));
+    let publish = |replica: &TempDir| {
+        replace_file(&replica.path().join("robots.txt"), format!("{ROBOTS}Disallow: /more/\n"));
+    };
+    let folder = folder(&[]);
+    let alerts = ALERTS.replace("for: 15m", "for: 1s");
+    let prometheus = Prometheus::start(folder.path(), &running.each_ref().map(Running::admin), &alerts);
+    prometheus.answers("count(up == 1) == 3");
+    let disagree = recipe("promql", "count").trim();
+    let firing = || {
+        let result = prometheus.query("ALERTS{alertstate=\"firing\"}")["data"]["result"].take();
+        result.as_array().unwrap().iter().map(|alert| alert["metric"]["alertname"].clone()).collect::<Vec<_>>()
+    };
+    prometheus.answers("count(robotsd_site_info) == 3");
+    assert!(!prometheus.answer(disagree));
+    assert_eq!(firing(), Vec::<Value>::new());
+
+    publish(&replicas[2]);
+    prometheus.answers(&format!("({disagree}) == 2"));
+    wait_for("the alert", || (firing() == ["RobotsdFleetDisagrees"]).then_some(()));
+    publish(&replicas[0]);
+    publish(&replicas[1]);
+    wait_for("the end of the alert", || (!prometheus.answer(disagree) && firing().is_empty()).then_some(()));
+    assert!(prometheus.answer("count(robotsd_site_info) == 3"));
+}

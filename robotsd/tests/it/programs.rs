@@ -1,0 +1,57 @@
+//! Programs of others that tests run: Prometheus's own, and packages of Python.
+//!
+//! They are looked for in `PATH` and in the folder `ROBOTSD_BESIDE_BIN` names (`pip install --target`). One that is not there is left
+//! out with a word, and in CI that is a failure.
+
+use std::process::{Command, Stdio};
+
+/// `promtool`, if it is there.
+pub(super) fn promtool() -> Option<Command> {
+    found(Command::new("promtool"), "--version", "Debian's package prometheus")
+}
+
+/// `prometheus`, if it is there.
+pub(super) fn prometheus() -> Option<Command> {
+    found(Command::new("prometheus"), "--version", "Debian's package prometheus")
+}
+
+/// A program that reads a text of OpenMetrics as strictly as its specification says.
+pub(super) fn openmetrics_parser() -> Option<Command> {
+    const READ: &str = "import sys; from prometheus_client.openmetrics.parser import text_string_to_metric_families as read; \
+                        list(read(sys.stdin.read()))";
+    let mut python = python_with("prometheus_client.openmetrics.parser", "prometheus-client")?;
+    python.args(["-c", READ]);
+    Some(python)
+}
+
+/// Python, if it has this module, of a package of PyPI.
+pub(super) fn python_with(module: &str, package: &str) -> Option<Command> {
+    let python = || {
+        let mut python = Command::new("python3");
+        python.env("PYTHONPATH", std::env::var_os("ROBOTSD_BESIDE_BIN").unwrap_or_default());
+        python
+    };
+    let mut check = python();
+    check.args(["-c", &format!("import {module}")]);
+    let is_there = check.stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+    if !is_there {
+        skip(&format!("python3 with {package}, from PyPI"));
+    }
+    is_there.then(python)
+}
+
+/// The program, if it answers.
+fn found(program: Command, question: &str, from: &str) -> Option<Command> {
+    let mut check = Command::new(program.get_program());
+    let is_there = check.arg(question).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
+    if !is_there {
+        skip(&format!("{:?}, of {from}", program.get_program()));
+    }
+    is_there.then_some(program)
+}
+
+/// Says what is left out; in CI nothing is.
+fn skip(what: &str) {
+    assert!(std::env::var_os("CI").is_none(), "{what} is missing, and CI has to run it");
+    println!("skipped: {what} is not here");
+}
