@@ -98,6 +98,7 @@ fn row(fields: Fields) -> Result<CrawlerRow, String> {
             ("operator", Text(operator)) => row.operator(operator),
             ("robots", Text(word)) => row.obeys_robots(obeys(&word)?),
             ("star", Text(word)) => row.obeys_star(obeys(&word)?),
+            ("crawl_delay", Text(word)) => row.obeys_crawl_delay(obeys(&word)?),
             ("control", Flag(true)) => row.control_token(),
             ("index", Flag(true)) => row.index_engine(),
             ("requires", List(texts)) => row.requires(texts),

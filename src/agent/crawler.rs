@@ -13,6 +13,7 @@ pub struct Crawler {
     pub(super) category: Category,
     pub(super) robots: Obeys,
     pub(super) star: Obeys,
+    pub(super) crawl_delay: Obeys,
     pub(super) control: bool,
     pub(super) index: bool,
     pub(super) requires: Vec<Box<str>>,
@@ -66,6 +67,12 @@ impl Crawler {
     #[must_use]
     pub const fn obeys_star(&self) -> Obeys {
         self.star
+    }
+
+    /// Whether it obeys a `Crawl-delay`. Never [`Obeys::Partial`].
+    #[must_use]
+    pub const fn obeys_crawl_delay(&self) -> Obeys {
+        self.crawl_delay
     }
 
     /// Whether its token appears in robots.txt only, never in a request: it cannot be enforced.

@@ -264,6 +264,7 @@ mod tests {
             let documented = crawler.is_checked() || crawler.source().is_some();
             assert!(documented || crawler.obeys_star() != Obeys::Yes, "{}", crawler.name());
             assert!(!crawler.is_checked() || crawler.source().is_some(), "{} has no source", crawler.name());
+            assert!(documented || crawler.obeys_crawl_delay() == Obeys::Unknown, "{}", crawler.name());
         }
     }
 

@@ -38,6 +38,7 @@ pub struct CrawlerRow {
     operator: String,
     robots: Obeys,
     star: Obeys,
+    crawl_delay: Obeys,
     control: bool,
     index: bool,
     requires: Vec<String>,
@@ -95,6 +96,7 @@ impl CrawlerRow {
             operator: String::new(),
             robots: Obeys::Unknown,
             star: Obeys::Unknown,
+            crawl_delay: Obeys::Unknown,
             control: false,
             index: false,
             requires: Vec::new(),
@@ -132,6 +134,11 @@ impl CrawlerRow {
     /// Whether it obeys the groups of `*`. Default: [`Obeys::Unknown`], which is held to `*`.
     pub fn obeys_star(self, star: Obeys) -> Self {
         Self { star, ..self }
+    }
+
+    /// Whether it obeys a `Crawl-delay`: [`Obeys::Partial`] is not said of one. Default: [`Obeys::Unknown`].
+    pub fn obeys_crawl_delay(self, crawl_delay: Obeys) -> Self {
+        Self { crawl_delay, ..self }
     }
 
     /// Its token appears in robots.txt only, never in a request. Such a row has no header names.
@@ -222,6 +229,10 @@ impl CrawlerRow {
             let message = format!("\"{day}\" is no day: write it as \"2026-11-22\"");
             return Err(WrongField::new("checked", message));
         }
+        if self.crawl_delay == Obeys::Partial {
+            let message = "\"partial\" is not said of a delay: write \"yes\", \"no\" or \"unknown\"";
+            return Err(WrongField::new("crawl_delay", message));
+        }
         if self.weak_rdns && self.rdns.is_empty() {
             return Err(WrongField::new("weak", "the row has no rdns that could be weak: drop weak or add rdns"));
         }
@@ -233,6 +244,7 @@ impl CrawlerRow {
             category: self.category,
             robots: self.robots,
             star: self.star,
+            crawl_delay: self.crawl_delay,
             control: self.control,
             index: self.index,
             requires: boxed(self.requires),
@@ -259,6 +271,7 @@ impl From<&Crawler> for CrawlerRow {
             operator: crawler.operator().to_owned(),
             robots: crawler.obeys_robots(),
             star: crawler.obeys_star(),
+            crawl_delay: crawler.obeys_crawl_delay(),
             control: crawler.is_control(),
             index: crawler.is_index_engine(),
             requires: strings(crawler.requires()),
@@ -327,6 +340,7 @@ mod tests {
             (row().checked("yesterday"), "checked", "2026-11-22"),
             (row().checked("2026-13-01"), "checked", "2026-11-22"),
             (row().weak_reverse_dns(), "weak", "add rdns"),
+            (row().obeys_crawl_delay(Obeys::Partial), "crawl_delay", "write \"yes\""),
         ] {
             let error = row.build().unwrap_err();
             assert_eq!(error.field, field);
@@ -343,6 +357,7 @@ mod tests {
             .operator("O")
             .obeys_robots(Obeys::Yes)
             .obeys_star(Obeys::No)
+            .obeys_crawl_delay(Obeys::Yes)
             .index_engine()
             .requires(["r"])
             .ranges(["https://a.test/ranges"])

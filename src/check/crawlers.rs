@@ -30,7 +30,11 @@ impl<'r> CrawlersByToken<'r> {
 
     /// The crawler that a name stands for: the one whose own token it is.
     pub(super) fn named(&self, name: Name<'_>) -> Option<&'r Crawler> {
-        let token = ProductToken::from_name(name.value())?;
+        self.of_token(&ProductToken::from_name(name.value())?)
+    }
+
+    /// The crawler whose own token this is.
+    pub(super) fn of_token(&self, token: &ProductToken) -> Option<&'r Crawler> {
         self.by_token().get(token.as_bytes()).copied()
     }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Access;
 use super::line::{Directive, Field, Line, LineKind, Lines, MAX_LINE, bom_length};
@@ -22,6 +23,7 @@ struct Document {
     rules: Vec<RuleRecord>,
     names: Vec<ValueRecord>,
     sitemaps: Vec<ValueRecord>,
+    delays: Vec<DelayRecord>,
     notes: Vec<Note>,
 }
 
@@ -43,6 +45,16 @@ struct RuleRecord {
 struct ValueRecord {
     line: usize,
     value: Range<usize>,
+}
+
+/// A crawl-delay line with a number above zero, as the document keeps it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DelayRecord {
+    pub(super) interval: Duration,
+    pub(super) line: usize,
+    /// Where its value ends in the file.
+    pub(super) end: usize,
+    pub(super) group: usize,
 }
 
 /// A group of rules and the names it is for (RFC 9309, section 2.2.1).
@@ -106,6 +118,11 @@ impl RobotsTxt {
     #[must_use]
     pub fn notes(&self) -> &[Note] {
         &self.0.notes
+    }
+
+    /// The crawl-delay lines of groups that say something, in the order of the file.
+    pub(super) fn delays(&self) -> &[DelayRecord] {
+        &self.0.delays
     }
 
     pub(super) fn group(&self, index: usize) -> Group<'_> {
@@ -287,6 +304,7 @@ struct Parser {
     rules: Vec<RuleRecord>,
     names: Vec<ValueRecord>,
     sitemaps: Vec<ValueRecord>,
+    delays: Vec<DelayRecord>,
     notes: Vec<Note>,
     has_host: bool,
 }
@@ -309,8 +327,8 @@ impl Parser {
                 LineKind::Field(field) => self.field(line.number(), &field),
             }
         }
-        let Self { groups, rules, names, sitemaps, notes, .. } = self;
-        RobotsTxt(Arc::new(Document { bytes, groups, rules, names, sitemaps, notes }))
+        let Self { groups, rules, names, sitemaps, delays, notes, .. } = self;
+        RobotsTxt(Arc::new(Document { bytes, groups, rules, names, sitemaps, delays, notes }))
     }
 
     fn field(&mut self, line: usize, field: &Field<'_>) {
@@ -321,8 +339,20 @@ impl Parser {
             Directive::Disallow => self.rule(Access::Disallow, at),
             Directive::Sitemap => self.sitemaps.push(at),
             Directive::Host => self.host(line, field.value()),
-            Directive::CrawlDelay if delay(field.value()).is_none() => self.note(line, NoteKind::InvalidCrawlDelay),
+            Directive::CrawlDelay => self.delay(&at, field.value()),
             _ => {}
+        }
+    }
+
+    /// One that says something, in a group: the only extension that is kept, because requests are held to it.
+    fn delay(&mut self, at: &ValueRecord, value: &[u8]) {
+        match delay(value) {
+            None => self.note(at.line, NoteKind::InvalidCrawlDelay),
+            Some(interval) if interval.is_zero() || self.groups.is_empty() => {}
+            Some(interval) => {
+                let group = self.groups.len() - 1;
+                self.delays.push(DelayRecord { interval, line: at.line, end: at.value.end, group });
+            }
         }
     }
 

@@ -1,12 +1,14 @@
 //! The lines of a robots.txt that are neither rules nor sitemaps: what they mean, and to which group they belong.
 //!
-//! No reading of the rules depends on them. They are read on demand, not when the file is parsed.
+//! No reading of the rules depends on them. They are read on demand, not when the file is parsed; only the delays, to which
+//! requests may be held, are compiled with the rules ([`Selection::crawl_delay`](super::Selection::crawl_delay)).
 
 use std::ops::Range;
 use std::time::Duration;
 
 use super::document::{Group, RobotsTxt};
 use super::line::{Directive, Field, LineKind};
+use super::request_rate::{RequestRate, TimeWindow};
 use super::value::{CleanParam, Host, Preferences, delay};
 
 /// A line that is neither a rule nor a sitemap: an extension of the standard, or an unknown name.
@@ -25,6 +27,10 @@ pub enum Meaning<'r> {
     Host(Host<'r>),
     /// How long a crawler shall wait between two requests.
     CrawlDelay(Duration),
+    /// How many pages a crawler shall fetch in how long.
+    RequestRate(RequestRate),
+    /// At what time of the day a crawler shall come.
+    VisitTime(TimeWindow),
     /// Query parameters that do not change a page.
     CleanParam(CleanParam<'r>),
     /// What content under a path may be used for, by the IETF's AI preferences.
@@ -124,6 +130,8 @@ impl<'r> Extension<'r> {
         let valid = match self.directive() {
             Directive::Host => Host::parse(value).map(Meaning::Host),
             Directive::CrawlDelay => delay(value).map(Meaning::CrawlDelay),
+            Directive::RequestRate => RequestRate::parse(value).map(Meaning::RequestRate),
+            Directive::VisitTime => TimeWindow::parse(value).map(Meaning::VisitTime),
             Directive::CleanParam => CleanParam::parse(value).map(Meaning::CleanParam),
             Directive::ContentUsage => Preferences::parse(value).map(Meaning::ContentUsage),
             Directive::ContentSignal => Preferences::parse(value).map(Meaning::ContentSignal),

@@ -64,6 +64,10 @@ pub enum Directive {
     ContentSignal,
     /// The terms of a licence; Really Simple Licensing.
     License,
+    /// Pages in a time; an extension that few crawlers read.
+    RequestRate,
+    /// The time of the day for visits; an extension that few crawlers read.
+    VisitTime,
     /// Pages to be left out of an index; read by Google until 2019.
     Noindex,
     /// Anything else: ignored by the matcher, kept for tools.
@@ -71,13 +75,15 @@ pub enum Directive {
 }
 
 /// Extensions, whose names are compared whole.
-const EXTENSIONS: [Directive; 7] = [
+const EXTENSIONS: [Directive; 9] = [
     Directive::Host,
     Directive::CrawlDelay,
     Directive::CleanParam,
     Directive::ContentUsage,
     Directive::ContentSignal,
     Directive::License,
+    Directive::RequestRate,
+    Directive::VisitTime,
     Directive::Noindex,
 ];
 
@@ -122,6 +128,8 @@ impl Directive {
             Self::ContentUsage => Some("Content-Usage"),
             Self::ContentSignal => Some("Content-Signal"),
             Self::License => Some("License"),
+            Self::RequestRate => Some("Request-rate"),
+            Self::VisitTime => Some("Visit-time"),
             Self::Noindex => Some("Noindex"),
             Self::Other => None,
         }

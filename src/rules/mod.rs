@@ -21,6 +21,7 @@
 
 mod authority;
 mod costly;
+mod crawl_delay;
 mod document;
 mod extension;
 mod find_forms;
@@ -34,6 +35,7 @@ mod path;
 mod path_form;
 mod pattern;
 mod reading;
+mod request_rate;
 mod rule_set;
 mod spelling;
 mod text;
@@ -43,6 +45,7 @@ mod write;
 
 pub use self::authority::{Authority, Port};
 pub use self::costly::{Costly, CostlyKind, MANY_TOGETHER, MANY_WILDCARDS};
+pub use self::crawl_delay::{CrawlDelay, Seconds};
 pub use self::document::{Group, Name, RobotsTxt, Rule, Sitemap};
 pub use self::extension::{Extension, Meaning};
 pub(crate) use self::index::MatchBudget;
@@ -55,8 +58,10 @@ pub use self::path::RequestPath;
 pub use self::path_form::{PathForm, PathForms};
 pub use self::pattern::{PathPattern, PathPatternError};
 pub use self::reading::{Reading, STANDARD_LIMIT};
+pub use self::request_rate::{RequestRate, TimeWindow};
 pub use self::rule_set::{Fallback, RuleSet, Selection, Verdict};
 pub use self::token::ProductToken;
+pub(crate) use self::value::delay as crawl_delay;
 pub use self::value::{CleanParam, Host, Preferences};
 pub use self::write::{RobotsTxtBuilder, Unwritable, UnwritableKind};
 

@@ -5,7 +5,8 @@ use std::fmt;
 
 use super::Access;
 use super::costly::{self, Costly};
-use super::document::{Group, Name, RobotsTxt, Rule};
+use super::crawl_delay::{self, CrawlDelay};
+use super::document::{DelayRecord, Group, Name, RobotsTxt, Rule};
 use super::hash::Folding;
 use super::index::{MAX_READ, MatchBudget, Rank, RuleIndex};
 use super::note::{Note, past_limit};
@@ -27,6 +28,8 @@ pub struct RuleSet {
     star: Option<Section>,
     notes: Vec<Note>,
     costly: Vec<Costly>,
+    /// The delay of each section, by its number; empty where the file has none.
+    delays: Vec<Option<DelayRecord>>,
 }
 
 /// The groups of one token (or of `*`) that apply together.
@@ -108,7 +111,8 @@ impl RuleSet {
         let star = (!star.is_empty()).then(|| section_of(star));
         let index = RuleIndex::new(&document, reading, limit, &sets);
         let (notes, costly) = (past_limit(document.bytes(), limit), costly::find(&document, limit, &sets));
-        Self { document, reading, index, sets, names, named, star, notes, costly }
+        let delays = crawl_delay::by_set(&document, limit, &sets);
+        Self { document, reading, index, sets, names, named, star, notes, costly, delays }
     }
 
     /// The document this was compiled from.
@@ -142,7 +146,8 @@ impl RuleSet {
         let entry = size_of::<(ProductToken, Section)>() + 1;
         let tokens: usize = self.named.keys().map(|token| token.as_bytes().len() + 2 * size_of::<usize>()).sum();
         let groups: usize = self.sets.iter().map(|set| size_of_val(set) + size_of_val(set.as_slice())).sum();
-        self.index.memory() + self.named.capacity() * entry + tokens + groups + size_of_val(self.names.as_slice())
+        let lists = size_of_val(self.names.as_slice()) + size_of_val(self.delays.as_slice());
+        self.index.memory() + self.named.capacity() * entry + tokens + groups + lists
     }
 
     /// Whether a group names this token.
@@ -164,6 +169,12 @@ impl RuleSet {
         };
         let section = named.or(star);
         Selection { rules: self, section, star: named.is_none() && section.is_some() }
+    }
+
+    /// The name that makes a group of a section one for the section's token.
+    fn name_in(&self, section: Section, group: usize) -> Option<usize> {
+        let place = self.sets[section.number].binary_search(&group).ok()?;
+        self.names.get(section.names + place).copied()
     }
 }
 
@@ -196,6 +207,15 @@ impl<'r> Selection<'r> {
     /// The groups that apply, in the order of the file.
     pub(super) fn group_indexes(self) -> &'r [usize] {
         self.section.map_or(&[], |section| &self.rules.sets[section.number])
+    }
+
+    /// How long the agent shall wait between two requests, where its groups say so. No verdict depends on it.
+    #[must_use]
+    pub fn crawl_delay(self) -> Option<CrawlDelay<'r>> {
+        let section = self.section?;
+        let record = self.rules.delays.get(section.number)?.as_ref()?;
+        let name = self.rules.name_in(section, record.group)?;
+        Some(CrawlDelay::new(&self.rules.document, record, name))
     }
 
     /// Judges a path in every form it can be read in: any disallow counts; else what the form as sent gets.
@@ -280,9 +300,8 @@ impl<'r> Verdict<'r> {
     /// The name that makes [`group`](Self::group) one for this agent: the first in it that stands for its token, or `*`.
     #[must_use]
     pub fn name(&self) -> Option<Name<'r>> {
-        let section = self.section?;
-        let place = self.rules.sets[section.number].binary_search(&self.group()?.index()).ok()?;
-        Some(self.rules.document.name(*self.rules.names.get(section.names + place)?))
+        let name = self.rules.name_in(self.section?, self.group()?.index())?;
+        Some(self.rules.document.name(name))
     }
 
     /// The form of the path that decided.

@@ -123,7 +123,7 @@ impl<'r> Preferences<'r> {
 }
 
 /// A number of seconds, perhaps with a fraction.
-pub(super) fn delay(value: &[u8]) -> Option<Duration> {
+pub(crate) fn delay(value: &[u8]) -> Option<Duration> {
     let is_number = !value.is_empty() && value.iter().all(|octet| octet.is_ascii_digit() || *octet == b'.');
     let seconds = std::str::from_utf8(value).ok().filter(|_| is_number)?.parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()

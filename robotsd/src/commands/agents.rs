@@ -83,6 +83,7 @@ struct CrawlerListing<'a> {
     category: Category,
     robots: Obeys,
     star: Obeys,
+    crawl_delay: Obeys,
     control: bool,
     index: bool,
     checked: Option<&'a str>,
@@ -207,17 +208,18 @@ fn list(out: &mut impl Write, registry: &Registry, words: &[String], format: Age
     let names = rows.iter().map(|crawler| shown(crawler.name()).chars().count()).max().unwrap_or(0);
     writeln!(
         out,
-        "{:names$}  {:14}  {:11}  {:7}  operator; tokens; source",
-        "name", "category", "obeys file", "obeys *"
+        "{:names$}  {:14}  {:11}  {:7}  {:7}  operator; tokens; source",
+        "name", "category", "obeys file", "obeys *", "delay"
     )?;
     for crawler in rows.iter().copied() {
-        let CrawlerListing { tokens, robots, star, source, .. } = CrawlerListing::from(crawler);
+        let CrawlerListing { tokens, robots, star, crawl_delay, source, .. } = CrawlerListing::from(crawler);
         let control = if crawler.is_control() { "; a control token, never sent" } else { "" };
         let index = if crawler.is_index_engine() { "; index: not refused by default" } else { "" };
         let source = source.map_or_else(String::new, |source| format!("; {source}"));
         let checked = crawler.checked_on().map_or_else(String::new, |day| format!("; checked {day}"));
         let (name, category) = (shown(crawler.name()), crawler.category().as_str());
-        write!(out, "{name:names$}  {category:14}  {:11}  {:7}", robots.as_str(), star.as_str())?;
+        let obeys = [robots, star, crawl_delay].map(Obeys::as_str);
+        write!(out, "{name:names$}  {category:14}  {:11}  {:7}  {:7}", obeys[0], obeys[1], obeys[2])?;
         let rest = format!("{}; obeys {}{control}{index}{source}{checked}", crawler.operator(), tokens.join(", then "));
         writeln!(out, "  {}", shown(&rest))?;
     }
@@ -304,6 +306,7 @@ impl<'a> From<&'a Crawler> for CrawlerListing<'a> {
             category: crawler.category(),
             robots: crawler.obeys_robots(),
             star: crawler.obeys_star(),
+            crawl_delay: crawler.obeys_crawl_delay(),
             control: crawler.is_control(),
             index: crawler.is_index_engine(),
             checked: crawler.checked_on(),

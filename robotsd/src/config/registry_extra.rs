@@ -44,6 +44,7 @@ struct CrawlerTable {
     category: Option<Spanned<String>>,
     robots: Option<Spanned<String>>,
     star: Option<Spanned<String>>,
+    crawl_delay: Option<Spanned<String>>,
     #[serde(default)]
     control: bool,
     #[serde(default)]
@@ -141,6 +142,9 @@ fn row(table: &Spanned<CrawlerTable>) -> Result<RegistryRow, Fault> {
     if let Some(star) = &table.star {
         row = row.obeys_star(word("star", star, Obeys::ALL)?);
     }
+    if let Some(crawl_delay) = &table.crawl_delay {
+        row = row.obeys_crawl_delay(word("crawl_delay", crawl_delay, &[Obeys::Yes, Obeys::No, Obeys::Unknown])?);
+    }
     if let Some(signature) = &table.signature {
         row = row.signature(signature);
     }
@@ -226,7 +230,7 @@ mod tests {
     #[test]
     fn every_key_of_a_row_reaches_the_registry() {
         let text = "[[crawler]]\nname = \"HouseBot\"\nheader = [\"HouseBot\", \"House Bot\"]\ntokens = [\"HouseBot\", \"House\"]\n\
-                    operator = \"House\"\ncategory = \"archive\"\nrobots = \"partial\"\nstar = \"no\"\nrequires = [\"house.test\"]\n\
+                    operator = \"House\"\ncategory = \"archive\"\nrobots = \"partial\"\nstar = \"no\"\ncrawl_delay = \"yes\"\nrequires = [\"house.test\"]\n\
                     ranges = [\"https://house.test/ranges\"]\nrdns = [\".house.test\"]\nsignature = \"https://house.test/keys\"\n\
                     source = \"https://house.test/bot\"\nchecked = \"2026-11-22\"\nweak = true\nframework = true\nindex = true\nexamples = [\"HouseBot/1 house.test\"]\n\n\
                     [[crawler]]\nname = \"House-Extended\"\ncategory = \"ai-training\"\ncontrol = true\n\n\
@@ -239,6 +243,7 @@ mod tests {
             .operator("House")
             .obeys_robots(Obeys::Partial)
             .obeys_star(Obeys::No)
+            .obeys_crawl_delay(Obeys::Yes)
             .requires(["house.test"])
             .ranges(["https://house.test/ranges"])
             .reverse_dns([".house.test"])
@@ -270,6 +275,10 @@ mod tests {
             (
                 format!("{seo}colour = \"red\"\n"),
                 "c.toml:4:1: [[crawler]] has no key \"colour\"; its keys are name, header",
+            ),
+            (
+                format!("{seo}crawl_delay = \"partial\"\n"),
+                "c.toml:4:15: \"partial\" is not a value of crawl_delay: write one of yes, no, unknown",
             ),
             (format!("{seo}star = true\n"), "c.toml:4:8: star is text, not true or false; write star = \"true\""),
             (format!("{seo}tokens = \"A\"\n"), "c.toml:4:10: tokens is a list, not text; write tokens = [\"A\"]"),

@@ -17,7 +17,10 @@ fn out(arguments: &[&str]) -> String {
 fn crawlers_are_listed_and_searched() {
     let text = out(&["openai", "TRAINING"]);
     let lines: Vec<&str> = text.lines().collect();
-    assert!(lines[0].starts_with("name    category        obeys file   obeys *  operator; tokens; source"), "{text}");
+    assert!(
+        lines[0].starts_with("name    category        obeys file   obeys *  delay    operator; tokens; source"),
+        "{text}"
+    );
     assert!(
         lines[1].starts_with("GPTBot  ai-training ") && lines[1].contains("  OpenAI; obeys gptbot; https://"),
         "{text}"

@@ -657,3 +657,27 @@ fn the_policy_of_a_config_decides() {
     let output = run(robotsd().args(["explain", "--config", &config, "--site", "x", "--token", "a", "/x"]));
     assert_eq!(output.status.code(), Some(2));
 }
+
+#[test]
+fn the_delay_of_the_group_is_explained_with_its_line() {
+    let text = "User-agent: *\nCrawl-delay: 5\nDisallow: /x\n\nUser-agent: ClaudeBot\nCrawl-delay: 0.5\nDisallow: /x\n\n\
+                User-agent: GPTBot\nDisallow: /x\n";
+    let folder = folder(&[("f", text)]);
+    let (out, _) = explain(folder.path(), &["--user-agent", "ClaudeBot", "/a"]);
+    assert!(
+        out.contains(
+            "  delay:  f:6: Crawl-delay: 0.5\n          one request in 0.5 s; its operator says that it keeps"
+        ),
+        "{out}"
+    );
+    let (out, _) = explain(folder.path(), &["--user-agent", "Googlebot", "/a"]);
+    assert!(
+        out.contains("f:2: Crawl-delay: 5\n          one request in 5 s; its operator says that it does not read it"),
+        "{out}"
+    );
+    let (out, _) = explain(folder.path(), &["--user-agent", "GPTBot", "/a"]);
+    assert!(!out.contains("delay:"), "{out}");
+    let (out, _) = explain(folder.path(), &["--json", "--user-agent", "ClaudeBot", "/a"]);
+    let json: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(json["crawl_delay"], serde_json::json!({ "line": 6, "seconds": 0.5, "obeys": "yes" }));
+}

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::change::Change;
+use super::delay::{self, DelayChange};
 use super::guard::{Breach, Guard};
 use super::subject::{self, Subject};
 use super::witness;
@@ -26,6 +27,7 @@ pub struct DiffOptions {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Diff {
     pub(super) effects: Vec<Effect>,
+    pub(super) delays: Vec<DelayChange>,
     pub(super) breaches: Vec<Breach>,
 }
 
@@ -60,11 +62,12 @@ pub fn diff(old: &RobotsTxt, new: &RobotsTxt, options: &DiffOptions) -> Diff {
         let [before, after] = pair.select(&subject);
         classes.entry([groups(before), groups(after)]).or_default().push(subject);
     }
+    let delays = delay::changes([&pair.old, &pair.new], classes.values().map(Vec::as_slice));
     let mut effects: Vec<Effect> = classes.into_values().filter_map(|crawlers| pair.effect(crawlers)).collect();
     effects.sort_by_cached_key(Effect::rank);
     let recognizer = Recognizer::new(options.registry.clone(), new);
     let breaches = options.guards.iter().filter_map(|guard| pair.breach(guard, &recognizer)).collect();
-    Diff { effects, breaches }
+    Diff { effects, delays, breaches }
 }
 
 impl DiffOptions {
@@ -99,6 +102,12 @@ impl Diff {
         &self.effects
     }
 
+    /// The delays between requests that differ; search engines first.
+    #[must_use]
+    pub fn delays(&self) -> &[DelayChange] {
+        &self.delays
+    }
+
     /// The guards under which something changes.
     #[must_use]
     pub fn breaches(&self) -> &[Breach] {
@@ -108,7 +117,7 @@ impl Diff {
     /// Whether nothing was found to differ.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.effects.is_empty()
+        self.effects.is_empty() && self.delays.is_empty()
     }
 }
 

@@ -5,10 +5,13 @@
 //! the other patterns; each is judged under both files, and those with another verdict are the changes. So a change
 //! that is shown is real; one that no witness meets (three wildcards that overlap just so) is not shown.
 //!
+//! The delays that requests shall keep are compared apart: no path depends on them.
+//!
 //! Search engines come first, and what is disallowed now before what is allowed now.
 
 mod change;
 mod compare;
+mod delay;
 mod guard;
 mod subject;
 mod summary;
@@ -17,6 +20,7 @@ mod witness;
 
 pub use self::change::{Breadth, Change, Decider};
 pub use self::compare::{Diff, DiffOptions, Effect, MAX_CHANGES_PER_EFFECT, diff};
+pub use self::delay::{Delay, DelayChange};
 pub use self::guard::{Breach, Guard};
 pub use self::subject::Subject;
 pub use self::upheaval::{Upheaval, upheavals};

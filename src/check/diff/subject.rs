@@ -1,9 +1,14 @@
 //! The crawlers that a change is shown for: those of the registry, names of the files, and one that no group names.
 
 use std::collections::HashSet;
+use std::fmt;
 
 use crate::agent::{Category, Crawler, NamedAgent, NamedAs, Obeys, Registry};
+use crate::check::quote::Quoted;
 use crate::rules::{Fallback, ProductToken, RobotsTxt, RuleSet, Selection};
+
+/// Crawlers of one change that a sentence names.
+const NAMES: usize = 2;
 
 /// A crawler that a change is shown for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +93,25 @@ impl Subject {
 
     pub(super) const fn unnamed() -> Self {
         Self { name: None, category: None, named: false, tokens: Vec::new(), fallback: Fallback::Star }
+    }
+}
+
+/// The first few of several crawlers, and how many more there are.
+pub(super) struct FirstCrawlers<'a>(pub(super) &'a [Subject]);
+
+impl fmt::Display for FirstCrawlers<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, crawler) in self.0.iter().take(NAMES).enumerate() {
+            f.write_str(if at == 0 { "" } else { ", " })?;
+            match crawler.name() {
+                Some(name) => write!(f, "{}", Quoted(name.as_bytes()))?,
+                None => f.write_str("crawlers that no group names")?,
+            }
+        }
+        match self.0.len().saturating_sub(NAMES) {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
     }
 }
 

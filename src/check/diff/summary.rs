@@ -4,20 +4,17 @@ use std::fmt;
 
 use super::change::Change;
 use super::compare::{Diff, Effect};
-use super::subject::Subject;
+use super::subject::FirstCrawlers;
 use crate::check::quote::Quoted;
 use crate::rules::Access;
 
 /// Effects that the sentence names; the rest are counted.
 const SHOWN: usize = 2;
 
-/// Crawlers of one effect that it names.
-const NAMES: usize = 2;
-
 /// The worst changes and how many more there are: `"/" is disallowed for "Googlebot", "bingbot" and 640 more; ...`.
 impl fmt::Display for Diff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.effects.is_empty() {
+        if self.is_empty() {
             return f.write_str("no crawler is treated otherwise");
         }
         for (at, effect) in self.effects.iter().take(SHOWN).enumerate() {
@@ -27,9 +24,18 @@ impl fmt::Display for Diff {
         }
         let all: usize = self.effects.iter().map(|effect| effect.changes.len() + effect.omitted).sum();
         match all.saturating_sub(self.effects.len().min(SHOWN)) {
+            0 => {}
+            1 => f.write_str("; 1 more change")?,
+            more => write!(f, "; {more} more changes")?,
+        }
+        for (at, delay) in self.delays.iter().take(SHOWN).enumerate() {
+            f.write_str(if at == 0 && self.effects.is_empty() { "" } else { "; " })?;
+            write!(f, "{delay}")?;
+        }
+        match self.delays.len().saturating_sub(SHOWN) {
             0 => Ok(()),
-            1 => f.write_str("; 1 more change"),
-            more => write!(f, "; {more} more changes"),
+            1 => f.write_str("; 1 more delay"),
+            more => write!(f, "; {more} more delays"),
         }
     }
 }
@@ -40,23 +46,4 @@ fn write_change(f: &mut fmt::Formatter<'_>, effect: &Effect, change: &Change) ->
         Access::Disallow => "disallowed",
     };
     write!(f, "{} is {verb} for {}", Quoted(change.path.as_bytes()), FirstCrawlers(&effect.crawlers))
-}
-
-/// The first few of several crawlers, and how many more there are.
-pub(super) struct FirstCrawlers<'a>(pub(super) &'a [Subject]);
-
-impl fmt::Display for FirstCrawlers<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, crawler) in self.0.iter().take(NAMES).enumerate() {
-            f.write_str(if at == 0 { "" } else { ", " })?;
-            match crawler.name() {
-                Some(name) => write!(f, "{}", Quoted(name.as_bytes()))?,
-                None => f.write_str("crawlers that no group names")?,
-            }
-        }
-        match self.0.len().saturating_sub(NAMES) {
-            0 => Ok(()),
-            more => write!(f, " and {more} more"),
-        }
-    }
 }

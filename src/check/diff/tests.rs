@@ -130,3 +130,24 @@ fn many_changes_are_counted() {
     let effect = &diff.effects()[0];
     assert_eq!((effect.changes().len(), effect.omitted()), (MAX_CHANGES_PER_EFFECT, 400));
 }
+
+#[test]
+fn a_delay_that_changes_is_said_for_those_that_obey_it() {
+    let old = "User-agent: *\nDisallow: /a\n\nUser-agent: GPTBot\nCrawl-delay: 5\nDisallow: /a\n";
+    let new = "User-agent: ClaudeBot\nCrawl-delay: 10\nDisallow: /a\n\nUser-agent: *\nDisallow: /a\n\n\
+               User-agent: GPTBot\nCrawl-delay: 2.5\nDisallow: /a\n";
+    let found = between(old, new);
+    let said: Vec<_> = found.delays().iter().map(ToString::to_string).collect();
+    let want = [
+        "\"ClaudeBot\": one request in 10 s instead of none",
+        "\"GPTBot\": one request in 2.5 s instead of one in 5 s",
+    ];
+    assert_eq!(said, want);
+    assert!(found.effects().is_empty() && !found.is_empty());
+    assert_eq!(found.to_string(), want.join("; "));
+    assert_eq!(found.delays()[0].after().map(|delay| delay.line()), Some(2));
+    let back = between(new, old);
+    assert_eq!(back.delays()[0].to_string(), "\"ClaudeBot\": no delay instead of one request in 10 s");
+    // A line that moved, or says the same in other words, is no change.
+    assert!(between("User-agent: a\nCrawl-delay: 1\n", "# a\nUser-agent: a\nCrawl-delay: 1.0\n").is_empty());
+}

@@ -7,8 +7,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use super::compare::Pair;
-use super::subject::{self, Subject};
-use super::summary::FirstCrawlers;
+use super::subject::{self, FirstCrawlers, Subject};
 use super::witness;
 use crate::agent::{Category, Obeys, Registry};
 use crate::check::known_field::NO_RESTRICTIONS;

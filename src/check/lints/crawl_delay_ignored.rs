@@ -1,5 +1,6 @@
 //! `crawl-delay-ignored`: a delay for crawlers that do not read it.
 
+use crate::agent::Obeys;
 use crate::check::Severity;
 use crate::check::checked_file::CheckedFile;
 use crate::check::directives::is_named;
@@ -12,7 +13,7 @@ pub(super) const LINT: Lint = Lint {
     severity: Severity::Note,
     summary: "a Crawl-delay that none of the named crawlers reads",
     why: "Crawl-delay is an extension. Google's crawlers never read it, and Yandex's have not since 2018; both document \
-          other ways to slow them down. It is found only where a group names no other crawler.",
+          other ways to slow them down. The registry knows which crawlers do not. It is found only where a group names no other crawler.",
     bad: Example::new(b"User-agent: Googlebot\nCrawl-delay: 10\nDisallow: /private/\n"),
     good: Example::new(b"User-agent: bingbot\nCrawl-delay: 10\nDisallow: /private/\n"),
     pass: Pass::File(run),
@@ -26,7 +27,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let LineKind::Field(field) = line.kind() else { continue };
         match field.directive() {
             Directive::UserAgent => {
-                let ignores = ignores(field.value());
+                let ignores = ignores(file, field.value());
                 ignored = Some(ignores && (!in_names || ignored.unwrap_or(true)));
                 in_names = true;
             }
@@ -43,20 +44,10 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Google's crawlers and Yandex's.
-fn ignores(name: &[u8]) -> bool {
+/// A crawler whose operator says that it does not read the line.
+fn ignores(file: &CheckedFile<'_>, name: &[u8]) -> bool {
     let Some(token) = ProductToken::from_name(name) else { return false };
-    [
-        "google",
-        "adsbot-google",
-        "mediapartners-google",
-        "storebot-google",
-        "apis-google",
-        "feedfetcher-google",
-        "yandex",
-    ]
-    .iter()
-    .any(|start| token.as_bytes().starts_with(start.as_bytes()))
+    file.crawlers.of_token(&token).is_some_and(|crawler| crawler.obeys_crawl_delay() == Obeys::No)
 }
 
 #[cfg(test)]

@@ -14,8 +14,11 @@ mod content_usage_value;
 mod control_token;
 mod costly_wildcards;
 mod cr_line_end;
+mod crawl_delay_decimal;
 mod crawl_delay_ignored;
+mod crawl_delay_long;
 mod crawl_delay_value;
+mod crawl_delay_zero;
 mod cut_product_token;
 mod dollar_inside;
 mod duplicate_group;
@@ -43,6 +46,7 @@ mod nul_octet;
 mod over_500_kib;
 mod path_without_slash;
 mod redundant_star;
+mod request_rate;
 mod rule_before_group;
 mod rule_on_exempt_path;
 mod search_engine_refused;
@@ -58,11 +62,12 @@ mod unknown_directive;
 mod unknown_lint;
 mod url_as_path;
 mod utf_16;
+mod visit_time;
 mod whole_site_disallowed;
 
 use super::lint::Lint;
 
-static LINTS: [Lint; 57] = [
+static LINTS: [Lint; 62] = [
     // The file and its lines.
     byte_order_mark::LINT,
     utf_16::LINT,
@@ -121,7 +126,12 @@ static LINTS: [Lint; 57] = [
     host_value::LINT,
     host_repeated::LINT,
     crawl_delay_value::LINT,
+    crawl_delay_long::LINT,
+    crawl_delay_decimal::LINT,
+    crawl_delay_zero::LINT,
     crawl_delay_ignored::LINT,
+    request_rate::LINT,
+    visit_time::LINT,
     noindex::LINT,
     content_usage_value::LINT,
     content_signal_value::LINT,

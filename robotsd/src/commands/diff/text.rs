@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 
 use tower_robots::agent::Category;
-use tower_robots::check::{Breadth, Change, Decider, Diff, Effect, Finding, Subject};
+use tower_robots::check::{Breadth, Change, Decider, Delay, DelayChange, Diff, Effect, Finding, Subject};
 use tower_robots::rules::Access;
 
 use crate::render::{finding_line, printable};
@@ -37,6 +37,9 @@ pub(super) fn write(out: &mut impl Write, names: &DiffNames, diff: &Diff, unread
         }
         writeln!(out)?;
     }
+    for delay in diff.delays() {
+        write_delay(out, names, delay)?;
+    }
     for finding in unread {
         let help = finding.help().map_or_else(String::new, |help| format!("; {}", printable(help.as_bytes())));
         writeln!(out, "{}{help}", finding_line(&names.new, finding))?;
@@ -56,7 +59,12 @@ pub(super) fn write(out: &mut impl Write, names: &DiffNames, diff: &Diff, unread
     if diff.is_empty() {
         return writeln!(out, "nothing changes for any crawler");
     }
-    writeln!(out, "{}", totals(diff.effects()))
+    let mut totals: Vec<_> = (!diff.effects().is_empty()).then(|| totals(diff.effects())).into_iter().collect();
+    if !diff.delays().is_empty() {
+        let crawlers = diff.delays().iter().map(|delay| delay.crawlers());
+        totals.push(format!("the delay changes for {}", whom(crawlers)));
+    }
+    writeln!(out, "{}", totals.join("; "))
 }
 
 fn write_change(out: &mut impl Write, names: &DiffNames, change: &Change, width: usize) -> io::Result<()> {
@@ -68,6 +76,15 @@ fn write_change(out: &mut impl Write, names: &DiffNames, change: &Change, width:
     let after = decider(&names.new, change.after());
     let before = decider(&names.old, change.before());
     writeln!(out, "  {word} {path:width$}  {after}; was {before}")
+}
+
+fn write_delay(out: &mut impl Write, names: &DiffNames, delay: &DelayChange) -> io::Result<()> {
+    let place = |file: &str, delay: Option<Delay>| delay.map(|delay| format!("{file}:{}", delay.line()));
+    let (before, after) = (place(&names.old, delay.before()), place(&names.new, delay.after()));
+    let was = before.map(|before| format!("was {before}"));
+    let places: Vec<_> = after.into_iter().chain(was).collect();
+    writeln!(out, "{}: {}  ({})", crawlers(delay.crawlers()), delay.effect(), places.join("; "))?;
+    writeln!(out)
 }
 
 /// The changes of an effect without those that another one holds: where the whole site closes, its parts close with it.
@@ -140,7 +157,11 @@ fn totals(effects: &[Effect]) -> String {
             if affected.is_empty() {
                 continue;
             }
-            let whom = if affected.len() == effects.len() { String::new() } else { format!(" for {}", whom(affected)) };
+            let whom = if affected.len() == effects.len() {
+                String::new()
+            } else {
+                format!(" for {}", whom(affected.into_iter().map(Effect::crawlers)))
+            };
             parts.push(format!("{site} is {state} now{whom}"));
         }
         let is_part = |change: &&Change| change.access() == access && change.breadth() == Breadth::Part;
@@ -153,12 +174,17 @@ fn totals(effects: &[Effect]) -> String {
     let omitted: usize = effects.iter().map(Effect::omitted).sum();
     let more = if omitted > 0 { format!(", and {omitted} more changes are not shown") } else { String::new() };
     let change = if rules.len() == 1 { "changes" } else { "change" };
-    format!("{} {change} for {}: {}{more}", counted(rules.len(), "rule"), whom(effects), parts.join(", "))
+    format!(
+        "{} {change} for {}: {}{more}",
+        counted(rules.len(), "rule"),
+        whom(effects.iter().map(Effect::crawlers)),
+        parts.join(", ")
+    )
 }
 
-/// The crawlers of some effects, counted.
-fn whom<'e>(effects: impl IntoIterator<Item = &'e Effect>) -> String {
-    let crawlers: HashSet<_> = effects.into_iter().flat_map(Effect::crawlers).map(Subject::name).collect();
+/// The crawlers of some changes, counted.
+fn whom<'e>(crawlers: impl IntoIterator<Item = &'e [Subject]>) -> String {
+    let crawlers: HashSet<_> = crawlers.into_iter().flatten().map(Subject::name).collect();
     let others = crawlers.contains(&None);
     match (crawlers.len() - usize::from(others), others) {
         (0, _) => "every crawler that neither file names".to_owned(),

@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
-use tower_robots::agent::{Agent, Category, Class, Identity, NamedAgent, NamedAs, Obeys};
+use tower_robots::agent::{Agent, Category, Class, Crawler, Identity, NamedAgent, NamedAs, Obeys};
 use tower_robots::policy::{Action, Decision, Reason};
 use tower_robots::rules::{
-    Access, Fallback, Group, PathForm, ProductToken, Reading, RequestPath, Selection, Trace, Verdict,
+    Access, CrawlDelay, Fallback, Group, PathForm, ProductToken, Reading, RequestPath, Selection, Trace, Verdict,
 };
 
 use super::host::AssumedHost;
@@ -247,6 +247,18 @@ impl<'e> Explanation<'e> {
     /// What the file alone says, without exemptions.
     pub(super) fn verdict_of_file(&self, path: &RequestPath<'_>) -> Verdict<'e> {
         self.evaluator.rules().select(&self.tokens, self.fallback).verdict(path)
+    }
+
+    /// The delay that the agent's requests shall keep; `None` where no group is for this request.
+    pub(super) fn crawl_delay(&self) -> Option<CrawlDelay<'e>> {
+        self.verdict?.group()?;
+        self.evaluator.rules().select(&self.tokens, self.fallback).crawl_delay()
+    }
+
+    /// Whether the agent's operator says that it keeps a delay.
+    pub(super) fn obeys_crawl_delay(&self) -> Obeys {
+        let crawler = self.agent.as_ref().and_then(Agent::registered);
+        crawler.map_or(Obeys::Unknown, Crawler::obeys_crawl_delay)
     }
 
     /// Every rule that matches, in every form of the path.

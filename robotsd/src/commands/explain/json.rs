@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use serde::Serialize;
+use tower_robots::agent::Obeys;
 use tower_robots::policy::{Action, Reason};
 use tower_robots::rules::{Access, FormTrace, Group, Name, PathForm, Rule};
 
@@ -28,6 +29,9 @@ struct ExplanationJson<'a> {
     /// The rule that decided.
     rule: Option<ExplainedRule>,
     forms: Vec<ExplainedForm>,
+    /// The delay that the agent's requests shall keep.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    crawl_delay: Option<ExplainedDelay>,
     reason: Reason,
     action: Option<Action>,
     /// What became of the claim, where an address was named.
@@ -46,6 +50,14 @@ struct ExplainedRule {
     line: usize,
     access: Access,
     pattern: String,
+}
+
+#[derive(Serialize)]
+struct ExplainedDelay {
+    line: usize,
+    seconds: f64,
+    /// Whether the agent's operator says that it keeps a delay.
+    obeys: Obeys,
 }
 
 #[derive(Serialize)]
@@ -74,6 +86,11 @@ pub(super) fn write(out: &mut impl Write, evaluator: &Evaluator, request: &Expla
         form: explanation.form,
         rule: explanation.verdict.and_then(|verdict| verdict.rule()).map(ExplainedRule::from),
         forms: trace.iter().flat_map(|trace| trace.forms()).map(ExplainedForm::from).collect(),
+        crawl_delay: explanation.crawl_delay().map(|delay| ExplainedDelay {
+            line: delay.line(),
+            seconds: delay.interval().as_secs_f64(),
+            obeys: explanation.obeys_crawl_delay(),
+        }),
         reason: explanation.reason,
         action: explanation.action,
         identity: request.sender.claim.as_ref(),

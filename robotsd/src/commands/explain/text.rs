@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
+use tower_robots::agent::Obeys;
 use tower_robots::policy::{Action, Reason};
-use tower_robots::rules::{Line, PathForm, RobotsTxt, Rule, Trace};
+use tower_robots::rules::{Line, PathForm, RobotsTxt, Rule, Seconds, Trace};
 
 use super::explanation::{ExplainedRequest, Explanation, ShownPolicy};
 use super::headline;
@@ -39,6 +40,17 @@ pub(super) fn write(out: &mut impl Write, evaluator: &Evaluator, request: &Expla
     group(out, request.file, evaluator, &explanation, trace.as_ref())?;
     if let Some(trace) = &trace {
         rules(out, request.file, evaluator.robots(), trace)?;
+    }
+    if let Some(delay) = explanation.crawl_delay() {
+        let reads = match explanation.obeys_crawl_delay() {
+            Obeys::Yes => "its operator says that it keeps to it",
+            Obeys::No => "its operator says that it does not read it",
+            _ => "whether it keeps to it is not known",
+        };
+        let (file, interval) = (printable(request.file.as_bytes()), Seconds(delay.interval()));
+        let text = line(evaluator.robots(), delay.line());
+        writeln!(out, "  delay:  {file}:{}: {text}", delay.line())?;
+        writeln!(out, "          one request in {interval}; {reads}")?;
     }
     if explanation.form == PathForm::Standard && path.as_bytes() != request.url.as_bytes() {
         writeln!(out, "  path:   {}", printable(path.as_bytes()))?;
