@@ -14,7 +14,7 @@ use super::verified_path::{CLOCK_STEP, VerifiedPath};
 use crate::agent::{Identity, IdentityMethod, Network, UndecidedReason};
 use crate::identity::{Breaker, PublicAddress};
 
-/// Paths that have a breaker of their own. On more nothing is refuted.
+/// Paths that have a breaker of their own. Where crawlers were lately verified on so many, nothing is refuted on others.
 const MOST: usize = 4_096;
 
 /// The way of a request: claims of one crawler on one path come from its addresses, or from those of a proxy.
@@ -24,6 +24,15 @@ pub struct ClaimPath<'a> {
     pub site: &'a str,
     /// The listener that the request came in at.
     pub listener: &'a str,
+}
+
+/// The claims of one crawler on a path.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CrawlerPath<'a> {
+    path: ClaimPath<'a>,
+    crawler: &'a str,
+    /// The hash of both.
+    key: u64,
 }
 
 /// What fails is told apart: addresses, and signatures.
@@ -57,6 +66,8 @@ struct Counted {
     listener: Box<str>,
     crawler: Box<str>,
     breaker: Breaker,
+    /// When a claim was last counted.
+    used: SystemTime,
 }
 
 /// A path on which nothing is refuted now.
@@ -80,11 +91,15 @@ pub struct SuspectPath {
 }
 
 impl ClaimPaths {
+    /// The claims of a crawler on a path.
+    pub(super) fn of_crawler<'a>(&self, path: ClaimPath<'a>, crawler: &'a str) -> CrawlerPath<'a> {
+        CrawlerPath { path, crawler, key: self.hasher.hash_one((path, crawler)) }
+    }
+
     /// Counts what the methods say about a claim, and says what counts: on a suspect path nothing is refuted.
     pub(super) fn judge(
         &self,
-        path: ClaimPath<'_>,
-        crawler: &str,
+        claims: CrawlerPath<'_>,
         identity: Identity,
         address: Option<PublicAddress>,
         now: SystemTime,
@@ -92,29 +107,27 @@ impl ClaimPaths {
         if !matches!(identity, Identity::Verified(_) | Identity::Refuted(_)) {
             return identity;
         }
-        let key = self.hasher.hash_one((path, crawler));
+        let CrawlerPath { path, crawler, key } = claims;
         if let Identity::Verified(method) = identity
             && !self.verified.is_new(self.mark(key, method, address, now))
         {
             return identity;
         }
         let mut paths = self.shard(key);
-        let counted = match paths.get_mut(&key) {
-            Some(counted) => counted,
-            None if self.known.fetch_add(1, Ordering::Relaxed) >= MOST => {
-                self.known.fetch_sub(1, Ordering::Relaxed);
-                return match identity {
-                    Identity::Refuted(_) => Identity::Undecided(UndecidedReason::SuspectPath),
-                    identity => identity,
-                };
-            }
-            None => paths.entry(key).or_insert_with(|| Counted {
-                site: path.site.into(),
-                listener: path.listener.into(),
-                crawler: crawler.into(),
-                breaker: Breaker::default(),
-            }),
-        };
+        if !paths.contains_key(&key) && !self.has_room(&mut paths, now) {
+            return match identity {
+                Identity::Refuted(_) => Identity::Undecided(UndecidedReason::SuspectPath),
+                identity => identity,
+            };
+        }
+        let counted = paths.entry(key).or_insert_with(|| Counted {
+            site: path.site.into(),
+            listener: path.listener.into(),
+            crawler: crawler.into(),
+            breaker: Breaker::default(),
+            used: now,
+        });
+        counted.used = now;
         counted.breaker.record(identity, address, now);
         counted.breaker.applied_to(identity, now)
     }
@@ -123,7 +136,7 @@ impl ClaimPaths {
     pub(super) fn suspects(&self, now: SystemTime) -> Vec<SuspectPath> {
         let mut suspects: Vec<SuspectPath> = Vec::new();
         for paths in self.shards.iter().map(lock) {
-            for counted in paths.values() {
+            for counted in paths.values().filter(|counted| is_of_last_day(counted.used, now)) {
                 suspects.extend(METHODS.into_iter().filter_map(|method| counted.suspect(method, now)));
             }
         }
@@ -158,12 +171,14 @@ impl ClaimPaths {
         for path in verified.into_iter().take(MOST) {
             let breaker = Breaker::new(lately(path.verified)).with_last_signed(lately(path.signed));
             let of_path = ClaimPath { site: &path.site, listener: &path.listener };
-            let key = self.hasher.hash_one((of_path, &*path.crawler));
+            let key = self.of_crawler(of_path, &path.crawler).key;
+            let used = path.verified.max(path.signed).unwrap_or(SystemTime::UNIX_EPOCH);
             let counted = Counted {
                 site: path.site.into(),
                 listener: path.listener.into(),
                 crawler: path.crawler.into(),
                 breaker,
+                used,
             };
             if self.shard(key).insert(key, counted).is_none() {
                 self.known.fetch_add(1, Ordering::Relaxed);
@@ -195,6 +210,18 @@ impl ClaimPaths {
         self.hasher.hash_one((path, client, minute << 2 | method as u64))
     }
 
+    /// Whether there is room for one more path. One on which nobody was verified within a day makes room, the one that was used the
+    /// longest ago: claims that somebody makes up do not displace paths that bring the crawlers' own.
+    fn has_room(&self, paths: &mut PathTable, now: SystemTime) -> bool {
+        if self.known.fetch_add(1, Ordering::Relaxed) < MOST {
+            return true;
+        }
+        self.known.fetch_sub(1, Ordering::Relaxed);
+        let unverified = paths.iter().filter(|(_, counted)| !counted.is_verified(now));
+        let oldest = unverified.min_by_key(|(_, counted)| counted.used).map(|(key, _)| *key);
+        oldest.is_some_and(|oldest| paths.remove(&oldest).is_some())
+    }
+
     fn shard(&self, key: u64) -> MutexGuard<'_, PathTable> {
         // The upper bits: the tables use the others.
         lock(&self.shards[(key >> 56) as usize % SHARDS])
@@ -202,6 +229,12 @@ impl ClaimPaths {
 }
 
 impl Counted {
+    /// Whether its crawler was verified on it within a day.
+    fn is_verified(&self, now: SystemTime) -> bool {
+        let times = [self.breaker.last_verified(), self.breaker.last_signed()];
+        times.into_iter().flatten().any(|at| is_of_last_day(at, now))
+    }
+
     fn suspect(&self, method: IdentityMethod, now: SystemTime) -> Option<SuspectPath> {
         let networks = self.breaker.refuted_networks(method);
         if networks.is_empty() || !self.breaker.is_suspect(method, now) {
@@ -252,7 +285,9 @@ mod tests {
     #[test]
     fn a_path_refutes_once_its_crawler_was_verified_on_it() {
         let (paths, now) = (ClaimPaths::default(), SystemTime::now());
-        let judge = |site, crawler, identity| paths.judge(path(site), crawler, identity, address([9, 9, 9, 9]), now);
+        let judge = |site, crawler, identity| {
+            paths.judge(paths.of_crawler(path(site), crawler), identity, address([9, 9, 9, 9]), now)
+        };
         assert_eq!(judge("a", "Googlebot", REFUTED), SUSPECT);
         let suspects = paths.suspects(now);
         assert_eq!((suspects.len(), &*suspects[0].site, &*suspects[0].crawler), (1, "a", "Googlebot"));
@@ -267,14 +302,38 @@ mod tests {
     }
 
     #[test]
+    fn claims_that_are_made_up_neither_block_nor_displace_those_that_verify() {
+        let (paths, now) = (ClaimPaths::default(), SystemTime::now());
+        let judge = |site: &str, identity, now| {
+            paths.judge(paths.of_crawler(path(site), "Googlebot"), identity, address([9, 9, 9, 9]), now)
+        };
+        let flood = |from: usize, seconds: u64| {
+            for number in from..from + 2 * MOST {
+                assert_eq!(judge(&number.to_string(), REFUTED, now + Duration::from_secs(seconds)), SUSPECT);
+            }
+            assert_eq!(paths.shards.iter().map(|shard| lock(shard).len()).sum::<usize>(), MOST);
+        };
+        flood(0, 0);
+        assert_eq!(judge("real", VERIFIED, now), VERIFIED);
+        flood(2 * MOST, 1);
+        assert_eq!(judge("real", REFUTED, now), REFUTED);
+        // What was only ever made up is not reported for longer than a day.
+        assert_eq!(paths.suspects(now).len(), MOST - 1);
+        assert_eq!(paths.suspects(now + DAY + DAY), []);
+        // Once nobody is verified on it any more, its place is for others.
+        flood(4 * MOST, DAY.as_secs() + 2);
+        assert!(paths.shards.iter().all(|shard| lock(shard).values().all(|counted| &*counted.site != "real")));
+    }
+
+    #[test]
     fn on_more_paths_than_there_are_breakers_for_nothing_is_refuted() {
         let (paths, now) = (ClaimPaths::default(), SystemTime::now());
         for number in 0..=MOST {
             let site = number.to_string();
-            paths.judge(path(&site), "Googlebot", VERIFIED, address([8, 8, 8, 8]), now);
+            paths.judge(paths.of_crawler(path(&site), "Googlebot"), VERIFIED, address([8, 8, 8, 8]), now);
         }
         let last = MOST.to_string();
-        let judge = |site| paths.judge(path(site), "Googlebot", REFUTED, address([9, 9, 9, 9]), now);
+        let judge = |site| paths.judge(paths.of_crawler(path(site), "Googlebot"), REFUTED, address([9, 9, 9, 9]), now);
         assert_eq!((judge("0"), judge(&last)), (REFUTED, SUSPECT));
         assert_eq!(paths.shards.iter().map(|shard| lock(shard).len()).sum::<usize>(), MOST);
     }

@@ -163,8 +163,9 @@ impl Verifier {
         let identified = request.identify(self, now);
         // All requests that claim no crawler of the registry, and are signed, are counted together: a client makes no names up.
         let crawler = identified.registered().unwrap_or_default();
-        let judged = self.inner.paths.judge(path, crawler, identified.identity(), request.address(), now);
-        identified.with_identity(judged)
+        let paths = &self.inner.paths;
+        let claims = paths.of_crawler(path, crawler);
+        identified.with_identity(paths.judge(claims, identified.identity(), request.address(), now))
     }
 
     /// Whose keys are in which directory.
