@@ -3,8 +3,9 @@
 //! A crawler that the registry knows has its name there; all others share the word of their class, because a name that a client
 //! makes up would be a series of metrics each. A site has a bound on combinations; what is past it counts as `other`.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use http::StatusCode;
 use tower_robots::agent::Agent;
@@ -47,8 +48,17 @@ pub(crate) struct CrawlerCounts {
 /// The combinations that the workers of a site count.
 #[derive(Debug, Default)]
 pub(crate) struct CrawlerCombinations {
-    requests: Mutex<HashSet<CrawlerKey>>,
-    robots_txt: Mutex<HashSet<RobotsTxtKey>>,
+    requests: BoundedKeys<CrawlerKey>,
+    robots_txt: BoundedKeys<RobotsTxtKey>,
+}
+
+/// Keys that workers share, up to [`MOST_COMBINATIONS`]. While there is room a worker takes a lock for each key that is new to it;
+/// then the keys are settled, and are searched without one.
+#[derive(Debug)]
+struct BoundedKeys<K> {
+    growing: Mutex<BTreeSet<K>>,
+    /// In their order.
+    settled: OnceLock<Box<[K]>>,
 }
 
 /// A crawler's requests with one outcome.
@@ -108,30 +118,32 @@ impl CrawlerCounts {
     /// Counts a request for anything but `/robots.txt`.
     pub(super) fn request(&self, request: &CrawlerRequest, outcome: RequestOutcome) {
         let identity = identity(request);
-        let count = |crawler: &str, admit: &dyn Fn(&CrawlerKey) -> bool| {
+        let count = |crawler: &str, key: &dyn Fn() -> Option<CrawlerKey>| {
             self.requests.count(
                 hash(crawler, outcome as u64),
                 |key| key.outcome == outcome && *key.crawler == *crawler && key.identity == identity,
-                || Some(CrawlerKey { crawler: crawler.into(), outcome, identity }).filter(admit),
+                key,
             )
         };
-        if !count(label(request.agent()), &|key| admit(&self.combinations.requests, key)) {
-            count(OTHER, &|_| true);
+        let key = |crawler: &str| CrawlerKey { crawler: crawler.into(), outcome, identity };
+        let crawler = label(request.agent());
+        let order = |key: &CrawlerKey| (&*key.crawler, key.outcome, key.identity).cmp(&(crawler, outcome, identity));
+        if !count(crawler, &|| self.combinations.requests.admit(order, || key(crawler))) {
+            count(OTHER, &|| Some(key(OTHER)));
         }
     }
 
     /// Counts a request for `/robots.txt`, of a crawler where one was recognised.
     pub(super) fn robots_txt(&self, crawler: Option<&Agent>, status: StatusCode) {
         let code = status.as_u16();
-        let count = |crawler: &str, admit: &dyn Fn(&RobotsTxtKey) -> bool| {
-            self.robots_txt.count(
-                hash(crawler, code.into()),
-                |key| key.code == code && *key.crawler == *crawler,
-                || Some(RobotsTxtKey { crawler: crawler.into(), code }).filter(admit),
-            )
+        let count = |crawler: &str, key: &dyn Fn() -> Option<RobotsTxtKey>| {
+            self.robots_txt.count(hash(crawler, code.into()), |key| key.code == code && *key.crawler == *crawler, key)
         };
-        if !count(crawler.map_or(NO_CRAWLER, label), &|key| admit(&self.combinations.robots_txt, key)) {
-            count(OTHER, &|_| true);
+        let key = |crawler: &str| RobotsTxtKey { crawler: crawler.into(), code };
+        let crawler = crawler.map_or(NO_CRAWLER, label);
+        let order = |key: &RobotsTxtKey| (&*key.crawler, key.code).cmp(&(crawler, code));
+        if !count(crawler, &|| self.combinations.robots_txt.admit(order, || key(crawler))) {
+            count(OTHER, &|| Some(key(OTHER)));
         }
     }
 }
@@ -147,10 +159,32 @@ impl CrawlerTotals {
     }
 }
 
-/// Whether a worker may count a combination: one that the site has, or one more.
-fn admit<K: Clone + Eq + std::hash::Hash>(combinations: &Mutex<HashSet<K>>, key: &K) -> bool {
-    let mut combinations = combinations.lock().unwrap_or_else(PoisonError::into_inner);
-    combinations.contains(key) || (combinations.len() < MOST_COMBINATIONS && combinations.insert(key.clone()))
+impl<K: Clone + Ord> BoundedKeys<K> {
+    /// The key, if a worker may count it: one that the site has, or one more. `order` is that of a key beside it.
+    fn admit(&self, order: impl FnMut(&K) -> Ordering, make: impl FnOnce() -> K) -> Option<K> {
+        if let Some(settled) = self.settled.get() {
+            return settled.binary_search_by(order).ok().and_then(|at| settled.get(at)).cloned();
+        }
+        let mut growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = make();
+        if growing.contains(&key) {
+            return Some(key);
+        }
+        if growing.len() >= MOST_COMBINATIONS {
+            return None;
+        }
+        growing.insert(key.clone());
+        if growing.len() == MOST_COMBINATIONS {
+            self.settled.get_or_init(|| growing.iter().cloned().collect());
+        }
+        Some(key)
+    }
+}
+
+impl<K> Default for BoundedKeys<K> {
+    fn default() -> Self {
+        Self { growing: Mutex::default(), settled: OnceLock::new() }
+    }
 }
 
 /// The label of an agent. Nothing in it comes from the client.
@@ -199,6 +233,20 @@ mod tests {
         workers.iter().for_each(|worker| totals.add(worker));
         assert_eq!(totals.robots_txt.len(), MOST_COMBINATIONS + 1);
         assert_eq!(totals.robots_txt.values().sum::<u64>(), 2 * (names.len() as u64 + 2));
+        // No request waits for a lock any more, named or not.
+        let growing = combinations.robots_txt.growing.lock().unwrap();
+        let worker = CrawlerCounts::of_site(Arc::clone(&combinations));
+        let (counted, of_thread) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            for crawler in Registry::builtin().crawlers() {
+                worker.robots_txt(Some(&Agent::from(crawler)), StatusCode::OK);
+            }
+            let totals: Vec<u64> = worker.robots_txt.totals().map(|(_, count)| count).collect();
+            counted.send((totals.len(), totals.iter().sum::<u64>()))
+        });
+        let (keys, sum) = of_thread.recv_timeout(std::time::Duration::from_secs(60)).expect("it waits for a lock");
+        drop(growing);
+        assert_eq!((keys, sum), (MOST_COMBINATIONS + 1, names.len() as u64));
         let known = |crawler: &str| crawler == OTHER || names.iter().any(|name| name == crawler);
         assert!(totals.robots_txt.keys().all(|key| known(&key.crawler)), "{totals:?}");
     }
