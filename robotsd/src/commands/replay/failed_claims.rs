@@ -4,6 +4,8 @@
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};
 
+use foldhash::fast::RandomState;
+
 use super::hours::Hours;
 use super::rule_paths::RulePaths;
 use super::tally::{Period, RequestTally};
@@ -30,7 +32,8 @@ pub(super) struct FailedClaims {
 /// Requests by address, in bounded memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FailedAddresses {
-    counts: HashMap<IpAddr, AddressTally>,
+    /// With a fast hash of a random seed: every failed request is counted here.
+    counts: HashMap<IpAddr, AddressTally, RandomState>,
     /// Of the addresses that were dropped for others.
     dropped: AddressTally,
 }
@@ -71,10 +74,14 @@ impl FailedAddresses {
     }
 
     fn add(&mut self, address: IpAddr, tally: AddressTally) {
-        if self.counts.len() >= ADDRESSES && !self.counts.contains_key(&address) {
+        if let Some(known) = self.counts.get_mut(&address) {
+            known.add(tally);
+            return;
+        }
+        if self.counts.len() >= ADDRESSES {
             self.drop_rare();
         }
-        self.counts.entry(address).or_default().add(tally);
+        self.counts.insert(address, tally);
     }
 
     fn merge(&mut self, next: Self) {
@@ -122,7 +129,7 @@ impl AddressTally {
     }
 }
 
-fn sorted(counts: HashMap<IpAddr, AddressTally>) -> Vec<(IpAddr, AddressTally)> {
+fn sorted(counts: HashMap<IpAddr, AddressTally, RandomState>) -> Vec<(IpAddr, AddressTally)> {
     let mut sorted: Vec<_> = counts.into_iter().collect();
     sorted.sort_unstable_by_key(|(address, tally)| (std::cmp::Reverse(tally.requests), *address));
     sorted
