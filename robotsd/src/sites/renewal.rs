@@ -235,7 +235,7 @@ impl Renewal {
         self.sites.accept_registries(&self.accept);
         self.settings.iter().for_each(|(robots, settings)| robots.apply(settings));
         if let Some(evidence) = self.sites.evidence() {
-            evidence.apply();
+            evidence.apply(&self.registry);
         }
         // A registry that was read again since they were opened has been overwritten here, or is about to be.
         let mut applied = self.registry.clone();
@@ -245,6 +245,10 @@ impl Renewal {
                 return;
             }
             self.sites.iter().for_each(|site| site.set_registry(&current));
+            if let Some(evidence) = self.sites.evidence() {
+                // Whoever read it again has checked it.
+                let _ = evidence.follow(&current);
+            }
             applied = current;
         }
     }
@@ -357,6 +361,32 @@ mod tests {
         rows("FifthThing");
         next.sites.reload(None).await.unwrap();
         assert!(without.sites.opener().registry.crawler("FifthThing").is_none());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_config_that_is_rejected_late_leaves_the_evidence_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let row =
+            "[[crawler]]\nname = \"Playbot\"\ncategory = \"search\"\nranges = [\"http://127.0.0.1:9/list.json\"]\n";
+        std::fs::write(folder.path().join("crawlers.toml"), row).unwrap();
+        let of = |more: &str| {
+            config(folder.path(), "[identity]\nrdns = false\n", &format!("robots.text = \"User-agent: *\"\n{more}"))
+        };
+        let is_followed = |sites: &Sites| {
+            let lists = sites.evidence().unwrap().report().lists;
+            lists.iter().any(|list| list.url == "http://127.0.0.1:9/list.json")
+        };
+        let agents = "[agents]\nregistry_extra = \"crawlers.toml\"\n";
+        let served = Sites::open(&of(""), false, &Log::nowhere()).unwrap();
+        // A site whose file is missing is found out last.
+        let missing = "[[site]]\nname = \"b\"\nhosts = [\"b.test\"]\nroot = \".\"\n\
+                       robots = { path = \"missing.txt\", on_missing = \"fail\" }\n";
+        served.renew(&of(&format!("{missing}{agents}"))).unwrap_err();
+        assert!(!is_followed(&served));
+        let renewal = served.renew(&of(agents)).unwrap();
+        assert!(!is_followed(&served), "it may still be abandoned");
+        renewal.apply_settings(&served);
+        assert!(is_followed(&renewal.sites));
     }
 
     #[test]

@@ -48,7 +48,8 @@ impl SenderEvidence {
         Ok(Some(Self { verifier, settings: settings.clone() }))
     }
 
-    /// The evidence of a config that takes another's place: what it has goes on where the settings are the same.
+    /// The evidence of a config that takes another's place: what it has goes on where the settings are the same. Its registry and
+    /// what it says about requests count from [`apply`](Self::apply) on: a config can still be refused.
     pub(super) fn renewed(
         before: Option<&Self>,
         config: &Config,
@@ -56,15 +57,17 @@ impl SenderEvidence {
     ) -> Result<Option<Self>, String> {
         match (before, &config.identity) {
             (Some(before), Some(settings)) if before.has_sources_of(settings) => {
-                before.follow(registry)?;
+                before.verifier.check(registry).map_err(|error| format!("[identity]: {error}"))?;
                 Ok(Some(Self { verifier: before.verifier.clone(), settings: settings.clone() }))
             }
             _ => Self::start(config, registry),
         }
     }
 
-    /// Takes over what the settings say about requests: from now on they are those of these settings.
-    pub(super) fn apply(&self) {
+    /// Takes over the registry that it was made for, and what the settings say about requests.
+    pub(super) fn apply(&self, registry: &Registry) {
+        // It was checked before, or followed already by evidence that began with it.
+        let _ = self.verifier.follow(registry);
         self.verifier.set_trusted_proxies(self.settings.trusted_proxies.iter().copied());
     }
 

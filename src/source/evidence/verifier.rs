@@ -98,6 +98,15 @@ impl Verifier {
         Ok(verifier)
     }
 
+    /// Whether another registry can be followed. Nothing changes.
+    ///
+    /// # Errors
+    ///
+    /// Where a row names a list, a host pattern or a directory that cannot be read.
+    pub fn check(&self, registry: &Registry) -> Result<(), VerifierError> {
+        VerificationPlan::of(registry, &self.inner.configured.directories).map(|_| ())
+    }
+
     /// Follows the lists, names and directories of another registry. What both have is kept.
     ///
     /// # Errors
