@@ -156,24 +156,32 @@ impl Judged {
 
     fn identify(&self, agents: &[Agent], address: Option<&str>, fields: &Fields) -> Identity {
         let address = address.map(|address| address.parse().expect("an address"));
-        judge(&self.verifier, agents, address, fields, SystemTime::now())
+        judge(&self.verifier, agents, address, fields)
     }
 }
 
 /// All that identity adds to a request, as the layer does it: what is neither signed nor claims a crawler is not judged.
-fn judge(verifier: &Verifier, agents: &[Agent], address: Option<IpAddr>, fields: &Fields, now: SystemTime) -> Identity {
+#[inline(never)]
+fn judge(verifier: &Verifier, agents: &[Agent], address: Option<IpAddr>, fields: &Fields) -> Identity {
     let is_signed = fields.0.keys().any(|name| *name == SIGNATURE_INPUT);
     let is_claim = |agent: &Agent| agent.registered().is_some() || agent.class() == Class::Declared;
     if !is_signed && !agents.iter().any(is_claim) {
         return Identity::Unclaimed;
     }
-    let request = IdentityRequest::new(agents, verifier.public_address(address));
+    let now = verifier.now();
     if !is_signed {
-        return verifier.identify(&request, PATH, now).identity();
+        return verifier.identify_unsigned(agents, address, PATH, now);
     }
+    let request = IdentityRequest::new(agents, verifier.public_address(address));
     let message = MessageHead::new("GET", "https", Some("example.com"), "/path?x=1", fields);
     let signers = verifier.signers();
     verifier.identify(&request.signed(&message, &signers), PATH, now).identity()
+}
+
+/// What calling [`judge`] costs.
+#[inline(never)]
+fn nothing(_: &Verifier, _: &[Agent], _: Option<IpAddr>, _: &Fields) -> Identity {
+    Identity::Unclaimed
 }
 
 /// Writes what an earlier process fetched from a URL.
@@ -209,12 +217,15 @@ fn evidence(criterion: &mut Criterion<ThreadTime>) {
     let judged = Judged::start();
     let Judged { verifier, agents, browser, signed, .. } = &judged;
     let unsigned = fields(&[]);
-    let now = SystemTime::now();
     let address = |text: &str| Some(text.parse::<IpAddr>().expect("an address"));
+    let listed = address(LISTED);
     let mut group = criterion.benchmark_group("evidence at hand");
     let set: RangeSet = ["66.249.64.0/19".parse().expect("a network")].into_iter().collect();
     group.bench_function("floor: a list of one prefix", |bencher| {
         bencher.iter(|| black_box(&set).contains(black_box(IpAddr::from([66, 249, 66, 1]))));
+    });
+    group.bench_function("floor: a call that looks at nothing", |bencher| {
+        bencher.iter(|| nothing(verifier, black_box(browser), black_box(listed), black_box(&unsigned)));
     });
     group.bench_function("floor: the time", |bencher| bencher.iter(SystemTime::now));
     for (name, agents, address, fields) in [
@@ -225,7 +236,7 @@ fn evidence(criterion: &mut Criterion<ThreadTime>) {
         ("verified by a signature", browser, None, signed),
     ] {
         group.bench_function(name, |bencher| {
-            bencher.iter(|| judge(verifier, black_box(agents), black_box(address), black_box(fields), now));
+            bencher.iter(|| judge(verifier, black_box(agents), black_box(address), black_box(fields)));
         });
     }
     group.finish();
@@ -245,9 +256,9 @@ fn at_once(judged: &Judged, threads: u32) {
             .map(|_| {
                 std::thread::scope(|scope| {
                     let run = || {
-                        let (start, now) = (spent(), SystemTime::now());
+                        let start = spent();
                         for _ in 0..TURNS {
-                            black_box(judge(&judged.verifier, &judged.agents, black_box(parsed), &unsigned, now));
+                            black_box(judge(&judged.verifier, &judged.agents, black_box(parsed), &unsigned));
                         }
                         spent() - start
                     };

@@ -45,10 +45,13 @@ impl SenderCheck {
         let site = self.site.as_deref().unwrap_or(origin);
         let path = ClaimPath { site, listener: listener.as_deref().unwrap_or_default() };
         let now = self.verifier.now();
-        signed.with_request(self, request, agents, address(), |request| {
-            let found = self.verifier.identify(request, path, now);
-            Sender { identity: Some(found.identity()), signer: found.signer().cloned() }
-        })
+        match signed {
+            Signed::No => Sender::checked(self.verifier.identify_unsigned(agents, address(), path, now)),
+            Signed::Yes => signed.with_request(self, request, agents, address(), |request| {
+                let found = self.verifier.identify(request, path, now);
+                Sender { identity: Some(found.identity()), signer: found.signer().cloned() }
+            }),
+        }
     }
 
     /// Whether evidence about the sender is on its way.

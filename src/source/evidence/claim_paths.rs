@@ -228,6 +228,12 @@ impl ClaimPaths {
     }
 }
 
+impl CrawlerPath<'_> {
+    pub(super) const fn key(&self) -> u64 {
+        self.key
+    }
+}
+
 impl Counted {
     /// Whether its crawler was verified on it within a day.
     fn is_verified(&self, now: SystemTime) -> bool {

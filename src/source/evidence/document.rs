@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::verified_claims::EvidenceVersion;
 use crate::identity::{KeySet, RangeList, check_media_type};
 use crate::source::fetch::{FetchMode, Schedule};
 
@@ -34,6 +35,9 @@ pub(super) trait Document: Sized + Send + Sync + 'static {
         Self::read(context, octets, None, None)
     }
 
+    /// Another one is at hand than before.
+    fn replaced(_context: &Self::Context) {}
+
     /// An answer was taken, and saved where it is new: what is at hand now, and why it is not what was fetched.
     fn concluded(_context: &Self::Context, _held: Option<&Self>, _trouble: Option<&str>) {}
 }
@@ -55,20 +59,29 @@ impl Document for RangeList {
     const MOST: u64 = 1 << 20;
     const DEMAND: Demand = Demand::Always;
     const GAP: Duration = HOUR;
-    type Context = ();
+    type Context = EvidenceVersion;
 
     /// About daily, and not more than hourly (draft-illyes-webbotauth-jafar).
     fn schedule() -> Schedule {
         Schedule::new().every(24 * HOUR).between(HOUR, 24 * HOUR).retry(MINUTE, HOUR)
     }
 
-    fn read(_: &(), octets: &[u8], content_type: Option<&str>, before: Option<&Self>) -> Result<Self, String> {
+    fn read(
+        _: &EvidenceVersion,
+        octets: &[u8],
+        content_type: Option<&str>,
+        before: Option<&Self>,
+    ) -> Result<Self, String> {
         check_media_type(content_type.unwrap_or_default()).map_err(|error| error.to_string())?;
         let list = Self::parse(octets).map_err(|error| error.to_string())?;
         if let Some(before) = before {
             list.check_after(before.set()).map_err(|error| error.to_string())?;
         }
         Ok(list)
+    }
+
+    fn replaced(version: &EvidenceVersion) {
+        version.change();
     }
 }
 

@@ -234,12 +234,7 @@ impl<D: Document> Followed<D> {
             FetchOutcome::NotModified(freshness) => {
                 let interval = self.schedule.interval(freshness);
                 let held = self.held().ok_or("the answer is 304, and nothing was fetched before")?;
-                self.held.store(Some(Arc::new(Held {
-                    document: held.document.clone(),
-                    origin: EvidenceOrigin::Fetched,
-                    confirmed: Some(now),
-                    fresh_until: later(now, interval),
-                })));
+                self.hold(held.document.clone(), now, interval);
                 Ok((Taken::Confirmed, None, interval))
             }
             FetchOutcome::Redirected => Err("the answer is a redirect, which is not followed".to_owned()),
@@ -258,13 +253,18 @@ impl<D: Document> Followed<D> {
         let before = fetched.map(|held| &*held.document);
         let document = D::read(&self.context, found.bytes(), content_type.as_deref(), before)?;
         let interval = self.schedule.interval(found.freshness());
-        self.held.store(Some(Arc::new(Held {
-            document: Arc::new(document),
-            origin: EvidenceOrigin::Fetched,
-            confirmed: Some(now),
-            fresh_until: later(now, interval),
-        })));
+        self.hold(Arc::new(document), now, interval);
         Ok((Taken::New(found.bytes().clone()), Some(found.validators().clone()), interval))
+    }
+
+    fn hold(&self, document: Arc<D>, confirmed: SystemTime, interval: Duration) {
+        self.held.store(Some(Arc::new(Held {
+            document,
+            origin: EvidenceOrigin::Fetched,
+            confirmed: Some(confirmed),
+            fresh_until: later(confirmed, interval),
+        })));
+        D::replaced(&self.context);
     }
 
     fn progress(&self) -> MutexGuard<'_, Progress> {

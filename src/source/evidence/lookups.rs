@@ -9,6 +9,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use super::dns_resolver::{DnsResolver, IN_FLIGHT};
 use super::generations::Generations;
+use super::verified_claims::EvidenceVersion;
 use crate::agent::UndecidedReason;
 use crate::identity::{MethodOutcome, NamePattern, PublicAddress, RdnsCheck};
 use crate::live::Clock;
@@ -53,6 +54,7 @@ pub(super) struct Lookups {
     /// Wakes those that wait for a look-up to end.
     ended: Notify,
     clock: Clock,
+    version: EvidenceVersion,
 }
 
 /// One address to look up.
@@ -116,9 +118,9 @@ impl OperatorNames {
 
 impl Lookups {
     /// Look-ups, and the queue that [`run`](Self::run) works off.
-    pub(super) fn new(clock: Clock) -> (Arc<Self>, Receiver<Lookup>) {
+    pub(super) fn new(clock: Clock, version: EvidenceVersion) -> (Arc<Self>, Receiver<Lookup>) {
         let (queue, inbox) = mpsc::channel(QUEUE);
-        let lookups = Self { known: Generations::new(MOST_KNOWN), queue, ended: Notify::new(), clock };
+        let lookups = Self { known: Generations::new(MOST_KNOWN), queue, ended: Notify::new(), clock, version };
         (Arc::new(lookups), inbox)
     }
 
@@ -199,8 +201,12 @@ impl Lookups {
             MethodOutcome::Failed(_) => FAILED,
             MethodOutcome::Undecided(_) => UNDECIDED,
         };
-        let known = Known { outcome: Some(outcome), until: now + kept };
-        self.known.insert((lookup.address, lookup.names.number), known);
+        let key = (lookup.address, lookup.names.number);
+        let was_verified = self.known.get(&key).is_some_and(|known| known.outcome == Some(MethodOutcome::Verified));
+        self.known.insert(key, Known { outcome: Some(outcome), until: now + kept });
+        if was_verified && outcome != MethodOutcome::Verified {
+            self.version.change();
+        }
         self.ended.notify_waiters();
     }
 }
@@ -212,4 +218,25 @@ fn holds(until: SystemTime, now: SystemTime) -> bool {
 
 fn seconds(time: SystemTime) -> u64 {
     time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::Refutation;
+
+    #[test]
+    fn a_name_that_verifies_no_more_is_other_evidence() {
+        let version = EvidenceVersion::default();
+        let (lookups, _inbox) = Lookups::new(Clock::default(), version.clone());
+        let address = PublicAddress::of("8.8.8.8".parse().ok(), |_| false).expect("a public address");
+        let names = Arc::new(OperatorNames::new(0, Arc::default(), None));
+        let conclude = |outcome: MethodOutcome| {
+            lookups.conclude(&Lookup { address, names: names.clone() }, outcome, Duration::ZERO);
+            version.current()
+        };
+        let failed = MethodOutcome::Failed(Refutation::NoName);
+        assert_eq!([failed, MethodOutcome::Verified, MethodOutcome::Verified].map(conclude), [0; 3]);
+        assert_eq!([failed, failed].map(conclude), [1; 2]);
+    }
 }

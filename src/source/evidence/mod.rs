@@ -8,7 +8,8 @@
 //! 2. Names of addresses are looked up in the order in which requests need them, within bounds that no client can exceed
 //!    (`lookups`).
 //! 3. Results of signatures are kept until they expire, and those that fail are bounded by their sender (`signature_results`).
-//! 4. Claims are counted by the path that they come on; when each path last verified its crawler outlives the process
+//! 4. Who was verified by an address is not judged anew within the minute, unless the evidence has changed (`verified_claims`).
+//! 5. Claims are counted by the path that they come on; when each path last verified its crawler outlives the process
 //!    (`claim_paths`, `saved_paths`).
 //!
 //! A registry of crawlers that is published is followed as lists are: a [`PublishedRegistry`].
@@ -36,6 +37,7 @@ mod saved_lists;
 mod saved_paths;
 mod signature_results;
 mod verification_plan;
+mod verified_claims;
 mod verified_path;
 mod verifier;
 mod verifier_builder;

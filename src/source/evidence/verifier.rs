@@ -18,9 +18,10 @@ use super::lookups::Lookups;
 use super::operator_table::OperatorTable;
 use super::signature_results::SignatureResults;
 use super::verification_plan::VerificationPlan;
+use super::verified_claims::{ClaimKey, EvidenceVersion, VerifiedClaims};
 use super::verifier_error::VerifierError;
 use super::verifier_status::{DirectoryStatus, ListStatus, LookupStatus, SignatureStatus, VerifierStatus};
-use crate::agent::{Crawler, Identity, Network, Registry, UndecidedReason};
+use crate::agent::{Agent, Crawler, Identity, Network, Registry, UndecidedReason};
 use crate::identity::{
     ClaimEvidence, DirectoryKeys, DirectoryUrl, Identified, IdentityRequest, KeySet, ListEvidence, MessageHead,
     MethodOutcome, PublicAddress, RangeList, RangeSet, SignatureChecks, Signers, embedded_lists,
@@ -42,15 +43,23 @@ pub(super) struct Evidence {
     following: Following,
     methods: ArcSwap<MethodTable>,
     directories: ArcSwap<DirectoryTable>,
-    lookups: Option<Arc<Lookups>>,
+    learned: Learned,
+    verified: VerifiedClaims,
     first_seen: FirstSeen,
     signatures: SignatureResults,
-    paths: Arc<ClaimPaths>,
-    operators: Arc<OperatorTable>,
     signers: ArcSwap<Signers>,
     trusted_proxies: ArcSwap<RangeSet>,
     configured: Configured,
     changing: Mutex<Changing>,
+}
+
+/// What requests and answers show, beside lists and keys.
+#[derive(Debug)]
+pub(super) struct Learned {
+    pub(super) lookups: Option<Arc<Lookups>>,
+    pub(super) paths: Arc<ClaimPaths>,
+    pub(super) operators: Arc<OperatorTable>,
+    pub(super) version: EvidenceVersion,
 }
 
 /// What was configured beside the registry.
@@ -72,9 +81,7 @@ type DirectoryTable = HashMap<DirectoryUrl, Arc<Follower<KeySet>>, RandomState>;
 impl Verifier {
     pub(super) fn new(
         following: Following,
-        lookups: Option<Arc<Lookups>>,
-        paths: Arc<ClaimPaths>,
-        operators: Arc<OperatorTable>,
+        learned: Learned,
         trusted_proxies: RangeSet,
         configured: Configured,
         registry: &Registry,
@@ -83,11 +90,10 @@ impl Verifier {
             following,
             methods: ArcSwap::default(),
             directories: ArcSwap::default(),
-            lookups,
+            learned,
+            verified: VerifiedClaims::default(),
             first_seen: FirstSeen::default(),
             signatures: SignatureResults::default(),
-            paths,
-            operators,
             signers: ArcSwap::default(),
             trusted_proxies: ArcSwap::from_pointee(trusted_proxies),
             configured,
@@ -127,7 +133,7 @@ impl Verifier {
             .collect();
         let mut methods = MethodTable::default();
         for row in plan.rows {
-            let names = (!row.patterns.is_empty()).then(|| evidence.operators.names_of(row.patterns));
+            let names = (!row.patterns.is_empty()).then(|| evidence.learned.operators.names_of(row.patterns));
             let lists = row.lists.iter().map(|text| lists[text].clone()).collect();
             methods.insert(row.name, CrawlerMethods { lists, names });
         }
@@ -145,6 +151,7 @@ impl Verifier {
         evidence.directories.store(Arc::new(directories));
         evidence.methods.store(Arc::new(methods));
         evidence.signers.store(Arc::new(Signers::of(registry)));
+        evidence.learned.version.change();
         changing.lists = lists;
         Ok(())
     }
@@ -153,6 +160,7 @@ impl Verifier {
     /// is reloaded.
     pub fn set_trusted_proxies(&self, networks: impl IntoIterator<Item = Network>) {
         self.inner.trusted_proxies.store(Arc::new(networks.into_iter().collect()));
+        self.inner.learned.version.change();
     }
 
     /// The client's address, as a claim can be judged by it; `None` where it says nothing about the client, as
@@ -172,9 +180,39 @@ impl Verifier {
         let identified = request.identify(self, now);
         // All requests that claim no crawler of the registry, and are signed, are counted together: a client makes no names up.
         let crawler = identified.registered().unwrap_or_default();
-        let paths = &self.inner.paths;
+        let paths = &self.inner.learned.paths;
         let claims = paths.of_crawler(path, crawler);
         identified.with_identity(paths.judge(claims, identified.identity(), request.address(), now))
+    }
+
+    /// The same for a request without a signature, from its address as the server has it. The crawlers that come again and again
+    /// are verified by what was found within the minute.
+    #[must_use]
+    pub fn identify_unsigned(
+        &self,
+        agents: &[Agent],
+        address: Option<IpAddr>,
+        path: ClaimPath<'_>,
+        now: SystemTime,
+    ) -> Identity {
+        let evidence = &*self.inner;
+        let ([agent], Some(client)) = (agents, address) else {
+            // Of several agents the strictest counts, so that one alone says nothing.
+            return self.identify(&IdentityRequest::new(agents, self.public_address(address)), path, now).identity();
+        };
+        let paths = &evidence.learned.paths;
+        let claims = paths.of_crawler(path, agent.registered().map_or("", Crawler::name));
+        let key = ClaimKey::new(claims.key(), client, now, evidence.learned.version.current());
+        if let Some(method) = evidence.verified.find(&key) {
+            return Identity::Verified(method);
+        }
+        let request = IdentityRequest::new(agents, self.public_address(address));
+        let found = request.identify(self, now).identity();
+        let identity = paths.judge(claims, found, request.address(), now);
+        if let Identity::Verified(method) = identity {
+            evidence.verified.note(&key, method);
+        }
+        identity
     }
 
     /// Whose keys are in which directory.
@@ -203,7 +241,7 @@ impl Verifier {
 
     /// Completes when names have been looked up after the call; never where none are looked up.
     pub async fn looked_up(&self) {
-        match &self.inner.lookups {
+        match &self.inner.learned.lookups {
             Some(lookups) => lookups.ended().await,
             None => std::future::pending().await,
         }
@@ -221,14 +259,14 @@ impl Verifier {
         let mut directories: Vec<_> =
             directories.values().map(|directory| DirectoryStatus::of(directory.followed())).collect();
         directories.sort_by(|left, right| left.url.cmp(&right.url));
-        let lookups = evidence.lookups.as_ref();
+        let lookups = evidence.learned.lookups.as_ref();
         let lookups = LookupStatus {
             known: lookups.map_or(0, |lookups| lookups.known()),
             waiting: lookups.map_or(0, |lookups| lookups.waiting()),
         };
-        let suspects = evidence.paths.suspects(evidence.following.clock.now());
+        let suspects = evidence.learned.paths.suspects(evidence.following.clock.now());
         let signatures = SignatureStatus { known: evidence.signatures.known() };
-        let paths_trouble = evidence.paths.trouble();
+        let paths_trouble = evidence.learned.paths.trouble();
         VerifierStatus { lists, directories, lookups, signatures, suspects, paths_trouble }
     }
 }
@@ -244,7 +282,7 @@ impl ClaimEvidence for Verifier {
     fn rdns(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
         let methods = self.inner.methods.load();
         let names = methods.get(crawler.name())?.names.as_ref()?;
-        Some(self.inner.lookups.as_ref()?.outcome(address, names, now))
+        Some(self.inner.learned.lookups.as_ref()?.outcome(address, names, now))
     }
 
     fn keys(&self, directory: &DirectoryUrl, keyid: &str, now: SystemTime) -> DirectoryKeys {
@@ -284,7 +322,7 @@ impl Evidence {
             let list = embedded_lists().iter().find(|list| list.url() == text)?;
             Some(Held::new(RangeList::from(list), EvidenceOrigin::Embedded, None))
         };
-        Follower::start(url, (), own.or_else(embedded), &self.following).0
+        Follower::start(url, self.learned.version.clone(), own.or_else(embedded), &self.following).0
     }
 
     fn range(&self, lists: &[Arc<Follower<RangeList>>], address: PublicAddress, now: SystemTime) -> MethodOutcome {

@@ -13,7 +13,8 @@ use super::lookups::Lookups;
 use super::operator_table::OperatorTable;
 use super::saved_documents::SavedDocuments;
 use super::saved_paths::SavedPaths;
-use super::verifier::{Configured, Verifier};
+use super::verified_claims::EvidenceVersion;
+use super::verifier::{Configured, Learned, Verifier};
 use super::verifier_error::VerifierError;
 use crate::agent::{Network, Registry};
 use crate::identity::{DirectoryUrl, RangeList, RangeSet};
@@ -51,7 +52,7 @@ impl VerifierBuilder {
             resolvers: Vec::new(),
             looks_names_up: true,
             trusted_proxies: RangeSet::default(),
-            clock: Clock::default(),
+            clock: Clock::coarse(),
         }
     }
 
@@ -117,7 +118,7 @@ impl VerifierBuilder {
         self
     }
 
-    /// The time, for tests. Default: the system's.
+    /// The time, for tests. Default: the system's; it may be some milliseconds behind, where reading it costs less then.
     pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Clock::new(clock);
         self
@@ -135,12 +136,13 @@ impl VerifierBuilder {
             Some(fetcher) => fetcher,
             None => Fetcher::new().map_err(|error| failed("no thread to fetch on", &error))?,
         };
+        let version = EvidenceVersion::default();
         let lookups = if self.looks_names_up {
             // Its sockets belong to the fetcher's thread.
             let _inside = fetcher.handle().enter();
             let resolver =
                 DnsResolver::new(&self.resolvers).map_err(|error| failed("no resolver for names", &error))?;
-            let (lookups, inbox) = Lookups::new(self.clock.clone());
+            let (lookups, inbox) = Lookups::new(self.clock.clone(), version.clone());
             fetcher.handle().spawn(Lookups::run(Arc::downgrade(&lookups), inbox, Arc::new(resolver)));
             Some(lookups)
         } else {
@@ -169,6 +171,7 @@ impl VerifierBuilder {
         };
         let saved = self.folder.map(SavedDocuments::new);
         let following = Following { fetcher, clock: self.clock, saved };
-        Verifier::new(following, lookups, paths, operators, self.trusted_proxies, self.configured, &self.registry)
+        let learned = Learned { lookups, paths, operators, version };
+        Verifier::new(following, learned, self.trusted_proxies, self.configured, &self.registry)
     }
 }

@@ -71,11 +71,10 @@ impl Network {
     fn identity(&self, address: Option<&str>) -> Identity {
         let recognizer = Recognizer::new(self.registry.clone(), &RobotsTxt::parse(*b""));
         let agents: [Agent; 1] = [recognizer.identify(b"Playbot/1.0")];
-        let address = address.and_then(|address| PublicAddress::of(address.parse().ok(), |_| false).ok());
-        let request = IdentityRequest::new(&agents, address);
+        let address = address.and_then(|address| address.parse().ok());
         let pending = Identity::Undecided(UndecidedReason::Pending);
         until("an identity", || {
-            let identity = self.verifier.identify(&request, PATH, self.clock.now()).identity();
+            let identity = self.verifier.identify_unsigned(&agents, address, PATH, self.clock.now());
             (identity != pending).then_some(identity)
         })
     }

@@ -2,7 +2,8 @@
 
 use super::played_http::{PlayedHttp, answer};
 use super::*;
-use crate::agent::{Refutation, UndecidedReason};
+use crate::agent::{Identity, IdentityMethod, Recognizer, Refutation, UndecidedReason};
+use crate::rules::RobotsTxt;
 
 const MISS: MethodOutcome = MethodOutcome::Failed(Refutation::NotListed);
 const STALE: MethodOutcome = MethodOutcome::Undecided(UndecidedReason::Stale);
@@ -82,6 +83,52 @@ fn a_list_verifies_and_refutes() {
     assert_eq!((status.origin, status.prefixes), (Some(EvidenceOrigin::Fetched), 5));
     assert_eq!(status.created.as_deref(), Some("2026-11-01T00:00:00"));
     assert!(followed.server.heads()[0].starts_with("GET /list.json HTTP/1.1\r\n"), "{:?}", followed.server.heads());
+}
+
+#[test]
+fn who_was_verified_within_the_minute_is_judged_anew_by_other_evidence() {
+    let copy = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(copy.path(), list(&["9.9.9.0/24", "8.8.8.0/24", "8.8.9.0/24", "8.8.10.0/24"])).expect("written");
+    let server = PlayedHttp::start(answer("503 Oh", "", ""));
+    let clock = TestClock::new();
+    let registry = registry(|row| row.ranges([server.url.clone()]));
+    let builder = Verifier::builder(&registry).clock(clock.read()).without_names();
+    let verifier = builder.list_file(&server.url, copy.path()).expect("a list").start().expect("a verifier");
+    let followed = Followed { server, clock, registry, verifier };
+    followed.fetched(1);
+    let recognizer = Recognizer::new(followed.registry.clone(), &RobotsTxt::parse(*b""));
+    let agents = [recognizer.identify(b"Playbot/1.0")];
+    let on_path = |address: &str, listener: &str| {
+        let path = ClaimPath { site: "example.com", listener };
+        followed.verifier.identify_unsigned(&agents, address.parse().ok(), path, followed.clock.now())
+    };
+    let identity = |address: &str| on_path(address, "0.0.0.0:443");
+    let verified = Identity::Verified(IdentityMethod::Range);
+    let twice = |address: &str| [identity(address), identity(address)];
+    assert_eq!((twice(INSIDE), twice(OUTSIDE)), ([verified; 2], [verified; 2]));
+
+    // The address has become that of a proxy.
+    let proxies = |networks: &[&str]| {
+        followed.verifier.set_trusted_proxies(networks.iter().map(|network| network.parse().expect(network)));
+    };
+    proxies(&["9.9.9.9/32"]);
+    assert_eq!((identity(INSIDE), identity(OUTSIDE)), (verified, Identity::Undecided(UndecidedReason::Address)));
+    proxies(&[]);
+    assert_eq!(twice(OUTSIDE), [verified; 2]);
+    // Each path is told of it by itself.
+    assert_eq!(on_path(OUTSIDE, "0.0.0.0:80"), verified);
+
+    // The operator gives the address back; the clock shows the same minute.
+    followed.server.answers(good());
+    followed.fetch_again(2);
+    until("the list", || (followed.status().origin == Some(EvidenceOrigin::Fetched)).then_some(()));
+    followed.clock.go_back(2 * HOUR);
+    assert_eq!(identity(INSIDE), verified);
+    assert_ne!(identity(OUTSIDE), verified);
+
+    // Another registry has no list for the crawler.
+    followed.verifier.follow(&only(CrawlerRow::new("Playbot", Category::Search))).expect("a registry");
+    assert_eq!(identity(INSIDE), Identity::Unverifiable);
 }
 
 #[test]

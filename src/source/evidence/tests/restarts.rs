@@ -6,7 +6,6 @@ use super::played_dns::{Played, PlayedDns};
 use super::played_http::{PlayedHttp, answer};
 use super::*;
 use crate::agent::{Agent, Identity, Recognizer, Refutation, UndecidedReason};
-use crate::identity::IdentityRequest;
 use crate::rules::RobotsTxt;
 
 const GENUINE: &str = "8.8.8.8";
@@ -41,9 +40,8 @@ impl Installed {
     fn identity(&self, verifier: &Verifier, address: &str) -> Identity {
         let recognizer = Recognizer::new(self.registry.clone(), &RobotsTxt::parse(*b""));
         let agents: [Agent; 1] = [recognizer.identify(b"Playbot/1.0")];
-        let request = IdentityRequest::new(&agents, Some(public(address)));
         let path = ClaimPath { site: "example.com", listener: "0.0.0.0:443" };
-        verifier.identify(&request, path, self.clock.now()).identity()
+        verifier.identify_unsigned(&agents, address.parse().ok(), path, self.clock.now())
     }
 
     fn file(&self) -> std::path::PathBuf {

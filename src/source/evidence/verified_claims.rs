@@ -1,0 +1,196 @@
+//! Claims that were verified within this minute, found again without a lock.
+
+use std::hash::BuildHasher;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+use std::time::SystemTime;
+
+use foldhash::fast::RandomState;
+
+use crate::agent::IdentityMethod;
+
+/// Claims that are remembered: a power of two.
+const SLOTS: usize = 2_048;
+
+/// The number of the evidence at hand: another one, wherever what verified before may verify no more. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct EvidenceVersion(Arc<AtomicU64>);
+
+/// Remembers who was verified by an address, so that the next request of the same client is not judged anew.
+///
+/// What is remembered is compared in full, not by a hash: nobody is verified because of a collision. It holds for the rest of
+/// the minute, so that a breaker hears of each client once a minute and a name is looked up when its time is over, and for as
+/// long as the evidence is the same.
+#[derive(Debug)]
+pub(super) struct VerifiedClaims {
+    slots: Box<[Slot]>,
+    /// Of a random seed: no client knows which addresses share a slot.
+    hasher: RandomState,
+}
+
+/// What a claim is found by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClaimKey {
+    /// The hash of path and crawler, which clients do not choose: both are configured.
+    path: u64,
+    client: u128,
+    minute: u64,
+    version: u64,
+}
+
+/// A claim, in words that are written one by one. A reader sees by the sequence whether it has read those of one claim: it is
+/// odd while they are written, and another one afterwards.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Slot {
+    sequence: AtomicU64,
+    words: [AtomicU64; 5],
+}
+
+impl EvidenceVersion {
+    /// To be read before the evidence is.
+    pub(super) fn current(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// To be called once the evidence has changed.
+    pub(super) fn change(&self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+impl ClaimKey {
+    pub(super) fn new(path: u64, client: IpAddr, now: SystemTime, version: u64) -> Self {
+        let client = match client {
+            IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
+            IpAddr::V6(address) => address.to_bits(),
+        };
+        let minute = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() / 60);
+        Self { path, client, minute, version }
+    }
+
+    const fn words(&self, method: u64) -> [u64; 5] {
+        [self.path, (self.client >> 64) as u64, self.client as u64, self.minute << 2 | method, self.version]
+    }
+}
+
+impl Default for VerifiedClaims {
+    fn default() -> Self {
+        Self { slots: std::iter::repeat_with(Slot::default).take(SLOTS).collect(), hasher: RandomState::default() }
+    }
+}
+
+impl VerifiedClaims {
+    /// How this claim was verified within this minute, if it was.
+    pub(super) fn find(&self, key: &ClaimKey) -> Option<IdentityMethod> {
+        let found = self.slot(key)?.read()?;
+        [(1, IdentityMethod::Range), (2, IdentityMethod::Rdns)]
+            .into_iter()
+            .find_map(|(number, method)| (found == key.words(number)).then_some(method))
+    }
+
+    /// Remembers that a claim was verified; by its address, because a signature is of one request.
+    pub(super) fn note(&self, key: &ClaimKey, method: IdentityMethod) {
+        let number = match method {
+            IdentityMethod::Range => 1,
+            IdentityMethod::Rdns => 2,
+            IdentityMethod::Signature => return,
+        };
+        if let Some(slot) = self.slot(key) {
+            slot.write(key.words(number));
+        }
+    }
+
+    fn slot(&self, key: &ClaimKey) -> Option<&Slot> {
+        self.slots.get(self.hasher.hash_one((key.path, key.client)) as usize % SLOTS)
+    }
+}
+
+impl Slot {
+    /// `None` while another thread writes.
+    fn read(&self) -> Option<[u64; 5]> {
+        let before = self.sequence.load(Ordering::Acquire);
+        let words = self.words.each_ref().map(|word| word.load(Ordering::Relaxed));
+        // Whoever reads a word that is being written also reads the sequence that was written before it.
+        fence(Ordering::Acquire);
+        (before % 2 == 0 && self.sequence.load(Ordering::Relaxed) == before).then_some(words)
+    }
+
+    /// Where another thread writes, nothing is written: what is not remembered is judged.
+    fn write(&self, words: [u64; 5]) {
+        let before = self.sequence.load(Ordering::Relaxed);
+        let (relaxed, acquire) = (Ordering::Relaxed, Ordering::Acquire);
+        if before % 2 == 1 || self.sequence.compare_exchange(before, before + 1, acquire, relaxed).is_err() {
+            return;
+        }
+        fence(Ordering::Release);
+        for (slot, word) in self.words.iter().zip(words) {
+            slot.store(word, Ordering::Relaxed);
+        }
+        self.sequence.store(before + 2, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn key(path: u64, client: [u8; 4], minute: u64, version: u64) -> ClaimKey {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(60 * minute + 59);
+        ClaimKey::new(path, client.into(), now, version)
+    }
+
+    #[test]
+    fn a_claim_is_found_by_all_of_its_key() {
+        let claims = VerifiedClaims::default();
+        let noted = key(7, [9, 9, 9, 9], 100, 3);
+        assert_eq!(claims.find(&noted), None);
+        for method in [IdentityMethod::Range, IdentityMethod::Rdns] {
+            claims.note(&noted, method);
+            assert_eq!(claims.find(&noted), Some(method));
+        }
+        claims.note(&noted, IdentityMethod::Signature);
+        assert_eq!(claims.find(&noted), Some(IdentityMethod::Rdns));
+        for other in [
+            key(8, [9, 9, 9, 9], 100, 3),
+            key(7, [9, 9, 9, 8], 100, 3),
+            key(7, [9, 9, 9, 9], 101, 3),
+            key(7, [9, 9, 9, 9], 100, 4),
+        ] {
+            assert_eq!(claims.find(&other), None, "{other:?}");
+        }
+        let mapped = ClaimKey { client: "::ffff:9.9.9.9".parse::<std::net::Ipv6Addr>().expect("").to_bits(), ..noted };
+        assert_eq!(claims.find(&mapped), Some(IdentityMethod::Rdns));
+        // Nothing is found in a slot that nobody wrote, whatever is asked for.
+        let nothing = ClaimKey { path: 0, client: 0, minute: 0, version: 0 };
+        assert_eq!(VerifiedClaims::default().find(&nothing), None);
+    }
+
+    #[test]
+    fn no_reader_sees_half_of_a_claim() {
+        let slot = Slot::default();
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for writer in 1..=2 {
+                let (slot, is_over) = (&slot, &is_over);
+                scope.spawn(move || {
+                    let mut number = writer;
+                    while !is_over.load(Ordering::Relaxed) {
+                        slot.write([number; 5]);
+                        number += 2;
+                    }
+                });
+            }
+            let mut seen = 0_u64;
+            while seen < 20_000 {
+                let Some(words) = slot.read() else { continue };
+                assert!(words.iter().all(|word| *word == words[0]), "{words:?}");
+                seen += 1;
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+    }
+}
