@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use http::header::USER_AGENT;
 use http::{Extensions, HeaderValue, StatusCode};
@@ -28,7 +29,7 @@ use super::sender::Sender;
 #[cfg(feature = "verify")]
 use super::sender_check::SenderCheck;
 use crate::agent::Agent;
-use crate::live::{Content, Enforcement, LiveRobots, Snapshot};
+use crate::live::{AgentLookups, Content, Enforcement, LiveRobots, Snapshot};
 use crate::policy::{Action, Decision, Facts, Reason};
 use crate::source::Sites;
 #[cfg(feature = "verify")]
@@ -47,6 +48,7 @@ pub(super) struct Enforcer {
     pub(super) observers: Observers,
     pub(super) crawler_extension: CrawlerExtension,
     pub(super) refuse_with: Option<RefuseWith>,
+    pub(super) agent_lookups: Option<Arc<AgentLookups>>,
     #[cfg(feature = "axum08")]
     pub(super) framework: Framework,
 }
@@ -294,11 +296,13 @@ impl Enforcer {
         };
         let mut lines = lines.map(HeaderValue::as_bytes);
         let first = lines.next().unwrap_or_default();
+        let lookups = self.agent_lookups.as_deref();
         match lines.next() {
-            None => judge(content.cached_agents(first).agents()),
+            None => judge(content.cached_agents(first, lookups).agents()),
             Some(second) => {
                 let all = [first, second].into_iter().chain(lines);
-                judge(&all.flat_map(|line| content.agents(line).to_vec()).collect::<Vec<_>>())
+                let agents = |line| content.cached_agents(line, lookups).agents().to_vec();
+                judge(&all.flat_map(agents).collect::<Vec<_>>())
             }
         }
     }

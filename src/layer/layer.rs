@@ -20,6 +20,7 @@ use super::original::Original;
 use super::sender_check::SenderCheck;
 use super::service::Robots;
 use crate::agent::Identity;
+use crate::live::AgentLookups;
 use crate::source::IntoSites;
 #[cfg(feature = "verify")]
 use crate::source::evidence::Verifier;
@@ -50,6 +51,7 @@ impl RobotsLayer {
             observers: Observers::default(),
             crawler_extension: CrawlerExtension::Omit,
             refuse_with: None,
+            agent_lookups: None,
             #[cfg(feature = "axum08")]
             framework: Framework::Any,
         };
@@ -226,6 +228,27 @@ impl RobotsLayer {
     #[must_use]
     pub fn observe_crawlers(self, observer: impl Fn(&Event<'_, CrawlerRequest>) + Send + Sync + 'static) -> Self {
         self.with(|enforcer| enforcer.observers.add_for_crawlers(Arc::new(observer)))
+    }
+
+    /// Counts how often the agents of a `User-Agent` line were known. Give the layer of each thread counts of its own: see
+    /// [`AgentLookups`]. Nothing is counted by default.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use tower_robots::{layer::{Original, RobotsLayer}, live::{AgentLookups, LiveRobots}};
+    /// # let live = LiveRobots::inline("# nothing restricted\n").open()?;
+    /// let lookups = Arc::new(AgentLookups::default());
+    /// let layer = RobotsLayer::new(live).count_agent_lookups(Arc::clone(&lookups));
+    /// let request = http::Request::get("/").header("user-agent", "GPTBot/1.2").body(())?;
+    /// for _ in 0..3 {
+    ///     let _ = layer.answer(&Original::of(&request));
+    /// }
+    /// assert_eq!((lookups.hits(), lookups.misses()), (2, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn count_agent_lookups(self, counts: Arc<AgentLookups>) -> Self {
+        self.with(|enforcer| enforcer.agent_lookups = Some(counts))
     }
 
     /// Puts a [`CrawlerRequest`] into the extensions of every crawler's request, allowed or not, so that handlers know

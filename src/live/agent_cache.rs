@@ -15,6 +15,7 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, Guard};
 
+use super::agent_lookups::AgentLookups;
 use crate::agent::{Agent, Agents};
 
 /// The slots of a cache, when it is new and as it grows; powers of two.
@@ -90,8 +91,14 @@ impl AgentCache {
     }
 
     /// The agents of a header, recognised where the cache does not hold them. The guard stays in a local.
-    pub(super) fn get(&self, header: &[u8], recognise: impl FnOnce(&[u8]) -> Agents) -> Guard<Arc<CachedAgents>> {
+    pub(super) fn get(
+        &self,
+        header: &[u8],
+        lookups: Option<&AgentLookups>,
+        recognise: impl FnOnce(&[u8]) -> Agents,
+    ) -> Guard<Arc<CachedAgents>> {
         if header.len() > MAX_HEADER {
+            lookups.map(AgentLookups::miss).unwrap_or_default();
             return Guard::from_inner(Arc::new(CachedAgents { header: Box::default(), agents: recognise(header) }));
         }
         let slots = self.largest();
@@ -99,8 +106,10 @@ impl AgentCache {
         let slot = &slots[self.hash(header) as usize & (slots.len() - 1)];
         let before = slot.load();
         if *before.header == *header {
+            lookups.map(AgentLookups::hit).unwrap_or_default();
             return before;
         }
+        lookups.map(AgentLookups::miss).unwrap_or_default();
         let is_taken = !before.header.is_empty();
         drop(before);
         let entry = Arc::new(CachedAgents { header: header.into(), agents: recognise(header) });
@@ -183,12 +192,13 @@ mod tests {
         let recognizer = recognizer();
         let cache = AgentCache::new(Budget::new(LARGE * 2));
         let asked = Cell::new(0);
+        let lookups = AgentLookups::default();
         let name = |header: &str| {
             let recognise = |header: &[u8]| {
                 asked.set(asked.get() + 1);
                 recognizer.agents(header)
             };
-            cache.get(header.as_bytes(), recognise).agents.first().crawler().map(str::to_owned)
+            cache.get(header.as_bytes(), Some(&lookups), recognise).agents.first().crawler().map(str::to_owned)
         };
         // Several times as many as there are slots, so that most fall on one that is taken.
         for round in 0..3 {
@@ -197,19 +207,21 @@ mod tests {
                 assert_eq!(name(&header), Some(format!("Bot{number}")), "round {round}");
             }
         }
-        asked.set(0);
+        assert_eq!((lookups.hits() + lookups.misses(), lookups.misses()), (3 * LARGE as u64 * 4, asked.replace(0)));
+        let hits = lookups.hits();
         assert_eq!((name("GPTBot/1.2"), name("GPTBot/1.2")), (Some("GPTBot".into()), Some("GPTBot".into())));
         assert_eq!(asked.get(), 1);
         let long = format!("GPTBot/1.2 {}", "x".repeat(MAX_HEADER));
         assert_eq!((name(&long), name(&long)), (Some("GPTBot".into()), Some("GPTBot".into())));
         assert_eq!(asked.get(), 3);
+        assert_eq!(lookups.hits(), hits + 1, "long ones are not kept");
     }
 
     #[test]
     fn an_empty_header_is_the_agent_of_an_unused_slot() {
         let recognizer = recognizer();
         let cache = AgentCache::new(Budget::new(0));
-        let class = |header: &[u8]| cache.get(header, |header| recognizer.agents(header)).agents.first().class();
+        let class = |header: &[u8]| cache.get(header, None, |header| recognizer.agents(header)).agents.first().class();
         let empty = recognizer.agents(b"").first().class();
         assert_eq!(class(b""), empty);
         // Every slot is taken, and the empty header takes one back.
@@ -224,12 +236,12 @@ mod tests {
         let fill = |cache: &AgentCache| {
             for number in 0..LARGE * 4 {
                 let header = format!("Bot{number}/1.0");
-                cache.get(header.as_bytes(), |header| recognizer.agents(header));
+                cache.get(header.as_bytes(), None, |header| recognizer.agents(header));
             }
             cache.largest().len()
         };
         let few = AgentCache::new(budget.clone());
-        few.get(b"GPTBot/1.2", |header| recognizer.agents(header));
+        few.get(b"GPTBot/1.2", None, |header| recognizer.agents(header));
         assert_eq!(few.largest().len(), SMALL);
         let first = AgentCache::new(budget.clone());
         assert_eq!(fill(&first), LARGE);

@@ -10,6 +10,7 @@
 
 mod accepted_versions;
 mod agent_cache;
+mod agent_lookups;
 mod clock;
 mod compile_cache;
 mod date;
@@ -36,6 +37,7 @@ mod status;
 mod version;
 mod version_hash;
 
+pub use self::agent_lookups::AgentLookups;
 pub use self::compile_cache::CompileCache;
 pub use self::enforcement::Enforcement;
 pub use self::gate::{Gate, GateBuilder, Objection, ObjectionKind, Pending};

@@ -7,6 +7,7 @@ use arc_swap::Guard;
 use bytes::Bytes;
 
 use super::agent_cache::{AgentCache, Budget, CachedAgents};
+use super::agent_lookups::AgentLookups;
 use super::clock::Clock;
 use super::enforcement::{Enforcement, Switches};
 use super::response_fields;
@@ -215,17 +216,17 @@ impl Content {
     /// Recognises the agents of one `User-Agent` field line; an empty one where the request has no such field.
     #[must_use]
     pub fn agents(&self, field: &[u8]) -> Agents {
-        self.cached_agents(field).agents().clone()
+        self.cached_agents(field, None).agents().clone()
     }
 
     /// Reads the agents of one `User-Agent` field line, without the cost of sharing them.
     pub fn with_agents<R>(&self, field: &[u8], read: impl FnOnce(&Agents) -> R) -> R {
-        read(self.cached_agents(field).agents())
+        read(self.cached_agents(field, None).agents())
     }
 
     /// As [`Content::with_agents`], for a local: the guard must not be kept.
-    pub(crate) fn cached_agents(&self, field: &[u8]) -> Guard<Arc<CachedAgents>> {
-        self.compiled.agents.get(field, |field| self.compiled.recognizer.agents(field))
+    pub(crate) fn cached_agents(&self, field: &[u8], lookups: Option<&AgentLookups>) -> Guard<Arc<CachedAgents>> {
+        self.compiled.agents.get(field, lookups, |field| self.compiled.recognizer.agents(field))
     }
 
     /// The report of the check.

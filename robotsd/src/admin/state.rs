@@ -8,6 +8,7 @@ use std::time::{Instant, SystemTime};
 
 use arc_swap::ArcSwapOption;
 use tokio::sync::watch;
+use tower_robots::live::AgentLookups;
 
 use super::config_requests::ConfigRequests;
 use super::config_state::ConfigState;
@@ -40,6 +41,8 @@ pub(crate) struct Serving {
     pub(crate) sites: Arc<Sites>,
     listeners: Vec<ListenerReport>,
     certificates: Vec<LiveCertificates>,
+    /// Those of each worker.
+    agent_lookups: Vec<Arc<AgentLookups>>,
     edge: Edge,
 }
 
@@ -157,9 +160,10 @@ impl Serving {
         sites: &Arc<Sites>,
         listeners: Vec<ListenerReport>,
         certificates: Vec<LiveCertificates>,
+        agent_lookups: Vec<Arc<AgentLookups>>,
         edge: &Edge,
     ) -> Self {
-        Self { sites: Arc::clone(sites), listeners, certificates, edge: edge.clone() }
+        Self { sites: Arc::clone(sites), listeners, certificates, agent_lookups, edge: edge.clone() }
     }
 
     fn traffic(&self) -> TrafficReport {
@@ -193,6 +197,11 @@ impl Serving {
                 let path = path.to_string_lossy();
                 exposition.sample(&family::CERTIFICATE_EXPIRY, &[("path", &path)], end.as_secs());
             }
+        }
+        let sum =
+            |count: fn(&AgentLookups) -> u64| self.agent_lookups.iter().map(|lookups| count(lookups)).sum::<u64>();
+        for (result, count) in [("hit", sum(AgentLookups::hits)), ("miss", sum(AgentLookups::misses))] {
+            exposition.sample(&family::AGENT_CACHE_LOOKUPS, &[("result", result)], count);
         }
         self.sites.write_metrics(exposition, &labels);
     }

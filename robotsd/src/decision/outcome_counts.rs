@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use http::StatusCode;
 use tower_robots::layer::{CrawlerRequest, Event, Record};
+use tower_robots::live::AgentLookups;
 use tower_robots::policy::{Action, Reason};
 use tower_robots::rules::RequestPath;
 
@@ -43,6 +44,8 @@ pub(crate) struct OutcomeCounts {
     /// What the observer of crawlers has noted of the request that is being decided: an outcome, from 1.
     noted: AtomicU8,
     combinations: Arc<CrawlerCombinations>,
+    /// Those of the worker, for all of its sites.
+    agent_lookups: Arc<AgentLookups>,
     /// Made with the first request: most sites of thousands have none on most workers.
     details: OnceLock<Box<RequestDetails>>,
 }
@@ -120,8 +123,13 @@ impl DisallowedOutcome {
 
 impl OutcomeCounts {
     /// Counters of one worker for a site that counts these combinations.
-    pub(crate) fn of_site(combinations: Arc<CrawlerCombinations>) -> Self {
-        Self { combinations, ..Self::default() }
+    pub(crate) fn of_site(combinations: Arc<CrawlerCombinations>, agent_lookups: &Arc<AgentLookups>) -> Self {
+        Self { combinations, agent_lookups: Arc::clone(agent_lookups), ..Self::default() }
+    }
+
+    /// What the layer of the site counts on this worker.
+    pub(crate) const fn agent_lookups(&self) -> &Arc<AgentLookups> {
+        &self.agent_lookups
     }
 
     /// Counts a request for this target, with or without its query, which is decided next.

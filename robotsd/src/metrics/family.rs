@@ -76,8 +76,10 @@ families! {
     CERTIFICATE_EXPIRY = Gauge "robotsd_tls_certificate_expiry_timestamp_seconds" ("seconds"),
         "When the certificate chain in a file ends, in Unix time.";
     LOG_DROPPED = Counter "robotsd_log_lines_dropped", "Lines that a log could not take: its reader or disk is slower.";
+    AGENT_CACHE_LOOKUPS = Counter "robotsd_agent_cache_lookups",
+        "User-Agent fields looked up among those recognised before: hit, or miss where the field was recognised anew.";
     UPSTREAM_HEALTHY = Gauge "robotsd_upstream_healthy", "Whether requests are sent to a server of a site.";
-    UPSTREAM_CONNECTIONS = Gauge "robotsd_upstream_connections", "Connections to a server of a site, by state.";
+    UPSTREAM_CONNECTIONS = Gauge "robotsd_upstream_connections", "Connections to a server of a site: active (being made, or with a request), idle, or tunnel.";
 
     DECISIONS = Counter "robotsd_decisions",
         "Requests of a site by outcome, those for /robots.txt aside. untouched: no group of the file is for the agent; failed: passed \

@@ -191,7 +191,8 @@ impl ActiveConfig {
         next_start.retain(SettingChange::is_for_start);
         self.certificates.follow(certificates.clone());
         self.watches.follow(&config, watched);
-        self.state.is_serving(Serving::new(&self.sites, reports, certificates, &self.edge));
+        let lookups = workers.agent_lookups();
+        self.state.is_serving(Serving::new(&self.sites, reports, certificates, lookups, &self.edge));
         let is_other = self.config.text != config.text;
         self.config = Arc::new(config);
         if is_other {

@@ -114,7 +114,7 @@ pub(super) async fn serve(
     for address in listeners.apply(plan, &mut workers, &edge, log)? {
         log.say(LogEvent::Listening, address);
     }
-    let serving = Serving::new(&sites, listeners.reports(), listeners.certificates(), &edge);
+    let serving = Serving::new(&sites, listeners.reports(), listeners.certificates(), workers.agent_lookups(), &edge);
     let summary = serving.summary();
     state.is_serving(serving);
     supervisor.ready(&summary);

@@ -27,6 +27,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::task::{JoinError, JoinSet};
 use tower::Service;
+use tower_robots::live::AgentLookups;
 use tower_robots::source::HostMap;
 
 use super::router::Router;
@@ -57,6 +58,7 @@ struct Worker {
     router: Router,
     decision_sites: SiteTable,
     outcomes: WorkerOutcomes,
+    agent_lookups: Arc<AgentLookups>,
     // Held for its drop, which ends the thread.
     _alive: oneshot::Sender<Infallible>,
 }
@@ -163,10 +165,15 @@ impl Workers {
     pub(super) fn replace(&mut self, sites: &Sites) {
         let count = self.count();
         for worker in &mut self.workers {
-            worker.outcomes = outcomes(sites, &worker.outcomes);
+            worker.outcomes = outcomes(sites, &worker.outcomes, &worker.agent_lookups);
             worker.router.replace(sites, count, &worker.outcomes);
             worker.decision_sites.store(Arc::new(decision_sites(sites, &worker.outcomes)));
         }
+    }
+
+    /// What each worker counts of lookups of agents.
+    pub(super) fn agent_lookups(&self) -> Vec<Arc<AgentLookups>> {
+        self.workers.iter().map(|worker| Arc::clone(&worker.agent_lookups)).collect()
     }
 
     /// Completes when every worker has taken up a task.
@@ -199,16 +206,17 @@ impl Worker {
             runtime.shutdown_background();
         };
         std::thread::Builder::new().name(format!("robotsd-{number}")).spawn(run)?;
-        let outcomes = outcomes(sites, &HashMap::new());
+        let agent_lookups = Arc::default();
+        let outcomes = outcomes(sites, &HashMap::new(), &agent_lookups);
         let decision_sites = Arc::new(ArcSwap::from_pointee(decision_sites(sites, &outcomes)));
         let router = Router::new(sites, count, &outcomes);
-        Ok(Self { runtime: handle, router, decision_sites, outcomes, _alive: alive })
+        Ok(Self { runtime: handle, router, decision_sites, outcomes, agent_lookups, _alive: alive })
     }
 }
 
 /// The counters of one worker for these sites; those that it had before go on counting.
-fn outcomes(sites: &Sites, before: &WorkerOutcomes) -> WorkerOutcomes {
-    let of = |site: &ServedSite| before.get(&site.name).cloned().unwrap_or_else(|| site.outcome_counts());
+fn outcomes(sites: &Sites, before: &WorkerOutcomes, agent_lookups: &Arc<AgentLookups>) -> WorkerOutcomes {
+    let of = |site: &ServedSite| before.get(&site.name).cloned().unwrap_or_else(|| site.outcome_counts(agent_lookups));
     sites.iter().map(|site| (site.name.clone(), of(site))).collect()
 }
 

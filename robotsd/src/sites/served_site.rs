@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tower_robots::agent::Registry;
 use tower_robots::layer::{RobotsLayer, VerifyLayer};
-use tower_robots::live::{Enforcement, Snapshot};
+use tower_robots::live::{AgentLookups, Enforcement, Snapshot};
 
 use super::backend::SiteBackend;
 use super::backend_source::BackendSource;
@@ -68,7 +68,8 @@ impl ServedSite {
     /// A layer of one worker's own. All layers of a site read the same snapshots.
     pub(crate) fn layer(&self, counts: &Arc<OutcomeCounts>) -> RobotsLayer {
         let (counts, crawlers) = (Arc::clone(counts), Arc::clone(counts));
-        let layer = self.quiet_layer().observe(move |event| counts.disallowed(event));
+        let layer = self.quiet_layer().count_agent_lookups(Arc::clone(counts.agent_lookups()));
+        let layer = layer.observe(move |event| counts.disallowed(event));
         let layer = layer.observe_crawlers(move |event| crawlers.crawler(event));
         let layer = layer.observe(log_events::event(self.name.clone(), self.log.clone(), self.privacy));
         let layer = match self.evidence {
@@ -108,8 +109,8 @@ impl ServedSite {
     }
 
     /// Counters of one worker's own.
-    pub(crate) fn outcome_counts(&self) -> Arc<OutcomeCounts> {
-        self.outcomes.of_worker()
+    pub(crate) fn outcome_counts(&self, agent_lookups: &Arc<AgentLookups>) -> Arc<OutcomeCounts> {
+        self.outcomes.of_worker(agent_lookups)
     }
 
     /// A layer that logs nothing.

@@ -13,7 +13,6 @@ use super::site_list::Sites;
 use super::site_robots::LiveSite;
 use crate::decision::RequestOutcome;
 use crate::metrics::{Exposition, ResponseKey, family};
-use crate::upstream::ServerStatusKind;
 
 const STATES: [&str; 4] =
     [Condition::Live.as_str(), Condition::LastGood.as_str(), Condition::Gated.as_str(), Condition::None.as_str()];
@@ -67,10 +66,10 @@ impl ServedSite {
         for server in origins.status() {
             let labels = [("site", &*self.name), ("address", &*server.server)];
             exposition.holds(&family::UPSTREAM_HEALTHY, &labels, server.outage.is_none());
-            if server.kind == ServerStatusKind::Server {
+            for (state, count) in server.connections {
                 let [site, address] = labels;
-                let labels = [site, address, ("state", "open")];
-                exposition.sample(&family::UPSTREAM_CONNECTIONS, &labels, server.open);
+                let labels = [site, address, ("state", state.as_str())];
+                exposition.sample(&family::UPSTREAM_CONNECTIONS, &labels, count);
             }
         }
         let failures = origins.failures();

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tower_robots::live::AgentLookups;
+
 use crate::decision::{CrawlerCombinations, OutcomeCounts, OutcomeTotals, SiteTotals};
 
 /// The counts of a site. Cheap to clone; clones are the same.
@@ -17,8 +19,8 @@ struct OutcomeParts {
 }
 
 impl SiteOutcomes {
-    /// Counters for one worker.
-    pub(crate) fn of_worker(&self) -> Arc<OutcomeCounts> {
+    /// Counters for one worker, which counts lookups of agents for all sites together.
+    pub(crate) fn of_worker(&self, agent_lookups: &Arc<AgentLookups>) -> Arc<OutcomeCounts> {
         let mut parts = self.parts();
         let OutcomeParts { workers, ended, combinations } = &mut *parts;
         workers.retain(|counts| {
@@ -28,7 +30,7 @@ impl SiteOutcomes {
             }
             is_used
         });
-        let counts = Arc::new(OutcomeCounts::of_site(Arc::clone(combinations)));
+        let counts = Arc::new(OutcomeCounts::of_site(Arc::clone(combinations), agent_lookups));
         workers.push(Arc::clone(&counts));
         counts
     }
@@ -60,11 +62,11 @@ mod tests {
     #[test]
     fn what_a_worker_has_counted_stays_when_it_counts_no_more() {
         let outcomes = SiteOutcomes::default();
-        let counts = outcomes.of_worker();
+        let counts = outcomes.of_worker(&Arc::default());
         let _ = counts.request(b"/a", (&http::Method::GET).into(), 0);
         drop(counts);
         for _ in 0..100 {
-            let _ = outcomes.of_worker().request(b"/b", (&http::Method::GET).into(), 0);
+            let _ = outcomes.of_worker(&Arc::default()).request(b"/b", (&http::Method::GET).into(), 0);
         }
         assert_eq!(outcomes.total().requests, 101);
         assert_eq!(outcomes.totals().outcomes, outcomes.total());

@@ -84,7 +84,7 @@ fn server(status: ServerStatus) -> UpstreamReport {
     UpstreamReport {
         server: status.server,
         state: state.to_owned(),
-        connections: status.open,
+        connections: status.connections.iter().map(|(_, count)| count).sum(),
         since: status.outage.as_ref().map(|outage| rfc3339(outage.since)),
         check: status.outage.as_ref().map(|outage| outage.check.as_str().to_owned()),
         why: status.outage.as_ref().map(|outage| outage.why.clone()),

@@ -20,6 +20,7 @@ mod report;
 mod by_standing;
 mod client_counts;
 mod connection_limit;
+mod connection_use;
 mod health;
 mod origins;
 mod outage;

@@ -5,7 +5,6 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -181,7 +180,7 @@ impl Origins {
 
     /// Every server, and every name that cannot be resolved.
     pub(crate) fn status(&self) -> Vec<ServerStatus> {
-        self.0.entries.iter().flat_map(OriginEntry::status).collect()
+        self.0.entries.iter().flat_map(|entry| entry.status(&self.0.connection_limit)).collect()
     }
 
     /// The requests that got no answer since they were configured, by kind.
@@ -201,11 +200,11 @@ impl Origins {
 }
 
 impl OriginEntry {
-    fn status(&self) -> Vec<ServerStatus> {
+    fn status(&self, limit: &ConnectionLimit) -> Vec<ServerStatus> {
         let of = |server: &Arc<Server>| ServerStatus {
             server: server.to_string(),
             kind: ServerStatusKind::Server,
-            open: server.open().load(Ordering::Relaxed),
+            connections: limit.shares().uses(server),
             outage: server.health().outage(Instant::now()),
         };
         let named = match self {
@@ -216,7 +215,7 @@ impl OriginEntry {
         let unresolved = known.failing.clone().map(|(since, why)| ServerStatus {
             server: format!("{}:{}", named.host, named.port),
             kind: ServerStatusKind::Name,
-            open: 0,
+            connections: Vec::new(),
             outage: Some(Outage { since, check: FailureKind::Unresolved, why, again: Duration::ZERO }),
         });
         unresolved.into_iter().chain(known.servers.iter().map(of)).collect()

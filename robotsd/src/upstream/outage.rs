@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use super::connection_use::ConnectionUse;
 use super::failure_kind::FailureKind;
 
 /// A server that is out of service, or a name that cannot be resolved.
@@ -21,8 +22,8 @@ pub(crate) struct Outage {
 pub(crate) struct ServerStatus {
     pub(crate) server: String,
     pub(crate) kind: ServerStatusKind,
-    /// Connections to it that are open.
-    pub(crate) open: usize,
+    /// Connections to it that are open, by use; none of a name.
+    pub(crate) connections: Vec<(ConnectionUse, usize)>,
     /// None where it is in service.
     pub(crate) outage: Option<Outage>,
 }

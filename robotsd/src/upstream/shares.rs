@@ -22,8 +22,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::client_counts::{ClientCounts, CountedBy, SHARED};
+use super::connection_use::ConnectionUse;
 use super::server::Server;
-use super::usage::{ClientKey, ConnectionUse, Stall, Usage};
+use super::usage::{ClientKey, Stall, Usage};
 
 /// After so long without taking anything a client beyond its share has stalled. One that reads 32 KB a second is seen to
 /// move within that: every 64 KiB, see `edge::client_socket`. Requests wait for three seconds by default.
@@ -72,6 +73,13 @@ impl Shares {
         if let Some(at) = self.usages.iter().position(|other| Arc::ptr_eq(other, usage)) {
             self.usages.swap_remove(at);
         }
+    }
+
+    /// How many connections to this server there are, by use.
+    pub(super) fn uses(&self, server: &Arc<Server>) -> Vec<(ConnectionUse, usize)> {
+        let of_server = || self.usages.iter().filter(|usage| Arc::ptr_eq(usage.server(), server));
+        let count = |what| (what, of_server().filter(|usage| usage.what() == what).count());
+        ConnectionUse::ALL.map(count).into()
     }
 
     /// Where a request stands that asks for one more connection of `capacity`.

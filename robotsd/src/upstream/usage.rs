@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use super::connection_use::ConnectionUse;
 use super::server::Server;
 use crate::edge::{Peer, StallObserver};
 
@@ -46,14 +47,6 @@ pub(super) struct Usage {
     /// [`GIVEN_UP`]. One word for all three, so that a stall that has ended is not given up after its end.
     stalled: AtomicU64,
     waker: Mutex<Option<Waker>>,
-}
-
-/// What a connection is used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ConnectionUse {
-    Idle,
-    Exchange,
-    Tunnel,
 }
 
 const IDLE: u8 = 0;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 
 use super::admin::{ask, local};
 use super::origin::Origin;
-use super::process::{Answer, FIREFOX, GOOGLEBOT, GPTBOT, PATIENCE, Running, folder};
+use super::process::{Answer, FIREFOX, GOOGLEBOT, GPTBOT, PATIENCE, Running, folder, wait_for};
 use super::programs::{openmetrics_parser, promtool};
 
 const ROBOTS: &str =
@@ -140,6 +140,105 @@ fn crawler(site: &str, crawler: &str, outcome: &str) -> String {
     let identity = if crawler == "declared" { "unclaimed" } else { "claimed" };
     let labels = format!("{site},crawler=\"{crawler}\",outcome=\"{outcome}\",identity=\"{identity}\"");
     format!("robotsd_crawler_requests_total{{{labels}}}")
+}
+
+#[test]
+fn every_family_is_in_the_chapter() {
+    const CHAPTER: &str = include_str!("../../src/docs/monitoring.md");
+    let origin = Origin::start();
+    let (_folder, running) = start(&origin);
+    play(&running);
+    let text = scrape(running.admin(), "text/plain").body;
+    let families = text.lines().filter_map(|line| line.strip_prefix("# TYPE robotsd_")?.split(' ').next());
+    let missing: Vec<_> = families.filter(|family| !CHAPTER.contains(&format!("`{family}`"))).collect();
+    assert_eq!(missing, Vec::<&str>::new());
+}
+
+#[test]
+fn lookups_of_agents_are_counted_by_whether_the_header_was_known() {
+    let config = "workers = 2\n[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nroot = \".\"\n\
+                  robots.text = \"User-agent: GPTBot\\nDisallow: /private/\"\n[admin]\naddress = \"127.0.0.1:0\"\n";
+    let folder = folder(&[("robotsd.toml", config)]);
+    let running = Running::start(folder.path());
+    let lookups = || {
+        let found = series(&scrape(running.admin(), "text/plain").body);
+        ["hit", "miss"].map(|result| found[&format!("robotsd_agent_cache_lookups_total{{result=\"{result}\"}}")])
+    };
+    assert_eq!(lookups(), [0.0, 0.0]);
+    for _ in 0..5 {
+        running.get("/private/x", GPTBOT);
+    }
+    running.get("/", FIREFOX);
+    // The version's cache is one for both workers.
+    assert_eq!(lookups(), [4.0, 2.0]);
+    let long = "x".repeat(600);
+    running.get("/", &long);
+    running.get("/", &long);
+    assert_eq!(lookups(), [4.0, 4.0], "long ones are not kept");
+}
+
+#[test]
+fn connections_to_an_upstream_are_counted_by_their_use() {
+    let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = upstream.local_addr().unwrap();
+    let config = format!(
+        "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname = \"shop\"\nupstreams = [\"http://{address}\"]\n\
+         robots.text = \"# nothing restricted\"\n[admin]\naddress = \"127.0.0.1:0\"\n",
+    );
+    let folder = folder(&[("robotsd.toml", &config)]);
+    let running = Running::start(folder.path());
+    let are = |active: u32, idle: u32, tunnel: u32| {
+        let found = || {
+            let found = series(&scrape(running.admin(), "text/plain").body);
+            ["active", "idle", "tunnel"].map(|state| {
+                let labels = format!("site=\"shop\",address=\"{address}\",state=\"{state}\"");
+                found[&format!("robotsd_upstream_connections{{{labels}}}")]
+            })
+        };
+        let want = [active, idle, tunnel].map(f64::from);
+        wait_for(&format!("{want:?}"), || (found() == want).then_some(()));
+    };
+    are(0, 0, 0);
+    let ask = |fields: &str| {
+        let mut client = TcpStream::connect(running.address).unwrap();
+        client.write_all(format!("GET / HTTP/1.1\r\nHost: site.test\r\n{fields}\r\n").as_bytes()).unwrap();
+        client
+    };
+    let read_head = |upstream: &mut TcpStream| {
+        upstream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut octet = [0];
+            upstream.read_exact(&mut octet).unwrap();
+            head.push(octet[0]);
+        }
+    };
+    let _first = ask("");
+    let (mut kept, _) = upstream.accept().unwrap();
+    read_head(&mut kept);
+    are(1, 0, 0);
+    kept.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").unwrap();
+    are(0, 1, 0);
+    let second = ask("Connection: upgrade\r\nUpgrade: websocket\r\n");
+    // Either connection will do.
+    upstream.set_nonblocking(true).unwrap();
+    let mut tunnel = wait_for("the request for a tunnel", || {
+        if let Ok((new, _)) = upstream.accept() {
+            new.set_nonblocking(false).unwrap();
+            return Some(new);
+        }
+        kept.set_nonblocking(true).unwrap();
+        let has_come = kept.peek(&mut [0]).is_ok_and(|octets| octets > 0);
+        kept.set_nonblocking(false).unwrap();
+        has_come.then(|| kept.try_clone().unwrap())
+    });
+    read_head(&mut tunnel);
+    tunnel.write_all(b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n").unwrap();
+    let is_kept = tunnel.local_addr().unwrap() == kept.local_addr().unwrap()
+        && tunnel.peer_addr().unwrap() == kept.peer_addr().unwrap();
+    are(0, u32::from(!is_kept), 1);
+    drop((second, tunnel, kept));
+    are(0, 0, 0);
 }
 
 #[test]
