@@ -11,6 +11,8 @@
 pub mod docs;
 #[doc(hidden)]
 pub mod fuzzing;
+#[doc(hidden)]
+pub mod shared_rate;
 
 mod admin;
 mod board;

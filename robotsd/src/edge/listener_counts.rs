@@ -99,7 +99,7 @@ mod tests {
             }
         }
         let ListenerTraffic { labels, connections, siteless } = counts.traffic();
-        assert_eq!(labels, ["a".into(), "b".into()]);
+        assert_eq!(labels.iter().map(|label| &**label).collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(connections, [0, 0]);
         assert!(siteless.values().eq(&[3, 3]), "{siteless:?}");
         assert_eq!(counts.responses().by_class, [0, 0, 0, 6, 0]);

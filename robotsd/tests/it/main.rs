@@ -67,6 +67,8 @@ mod replay;
 mod replay_identity;
 mod serve;
 #[cfg(unix)]
+mod shared_rate;
+#[cfg(unix)]
 mod shipped;
 mod sources;
 #[cfg(unix)]

@@ -1,0 +1,107 @@
+//! A bucket that replicas share: its rate, and the key it has in the store.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+/// A rate: one request an interval, and so many at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedBucket {
+    /// Microseconds.
+    interval: i64,
+    burst: i64,
+}
+
+impl SharedBucket {
+    /// The longest interval; a longer one is taken for it.
+    pub const LONGEST: Duration = Duration::from_secs(3600);
+    /// The largest burst; a larger one is taken for it.
+    pub const MOST: u32 = 10_000;
+
+    /// One request an interval, of which `burst` may come at once.
+    #[must_use]
+    pub fn new(interval: Duration, burst: u32) -> Self {
+        Self { interval: micros(interval.min(Self::LONGEST)).max(1), burst: i64::from(burst.clamp(1, Self::MOST)) }
+    }
+
+    /// Microseconds.
+    pub(super) const fn interval(self) -> i64 {
+        self.interval
+    }
+
+    /// How far the TAT may be ahead of now, the request that is asked for included, in microseconds.
+    pub(super) const fn limit(self) -> i64 {
+        self.interval * self.burst
+    }
+}
+
+/// Microseconds of a duration.
+pub(super) fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// A duration of so many microseconds; none of a negative number.
+pub(super) fn duration(micros: i64) -> Duration {
+    Duration::from_micros(u64::try_from(micros).unwrap_or(0))
+}
+
+/// The key of a bucket: a hash, so that names of sites and addresses are not spelled out in the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SharedKey([u8; 16]);
+
+impl SharedKey {
+    /// The key for what tells buckets apart: the site, the crawler, and the network of its address where there is one.
+    #[must_use]
+    pub fn new(parts: &[&[u8]]) -> Self {
+        let mut hash = Sha256::new();
+        for part in parts {
+            // With lengths, so that no two lists of parts are one text.
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        let digest = hash.finalize();
+        let mut key = [0; 16];
+        key.iter_mut().zip(digest).for_each(|(octet, hashed)| *octet = hashed);
+        Self(key)
+    }
+
+    /// One of so many shards.
+    pub(super) fn shard(self, of: usize) -> usize {
+        usize::from(self.0[0]) % of
+    }
+
+    /// The key as the store has it.
+    pub(super) fn name(self, prefix: &str) -> String {
+        let mut name = String::with_capacity(prefix.len() + 32);
+        name.push_str(prefix);
+        for octet in self.0 {
+            // Writing to a string never fails.
+            let _ = write!(name, "{octet:02x}");
+        }
+        name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_differ_where_parts_do() {
+        let key = |parts: &[&[u8]]| SharedKey::new(parts);
+        assert_eq!(key(&[b"shop", b"gptbot"]), key(&[b"shop", b"gptbot"]));
+        assert_ne!(key(&[b"shop", b"gptbot"]), key(&[b"shopg", b"ptbot"]));
+        assert_ne!(key(&[b"shop", b"gptbot"]), key(&[b"shop", b"gptbot", b""]));
+        let name = key(&[b"shop", b"gptbot", b"192.0.2.7"]).name("robotsd:rate:");
+        assert!(name.starts_with("robotsd:rate:") && name.len() == 13 + 32 && !name.contains("192"), "{name}");
+    }
+
+    #[test]
+    fn extreme_rates_are_bounded() {
+        let slowest = SharedBucket::new(Duration::MAX, u32::MAX);
+        assert_eq!(slowest.limit(), 3_600_000_000 * 10_000);
+        let fastest = SharedBucket::new(Duration::ZERO, 0);
+        assert_eq!((fastest.interval(), fastest.limit()), (1, 1));
+    }
+}

@@ -1,0 +1,75 @@
+//! What became of the questions, and the status of the store.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
+
+/// Counters, each since the process began to use the store.
+#[derive(Debug, Default)]
+pub(super) struct StoreCounts {
+    pub(super) calls: AtomicU64,
+    pub(super) answered: AtomicU64,
+    pub(super) late: AtomicU64,
+    pub(super) failed: AtomicU64,
+    pub(super) allowed: AtomicU64,
+    pub(super) denied: AtomicU64,
+    pub(super) known_allowed: AtomicU64,
+    pub(super) known_denied: AtomicU64,
+    pub(super) alone: AtomicU64,
+    pub(super) outages: AtomicU64,
+}
+
+pub(super) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The state of the store, and what became of the questions since the process began to use it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreReport {
+    /// Where it is, without what is secret.
+    pub place: String,
+    /// Whether requests ask it.
+    pub is_used: bool,
+    /// What failed last, and when.
+    pub trouble: Option<(SystemTime, String)>,
+    /// How often it stopped being used.
+    pub outages: u64,
+    /// Runs of the script that were sent to it.
+    pub calls: u64,
+    /// Those of them that were answered.
+    pub answered: u64,
+    /// Those that were not answered in time.
+    pub late: u64,
+    /// Those that failed otherwise.
+    pub failed: u64,
+    /// Requests that passed because the store said so.
+    pub allowed: u64,
+    /// Requests that the store denied.
+    pub denied: u64,
+    /// Requests that passed by what was known of the store, without asking.
+    pub known_allowed: u64,
+    /// Requests that were denied likewise.
+    pub known_denied: u64,
+    /// Requests for which this process's own bucket decided alone, because the store could not be asked or did not answer.
+    pub alone: u64,
+}
+
+impl StoreCounts {
+    pub(super) fn report(&self, place: String, is_used: bool, trouble: Option<(SystemTime, String)>) -> StoreReport {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        StoreReport {
+            place,
+            is_used,
+            trouble,
+            outages: read(&self.outages),
+            calls: read(&self.calls),
+            answered: read(&self.answered),
+            late: read(&self.late),
+            failed: read(&self.failed),
+            allowed: read(&self.allowed),
+            denied: read(&self.denied),
+            known_allowed: read(&self.known_allowed),
+            known_denied: read(&self.known_denied),
+            alone: read(&self.alone),
+        }
+    }
+}

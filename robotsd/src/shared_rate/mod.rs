@@ -1,0 +1,27 @@
+//! Buckets that replicas share, in Valkey or Redis.
+//!
+//! A request that the process's own bucket allows is asked of the store, which all replicas ask; one that it denies is not. The store
+//! runs one script by its own clock ([`script`], `gcra.lua`). [`ledger`] is what a process knows of a bucket without asking: a
+//! denial, and the requests of a busy crawler, of which the store is told a batch at a time. [`breaker`] says whether the store is
+//! asked at all. Whatever goes wrong with it, the answer is [`SharedVerdict::Unknown`] within the deadline, and the process's own
+//! bucket has decided: no request is refused because of the store.
+//!
+//! This room does not know what a crawler or a site is: a bucket has a key and a rate.
+
+mod breaker;
+mod bucket;
+mod connection;
+mod counts;
+mod keeper;
+mod ledger;
+mod ledgers;
+mod script;
+mod settings;
+mod state;
+mod store;
+
+pub use self::bucket::{SharedBucket, SharedKey};
+pub use self::counts::StoreReport;
+pub use self::keeper::StoreChange;
+pub use self::settings::{StoreNodes, StoreSettings, StoreUrl};
+pub use self::store::{SharedRate, SharedVerdict};

@@ -1,0 +1,106 @@
+//! The script that the store runs: its arguments and its answer.
+
+use super::bucket::SharedBucket;
+
+/// The script. One key, so that it runs on any node of a cluster.
+pub(super) const SCRIPT: &str = include_str!("gcra.lua");
+
+/// What the store is told of requests for one bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StoreQuestion {
+    pub(super) kind: QuestionKind,
+    /// Requests.
+    pub(super) count: i64,
+    /// Where the TAT is at least, ahead of now: microseconds, negative where the requests were before.
+    pub(super) earliest: i64,
+    pub(super) bucket: SharedBucket,
+    /// How far the TAT may be ahead of now without being taken for that of another clock, in microseconds.
+    pub(super) horizon: i64,
+    /// How long the store keeps a bucket that is full, in microseconds.
+    pub(super) keep: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum QuestionKind {
+    /// May the request pass?
+    Ask,
+    /// These have passed.
+    Report,
+}
+
+impl StoreQuestion {
+    /// Whether one request may pass.
+    pub(super) const fn one(bucket: SharedBucket, horizon: i64, keep: i64) -> Self {
+        Self { kind: QuestionKind::Ask, count: 1, earliest: bucket.interval(), bucket, horizon, keep }
+    }
+
+    /// The arguments of the script.
+    pub(super) fn arguments(&self) -> [String; 7] {
+        let Self { kind, count, earliest, bucket, horizon, keep } = self;
+        let kind = match kind {
+            QuestionKind::Ask => "ask",
+            QuestionKind::Report => "report",
+        };
+        let numbers = [*count, bucket.interval(), bucket.limit(), *earliest, *horizon, *keep];
+        let numbers = numbers.map(|number| number.to_string());
+        let [count, interval, limit, earliest, horizon, keep] = numbers;
+        [count, interval, limit, earliest, horizon, keep, kind.to_owned()]
+    }
+
+    /// Reads an answer; none where no bucket gives such an answer.
+    pub(super) fn answer(&self, (allowed, ahead): (i64, i64)) -> Option<StoreAnswer> {
+        // A denial that names no time to wait, or one that the script would have taken for another clock's.
+        let is_possible = match (self.kind, allowed) {
+            (_, 1) => ahead <= self.horizon.saturating_add(self.count.saturating_mul(self.bucket.interval())),
+            (QuestionKind::Ask, 0) => self.wait(ahead) > 0 && ahead <= self.horizon,
+            _ => false,
+        };
+        is_possible.then_some(StoreAnswer { is_allowed: allowed == 1, ahead })
+    }
+
+    /// Microseconds until a request may pass, the TAT so far ahead.
+    const fn wait(&self, ahead: i64) -> i64 {
+        ahead.saturating_add(self.bucket.interval()).saturating_sub(self.bucket.limit())
+    }
+}
+
+/// What the store says about a bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StoreAnswer {
+    pub(super) is_allowed: bool,
+    /// How far the TAT is ahead of now, in microseconds.
+    pub(super) ahead: i64,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_without_rounding() {
+        let bucket = SharedBucket::new(Duration::from_micros(3_599_999_999), 10_000);
+        let question = StoreQuestion::one(bucket, i64::MAX, 0);
+        let arguments = question.arguments();
+        assert_eq!(
+            arguments,
+            ["1", "3599999999", "35999999990000", "3599999999", "9223372036854775807", "0", "ask"].map(str::to_owned)
+        );
+    }
+
+    #[test]
+    fn an_answer_that_no_bucket_gives_is_none() {
+        let bucket = SharedBucket::new(Duration::from_secs(10), 5);
+        let question = StoreQuestion::one(bucket, bucket.limit(), 0);
+        let allowed = |answer| question.answer(answer).map(|answer| answer.is_allowed);
+        assert_eq!(allowed((1, 10_000_000)), Some(true));
+        assert_eq!(allowed((0, 45_000_000)), Some(false));
+        // Nothing to wait for, an hour to wait for, no word of the script.
+        for impossible in [(0, 0), (0, 40_000_000), (0, 3_600_000_000), (0, i64::MIN), (2, 0), (-1, 0), (1, i64::MAX)] {
+            assert_eq!(allowed(impossible), None, "{impossible:?}");
+        }
+        let report = StoreQuestion { kind: QuestionKind::Report, ..question };
+        assert_eq!(report.answer((0, 45_000_000)), None);
+    }
+}

@@ -1,0 +1,236 @@
+//! Where the store is, and how it is asked.
+
+use std::fmt;
+use std::time::Duration;
+
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
+
+/// Where replicas share their buckets.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StoreSettings {
+    pub(super) url: StoreUrl,
+    /// Takes the place of the password of the URL.
+    pub(super) password: Option<String>,
+    /// Certificates, in PEM, that are trusted in place of the system's.
+    pub(super) ca: Option<Vec<u8>>,
+    pub(super) nodes: StoreNodes,
+    pub(super) prefix: String,
+    pub(super) deadline: Duration,
+    pub(super) batch: u32,
+}
+
+/// Whether the server is one of a cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoreNodes {
+    /// One server.
+    #[default]
+    One,
+    /// It names the others.
+    Cluster,
+}
+
+/// The URL of a store, `redis://…` or `rediss://…` with TLS.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StoreUrl(String);
+
+/// What a URL of a store looks like.
+const RIGHT: &str =
+    "write one such as \"redis://10.0.0.5:6379\", or \"rediss://robotsd@cache.internal:6380\" with a user and TLS";
+
+impl StoreUrl {
+    /// Reads a URL.
+    ///
+    /// # Errors
+    ///
+    /// Text that is no URL of a store. The message does not repeat it, because it may hold a password.
+    pub fn new(text: &str) -> Result<Self, String> {
+        let Some((scheme, rest)) = text.split_once("://") else {
+            return Err(format!("a store is named by a URL: {RIGHT}"));
+        };
+        if !matches!(scheme, "redis" | "rediss") {
+            return Err(format!("a store speaks \"redis\", or \"rediss\" with TLS, not {scheme:?}: {RIGHT}"));
+        }
+        if rest.contains(['?', '#']) {
+            return Err(format!("the URL of a store has no \"?\" and no \"#\": {RIGHT}"));
+        }
+        let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+        if host.is_empty() || host.starts_with(['/', ':']) {
+            return Err(format!("the URL of the store names no host: {RIGHT}"));
+        }
+        match text.into_connection_info() {
+            Ok(_) => Ok(Self(text.to_owned())),
+            Err(error) => {
+                // Its words are fixed; what it appends may be of the URL.
+                let why = error.to_string();
+                let why =
+                    why.split(" - ").next().unwrap_or_default().trim_end_matches(|end: char| !end.is_alphanumeric());
+                Err(format!("the URL of the store cannot be used ({why}): {RIGHT}"))
+            }
+        }
+    }
+
+    /// Whether the connection is encrypted.
+    #[must_use]
+    pub fn is_encrypted(&self) -> bool {
+        self.0.starts_with("rediss:")
+    }
+
+    /// Whether it holds a password.
+    #[must_use]
+    pub fn has_password(&self) -> bool {
+        self.info().is_ok_and(|info| info.redis_settings().password().is_some())
+    }
+
+    pub(super) fn info(&self) -> Result<ConnectionInfo, String> {
+        self.0.as_str().into_connection_info().map_err(|_| format!("the URL of the store cannot be used: {RIGHT}"))
+    }
+}
+
+/// Scheme, host and port: all of it that may be shown.
+impl fmt::Display for StoreUrl {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scheme, rest) = self.0.split_once("://").unwrap_or_default();
+        let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+        write!(formatter, "{scheme}://{}", host.trim_end_matches('/'))
+    }
+}
+
+impl fmt::Debug for StoreUrl {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:?}", self.to_string())
+    }
+}
+
+impl StoreSettings {
+    /// The prefix of keys, by default.
+    pub const PREFIX: &str = "robotsd:rate:";
+    /// How long a request waits for the store, by default.
+    pub const DEADLINE: Duration = Duration::from_millis(15);
+    /// The longest that a request can be made to wait.
+    pub const LONGEST_DEADLINE: Duration = Duration::from_millis(20);
+    /// The requests of a busy crawler that are told at once, by default.
+    pub const BATCH: u32 = 10;
+    /// The most of them.
+    pub const LARGEST_BATCH: u32 = 100;
+
+    /// A store with the defaults.
+    #[must_use]
+    pub fn new(url: StoreUrl) -> Self {
+        Self {
+            url,
+            password: None,
+            ca: None,
+            nodes: StoreNodes::default(),
+            prefix: Self::PREFIX.to_owned(),
+            deadline: Self::DEADLINE,
+            batch: Self::BATCH,
+        }
+    }
+
+    /// The password, in place of that of the URL.
+    #[must_use]
+    pub fn password(self, password: Option<String>) -> Self {
+        Self { password, ..self }
+    }
+
+    /// Certificates, in PEM, that are trusted in place of the system's.
+    #[must_use]
+    pub fn ca(self, ca: Option<Vec<u8>>) -> Self {
+        Self { ca, ..self }
+    }
+
+    /// One server, or a cluster.
+    #[must_use]
+    pub fn nodes(self, nodes: StoreNodes) -> Self {
+        Self { nodes, ..self }
+    }
+
+    /// What keys begin with.
+    #[must_use]
+    pub fn prefix(self, prefix: &str) -> Self {
+        Self { prefix: prefix.to_owned(), ..self }
+    }
+
+    /// How long a request waits for the store, at most [`LONGEST_DEADLINE`](Self::LONGEST_DEADLINE).
+    #[must_use]
+    pub fn deadline(self, deadline: Duration) -> Self {
+        Self { deadline: deadline.min(Self::LONGEST_DEADLINE), ..self }
+    }
+
+    /// How many requests of a busy crawler are told at once. One: each request is asked, and the number that pass is exact.
+    #[must_use]
+    pub fn batch(self, batch: u32) -> Self {
+        Self { batch: batch.clamp(1, Self::LARGEST_BATCH), ..self }
+    }
+
+    /// Where the store is, without what is secret.
+    #[must_use]
+    pub fn place(&self) -> String {
+        self.url.to_string()
+    }
+
+    /// The connection's settings, with the password.
+    pub(super) fn info(&self) -> Result<ConnectionInfo, String> {
+        let info = self.url.info()?;
+        let Some(password) = &self.password else { return Ok(info) };
+        let login = info.redis_settings().clone().set_password(password);
+        Ok(info.set_redis_settings(login))
+    }
+
+    pub(super) fn is_encrypted(info: &ConnectionInfo) -> bool {
+        matches!(info.addr(), ConnectionAddr::TcpTls { .. })
+    }
+}
+
+impl fmt::Debug for StoreSettings {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { url, password: _, ca: _, nodes, prefix, deadline, batch } = self;
+        let mut shown = formatter.debug_struct("StoreSettings");
+        shown.field("url", url).field("nodes", nodes).field("prefix", prefix);
+        shown.field("deadline", deadline).field("batch", batch).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_that_cannot_be_used_is_refused_without_its_password() {
+        let refused = [
+            ("", "named by a URL"),
+            ("10.0.0.5:6379", "named by a URL"),
+            ("http://10.0.0.5:6379", "not \"http\""),
+            ("redis+unix:///run/redis.sock", "not \"redis+unix\""),
+            ("redis://", "names no host"),
+            ("redis://:6379", "names no host"),
+            ("redis://u:hunter2@/0", "names no host"),
+            ("redis://u:hunter2@cache:port", "cannot be used"),
+            ("redis://u:hunter2@cache:6379/zero", "cannot be used"),
+            ("rediss://cache:6379/#insecure", "no \"#\""),
+            ("redis://cache:6379?protocol=resp3", "no \"?\""),
+        ];
+        for (url, why) in refused {
+            let error = StoreUrl::new(url).unwrap_err();
+            assert!(error.contains(why) && error.contains("\"redis://10.0.0.5:6379\""), "{url}: {error}");
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+    }
+
+    #[test]
+    fn nothing_that_is_secret_is_shown() {
+        let url = StoreUrl::new("rediss://robotsd:hunter2@cache.internal:6380/2").unwrap();
+        assert!(url.is_encrypted() && url.has_password());
+        let settings = StoreSettings::new(url).password(Some("swordfish".to_owned())).ca(Some(b"PEM".to_vec()));
+        assert_eq!(settings.place(), "rediss://cache.internal:6380/2");
+        let shown = format!("{settings:?} {settings:#?}");
+        assert!(!shown.contains("hunter2") && !shown.contains("swordfish") && !shown.contains("robotsd@"), "{shown}");
+        let info = settings.info().unwrap();
+        assert_eq!(info.redis_settings().username(), Some("robotsd"));
+        assert_eq!(info.redis_settings().password(), Some("swordfish"));
+        for plain in ["redis://cache", "redis://[::1]:6379", "redis://10.0.0.5:6379/0", "redis://u@cache"] {
+            let url = StoreUrl::new(plain).unwrap();
+            assert!(!url.is_encrypted() && !url.has_password(), "{plain}");
+        }
+    }
+}

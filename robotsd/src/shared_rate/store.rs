@@ -1,0 +1,120 @@
+//! The store as requests see it, and the thread that talks to it.
+//!
+//! A request asks through a bounded queue and waits for no longer than the deadline. Whatever goes wrong, the answer is that the
+//! store said nothing, and the process's own bucket has decided.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+use super::bucket::{SharedBucket, SharedKey, duration};
+use super::counts::{StoreReport, count};
+use super::keeper::{self, PendingQuestion, StoreChange};
+use super::ledger::LedgerStep;
+use super::settings::StoreSettings;
+use super::state::StoreState;
+
+/// Questions that wait to be sent. With more, the process's own bucket decides.
+const QUEUE: usize = 1024;
+
+/// What the store says about a request that the process's own bucket allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SharedVerdict {
+    /// It passes.
+    Allow,
+    /// It does not: other requests of the same crawler passed at other replicas.
+    Deny {
+        /// When one may pass.
+        wait: Duration,
+    },
+    /// The store said nothing: the process's own bucket decides alone.
+    Unknown,
+}
+
+/// Buckets that replicas share. Clones are the same store; the last to be dropped ends its thread.
+#[derive(Clone, Debug)]
+pub struct SharedRate {
+    shared: Arc<StoreState>,
+    questions: mpsc::Sender<PendingQuestion>,
+}
+
+impl SharedRate {
+    /// Begins to use a store, on a thread of its own. It need not be there yet.
+    ///
+    /// # Errors
+    ///
+    /// The system starts no thread.
+    pub fn start(settings: StoreSettings, changed: impl Fn(StoreChange) + Send + 'static) -> io::Result<Self> {
+        let (questions, received) = mpsc::channel(QUEUE);
+        let shared = Arc::new(StoreState::new(settings));
+        keeper::start(Arc::clone(&shared), received, Box::new(changed))?;
+        Ok(Self { shared, questions })
+    }
+
+    /// Asks whether a request may pass that the process's own bucket allows.
+    pub async fn spend(&self, key: SharedKey, bucket: SharedBucket) -> SharedVerdict {
+        let shared = &*self.shared;
+        let counts = &shared.counts;
+        if !shared.breaker().is_closed() {
+            count(&counts.alone);
+            return SharedVerdict::Unknown;
+        }
+        let asked = shared.now();
+        let question = match shared.ledgers.request(key, asked, bucket, shared.settings.batch) {
+            LedgerStep::Deny { wait } => {
+                count(&counts.known_denied);
+                return SharedVerdict::Deny { wait: duration(wait) };
+            }
+            LedgerStep::Allow => {
+                count(&counts.known_allowed);
+                return SharedVerdict::Allow;
+            }
+            LedgerStep::Report(question) => {
+                count(&counts.known_allowed);
+                // Where the queue is full, the others do not learn of the batch.
+                let _ = self.questions.try_send(PendingQuestion { key, question, answer: None });
+                return SharedVerdict::Allow;
+            }
+            LedgerStep::Ask(question) => question,
+        };
+        let (answer, answered) = oneshot::channel();
+        let sent = self.questions.try_send(PendingQuestion { key, question, answer: Some(answer) });
+        let waited = match sent {
+            Ok(()) => timeout(shared.settings.deadline, answered).await,
+            Err(_) => {
+                count(&counts.alone);
+                return SharedVerdict::Unknown;
+            }
+        };
+        match waited {
+            Ok(Ok(answer)) if answer.is_allowed => {
+                count(&counts.allowed);
+                SharedVerdict::Allow
+            }
+            Ok(Ok(answer)) => {
+                count(&counts.denied);
+                let wait = answer.ahead.saturating_add(bucket.interval()).saturating_sub(bucket.limit());
+                SharedVerdict::Deny { wait: duration(wait) }
+            }
+            Ok(Err(_)) | Err(_) => {
+                count(&counts.alone);
+                SharedVerdict::Unknown
+            }
+        }
+    }
+
+    /// The state of the store.
+    #[must_use]
+    pub fn report(&self) -> StoreReport {
+        self.shared.report()
+    }
+
+    /// The settings that it is used with.
+    #[must_use]
+    pub fn settings(&self) -> &StoreSettings {
+        &self.shared.settings
+    }
+}

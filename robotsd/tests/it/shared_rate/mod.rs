@@ -1,0 +1,350 @@
+//! Buckets that replicas share, in real stores that work, hang, die, forget and lie.
+
+mod server;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use robotsd::shared_rate::{SharedBucket, SharedKey, SharedRate, SharedVerdict, StoreNodes, StoreSettings, StoreUrl};
+
+use super::daemon::free_ports;
+use super::process::{PATIENCE, wait_for};
+
+use self::server::{StoreServer, any, played, programs};
+
+fn settings(url: &str) -> StoreSettings {
+    StoreSettings::new(StoreUrl::new(url).unwrap())
+}
+
+/// A replica. Its store is used, or becomes so.
+fn replica(settings: StoreSettings) -> SharedRate {
+    SharedRate::start(settings, |_| {}).unwrap()
+}
+
+fn used(rate: &SharedRate) {
+    wait_for("a store that is used", || rate.report().is_used.then_some(()));
+}
+
+fn key(name: &str) -> SharedKey {
+    SharedKey::new(&[b"shop", name.as_bytes()])
+}
+
+fn slow() -> SharedBucket {
+    SharedBucket::new(Duration::from_secs(30), 20)
+}
+
+/// Wide enough that nothing is denied.
+fn wide() -> SharedBucket {
+    SharedBucket::new(Duration::from_millis(1), 10_000)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_replicas_allow_exactly_what_one_bucket_holds() {
+    for (name, program) in programs() {
+        let store = StoreServer::start(&program).ready();
+        let replicas: Vec<_> = (0..3).map(|_| replica(settings(&store.url()).batch(1))).collect();
+        replicas.iter().for_each(used);
+        let tries = (0..12).map(|task| {
+            let rate = replicas[task % replicas.len()].clone();
+            tokio::spawn(async move {
+                let mut passed = 0;
+                let mut asked = 0;
+                while asked < 40 {
+                    match rate.spend(key("exact"), slow()).await {
+                        SharedVerdict::Allow => passed += 1,
+                        SharedVerdict::Deny { wait } => assert!(wait > Duration::ZERO && wait <= slow_interval()),
+                        // A busy machine: it says nothing about the number.
+                        SharedVerdict::Unknown => {
+                            tokio::time::sleep(Duration::from_millis(20)).await;
+                            continue;
+                        }
+                    }
+                    asked += 1;
+                }
+                passed
+            })
+        });
+        let mut passed = 0;
+        for tried in tries.collect::<Vec<_>>() {
+            passed += tokio::time::timeout(PATIENCE, tried).await.expect("in time").unwrap();
+        }
+        let unheard: u64 = replicas.iter().map(|rate| rate.report().alone).sum();
+        // What came too late was counted by the store.
+        assert!(passed <= 20 && passed + unheard >= 20, "{name}: {passed} passed, {unheard} without an answer");
+        if unheard == 0 {
+            assert_eq!(passed, 20, "{name}");
+        }
+    }
+}
+
+const fn slow_interval() -> Duration {
+    Duration::from_secs(30)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replicas_of_a_busy_crawler_tell_the_store_once_in_ten_requests() {
+    const INTERVAL: Duration = Duration::from_millis(20);
+    for (name, program) in programs() {
+        let store = StoreServer::start(&program).ready();
+        let replicas: Vec<_> = (0..3).map(|_| replica(settings(&store.url()))).collect();
+        replicas.iter().for_each(used);
+        let (bucket, passed, sent) =
+            (SharedBucket::new(INTERVAL, 5), Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let start = Instant::now();
+        let tasks = replicas.iter().cloned().map(|rate| {
+            let (passed, sent) = (Arc::clone(&passed), Arc::clone(&sent));
+            tokio::spawn(async move {
+                // Three times as fast as is allowed, over all of them.
+                let mut ticks = tokio::time::interval(INTERVAL);
+                for _ in 0..200 {
+                    ticks.tick().await;
+                    sent.fetch_add(1, Ordering::Relaxed);
+                    if rate.spend(key("busy"), bucket).await == SharedVerdict::Allow {
+                        passed.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            })
+        });
+        for task in tasks.collect::<Vec<_>>() {
+            task.await.unwrap();
+        }
+        let allowed = 5 + start.elapsed().as_micros() / INTERVAL.as_micros();
+        let (passed, sent) = (u128::from(passed.load(Ordering::Relaxed)), sent.load(Ordering::Relaxed));
+        let reports: Vec<_> = replicas.iter().map(SharedRate::report).collect();
+        let calls: u64 = reports.iter().map(|report| report.calls).sum();
+        // A replica that does not hear an answer does not learn of the others' batches.
+        let unheard: u64 = reports.iter().map(|report| report.calls - report.answered).sum();
+        println!(
+            "{name}: {passed} of {sent} requests passed, {allowed} are allowed; {calls} calls, {unheard} unanswered"
+        );
+        let ahead = u128::from((3 + unheard) * u64::from(StoreSettings::BATCH));
+        assert!(passed <= allowed + ahead, "{name}: {passed} of {allowed}, {unheard} unanswered");
+        assert!(calls * 10 <= sent + 3 * 100, "{name}: {calls} calls for {sent} requests");
+    }
+}
+
+/// Sends requests until the store is used again, or is not: none may be denied, and none may wait. Returns what came last.
+async fn until(rate: &SharedRate, what: &str, name: &str, ends: impl Fn(&SharedRate, SharedVerdict) -> bool) {
+    let (start, mut slowest) = (Instant::now(), Duration::ZERO);
+    loop {
+        let asked = Instant::now();
+        let said = rate.spend(key(name), wide()).await;
+        slowest = slowest.max(asked.elapsed());
+        assert!(!matches!(said, SharedVerdict::Deny { .. }), "{name}, {what}: denied");
+        if ends(rate, said) {
+            println!("{name}, {what}: after {:?}; the slowest request took {slowest:?}", start.elapsed());
+            // A store that hangs is not waited for. How long exactly is for no test: the machine may be busy.
+            assert!(slowest < Duration::from_secs(2), "{name}, {what}: {slowest:?}");
+            return;
+        }
+        assert!(start.elapsed() < PATIENCE, "{name}, {what}: {:?}", rate.report());
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+async fn lost(rate: &SharedRate, name: &str) {
+    let is_lost = |rate: &SharedRate, said| {
+        let report = rate.report();
+        said == SharedVerdict::Unknown && !report.is_used && report.outages > 0 && report.trouble.is_some()
+    };
+    until(rate, "lost", name, is_lost).await;
+    assert!(rate.report().alone > 0, "{name}");
+}
+
+async fn back(rate: &SharedRate, name: &str) {
+    until(rate, "back", name, |rate, said| said == SharedVerdict::Allow && rate.report().is_used).await;
+}
+
+#[tokio::test]
+async fn a_store_that_hangs_is_not_waited_for_and_is_used_again() {
+    for (name, program) in programs() {
+        let store = StoreServer::start(&program).ready();
+        let rate = replica(settings(&store.url()).batch(1));
+        back(&rate, name).await;
+        store.signal("STOP");
+        lost(&rate, name).await;
+        assert!(rate.report().late >= 3, "{name}: {:?}", rate.report());
+        store.signal("CONT");
+        back(&rate, name).await;
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_dies_is_used_again_once_it_is_back() {
+    for (name, program) in programs() {
+        let mut store = StoreServer::start(&program).ready();
+        let rate = replica(settings(&store.url()).batch(1));
+        back(&rate, name).await;
+        store.kill();
+        lost(&rate, name).await;
+        store.start_again();
+        back(&rate, name).await;
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_is_not_there_at_first_is_used_once_it_is() {
+    let Some(program) = any() else { return };
+    let mut store = StoreServer::start(&program).ready();
+    store.kill();
+    let rate = replica(settings(&store.url()));
+    lost(&rate, "absent").await;
+    store.start_again();
+    back(&rate, "absent").await;
+}
+
+#[tokio::test]
+async fn a_store_that_forgets_its_scripts_is_given_them() {
+    for (name, program) in programs() {
+        let store = StoreServer::start(&program).ready();
+        let rate = replica(settings(&store.url()).batch(1));
+        back(&rate, name).await;
+        assert_eq!(store.send("SCRIPT FLUSH"), "+OK");
+        back(&rate, name).await;
+        let report = rate.report();
+        assert_eq!((report.failed, report.outages, report.is_used), (0, 0, true), "{name}: {report:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_replica_of_a_store_is_not_used_until_it_is_promoted() {
+    for (name, program) in programs() {
+        let store = StoreServer::start(&program).ready();
+        let rate = replica(settings(&store.url()).batch(1));
+        back(&rate, name).await;
+        // Another server took its place, and it is told to follow that one.
+        let other = StoreServer::start(&program).ready();
+        let port = other.url().rsplit(':').next().unwrap().to_owned();
+        assert!(store.send(&format!("REPLICAOF 127.0.0.1 {port}")).starts_with("+OK"));
+        lost(&rate, name).await;
+        let (_, why) = rate.report().trouble.unwrap();
+        assert!(!why.is_empty(), "{name}");
+        assert!(store.send("REPLICAOF NO ONE").starts_with("+OK"));
+        back(&rate, name).await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_answer_denies_nothing() {
+    // The first requests of a connection are about its name; what comes then is no answer of the script either.
+    let answers: [(&[u8], bool); 7] = [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", true),
+        (b"*2\r\n:0\r\n:9999999999999\r\n", false),
+        (b"*2\r\n:0\r\n:-5\r\n", false),
+        (b"+OK\r\n", false),
+        (b"-ERR \x1b[2Jno\r\n", false),
+        (b"$100000\r\nabc", false),
+        (b"", false),
+    ];
+    let playing = answers.into_iter().map(|(answer, closes)| async move {
+        let rate = replica(settings(&format!("redis://{}", played(answer, closes))));
+        lost(&rate, "garbage").await;
+        let (_, why) = rate.report().trouble.unwrap();
+        assert!(why.len() < 1000 && !why.contains('\x1b'), "{why}");
+    });
+    for played in playing.map(tokio::spawn).collect::<Vec<_>>() {
+        played.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_bucket_of_another_clock_is_full() {
+    for (name, program) in programs() {
+        let store = StoreServer::start(&program).ready();
+        let rate = replica(settings(&store.url()).batch(1));
+        back(&rate, name).await;
+        // As if the clock had gone back by a year, then what no clock says.
+        for stored in ["9007199254740993", "4000000000000000", "inf", "nan", "-1", "zero", "1.5"] {
+            let bucket = slow();
+            store.send("FLUSHALL");
+            let name = format!("{name} {stored}");
+            let first = rate.spend(key(&name), bucket).await;
+            assert_eq!(first, SharedVerdict::Allow, "{name}");
+            let written = store.keys().into_iter().find(|key| !store.send(&format!("PTTL {key}")).starts_with(":-2"));
+            let written = written.expect("a bucket");
+            // It lives until it is full again.
+            let life: i64 = store.send(&format!("PTTL {written}"))[1..].parse().unwrap();
+            assert!(life <= 30_000, "{name}: {life}");
+            assert_eq!(store.send(&format!("SET {written} {stored} EX 1000")), "+OK");
+            let fresh = replica(settings(&store.url()).batch(1));
+            used(&fresh);
+            assert_eq!(fresh.spend(key(&name), bucket).await, SharedVerdict::Allow, "{name}");
+            let life: i64 = store.send(&format!("PTTL {written}"))[1..].parse().unwrap();
+            assert!(life > 0 && life <= 30_000, "{name}: {life}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_password_is_sent_and_never_shown() {
+    let Some(program) = any() else { return };
+    let port = free_ports(1)[0];
+    let port_argument = port.to_string();
+    let store = StoreServer::start_with(&program, port, &["--port", &port_argument, "--requirepass", "swordfish"]);
+    let right = replica(settings(&store.url()).password(Some("swordfish".to_owned())));
+    back(&right, "password").await;
+    let wrong = replica(settings(&format!("redis://default:hunter2@127.0.0.1:{port}")));
+    lost(&wrong, "a wrong password").await;
+    let none = replica(settings(&store.url()));
+    lost(&none, "no password").await;
+    let shown = format!("{wrong:?} {:?} {right:?} {:?}", wrong.report(), right.report());
+    assert!(!shown.contains("hunter2") && !shown.contains("swordfish"), "{shown}");
+}
+
+#[tokio::test]
+async fn a_cluster_is_asked() {
+    for (name, program) in programs() {
+        let port = free_ports(1)[0];
+        let (port_argument, bus) = (port.to_string(), free_ports(1)[0].to_string());
+        let arguments = ["--port", &*port_argument, "--cluster-enabled", "yes", "--cluster-port", &*bus];
+        let store = StoreServer::start_with(&program, port, &arguments).ready();
+        assert_eq!(store.send("CLUSTER ADDSLOTSRANGE 0 16383"), "+OK");
+        let rate = replica(settings(&store.url()).nodes(StoreNodes::Cluster).batch(1));
+        back(&rate, name).await;
+        for number in 0..20 {
+            let said = rate.spend(key(&number.to_string()), slow()).await;
+            assert!(!matches!(said, SharedVerdict::Deny { .. }));
+        }
+        assert!(rate.report().allowed > 10, "{name}: {:?}", rate.report());
+    }
+}
+
+/// Debian's server speaks TLS.
+#[tokio::test]
+async fn a_store_with_tls_is_asked_where_its_certificate_is_trusted() {
+    let Some((_, program)) = programs().into_iter().find(|(name, _)| *name == "Redis") else { return };
+    let mut authority = CertificateParams::new([]).unwrap();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
+    let key_pair = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+    let certificate = params.signed_by(&key_pair, &authority).unwrap();
+    let folder = super::process::folder(&[
+        ("chain.pem", &certificate.pem()),
+        ("key.pem", &key_pair.serialize_pem()),
+        ("ca.pem", &authority.pem()),
+    ]);
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (chain, key_file, ca) = (path("chain.pem"), path("key.pem"), path("ca.pem"));
+    let port = free_ports(1)[0];
+    let port_argument = port.to_string();
+    let arguments = [
+        ["--port", "0"],
+        ["--tls-port", &port_argument],
+        ["--tls-cert-file", &chain],
+        ["--tls-key-file", &key_file],
+        ["--tls-ca-cert-file", &ca],
+        ["--tls-auth-clients", "no"],
+    ];
+    let _store = StoreServer::start_with(&program, port, arguments.as_flattened());
+    let url = format!("rediss://127.0.0.1:{port}");
+    let trusted = replica(settings(&url).ca(Some(authority.pem().into_bytes())));
+    back(&trusted, "TLS").await;
+    let untrusted = replica(settings(&url));
+    lost(&untrusted, "TLS that is not trusted").await;
+    // Without TLS it is not spoken to.
+    let plain = replica(settings(&format!("redis://127.0.0.1:{port}")));
+    lost(&plain, "no TLS").await;
+}

