@@ -114,14 +114,14 @@ impl Slot {
         let words = self.words.each_ref().map(|word| word.load(Ordering::Relaxed));
         // Whoever reads a word that is being written also reads the sequence that was written before it.
         fence(Ordering::Acquire);
-        (before % 2 == 0 && self.sequence.load(Ordering::Relaxed) == before).then_some(words)
+        (before.is_multiple_of(2) && self.sequence.load(Ordering::Relaxed) == before).then_some(words)
     }
 
     /// Where another thread writes, nothing is written: what is not remembered is judged.
     fn write(&self, words: [u64; 5]) {
         let before = self.sequence.load(Ordering::Relaxed);
         let (relaxed, acquire) = (Ordering::Relaxed, Ordering::Acquire);
-        if before % 2 == 1 || self.sequence.compare_exchange(before, before + 1, acquire, relaxed).is_err() {
+        if !before.is_multiple_of(2) || self.sequence.compare_exchange(before, before + 1, acquire, relaxed).is_err() {
             return;
         }
         fence(Ordering::Release);
