@@ -11,9 +11,9 @@ use tokio::runtime::{Builder, Runtime};
 use tower_robots::agent::{Agent, Crawler, Identity, UndecidedReason};
 use tower_robots::identity::{
     ClaimEvidence, DirectoryKeys, DirectoryUrl, DnsAnswer, IdentityRequest, ListEvidence, MethodOutcome, NamePattern,
-    PublicAddress, RangeList, RdnsCheck, RdnsQuestion, embedded_lists,
+    PublicAddress, RdnsCheck, RdnsQuestion,
 };
-use tower_robots::source::evidence::{NameResolver, SavedLists};
+use tower_robots::source::evidence::{ListCopy, NameResolver};
 
 use super::arguments::site::EvidencePlaces;
 use crate::date::rfc3339;
@@ -91,39 +91,19 @@ struct NotedEvidence<'a> {
     note: &'a dyn Fn(String),
 }
 
-/// A copy of a list, and what is to be said of it.
-struct ListCopy {
-    list: RangeList,
-    confirmed: Option<SystemTime>,
-    origin: String,
-}
-
 impl NotedEvidence<'_> {
+    /// The copy of a list that counts.
     fn list(&self, url: &str) -> Option<ListCopy> {
-        let saved = self.places.saved.as_ref().and_then(|folder| match SavedLists::in_folder(folder).read(url) {
-            Ok(saved) => saved,
-            Err(error) => {
-                (self.note)(error.to_string());
-                None
-            }
-        });
-        if let Some(saved) = saved {
-            let origin = format!("saved, confirmed {}", rfc3339(saved.confirmed));
-            return Some(ListCopy { list: saved.list, confirmed: Some(saved.confirmed), origin });
+        self.places.list_copies(url, |trouble| (self.note)(trouble)).into_iter().next()
+    }
+
+    fn shown_origin(&self, url: &str, copy: &ListCopy) -> String {
+        match (copy.confirmed, copy.fetched, self.places.own_copy(url)) {
+            (Some(confirmed), _, _) => format!("saved, confirmed {}", rfc3339(confirmed)),
+            (_, Some(day), _) => format!("the embedded copy of {day}"),
+            (_, _, Some(path)) => format!("the copy {}", path.display()),
+            _ => copy.origin.as_str().to_owned(),
         }
-        if let Some(path) = self.places.files.get(url) {
-            let shown = path.display();
-            match std::fs::read(path)
-                .map_err(|error| error.to_string())
-                .and_then(|octets| RangeList::parse(&octets).map_err(|error| error.to_string()))
-            {
-                Ok(list) => return Some(ListCopy { list, confirmed: None, origin: format!("the copy {shown}") }),
-                Err(error) => (self.note)(format!("{shown}: {error}")),
-            }
-        }
-        let embedded = embedded_lists().iter().find(|list| list.url() == url)?;
-        let origin = format!("the embedded copy of {}", embedded.fetched());
-        Some(ListCopy { list: RangeList::from(embedded), confirmed: None, origin })
     }
 }
 
@@ -135,15 +115,11 @@ impl ClaimEvidence for NotedEvidence<'_> {
                 None => format!("list {url}: there is no copy"),
                 Some(copy) => {
                     let is_in = if copy.list.set().contains(address.get()) { "is in it" } else { "is not in it" };
-                    format!("list {url} ({}): {} {is_in}", copy.origin, address.get())
+                    format!("list {url} ({}): {} {is_in}", self.shown_origin(url, copy), address.get())
                 }
             });
         }
-        let lists = copies.iter().map(|(_, copy)| {
-            let copy = copy.as_ref()?;
-            let set = copy.list.set();
-            Some(copy.confirmed.map_or_else(|| ListEvidence::unconfirmed(set), |at| ListEvidence::confirmed(set, at)))
-        });
+        let lists = copies.iter().map(|(_, copy)| copy.as_ref().map(ListCopy::evidence));
         let outcome = (!copies.is_empty()).then(|| ListEvidence::examine(lists, address, None, now))?;
         if outcome == MethodOutcome::Undecided(UndecidedReason::Stale) {
             (self.note)("a list refutes nobody unless its server confirmed it within a day".to_owned());

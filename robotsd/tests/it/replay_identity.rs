@@ -281,12 +281,21 @@ fn an_older_copy_verifies_what_the_list_lost_since() {
     let lost = "192.178.4.5";
     assert_eq!(fate(&site, lost, NOON - DAY, GOOGLEBOT), "verified");
     assert_eq!(fate(&site, lost, NOON + HOUR, GOOGLEBOT), "impostor");
-    // What was saved before the embedded copy was made is the older one.
+    // What was saved counts also where it is older than the embedded copy, as for a server; and that verifies all the same.
     site.save(GOOGLE_LIST, NOON - 400 * DAY, &["8.8.8.0/24"]);
     let (report, _, _) = site.report(&[line("8.8.8.8", NOON - 400 * DAY, "/", GOOGLEBOT)], &[]);
     assert_eq!(split(&report, "Googlebot"), [1, 0, 0]);
-    assert_eq!(report["identity"]["lists"][0]["origin"], "embedded");
-    assert_eq!(fate(&site, "8.8.8.8", NOON, GOOGLEBOT), "stale");
+    assert_eq!(report["identity"]["lists"][0]["origin"], "saved");
+    assert_eq!(fate(&site, "8.8.8.8", NOON, GOOGLEBOT), "verified");
+    assert_eq!(fate(&site, "9.9.9.9", NOON, GOOGLEBOT), "stale");
+    let said = |address: &str| {
+        let arguments =
+            ["agents", "--offline", "--config", "robotsd.toml", "--user-agent", "Googlebot", "--verify", address];
+        let output = run(robotsd().current_dir(site.path()).args(arguments));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(said("8.8.8.8").contains("common-crawlers.json (saved, confirmed "), "{}", said("8.8.8.8"));
+    assert!(said("8.8.8.8").starts_with("8.8.8.8 as Googlebot: verified(range)\n"), "{}", said("8.8.8.8"));
 }
 
 #[test]

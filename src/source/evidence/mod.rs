@@ -25,6 +25,7 @@ mod first_seen;
 mod followed;
 mod follower;
 mod generations;
+mod list_copies;
 mod lookups;
 mod name_resolver;
 mod operator_table;
@@ -49,6 +50,7 @@ pub(crate) mod tests;
 
 pub use self::claim_paths::{ClaimPath, SuspectPath};
 pub use self::followed::EvidenceOrigin;
+pub use self::list_copies::ListCopy;
 pub use self::name_resolver::NameResolver;
 pub use self::published_registry::{
     PublishedRegistry, PublishedRegistryBuilder, PublishedRegistryEvent, PublishedRegistryStatus, WaitingRegistry,

@@ -12,8 +12,9 @@ use foldhash::fast::RandomState;
 use super::claim_paths::{ClaimPath, ClaimPaths};
 use super::crawler_methods::{CrawlerMethods, MethodTable};
 use super::first_seen::FirstSeen;
-use super::followed::{EvidenceOrigin, Held};
+use super::followed::Held;
 use super::follower::{Follower, Following};
+use super::list_copies::ListCopy;
 use super::lookups::Lookups;
 use super::operator_table::OperatorTable;
 use super::signature_results::SignatureResults;
@@ -24,7 +25,7 @@ use super::verifier_status::{DirectoryStatus, ListStatus, LookupStatus, Signatur
 use crate::agent::{Agent, Crawler, Identity, Network, Registry, UndecidedReason};
 use crate::identity::{
     ClaimEvidence, DirectoryKeys, DirectoryUrl, Identified, IdentityRequest, KeySet, ListEvidence, MessageHead,
-    MethodOutcome, PublicAddress, RangeList, RangeSet, SignatureChecks, Signers, embedded_lists,
+    MethodOutcome, PublicAddress, RangeList, RangeSet, SignatureChecks, Signers,
 };
 use crate::source::fetch::FetchUrl;
 
@@ -66,7 +67,7 @@ pub(super) struct Learned {
 #[derive(Debug, Default)]
 pub(super) struct Configured {
     /// Copies of lists, by URL.
-    pub(super) copies: HashMap<String, Arc<RangeList>>,
+    pub(super) copies: HashMap<String, ListCopy>,
     pub(super) directories: Vec<DirectoryUrl>,
 }
 
@@ -316,13 +317,10 @@ impl ClaimEvidence for Verifier {
 impl Evidence {
     fn follow_list(&self, url: FetchUrl) -> Follower<RangeList> {
         let text = url.to_string();
-        let own = self.configured.copies.get(&text);
-        let own = own.map(|list| Held::new(RangeList::clone(list), EvidenceOrigin::File, None));
-        let embedded = || {
-            let list = embedded_lists().iter().find(|list| list.url() == text)?;
-            Some(Held::new(RangeList::from(list), EvidenceOrigin::Embedded, None))
-        };
-        Follower::start(url, self.learned.version.clone(), own.or_else(embedded), &self.following).0
+        // What was saved counts before these: the order of `ListCopy::all`.
+        let copy = self.configured.copies.get(&text).cloned().or_else(|| ListCopy::embedded(&text));
+        let copy = copy.map(|copy| Held::new(copy.list, copy.origin, copy.confirmed));
+        Follower::start(url, self.learned.version.clone(), copy, &self.following).0
     }
 
     fn range(&self, lists: &[Arc<Follower<RangeList>>], address: PublicAddress, now: SystemTime) -> MethodOutcome {

@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use super::claim_paths::ClaimPaths;
 use super::dns_resolver::DnsResolver;
 use super::follower::Following;
+use super::list_copies::ListCopy;
 use super::lookups::Lookups;
 use super::operator_table::OperatorTable;
 use super::saved_documents::SavedDocuments;
@@ -17,7 +18,7 @@ use super::verified_claims::EvidenceVersion;
 use super::verifier::{Configured, Learned, Verifier};
 use super::verifier_error::VerifierError;
 use crate::agent::{Network, Registry};
-use crate::identity::{DirectoryUrl, RangeList, RangeSet};
+use crate::identity::{DirectoryUrl, RangeSet};
 use crate::live::Clock;
 use crate::source::fetch::{FetchUrl, Fetcher};
 
@@ -75,15 +76,8 @@ impl VerifierBuilder {
     ///
     /// If the URL or the file cannot be read.
     pub fn list_file(mut self, url: &str, path: impl AsRef<Path>) -> Result<Self, VerifierError> {
-        let path = path.as_ref();
         let url: FetchUrl = url.parse().map_err(|error| VerifierError::new(format!("list {url:?}: {error}")))?;
-        let wrong = |why: &dyn fmt::Display| VerifierError::new(format!("{}: {why}", path.display()));
-        let octets = std::fs::read(path).map_err(|error| wrong(&error))?;
-        let list = RangeList::parse(&octets).map_err(|error| match error.position() {
-            Some(_) => VerifierError::new(format!("{}:{error}", path.display())),
-            None => wrong(&error),
-        })?;
-        self.configured.copies.insert(url.to_string(), Arc::new(list));
+        self.configured.copies.insert(url.to_string(), ListCopy::of_file(path.as_ref())?);
         Ok(self)
     }
 

@@ -12,6 +12,7 @@ use std::slice;
 use tower_robots::agent::{Network, Registry};
 use tower_robots::check::Unreadable;
 use tower_robots::rules::Reading;
+use tower_robots::source::evidence::{ListCopy, SavedLists};
 use tower_robots::source::{Directory, HostMap, Scheme};
 
 use crate::commands::output::unread_lines;
@@ -50,9 +51,9 @@ pub(in crate::commands) struct SelectedSite {
 #[derive(Debug, Default)]
 pub(in crate::commands) struct EvidencePlaces {
     /// The folder in which a running robotsd saves the lists that it fetches.
-    pub(in crate::commands) saved: Option<PathBuf>,
+    saved: Option<SavedLists>,
     /// The operator's own copies of lists, by URL.
-    pub(in crate::commands) files: HashMap<String, PathBuf>,
+    files: HashMap<String, PathBuf>,
     /// The resolvers to ask for names; none for those of the system.
     pub(in crate::commands) resolvers: Vec<SocketAddr>,
     /// What came through one of these is no evidence about a client.
@@ -122,11 +123,24 @@ impl EvidencePlaces {
             None => Default::default(),
         };
         Self {
-            saved: config.state_dir.as_ref().map(|folder| folder.join(sites::EVIDENCE_FOLDER)),
+            saved: config.state_dir.as_ref().map(|folder| SavedLists::in_folder(folder.join(sites::EVIDENCE_FOLDER))),
             files,
             resolvers,
             trusted_proxies: trusted.collect(),
         }
+    }
+}
+
+impl EvidencePlaces {
+    /// The copies of the list at a URL, the one that a server begins with first. Notes why one cannot be read.
+    pub(in crate::commands) fn list_copies(&self, url: &str, mut note: impl FnMut(String)) -> Vec<ListCopy> {
+        let copies = ListCopy::all(url, self.saved.as_ref(), self.files.get(url).map(PathBuf::as_path));
+        copies.into_iter().filter_map(|copy| copy.map_err(|error| note(error.to_string())).ok()).collect()
+    }
+
+    /// The operator's own copy of the list at a URL.
+    pub(in crate::commands) fn own_copy(&self, url: &str) -> Option<&Path> {
+        self.files.get(url).map(PathBuf::as_path)
     }
 }
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use tower_robots::identity::{PublicAddress, RangeList, RangeSet, embedded_lists};
-use tower_robots::source::evidence::{EvidenceOrigin, SavedLists};
+use tower_robots::identity::{PublicAddress, RangeSet};
+use tower_robots::source::evidence::{EvidenceOrigin, ListCopy};
 
 use crate::commands::arguments::site::EvidencePlaces;
 
@@ -21,59 +21,47 @@ const CONFIRMED_AFTER: i64 = 30 * DAY;
 #[derive(Debug)]
 pub(crate) struct ListCopies {
     url: String,
-    best: ListCopy,
-    /// They verify requests that were made before the date of the best one.
-    others: Vec<ListCopy>,
+    /// The one that a server begins with.
+    best: DatedCopy,
+    /// They verify requests that were made before the date of the best one, or where they are newer.
+    others: Vec<DatedCopy>,
 }
 
 #[derive(Debug)]
-struct ListCopy {
-    list: RangeList,
-    origin: EvidenceOrigin,
+struct DatedCopy {
+    copy: ListCopy,
     /// When it was right, in seconds since 1970.
     date: i64,
 }
 
 impl ListCopies {
-    /// The copies of the list at a URL: saved by a running robotsd, if that is newer than the embedded one; else the
-    /// operator's own; else the embedded one. Notes why one cannot be used.
+    /// The copies of the list at a URL. Notes why one cannot be used.
     pub(super) fn read(url: &str, places: &EvidencePlaces, troubles: &mut Vec<String>) -> Option<Self> {
-        let embedded = embedded_lists().iter().find(|list| list.url() == url).map(|list| ListCopy {
-            list: RangeList::from(list),
-            origin: EvidenceOrigin::Embedded,
-            date: day(list.fetched()).unwrap_or(0),
-        });
-        let mut noted = |copy: Result<Option<ListCopy>, String>| {
-            copy.unwrap_or_else(|trouble| {
-                troubles.push(trouble);
-                None
-            })
-        };
-        let saved = noted(places.saved.as_deref().map_or(Ok(None), |folder| ListCopy::saved(url, folder)));
-        let own = noted(places.files.get(url).map_or(Ok(None), |path| ListCopy::of_file(path).map(Some)));
-        let is_newer = |saved: &ListCopy| [&own, &embedded].into_iter().flatten().all(|other| saved.date >= other.date);
-        let (first, last) = if saved.as_ref().is_some_and(is_newer) { (saved, None) } else { (None, saved) };
-        let mut copies = [first, own, embedded, last].into_iter().flatten();
+        let copies = places.list_copies(url, |trouble| troubles.push(trouble));
+        let mut copies = copies.into_iter().map(|copy| DatedCopy::of(copy, places.own_copy(url)));
         Some(Self { url: url.to_owned(), best: copies.next()?, others: copies.collect() })
     }
 
     /// The addresses of the list for a question about one of them, of a request at this time.
     ///
-    /// An address that the best copy lost was the operator's as long as an older copy holds.
+    /// An address that the best copy lost was the operator's as long as an older copy holds, and one that only a newer copy has
+    /// is the operator's now.
     pub(super) fn set_for(&self, address: PublicAddress, time: Option<i64>) -> &RangeSet {
-        let best = self.best.list.set();
-        if self.others.is_empty() || best.contains(address.get()) || time.is_some_and(|time| time >= self.best.date) {
+        let best = self.best.copy.list.set();
+        if self.others.is_empty() || best.contains(address.get()) {
             return best;
         }
-        let others = self.others.iter().map(|copy| copy.list.set());
-        others.into_iter().find(|set| set.contains(address.get())).unwrap_or(best)
+        let is_after = time.is_some_and(|time| time >= self.best.date);
+        let holds = |other: &&DatedCopy| !is_after || other.date > self.best.date;
+        let mut others = self.others.iter().filter(holds).map(|other| other.copy.list.set());
+        others.find(|set| set.contains(address.get())).unwrap_or(best)
     }
 
     /// Whether an address that the list lacks was not the operator's at this time, in seconds since 1970.
     ///
     /// Only a list that was fetched has a date on which its operator confirmed it.
     pub(super) fn is_close_to(&self, time: Option<i64>) -> bool {
-        matches!(self.best.origin, EvidenceOrigin::Fetched | EvidenceOrigin::Saved) && is_close(self.best.date, time)
+        self.best.copy.confirmed.is_some() && is_close(self.best.date, time)
     }
 
     pub(crate) fn url(&self) -> &str {
@@ -81,7 +69,7 @@ impl ListCopies {
     }
 
     pub(crate) const fn origin(&self) -> EvidenceOrigin {
-        self.best.origin
+        self.best.copy.origin
     }
 
     /// When it was right, in seconds since 1970: when it was fetched or last confirmed, or what its file says.
@@ -90,26 +78,20 @@ impl ListCopies {
     }
 
     pub(crate) const fn prefixes(&self) -> usize {
-        self.best.list.prefixes()
+        self.best.copy.list.prefixes()
     }
 }
 
-impl ListCopy {
-    fn saved(url: &str, folder: &Path) -> Result<Option<Self>, String> {
-        let saved = SavedLists::in_folder(folder).read(url).map_err(|error| error.to_string())?;
-        Ok(saved.map(|saved| Self { list: saved.list, origin: EvidenceOrigin::Saved, date: seconds(saved.confirmed) }))
-    }
-
-    fn of_file(path: &Path) -> Result<Self, String> {
-        let wrong = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
-        let octets = std::fs::read(path).map_err(|error| wrong(&error))?;
-        let list = RangeList::parse(&octets).map_err(|error| match error.position() {
-            Some(_) => format!("{}:{error}", path.display()),
-            None => wrong(&error),
-        })?;
-        let changed = || std::fs::metadata(path).and_then(|meta| meta.modified()).map_or(0, seconds);
-        let date = list.created().and_then(day).unwrap_or_else(changed);
-        Ok(Self { list, origin: EvidenceOrigin::File, date })
+impl DatedCopy {
+    /// `own` is the operator's own file: its list may say when it was made, else it is of the time of its last change.
+    fn of(copy: ListCopy, own: Option<&Path>) -> Self {
+        let changed = || own.and_then(|path| std::fs::metadata(path).and_then(|meta| meta.modified()).ok());
+        let written = || copy.fetched.or(copy.list.created()).and_then(day);
+        let date = match copy.confirmed {
+            Some(confirmed) => seconds(confirmed),
+            None => written().or_else(|| changed().map(seconds)).unwrap_or(0),
+        };
+        Self { copy, date }
     }
 }
 

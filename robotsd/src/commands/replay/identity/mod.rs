@@ -4,7 +4,8 @@
 //!
 //! 1. A list verifies at any age. It makes an impostor only of a request that it is close to ([`list_copies`]); else an address
 //!    that it lacks is claimed, and counted apart as such.
-//! 2. Of several copies of a list the best one counts; for requests before its date older copies verify as well.
+//! 2. Of several copies of a list the one counts that a server begins with. The others verify as well: newer ones always, older ones
+//!    requests before its date.
 //! 3. Names are looked up on request only, before the requests are counted ([`name_lookup`]), with the same limits on time.
 //! 4. An address that may have been truncated decides nothing, and neither does one that is private or a trusted proxy's.
 //! 5. Signatures are not in logs.

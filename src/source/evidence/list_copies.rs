@@ -1,0 +1,104 @@
+//! The copies of a published list that are there without fetching it, and which of them counts.
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use super::followed::EvidenceOrigin;
+use super::saved_lists::SavedLists;
+use super::verifier_error::VerifierError;
+use crate::identity::{ListEvidence, RangeList, embedded_lists};
+
+/// A copy of a published list.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ListCopy {
+    /// The list.
+    pub list: RangeList,
+    /// Where the copy is from.
+    pub origin: EvidenceOrigin,
+    /// When the list's server last said that it is right; `None` for a copy that was not fetched from it.
+    pub confirmed: Option<SystemTime>,
+    /// The day of an embedded copy, as `2026-09-02`.
+    pub fetched: Option<&'static str>,
+}
+
+impl ListCopy {
+    /// The copies of the list at a URL, the one that counts first: the one that a [`Verifier`](super::Verifier) saved, the
+    /// operator's own file, the embedded one. A `Verifier` takes them in this order too, until it has fetched the list.
+    ///
+    /// A copy that cannot be read is an error in its place, and the next one counts.
+    #[must_use]
+    pub fn all(url: &str, saved: Option<&SavedLists>, own: Option<&Path>) -> Vec<Result<Self, VerifierError>> {
+        let saved = saved.and_then(|saved| saved.read(url).transpose()).map(|saved| {
+            let saved = saved?;
+            Ok(Self {
+                list: saved.list,
+                origin: EvidenceOrigin::Saved,
+                confirmed: Some(saved.confirmed),
+                fetched: None,
+            })
+        });
+        [saved, own.map(Self::of_file), Self::embedded(url).map(Ok)].into_iter().flatten().collect()
+    }
+
+    /// The operator's own copy.
+    pub(super) fn of_file(path: &Path) -> Result<Self, VerifierError> {
+        let wrong = |why: &dyn std::fmt::Display| VerifierError::new(format!("{}: {why}", path.display()));
+        let octets = std::fs::read(path).map_err(|error| wrong(&error))?;
+        let list = RangeList::parse(&octets).map_err(|error| match error.position() {
+            Some(_) => VerifierError::new(format!("{}:{error}", path.display())),
+            None => wrong(&error),
+        })?;
+        Ok(Self { list, origin: EvidenceOrigin::File, confirmed: None, fetched: None })
+    }
+
+    pub(super) fn embedded(url: &str) -> Option<Self> {
+        let list = embedded_lists().iter().find(|list| list.url() == url)?;
+        let fetched = Some(list.fetched());
+        Some(Self { list: RangeList::from(list), origin: EvidenceOrigin::Embedded, confirmed: None, fetched })
+    }
+
+    /// What the list says about addresses.
+    #[must_use]
+    pub fn evidence(&self) -> ListEvidence<'_> {
+        let set = self.list.set();
+        self.confirmed.map_or_else(|| ListEvidence::unconfirmed(set), |at| ListEvidence::confirmed(set, at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::saved_documents::SavedDocuments;
+    use super::*;
+    use crate::source::fetch::Validators;
+
+    const GPTBOT: &str = "https://openai.com/gptbot.json";
+
+    #[test]
+    fn what_was_saved_counts_before_the_operators_copy_and_the_embedded_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let lists = SavedLists::in_folder(folder.path());
+        let own = folder.path().join("own.txt");
+        let origins = |saved: Option<&SavedLists>, own: Option<&Path>| -> Vec<_> {
+            let copies = ListCopy::all(GPTBOT, saved, own).into_iter();
+            copies.map(|copy| copy.map(|copy| copy.origin).map_err(|error| error.to_string())).collect()
+        };
+        let embedded = || Ok(EvidenceOrigin::Embedded);
+        assert_eq!(origins(None, None), [embedded()]);
+        assert_eq!(origins(Some(&lists), None), [embedded()]);
+        let why = |error: &str| Err(format!("{}{error}", own.display()));
+        assert_eq!(origins(None, Some(&own)), [why(": No such file or directory (os error 2)"), embedded()]);
+        std::fs::write(&own, "8.8.8.0/24\n").expect("written");
+        // However old it is: it is what the next start begins with.
+        let confirmed = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        let documents = SavedDocuments::new(folder.path().to_owned());
+        documents.save(GPTBOT, b"9.9.9.0/24\n", confirmed, &Validators::default()).expect("saved");
+        let all = origins(Some(&lists), Some(&own));
+        assert_eq!(all, [Ok(EvidenceOrigin::Saved), Ok(EvidenceOrigin::File), embedded()]);
+        let copies = ListCopy::all(GPTBOT, Some(&lists), Some(&own));
+        let confirmed_at: Vec<_> = copies.into_iter().map(|copy| copy.expect("a list").confirmed).collect();
+        assert_eq!(confirmed_at, [Some(confirmed), None, None]);
+    }
+}
