@@ -35,6 +35,9 @@ pub(crate) struct StatusReport {
     /// What to do next that concerns every site.
     #[serde(default)]
     pub(crate) next: Vec<NextStep>,
+    /// Why the switch of every site is taken for `off` although nobody turned it.
+    #[serde(default)]
+    pub(crate) switch_trouble: Option<String>,
     /// Troubles that concern every site: those of the state directory.
     #[serde(default)]
     pub(crate) troubles: Vec<String>,
@@ -309,6 +312,9 @@ pub(crate) struct SiteReport {
     /// The site's own switch.
     #[serde(default)]
     pub(crate) switch: String,
+    /// Why it is taken for `off` although nobody turned it.
+    #[serde(default)]
+    pub(crate) switch_trouble: Option<String>,
     #[serde(default)]
     pub(crate) hash: Option<String>,
     /// When the version that is live became so.

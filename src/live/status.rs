@@ -148,8 +148,8 @@ impl Status {
     /// the kill switch or the history cannot be written down; that what is served is, or may be, older than what was live
     /// before a restart; and what was damaged when it was read. Each ends when it is over; what was damaged stays.
     pub fn state_troubles(&self) -> impl Iterator<Item = &str> {
-        let StateTroubles { save, switch, append, behind, damaged } = &self.state_troubles;
-        [save, switch, append, behind, damaged].into_iter().filter_map(Option::as_deref)
+        let StateTroubles { save, switch, append, behind, unread_switch, damaged } = &self.state_troubles;
+        [save, switch, append, behind, unread_switch, damaged].into_iter().filter_map(Option::as_deref)
     }
 
     /// Why a restart would forget what is live, or what waits: it cannot be written down. Or that only the record cannot be
@@ -169,6 +169,13 @@ impl Status {
     #[must_use]
     pub fn switch_trouble(&self) -> Option<&str> {
         self.state_troubles.switch.as_deref()
+    }
+
+    /// Why the site's kill switch was taken for [`Enforcement::Off`] although no operator turned it: its file could not be read, or is
+    /// damaged. `None` once it is written again.
+    #[must_use]
+    pub fn unread_switch(&self) -> Option<&str> {
+        self.state_troubles.unread_switch.as_deref()
     }
 
     /// That what is served is, or may be, older than what was live before the restart: what was live then could not be

@@ -147,6 +147,7 @@ impl ServerState {
             traffic: serving.as_ref().map(|serving| serving.traffic()),
             connections: serving.as_ref().map(|serving| serving.edge.connections()),
             enforcement: serving.as_ref().map_or("", |serving| serving.sites.enforcement().as_str()).to_owned(),
+            switch_trouble: serving.as_ref().and_then(|serving| serving.sites.switch_trouble()),
             next: serving.as_ref().map(|serving| serving.sites.advice()).unwrap_or_default(),
             troubles: serving.as_ref().map(|serving| serving.sites.troubles()).unwrap_or_default(),
             listeners: serving.as_ref().map(|serving| serving.listeners.clone()).unwrap_or_default(),

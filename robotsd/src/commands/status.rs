@@ -26,8 +26,8 @@ pub(crate) struct StatusArgs {
     running: Running,
 }
 
-/// Exit status: 0 when it serves what the config file says, 1 when it starts or drains or the config was rejected, 2 when it
-/// cannot be reached.
+/// Exit status: 0 when it serves what the config file says, 1 when it starts or drains, the config was rejected or a kill switch that
+/// cannot be read counts as off, 2 when it cannot be reached.
 pub(crate) fn run(args: &StatusArgs) -> ExitCode {
     let report: StatusReport = match asked(&args.running, &Method::GET, "/status") {
         Ok(report) => report,
@@ -41,7 +41,9 @@ pub(crate) fn run(args: &StatusArgs) -> ExitCode {
         say(&text(&report, &args.running));
     }
     let is_rejected = report.config.as_ref().is_some_and(|config| config.rejected.is_some());
-    exit::answer(report.state == "serving" && !is_rejected)
+    let of_sites = report.sites.iter().map(|site| &site.switch_trouble);
+    let is_switch_unread = of_sites.chain([&report.switch_trouble]).any(Option::is_some);
+    exit::answer(report.state == "serving" && !is_rejected && !is_switch_unread)
 }
 
 fn text(report: &StatusReport, running: &Running) -> String {

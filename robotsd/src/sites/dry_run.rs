@@ -103,7 +103,7 @@ fn switch_of(live: &LiveSite, unenforced: &dyn Fn(String) -> Problem) -> Option<
     if status.switch() == Enforcement::On {
         return None;
     }
-    Some(match status.state_troubles().next() {
+    Some(match status.unread_switch() {
         Some(trouble) => unenforced(of_site(&live.name, format!("{trouble}, so nothing would be enforced"))),
         None => {
             let name = &live.name;

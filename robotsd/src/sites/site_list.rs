@@ -159,6 +159,12 @@ impl Sites {
         self.state.directory().map(StateDir::troubles).unwrap_or_default()
     }
 
+    /// Why the switch of every site is taken for off although nobody turned it.
+    pub(crate) fn switch_trouble(&self) -> Option<String> {
+        let directory = self.state.directory().filter(|_| self.enforcement() == Enforcement::Off);
+        directory.and_then(StateDir::switch_trouble)
+    }
+
     /// The watcher of all files.
     pub(crate) fn watcher(&self) -> Watcher {
         self.opener().watcher

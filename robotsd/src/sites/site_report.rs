@@ -109,6 +109,7 @@ impl LiveSite {
             overrides: snapshot.policy().overrides().iter().map(exception).collect(),
             enforcement: status.enforcement().as_str().to_owned(),
             switch: status.switch().as_str().to_owned(),
+            switch_trouble: status.unread_switch().map(str::to_owned),
             hash: content.map(|content| content.hash().to_string()),
             since: content.map(|_| rfc3339(status.since())),
             // A clock that was set back makes nothing older.

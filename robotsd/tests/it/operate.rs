@@ -594,9 +594,21 @@ fn a_kill_switch_that_cannot_be_read_is_found_by_the_check_and_named_by_the_log_
             && message.contains(&of_all.display().to_string())
     });
     assert_eq!(operated.page("shop.test"), 200);
-    let status = unfolded(&operated.told(&["status"]));
-    assert!(status.contains("ENFORCEMENT IS OFF FOR EVERY SITE") && status.contains("not a regular file"), "{status}");
-    assert!(status.contains("neither \"on\" nor \"off\""), "{status}");
+    let status = || {
+        let output = operated.command(&["status"]);
+        (unfolded(&text(&output.stdout)), output.status.code())
+    };
+    let (said, code) = status();
+    assert!(said.contains("ENFORCEMENT IS OFF FOR EVERY SITE") && said.contains("not a regular file"), "{said}");
+    assert!(said.contains("neither \"on\" nor \"off\""), "{said}");
+    assert_eq!(code, Some(1), "no probe takes it for a success: {said}");
+    // A switch that somebody turns off is meant.
+    fs::remove_dir(&of_all).unwrap();
+    operated.told(&["enforce", "on"]);
+    operated.told(&["enforce", "on", "--site", "shop"]);
+    operated.told(&["enforce", "off"]);
+    operated.told(&["enforce", "off", "--site", "shop"]);
+    assert_eq!(status().1, Some(0));
 }
 
 #[test]

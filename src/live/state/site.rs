@@ -61,7 +61,9 @@ pub(super) struct SiteStore {
 /// Each ends by itself.
 #[derive(Default)]
 struct SiteTroubles {
-    /// A file was damaged when it was read.
+    /// The switch could not be read.
+    unread_switch: Option<String>,
+    /// Another file was damaged when it was read.
     damaged: Option<String>,
     /// What is served is older than what was live.
     behind: Option<String>,
@@ -166,12 +168,13 @@ impl SiteState {
     /// The troubles. It waits for no disk.
     pub(in crate::live) fn troubles(&self) -> StateTroubles {
         let troubles = self.store.troubles();
-        let SiteTroubles { damaged, behind, save, append, switch } = &*troubles;
+        let SiteTroubles { unread_switch, damaged, behind, save, append, switch } = &*troubles;
         StateTroubles {
             save: save.clone(),
             switch: switch.clone(),
             append: append.as_ref().map(|cause| self.store.waiting(cause)),
             behind: behind.clone(),
+            unread_switch: unread_switch.clone(),
             damaged: damaged.clone(),
         }
     }
@@ -411,6 +414,13 @@ impl SiteStore {
         }
         let trouble = result.as_ref().err().map(switch_trouble);
         self.set_trouble(|troubles| &mut troubles.switch, trouble, "the kill switch is written down again");
+        if result.is_ok() {
+            self.set_trouble(
+                |troubles| &mut troubles.unread_switch,
+                None,
+                "the file of the kill switch is whole again",
+            );
+        }
         result
     }
 

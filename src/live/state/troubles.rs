@@ -9,6 +9,7 @@ pub(in crate::live) struct StateTroubles {
     pub(in crate::live) switch: Option<String>,
     pub(in crate::live) append: Option<String>,
     pub(in crate::live) behind: Option<String>,
+    pub(in crate::live) unread_switch: Option<String>,
     pub(in crate::live) damaged: Option<String>,
 }
 

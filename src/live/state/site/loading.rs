@@ -27,7 +27,9 @@ impl SiteStore {
         let mut written = self.written();
         self.disk.clean(&self.folder, self.began);
         let (mut enforcement, trouble) = self.disk.read_switch(&self.folder);
-        self.note(trouble);
+        if trouble.is_some() {
+            self.set_trouble(|troubles| &mut troubles.unread_switch, trouble, "");
+        }
         let mut history = self.load_history(now);
         let state = {
             let unwritten = self.unwritten();
