@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use tower_robots::agent::{Category, Crawler, IdentityOutcome, Obeys, Registry};
+use tower_robots::agent::{Category, Crawler, IdentityOutcome, NamedAs, Obeys, Registry};
 use tower_robots::rules::Reading;
 
 use super::arguments::site::{RobotsFile, SelectedSite, SiteArgs};
@@ -33,6 +33,9 @@ pub(crate) struct AgentsArgs {
     words: Vec<String>,
 
     /// Identify these User-Agent headers; with `-`, one a line from standard input
+    ///
+    /// Each is read as a request sends it, so a name that its crawler does not send alone (Stripe) names nobody. `explain` and
+    /// `--verify` take names of crawlers too; where that makes a difference, a note on standard error says so.
     #[arg(long, value_name = "HEADER", num_args = 1..)]
     identify: Vec<String>,
 
@@ -282,6 +285,9 @@ fn identify(out: &mut impl Write, evaluator: &Evaluator, headers: &[String], for
     };
     for header in headers.iter().filter(|header| *header != "-") {
         one(header.as_bytes())?;
+        if let Some(note) = note_of_name(evaluator, header) {
+            complain(&note);
+        }
     }
     if headers.iter().any(|header| header == "-") {
         let mut input = io::stdin().lock();
@@ -295,6 +301,29 @@ fn identify(out: &mut impl Write, evaluator: &Evaluator, headers: &[String], for
         }
     }
     Ok(())
+}
+
+/// What to say of a word that other commands take for the name of a crawler, and that is none as a header.
+fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
+    let named = evaluator.resolve(header);
+    let crawler = named.agent().crawler();
+    let is_same = match named.named_as() {
+        NamedAs::Header => true,
+        // No header is.
+        NamedAs::Star => false,
+        _ => crawler == evaluator.agents(header.as_bytes()).first().crawler(),
+    };
+    if is_same {
+        return None;
+    }
+    let crawler = match (named.named_as(), crawler) {
+        (NamedAs::Registered, Some(crawler)) => format!("the crawler {}", printable(crawler.as_bytes())),
+        (NamedAs::Star, _) => "every crawler that no group names".to_owned(),
+        _ => "a crawler that is not registered".to_owned(),
+    };
+    Some(format!(
+        "{header:?} is read as a header, as a request sends it; as a name, which `explain --user-agent` takes, it is {crawler}"
+    ))
 }
 
 impl<'a> From<&'a Crawler> for CrawlerListing<'a> {

@@ -115,6 +115,29 @@ fn headers_are_identified_from_arguments_and_from_standard_input() {
 }
 
 #[test]
+fn a_name_that_is_no_header_is_said_to_be_one_to_other_commands() {
+    let noted = |name: &str| {
+        let output = run(robotsd().args(["agents", "--identify", name]));
+        assert_eq!(output.status.code(), Some(0), "{name}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    for (name, want) in [
+        ("Stripe", "it is the crawler Stripe\n"),
+        ("*", "it is every crawler that no group names\n"),
+        ("house-thing", "it is a crawler that is not registered\n"),
+    ] {
+        let want = format!(
+            "robotsd: {name:?} is read as a header, as a request sends it; as a name, which `explain --user-agent` takes, {want}"
+        );
+        assert_eq!(noted(name), want);
+    }
+    // Both read these alike.
+    for alike in [GPTBOT, FIREFOX, "GPTBot", "Screaming Frog SEO Spider", "Googlebot-Image", "some words", ""] {
+        assert_eq!(noted(alike), "", "{alike}");
+    }
+}
+
+#[test]
 fn nothing_of_a_registry_of_ones_own_commands_the_terminal() {
     let row = "[[crawler]]\nname = \"House\\u001bBot\"\noperator = \"\\u001b]0;x\\u0007\\nAcme\"\ncategory = \"seo\"\nsource = \"a\\u001b[2J\"\n";
     let folder = folder(&[("crawlers.toml", row), ("f", "User-agent: *\nDisallow:\n")]);
