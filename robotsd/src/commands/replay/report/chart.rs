@@ -17,16 +17,21 @@ type Parts<const N: usize> = [(&'static str, u64); N];
 
 /// Requests of each crawler, allowed and disallowed, as bars.
 pub(super) fn crawlers(out: &mut impl Write, rows: &[CrawlerRow]) -> io::Result<()> {
-    let most = rows.iter().map(|row| row.requests).max().unwrap_or(0);
+    let most = rows.iter().map(|row| row.counts.requests).max().unwrap_or(0);
     out.write_all(b"<ul class=\"bars\">\n")?;
     for row in rows {
-        let value = match row.disallowed {
-            0 => counted(row.requests, "request"),
+        let value = match row.counts.disallowed {
+            0 => counted(row.counts.requests, "request"),
             disallowed => {
-                format!("{}, {} disallowed", counted(row.requests, "request"), percent(disallowed, row.requests))
+                format!(
+                    "{}, {} disallowed",
+                    counted(row.counts.requests, "request"),
+                    percent(disallowed, row.counts.requests)
+                )
             }
         };
-        let parts = [("disallowed", row.disallowed), ("early", row.not_blamed), ("allowed", row.allowed)];
+        let parts =
+            [("disallowed", row.counts.disallowed), ("early", row.counts.not_blamed), ("allowed", row.counts.allowed)];
         bar(out, &row.name, parts, most, &value)?;
     }
     out.write_all(b"</ul>\n")
@@ -34,11 +39,11 @@ pub(super) fn crawlers(out: &mut impl Write, rows: &[CrawlerRow]) -> io::Result<
 
 /// Requests of each crawler that a change shuts out and lets in, as bars.
 pub(super) fn change(out: &mut impl Write, rows: &[&CrawlerRow]) -> io::Result<()> {
-    let most = rows.iter().map(|row| row.shut + row.opened).max().unwrap_or(0);
+    let most = rows.iter().map(|row| row.counts.shut + row.counts.opened).max().unwrap_or(0);
     out.write_all(b"<ul class=\"bars\">\n")?;
     for row in rows {
-        let value = format!("{} shut out, {} let in", grouped(row.shut), grouped(row.opened));
-        bar(out, &row.name, [("disallowed", row.shut), ("opened", row.opened)], most, &value)?;
+        let value = format!("{} shut out, {} let in", grouped(row.counts.shut), grouped(row.counts.opened));
+        bar(out, &row.name, [("disallowed", row.counts.shut), ("opened", row.counts.opened)], most, &value)?;
     }
     out.write_all(b"</ul>\n")
 }

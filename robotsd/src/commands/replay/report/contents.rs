@@ -3,6 +3,7 @@
 use serde::Serialize;
 use tower_robots::agent::{Category, Class};
 
+use super::request_counts::RequestCounts;
 use super::rule_rows::{RobotsFiles, RuleRows, text_of};
 use super::senders::{ImpostorRow, SenderSplit, Senders};
 use crate::commands::replay::counts::{ReplayCounts, ReplayPlan};
@@ -69,14 +70,8 @@ pub(super) struct CrawlerRow {
     pub(super) name: String,
     pub(super) class: Class,
     pub(super) category: Option<Category>,
-    pub(super) requests: u64,
-    pub(super) allowed: u64,
-    pub(super) disallowed: u64,
-    pub(super) disallowed_before: Option<u64>,
-    pub(super) shut: u64,
-    pub(super) opened: u64,
-    pub(super) not_blamed: u64,
-    pub(super) robots_txt: u64,
+    #[serde(flatten)]
+    pub(super) counts: RequestCounts,
     /// Who sent requests under its name. Those of impostors are not in the other counts of this row.
     pub(super) identity: SenderSplit,
     #[serde(flatten)]
@@ -175,19 +170,11 @@ impl Report {
 
 impl CrawlerRow {
     fn new(row: &ReplayRow, own: &RequestTally, compared: bool, files: &RobotsFiles<'_>) -> Self {
-        let disallowed = own.disallowed[usize::from(compared)];
         Self {
             name: row.agent.name.clone(),
             class: row.agent.class,
             category: row.agent.category,
-            requests: own.requests,
-            allowed: own.requests - disallowed - own.early,
-            disallowed,
-            disallowed_before: compared.then_some(own.disallowed[0]),
-            shut: own.shut,
-            opened: own.opened,
-            not_blamed: own.early,
-            robots_txt: own.robots_txt,
+            counts: RequestCounts::of(own, compared),
             identity: SenderSplit::of(row, compared),
             by_rule: RuleRows::new(&row.rules, files),
         }
@@ -196,7 +183,7 @@ impl CrawlerRow {
 
 impl Totals {
     fn of(crawlers: &[CrawlerRow], compared: bool) -> Self {
-        let sum = |count: fn(&CrawlerRow) -> u64| crawlers.iter().map(count).sum::<u64>();
+        let sum = |count: fn(&RequestCounts) -> u64| crawlers.iter().map(|row| count(&row.counts)).sum::<u64>();
         Self {
             crawler_requests: sum(|row| row.requests),
             allowed: sum(|row| row.allowed),

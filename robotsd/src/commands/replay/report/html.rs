@@ -102,7 +102,7 @@ fn charts(out: &mut impl Write, report: &Report) -> io::Result<()> {
     key(out, [("disallowed", disallowed.as_str())].into_iter().chain(early).chain([("allowed", "allowed")]))?;
     let (shown, rest) = report.crawlers.split_at(report.crawlers.len().min(CHARTED));
     chart::crawlers(out, shown)?;
-    more_crawlers(out, rest.len(), rest.iter().map(|row| row.requests).sum())?;
+    more_crawlers(out, rest.len(), rest.iter().map(|row| row.counts.requests).sum())?;
     out.write_all(b"</section>\n")?;
     if report.is_compared() || report.hours.is_empty() {
         return Ok(());
@@ -114,7 +114,7 @@ fn charts(out: &mut impl Write, report: &Report) -> io::Result<()> {
 
 /// What the change changes, by crawler and over time.
 fn change(out: &mut impl Write, report: &Report) -> io::Result<()> {
-    let changed: Vec<_> = report.crawlers.iter().filter(|row| row.shut + row.opened > 0).collect();
+    let changed: Vec<_> = report.crawlers.iter().filter(|row| row.counts.shut + row.counts.opened > 0).collect();
     if changed.is_empty() {
         return out.write_all(b"<section><h2>The change</h2>\n<p>No request is judged differently.</p></section>\n");
     }
@@ -122,7 +122,7 @@ fn change(out: &mut impl Write, report: &Report) -> io::Result<()> {
     key(out, [("disallowed", "shut out"), ("opened", "let in")])?;
     let (shown, rest) = changed.split_at(changed.len().min(CHARTED));
     chart::change(out, shown)?;
-    more_crawlers(out, rest.len(), rest.iter().map(|row| row.shut + row.opened).sum())?;
+    more_crawlers(out, rest.len(), rest.iter().map(|row| row.counts.shut + row.counts.opened).sum())?;
     out.write_all(b"</section>\n")?;
     if report.hours.is_empty() {
         return Ok(());

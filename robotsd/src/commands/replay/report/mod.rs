@@ -4,6 +4,7 @@ mod chart;
 mod contents;
 mod html;
 mod others;
+mod request_counts;
 mod rule_rows;
 mod rules_text;
 mod senders;

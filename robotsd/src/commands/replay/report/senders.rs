@@ -7,6 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde::Serialize;
 use tower_robots::agent::UndecidedReason;
 
+use super::request_counts::RequestCounts;
 use super::rule_rows::{RobotsFiles, RuleRows};
 use crate::commands::replay::counts::{ReplayCounts, ReplayPlan, SuspectPath};
 use crate::commands::replay::failed_claims::{AddressTally, FailedClaims};
@@ -85,14 +86,8 @@ pub(super) struct SuspectRow {
 #[derive(Debug, Serialize)]
 pub(crate) struct ImpostorRow {
     pub(super) crawler: String,
-    pub(super) requests: u64,
-    pub(super) allowed: u64,
-    pub(super) disallowed: u64,
-    pub(super) disallowed_before: Option<u64>,
-    pub(super) shut: u64,
-    pub(super) opened: u64,
-    pub(super) not_blamed: u64,
-    pub(super) robots_txt: u64,
+    #[serde(flatten)]
+    pub(super) counts: RequestCounts,
     /// Those with the most requests.
     pub(super) addresses: Vec<AddressRow>,
     /// What is left of them; of very many addresses not all are told apart.
@@ -229,10 +224,13 @@ impl ImpostorRow {
             Some(Self::new(&row.agent.name, failed, plan.privacy, compared, files))
         };
         let mut rows: Vec<_> = counts.rows.iter().filter_map(failed).collect();
-        let harm = |row: &Self| if compared { row.shut + row.opened } else { row.disallowed };
+        let harm = |row: &Self| {
+            let RequestCounts { shut, opened, disallowed, .. } = row.counts;
+            if compared { shut + opened } else { disallowed }
+        };
         rows.sort_by(|a, b| {
             let by_name = || a.crawler.cmp(&b.crawler);
-            harm(b).cmp(&harm(a)).then(b.requests.cmp(&a.requests)).then_with(by_name)
+            harm(b).cmp(&harm(a)).then(b.counts.requests.cmp(&a.counts.requests)).then_with(by_name)
         });
         rows
     }
@@ -244,21 +242,12 @@ impl ImpostorRow {
         compared: bool,
         files: &RobotsFiles<'_>,
     ) -> Self {
-        let tally = &failed.tally;
-        let disallowed = tally.disallowed[usize::from(compared)];
         let mut addresses = shown(&failed.addresses.sorted(), privacy);
         let rest = addresses.split_off(addresses.len().min(ADDRESSES));
         let rest_requests = rest.iter().map(|row| row.requests).sum::<u64>();
         Self {
             crawler: crawler.to_owned(),
-            requests: tally.requests,
-            allowed: tally.requests - disallowed - tally.early,
-            disallowed,
-            disallowed_before: compared.then_some(tally.disallowed[0]),
-            shut: tally.shut,
-            opened: tally.opened,
-            not_blamed: tally.early,
-            robots_txt: tally.robots_txt,
+            counts: RequestCounts::of(&failed.tally, compared),
             addresses,
             other_addresses: rest.len() as u64,
             other_addresses_requests: rest_requests + failed.addresses.dropped().requests,

@@ -70,7 +70,7 @@ pub(super) fn impostors(out: &mut impl Write, report: &Report) -> io::Result<()>
         return Ok(());
     }
     let mut heads = vec!["Requests", "Allowed", "Disallowed"];
-    if report.totals.not_blamed > 0 || report.impostors.iter().any(|row| row.not_blamed > 0) {
+    if report.totals.not_blamed > 0 || report.impostors.iter().any(|row| row.counts.not_blamed > 0) {
         heads.push("Counted apart");
     }
     if report.is_compared() {
@@ -96,12 +96,12 @@ pub(super) fn impostors(out: &mut impl Write, report: &Report) -> io::Result<()>
         out.write_all(b"</th>")?;
         for head in &heads {
             let value = match *head {
-                "Requests" => row.requests,
-                "Allowed" => row.allowed,
-                "Disallowed" => row.disallowed,
-                "Counted apart" => row.not_blamed,
-                "Shut out" => row.shut,
-                _ => row.opened,
+                "Requests" => row.counts.requests,
+                "Allowed" => row.counts.allowed,
+                "Disallowed" => row.counts.disallowed,
+                "Counted apart" => row.counts.not_blamed,
+                "Shut out" => row.counts.shut,
+                _ => row.counts.opened,
             };
             write!(out, "<td class=\"n\" data-label=\"{head}\">{}</td>", grouped(value))?;
         }

@@ -57,13 +57,13 @@ pub(super) fn impostors(out: &mut impl Write, report: &Report) -> io::Result<()>
     let third = if report.is_compared() { "shut out" } else { "disallowed" };
     writeln!(out, "\n{:24} {:>11} {third:>11}  from", "impostors of", "requests")?;
     for row in report.impostors.iter().take(IMPOSTORS) {
-        let harm = if report.is_compared() { row.shut } else { row.disallowed };
-        let (requests, harm) = (grouped(row.requests), grouped(harm));
+        let harm = if report.is_compared() { row.counts.shut } else { row.counts.disallowed };
+        let (requests, harm) = (grouped(row.counts.requests), grouped(harm));
         writeln!(out, "{:24} {requests:>11} {harm:>11}  {}", shown(&row.crawler), shown(&addresses(row)))?;
     }
     let rest = report.impostors.get(IMPOSTORS..).unwrap_or_default();
     if !rest.is_empty() {
-        let requests: u64 = rest.iter().map(|row| row.requests).sum();
+        let requests: u64 = rest.iter().map(|row| row.counts.requests).sum();
         let crawlers = counted(rest.len() as u64, "more crawler");
         writeln!(out, "and of {crawlers} with {}", counted(requests, "request"))?;
     }

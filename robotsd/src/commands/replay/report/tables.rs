@@ -54,15 +54,15 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
         write!(out, "</th><td data-label=\"Category\">{category}</td>")?;
         for head in &heads {
             let value = match *head {
-                "Requests" => grouped(row.requests),
+                "Requests" => grouped(row.counts.requests),
                 "Verified" => grouped(row.identity.verified.requests),
-                "Allowed" => grouped(row.allowed),
-                "Disallowed" => grouped(row.disallowed),
-                "Counted apart" => grouped(row.not_blamed),
-                "Shut out" => grouped(row.shut),
-                "Let in" => grouped(row.opened),
-                _ if row.robots_txt == 0 => "never".to_owned(),
-                _ => grouped(row.robots_txt),
+                "Allowed" => grouped(row.counts.allowed),
+                "Disallowed" => grouped(row.counts.disallowed),
+                "Counted apart" => grouped(row.counts.not_blamed),
+                "Shut out" => grouped(row.counts.shut),
+                "Let in" => grouped(row.counts.opened),
+                _ if row.counts.robots_txt == 0 => "never".to_owned(),
+                _ => grouped(row.counts.robots_txt),
             };
             write!(out, "<td class=\"n\" data-label=\"{head}\">{value}</td>")?;
         }

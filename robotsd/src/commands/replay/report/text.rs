@@ -90,7 +90,7 @@ fn engines(out: &mut impl Write, report: &Report) -> io::Result<()> {
         "\nthe change shuts search engines out of paths that they requested: these pages may leave the index"
     )?;
     for row in report.crawlers.iter().filter(|row| report.search_engines_shut_out.contains(&row.name)) {
-        writeln!(out, "  {:24} {:>8} shut out", shown(&row.name), grouped(row.shut))?;
+        writeln!(out, "  {:24} {:>8} shut out", shown(&row.name), grouped(row.counts.shut))?;
     }
     Ok(())
 }
@@ -126,7 +126,7 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
     }
     let rows = &report.crawlers[..report.crawlers.len().min(CRAWLERS)];
     let width = rows.iter().map(|row| shown(&row.name).chars().count()).max().unwrap_or(0).clamp(7, 32);
-    let most = rows.iter().map(|row| row.requests).max().unwrap_or(1);
+    let most = rows.iter().map(|row| row.counts.requests).max().unwrap_or(1);
     let (second, third) = if report.is_compared() { ("shut out", "let in") } else { ("disallowed", "share") };
     writeln!(
         out,
@@ -136,22 +136,22 @@ fn crawlers(out: &mut impl Write, report: &Report) -> io::Result<()> {
     for row in rows {
         let name = cut(&shown(&row.name), width);
         let (second, third) = if report.is_compared() {
-            (grouped(row.shut), grouped(row.opened))
+            (grouped(row.counts.shut), grouped(row.counts.opened))
         } else {
-            (grouped(row.disallowed), percent(row.disallowed, row.requests))
+            (grouped(row.counts.disallowed), percent(row.counts.disallowed, row.counts.requests))
         };
-        let read = match row.robots_txt {
+        let read = match row.counts.robots_txt {
             0 => "never fetched".to_owned(),
             1 => "fetched once".to_owned(),
             times => format!("fetched {} times", grouped(times)),
         };
         let verified = if row.identity.is_checked { grouped(row.identity.verified.requests) } else { "-".to_owned() };
-        let (requests, bar) = (grouped(row.requests), bar(row, most));
+        let (requests, bar) = (grouped(row.counts.requests), bar(row, most));
         writeln!(out, "{name:width$} {requests:>11} {verified:>9} {second:>11} {third:>8}  {bar}  {read}")?;
     }
     let rest = &report.crawlers[rows.len()..];
     if !rest.is_empty() {
-        let requests: u64 = rest.iter().map(|row| row.requests).sum();
+        let requests: u64 = rest.iter().map(|row| row.counts.requests).sum();
         let crawlers = counted(rest.len() as u64, "more crawler");
         writeln!(out, "and {crawlers} with {}", counted(requests, "request"))?;
     }
@@ -173,8 +173,8 @@ fn bar(row: &CrawlerRow, most: u64) -> String {
         let exact = count as f64 / most.max(1) as f64 * BAR as f64;
         if count == 0 { 0 } else { (exact.round() as usize).clamp(1, BAR) }
     };
-    let all = columns(row.requests);
-    let dark = columns(row.disallowed).min(all);
+    let all = columns(row.counts.requests);
+    let dark = columns(row.counts.disallowed).min(all);
     format!("{}{}{}", "█".repeat(dark), "░".repeat(all - dark), " ".repeat(BAR - all))
 }
 

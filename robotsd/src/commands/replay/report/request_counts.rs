@@ -1,0 +1,35 @@
+//! What became of the requests under one name, as the rows of a report have it.
+
+use serde::Serialize;
+
+use crate::commands::replay::tally::RequestTally;
+
+/// Requests under one name: of a crawler, or of its impostors.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct RequestCounts {
+    pub(super) requests: u64,
+    pub(super) allowed: u64,
+    pub(super) disallowed: u64,
+    /// Under the file that is compared with.
+    pub(super) disallowed_before: Option<u64>,
+    pub(super) shut: u64,
+    pub(super) opened: u64,
+    pub(super) not_blamed: u64,
+    pub(super) robots_txt: u64,
+}
+
+impl RequestCounts {
+    pub(super) fn of(tally: &RequestTally, compared: bool) -> Self {
+        let disallowed = tally.disallowed[usize::from(compared)];
+        Self {
+            requests: tally.requests,
+            allowed: tally.requests - disallowed - tally.early,
+            disallowed,
+            disallowed_before: compared.then_some(tally.disallowed[0]),
+            shut: tally.shut,
+            opened: tally.opened,
+            not_blamed: tally.early,
+            robots_txt: tally.robots_txt,
+        }
+    }
+}
