@@ -1,0 +1,112 @@
+//! The parameters of a signature: the window, and what has to be there in which form.
+
+use super::*;
+
+#[test]
+fn windows_are_as_long_as_they_may_be_and_no_longer() {
+    let window = |created: i64, expires: i64, now: u64| {
+        let list = format!(r#"{COVERED};created={created};expires={expires};keyid="{KEYID}";tag="web-bot-auth""#);
+        Signed::new(AGENT).now(now).sign("sig1", &list, None).outcome()
+    };
+    let created = CREATED as i64;
+    assert_eq!(window(created, created + 86_400, CREATED), VERIFIED);
+    assert_eq!(window(created, created + 86_401, CREATED), failed(WindowTooLong));
+    assert_eq!(window(created, created, CREATED), VERIFIED);
+    assert_eq!(window(created, created - 1, CREATED), failed(WindowNegative));
+    assert_eq!(window(created + 60, created + 100, CREATED), VERIFIED);
+    assert_eq!(window(created + 61, created + 100, CREATED), failed(CreatedInFuture));
+    assert_eq!(window(created - 100, created - 60, CREATED), VERIFIED);
+    assert_eq!(window(created - 100, created - 61, CREATED), failed(Expired));
+    // Numbers as large as they get.
+    assert_eq!(window(-999_999_999_999_999, 999_999_999_999_999, CREATED), failed(WindowTooLong));
+    assert_eq!(window(999_999_999_999_999, 999_999_999_999_999, CREATED), failed(CreatedInFuture));
+    assert_eq!(window(-999_999_999_999_999, -999_999_999_999_999, CREATED), failed(Expired));
+    assert_eq!(window(created, created + 1, u64::MAX / 4), failed(Expired));
+    assert_eq!(window(0, 1, 0), VERIFIED);
+}
+
+#[test]
+fn parameters_are_required_and_of_their_kind() {
+    let all = parameters();
+    let without = |name: &str| {
+        let kept: Vec<_> = all.split(';').filter(|parameter| !parameter.starts_with(name)).collect();
+        with_parameters(&kept.join(";"))
+    };
+    assert_eq!(with_parameters(&all), VERIFIED);
+    for name in ["created", "expires", "keyid"] {
+        assert_eq!(without(name), failed(MissingParameter), "{name}");
+    }
+    // Without the tag it is a signature for somebody else.
+    assert_eq!(without("tag"), None);
+    for (change, outcome) in [
+        ("tag=web-bot-auth", None),
+        ("tag=\"Web-Bot-Auth\"", None),
+        ("tag=\"web-bot-auth \"", None),
+        ("tag=:d2ViLWJvdC1hdXRo:", None),
+        ("created=1735689600.0", failed(Unparsable)),
+        ("created=\"1735689600\"", failed(Unparsable)),
+        ("created=@1735689600", failed(Unparsable)),
+        ("created", failed(Unparsable)),
+        ("created=1735689600000000", failed(Unparsable)),
+        ("created=+1735689600", failed(Unparsable)),
+        ("expires=9999999999999999999999", failed(Unparsable)),
+        ("keyid=abc", failed(Unparsable)),
+        ("alg=ed25519", failed(Unparsable)),
+        ("alg=\"Ed25519\"", failed(AlgMismatch)),
+        ("alg=\"hmac-sha256\"", failed(AlgMismatch)),
+        ("alg=\"rsa-pss-sha512\"", failed(AlgMismatch)),
+        ("alg=\"ed25519\"", VERIFIED),
+        ("nonce=\"\\\"; created=0\"", VERIFIED),
+        ("unknown;other=(1)", failed(Unparsable)),
+        ("unknown;other=1.5", VERIFIED),
+        // Of a repeated parameter the last counts (RFC 9651, section 4.2.3.2); the base has all, as received.
+        ("created=1735689601", VERIFIED),
+        ("created=9999999999", failed(WindowNegative)),
+        (" created=1735689601", VERIFIED),
+        ("keyid=\"POQKLGIYMH_W0UP6PZFW-DVEZ3QJT5SOLQXBCW38R0U\"", undecided(UndecidedReason::KeyUnknownThere)),
+        ("keyid=\"poqkLGiymh_W0uP6PZFw-dvez3QJT5SolqXBCW38r0U=\"", undecided(UndecidedReason::KeyUnknownThere)),
+    ] {
+        assert_eq!(with_parameters(&format!("{all};{change}")), outcome, "{change}");
+    }
+}
+
+#[test]
+fn a_signature_has_one_form() {
+    let request = Signed::new(AGENT).sign("sig1", &format!("{COVERED};{}", parameters()), None);
+    let change = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut request = request.clone();
+        let (_, value) = request.fields.last_mut().expect("the signature");
+        let text = String::from_utf8(std::mem::take(value)).expect("text");
+        let mut octets = STANDARD.decode(text.trim_start_matches("sig1=:").trim_end_matches(':')).expect("base64");
+        change(&mut octets);
+        *value = format!("sig1=:{}:", STANDARD.encode(octets)).into_bytes();
+        request.outcome()
+    };
+    assert_eq!(change(&|_| {}), VERIFIED);
+    assert_eq!(change(&|octets| octets.push(0)), failed(BadSignature));
+    assert_eq!(change(&|octets| octets.truncate(63)), failed(BadSignature));
+    assert_eq!(change(&Vec::clear), failed(BadSignature));
+    assert_eq!(change(&|octets| octets[0] ^= 1), failed(BadSignature));
+    // The order of the group added to the second half: the same number, written another way (RFC 8032, section 5.1.7).
+    assert_eq!(
+        change(&|octets| {
+            let order: [u8; 32] = [
+                0xED, 0xD3, 0xF5, 0x5C, 0x1A, 0x63, 0x12, 0x58, 0xD6, 0x9C, 0xF7, 0xA2, 0xDE, 0xF9, 0xDE, 0x14, 0, 0,
+                0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
+            ];
+            let mut carry = 0_u16;
+            for (octet, more) in octets[32..].iter_mut().zip(order) {
+                carry += u16::from(*octet) + u16::from(more);
+                *octet = carry as u8;
+                carry >>= 8;
+            }
+        }),
+        failed(BadSignature)
+    );
+    for value in ["sig1=abc", "sig1=(:AAAA:)", "sig1", "sig1=:A*:", "x", "sig2=:AAAA:", ""] {
+        let mut request = request.clone();
+        request.fields.last_mut().expect("the signature").1 = value.as_bytes().to_vec();
+        let refutation = if ["x", "sig2=:AAAA:", ""].contains(&value) { NoSignatureForLabel } else { Unparsable };
+        assert_eq!(request.outcome(), failed(refutation), "{value}");
+    }
+}
