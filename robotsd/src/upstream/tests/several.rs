@@ -234,3 +234,20 @@ async fn a_server_that_does_not_accept_leaves_time_for_the_next() {
     let upstream = Upstream::new(&origins, NonZeroUsize::MIN);
     assert_eq!(answer(&upstream, "GET").await, (200, "b".to_owned()));
 }
+
+#[tokio::test]
+async fn the_next_address_is_tried() {
+    // Bound but not listening any more: connecting is refused.
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let origin = Origin::saying(OK).await;
+    let both = upstream([closed, origin.address], UpstreamLimits::default());
+    for _ in 0..2 {
+        // Not read to its end, so that the second does not find a connection.
+        assert_eq!(soon(both.forward(request("POST", "/"))).await.status(), 200);
+    }
+    let nowhere = upstream([closed], UpstreamLimits::default());
+    let answer = soon(nowhere.forward(request("GET", "/"))).await;
+    assert_eq!(answer.status(), 502);
+    assert_eq!(answer.extensions().get::<UpstreamFailure>().unwrap().kind, FailureKind::Connect);
+    assert_eq!(status(&upstream([], UpstreamLimits::default()), "GET").await, 502);
+}

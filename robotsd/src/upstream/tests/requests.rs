@@ -1,0 +1,104 @@
+//! Requests as an upstream gets them: target, framing, bodies, and clients that leave.
+
+use super::*;
+
+#[tokio::test]
+async fn the_target_arrives_as_it_came() {
+    let (told, mut heads) = mpsc::unbounded_channel();
+    let origin = Origin::start(move |_, mut peer| {
+        let told = told.clone();
+        async move {
+            told.send(peer.until(b"\r\n\r\n").await).unwrap();
+            peer.send(OK).await;
+        }
+    })
+    .await;
+    let target = "/a%2Fb/%2e%2E//c;d?x=%zz&y=\\^|";
+    assert_eq!(soon(origin.upstream().forward(request("GET", target))).await.status(), 200);
+    let head = heads.recv().await.unwrap();
+    assert!(head.starts_with(&format!("GET {target} HTTP/1.1\r\n")), "{head}");
+    assert!(head.contains("\r\nhost: h.test\r\n"), "{head}");
+    assert!(!head.contains("transfer-encoding") && !head.contains("content-length"), "{head}");
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_releases_the_upstream() {
+    let (told, closed) = oneshot::channel();
+    let told = std::sync::Mutex::new(Some(told));
+    let begun = Arc::new(Notify::new());
+    let began = Arc::clone(&begun);
+    let origin = Origin::start(move |_, mut peer| {
+        let told = told.lock().unwrap().take();
+        let began = Arc::clone(&began);
+        async move {
+            peer.until(b"\r\n\r\n").await;
+            began.notify_one();
+            peer.rest().await;
+            told.map(|told| told.send(()));
+        }
+    })
+    .await;
+    let mut client = Raw::connect(proxy(origin.upstream()).await).await;
+    client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+    soon(begun.notified()).await;
+    drop(client);
+    soon(closed).await.unwrap();
+}
+
+#[tokio::test]
+async fn request_bodies_keep_their_framing() {
+    let address = proxy(echo().await.upstream()).await;
+    let mut client = Raw::connect(address).await;
+    for method in ["POST", "GET"] {
+        let known = format!("{method} / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab");
+        assert_eq!(client.ask(&known).await.body, "ab", "{method}");
+        let chunked = format!(
+            "{method} / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nTrailer: X\r\n\r\n2;x=y\r\nab\r\n0\r\nX: 1\r\n\r\n"
+        );
+        assert_eq!(client.ask(&chunked).await.body, "ab", "{method}");
+    }
+    assert_eq!(client.ask("POST / HTTP/1.1\r\nHost: h\r\n\r\n").await.body, "");
+}
+
+#[tokio::test]
+async fn bodies_larger_than_every_window_pass_through_http_2() {
+    let address = proxy(echo().await.upstream()).await;
+    let socket = TokioIo::new(TcpStream::connect(address).await.unwrap());
+    let (mut client, connection) = hyper::client::conn::http2::handshake(TokioExecutor::new(), socket).await.unwrap();
+    tokio::spawn(connection);
+    let body = "0123456789abcdef".repeat(64 * 1024);
+    let request = Request::post("http://h.test/").body(Full::<bytes::Bytes>::from(body.clone())).unwrap();
+    let answer = soon(client.send_request(request)).await.unwrap();
+    assert_eq!(soon(answer.into_body().collect()).await.unwrap().to_bytes(), body);
+}
+
+#[tokio::test]
+async fn a_slow_upload_is_not_the_upstreams_fault() {
+    let upstream = echo().await.upstream_with(|limits| limits.response_header = MOMENT);
+    let mut client = Raw::connect(proxy(upstream).await).await;
+    client.send("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\n").await;
+    for octet in ["a", "b", "c"] {
+        // Slowness is what is tested: nothing is waited for.
+        tokio::time::sleep(MOMENT).await;
+        client.send(octet).await;
+    }
+    let answer = client.message().await;
+    assert_eq!((answer.status(), answer.body.as_str()), (200, "abc"));
+}
+
+#[tokio::test]
+async fn a_broken_request_body_is_the_clients_fault() {
+    let mut client = Raw::connect(proxy(echo().await.upstream()).await).await;
+    let answer = client.ask("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n").await;
+    assert_eq!(answer.status(), 400);
+    assert_eq!(client.rest().await, "");
+}
+
+#[tokio::test]
+async fn expectations_are_met_at_the_edge() {
+    let mut client = Raw::connect(proxy(echo().await.upstream()).await).await;
+    client.send("POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n").await;
+    assert_eq!(client.until(b"\r\n\r\n").await, "HTTP/1.1 100 Continue\r\n\r\n");
+    client.send("ab").await;
+    assert_eq!(client.message().await.body, "ab");
+}

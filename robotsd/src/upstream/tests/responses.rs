@@ -1,0 +1,135 @@
+//! Responses: in pieces, with every framing, cut, too late, or no HTTP.
+
+use super::*;
+
+#[tokio::test]
+async fn an_answer_in_pieces_is_an_answer() {
+    let body = "b".repeat(300 * 1024);
+    let whole = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nX-A: 1\r\n\r\n{body}", body.len());
+    // In the status line, in a field, before the body, and in it.
+    for cut in [9, 30, whole.len() - body.len(), whole.len() - 7] {
+        let whole = whole.clone();
+        let origin = Origin::start(move |_, mut peer| {
+            let whole = whole.clone();
+            async move {
+                loop {
+                    if !peer.heard(b"\r\n\r\n").await {
+                        return;
+                    }
+                    peer.send(&whole[..cut]).await;
+                    // Long enough to be read by itself, most of the time.
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                    peer.send(&whole[cut..]).await;
+                }
+            }
+        })
+        .await;
+        let upstream = origin.upstream();
+        for _ in 0..2 {
+            let response = soon(upstream.forward(request("GET", "/x"))).await;
+            assert_eq!(response.headers()["x-a"], "1");
+            assert!(soon(response.into_body().collect()).await.unwrap().to_bytes() == body, "cut at {cut}");
+        }
+        assert_eq!(origin.connections(), 1, "cut at {cut}");
+    }
+}
+
+#[tokio::test]
+async fn answers_that_are_not_http_are_bad_gateways() {
+    let flood = "HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n".repeat(10_000);
+    let big = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(600 * 1024));
+    for answer in [
+        "\x16\x03\x01 not http\n\n",
+        "<html>",
+        "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 5\r\n\r\nokoko",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
+        flood.as_str(),
+        big.as_str(),
+    ] {
+        let origin = Origin::start({
+            let answer = answer.to_owned();
+            move |_, mut peer| {
+                let answer = answer.clone();
+                async move {
+                    peer.until(b"\r\n\r\n").await;
+                    // Who floods is hung up on before the end.
+                    peer.try_send(answer).await;
+                }
+            }
+        })
+        .await;
+        let answered = soon(origin.upstream().forward(request("GET", "/"))).await;
+        assert_eq!(answered.status(), 502, "{answer:.60}");
+        assert_eq!(answered.headers()["cache-control"], "no-store", "{answer:.60}");
+        let failure = answered.extensions().get::<UpstreamFailure>().unwrap();
+        assert_eq!(failure.kind, FailureKind::Invalid, "{answer:.60}: {failure}");
+    }
+}
+
+#[tokio::test]
+async fn some_interim_responses_are_fine() {
+    let origin = Origin::saying(format!("{}{OK}", "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(100))).await;
+    assert_eq!(status(&origin.upstream(), "GET").await, 200);
+}
+
+#[tokio::test]
+async fn a_response_has_one_framing() {
+    let origin = Origin::saying(
+        "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+    )
+    .await;
+    let answer = soon(origin.upstream().forward(request("GET", "/"))).await;
+    assert!(!answer.headers().contains_key(CONTENT_LENGTH));
+    assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "ok");
+}
+
+#[tokio::test]
+async fn an_upstream_that_does_not_answer_is_a_gateway_timeout() {
+    let origin = Origin::saying("HTTP/1.1 200 OK\r\nX-").await;
+    let upstream = origin.upstream_with(|limits| limits.response_header = MOMENT);
+    let asked = Instant::now();
+    assert_eq!(status(&upstream, "GET").await, 504);
+    assert!(asked.elapsed() >= MOMENT);
+}
+
+#[tokio::test]
+async fn a_response_body_that_stands_still_ends() {
+    let origin = Origin::saying("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab").await;
+    let upstream = origin.upstream_with(|limits| limits.body_idle = MOMENT);
+    let answer = soon(upstream.forward(request("GET", "/"))).await;
+    assert_eq!(answer.status(), 200);
+    let error = soon(answer.into_body().collect()).await.unwrap_err();
+    assert_eq!(error.to_string(), "the upstream stopped sending its response body");
+}
+
+#[tokio::test]
+async fn a_cut_response_does_not_look_complete() {
+    for answer in [
+        "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\nzz\r\n",
+    ] {
+        let origin = Origin::start(move |_, mut peer| async move {
+            peer.until(b"\r\n\r\n").await;
+            peer.send(answer).await;
+        })
+        .await;
+        let mut client = Raw::connect(proxy(origin.upstream()).await).await;
+        client.send("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await;
+        let received = client.rest().await;
+        assert!(received.starts_with("HTTP/1.1 200 OK\r\n"), "{received}");
+        assert!(!received.ends_with("0\r\n\r\n"), "{received}");
+    }
+}
+
+#[tokio::test]
+async fn head_keeps_the_length_it_would_have() {
+    let origin = Origin::saying("HTTP/1.1 200 OK\r\nContent-Length: 12345\r\n\r\n").await;
+    let mut client = Raw::connect(proxy(origin.upstream()).await).await;
+    client.send("HEAD / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").await;
+    let answer = client.rest().await;
+    assert!(answer.contains("content-length: 12345\r\n"), "{answer}");
+    assert!(answer.ends_with("\r\n\r\n"), "{answer}");
+}

@@ -1,0 +1,161 @@
+//! Connections that are used again, and requests that are sent again.
+
+use super::*;
+
+#[tokio::test]
+async fn answers_of_every_form_share_a_connection() {
+    const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n3\r\ncde\r\n0\r\n\r\n";
+    const LENGTH: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabcde";
+    const INTERIM: &str = "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabcde";
+    for order in
+        [[LENGTH, LENGTH, CHUNKED, LENGTH], [LENGTH, INTERIM, LENGTH, CHUNKED], [CHUNKED, LENGTH, CHUNKED, LENGTH]]
+    {
+        let origin = Origin::start(move |_, mut peer| async move {
+            for answer in order {
+                assert!(peer.until(b"\r\n\r\n").await.starts_with("GET /x HTTP/1.1\r\n"));
+                peer.send(answer).await;
+            }
+            peer.rest().await;
+        })
+        .await;
+        let upstream = origin.upstream();
+        for answer in order {
+            let response = soon(upstream.forward(request("GET", "/x"))).await;
+            assert_eq!(response.status(), 200, "{answer:?}");
+            assert_eq!(soon(response.into_body().collect()).await.unwrap().to_bytes(), "abcde", "{answer:?}");
+        }
+        assert_eq!(origin.connections(), 1);
+    }
+}
+
+#[tokio::test]
+async fn connections_are_used_again() {
+    let origin = Origin::start(|_, mut peer| async move {
+        loop {
+            peer.until(b"\r\n\r\n").await;
+            peer.send(OK).await;
+        }
+    })
+    .await;
+    let upstream = origin.upstream();
+    for method in ["GET", "POST", "HEAD"] {
+        assert_eq!(status(&upstream, method).await, 200);
+    }
+    assert_eq!(origin.connections(), 1);
+}
+
+#[tokio::test]
+async fn an_idempotent_request_is_sent_again_when_an_idle_connection_dies() {
+    for method in ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"] {
+        let (origin, delivered) = dying("").await;
+        let upstream = origin.upstream();
+        assert_eq!(status(&upstream, "GET").await, 200);
+        assert_eq!(status(&upstream, method).await, 200, "{method}");
+        assert_eq!((origin.connections(), delivered.load(Ordering::SeqCst)), (2, 3), "{method}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_else_is_sent_again() {
+    // A method that may not be repeated, and an answer that has begun.
+    for (method, then) in [("POST", ""), ("PATCH", ""), ("GET", "HTTP/1.1 2")] {
+        let (origin, delivered) = dying(then).await;
+        let upstream = origin.upstream();
+        assert_eq!(status(&upstream, "GET").await, 200);
+        assert_eq!(status(&upstream, method).await, 502, "{method} {then}");
+        assert_eq!((origin.connections(), delivered.load(Ordering::SeqCst)), (1, 2), "{method} {then}");
+    }
+    // A connection that was new.
+    let origin = Origin::start(|_, mut peer| async move {
+        peer.until(b"\r\n\r\n").await;
+    })
+    .await;
+    assert_eq!(status(&origin.upstream(), "GET").await, 502);
+    assert_eq!(origin.connections(), 1);
+}
+
+#[tokio::test]
+async fn a_request_with_a_body_is_not_sent_again() {
+    let (origin, delivered) = dying("").await;
+    let mut client = Raw::connect(proxy(origin.upstream()).await).await;
+    assert_eq!(client.ask("GET / HTTP/1.1\r\nHost: h\r\n\r\n").await.status(), 200);
+    let put = "PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab";
+    assert_eq!(client.ask(put).await.status(), 502);
+    assert_eq!((origin.connections(), delivered.load(Ordering::SeqCst)), (1, 2));
+}
+
+#[tokio::test]
+async fn what_cannot_be_repeated_does_not_meet_a_closed_connection() {
+    use std::io::{Read, Write};
+    // An origin outside the event loop, and a test that does not let the loop turn between its close and the next
+    // request: only the kernel knows by then.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    let (close, may_close) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for socket in listener.incoming().take(2) {
+            let mut socket = socket.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let mut octet = [0];
+                socket.read_exact(&mut octet).unwrap();
+                head.extend(octet);
+            }
+            socket.write_all(OK.as_bytes()).unwrap();
+            may_close.recv().unwrap();
+            socket.shutdown(std::net::Shutdown::Both).unwrap();
+            tell.send(()).unwrap();
+        }
+    });
+    let upstream = upstream([address], UpstreamLimits::default());
+    for _ in 0..2 {
+        assert_eq!(status(&upstream, "POST").await, 200);
+        close.send(()).unwrap();
+        told.recv_timeout(Duration::from_secs(20)).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_answer_too_many_is_not_the_next_answer() {
+    let origin = Origin::saying(format!("{OK}HTTP/1.1 200 OK\r\nX-Poison: 1\r\nContent-Length: 0\r\n\r\n")).await;
+    let upstream = origin.upstream();
+    for _ in 0..2 {
+        let answer = soon(upstream.forward(request("GET", "/"))).await;
+        assert!(!answer.headers().contains_key("x-poison"));
+        answer.into_body().collect().await.unwrap();
+    }
+    assert_eq!(origin.connections(), 2);
+}
+
+#[tokio::test]
+async fn requests_beyond_the_limit_are_told_to_come_back() {
+    let origin = Origin::saying("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab").await;
+    let upstream = origin.upstream_with(|limits| {
+        limits.connections = 1;
+        limits.connect = MOMENT;
+    });
+    let first = soon(upstream.forward(request("GET", "/"))).await;
+    let second = soon(upstream.forward(request("GET", "/"))).await;
+    assert_eq!((second.status().as_u16(), second.headers()["retry-after"].to_str().unwrap()), (503, "1"));
+    drop(first);
+    assert_eq!(soon(upstream.forward(request("GET", "/"))).await.status(), 200);
+}
+
+#[tokio::test]
+async fn idle_connections_are_swept() {
+    let (told, mut closed) = mpsc::unbounded_channel();
+    let origin = Origin::start(move |_, mut peer| {
+        let told = told.clone();
+        async move {
+            peer.until(b"\r\n\r\n").await;
+            peer.send(OK).await;
+            assert_eq!(peer.rest().await, "");
+            told.send(()).unwrap();
+        }
+    })
+    .await;
+    let upstream = origin.upstream_with(|limits| limits.idle_timeout = MOMENT);
+    assert_eq!(status(&upstream, "GET").await, 200);
+    soon(closed.recv()).await.unwrap();
+}

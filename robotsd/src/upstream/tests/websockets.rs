@@ -1,0 +1,44 @@
+//! Connections that stop being HTTP.
+
+use super::*;
+
+#[tokio::test]
+async fn a_websocket_is_tunnelled_from_its_first_octet() {
+    let origin = Origin::start(|_, mut peer| async move {
+        let head = peer.until(b"\r\n\r\n").await;
+        assert!(head.contains("\r\nupgrade: websocket\r\n") && head.contains("\r\nconnection: upgrade\r\n"), "{head}");
+        let switch =
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nX-Accept: k\r\n\r\nhello";
+        peer.send(switch).await;
+        assert_eq!(peer.exactly(4).await, "ping");
+        peer.send("pong").await;
+        assert_eq!(peer.rest().await, "");
+        peer.send("last").await;
+    })
+    .await;
+    let mut client = Raw::connect(proxy(origin.upstream()).await).await;
+    // Both sides speak before the other has had the time to switch.
+    client.send(format!("{HANDSHAKE}ping")).await;
+    let head = client.until(b"\r\n\r\n").await;
+    assert!(head.starts_with("HTTP/1.1 101 Switching Protocols\r\n"), "{head}");
+    assert!(head.contains("\r\nupgrade: websocket\r\n") && head.contains("\r\nx-accept: k\r\n"), "{head}");
+    assert_eq!(client.exactly(9).await, "hellopong");
+    client.finish().await;
+    assert_eq!(client.rest().await, "last");
+}
+
+#[tokio::test]
+async fn a_refused_websocket_leaves_http() {
+    let origin = Origin::start(|_, mut peer| async move {
+        loop {
+            peer.until(b"\r\n\r\n").await;
+            peer.send("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n").await;
+        }
+    })
+    .await;
+    let mut client = Raw::connect(proxy(origin.upstream()).await).await;
+    for _ in 0..2 {
+        assert_eq!(client.ask(HANDSHAKE).await.status(), 403);
+    }
+    assert_eq!(origin.connections(), 1);
+}
