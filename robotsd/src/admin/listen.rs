@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 #[cfg(unix)]
 use super::runtime_folder;
-use crate::config::{AdminAccess, AdminListenerConfig, AdminSettings};
+use crate::config::{AdminAccess, AdminSettings};
 #[cfg(unix)]
 use crate::config::{connect_now, staging_socket};
 
@@ -105,27 +105,6 @@ impl AdminListeners {
         })
     }
 
-    /// Opens the further listeners of these settings. It must be called in a runtime.
-    pub(crate) fn open_further(settings: &AdminSettings) -> Result<Self, String> {
-        let names: Arc<[String]> = settings.hosts.clone().into();
-        let (mut listeners, mut addresses) = (Vec::new(), Vec::new());
-        for AdminListenerConfig { address, access } in &settings.listeners {
-            let listener = listener(*address, None)?;
-            let local = listener.local_addr().map_err(|error| format!("{address}: {error}"))?;
-            addresses.push(match access {
-                AdminAccess::Full => format!("http://{local}"),
-                AdminAccess::Read => format!("http://{local} (for reading)"),
-            });
-            listeners.push(Arc::new(AdminListener::Address(listener, Arc::clone(&names), *access)));
-        }
-        Ok(Self {
-            listeners,
-            addresses,
-            #[cfg(unix)]
-            _file: None,
-        })
-    }
-
     /// Where it listens, for people.
     pub(crate) fn addresses(&self) -> &[String] {
         &self.addresses
@@ -136,8 +115,21 @@ impl AdminListeners {
     }
 }
 
+fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> String {
+    format!("{address}: cannot listen here for [admin]: {error}")
+}
+
+fn bound(address: SocketAddr) -> Result<TcpListener, String> {
+    let cannot = |error| cannot_listen(address, &error);
+    let listener = TcpListener::bind(address).map_err(cannot)?;
+    // The backlog of std is 128: a burst of idle connections would make an operator's wait for a second and more, until
+    // its SYN is sent again.
+    socket2::SockRef::from(&listener).listen(BACKLOG).map_err(cannot)?;
+    Ok(listener)
+}
+
 fn listener(address: SocketAddr, passed: Option<TcpListener>) -> Result<tokio::net::TcpListener, String> {
-    let cannot = |error| format!("{address}: cannot listen here for [admin]: {error}");
+    let cannot = |error| cannot_listen(address, &error);
     let listener = match passed {
         Some(listener) => {
             let local = listener.local_addr().map_err(cannot)?;
@@ -146,16 +138,50 @@ fn listener(address: SocketAddr, passed: Option<TcpListener>) -> Result<tokio::n
             }
             listener
         }
-        None => {
-            let listener = TcpListener::bind(address).map_err(cannot)?;
-            // The backlog of std is 128: a burst of idle connections would make an operator's wait for a second and more, until
-            // its SYN is sent again.
-            socket2::SockRef::from(&listener).listen(BACKLOG).map_err(cannot)?;
-            listener
-        }
+        None => bound(address)?,
     };
     listener.set_nonblocking(true).map_err(cannot)?;
     tokio::net::TcpListener::from_std(listener).map_err(cannot)
+}
+
+/// A further address, open. What accepts there is made from it, as often as what the address is for changes.
+#[derive(Debug)]
+pub(crate) struct FurtherSocket {
+    socket: TcpListener,
+    local: SocketAddr,
+}
+
+impl FurtherSocket {
+    pub(crate) fn bind(address: SocketAddr) -> Result<Self, String> {
+        let cannot = |error| cannot_listen(address, &error);
+        let socket = bound(address)?;
+        Ok(Self { local: socket.local_addr().map_err(cannot)?, socket })
+    }
+
+    /// A listener on the socket, for clients that may do so much and call it by these names. It must be called in a runtime.
+    pub(crate) fn listen(&self, names: &[String], access: AdminAccess) -> Result<AdminListeners, String> {
+        let cannot = |error| cannot_listen(self.local, &error);
+        let socket = self.socket.try_clone().map_err(cannot)?;
+        socket.set_nonblocking(true).map_err(cannot)?;
+        let listener = tokio::net::TcpListener::from_std(socket).map_err(cannot)?;
+        let local = self.local;
+        let address = match access {
+            AdminAccess::Full => format!("http://{local}"),
+            AdminAccess::Read => format!("http://{local} (for reading)"),
+        };
+        Ok(AdminListeners {
+            listeners: vec![Arc::new(AdminListener::Address(listener, names.into(), access))],
+            addresses: vec![address],
+            #[cfg(unix)]
+            _file: None,
+        })
+    }
+
+    /// Listens no more, also where a listener on the socket is still to be dropped: its port is free for the next.
+    pub(crate) fn close(self) {
+        // Where a system knows no such thing, the last copy of the socket closes it.
+        let _ = socket2::SockRef::from(&self.socket).shutdown(std::net::Shutdown::Both);
+    }
 }
 
 /// A socket in the file system that only its owner can open.

@@ -24,6 +24,6 @@ pub(crate) mod client;
 pub(crate) use self::config_requests::{CONFIG_PATIENCE, ConfigRequests, ReloadWaiter};
 pub(crate) use self::config_state::ConfigState;
 pub(crate) use self::connections::CONNECTIONS;
-pub(crate) use self::listen::{AdminListeners, InheritedSocket};
+pub(crate) use self::listen::{AdminListeners, FurtherSocket, InheritedSocket};
 pub(crate) use self::server::serve;
 pub(crate) use self::state::{Phase, ServerState, Serving};

@@ -167,7 +167,10 @@ fn admin_socket(_: &RawConfig, _: &Config) -> Option<Fault> {
 /// move to this machine later.
 fn foreign_addresses(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let listeners = file.listener.iter().map(|listener| &listener.address);
-    let admin = file.admin.as_ref().and_then(|admin| admin.address.as_ref());
+    let admin = file
+        .admin
+        .iter()
+        .flat_map(|admin| admin.address.iter().chain(admin.listeners.iter().map(|listener| &listener.address)));
     let is_foreign = |address: &&Spanned<Address>| {
         // Any port: the one that is written may be in use, most likely by a robotsd that runs.
         let ip = address.get_ref().0.ip();

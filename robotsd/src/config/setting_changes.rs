@@ -20,6 +20,9 @@ const AT_START: [&str; 5] = ["workers", "state_dir", "admin", "board", "log"];
 /// Those of them that are opened at once, beside what is open.
 const OPENED: [&str; 2] = ["admin.address", "admin.socket"];
 
+/// How the settings of the further listeners of `[admin]` begin, which have effect at once.
+const ADMIN_LISTENER: &str = "admin.listener[";
+
 /// A setting that has another value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SettingChange {
@@ -71,7 +74,8 @@ impl SettingChange {
     pub(crate) fn is_for_start(&self) -> bool {
         let table = self.setting.split('.').next().unwrap_or_default();
         let is_opened = OPENED.contains(&&*self.setting) && self.after.is_some();
-        self.site.is_none() && AT_START.contains(&table) && !is_opened
+        let is_now = is_opened || self.setting.starts_with(ADMIN_LISTENER);
+        self.site.is_none() && AT_START.contains(&table) && !is_now
     }
 
     /// Whether it is about the source of a site's robots.txt.
@@ -81,7 +85,8 @@ impl SettingChange {
 
     /// Whether a site or a listener has come or gone, rather than changed.
     pub(crate) fn is_of_whole_table(&self) -> bool {
-        self.setting == "site" || (self.setting.starts_with("listener[") && self.setting.ends_with(']'))
+        let is_of_listener = ["listener[", ADMIN_LISTENER].iter().any(|start| self.setting.starts_with(start));
+        self.setting == "site" || (is_of_listener && self.setting.ends_with(']'))
     }
 }
 
@@ -107,10 +112,16 @@ impl Settings {
         let mut config = Table::try_from(&raw).ok()?;
         let mode = config.get("mode").map(shown).unwrap_or_default();
         let (sites, listeners) = (take_tables(&mut config, "site"), take_tables(&mut config, "listener"));
+        let admin_listeners = match config.get_mut("admin") {
+            Some(Value::Table(admin)) => take_tables(admin, "listener"),
+            _ => Vec::new(),
+        };
         let mut settings = Self::of_table(config);
-        for listener in listeners {
+        let listeners = listeners.into_iter().map(|listener| ("listener", listener));
+        let admin_listeners = admin_listeners.into_iter().map(|listener| ("admin.listener", listener));
+        for (kind, listener) in listeners.chain(admin_listeners) {
             let name = text_of(&listener, "name").or_else(|| text_of(&listener, "address")).unwrap_or_default();
-            settings.add("listener", name, Self::of_table(listener));
+            settings.add(kind, name, Self::of_table(listener));
         }
         for mut site in sites {
             let (name, overrides) = (text_of(&site, "name").unwrap_or_default(), take_tables(&mut site, "override"));
@@ -215,7 +226,7 @@ impl RepeatedTable {
     /// The value that stands for all of it.
     fn summary(&self) -> String {
         let key = match self.kind {
-            "listener" => "address",
+            "listener" | "admin.listener" => "address",
             "override" => "mode",
             _ => "name",
         };
@@ -368,5 +379,10 @@ mod tests {
             let change = all(&none, &other);
             assert_eq!((change.is_for_start(), change.is_of_source()), (is_for_start, is_of_source), "{change}");
         }
+        let admin = "[admin]\nsocket = \"a\"\n";
+        let change =
+            all(&with("", admin), &with("", &format!("{admin}[[admin.listener]]\naddress = \"127.0.0.1:82\"\n")));
+        assert_eq!(change.to_string(), "admin.listener[127.0.0.1:82]: not set → 127.0.0.1:82");
+        assert!(change.is_of_whole_table() && !change.is_for_start());
     }
 }

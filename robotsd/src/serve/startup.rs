@@ -70,7 +70,10 @@ pub(super) async fn serve(
             }
             Err(error) => return Err(error),
         }
-        admin.open_further(settings, &state, log)?;
+        let (_, failures) = admin.follow_further(settings, &state, log);
+        if let Some(error) = failures.into_iter().next() {
+            return Err(error);
+        }
     }
 
     ListenerPlan::rehearse(config, &inherited)?;

@@ -383,3 +383,42 @@ fn a_listener_for_reading_answers_questions_and_changes_nothing() {
     assert_eq!(local(running.admin(), "POST /enforce?to=off").status, 200);
     assert_eq!(running.get("/private/x", GPTBOT).status, 404);
 }
+
+#[test]
+fn further_listeners_come_and_go_with_the_config() {
+    let free = || std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (first, second) = (free(), free());
+    let listener = |address: SocketAddr, access: &str| format!("[[admin.listener]]\naddress = \"{address}\"\n{access}");
+    let folder = folder(&[("robotsd.toml", &format!("{CONFIG}{}", listener(first, ""))), ("robots.txt", ROBOTS)]);
+    let running = Running::start(folder.path());
+    let configure = |listeners: &str, want: &str| {
+        replace_file(&folder.path().join("robotsd.toml"), format!("{CONFIG}{listeners}"));
+        let says = |line: &Value| line["message"].as_str().is_some_and(|message| message.contains(want));
+        running.wait_for_event("config", says);
+        assert!(!running.has_event("config-changed", |line| line["applies"] == "next-start"));
+    };
+    let enforce = |address| local(address, "POST /enforce?to=on").status;
+    assert_eq!(enforce(first), 200);
+
+    // What it is for changes, and its port is open all the while.
+    configure(&listener(first, "access = \"read\"\n"), &format!("listens on http://{first} (for reading)"));
+    assert_eq!((enforce(first), local(first, "GET /status").status), (403, 200));
+    let both = listener(first, "access = \"full\"\n") + &listener(second, "");
+    configure(&both, &format!("listens on http://{second}"));
+    assert_eq!((enforce(first), enforce(second)), (200, 200));
+    // Every address with the port that one address gives up.
+    let any = SocketAddr::from(([0, 0, 0, 0], second.port()));
+    configure(&listener(any, ""), &format!("does not listen on {second} any more"));
+    assert_eq!((enforce(second), local(second, "GET /status").status), (403, 200));
+    assert!(TcpStream::connect(first).is_err(), "still listening");
+
+    // A port that another has is said, and tried again with the next config.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let other = taken.local_addr().unwrap();
+    configure(&listener(other, ""), &format!("{other}: cannot listen here for [admin]"));
+    drop(taken);
+    configure(&(listener(other, "") + "access = \"read\"\n"), &format!("listens on http://{other}"));
+    configure("", &format!("does not listen on {other} any more"));
+    assert!(TcpStream::connect(other).is_err(), "still listening");
+    assert_eq!(local(running.admin(), "GET /status").status, 200);
+}

@@ -57,6 +57,10 @@ fn a_value_that_is_probably_not_meant_is_a_warning() {
             format!("{CONFIG}[admin]\naddress = \"[2001:db8::7]:80\"\nreach = \"network\"\n"),
             "7:11: this machine has no address 2001:db8::7: listening there fails",
         ),
+        (
+            format!("{CONFIG}[[admin.listener]]\naddress = \"192.0.2.8:80\"\n"),
+            "7:11: this machine has no address 192.0.2.8: listening there fails",
+        ),
         (listener("127.0.0.1:0\"\ntrusted_proxies = [\"0.0.0.0/0\"]"), "3:20: \"0.0.0.0/0\" holds public networks"),
         (listener("127.0.0.1:0\"\ntrusted_proxies = [\"128.0.0.0/1\"]"), "3:20: \"128.0.0.0/1\" holds public"),
         (listener("127.0.0.1:0\"\ntrusted_proxies = [\"::/0\"]"), "3:20: \"::/0\" holds public networks"),
