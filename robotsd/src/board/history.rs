@@ -1,46 +1,25 @@
 //! Where rows are kept: files below the state directory, or the memory of the process where there is none.
 //!
-//! `board/SITE/DATE.jsonl` has one JSON object a line: `{"watch": …}` for a time in which reads were watched, `{"hour": …}` for an
-//! hour of a crawler, `{"day": …}` for a day once its hours are given up. A file is written aside and renamed, so it is whole or
-//! as it was before. A line that cannot be read is left out, and a file with one is kept beside as `DATE.jsonl.damaged`.
+//! `board/SITE/DATE.jsonl` has a day of a site. A file is written aside and renamed, so it is whole or as it was before. One that
+//! is damaged is kept beside as `DATE.jsonl.damaged`, and what can be read of it is written anew.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
-
-use serde::{Deserialize, Serialize};
 
 use tower_robots::live::VersionHash;
 
+use super::day_file::{self, Damage};
+use super::day_rows::{DayRows, SiteLine};
 use super::moment::{DAY, Second, date_of, day_named, day_of};
-use super::row::{Row, RowKey};
-use super::watch::{self, Watch};
+use super::watch::Lost;
 
 /// The folder below the state directory.
 const FOLDER: &str = "board";
 
-/// Octets of a line: one that is longer is damaged.
-const LONGEST_LINE: usize = 1 << 20;
-
-/// What is kept of a site for a day.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct DayRows {
-    /// None where nothing was kept.
-    pub(crate) site: Option<SiteLine>,
-    pub(crate) watches: Vec<Watch>,
-    pub(crate) rows: BTreeMap<RowKey, Row>,
-}
-
-/// The first line of a file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SiteLine {
-    pub(crate) name: String,
-    /// Whether every read of robots.txt reaches these processes.
-    pub(crate) sees_all: bool,
-    /// How many processes serve the site.
-    pub(crate) replicas: usize,
-}
+/// Octets that are read of a site at once: days before those count as lost.
+const MOST_READ: u64 = 256 << 20;
 
 /// How long rows are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,42 +30,19 @@ pub(crate) struct Retention {
     pub(crate) size: u64,
 }
 
+/// How rows were added.
+#[derive(Debug)]
+pub(crate) enum Added {
+    Whole,
+    /// The file was damaged, and is not kept beside as it was.
+    WithoutEvidence(io::Error),
+}
+
 /// Rows on the disk, or in memory.
 #[derive(Debug)]
 pub(crate) enum History {
     Files(PathBuf),
     Memory(BTreeMap<(String, Second), DayRows>),
-}
-
-/// One line of a file.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Line {
-    Site(SiteLine),
-    Watch(Watch),
-    Hour {
-        #[serde(flatten)]
-        key: RowKey,
-        #[serde(flatten)]
-        row: Row,
-    },
-}
-
-impl DayRows {
-    pub(crate) fn merge(&mut self, other: &Self) {
-        if other.site.is_some() {
-            self.site.clone_from(&other.site);
-        }
-        watch::merge(&mut self.watches, &other.watches);
-        for (key, row) in &other.rows {
-            self.rows.entry(key.clone()).or_default().merge(row);
-        }
-    }
-
-    #[cfg(test)]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rows.is_empty() && self.watches.is_empty()
-    }
 }
 
 impl History {
@@ -104,11 +60,39 @@ impl History {
         matches!(self, Self::Files(_))
     }
 
-    /// What is kept of a site for a day; what cannot be read is left out.
-    pub(crate) fn day(&self, site: &str, day: Second) -> DayRows {
+    /// What is kept of a site for a day. A day that cannot be read, or not as a whole, is one in which reads may have been lost.
+    #[cfg(test)]
+    pub(super) fn day(&self, site: &str, day: Second) -> DayRows {
+        self.read(site, day).0
+    }
+
+    /// What is kept of a site from one moment to another, whole days. Blocks.
+    pub(crate) fn range(&self, site: &str, from: Second, to: Second) -> DayRows {
+        let (mut all, mut octets) = (DayRows::default(), 0);
+        // The newest first: what is given up meanwhile is older than all that is read.
+        for day in days(from, to).rev() {
+            if octets > MOST_READ {
+                all.lost.push(Lost { from: 0, to: day + DAY });
+                break;
+            }
+            let (rows, read) = self.read(site, day);
+            octets += read;
+            let newest = all.site.take();
+            all.merge(&rows);
+            all.site = newest.or(all.site);
+        }
+        all
+    }
+
+    /// With the octets that were read.
+    fn read(&self, site: &str, day: Second) -> (DayRows, u64) {
         match self {
-            Self::Memory(days) => days.get(&(site.to_owned(), day)).cloned().unwrap_or_default(),
-            Self::Files(folder) => read(&path_of(folder, site, day)).map(|(rows, _)| rows).unwrap_or_default(),
+            Self::Memory(days) => (days.get(&(site.to_owned(), day)).cloned().unwrap_or_default(), 0),
+            Self::Files(folder) => match day_file::read(&path_of(folder, site, day), day) {
+                Ok((rows, _, octets)) => (rows, octets),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => (DayRows::default(), 0),
+                Err(_) => (DayRows::of_lost_day(day), 0),
+            },
         }
     }
 
@@ -117,30 +101,15 @@ impl History {
     /// # Errors
     ///
     /// If they could not be written; nothing is changed then.
-    pub(crate) fn add(&mut self, site: &str, day: Second, rows: &DayRows) -> io::Result<()> {
+    pub(crate) fn add(&mut self, site: &str, day: Second, rows: &DayRows) -> io::Result<Added> {
         match self {
             Self::Memory(days) => {
-                days.entry((site.to_owned(), day)).or_default().merge(rows);
-                Ok(())
-            }
-            Self::Files(folder) => {
-                let path = path_of(folder, site, day);
-                let mut all = match read(&path) {
-                    Ok((all, Damage::None)) => all,
-                    Ok((all, Damage::Some)) => {
-                        // Evidence for the operator; only the first is kept.
-                        let beside = path.with_extension("jsonl.damaged");
-                        if !beside.exists() {
-                            fs::copy(&path, beside)?;
-                        }
-                        all
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => DayRows::default(),
-                    Err(error) => return Err(error),
-                };
+                let all = days.entry((site.to_owned(), day)).or_default();
                 all.merge(rows);
-                write(&path, &all)
+                all.bound();
+                Ok(Added::Whole)
             }
+            Self::Files(folder) => rewrite(&path_of(folder, site, day), day, |all| all.merge(rows)),
         }
     }
 
@@ -199,70 +168,36 @@ impl History {
     }
 }
 
-/// Whether every line could be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Damage {
-    None,
-    Some,
+/// Changes what a file has of a day, and writes it anew.
+fn rewrite(path: &Path, day: Second, change: impl FnOnce(&mut DayRows)) -> io::Result<Added> {
+    let (mut all, mut added) = (DayRows::default(), Added::Whole);
+    match day_file::read(path, day) {
+        Ok((rows, damage, _)) => {
+            all = rows;
+            if damage == Damage::Some {
+                // What comes is counted whatever becomes of the evidence.
+                added = keep_beside(path).map_or_else(Added::WithoutEvidence, |()| Added::Whole);
+            }
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    change(&mut all);
+    all.bound();
+    day_file::write(path, &all)?;
+    Ok(added)
 }
 
-fn read(path: &Path) -> io::Result<(DayRows, Damage)> {
-    let mut reader = BufReader::new(File::open(path)?);
-    let (mut day, mut damage, mut line) = (DayRows::default(), Damage::None, Vec::new());
-    loop {
-        line.clear();
-        if reader.read_until(b'\n', &mut line)? == 0 {
-            return Ok((day, damage));
-        }
-        match serde_json::from_slice(&line) {
-            _ if line.len() > LONGEST_LINE => damage = Damage::Some,
-            Ok(Line::Site(site)) => day.site = Some(site),
-            Ok(Line::Watch(watched)) => watch::merge(&mut day.watches, &[watched]),
-            Ok(Line::Hour { key, row }) => day.rows.entry(key).or_default().merge(&row),
-            Err(_) => damage = Damage::Some,
-        }
+/// Keeps a damaged file beside, as evidence for the operator; only the first of a day is kept. A second name for it takes no room
+/// on a disk that is full.
+fn keep_beside(path: &Path) -> io::Result<()> {
+    let beside = path.with_extension("jsonl.damaged");
+    if beside.exists() || fs::hard_link(path, &beside).is_ok() {
+        return Ok(());
     }
-}
-
-fn write(path: &Path, day: &DayRows) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let aside = path.with_extension("tmp");
-    let written = create(folder, &aside).and_then(|file| {
-        let mut out = BufWriter::new(file);
-        let site = day.site.iter().map(|site| serde_json::to_vec(&Line::Site(site.clone())));
-        let watches = day.watches.iter().map(|watched| serde_json::to_vec(&Line::Watch(watched.clone())));
-        let hours =
-            day.rows.iter().map(|(key, row)| serde_json::to_vec(&Line::Hour { key: key.clone(), row: row.clone() }));
-        for line in site.chain(watches).chain(hours) {
-            out.write_all(&line?)?;
-            out.write_all(b"\n")?;
-        }
-        out.into_inner()?.sync_data()?;
-        fs::rename(&aside, path)
-    });
-    if written.is_err() {
-        let _ = fs::remove_file(&aside);
-    }
-    written
-}
-
-/// A new file, for its owner alone, as the folders above it.
-fn create(folder: &Path, path: &Path) -> io::Result<File> {
-    let mut folders = fs::DirBuilder::new();
-    let mut options = fs::OpenOptions::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
-        folders.mode(0o700);
-        options.mode(0o600);
-    }
-    folders.recursive(true).create(folder)?;
-    // What a process left that was killed; a link is removed, not followed.
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    options.write(true).create_new(true).open(path)
+    fs::copy(path, &beside).map(|_| ()).inspect_err(|_| {
+        let _ = fs::remove_file(&beside);
+    })
 }
 
 fn subfolders(folder: &Path) -> io::Result<Vec<PathBuf>> {
@@ -303,7 +238,12 @@ fn site_of(folder: &Path) -> Option<String> {
     let mut files: Vec<PathBuf> = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "jsonl"));
     files.sort_unstable();
-    files.iter().rev().find_map(|path| Some(read(path).ok()?.0.site?.name))
+    files.iter().rev().find_map(|path| Some(site_line(path)?.name))
+}
+
+fn site_line(path: &Path) -> Option<SiteLine> {
+    let day = path.file_stem().and_then(|stem| day_named(stem.to_str()?))?;
+    day_file::read(path, day).ok()?.0.site
 }
 
 /// The days from one moment to another, both included.
@@ -313,16 +253,22 @@ pub(crate) fn days(from: Second, to: Second) -> impl DoubleEndedIterator<Item = 
 
 #[cfg(test)]
 mod tests {
-    use super::super::row::Standing;
+    use super::super::row::{Row, RowKey, Standing};
+    use super::super::watch::Watch;
     use super::*;
 
     const DAY_ONE: Second = 20_000 * DAY;
 
     fn rows(crawler: &str, allowed: u64) -> DayRows {
-        let key = RowKey { hour: DAY_ONE, crawler: crawler.into(), identity: Standing::Claimed };
+        rows_of(DAY_ONE, crawler, allowed)
+    }
+
+    fn rows_of(day: Second, crawler: &str, allowed: u64) -> DayRows {
+        let key = RowKey { begin: day, crawler: crawler.into(), identity: Standing::Claimed };
         let site = SiteLine { name: "shop".into(), sees_all: false, replicas: 1 };
-        let watches = vec![Watch { from: DAY_ONE, to: DAY_ONE + allowed, version: None }];
-        DayRows { site: Some(site), watches, rows: [(key, Row { allowed, ..Row::default() })].into() }
+        let watches = vec![Watch { from: day, to: day + allowed, version: None, process: day }];
+        let rows = [(key, Row { allowed, ..Row::default() })].into();
+        DayRows { site: Some(site), watches, rows, ..DayRows::default() }
     }
 
     #[test]
@@ -350,10 +296,32 @@ mod tests {
         let cut = text.trim_end().len() - 7;
         fs::write(&path, format!("\u{0}\u{1}{{]\n{}", &text[..cut])).unwrap();
         let kept = history.day("shop", DAY_ONE);
-        assert_eq!(kept.rows.keys().map(|key| &*key.crawler).collect::<Vec<_>>(), ["a"]);
-        history.add("shop", DAY_ONE, &rows("b", 5)).unwrap();
-        assert_eq!(history.day("shop", DAY_ONE).rows.values().map(|row| row.allowed).collect::<Vec<_>>(), [1, 5]);
-        assert!(path.with_extension("jsonl.damaged").exists());
+        assert_eq!(kept.rows.keys().map(|key| &*key.crawler).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(kept.lost, [Lost { from: DAY_ONE, to: DAY_ONE + DAY }]);
+        let damaged = fs::read(&path).unwrap();
+        assert!(matches!(history.add("shop", DAY_ONE, &rows("b", 5)), Ok(Added::Whole)));
+        let kept = history.day("shop", DAY_ONE);
+        assert_eq!(kept.rows.values().map(|row| row.allowed).collect::<Vec<_>>(), [1, 6]);
+        assert_eq!(kept.lost.len(), 1, "that something was lost is not forgotten");
+        assert_eq!(fs::read(path.with_extension("jsonl.damaged")).unwrap(), damaged);
+    }
+
+    /// Where the evidence cannot be kept, what comes is counted all the same.
+    #[test]
+    fn a_damaged_file_that_cannot_be_copied_does_not_stop_the_counting() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut history = History::below(folder.path());
+        history.add("shop", DAY_ONE, &rows("a", 1)).unwrap();
+        let path = path_of(&folder.path().join(FOLDER), "shop", DAY_ONE);
+        let mut text = fs::read(&path).unwrap();
+        text.insert(0, b'{');
+        fs::write(&path, text).unwrap();
+        // A link to where nothing can be made: neither a link nor a copy takes its place.
+        let beside = path.with_extension("jsonl.damaged");
+        std::os::unix::fs::symlink(folder.path().join("no/such/folder"), &beside).unwrap();
+        assert!(matches!(history.add("shop", DAY_ONE, &rows("b", 5)), Ok(Added::WithoutEvidence(_))));
+        assert_eq!(history.day("shop", DAY_ONE).rows.len(), 2);
+        assert!(matches!(history.add("shop", DAY_ONE, &rows("b", 5)), Ok(Added::Whole)));
     }
 
     #[test]
@@ -361,7 +329,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for mut history in [History::below(folder.path()), History::memory()] {
             for day in 0..10 {
-                history.add("shop", DAY_ONE + day * DAY, &rows("a", 1)).unwrap();
+                history.add("shop", DAY_ONE + day * DAY, &rows_of(DAY_ONE + day * DAY, "a", 1)).unwrap();
             }
             let kept = |history: &History| {
                 (0..10).filter(|day| !history.day("shop", DAY_ONE + day * DAY).is_empty()).collect::<Vec<_>>()

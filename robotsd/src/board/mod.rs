@@ -1,14 +1,19 @@
 //! The board: which crawler read which version of robots.txt, what it requested then, and the one word about it.
 //!
-//! Workers count in a [`recorder`]; the control thread takes that into the [`table`], which is written to the [`history`]. [`row`]
-//! is what all of them add up. [`judgement`] says what requests say about a crawler, with the times that [`watch`] does not cover;
-//! [`summary`] makes the [`report`] of it. Nothing here decides about a request, and none waits for it.
+//! Workers count in a [`recorder`]; the control thread takes that into the [`table`], which is written to the [`history`], a
+//! [`day_file`] for each day. [`row`] is what all of them add up, and [`day_rows`] are those of a site. [`judgement`] says what
+//! requests say about a crawler, with the times that [`watch`] does not cover; [`summary`] makes the [`report`] of it. Nothing here
+//! decides about a request, and none waits for it.
 
 mod moment;
 mod row;
 
 mod judgement;
 mod watch;
+
+mod day_rows;
+
+mod day_file;
 
 mod csv;
 mod history;

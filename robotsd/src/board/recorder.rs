@@ -169,7 +169,7 @@ impl Recorder {
             Some(crawler) => Cow::Borrowed(crawler.name()),
             None => counted.unknown_name(record.name()),
         };
-        let key = RowKey { hour: hour_of(now), crawler: crawler.into_owned(), identity: standing(record) };
+        let key = RowKey { begin: hour_of(now), crawler: crawler.into_owned(), identity: standing(record) };
         let row = counted.rows.entry(key).or_insert_with(|| row_of(record.agent()));
         count(row);
     }

@@ -120,6 +120,6 @@ pub(crate) struct TrendBar {
 
 impl Judged {
     pub(crate) const fn total(&self) -> u64 {
-        self.ignored + self.not_newest + self.unread + self.undecided
+        self.ignored.saturating_add(self.not_newest).saturating_add(self.unread).saturating_add(self.undecided)
     }
 }

@@ -1,4 +1,5 @@
-//! One hour of one crawler on one site: counts, reads of robots.txt, and what a later judgement needs of disallowed requests.
+//! One hour, or one day, of one crawler on one site: counts, reads of robots.txt, and what a later judgement needs of disallowed
+//! requests.
 //!
 //! A row is a sum: rows of workers, of processes and of replicas are merged by [`Row::merge`], and every list in it has a
 //! bound. It holds no address and no path of a client, only patterns of the robots.txt.
@@ -31,8 +32,9 @@ pub(crate) enum Standing {
 /// Which row it is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct RowKey {
-    /// The first second of the hour.
-    pub(crate) hour: Second,
+    /// The first second of the hour, or of the day.
+    #[serde(rename = "hour")]
+    pub(crate) begin: Second,
     pub(crate) crawler: String,
     pub(crate) identity: Standing,
 }
@@ -113,15 +115,15 @@ impl Standing {
 }
 
 impl Row {
-    /// Adds another row of the same crawler and hour; its reads and requests may be of the same time.
+    /// Adds another row of the same crawler; its reads and requests may be of the same time.
     pub(crate) fn merge(&mut self, other: &Self) {
         if self.operator.is_empty() && self.chain.is_empty() {
             self.operator.clone_from(&other.operator);
             self.category.clone_from(&other.category);
             self.chain.clone_from(&other.chain);
         }
-        self.allowed += other.allowed;
-        self.disallowed += other.disallowed;
+        self.allowed = self.allowed.saturating_add(other.allowed);
+        self.disallowed = self.disallowed.saturating_add(other.disallowed);
         self.done.merge(other.done);
         // Reads first: they part the requests before them from those after them.
         other.reads.iter().for_each(|read| self.read(read.clone()));
@@ -187,12 +189,12 @@ impl Row {
         let is_alike =
             |own: &&mut LineHits| own.version == hits.version && own.line == hits.line && own.pattern == hits.pattern;
         if let Some(own) = self.lines.iter_mut().find(is_alike) {
-            own.hits += hits.hits;
+            own.hits = own.hits.saturating_add(hits.hits);
         } else if self.lines.len() < MOST_LINES {
             self.lines.push(hits);
         } else {
             match self.lines.iter_mut().find(|own| own.line == 0) {
-                Some(rest) => rest.hits += hits.hits,
+                Some(rest) => rest.hits = rest.hits.saturating_add(hits.hits),
                 None => self.lines.push(LineHits { version: String::new(), line: 0, pattern: String::new(), ..hits }),
             }
         }
@@ -201,10 +203,10 @@ impl Row {
 
 impl Done {
     pub(crate) const fn merge(&mut self, other: Self) {
-        self.refused += other.refused;
-        self.tagged += other.tagged;
-        self.observed += other.observed;
-        self.passed += other.passed;
+        self.refused = self.refused.saturating_add(other.refused);
+        self.tagged = self.tagged.saturating_add(other.tagged);
+        self.observed = self.observed.saturating_add(other.observed);
+        self.passed = self.passed.saturating_add(other.passed);
     }
 }
 
@@ -212,7 +214,7 @@ impl ReadSpan {
     fn extend(&mut self, other: &Self) {
         self.first = self.first.min(other.first);
         self.last = self.last.max(other.last);
-        self.count += other.count;
+        self.count = self.count.saturating_add(other.count);
     }
 }
 
@@ -225,7 +227,7 @@ impl Case {
     fn extend(&mut self, other: &Self) {
         self.first = self.first.min(other.first);
         self.last = self.last.max(other.last);
-        self.count += other.count;
+        self.count = self.count.saturating_add(other.count);
     }
 }
 

@@ -5,11 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::history::DayRows;
+use super::day_rows::DayRows;
 use super::judgement::{Gap, Judgement, Reader, Reading, judge};
 use super::moment::{DAY, HOUR, Second, day_of, hour_of, written};
 use super::report::{CrawlerBoard, Judged, LastRead, LineBoard, LineCrawler, SiteBoard, TrendBar};
-use super::row::{LineHits, Row, RowKey, Standing};
+use super::row::{LineHits, Row, Standing};
 use super::watch::gaps;
 
 /// Lines that are listed of a site.
@@ -43,6 +43,11 @@ impl Period {
         Self { from: day_of(now).saturating_sub((count - 1) * DAY), to: now, step: DAY }
     }
 
+    /// Whether an hour or a day is counted in it.
+    const fn has(&self, begin: Second, length: Second) -> bool {
+        begin.saturating_add(length) > self.from && begin <= self.to
+    }
+
     const fn bars(&self) -> usize {
         ((self.to - self.from) / self.step + 1) as usize
     }
@@ -57,40 +62,76 @@ pub(crate) fn sum_up(
     evidence: Evidence,
     live: Option<&str>,
 ) -> SiteBoard {
-    let rows: Vec<(&RowKey, &Row)> = processes.iter().flat_map(|process| &process.rows).collect();
-    let gaps: Vec<Gap> = processes.iter().flat_map(|process| gaps(&process.watches)).collect();
-    let crawlers: BTreeSet<(&str, Standing)> = rows
-        .iter()
-        .filter(|(key, _)| key.hour + HOUR > period.from && key.hour <= period.to)
-        .map(|(key, _)| (&*key.crawler, key.identity))
-        .collect();
-    let mut boards: Vec<CrawlerBoard> = crawlers
-        .into_iter()
-        .map(|(crawler, identity)| {
-            Crawler { crawler, identity, rows: &rows, gaps: &gaps }.sum_up(period, evidence, live)
+    let rows = SiteRows::of(processes, period);
+    let gaps: Vec<Gap> = processes.iter().flat_map(|process| gaps(&process.watches, &process.lost)).collect();
+    let is_here = |rows: &Vec<CrawlerRow<'_>>| rows.iter().any(|row| row.is_counted);
+    let here = rows.by_crawler.iter().filter(|(_, rows)| is_here(rows));
+    let mut boards: Vec<CrawlerBoard> = here
+        .map(|((crawler, identity), own)| {
+            let (crawler, identity) = (*crawler, *identity);
+            Crawler { crawler, identity, own, rows: &rows, gaps: &gaps }.sum_up(period, evidence, live)
         })
         .collect();
     boards.sort_by(|one, other| {
         let weight = |board: &CrawlerBoard| (board.disallowed, board.allowed, board.reads);
         weight(other).cmp(&weight(one)).then_with(|| one.crawler.cmp(&other.crawler))
     });
-    SiteBoard { site: site.to_owned(), crawlers: boards, lines: lines(&rows, period) }
+    SiteBoard { site: site.to_owned(), crawlers: boards, lines: lines(&rows) }
+}
+
+/// The rows of a site, by whom they are of.
+struct SiteRows<'r> {
+    by_crawler: BTreeMap<(&'r str, Standing), Vec<CrawlerRow<'r>>>,
+    /// The crawlers of each operator that has several, whatever their identity.
+    by_operator: BTreeMap<&'r str, BTreeSet<(&'r str, Standing)>>,
+}
+
+/// An hour or a day of a crawler.
+#[derive(Clone, Copy)]
+struct CrawlerRow<'r> {
+    begin: Second,
+    row: &'r Row,
+    /// Whether it is in the period; what was read before counts too.
+    is_counted: bool,
+}
+
+impl<'r> SiteRows<'r> {
+    fn of(processes: &'r [DayRows], period: Period) -> Self {
+        let mut rows = Self { by_crawler: BTreeMap::new(), by_operator: BTreeMap::new() };
+        for process in processes {
+            let days = process.days.iter().map(|(key, row)| (key, row, DAY));
+            for (key, row, length) in days.chain(process.rows.iter().map(|(key, row)| (key, row, HOUR))) {
+                let of = (&*key.crawler, key.identity);
+                let is_counted = period.has(key.begin, length);
+                rows.by_crawler.entry(of).or_default().push(CrawlerRow { begin: key.begin, row, is_counted });
+                if !row.operator.is_empty() {
+                    rows.by_operator.entry(&row.operator).or_default().insert(of);
+                }
+            }
+        }
+        rows
+    }
+
+    /// Every crawler whose reads may be those of another.
+    fn of_same_operator(&self, crawler: &'r str, operator: &str) -> BTreeSet<(&'r str, Standing)> {
+        let own = [Standing::Verified, Standing::Claimed].map(|identity| (crawler, identity));
+        let others = self.by_operator.get(operator).into_iter().flatten().copied();
+        others.chain(own).filter(|(_, identity)| *identity != Standing::Impostor).collect()
+    }
 }
 
 /// One crawler among the rows of a site.
 struct Crawler<'r> {
     crawler: &'r str,
     identity: Standing,
-    rows: &'r [(&'r RowKey, &'r Row)],
+    own: &'r [CrawlerRow<'r>],
+    rows: &'r SiteRows<'r>,
     gaps: &'r [Gap],
 }
 
-impl Crawler<'_> {
+impl<'r> Crawler<'r> {
     fn sum_up(&self, period: Period, evidence: Evidence, live: Option<&str>) -> CrawlerBoard {
-        let own = |(key, _): &&(&RowKey, &Row)| key.crawler == self.crawler && key.identity == self.identity;
-        let within = |(key, _): &&(&RowKey, &Row)| key.hour + HOUR > period.from && key.hour <= period.to;
-        let all: Vec<_> = self.rows.iter().filter(own).collect();
-        let counted: Vec<_> = all.iter().copied().filter(|row| within(row)).collect();
+        let counted = || self.own.iter().filter(|row| row.is_counted);
         let mut board = CrawlerBoard {
             crawler: self.crawler.to_owned(),
             identity: self.identity.as_str().to_owned(),
@@ -99,25 +140,26 @@ impl Crawler<'_> {
         };
         let mut sum = Row::default();
         let mut lines: BTreeMap<(&str, usize, &str), u64> = BTreeMap::new();
-        for (key, row) in &counted {
+        for CrawlerRow { begin, row, .. } in counted() {
             if board.operator.is_empty() {
                 board.operator.clone_from(&row.operator);
                 board.category.clone_from(&row.category);
                 sum.chain.clone_from(&row.chain);
             }
-            board.allowed += row.allowed;
-            board.disallowed += row.disallowed;
+            board.allowed = board.allowed.saturating_add(row.allowed);
+            board.disallowed = board.disallowed.saturating_add(row.disallowed);
             board.done.merge(row.done);
-            board.reads += row.reads.iter().map(|read| read.count).sum::<u64>();
-            if let Some(bar) = board.trend.get_mut((key.hour.saturating_sub(period.from) / period.step) as usize) {
-                bar.allowed += row.allowed;
-                bar.disallowed += row.disallowed;
+            board.reads = row.reads.iter().fold(board.reads, |sum, read| sum.saturating_add(read.count));
+            if let Some(bar) = board.trend.get_mut((begin.saturating_sub(period.from) / period.step) as usize) {
+                bar.allowed = bar.allowed.saturating_add(row.allowed);
+                bar.disallowed = bar.disallowed.saturating_add(row.disallowed);
             }
             for LineHits { version, line, pattern, hits } in &row.lines {
-                *lines.entry((version, *line, pattern)).or_default() += hits;
+                let sum = lines.entry((version, *line, pattern)).or_default();
+                *sum = sum.saturating_add(*hits);
             }
         }
-        let cases = || counted.iter().flat_map(|(_, row)| &row.cases);
+        let cases = || counted().flat_map(|row| &row.row.cases);
         board.first_disallowed = cases().map(|case| case.first).min().map(written);
         board.last_disallowed = cases().map(|case| case.last).max().map(written);
         let worst = lines.into_iter().filter(|((_, line, _), _)| *line > 0).max_by_key(|(_, hits)| *hits);
@@ -128,29 +170,29 @@ impl Crawler<'_> {
             hits,
             crawlers: Vec::new(),
         });
-        let last_read = all.iter().flat_map(|(_, row)| &row.reads).max_by_key(|read| read.last);
+        let last_read = self.own.iter().flat_map(|row| &row.row.reads).max_by_key(|read| read.last);
         board.last_read = last_read.map(|read| LastRead {
             when: written(read.last),
             version: read.version.clone(),
             is_newest: live.zip(read.version.as_deref()).map(|(live, read)| live == read),
         });
+        let readings = self.readings(&board.operator, &sum.chain);
         if self.identity == Standing::Verified {
-            let readings = self.readings(&board.operator, &sum.chain);
             for case in cases() {
                 let judged = &mut board.judged;
-                match (judge(case, &readings, self.gaps), evidence) {
-                    (Judgement::Ignored, Evidence::Complete) => judged.ignored += case.count,
-                    (Judgement::Ignored, Evidence::Partial) | (Judgement::Undecided, _) => {
-                        judged.undecided += case.count
-                    }
-                    (Judgement::NotNewest, _) => judged.not_newest += case.count,
-                    (Judgement::Unread, _) => judged.unread += case.count,
-                }
+                let count = match (judge(case, &readings, self.gaps), evidence) {
+                    (Judgement::Ignored, Evidence::Complete) => &mut judged.ignored,
+                    (Judgement::Ignored, Evidence::Partial) | (Judgement::Undecided, _) => &mut judged.undecided,
+                    (Judgement::NotNewest, _) => &mut judged.not_newest,
+                    (Judgement::Unread, _) => &mut judged.unread,
+                };
+                *count = count.saturating_add(case.count);
             }
             // Requests that no case stands for, from a file that lost it.
-            board.judged.undecided += board.disallowed.saturating_sub(board.judged.total());
+            let missing = board.disallowed.saturating_sub(board.judged.total());
+            board.judged.undecided = board.judged.undecided.saturating_add(missing);
         }
-        let has_read = readings_of_chain(self, &board.operator, &sum.chain);
+        let has_read = readings.iter().any(|read| read.reader == Reader::Chain && read.version.is_some());
         match word(self.identity, &board, has_read, evidence) {
             Ok(word) => board.word = Some(word.to_owned()),
             Err(why) => board.no_word = Some(why.to_owned()),
@@ -159,32 +201,29 @@ impl Crawler<'_> {
     }
 
     /// The reads that the crawler's requests are judged by.
-    fn readings(&self, operator: &str, chain: &[String]) -> Vec<Reading<'_>> {
+    fn readings(&self, operator: &str, chain: &[String]) -> Vec<Reading<'r>> {
         let mut readings = Vec::new();
-        for (key, row) in self.rows {
-            let is_own = key.crawler == self.crawler;
-            let is_of_operator = is_own || !operator.is_empty() && row.operator == operator;
-            if key.identity == Standing::Impostor || !is_of_operator {
-                continue;
+        for of in self.rows.of_same_operator(self.crawler, operator) {
+            let (crawler, identity) = of;
+            for CrawlerRow { row, .. } in self.rows.by_crawler.get(&of).into_iter().flatten() {
+                // A crawler of the same operator in another row.
+                if crawler != self.crawler && row.operator != operator {
+                    continue;
+                }
+                let is_of_chain = crawler == self.crawler || row.chain.iter().any(|token| chain.contains(token));
+                let is_proof = identity == Standing::Verified && is_of_chain;
+                let reader = if is_proof { Reader::Chain } else { Reader::Operator };
+                readings.extend(row.reads.iter().map(|read| Reading {
+                    origin: &read.origin,
+                    version: read.version.as_deref(),
+                    first: read.first,
+                    last: read.last,
+                    reader,
+                }));
             }
-            let is_of_chain = is_own || row.chain.iter().any(|token| chain.contains(token));
-            let is_proof = key.identity == Standing::Verified && is_of_chain;
-            let reader = if is_proof { Reader::Chain } else { Reader::Operator };
-            readings.extend(row.reads.iter().map(|read| Reading {
-                origin: &read.origin,
-                version: read.version.as_deref(),
-                first: read.first,
-                last: read.last,
-                reader,
-            }));
         }
         readings
     }
-}
-
-fn readings_of_chain(crawler: &Crawler<'_>, operator: &str, chain: &[String]) -> bool {
-    let readings = crawler.readings(operator, chain);
-    readings.iter().any(|reading| reading.reader == Reader::Chain && reading.version.is_some())
 }
 
 /// The one word about a crawler, or why there is none.
@@ -221,18 +260,20 @@ fn word(
 type HitsByCrawler<'r> = BTreeMap<(&'r str, Standing), u64>;
 
 /// The lines of a site by hits, with who met them.
-fn lines(rows: &[(&RowKey, &Row)], period: Period) -> Vec<LineBoard> {
+fn lines(rows: &SiteRows<'_>) -> Vec<LineBoard> {
     let mut lines: BTreeMap<(&str, usize, &str), HitsByCrawler<'_>> = BTreeMap::new();
-    for (key, row) in rows.iter().filter(|(key, _)| key.hour + HOUR > period.from && key.hour <= period.to) {
-        for LineHits { version, line, pattern, hits } in &row.lines {
-            let of = lines.entry((version, *line, pattern)).or_default();
-            *of.entry((&key.crawler, key.identity)).or_default() += hits;
+    for (of, rows) in &rows.by_crawler {
+        for LineHits { version, line, pattern, hits } in
+            rows.iter().filter(|row| row.is_counted).flat_map(|row| &row.row.lines)
+        {
+            let sum = lines.entry((version, *line, pattern)).or_default().entry(*of).or_default();
+            *sum = sum.saturating_add(*hits);
         }
     }
     let mut lines: Vec<LineBoard> = lines
         .into_iter()
         .map(|((version, line, pattern), crawlers)| {
-            let hits = crawlers.values().sum();
+            let hits = crawlers.values().fold(0, |sum: u64, hits| sum.saturating_add(*hits));
             let mut crawlers: Vec<LineCrawler> = crawlers
                 .into_iter()
                 .map(|((crawler, identity), hits)| LineCrawler {

@@ -10,7 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tower_robots::live::VersionHash;
 
-use super::history::{DayRows, History, Retention, SiteLine, days};
+use super::day_rows::{DayRows, SiteLine};
+use super::history::{Added, History, Retention};
 use super::moment::{HOUR, MINUTE, Second, day_of};
 use super::recorder::{Counted, MOST_UNKNOWN, UNKNOWN, written};
 use super::row::RowKey;
@@ -37,6 +38,8 @@ struct Table {
     sites: HashMap<String, SiteTable>,
     /// Rows of all sites.
     rows: usize,
+    /// When the process began.
+    process: Second,
     written: Second,
     pruned: Second,
     is_urgent: bool,
@@ -97,7 +100,7 @@ impl Board {
     /// A board that counts from now on; without a state directory it forgets everything with the process.
     pub(crate) fn new(settings: BoardConfig, state_dir: Option<&Path>, now: Second) -> Self {
         let history = state_dir.map_or_else(History::memory, History::below);
-        let table = Table { written: now, ..Table::default() };
+        let table = Table { process: now, written: now, ..Table::default() };
         Self { settings, since: now, history: Mutex::new(history), table: Mutex::new(table) }
     }
 
@@ -135,10 +138,17 @@ impl Board {
         for site in sites {
             let taken = self.table().take(&site);
             for (day, rows) in by_day(taken, self.site_line(&site)) {
-                if let Err(error) = history.add(&site, day, &rows) {
-                    outcome = outcome.and(Err(format!("the board of site {site:?} cannot be written: {error}")));
-                    self.table().put_back(&site, rows);
-                }
+                let trouble = match history.add(&site, day, &rows) {
+                    Ok(Added::Whole) => continue,
+                    Ok(Added::WithoutEvidence(error)) => {
+                        format!("the board of site {site:?}: a damaged file could not be kept beside: {error}")
+                    }
+                    Err(error) => {
+                        self.table().put_back(&site, rows);
+                        format!("the board of site {site:?} cannot be written: {error}")
+                    }
+                };
+                outcome = outcome.and(Err(trouble));
             }
         }
         if must_prune || !history.is_kept() {
@@ -156,11 +166,11 @@ impl Board {
     /// What is known of a site in a time: written and not written yet. Blocks.
     pub(crate) fn rows(&self, site: &str, from: Second, to: Second) -> DayRows {
         let history = self.history();
-        let mut all = DayRows::default();
-        days(from, to).for_each(|day| all.merge(&history.day(site, day)));
+        let mut all = history.range(site, from, to);
         all.site = Some(self.site_line(site));
         if let Some(held) = self.table().sites.get(site) {
-            all.merge(&DayRows { site: None, watches: held.watches.list().to_vec(), rows: held.rows.clone() });
+            let watches = held.watches.list().to_vec();
+            all.merge(&DayRows { watches, rows: held.rows.clone(), ..DayRows::default() });
         }
         all
     }
@@ -201,12 +211,14 @@ impl Board {
 
 impl Table {
     fn add(&mut self, now: Second, moment: SiteMoment) {
-        let site = self.sites.entry(moment.site).or_default();
+        let process = self.process;
+        let begin = || SiteTable { watches: Watches::of(process), ..SiteTable::default() };
+        let site = self.sites.entry(moment.site).or_insert_with(begin);
         let mut lost = 0;
         for counted in moment.counted {
             lost += counted.lost;
             for (mut key, row) in counted.rows {
-                if row.operator.is_empty() && !site.unregistered.admit(key.hour, &key.crawler) {
+                if row.operator.is_empty() && !site.unregistered.admit(key.begin, &key.crawler) {
                     UNKNOWN.clone_into(&mut key.crawler);
                 }
                 if self.rows >= MOST_LIVE && !site.rows.contains_key(&key) {
@@ -232,7 +244,7 @@ impl Table {
         self.rows -= rows.len();
         let watches = held.watches.list().to_vec();
         held.watches.forget_all_but_last();
-        DayRows { site: None, watches, rows }
+        DayRows { watches, rows, ..DayRows::default() }
     }
 
     fn put_back(&mut self, site: &str, rows: DayRows) {
@@ -250,7 +262,7 @@ impl Table {
 fn by_day(rows: DayRows, site: SiteLine) -> BTreeMap<Second, DayRows> {
     let mut days: BTreeMap<Second, DayRows> = BTreeMap::new();
     for (key, row) in rows.rows {
-        days.entry(day_of(key.hour)).or_default().rows.insert(key, row);
+        days.entry(day_of(key.begin)).or_default().rows.insert(key, row);
     }
     for watch in rows.watches {
         days.entry(day_of(watch.to)).or_default().watches.push(watch);

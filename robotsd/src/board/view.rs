@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::history::{DayRows, History, days};
+use super::day_rows::DayRows;
+use super::history::History;
 use super::moment::{DAY, Second, written};
 use super::report::BoardReport;
 use super::summary::{Evidence, Period, sum_up};
@@ -105,12 +106,7 @@ pub(crate) fn merge(folders: &[PathBuf], query: &BoardQuery, now: Second) -> Res
     for (site, ()) in sites {
         let processes: Vec<DayRows> = histories
             .iter()
-            .map(|history| {
-                let mut all = DayRows::default();
-                days(period.from.saturating_sub(EARLIER), period.to)
-                    .for_each(|day| all.merge(&history.day(&site, day)));
-                all
-            })
+            .map(|history| history.range(&site, period.from.saturating_sub(EARLIER), period.to))
             .collect();
         let lines = || processes.iter().filter_map(|process| process.site.as_ref());
         let replicas = lines().map(|line| line.replicas).max().unwrap_or(1);

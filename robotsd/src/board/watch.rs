@@ -18,6 +18,15 @@ pub(crate) struct Watch {
     pub(crate) to: Second,
     /// The version that was live; none where there is none, or one for each host.
     pub(crate) version: Option<String>,
+    /// When the process began that watched: what is certain between two watches of one process is not between those of two.
+    pub(crate) process: Second,
+}
+
+/// A time of which counts may be missing, because a file was damaged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Lost {
+    pub(crate) from: Second,
+    pub(crate) to: Second,
 }
 
 /// Whether reads are seen at a moment.
@@ -32,12 +41,25 @@ pub(crate) enum Sight {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Watches {
     list: Vec<Watch>,
+    process: Second,
     is_blind: bool,
     /// Whether a watch began since they were last written.
     pub(super) has_begun: bool,
 }
 
+impl Lost {
+    /// Both, and what is between them.
+    pub(super) fn and(&self, other: &Self) -> Self {
+        Self { from: self.from.min(other.from), to: self.to.max(other.to) }
+    }
+}
+
 impl Watches {
+    /// Those of a process that began then.
+    pub(super) fn of(process: Second) -> Self {
+        Self { process, ..Self::default() }
+    }
+
     /// Adds a moment. Returns whether another version is live than before.
     pub(super) fn add(&mut self, now: Second, version: Option<&str>, sight: Sight) -> bool {
         let was_blind = std::mem::replace(&mut self.is_blind, sight == Sight::Blind);
@@ -53,7 +75,8 @@ impl Watches {
                 // Seen without a gap: a read since then is of one of both versions.
                 let seen = last.filter(|last| is_seen && is_next(last)).map(|last| last.to);
                 self.has_begun = true;
-                self.list.push(Watch { from: seen.unwrap_or(now), to: now, version: version.map(str::to_owned) });
+                let (from, version) = (seen.unwrap_or(now), version.map(str::to_owned));
+                self.list.push(Watch { from, to: now, version, process: self.process });
             }
         }
         is_other
@@ -68,6 +91,10 @@ impl Watches {
         merge(&mut watches, &self.list);
         let surplus = watches.len().saturating_sub(MOST_HELD);
         watches.drain(..surplus);
+        if let Some(first) = watches.first_mut().filter(|_| surplus > 0) {
+            // Nothing is certain of what was live in the times that are forgotten.
+            first.process = first.from;
+        }
         self.list = watches;
         self.has_begun = true;
     }
@@ -83,15 +110,17 @@ impl Watches {
 /// Adds watches to those of a file. One that goes on takes the place of its beginning.
 pub(super) fn merge(watches: &mut Vec<Watch>, others: &[Watch]) {
     for other in others {
-        match watches.iter_mut().rfind(|own| own.from == other.from && own.version == other.version) {
+        let is_same =
+            |own: &&mut Watch| own.from == other.from && own.process == other.process && own.version == other.version;
+        match watches.iter_mut().rfind(is_same) {
             Some(own) => own.to = own.to.max(other.to),
             None => watches.push(other.clone()),
         }
     }
 }
 
-/// The gaps of one process: before, between and after its watches.
-pub(super) fn gaps(watches: &[Watch]) -> Vec<Gap> {
+/// The gaps in one state directory: before, between and after its watches, and what was lost.
+pub(super) fn gaps(watches: &[Watch], lost: &[Lost]) -> Vec<Gap> {
     let mut watches: Vec<&Watch> = watches.iter().collect();
     watches.sort_by_key(|watch| (watch.from, watch.to));
     let mut gaps = Vec::new();
@@ -100,7 +129,9 @@ pub(super) fn gaps(watches: &[Watch]) -> Vec<Gap> {
         match before {
             None => gaps.push(Gap { from: 0, to: watch.from, version: None }),
             Some(before) if before.to < watch.from => {
-                let version = before.version.clone().filter(|version| watch.version.as_ref() == Some(version));
+                // Between two processes another server may have shown another version.
+                let is_certain = before.process == watch.process && before.version == watch.version;
+                let version = before.version.clone().filter(|_| is_certain);
                 gaps.push(Gap { from: before.to, to: watch.from, version });
             }
             Some(_) => {}
@@ -111,6 +142,12 @@ pub(super) fn gaps(watches: &[Watch]) -> Vec<Gap> {
     }
     let end = before.map_or(0, |last| last.to);
     gaps.push(Gap { from: end, to: Second::MAX, version: None });
+    for Lost { from, to } in lost {
+        // What was live there is among what may be missing.
+        gaps.iter_mut().filter(|gap| gap.from <= *to && *from <= gap.to).for_each(|gap| gap.version = None);
+        // From the second before, so that a request of the first second lies in it.
+        gaps.push(Gap { from: from.saturating_sub(1), to: *to, version: None });
+    }
     gaps
 }
 
@@ -127,7 +164,7 @@ mod tests {
     }
 
     fn between(watches: &[Watch]) -> Vec<(Second, Second, Option<String>)> {
-        let gaps = gaps(watches);
+        let gaps = gaps(watches, &[]);
         gaps[1..gaps.len() - 1].iter().map(|gap| (gap.from, gap.to, gap.version.clone())).collect()
     }
 
@@ -145,6 +182,19 @@ mod tests {
         assert_eq!(between(&watches), [(2, 90, Some("1".to_owned()))]);
         let watches = watched(&[(1, "1", Sight::Clear), (90, "2", Sight::Clear)]);
         assert_eq!(between(&watches), [(1, 90, None)]);
+    }
+
+    /// A server that shows another version may have run between two processes, and what is lost may have been one that did.
+    #[test]
+    fn what_was_live_before_and_after_is_certain_within_one_process_alone() {
+        let watch = |from, to, process| Watch { from, to, version: Some("1".into()), process };
+        let version = |watches: &[Watch], lost: &[Lost]| gaps(watches, lost)[1].version.clone();
+        let (one, other) = ([watch(1, 10, 1), watch(20, 30, 1)], [watch(1, 10, 1), watch(20, 30, 20)]);
+        assert_eq!((version(&one, &[]), version(&other, &[])), (Some("1".to_owned()), None));
+        let lost = Lost { from: 20, to: 30 };
+        assert_eq!(version(&one, std::slice::from_ref(&lost)), None);
+        let expected = Gap { from: 19, to: 30, version: None };
+        assert_eq!(gaps(&one, &[lost]).last(), Some(&expected));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The board: what crawlers read and requested, before and after a restart and `kill -9`.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -106,24 +107,34 @@ pub(super) fn write_words(folder: &Path) {
     let case = |at: u64| json!([{ "origin": "https://a.test", "disallowed_by": ["2"], "allowed_by": ["1"], "first": at, "last": at, "count": 4 }]);
     let line = json!([{ "version": "2", "line": 2, "pattern": "/private/", "hits": 4 }]);
     let went_in = |ago: u64| json!({ "allowed": ago, "disallowed": 4, "done": { "refused": 4 }, "cases": case(hours(ago) + 9), "lines": line });
+    let day = |ago: u64| hours(ago) - hours(ago) % 86_400;
+    let site = json!({ "site": { "name": "Shop 1", "sees_all": true, "replicas": 1 } }).to_string();
+    let watch = |from: u64, to: u64, version: &str| {
+        (to - to % 86_400, json!({ "watch": { "from": from, "to": to, "version": version, "process": 1 } }).to_string())
+    };
+    let row = |crawler: &str, ago: u64, counts: Value| (day(ago), hour(crawler, hours(ago), counts));
     let lines = [
-        json!({ "site": { "name": "Shop 1", "sees_all": true, "replicas": 1 } }).to_string(),
-        json!({ "watch": { "from": hours(72), "to": hours(10), "version": "1" } }).to_string(),
-        json!({ "watch": { "from": hours(10), "to": now, "version": "2" } }).to_string(),
-        hour("Obeyer", hours(5), json!({ "allowed": 7, "reads": read("2", hours(5) + 1) })),
-        hour("Late", hours(12), json!({ "reads": read("1", hours(12) + 1) })),
-        hour("Late", hours(2), went_in(2)),
-        hour("Ignorer", hours(5), json!({ "reads": read("2", hours(5) + 1) })),
-        hour("Ignorer", hours(2), went_in(2)),
-        hour("Stale", hours(40), json!({ "reads": read("1", hours(40) + 1) })),
-        hour("Stale", hours(2), went_in(2)),
-        hour("Unseen", hours(2), went_in(2)),
-        "{\"cut".to_owned(),
+        watch(hours(72), hours(10), "1"),
+        watch(hours(10), now, "2"),
+        row("Obeyer", 5, json!({ "allowed": 7, "reads": read("2", hours(5) + 1) })),
+        row("Late", 12, json!({ "reads": read("1", hours(12) + 1) })),
+        row("Late", 2, went_in(2)),
+        row("Ignorer", 5, json!({ "reads": read("2", hours(5) + 1) })),
+        row("Ignorer", 2, went_in(2)),
+        row("Stale", 40, json!({ "reads": read("1", hours(40) + 1) })),
+        row("Stale", 2, went_in(2)),
+        row("Unseen", 2, went_in(2)),
     ];
-    let path = folder.join("state/board/%53hop%201");
-    fs::create_dir_all(&path).unwrap();
-    let date = humantime::format_rfc3339_seconds(UNIX_EPOCH + std::time::Duration::from_secs(hours(0))).to_string();
-    fs::write(path.join(format!("{}.jsonl", &date[..10])), lines.join("\n")).unwrap();
+    let folder = folder.join("state/board/%53hop%201");
+    fs::create_dir_all(&folder).unwrap();
+    let days: BTreeSet<u64> = lines.iter().map(|(day, _)| *day).collect();
+    for day in days {
+        let of_day = lines.iter().filter(|(of, _)| *of == day).map(|(_, line)| line);
+        let text: String = std::iter::once(&site).chain(of_day).map(|line| format!("{line}\n")).collect();
+        let end = json!({ "end": { "hash": tower_robots::live::VersionHash::of(text.as_bytes()).to_string() } });
+        let date = humantime::format_rfc3339_seconds(UNIX_EPOCH + std::time::Duration::from_secs(day)).to_string();
+        fs::write(folder.join(format!("{}.jsonl", &date[..10])), format!("{text}{end}\n")).unwrap();
+    }
 }
 
 /// The words are made of the files, so they are the same in any process that reads them.

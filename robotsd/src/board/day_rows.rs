@@ -1,0 +1,99 @@
+//! What is kept of one site for a day, or for several: rows, when reads were watched, and which time cannot be vouched for.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::moment::{DAY, Second, day_of};
+use super::row::{Row, RowKey};
+use super::watch::{self, Lost, Watch};
+
+/// Times that a file has of a day.
+const MOST_TIMES: usize = 256;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct DayRows {
+    /// None where nothing was kept.
+    pub(crate) site: Option<SiteLine>,
+    pub(crate) watches: Vec<Watch>,
+    /// When what was counted may be missing.
+    pub(crate) lost: Vec<Lost>,
+    /// Hours of crawlers.
+    pub(crate) rows: BTreeMap<RowKey, Row>,
+    /// Days of crawlers, whose hours are given up; one that still came for such a day stands in `rows`.
+    pub(crate) days: BTreeMap<RowKey, Row>,
+}
+
+/// The first line of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SiteLine {
+    pub(crate) name: String,
+    /// Whether every read of robots.txt reaches these processes.
+    pub(crate) sees_all: bool,
+    /// How many processes serve the site.
+    pub(crate) replicas: usize,
+}
+
+impl DayRows {
+    /// A day of which nothing is known.
+    pub(super) fn of_lost_day(day: Second) -> Self {
+        Self { lost: vec![Lost { from: day, to: day.saturating_add(DAY) }], ..Self::default() }
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        if other.site.is_some() {
+            self.site.clone_from(&other.site);
+        }
+        watch::merge(&mut self.watches, &other.watches);
+        for lost in &other.lost {
+            if !self.lost.contains(lost) {
+                self.lost.push(lost.clone());
+            }
+        }
+        for (own, others) in [(&mut self.rows, &other.rows), (&mut self.days, &other.days)] {
+            for (key, row) in others {
+                own.entry(key.clone()).or_default().merge(row);
+            }
+        }
+    }
+
+    /// Whether a file has room for another time in which reads were watched or lost.
+    pub(super) fn is_room(&self) -> bool {
+        self.watches.len() + self.lost.len() < MOST_TIMES
+    }
+
+    /// Gives up the oldest times that a file has no room for: they count as lost.
+    pub(super) fn bound(&mut self) {
+        let surplus = (self.watches.len() + self.lost.len()).saturating_sub(MOST_TIMES);
+        if surplus == 0 {
+            return;
+        }
+        // With some room for those to come.
+        self.watches.sort_by_key(|watch| (watch.to, watch.from));
+        let given_up = self.watches.drain(..(surplus + MOST_TIMES / 4).min(self.watches.len()));
+        let given_up = given_up.map(|watch| Lost { from: watch.from, to: watch.to });
+        let all = given_up.chain(self.lost.drain(..));
+        self.lost = all.reduce(|one, other| one.and(&other)).into_iter().collect();
+    }
+
+    /// Makes one row of the hours that a crawler has in a day. Sums and moments stay what they are.
+    pub(super) fn fold(&mut self) {
+        // From the first hour to the last, as they were counted.
+        for (key, row) in std::mem::take(&mut self.rows) {
+            self.days.entry(RowKey { begin: day_of(key.begin), ..key }).or_default().merge(&row);
+        }
+    }
+
+    /// Takes their weight from the reads of a day of which a part was lost: they accuse nobody any more.
+    pub(super) fn doubt(&mut self, day: Second) {
+        for row in self.rows.values_mut().chain(self.days.values_mut()) {
+            row.reads.iter_mut().for_each(|read| read.version = None);
+        }
+        self.merge(&Self::of_lost_day(day));
+    }
+
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.days.is_empty() && self.watches.is_empty()
+    }
+}

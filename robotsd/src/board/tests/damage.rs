@@ -1,0 +1,174 @@
+//! Files that are not what was written: nothing panics, nothing grows, and nobody is accused by them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+
+use super::super::day_file::{Damage, encoded, parse};
+use super::*;
+
+/// The file of a day of the week.
+fn file(state: &Path, day: Second) -> PathBuf {
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(state.join("board/shop")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files.remove(day as usize)
+}
+
+fn words(state: &Path) -> Vec<Said> {
+    let board = Board::new(settings(true, 1), Some(state), START + 7 * DAY);
+    said(&[rows(&board)], Evidence::Complete)
+}
+
+/// The read that would excuse may be the line that is lost, or one that is lost with the whole file.
+#[test]
+fn a_day_that_cannot_be_read_as_a_whole_accuses_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(played(Some(folder.path())));
+    let state = folder.path();
+    assert_eq!(words(state), week());
+    // Day 1 has the requests of `ignorer` and `stale`.
+    let path = file(state, 1);
+    let text = fs::read_to_string(&path).unwrap();
+    let without = |what: &str| text.lines().filter(|line| !line.contains(what)).collect::<Vec<_>>().join("\n") + "\n";
+    let read_of_ignorer = text.lines().position(|line| line.contains("ignorer")).unwrap();
+    let cut_at_a_line = text.lines().take(read_of_ignorer + 3).collect::<Vec<_>>().join("\n") + "\n";
+    let is_accused = |said: &[Said]| said.iter().any(|(_, word, _)| word.as_deref() == Some("ignores"));
+    for (what, damaged) in [
+        ("a line that is cut", text.replacen("\"claimer\"", "\"claim", 1)),
+        ("a line that is another", text.replacen("https://shop.test", "https://shop.tes!", 1)),
+        ("a line that is gone", without("\"late\"")),
+        ("an end that is gone", without("{\"end\":")),
+        ("a cut at a line's end", cut_at_a_line),
+        ("lines after the end", format!("{text}{text}")),
+        ("nothing", String::new()),
+    ] {
+        fs::write(&path, damaged).unwrap();
+        assert!(!is_accused(&words(state)), "{what}: {:?}", words(state));
+    }
+    // The first process to write to it keeps in mind that something was lost.
+    fs::write(&path, without("\"late\"")).unwrap();
+    let next = Board::new(settings(true, 1), Some(state), START + 7 * DAY);
+    let late = counted(START + 47 * HOUR, ("ignorer", Standing::Verified), What::Private);
+    next.add(START + 7 * DAY, [moment(START + 7 * DAY, vec![late])]);
+    next.write(START + 7 * DAY).unwrap();
+    assert!(fs::read_to_string(&path).unwrap().contains("{\"lost\":"));
+    assert!(!is_accused(&words(state)));
+    // Nothing but the day itself, and what a lost read of it could excuse, is in doubt.
+    fs::write(&path, &text).unwrap();
+    assert_eq!(words(state), week());
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    assert!(!is_accused(&words(state)), "a file that cannot be read at all");
+}
+
+/// A file with a crawler that ignores robots.txt, as it is written.
+fn guilty() -> (DayRows, Vec<u8>) {
+    let folder = tempfile::tempdir().unwrap();
+    drop(played(Some(folder.path())));
+    let octets = fs::read(file(folder.path(), 1)).unwrap();
+    let (rows, damage) = parse(&octets, START + DAY);
+    assert_eq!(damage, Damage::None);
+    (rows, octets)
+}
+
+fn accused(processes: &[DayRows]) -> usize {
+    let period = Period::days(START + 7 * DAY - 1, 7);
+    let board = sum_up("shop", processes, period, Evidence::Complete, Some("2"));
+    board.crawlers.iter().filter(|crawler| crawler.judged.ignored > 0).count()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn any_octets_are_read_and_accuse_nobody(octets in prop::collection::vec(any::<u8>(), 0..4096)) {
+        let (rows, damage) = parse(&octets, START);
+        prop_assert_eq!(damage, Damage::Some);
+        prop_assert_eq!(accused(std::slice::from_ref(&rows)), 0);
+    }
+
+    /// Numbers and names as they come in lines that are well formed.
+    #[test]
+    fn lines_of_any_numbers_are_read_and_accuse_nobody(
+        lines in prop::collection::vec((0..6_u8, any::<u64>(), any::<u64>(), ".{0,40}"), 0..30)
+    ) {
+        let line = |(kind, one, other, name): &(u8, u64, u64, String)| {
+            let (version, at) = (name, START + one % DAY);
+            let row = serde_json::json!({
+                "hour": if other % 2 == 0 { hour_of(at) } else { *one }, "day": START, "crawler": name, "identity": "verified",
+                "chain": [name], "allowed": other, "disallowed": other, "done": { "refused": other },
+                "reads": [{ "origin": name, "version": version, "first": one, "last": other, "count": other }],
+                "cases": [{ "origin": name, "disallowed_by": [version], "allowed_by": [], "first": at, "last": at, "count": other }],
+                "lines": [{ "version": version, "line": one, "pattern": name, "hits": other }],
+            });
+            match kind {
+                0 => serde_json::json!({ "site": { "name": name, "sees_all": true, "replicas": one } }),
+                1 => serde_json::json!({ "watch": { "from": one, "to": other, "version": version, "process": 1 } }),
+                2 => serde_json::json!({ "lost": { "from": one, "to": other } }),
+                3 => serde_json::json!({ "hour": row }),
+                4 => serde_json::json!({ "day": row }),
+                _ => serde_json::json!({ "end": { "hash": name } }),
+            }
+            .to_string()
+        };
+        let octets = lines.iter().map(line).collect::<Vec<_>>().join("\n");
+        let (mut rows, _) = parse(octets.as_bytes(), START);
+        prop_assert_eq!(accused(std::slice::from_ref(&rows)), 0);
+        // What is kept of it is a file again, that is whole.
+        rows.bound();
+        rows.fold();
+        let (again, damage) = parse(&encoded(&rows).unwrap(), START);
+        prop_assert_eq!((again, damage), (rows, Damage::None));
+    }
+
+    /// Whatever is changed in a file with a crawler that ignores robots.txt, it accuses nobody.
+    #[test]
+    fn a_file_in_which_anything_is_changed_accuses_nobody(
+        at in any::<prop::sample::Index>(), with in any::<u8>(), how in 0..4_u8
+    ) {
+        let (rows, mut octets) = GUILTY.with(Clone::clone);
+        prop_assert!(accused(std::slice::from_ref(&rows)) > 0);
+        let at = at.index(octets.len());
+        match how {
+            0 => octets[at] = if octets[at] == with { !with } else { with },
+            1 => octets.truncate(at),
+            2 => octets.insert(at, with),
+            _ => { octets.remove(at); }
+        }
+        let (rows, damage) = parse(&octets, START + DAY);
+        prop_assert_eq!(damage, Damage::Some);
+        prop_assert_eq!(accused(&[rows]), 0);
+    }
+}
+
+thread_local! {
+    static GUILTY: (DayRows, Vec<u8>) = guilty();
+}
+
+#[test]
+fn what_a_file_has_is_bounded() {
+    let site = "{\"site\":{\"name\":\"shop\",\"sees_all\":true,\"replicas\":1}}\n";
+    let endless = [site.as_bytes(), &vec![b'x'; 80 << 20]].concat();
+    let (rows, damage) = parse(&endless, START);
+    assert!(rows.site.is_some() && damage == Damage::Some);
+    let watch = |at: usize| format!("{{\"watch\":{{\"from\":{at},\"to\":{START},\"version\":null,\"process\":1}}}}\n");
+    let lost = |at: usize| format!("{{\"lost\":{{\"from\":{at},\"to\":{START}}}}}\n");
+    let many: String = (0..100_000).map(|at| watch(at) + &lost(at)).collect();
+    let (rows, damage) = parse(many.as_bytes(), START);
+    assert!(rows.watches.len() + rows.lost.len() < 300 && damage == Damage::Some);
+    // So has what is written: the oldest times count as lost.
+    let mut rows = DayRows::default();
+    for number in 0..2_000 {
+        let at = START + number;
+        rows.merge(&DayRows {
+            watches: vec![Watch { from: at, to: at, version: None, process: START }],
+            ..DayRows::default()
+        });
+        rows.bound();
+    }
+    assert!(rows.watches.len() <= 256 && rows.lost.len() == 1);
+    assert_eq!(rows.lost[0].from, START);
+    assert_eq!(rows.watches.last().unwrap().to, START + 1_999);
+}
