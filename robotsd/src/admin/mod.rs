@@ -7,11 +7,13 @@
 //! those are. Connections, heads, bodies and waiting are bounded.
 
 mod access;
+mod board_answer;
 mod config_requests;
 mod config_state;
 mod connections;
 mod listen;
 mod metrics;
+mod query;
 mod reply;
 mod routes;
 #[cfg(unix)]

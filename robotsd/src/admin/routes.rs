@@ -6,18 +6,18 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use http::{HeaderMap, Method, StatusCode};
-use percent_encoding::percent_decode_str;
 use tokio::task::spawn_blocking;
 use tower_robots::live::{Enforcement, VersionHashError, VersionHashPrefix};
 
+use super::board_answer::{board, board_page};
 use super::connections::Urgency;
 use super::metrics;
+use super::query::Query;
 use super::reply::AdminReply;
 use super::state::{Phase, ServerState, Serving};
-use crate::board::{BoardPage, BoardQuery, BoardReport, BoardSpan, PageReload, csv, seconds, style};
+use crate::board::{csv, style};
 use crate::report::{ChangeReport, ReloadReport};
 use crate::sites::{ChangeError, Sites, UnknownSite};
 
@@ -66,10 +66,6 @@ pub(super) enum Handler {
 
 pub(super) type Answering = Pin<Box<dyn Future<Output = AdminReply> + Send>>;
 
-/// The decoded query: names and values.
-#[derive(Debug, Default)]
-pub(super) struct Query(Vec<(String, String)>);
-
 impl Route {
     /// GET and HEAD.
     const fn reads(path: &'static str, answer: fn(Arc<ServerState>, Query) -> Answering) -> Self {
@@ -105,52 +101,6 @@ impl RouteKind {
             Self::Reads => matches!(*method, Method::GET | Method::HEAD),
             Self::Changes => method == Method::POST,
         }
-    }
-}
-
-impl Query {
-    /// Reads a query: pairs with percent-encoded names and values.
-    pub(super) fn new(query: Option<&str>) -> Self {
-        let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
-        let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
-        Self(
-            pairs
-                .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
-                .map(|(name, value)| (decoded(name), decoded(value)))
-                .collect(),
-        )
-    }
-
-    /// The value of a name; the first one.
-    pub(super) fn value(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
-    }
-
-    /// Every value of a name.
-    fn values<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
-        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| &**value)
-    }
-
-    /// The value of a name that has to be there.
-    fn needed(&self, name: &str, what: &str) -> Result<String, AdminReply> {
-        match self.value(name) {
-            Some(value) if !value.is_empty() => Ok(value.to_owned()),
-            _ => Err(AdminReply::error(StatusCode::BAD_REQUEST, &format!("{name}={what} is needed"))),
-        }
-    }
-
-    /// Refuses other names than these.
-    fn only(&self, names: &[&str]) -> Result<(), AdminReply> {
-        self.beyond(names).map_or(Ok(()), Err)
-    }
-
-    /// The refusal of the first other name, if there is one.
-    fn beyond(&self, names: &[&str]) -> Option<AdminReply> {
-        let (name, _) = self.0.iter().find(|(name, _)| !names.contains(&&**name))?;
-        Some(AdminReply::error(
-            StatusCode::BAD_REQUEST,
-            &format!("{name:?} is not known here; there is {}", names.join(", ")),
-        ))
     }
 }
 
@@ -234,67 +184,6 @@ fn history(state: &ServerState, query: &Query) -> AdminReply {
         serving(state)?.sites.history(&site).map_err(refused)
     });
     report.map_or_else(|reply| reply, |report| AdminReply::json(&report))
-}
-
-/// What the board says of `?site=`, or of every site, over `?period=`. Its files are read on a thread that may block.
-async fn board(
-    state: Arc<ServerState>,
-    query: &Query,
-    write: impl FnOnce(&ServerState, &BoardReport) -> AdminReply + Send + 'static,
-) -> AdminReply {
-    let wanted = match board_query(query) {
-        Ok(wanted) => wanted,
-        Err(reply) => return reply,
-    };
-    let Some(board) = state.board().cloned() else {
-        let message = match state.serving() {
-            Some(_) => "there is no board: [board] has mode = \"off\"",
-            None => "starting: there are no sites yet",
-        };
-        return AdminReply::error(StatusCode::SERVICE_UNAVAILABLE, message);
-    };
-    let read = spawn_blocking(move || {
-        let report = board.report(&wanted, seconds(SystemTime::now()));
-        match (&wanted.site, report.sites.is_empty()) {
-            (Some(site), true) => AdminReply::error(StatusCode::NOT_FOUND, &format!("there is no site {site:?}")),
-            _ => write(&state, &report),
-        }
-    });
-    read.await.unwrap_or_else(|error| {
-        AdminReply::error(StatusCode::INTERNAL_SERVER_ERROR, &format!("a fault of robotsd: {error}"))
-    })
-}
-
-/// The board for a browser, which loads it again with `?reload=60`.
-async fn board_page(state: Arc<ServerState>, query: &Query) -> AdminReply {
-    let (asked, reload) = match (board_query(query), query.value("reload")) {
-        (Ok(asked), None) => (asked, PageReload::Never),
-        (Ok(asked), Some("60")) => (asked, PageReload::EveryMinute),
-        (Ok(_), Some(_)) => return AdminReply::error(StatusCode::BAD_REQUEST, "there is reload=60"),
-        (Err(reply), _) => return reply,
-    };
-    board(state, query, move |state, report| {
-        let serving = state.serving();
-        let history = |site: &str| serving.as_ref()?.sites.history(site).ok();
-        let histories: Vec<_> = report.sites.iter().filter_map(|site| history(&site.site)).collect();
-        let status = state.report();
-        let page = BoardPage { status: &status, board: report, histories: &histories, query: &asked, reload };
-        AdminReply::page(page.to_string(), reload)
-    })
-    .await
-}
-
-fn board_query(query: &Query) -> Result<BoardQuery, AdminReply> {
-    query.only(&["site", "period", "reload"])?;
-    let site = query.value("site").filter(|site| !site.is_empty()).map(str::to_owned);
-    let span = match query.value("period") {
-        None => BoardSpan::default(),
-        Some(written) => BoardSpan::ALL.into_iter().find(|span| span.as_str() == written).ok_or_else(|| {
-            let message = format!("{written:?} is no period: there is period=24h and period=30d");
-            AdminReply::error(StatusCode::BAD_REQUEST, &message)
-        })?,
-    };
-    Ok(BoardQuery { site, span })
 }
 
 /// Brings the version `?hash=` of `?site=` live, which waits.

@@ -149,10 +149,18 @@ impl ServerState {
             enforcement: serving.as_ref().map_or("", |serving| serving.sites.enforcement().as_str()).to_owned(),
             switch_trouble: serving.as_ref().and_then(|serving| serving.sites.switch_trouble()),
             next: serving.as_ref().map(|serving| serving.sites.advice()).unwrap_or_default(),
-            troubles: serving.as_ref().map(|serving| serving.sites.troubles()).unwrap_or_default(),
+            troubles: self.troubles(serving.as_deref()),
             listeners: serving.as_ref().map(|serving| serving.listeners.clone()).unwrap_or_default(),
             sites: serving.as_ref().map(|serving| serving.sites.report()).unwrap_or_default(),
         }
+    }
+}
+
+impl ServerState {
+    /// Troubles that concern every site: those of the state directory, and of the board in it.
+    fn troubles(&self, serving: Option<&Serving>) -> Vec<String> {
+        let state = serving.map(|serving| serving.sites.troubles()).unwrap_or_default();
+        state.into_iter().chain(self.board().map(|board| board.troubles()).unwrap_or_default()).collect()
     }
 }
 

@@ -46,18 +46,18 @@ pub(crate) enum History {
 }
 
 impl History {
+    /// The folder of the board in a state directory.
+    pub(crate) fn folder_below(state_dir: &Path) -> PathBuf {
+        state_dir.join(FOLDER)
+    }
+
     /// Files below a state directory.
     pub(crate) fn below(state_dir: &Path) -> Self {
-        Self::Files(state_dir.join(FOLDER))
+        Self::Files(Self::folder_below(state_dir))
     }
 
     pub(crate) const fn memory() -> Self {
         Self::Memory(BTreeMap::new())
-    }
-
-    /// Whether it outlives the process.
-    pub(crate) const fn is_kept(&self) -> bool {
-        matches!(self, Self::Files(_))
     }
 
     /// What is kept of a site for a day. A day that cannot be read, or not as a whole, is one in which reads may have been lost.

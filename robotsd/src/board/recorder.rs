@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -51,6 +52,8 @@ pub(crate) struct SiteRecorders(Arc<RecorderParts>);
 struct RecorderParts {
     versions: Arc<ArcSwap<KnownVersions>>,
     recorders: Mutex<Vec<Arc<Recorder>>>,
+    /// Whether crawlers were not recognised for a moment since that was last asked.
+    has_missed: AtomicBool,
 }
 
 /// Counts the crawlers of one site on one worker.
@@ -89,6 +92,16 @@ impl SiteRecorders {
         });
         taken.retain(|counted| counted.lost > 0 || !counted.rows.is_empty());
         taken
+    }
+
+    /// Notes that crawlers are not recognised from now on, for however short a time.
+    pub(crate) fn miss(&self) {
+        self.0.has_missed.store(true, Ordering::Release);
+    }
+
+    /// Whether crawlers were not recognised for a moment since this was last asked.
+    pub(crate) fn take_missed(&self) -> bool {
+        self.0.has_missed.swap(false, Ordering::AcqRel)
     }
 
     /// Follows the versions of a robots.txt, so that requests are judged by the one that a crawler last read.

@@ -5,9 +5,10 @@
 //! are lost, and the site is blind for that time: nobody is accused by reads that may be missing.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_robots::live::VersionHash;
 
 use super::day_rows::{DayRows, SiteLine};
@@ -21,10 +22,16 @@ use crate::config::BoardConfig;
 /// Rows that are held until they are written.
 pub(crate) const MOST_LIVE: usize = 65_536;
 
+/// Requests that read the history at once: each keeps a thread while a file system hangs.
+const MOST_READERS: usize = 4;
+
 /// The board of a process.
 #[derive(Debug)]
 pub(crate) struct Board {
     settings: BoardConfig,
+    /// None where there is no state directory.
+    folder: Option<PathBuf>,
+    readers: Arc<Semaphore>,
     /// When the process began to count.
     pub(super) since: Second,
     /// Locked before the table, and while files are read or written.
@@ -99,9 +106,11 @@ impl SiteMoment {
 impl Board {
     /// A board that counts from now on; without a state directory it forgets everything with the process.
     pub(crate) fn new(settings: BoardConfig, state_dir: Option<&Path>, now: Second) -> Self {
-        let history = state_dir.map_or_else(History::memory, History::below);
+        let folder = state_dir.map(History::folder_below);
+        let history = folder.clone().map_or_else(History::memory, History::Files);
         let table = Table { process: now, written: now, ..Table::default() };
-        Self { settings, since: now, history: Mutex::new(history), table: Mutex::new(table) }
+        let readers = Arc::new(Semaphore::new(MOST_READERS));
+        Self { settings, folder, readers, since: now, history: Mutex::new(history), table: Mutex::new(table) }
     }
 
     pub(crate) const fn settings(&self) -> &BoardConfig {
@@ -151,7 +160,7 @@ impl Board {
                 outcome = outcome.and(Err(trouble));
             }
         }
-        if must_prune || !history.is_kept() {
+        if must_prune || !self.is_kept() {
             let pruned = history.prune(
                 now,
                 Retention { keep: self.settings.keep.as_secs(), size: self.settings.size },
@@ -192,8 +201,20 @@ impl Board {
         table.trouble.iter().cloned().chain(lost).collect()
     }
 
-    pub(crate) fn is_kept(&self) -> bool {
-        self.history().is_kept()
+    pub(crate) const fn is_kept(&self) -> bool {
+        self.folder.is_some()
+    }
+
+    /// The place of one that reads, while there is one.
+    pub(crate) async fn reader(&self) -> Option<OwnedSemaphorePermit> {
+        // It is never closed.
+        Arc::clone(&self.readers).acquire_owned().await.ok()
+    }
+
+    /// What is read, for people.
+    pub(crate) fn what_is_read(&self) -> String {
+        let files = |folder: &PathBuf| format!("the files of the board in {}", folder.display());
+        self.folder.as_ref().map_or_else(|| "the board".to_owned(), files)
     }
 
     fn site_line(&self, site: &str) -> SiteLine {

@@ -49,6 +49,12 @@ impl Sites {
             Some((of, live)) => (live.robots.status().switch(), self.state().turn_site(&of.name, &live.name, to)),
             None => (self.state().switch(), self.state().turn(to)),
         };
+        if to == Enforcement::Off {
+            match &site {
+                Some((of, _)) => of.was_switched_off(),
+                None => self.iter().for_each(ServedSite::was_switched_off),
+            }
+        }
         let site = site.as_ref().map(|(_, live)| live);
         let of = site.map_or_else(|| "every site".to_owned(), |site| format!("site {:?}", site.name));
         let mut message = if before == to {

@@ -103,9 +103,16 @@ impl ServedSite {
             recorders.follow(robots, now);
         }
         let version = robots.and_then(|robots| robots.with(|snapshot| Some(snapshot.content()?.hash())));
+        // It may have been turned on again since.
+        let was_off = recorders.take_missed();
         let is_off = robots.is_some_and(|robots| robots.with(Snapshot::enforcement) == Enforcement::Off);
-        let sight = if is_off { Sight::Blind } else { Sight::Clear };
+        let sight = if is_off || was_off { Sight::Blind } else { Sight::Clear };
         Some(SiteMoment::new(&self.name, recorders.take(), version, sight))
+    }
+
+    /// Notes for the board that enforcement was switched off, and with it the recognition of crawlers.
+    pub(super) fn was_switched_off(&self) {
+        self.recorders.iter().for_each(SiteRecorders::miss);
     }
 
     /// Counters of one worker's own.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -86,6 +87,35 @@ fn crawlers_are_counted_and_outlive_a_kill() {
         "patterns, and no paths"
     );
     drop(running);
+}
+
+/// Crawlers are not recognised while enforcement is off, for however short a time.
+#[test]
+fn a_kill_switch_that_is_off_for_a_moment_is_a_gap() {
+    let folder = site_folder();
+    let running = Running::start(folder.path());
+    // A watch of some seconds, so that there is something to be parted.
+    running.get("/private/a", GPTBOT);
+    wait_for("a count", || (!crawlers(folder.path()).is_empty()).then_some(()));
+    for to in ["off", "on"] {
+        let request = format!("POST /enforce?to={to} HTTP/1.1\r\nHost: robotsd\r\nConnection: close\r\n\r\n");
+        let mut socket = std::os::unix::net::UnixStream::connect(folder.path().join("admin.sock")).unwrap();
+        socket.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    running.get("/private/b", GPTBOT);
+    wait_for("another count", || (crawlers(folder.path())[0]["disallowed"] == 2).then_some(()));
+    // Another version is written at once.
+    replace_file(&folder.path().join("robots.txt"), format!("{ROBOTS}Disallow: /more/\n"));
+    wait_for("files of the board", || is_written(folder.path(), "\"disallowed\":2").then_some(()));
+    let text = fs::read_to_string(&files(folder.path())[0]).unwrap();
+    let watches: Vec<Value> =
+        text.lines().filter_map(|line| serde_json::from_str::<Value>(line).unwrap().get("watch").cloned()).collect();
+    let [before, after, ..] = &watches[..] else { panic!("{text}") };
+    assert_eq!(before["process"], after["process"], "{text}");
+    assert!(before["to"].as_u64() < after["from"].as_u64(), "{text}");
 }
 
 /// A line of a file for an hour of a verified crawler.

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use super::admin::ask;
 use super::process::{GPTBOT, Running, folder, robotsd, run, wait_for};
@@ -61,6 +62,49 @@ fn a_file_whose_reading_never_ends_holds_up_its_own_site_alone() {
     running.wait_for_event("config", is_gone);
     assert!(!told(&running, &["status"]).contains("site hanging"));
     assert_eq!((page(&running, "well.test"), page(&running, "hanging.test")), (403, 421));
+    running.signal("TERM");
+    assert!(running.wait_for_end().success());
+}
+
+/// However many ask for the board, few threads wait for its files, and everybody is told.
+#[test]
+fn a_board_whose_files_hang_says_so_and_keeps_few_threads() {
+    let folder = folder(&[
+        ("robotsd.toml", &["state_dir = \"state\"\n", LISTENER, WELL].concat()),
+        ("well.txt", ROBOTS),
+        ("page.html", "hello"),
+    ]);
+    let board = folder.path().join("state/board/well");
+    fs::create_dir_all(&board).unwrap();
+    // Today, and tomorrow, should it begin meanwhile.
+    let writers: Vec<File> = [0, 1]
+        .map(|days| {
+            let at = SystemTime::now() + Duration::from_secs(days * 86_400);
+            let pipe = board.join(format!("{}.jsonl", &humantime::format_rfc3339_seconds(at).to_string()[..10]));
+            assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+            File::options().read(true).write(true).open(&pipe).unwrap()
+        })
+        .into();
+    let mut running = Running::start(folder.path());
+    let threads = || fs::read_dir(format!("/proc/{}/task", running.id())).unwrap().count();
+    let before = threads();
+    let admin = running.admin();
+    let asking: Vec<_> =
+        (0..12).map(|_| std::thread::spawn(move || ask(admin, "GET /board.json", "Host: localhost\r\n"))).collect();
+    for asked in asking {
+        let answer = asked.join().unwrap();
+        assert_eq!(answer.status, 503, "{}", answer.body);
+        assert!(answer.body.contains("state/board could not be read in 5 seconds"), "{}", answer.body);
+    }
+    // Those that read, and the one that writes.
+    assert!(threads() <= before + 5, "{before} {}", threads());
+    assert_eq!(ask(running.admin(), "GET /readyz", "Host: localhost\r\n").status, 200);
+    assert!(told(&running, &["status"]).contains("site well"), "the status is answered");
+    assert_eq!(page(&running, "well.test"), 403);
+    // Once the files can be read, or cannot at all, the board is there again.
+    drop(writers);
+    fs::remove_dir_all(&board).unwrap();
+    wait_for("the board", || (ask(admin, "GET /board.json", "Host: localhost\r\n").status == 200).then_some(()));
     running.signal("TERM");
     assert!(running.wait_for_end().success());
 }
