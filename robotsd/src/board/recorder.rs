@@ -11,11 +11,12 @@ use http::{HeaderName, Method, StatusCode};
 use tower_robots::agent::{Agent, Identity};
 use tower_robots::layer::{CrawlerRequest, Event};
 use tower_robots::live::{Content, LiveRobots, VersionHash};
-use tower_robots::policy::{Action, Facts, Policy, Reason};
+use tower_robots::policy::{Facts, Policy};
 use tower_robots::rules::{Access, PathForm, PathForms, RequestPath};
 
 use super::moment::{DAY, HOUR, Second, hour_of, seconds};
 use super::row::{Case, Done, LineHits, ReadSpan, Row, RowKey, Standing};
+use crate::decision::RequestOutcome;
 
 /// Rows that a worker holds of a site until they are taken.
 const MOST_ROWS: usize = 4096;
@@ -268,11 +269,11 @@ fn standing_of(identity: Option<Identity>) -> Standing {
 
 fn done(record: &CrawlerRequest) -> Done {
     let one = Done::default();
-    match (record.action(), record.reason()) {
-        (Action::Refuse, _) => Done { refused: 1, ..one },
-        (Action::Tag, _) => Done { tagged: 1, ..one },
+    match RequestOutcome::of(record.action(), record.reason()) {
+        RequestOutcome::Refused => Done { refused: 1, ..one },
+        RequestOutcome::Tagged => Done { tagged: 1, ..one },
         _ if record.access() != Some(Access::Disallow) => one,
-        (_, Reason::Observed | Reason::Grace) => Done { observed: 1, ..one },
+        RequestOutcome::Observed => Done { observed: 1, ..one },
         _ => Done { passed: 1, ..one },
     }
 }
@@ -299,7 +300,7 @@ pub(super) fn written(hash: VersionHash) -> String {
     format!("sha256:{}", hash.short())
 }
 
-fn cut(text: &str) -> &str {
+pub(super) fn cut(text: &str) -> &str {
     let end = (0..=LONGEST_NAME.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
     &text[..end.unwrap_or(0)]
 }

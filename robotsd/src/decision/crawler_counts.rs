@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use http::StatusCode;
 use tower_robots::agent::Agent;
 use tower_robots::layer::CrawlerRequest;
-use tower_robots::policy::{Action, Reason};
 
+use super::request_outcome::RequestOutcome;
 use crate::metrics::KeyedCounters;
 
 /// Combinations that a site names, of each kind.
@@ -22,20 +22,6 @@ const OTHER: &str = "other";
 
 /// The crawler of a request in which none was recognised.
 pub(crate) const NO_CRAWLER: &str = "none";
-
-/// What the layer did about a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum RequestOutcome {
-    /// No group is for its agent, or nothing is enforced.
-    Untouched,
-    Allowed,
-    /// Disallowed, and passed because the mode only observes or the grace has not ended.
-    Observed,
-    Tagged,
-    Refused,
-    /// It passed because of an exemption or an override.
-    Exempt,
-}
 
 /// Counts the requests of crawlers on one worker, which alone writes it.
 #[derive(Debug, Default)]
@@ -81,33 +67,6 @@ pub(crate) struct RobotsTxtKey {
 pub(crate) struct CrawlerTotals {
     pub(crate) requests: BTreeMap<CrawlerKey, u64>,
     pub(crate) robots_txt: BTreeMap<RobotsTxtKey, u64>,
-}
-
-impl RequestOutcome {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Untouched, Self::Allowed, Self::Observed, Self::Tagged, Self::Refused, Self::Exempt];
-
-    pub(crate) fn of(request: &CrawlerRequest) -> Self {
-        match (request.action(), request.reason()) {
-            (Action::Refuse, _) => Self::Refused,
-            (Action::Tag, _) => Self::Tagged,
-            (_, Reason::Observed | Reason::Grace) => Self::Observed,
-            (_, Reason::Allowed) => Self::Allowed,
-            (_, Reason::NoGroup | Reason::NothingKnown | Reason::KillSwitch) => Self::Untouched,
-            _ => Self::Exempt,
-        }
-    }
-
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Untouched => "untouched",
-            Self::Allowed => "allowed",
-            Self::Observed => "observed",
-            Self::Tagged => "tagged",
-            Self::Refused => "refused",
-            Self::Exempt => "exempt",
-        }
-    }
 }
 
 impl CrawlerCounts {

@@ -17,6 +17,7 @@ mod outcome_counts;
 mod preset;
 mod preset_fields;
 mod question_error;
+mod request_outcome;
 mod response;
 
 use std::convert::Infallible;
@@ -35,11 +36,10 @@ use tower_robots::layer::{Original, Outcome, ROBOTS_VERDICT, RobotsLayer};
 use tower_robots::rules::RequestPath;
 use tower_robots::source::HostMap;
 
-pub(crate) use self::crawler_counts::{CrawlerCombinations, RequestOutcome};
-pub(crate) use self::outcome_counts::{
-    CountedRequest, DisallowedOutcome, MayWait, OutcomeCounts, OutcomeTotals, SiteTotals,
-};
+pub(crate) use self::crawler_counts::CrawlerCombinations;
+pub(crate) use self::outcome_counts::{CountedRequest, MayWait, OutcomeCounts, OutcomeTotals, SiteTotals};
 pub(crate) use self::question_error::QuestionErrors;
+pub(crate) use self::request_outcome::RequestOutcome;
 
 use self::preset::Preset;
 use self::question_error::QuestionError;

@@ -6,12 +6,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use http::StatusCode;
-use tower_robots::layer::{CrawlerRequest, Event, Record};
+use tower_robots::layer::{CrawlerRequest, Event};
 use tower_robots::live::AgentLookups;
-use tower_robots::policy::{Action, Reason};
 use tower_robots::rules::RequestPath;
 
-use super::crawler_counts::{CrawlerCombinations, CrawlerCounts, CrawlerTotals, RequestOutcome};
+use super::crawler_counts::{CrawlerCombinations, CrawlerCounts, CrawlerTotals};
+use super::request_outcome::RequestOutcome;
 use crate::counter::Counter;
 use crate::metrics::{
     DECISION_BUCKETS, HTTP_BUCKETS, Histogram, HistogramTotals, KeyedCounters, MethodLabel, ResponseKey,
@@ -19,17 +19,6 @@ use crate::metrics::{
 
 /// One request in so many is timed: reading the clock costs ten times what counting does.
 const TIMED: u64 = 64;
-
-/// What was done about a request that robots.txt disallows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DisallowedOutcome {
-    Refused,
-    Tagged,
-    /// It went on, because the mode only observes or the grace has not ended.
-    Observed,
-    /// It went on, because of an exemption or an override.
-    Passed,
-}
 
 /// Counts the requests of a site on one worker, which alone writes it; apart from other data in the cache.
 #[derive(Debug, Default)]
@@ -110,17 +99,6 @@ pub(crate) struct OutcomeTotals {
     pub(crate) passed: u64,
 }
 
-impl DisallowedOutcome {
-    pub(crate) fn of(record: &Record) -> Self {
-        match (record.action(), record.reason()) {
-            (Action::Refuse, _) => Self::Refused,
-            (Action::Tag, _) => Self::Tagged,
-            (Action::Pass, Reason::Observed | Reason::Grace) => Self::Observed,
-            _ => Self::Passed,
-        }
-    }
-}
-
 impl OutcomeCounts {
     /// Counters of one worker for a site that counts these combinations.
     pub(crate) fn of_site(combinations: Arc<CrawlerCombinations>, agent_lookups: &Arc<AgentLookups>) -> Self {
@@ -147,7 +125,7 @@ impl OutcomeCounts {
     /// Notes what was decided about a crawler's request. The layer calls this on the worker's thread, while it decides about the
     /// request that was counted last.
     pub(crate) fn crawler(&self, event: &Event<'_, CrawlerRequest>) {
-        let outcome = RequestOutcome::of(event.record());
+        let outcome = RequestOutcome::of(event.record().action(), event.record().reason());
         self.noted.store(outcome as u8 + 1, Ordering::Relaxed);
         match event.status() {
             Some(status) if is_robots_txt(event.target()) => {
@@ -198,13 +176,20 @@ impl OutcomeCounts {
         }
     }
 
+    /// Adds how long the decisions took that were timed.
+    pub(crate) fn add_decision_durations(&self, totals: &mut HistogramTotals) {
+        if let Some(details) = self.details.get() {
+            totals.add(&details.decision_durations);
+        }
+    }
+
     /// Counts what was done about a disallowed request, which is counted as a request already.
     pub(crate) fn disallowed(&self, event: &Event<'_>) {
-        match DisallowedOutcome::of(event.record()) {
-            DisallowedOutcome::Refused => &self.refused,
-            DisallowedOutcome::Tagged => &self.tagged,
-            DisallowedOutcome::Observed => &self.observed,
-            DisallowedOutcome::Passed => &self.passed,
+        match RequestOutcome::of(event.record().action(), event.record().reason()) {
+            RequestOutcome::Refused => &self.refused,
+            RequestOutcome::Tagged => &self.tagged,
+            RequestOutcome::Observed => &self.observed,
+            _ => &self.passed,
         }
         .add_one();
     }

@@ -10,7 +10,7 @@ use tower_robots::rules::{Access, PathForm};
 use tower_robots::source::DirectoryEvent;
 
 use super::site_name::SiteName;
-use crate::decision::DisallowedOutcome;
+use crate::decision::RequestOutcome;
 use crate::edge::{AccessFields, Peer, X_REQUEST_ID, trace_id};
 use crate::log::{Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
 use crate::render::{finding_line, shell_word};
@@ -21,11 +21,11 @@ pub(super) fn event(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(&E
     move |event| {
         let record = event.record();
         let hash = record.hash().short();
-        let done = match DisallowedOutcome::of(record) {
-            DisallowedOutcome::Refused => LogEvent::Refused,
-            DisallowedOutcome::Tagged => LogEvent::Tagged,
-            DisallowedOutcome::Observed => LogEvent::Observed,
-            DisallowedOutcome::Passed => LogEvent::Passed,
+        let done = match RequestOutcome::of(record.action(), record.reason()) {
+            RequestOutcome::Refused => LogEvent::Refused,
+            RequestOutcome::Tagged => LogEvent::Tagged,
+            RequestOutcome::Observed => LogEvent::Observed,
+            _ => LogEvent::Passed,
         };
         if let Some(notes) = event.extensions().get::<AccessFields>() {
             note(notes, done.as_str(), record);

@@ -50,7 +50,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
     ("log", &["date", "edge", "config"]),
     ("decision", &["counter", "metrics", "edge", "config", "log"]),
     ("evaluator", &["unknown_name", "config"]),
-    ("board", &["date", "html", "render", "report", "config"]),
+    ("board", &["date", "html", "render", "report", "config", "decision"]),
     (
         "sites",
         &[
