@@ -86,7 +86,8 @@ mod tests {
     #[test]
     fn a_line_has_a_field_for_every_column() {
         let crawler = CrawlerBoard { crawler: "a".into(), ..CrawlerBoard::default() };
-        let site = SiteBoard { site: "shop".into(), crawlers: vec![crawler], lines: Vec::new() };
+        let site =
+            SiteBoard { site: "shop".into(), crawlers: vec![crawler], lines: Vec::new(), ..SiteBoard::default() };
         let text = csv(&BoardReport { sites: vec![site], ..BoardReport::default() });
         let columns: Vec<_> = text.lines().map(|line| line.split(',').count()).collect();
         assert_eq!(columns, [25, 25]);

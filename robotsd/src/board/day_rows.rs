@@ -84,8 +84,22 @@ impl DayRows {
         }
     }
 
-    /// Takes their weight from the reads of a day of which a part was lost: they accuse nobody any more.
+    /// Whether it has hours that are not folded.
+    pub(super) fn has_hours(&self) -> bool {
+        !self.rows.is_empty()
+    }
+
+    /// How many rows there are.
+    pub(super) fn count(&self) -> usize {
+        self.rows.len() + self.days.len()
+    }
+
+    /// Takes their weight from what is left of a day of which a part was lost: nothing of it accuses anybody any more, on this
+    /// day or another.
     pub(super) fn doubt(&mut self, day: Second) {
+        self.watches.clear();
+        self.lost.clear();
+        self.site.iter_mut().for_each(|site| site.sees_all = false);
         for row in self.rows.values_mut().chain(self.days.values_mut()) {
             row.reads.iter_mut().for_each(|read| read.version = None);
         }

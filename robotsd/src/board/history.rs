@@ -3,7 +3,7 @@
 //! `board/SITE/DATE.jsonl` has a day of a site. A file is written aside and renamed, so it is whole or as it was before. One that
 //! is damaged is kept beside as `DATE.jsonl.damaged`, and what can be read of it is written anew.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,14 +18,19 @@ use super::watch::Lost;
 /// The folder below the state directory.
 const FOLDER: &str = "board";
 
+/// The file in it that has the first day whose hours are not given up yet.
+const FOLDED: &str = "folded";
+
 /// Octets that are read of a site at once: days before those count as lost.
 const MOST_READ: u64 = 256 << 20;
 
 /// How long rows are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Retention {
-    /// Seconds for which files are kept.
-    pub(crate) keep: Second,
+    /// Seconds for which hours are kept.
+    pub(crate) hours: Second,
+    /// Seconds for which days are.
+    pub(crate) days: Second,
     /// Octets that all files may have together.
     pub(crate) size: u64,
 }
@@ -128,37 +133,36 @@ impl History {
     }
 
     /// Gives up what is older than the retention allows, and the oldest days of what is larger. Blocks. In memory, days are
-    /// given up while there are more rows than `most_rows`.
+    /// given up while there are more rows than `most_rows`, and hours are folded.
     pub(crate) fn prune(&mut self, now: Second, retention: Retention, most_rows: usize) -> io::Result<()> {
-        let oldest = day_of(now.saturating_sub(retention.keep));
+        let oldest = day_of(now.saturating_sub(retention.days));
         match self {
             Self::Memory(days) => {
                 days.retain(|(_, day), _| *day >= oldest);
-                while days.values().map(|day| day.rows.len()).sum::<usize>() > most_rows {
+                let first = day_of(now.saturating_sub(retention.hours));
+                days.iter_mut().filter(|((_, day), _)| *day < first).for_each(|(_, rows)| rows.fold());
+                while days.values().map(DayRows::count).sum::<usize>() > most_rows {
                     let Some(first) = days.keys().map(|(_, day)| *day).min() else { break };
                     days.retain(|(_, day), _| *day > first);
                 }
                 Ok(())
             }
             Self::Files(folder) => {
-                let mut files = Vec::new();
-                for site in subfolders(folder)? {
-                    for entry in fs::read_dir(site)? {
-                        let entry = entry?;
-                        let name = entry.file_name().to_string_lossy().into_owned();
-                        let Some(day) = name.get(..10).and_then(day_named) else { continue };
-                        files.push((day, entry.metadata()?.len(), entry.path()));
-                    }
-                }
+                let mut files = files(folder, |_| true)?;
                 files.sort_unstable();
-                let mut size: u64 = files.iter().map(|(_, size, _)| size).sum();
-                // A file that stays must not keep the others.
+                let mut size: u64 = files.iter().map(|file| file.octets).sum();
+                // A file that stays must not keep those of other sites. Those of its own that are newer stay with it: without
+                // them it would know of no read that excuses.
                 let mut failed = Ok(());
-                for (day, octets, path) in files {
-                    if day < oldest || size > retention.size {
-                        match fs::remove_file(path) {
+                let mut stays = HashSet::new();
+                for DayFile { day, octets, path } in files {
+                    if (day < oldest || size > retention.size) && !stays.contains(path.parent().unwrap_or(&path)) {
+                        match fs::remove_file(&path) {
                             Ok(()) => size -= octets,
-                            Err(error) => failed = failed.and(Err(error)),
+                            Err(error) => {
+                                failed = failed.and(Err(error));
+                                stays.extend(path.parent().map(Path::to_owned));
+                            }
                         }
                     }
                 }
@@ -166,6 +170,61 @@ impl History {
             }
         }
     }
+
+    /// Gives up the hours of a file. It has either the hours or the day that is made of them, whenever the process is killed.
+    /// Blocks.
+    pub(super) fn fold(&mut self, file: &DayFile) -> io::Result<Added> {
+        match day_file::read(&file.path, file.day) {
+            Ok((rows, Damage::None, _)) if !rows.has_hours() => Ok(Added::Whole),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Added::Whole),
+            _ => rewrite(&file.path, file.day, DayRows::fold),
+        }
+    }
+}
+
+/// A file of a site for a day.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct DayFile {
+    day: Second,
+    octets: u64,
+    path: PathBuf,
+}
+
+/// The files whose hours are to be given up because their days are before this one. Blocks.
+pub(super) fn unfolded(folder: &Path, before: Second) -> io::Result<Vec<DayFile>> {
+    // Without a mark every file is looked at; those that are folded stay as they are.
+    let mark = fs::read_to_string(folder.join(FOLDED)).ok().and_then(|mark| day_named(mark.trim()));
+    let from = mark.unwrap_or(0);
+    if from >= before {
+        return Ok(Vec::new());
+    }
+    let mut files = files(folder, |day| (from..before).contains(&day))?;
+    files.retain(|file| file.path.extension().is_some_and(|end| end == "jsonl"));
+    Ok(files)
+}
+
+/// Notes that hours of days before this one are given up, so that their files are not looked at again. Blocks.
+pub(super) fn mark_folded(folder: &Path, before: Second) -> io::Result<()> {
+    if !folder.is_dir() {
+        return Ok(());
+    }
+    let aside = folder.join("folded.tmp");
+    fs::write(&aside, date_of(before) + "\n")?;
+    fs::rename(aside, folder.join(FOLDED))
+}
+
+/// The files of days, of every site.
+fn files(folder: &Path, is_wanted: impl Fn(Second) -> bool) -> io::Result<Vec<DayFile>> {
+    let mut files = Vec::new();
+    for site in subfolders(folder)? {
+        for entry in fs::read_dir(site)? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let Some(day) = name.get(..10).and_then(day_named).filter(|day| is_wanted(*day)) else { continue };
+            files.push(DayFile { day, octets: entry.metadata()?.len(), path: entry.path() });
+        }
+    }
+    Ok(files)
 }
 
 /// Changes what a file has of a day, and writes it anew.
@@ -335,13 +394,13 @@ mod tests {
                 (0..10).filter(|day| !history.day("shop", DAY_ONE + day * DAY).is_empty()).collect::<Vec<_>>()
             };
             let now = DAY_ONE + 9 * DAY + 5;
-            history.prune(now, Retention { keep: 4 * DAY, size: 1 << 20 }, 100).unwrap();
+            history.prune(now, Retention { hours: 2 * DAY, days: 4 * DAY, size: 1 << 20 }, 100).unwrap();
             assert_eq!(kept(&history), [5, 6, 7, 8, 9]);
             let size = match &history {
                 History::Files(folder) => 2 * fs::metadata(path_of(folder, "shop", DAY_ONE + 9 * DAY)).unwrap().len(),
                 History::Memory(_) => 0,
             };
-            history.prune(now, Retention { keep: 4 * DAY, size }, 2).unwrap();
+            history.prune(now, Retention { hours: 2 * DAY, days: 4 * DAY, size }, 2).unwrap();
             assert_eq!(kept(&history), [8, 9]);
         }
     }

@@ -17,13 +17,17 @@ mod day_file;
 
 mod csv;
 mod history;
+mod never_hit;
 mod recorder;
 mod report;
 mod summary;
+mod traffic;
+
 mod table;
 mod view;
 
 mod page;
+mod wording;
 
 pub(crate) use self::csv::csv;
 pub(crate) use self::moment::{Second, seconds};
@@ -31,6 +35,7 @@ pub(crate) use self::page::{BoardPage, PageReload, style};
 pub(crate) use self::recorder::SiteRecorders;
 pub(crate) use self::report::{BoardReport, CrawlerBoard};
 pub(crate) use self::table::{Board, SiteMoment};
+pub(crate) use self::traffic::TrafficTotals;
 pub(crate) use self::view::{BoardQuery, BoardSpan, merge};
 pub(crate) use self::watch::Sight;
 

@@ -6,7 +6,7 @@
 use std::fmt::{self, Write as _};
 
 use super::moment::DAY;
-use super::report::{BoardReport, CrawlerBoard, LineBoard, SiteBoard, TrendBar};
+use super::report::{BoardReport, CrawlerBoard, LineBoard, NeverHit, SiteBoard, TrendBar};
 use super::view::{BoardQuery, BoardSpan};
 use crate::html::STYLE;
 use crate::html::escaped::Escaped;
@@ -163,6 +163,8 @@ impl BoardPage<'_> {
                 ("Findings", false),
                 ("Requests", true),
                 ("Refused", true),
+                ("Now", true),
+                ("p99 of a decision", true),
             ],
         )?;
         let is_shown = |site: &&SiteReport| self.query.site.as_ref().is_none_or(|wanted| is_of(wanted, &site.name));
@@ -192,6 +194,11 @@ impl BoardPage<'_> {
             cell(f, "Findings", &findings, false)?;
             cell(f, "Requests", &grouped(total), true)?;
             cell(f, "Refused", &format_args!("{} ({})", grouped(refused), Escaped(&percent(refused, total))), true)?;
+            let now = self.board.sites.iter().find(|board| is_of(&board.site, &site.name));
+            let now = now.and_then(|board| board.traffic);
+            cell(f, "Now", &Escaped(&now.map_or_else(|| "not known yet".to_owned(), |now| now.rate())), true)?;
+            let p99 = now.and_then(|now| now.decision_p99());
+            cell(f, "p99 of a decision", &Escaped(p99.as_deref().unwrap_or("none timed yet")), true)?;
             f.write_str("</tr>\n")?;
         }
         f.write_str("</tbody></table></section>\n")
@@ -213,6 +220,9 @@ impl BoardPage<'_> {
                 line_row(f, line)?;
             }
             f.write_str("</tbody></table></section>\n")?;
+        }
+        if let Some(never) = site.never_hit.as_ref().filter(|never| never.of > 0) {
+            never_hit(f, &site.site, never)?;
         }
         if let Some(history) =
             self.histories.iter().find(|history| history.site == site.site && !history.entries.is_empty())
@@ -339,6 +349,23 @@ fn line_row(f: &mut fmt::Formatter<'_>, line: &LineBoard) -> fmt::Result {
     f.write_str("</tr>\n")
 }
 
+/// The lines that may not be needed any more.
+fn never_hit(f: &mut fmt::Formatter<'_>, site: &str, never: &NeverHit) -> fmt::Result {
+    writeln!(f, "<section><h2>{}: lines never hit</h2>\n<p>{}</p>", Escaped(site), Escaped(&never.sentence()))?;
+    if !never.lines.is_empty() {
+        f.write_str("<ul class=\"lines\">\n")?;
+        for line in never.lines.iter().take(LINES) {
+            writeln!(f, "<li><code>{}: Disallow: {}</code></li>", line.line, Escaped(&line.pattern))?;
+        }
+        f.write_str("</ul>\n")?;
+        let more = never.count.saturating_sub(LINES);
+        if more > 0 {
+            writeln!(f, "<p>And {} more.</p>", grouped(more as u64))?;
+        }
+    }
+    f.write_str("</section>\n")
+}
+
 /// Bars of requests, disallowed below allowed, with the numbers beside them.
 fn trend(bars: &[TrendBar], step: u64) -> String {
     const HEIGHT: u64 = 24;
@@ -438,7 +465,13 @@ mod tests {
             trend: vec![TrendBar { allowed: 3, disallowed: 1 }, TrendBar::default()],
             ..CrawlerBoard::default()
         };
-        let site = SiteBoard { site: HOSTILE.into(), crawlers: vec![crawler], lines: vec![line] };
+        let site = SiteBoard {
+            site: HOSTILE.into(),
+            crawlers: vec![crawler],
+            never_hit: Some(NeverHit { lines: vec![line.clone()], count: 1, ..NeverHit::default() }),
+            lines: vec![line],
+            ..SiteBoard::default()
+        };
         let text = page(&BoardReport { notes: vec![HOSTILE.into()], sites: vec![site], ..BoardReport::default() });
         assert!(!text.contains("<script") && !text.contains('\u{202e}'), "{text}");
         assert!(text.contains("&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&quot;\\u{202e}"));

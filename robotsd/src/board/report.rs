@@ -29,6 +29,12 @@ pub(crate) struct BoardReport {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SiteBoard {
     pub(crate) site: String,
+    /// None in the first seconds of a process, and where files are read that others wrote.
+    #[serde(default)]
+    pub(crate) traffic: Option<SiteTraffic>,
+    /// None where there is no one live version.
+    #[serde(default)]
+    pub(crate) never_hit: Option<NeverHit>,
     /// Those with the most disallowed requests first.
     pub(crate) crawlers: Vec<CrawlerBoard>,
     pub(crate) lines: Vec<LineBoard>,
@@ -65,6 +71,33 @@ pub(crate) struct CrawlerBoard {
     pub(crate) worst_line: Option<LineBoard>,
     /// The oldest first.
     pub(crate) trend: Vec<TrendBar>,
+}
+
+/// The requests of the last minute, at this process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SiteTraffic {
+    /// That it covers.
+    pub(crate) seconds: u64,
+    pub(crate) requests_per_minute: f64,
+    /// Of its requests, from 0 to 1.
+    pub(crate) refused_share: f64,
+    /// The 99th percentile of decisions since the process began, one in 64 of which is timed; none until one was.
+    pub(crate) decision_p99_seconds: Option<f64>,
+}
+
+/// Lines of the live version that have disallowed nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct NeverHit {
+    pub(crate) version: String,
+    /// When it went live, or the first moment that is looked at.
+    pub(crate) since: String,
+    /// Lines that disallow something, and those of them that never did.
+    pub(crate) of: usize,
+    pub(crate) count: usize,
+    /// Whether hits of every line were counted one by one; else some of these may be among those counted together.
+    pub(crate) is_certain: bool,
+    /// The first of them.
+    pub(crate) lines: Vec<LineBoard>,
 }
 
 /// Disallowed requests by what was read before them.

@@ -76,7 +76,7 @@ pub(crate) fn sum_up(
         let weight = |board: &CrawlerBoard| (board.disallowed, board.allowed, board.reads);
         weight(other).cmp(&weight(one)).then_with(|| one.crawler.cmp(&other.crawler))
     });
-    SiteBoard { site: site.to_owned(), crawlers: boards, lines: lines(&rows) }
+    SiteBoard { site: site.to_owned(), crawlers: boards, lines: lines(&rows), ..SiteBoard::default() }
 }
 
 /// The rows of a site, by whom they are of.

@@ -9,13 +9,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tower_robots::live::VersionHash;
+use tower_robots::live::Content;
 
 use super::day_rows::{DayRows, SiteLine};
-use super::history::{Added, History, Retention};
+use super::history::{Added, History, Retention, mark_folded, unfolded};
 use super::moment::{HOUR, MINUTE, Second, day_of};
 use super::recorder::{Counted, MOST_UNKNOWN, UNKNOWN, written};
+use super::report::SiteTraffic;
 use super::row::RowKey;
+use super::traffic::{TrafficTotals, TrafficWindow};
 use super::watch::{Sight, Watches};
 use crate::config::BoardConfig;
 
@@ -59,6 +61,8 @@ struct SiteTable {
     rows: BTreeMap<RowKey, super::row::Row>,
     unregistered: UnregisteredNames,
     watches: Watches,
+    traffic: TrafficWindow,
+    live: Option<Arc<Content>>,
 }
 
 /// The names of crawlers without a row of the registry that have been counted in an hour, written or not. Anybody can make
@@ -93,13 +97,31 @@ pub(crate) struct SiteMoment {
     pub(crate) counted: Vec<Counted>,
     /// The live version; none where there is none, or one for each host.
     pub(crate) version: Option<String>,
+    pub(crate) content: Option<Arc<Content>>,
+    /// From time to time.
+    pub(crate) traffic: Option<TrafficTotals>,
     /// Whether crawlers are recognised: not while enforcement is off.
     pub(crate) sight: Sight,
 }
 
+/// A site that is served.
+#[derive(Debug)]
+pub(crate) struct SiteNow {
+    /// The live version, as it is written.
+    pub(crate) version: Option<String>,
+    pub(crate) content: Option<Arc<Content>>,
+    pub(crate) traffic: Option<SiteTraffic>,
+}
+
 impl SiteMoment {
-    pub(crate) fn new(site: &str, counted: Vec<Counted>, version: Option<VersionHash>, sight: Sight) -> Self {
-        Self { site: site.to_owned(), counted, version: version.map(written), sight }
+    pub(crate) fn new(site: &str, counted: Vec<Counted>, content: Option<Arc<Content>>, sight: Sight) -> Self {
+        let version = content.as_ref().map(|content| written(content.hash()));
+        Self { site: site.to_owned(), counted, version, content, traffic: None, sight }
+    }
+
+    /// With what the site has counted, at the moments at which that is wanted.
+    pub(crate) fn with_traffic(self, now: Second, totals: impl FnOnce() -> TrafficTotals) -> Self {
+        Self { traffic: TrafficWindow::is_due(now).then(totals), ..self }
     }
 }
 
@@ -161,15 +183,33 @@ impl Board {
             }
         }
         if must_prune || !self.is_kept() {
-            let pruned = history.prune(
-                now,
-                Retention { keep: self.settings.keep.as_secs(), size: self.settings.size },
-                MOST_LIVE,
-            );
+            let BoardConfig { keep, keep_days, size, .. } = self.settings;
+            let retention = Retention { hours: keep.as_secs(), days: keep_days.as_secs(), size };
+            let pruned = history.prune(now, retention, MOST_LIVE);
             outcome = outcome.and(pruned.map_err(|error| format!("old files of the board cannot be removed: {error}")));
+        }
+        drop(history);
+        if must_prune {
+            outcome = outcome.and(self.fold(now));
         }
         self.table().trouble = outcome.as_ref().err().cloned();
         outcome
+    }
+
+    /// Gives up the hours of days that are old enough.
+    fn fold(&self, now: Second) -> Result<(), String> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let before = day_of(now.saturating_sub(self.settings.keep.as_secs()));
+        let failed = |error| format!("old hours of the board cannot be made days: {error}");
+        let mut outcome = Ok(());
+        for file in unfolded(folder, before).map_err(failed)? {
+            // Locked for one file at a time, so that nobody who reads waits for all of them.
+            match self.history().fold(&file) {
+                Ok(Added::Whole) => {}
+                Ok(Added::WithoutEvidence(error)) | Err(error) => outcome = outcome.and(Err(failed(error))),
+            }
+        }
+        outcome.and_then(|()| mark_folded(folder, before).map_err(failed))
     }
 
     /// What is known of a site in a time: written and not written yet. Blocks.
@@ -184,12 +224,16 @@ impl Board {
         all
     }
 
-    /// The sites that are served, by name, with the version that is live.
-    pub(crate) fn sites_now(&self) -> Vec<(String, Option<String>)> {
+    /// The sites that are served, by name.
+    pub(crate) fn sites_now(&self) -> Vec<(String, SiteNow)> {
         let table = self.table();
-        let live = |held: &SiteTable| held.watches.list().last().and_then(|watch| watch.version.clone());
-        let mut sites: Vec<_> = table.sites.iter().map(|(site, held)| (site.clone(), live(held))).collect();
-        sites.sort_unstable();
+        let now = |held: &SiteTable| SiteNow {
+            version: held.watches.list().last().and_then(|watch| watch.version.clone()),
+            content: held.live.clone(),
+            traffic: held.traffic.traffic(),
+        };
+        let mut sites: Vec<_> = table.sites.iter().map(|(site, held)| (site.clone(), now(held))).collect();
+        sites.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         sites
     }
 
@@ -251,6 +295,10 @@ impl Table {
                 self.rows += site.rows.len() - rows;
             }
         }
+        if let Some(totals) = moment.traffic {
+            site.traffic.add(now, totals);
+        }
+        site.live = moment.content;
         self.lost += lost;
         let sight = if lost > 0 { Sight::Blind } else { moment.sight };
         // What is live is written at once: a gap is judged by what was live before and after it.

@@ -1,6 +1,7 @@
 //! A scripted week, on a clock of its own: the words and counts are exactly these, whatever happens to the process.
 
 mod damage;
+mod folding;
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -78,7 +79,8 @@ fn script() -> Vec<Step> {
 
 fn settings(sees_all: bool, replicas: usize) -> BoardConfig {
     let replicas = NonZeroUsize::new(replicas).unwrap();
-    BoardConfig { sees_all, replicas, keep: Duration::from_secs(14 * DAY), size: 1 << 30 }
+    let (keep, keep_days) = (Duration::from_secs(14 * DAY), Duration::from_secs(400 * DAY));
+    BoardConfig { sees_all, replicas, keep, keep_days, size: 1 << 30 }
 }
 
 fn counted(at: Second, (crawler, identity): (&str, Standing), what: What) -> Counted {
@@ -119,7 +121,7 @@ fn play(board: &Board, replica: usize, from: Second, to: Second) {
 
 fn moment(now: Second, counted: Vec<Counted>) -> SiteMoment {
     let version = Some(if now < CHANGE { "1" } else { "2" }.to_owned());
-    SiteMoment { site: "shop".into(), counted, version, sight: Sight::Clear }
+    SiteMoment { version, ..SiteMoment::new("shop", counted, None, Sight::Clear) }
 }
 
 /// A word, or none, with the disallowed requests by what was read before them.

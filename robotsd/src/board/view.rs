@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use super::day_rows::DayRows;
 use super::history::History;
 use super::moment::{DAY, Second, written};
-use super::report::BoardReport;
+use super::never_hit::never_hit;
+use super::report::{BoardReport, SiteBoard};
 use super::summary::{Evidence, Period, sum_up};
-use super::table::Board;
+use super::table::{Board, SiteNow};
 
 /// Sites whose crawlers are shown together; of more, one is named.
 const MOST_SITES: usize = 50;
@@ -73,9 +74,12 @@ impl Board {
         report.notes.extend(self.troubles());
         let evidence = if settings.sees_all && replicas == 1 { Evidence::Complete } else { Evidence::Partial };
         let sites = self.sites_now();
-        for (site, live) in chosen(sites, query, &mut report.notes) {
-            let rows = self.rows(&site, period.from.saturating_sub(EARLIER), period.to);
-            report.sites.push(sum_up(&site, &[rows], period, evidence, live.as_deref()));
+        for (site, SiteNow { version, content, traffic }) in chosen(sites, query, &mut report.notes) {
+            let from = period.from.saturating_sub(EARLIER);
+            let rows = self.rows(&site, from, period.to);
+            let never_hit = content.map(|content| never_hit(&content, &rows, from));
+            let board = sum_up(&site, &[rows], period, evidence, version.as_deref());
+            report.sites.push(SiteBoard { traffic, never_hit, ..board });
         }
         report
     }

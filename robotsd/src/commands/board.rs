@@ -13,6 +13,9 @@ use crate::board::{BoardQuery, BoardReport, BoardSpan, CrawlerBoard, csv, merge,
 use crate::exit::fail;
 use crate::html::figures::{counted, grouped, percent};
 
+/// Lines of a site that are listed; `--json` has more.
+const LINES: usize = 10;
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct BoardArgs {
     #[command(flatten)]
@@ -65,6 +68,17 @@ fn text(report: &BoardReport) -> String {
         page.blank();
         let count = counted(site.crawlers.len() as u64, "crawler");
         page.title(&format!("site {}: {count}", site.site));
+        if let Some(traffic) = &site.traffic {
+            page.line("requests now", &traffic.rate());
+            page.line("p99 of a decision", traffic.decision_p99().as_deref().unwrap_or("none timed yet"));
+        }
+        if let Some(never) = site.never_hit.as_ref().filter(|never| never.of > 0) {
+            let lines = never.lines.iter().take(LINES).map(|line| format!("{} {}", line.line, line.pattern));
+            let more = never.count.saturating_sub(LINES);
+            let more = (more > 0).then(|| format!("and {} more", grouped(more as u64)));
+            let lines: Vec<String> = lines.chain(more).collect();
+            page.line("never hit", &format!("{} {}", never.sentence(), lines.join(", ")));
+        }
         site.crawlers.iter().for_each(|crawler| describe(&mut page, crawler));
     }
     page.into_string()

@@ -9,11 +9,17 @@ use toml::Spanned;
 use super::error::Fault;
 use super::values::{Size, Span};
 
-/// The shortest time that rows are kept: a day has to be whole.
-const SHORTEST: Duration = Duration::from_secs(2 * 86_400);
+/// Seconds.
+const DAY: u64 = 86_400;
 
-/// Days of hourly rows that a process can be asked to keep.
-const LONGEST: Duration = Duration::from_secs(400 * 86_400);
+/// The shortest time that rows are kept: a day has to be whole.
+const SHORTEST: Duration = Duration::from_secs(2 * DAY);
+
+/// The longest time for which hours are kept, as long as any time in the config.
+const LONGEST: Duration = Duration::from_secs(365 * DAY);
+
+/// The most days that are kept: ten years and some.
+const MOST_DAYS: u64 = 4000;
 
 /// What is kept about crawlers, and shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +28,10 @@ pub(crate) struct BoardConfig {
     pub(crate) sees_all: bool,
     /// Processes that serve the sites, this one included.
     pub(crate) replicas: NonZeroUsize,
+    /// How long hours are kept; then they are made days.
     pub(crate) keep: Duration,
+    /// How long days are kept, at least as long as hours.
+    pub(crate) keep_days: Duration,
     /// Octets of all its files.
     pub(crate) size: u64,
 }
@@ -34,6 +43,7 @@ pub(super) struct RawBoard {
     sees_all: bool,
     replicas: NonZeroUsize,
     keep: Spanned<Span>,
+    keep_days: Spanned<u64>,
     size: Size,
 }
 
@@ -52,7 +62,8 @@ impl Default for RawBoard {
             mode: BoardMode::default(),
             sees_all: false,
             replicas: NonZeroUsize::MIN,
-            keep: Spanned::new(0..0, Span::seconds(14 * 86_400)),
+            keep: Spanned::new(0..0, Span::seconds(14 * DAY)),
+            keep_days: Spanned::new(0..0, 400),
             size: Size(1 << 30),
         }
     }
@@ -64,9 +75,17 @@ pub(super) fn resolve(board: &RawBoard) -> Result<Option<BoardConfig>, Fault> {
     if !(SHORTEST..=LONGEST).contains(&keep) {
         return Err(Fault::new(
             board.keep.span(),
-            "keep is from \"2days\" to \"400days\": write one such as \"14days\"",
+            "keep is from \"2days\" to \"365days\": write one such as \"14days\"",
+        ));
+    }
+    let days = *board.keep_days.get_ref();
+    let keep_days = Duration::from_secs(days.saturating_mul(DAY));
+    if days > MOST_DAYS || keep_days < keep {
+        return Err(Fault::new(
+            board.keep_days.span(),
+            "keep_days is a number of days, at least those of keep and at most 4000: write one such as 400",
         ));
     }
     let &RawBoard { mode, sees_all, replicas, size: Size(size), .. } = board;
-    Ok((mode == BoardMode::On).then_some(BoardConfig { sees_all, replicas, keep, size: size as u64 }))
+    Ok((mode == BoardMode::On).then_some(BoardConfig { sees_all, replicas, keep, keep_days, size: size as u64 }))
 }

@@ -92,6 +92,22 @@ impl HistogramTotals {
         bounds.zip(self.counts.iter().copied())
     }
 
+    /// The duration below which a share of them is, in seconds, evenly spread within a bucket as Prometheus takes them; what is
+    /// longer than every bound counts as the last one.
+    pub(crate) fn quantile(&self, share: f64) -> Option<f64> {
+        let total: u64 = self.counts.iter().sum();
+        let wanted = total as f64 * share;
+        let (mut below, mut from) = (0.0, 0.0);
+        for ((bound, _), count) in self.buckets.iter().zip(&self.counts) {
+            let (bound, count) = (*bound as f64 / 1e9, *count as f64);
+            if count > 0.0 && below + count >= wanted {
+                return Some(from + (bound - from) * (wanted - below) / count);
+            }
+            (below, from) = (below + count, bound);
+        }
+        (total > 0).then_some(from)
+    }
+
     /// The sum of all durations, in seconds.
     pub(super) fn sum(&self) -> f64 {
         self.nanoseconds as f64 / 1e9
@@ -118,6 +134,21 @@ mod tests {
         let found: Vec<_> = totals.buckets().filter(|(_, count)| *count > 0).collect();
         assert_eq!(found, [("1e-07", 4), ("2.5e-07", 2), ("0.001", 2), ("+Inf", 2)]);
         assert_eq!(totals.sum(), 2.0 * 0.002_000_202);
+    }
+
+    #[test]
+    fn a_quantile_lies_within_its_bucket() {
+        let mut totals = HistogramTotals::new(&DECISION_BUCKETS);
+        assert_eq!(totals.quantile(0.99), None);
+        let histogram = Histogram::new(&DECISION_BUCKETS);
+        (0..99).for_each(|_| histogram.observe(Duration::from_nanos(50)));
+        histogram.observe(Duration::from_nanos(300));
+        totals.add(&histogram);
+        assert_eq!((totals.quantile(0.99), totals.quantile(1.0)), (Some(1e-7), Some(5e-7)));
+        assert_eq!(totals.quantile(0.495), Some(5e-8));
+        histogram.observe(Duration::from_secs(9));
+        totals.add(&histogram);
+        assert_eq!(totals.quantile(1.0), Some(1e-3), "the last bound");
     }
 
     #[test]

@@ -102,12 +102,13 @@ impl ServedSite {
         if let Some(robots) = robots {
             recorders.follow(robots, now);
         }
-        let version = robots.and_then(|robots| robots.with(|snapshot| Some(snapshot.content()?.hash())));
+        let content = robots.and_then(|robots| robots.with(|snapshot| snapshot.content().cloned()));
         // It may have been turned on again since.
         let was_off = recorders.take_missed();
         let is_off = robots.is_some_and(|robots| robots.with(Snapshot::enforcement) == Enforcement::Off);
         let sight = if is_off || was_off { Sight::Blind } else { Sight::Clear };
-        Some(SiteMoment::new(&self.name, recorders.take(), version, sight))
+        let moment = SiteMoment::new(&self.name, recorders.take(), content, sight);
+        Some(moment.with_traffic(now, || self.outcomes.traffic()))
     }
 
     /// Notes for the board that enforcement was switched off, and with it the recognition of crawlers.

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tower_robots::live::AgentLookups;
 
+use crate::board::TrafficTotals;
 use crate::decision::{CrawlerCombinations, OutcomeCounts, OutcomeTotals, SiteTotals};
 
 /// The counts of a site. Cheap to clone; clones are the same.
@@ -40,6 +41,19 @@ impl SiteOutcomes {
         let mut total = parts.ended.outcomes;
         parts.workers.iter().for_each(|counts| total.add(counts));
         total
+    }
+
+    /// What the board shows of it.
+    pub(super) fn traffic(&self) -> TrafficTotals {
+        let parts = self.parts();
+        let mut total = parts.ended.outcomes;
+        let mut durations = parts.ended.decision_durations.clone();
+        for counts in &parts.workers {
+            total.add(counts);
+            counts.add_decision_durations(&mut durations);
+        }
+        let OutcomeTotals { requests, refused, .. } = total;
+        TrafficTotals { requests, refused, decision_p99: durations.quantile(0.99) }
     }
 
     /// All that is counted.

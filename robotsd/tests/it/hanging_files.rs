@@ -96,8 +96,8 @@ fn a_board_whose_files_hang_says_so_and_keeps_few_threads() {
         assert_eq!(answer.status, 503, "{}", answer.body);
         assert!(answer.body.contains("state/board could not be read in 5 seconds"), "{}", answer.body);
     }
-    // Those that read, and the one that writes.
-    assert!(threads() <= before + 5, "{before} {}", threads());
+    // Those that read, the one that writes, and some that do other work for a moment.
+    assert!(threads() <= before + 10, "{before} {}", threads());
     assert_eq!(ask(running.admin(), "GET /readyz", "Host: localhost\r\n").status, 200);
     assert!(told(&running, &["status"]).contains("site well"), "the status is answered");
     assert_eq!(page(&running, "well.test"), 403);

@@ -30,6 +30,8 @@ mod beside;
 mod board;
 #[cfg(unix)]
 mod board_browser;
+#[cfg(unix)]
+mod board_words;
 mod check;
 mod churn;
 mod config;

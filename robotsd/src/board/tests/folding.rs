@@ -1,0 +1,139 @@
+//! Hours become days, and days are given up: nothing is lost or counted twice, wherever the process is killed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::super::report::SiteBoard;
+use super::*;
+
+const END: Second = START + 7 * DAY;
+
+/// Keeps hours for so many days.
+fn keeping(days: Second) -> BoardConfig {
+    BoardConfig { keep: Duration::from_secs(days * DAY), ..settings(true, 1) }
+}
+
+fn summed(board: &Board) -> SiteBoard {
+    let rows = board.rows("shop", START - 30 * DAY, END);
+    sum_up("shop", &[rows], Period::days(END, 30), Evidence::Complete, Some("2"))
+}
+
+/// What of it has to stay the same: all but the words, for which a day says less than its hours.
+fn counts(board: &SiteBoard) -> Vec<String> {
+    let of = |crawler: &CrawlerBoard| {
+        let bars: Vec<_> = crawler.trend.iter().map(|bar| (bar.allowed, bar.disallowed)).collect();
+        let CrawlerBoard { crawler: name, identity, reads, allowed, disallowed, done, .. } = crawler;
+        let moments = (&crawler.first_disallowed, &crawler.last_disallowed, &crawler.last_read);
+        format!(
+            "{name} {identity} {reads} {allowed} {disallowed} {done:?} {moments:?} {bars:?} {:?}",
+            crawler.worst_line
+        )
+    };
+    let mut all: Vec<String> = board.crawlers.iter().map(of).collect();
+    all.sort();
+    all.extend(board.lines.iter().map(|line| format!("{line:?}")));
+    all
+}
+
+/// The files below a folder.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if entry.is_dir() {
+            files.extend(self::files(&entry));
+        } else {
+            files.insert(entry.clone(), fs::read(entry).unwrap());
+        }
+    }
+    files
+}
+
+fn restore(folder: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) {
+    fs::remove_dir_all(folder.join("board")).unwrap();
+    for (path, octets) in files {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, octets).unwrap();
+    }
+}
+
+#[test]
+fn hours_become_days_and_every_count_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path();
+    let before = summed(&played(Some(state)));
+    let on_disk = Board::new(keeping(2), Some(state), END);
+    let in_memory = Board::new(keeping(2), None, START);
+    play(&in_memory, 0, START, END);
+    for folding in [on_disk, in_memory] {
+        folding.write(END + HOUR).unwrap();
+        let rows = folding.rows("shop", START, END);
+        assert!(rows.rows.keys().all(|key| key.begin >= START + 5 * DAY), "hours of the last two days");
+        assert!(rows.days.keys().all(|key| key.begin < START + 5 * DAY && key.begin % DAY == 0));
+        assert!(!rows.days.is_empty() && !rows.rows.is_empty());
+        let after = summed(&folding);
+        assert_eq!(counts(&after), counts(&before), "a trend of 30 days is that of both");
+        // Whoever is said to ignore robots.txt was before.
+        for (one, other) in after.crawlers.iter().zip(&before.crawlers) {
+            assert!(one.judged.ignored <= other.judged.ignored, "{one:?} {other:?}");
+        }
+        assert_eq!(after.crawlers.iter().filter(|crawler| crawler.judged.ignored > 0).count(), 2);
+    }
+}
+
+/// A process is killed before a file is written, while it is, between two files, and before the mark is set.
+#[test]
+fn a_kill_at_any_step_loses_and_doubles_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path();
+    let before = counts(&summed(&played(Some(state))));
+    let hours = files(&state.join("board"));
+    Board::new(keeping(2), Some(state), END).write(END + HOUR).unwrap();
+    let folded = files(&state.join("board"));
+    let mark = state.join("board/folded");
+    assert_eq!(fs::read_to_string(&mark).unwrap(), "2024-10-09\n");
+    let changed: Vec<&PathBuf> = hours.keys().filter(|path| **path != mark && hours[*path] != folded[*path]).collect();
+    assert_eq!(changed.len(), 5);
+    for done in 0..=changed.len() {
+        let mut stopped = hours.clone();
+        for path in &changed[..done] {
+            stopped.insert((*path).clone(), folded[*path].clone());
+        }
+        if let Some(next) = changed.get(done) {
+            // Half of what was being written.
+            let half = &folded[*next][..folded[*next].len() / 2];
+            stopped.insert(next.with_extension("tmp"), half.to_vec());
+        }
+        restore(state, &stopped);
+        let next = Board::new(keeping(2), Some(state), END);
+        assert_eq!(counts(&summed(&next)), before, "after {done} files");
+        next.write(END + HOUR).unwrap();
+        assert_eq!(counts(&summed(&next)), before, "after {done} files, and once more");
+        for (path, octets) in &folded {
+            assert_eq!(fs::read(path).unwrap(), *octets, "{}", path.display());
+        }
+    }
+    // What is folded is not looked at again, and what still comes for such a day is added.
+    let next = Board::new(keeping(2), Some(state), END);
+    let late = counted(START + HOUR, ("late", Standing::Verified), What::Public);
+    next.add(END + HOUR, [moment(END + HOUR, vec![late])]);
+    next.write(END + HOUR).unwrap();
+    let late = |board: &SiteBoard| {
+        let late = board.crawlers.iter().find(|row| row.crawler == "late" && row.identity == "verified");
+        late.unwrap().allowed
+    };
+    assert_eq!(late(&summed(&next)), 18);
+}
+
+#[test]
+fn days_are_given_up_after_a_time_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path();
+    drop(played(Some(state)));
+    let config = BoardConfig { keep_days: Duration::from_secs(5 * DAY), ..keeping(2) };
+    let next = Board::new(config, Some(state), END + HOUR);
+    next.write(END + HOUR).unwrap();
+    let rows = next.rows("shop", START, END);
+    let first = rows.days.keys().chain(rows.rows.keys()).map(|key| key.begin).min();
+    assert_eq!(first, Some(START + 2 * DAY));
+}

@@ -1,0 +1,280 @@
+//! The words about a verified crawler on a board that runs, behind a cache too, and on a disk that is full.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::admin::local;
+use super::daemon::{Daemon, find, free_ports};
+use super::identity::crawlers;
+use super::played_names::PlayedNames;
+use super::process::{Answer, FIREFOX, GPTBOT, PATIENCE, Running, folder, replace_file, wait_for};
+#[cfg(target_os = "linux")]
+use crate::small_disk::SmallDisk;
+
+const OPEN: &str = "User-agent: ExampleBot\nDisallow: /drafts/\n";
+const CLOSED: &str = "User-agent: ExampleBot\nDisallow: /drafts/\nDisallow: /page.html\n";
+const BOT: &str = "ExampleBot/1.0 (+https://bot.example/about)";
+const REAL: &str = "8.8.4.1";
+
+/// A site with one crawler that can be verified, by the names that are played.
+fn site(names: &PlayedNames, board: &str) -> TempDir {
+    names.confirmed(REAL, "crawl-1.bot.example");
+    let config = format!(
+        "state_dir = \"state\"\n[[listener]]\naddress = \"127.0.0.1:0\"\ntrusted_proxies = [\"127.0.0.0/8\"]\n[[site]]\nname = \"shop\"\n\
+         root = \"pages\"\nrobots.path = \"robots.txt\"\n[agents]\nregistry_extra = \"crawlers.toml\"\n\
+         [[admin.listener]]\naddress = \"127.0.0.1:0\"\n[identity]\nresolvers = [\"{}\"]\nwait = \"250ms\"\n[board]\n{board}\n",
+        names.address()
+    );
+    let folder = folder(&[("robotsd.toml", &config), ("robots.txt", OPEN), ("crawlers.toml", &crawlers())]);
+    fs::create_dir(folder.path().join("pages")).unwrap();
+    fs::write(folder.path().join("pages/page.html"), "a page\n").unwrap();
+    folder
+}
+
+/// A request of the crawler's, by way of a proxy.
+fn get(address: SocketAddr, path: &str, agent: &str) -> Answer {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let fields = format!("Host: shop.test\r\nUser-Agent: {agent}\r\nX-Forwarded-For: {REAL}\r\nConnection: close");
+    stream.write_all(format!("GET {path} HTTP/1.1\r\n{fields}\r\n\r\n").as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    Answer::parse(&answer)
+}
+
+fn board(running: &Running) -> Value {
+    serde_json::from_str(&local(running.admin(), "GET /board.json").body).unwrap()
+}
+
+/// The verified crawler on the board, once this holds of it.
+fn crawler(running: &Running, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+    wait_for(what, || {
+        let board = board(running);
+        let crawlers = board["sites"][0]["crawlers"].as_array()?;
+        crawlers.iter().find(|row| row["identity"] == "verified" && holds(row)).cloned()
+    })
+}
+
+/// Waits until it is another second: what comes in the same one is not known to be after it.
+fn next_second() {
+    let second = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let now = second();
+    wait_for("the next second", || (second() > now).then_some(()));
+}
+
+/// The crawler is verified before it reads, so that all of its reads are its own.
+fn is_known(running: &Running, address: SocketAddr) {
+    wait_for("a verified crawler", || {
+        get(address, "/other.html", BOT);
+        let board = board(running);
+        let crawlers = board["sites"][0]["crawlers"].as_array()?.clone();
+        crawlers.iter().any(|row| row["identity"] == "verified").then_some(())
+    });
+}
+
+#[test]
+fn a_verified_crawler_has_the_right_word_while_it_is_served() {
+    let names = PlayedNames::start();
+    let folder = site(&names, "sees_all = true");
+    let running = Running::start(folder.path());
+    is_known(&running, running.address);
+    let row = crawler(&running, "a crawler that has read nothing", |row| row["word"] == "no read seen here");
+    assert_eq!((&row["crawler"], &row["operator"]), (&"ExampleBot".into(), &"Example".into()));
+
+    assert_eq!(get(running.address, "/robots.txt", BOT).body, OPEN);
+    next_second();
+    assert_eq!(get(running.address, "/page.html", BOT).status, 200);
+    let row = crawler(&running, "one that obeys", |row| row["word"] == "obeys");
+    assert_eq!(
+        (&row["reads"], &row["disallowed"], &row["last_read"]["is_newest"]),
+        (&1.into(), &0.into(), &true.into())
+    );
+
+    // What it has read allows the page, for a day.
+    replace_file(&folder.path().join("robots.txt"), CLOSED);
+    wait_for("the newer version", || (running.get("/robots.txt", FIREFOX).body == CLOSED).then_some(()));
+    // The board knows a version within a second; what comes before that is not judged.
+    crawler(&running, "another version", |row| row["last_read"]["is_newest"] == false);
+    get(running.address, "/page.html", BOT);
+    let row = crawler(&running, "one with an older version", |row| row["word"] == "has not read the newest version");
+    assert_eq!(row["judged"]["not_newest"], 1);
+
+    next_second();
+    assert_eq!(get(running.address, "/robots.txt", BOT).body, CLOSED);
+    next_second();
+    get(running.address, "/page.html", BOT);
+    get(running.address, "/drafts/1", BOT);
+    let row = crawler(&running, "one that ignores", |row| row["judged"]["ignored"] == 2);
+    assert_eq!((&row["word"], &row["disallowed"]), (&"ignores".into(), &3.into()));
+    let page = local(running.admin(), "GET /board").body;
+    for text in ["<strong>ignores</strong>", "verified"] {
+        assert!(page.contains(text), "{page}");
+    }
+
+    // What the table of sites has besides.
+    let never = &board(&running)["sites"][0]["never_hit"];
+    assert_eq!((&never["of"], &never["count"]), (&2.into(), &0.into()), "{never}");
+    let traffic = wait_for("the requests of the last minute", || {
+        Some(board(&running)["sites"][0]["traffic"].take()).filter(|traffic| traffic["seconds"].as_u64() > Some(0))
+    });
+    assert!(traffic["decision_p99_seconds"].as_f64().unwrap() > 0.0, "{traffic}");
+    let page = local(running.admin(), "GET /board").body;
+    assert!(page.contains("a minute, 0.0 % refused") && page.contains("p99 of a decision"), "{page}");
+}
+
+const NGINX: &str = "events {}
+http {
+    access_log off;
+    proxy_temp_path temp;
+    proxy_cache_path cache keys_zone=robots:1m;
+    server {
+        listen 127.0.0.1:FRONT;
+        proxy_set_header Host $http_host;
+        proxy_set_header X-Forwarded-For $http_x_forwarded_for;
+        location / {
+            proxy_pass http://ROBOTSD;
+        }
+        location = /robots.txt {
+            proxy_pass http://ROBOTSD;
+            proxy_cache robots;
+            proxy_cache_key $request_uri;
+            proxy_cache_valid 200 1h;
+            proxy_ignore_headers Cache-Control Expires Vary;
+        }
+    }
+}
+";
+
+/// Nginx with a cache for robots.txt in front of robotsd; its address.
+fn cache(program: &Path, folder: &Path, robotsd: SocketAddr) -> (Daemon, SocketAddr) {
+    // A port that was free a moment ago may be taken by now; then others are tried.
+    for _ in 0..10 {
+        let front = free_ports(1)[0];
+        let config = NGINX.replace("FRONT", &front.to_string()).replace("ROBOTSD", &robotsd.to_string());
+        fs::write(folder.join("nginx.conf"), config).unwrap();
+        let arguments = ["-p", ".", "-c", "nginx.conf", "-e", "stderr", "-g"];
+        let mut nginx = Command::new(program);
+        nginx.args(arguments).arg("daemon off; pid nginx.pid;").current_dir(folder);
+        let mut nginx = Daemon::spawn(nginx.stdin(Stdio::null()).stdout(Stdio::null()));
+        let address = ([127, 0, 0, 1], front).into();
+        let answers = || TcpStream::connect(address).is_ok();
+        while nginx.is_running() {
+            if answers() {
+                return (nginx, address);
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+    panic!("nginx does not start");
+}
+
+/// A cache answers with an older version than robotsd has shown the crawler: what it may have read there is not seen.
+#[test]
+fn behind_a_cache_nobody_is_accused() {
+    let program = match find("nginx") {
+        Ok(program) => program,
+        Err(why) => {
+            assert!(std::env::var_os("CI").is_none(), "{why}");
+            return println!("skipped: {why}");
+        }
+    };
+    for (sees_all, is_accused) in [(false, false), (true, true)] {
+        let names = PlayedNames::start();
+        let folder = site(&names, &format!("sees_all = {sees_all}"));
+        let running = Running::start(folder.path());
+        let (_nginx, front) = cache(&program, folder.path(), running.address);
+        is_known(&running, front);
+        assert_eq!(get(front, "/robots.txt", FIREFOX).body, OPEN, "the cache has it from now on");
+        replace_file(&folder.path().join("robots.txt"), CLOSED);
+        wait_for("the newer version", || (running.get("/robots.txt", FIREFOX).body == CLOSED).then_some(()));
+        // It reads the newer version past the cache, and later the older one of the cache, which allows the page.
+        assert_eq!(get(front, "/robots.txt?again", BOT).body, CLOSED);
+        crawler(&running, "the read", |row| row["last_read"]["is_newest"] == true);
+        next_second();
+        assert_eq!(get(front, "/robots.txt", BOT).body, OPEN);
+        assert_eq!(get(front, "/page.html", BOT).status, 200);
+        let row = crawler(&running, "the request", |row| row["disallowed"] == 1 && row["reads"] == 1);
+        if is_accused {
+            // Whoever says that every read is seen, and has a cache in front, says it wrongly.
+            crawler(&running, "an accusation", |row| row["word"] == "ignores");
+            continue;
+        }
+        assert_eq!((&row["word"], &row["judged"]["undecided"]), (&Value::Null, &1.into()), "{row}");
+        assert!(row["no_word"].as_str().unwrap().starts_with("not every read is seen here"), "{row}");
+        assert!(!local(running.admin(), "GET /board").body.contains("<strong>ignores</strong>"));
+    }
+}
+
+/// A disk that is full: requests are served and counted in memory, the status says what is not written, and what was written stays.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_loses_at_most_what_was_not_written() {
+    SmallDisk::with("board_words::a_full_disk_loses_at_most_what_was_not_written", |disk| {
+        let state = disk.path().join("state");
+        let config = format!(
+            "state_dir = {state:?}\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\naddress = \"127.0.0.1:0\"\n\
+             [[site]]\nname = \"shop\"\nroot = \".\"\n"
+        );
+        let version = |number: u32| format!("User-agent: *\nDisallow: /private/\n# {number}\n");
+        let site = folder(&[("robotsd.toml", &config), ("robots.txt", &version(0))]);
+        let publish = |running: &Running, number: u32| {
+            replace_file(&site.path().join("robots.txt"), version(number));
+            wait_for("a version", || (running.get("/robots.txt", FIREFOX).body == version(number)).then_some(()));
+        };
+        let disallowed = |running: &Running| -> u64 {
+            let board = board(running);
+            board["sites"][0]["crawlers"].as_array().unwrap().iter().filter_map(|row| row["disallowed"].as_u64()).sum()
+        };
+        let counts = |running: &Running, count: u64| {
+            wait_for("a count", || (disallowed(running) == count).then_some(()));
+        };
+        let troubles = |running: &Running| -> Vec<String> {
+            let status: Value = serde_json::from_str(&local(running.admin(), "GET /status").body).unwrap();
+            let troubles = status["troubles"].as_array().unwrap().iter();
+            troubles.map(|trouble| trouble.as_str().unwrap().to_owned()).filter(|text| text.contains("board")).collect()
+        };
+        let written = |what: &str| {
+            let files = fs::read_dir(state.join("board/shop")).into_iter().flatten().map(|entry| entry.unwrap().path());
+            let text: String = files.filter_map(|path| fs::read_to_string(path).ok()).collect();
+            assert!(!text.contains("\"lost\""), "{text}");
+            text.contains(what)
+        };
+        let mut running = Running::start(site.path());
+        running.get("/private/1", GPTBOT);
+        counts(&running, 1);
+        // Another version is written at once.
+        publish(&running, 1);
+        wait_for("a file", || written("\"disallowed\":1").then_some(()));
+
+        disk.fill();
+        running.get("/private/2", GPTBOT);
+        publish(&running, 2);
+        let trouble = wait_for("a trouble", || troubles(&running).into_iter().next());
+        assert_eq!(trouble, "the board of site \"shop\" cannot be written: No space left on device (os error 28)");
+        running.wait_for_event("state", |line| line["message"] == trouble.as_str());
+        assert_eq!(running.get("/robots.txt", FIREFOX).status, 200);
+        counts(&running, 2);
+        // A kill loses what was not written, and nothing else.
+        running.kill();
+        let mut running = Running::start(site.path());
+        counts(&running, 1);
+
+        running.get("/private/3", GPTBOT);
+        counts(&running, 2);
+        publish(&running, 3);
+        wait_for("a trouble", || troubles(&running).into_iter().next());
+        disk.free();
+        publish(&running, 4);
+        wait_for("no trouble", || troubles(&running).is_empty().then_some(()));
+        wait_for("a file", || written("\"disallowed\":2").then_some(()));
+        running.kill();
+        counts(&Running::start(site.path()), 2);
+    });
+}
