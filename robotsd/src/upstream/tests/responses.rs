@@ -17,8 +17,8 @@ async fn an_answer_in_pieces_is_an_answer() {
                         return;
                     }
                     peer.send(&whole[..cut]).await;
-                    // Long enough to be read by itself, most of the time.
-                    tokio::time::sleep(Duration::from_millis(5)).await;
+                    // It is read by itself.
+                    settled().await;
                     peer.send(&whole[cut..]).await;
                 }
             }
