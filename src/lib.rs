@@ -46,6 +46,8 @@ pub mod layer;
 #[cfg(feature = "live")]
 pub mod live;
 pub mod policy;
+#[cfg(feature = "live")]
+pub mod rate;
 pub mod rules;
 #[cfg(feature = "live")]
 pub mod source;

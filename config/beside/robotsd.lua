@@ -11,7 +11,8 @@ local told = { "host", "accept", "cookie", "referer", "sec-fetch-dest", "sec-fet
   "signature", "signature-agent", "signature-input", "user-agent" }
 
 -- What a client is shown of robotsd's answer.
-local shown = { "content-type", "content-language", "cache-control", "vary", "x-content-type-options" }
+local shown = { "content-type", "content-language", "cache-control", "vary", "x-content-type-options", "retry-after",
+  "ratelimit", "ratelimit-policy" }
 
 -- The statuses that a site may refuse with, besides 403.
 local reasons = {

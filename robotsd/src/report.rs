@@ -267,6 +267,8 @@ pub(crate) struct RequestsReport {
     pub(crate) tagged: u64,
     pub(crate) observed: u64,
     pub(crate) passed: u64,
+    /// Allowed ones that were answered with 429.
+    pub(crate) limited: u64,
 }
 
 /// An upstream server, or a name that cannot be resolved.

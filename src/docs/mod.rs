@@ -11,6 +11,10 @@ pub mod semantics {}
 #[doc = include_str!("lints.md")]
 pub mod lints {}
 
+#[cfg(feature = "verify")]
+#[doc = include_str!("rate.md")]
+pub mod rate {}
+
 #[doc = include_str!("reload.md")]
 pub mod reload {}
 

@@ -22,6 +22,7 @@ use super::crawler_request::is_crawler;
 use super::event::Event;
 use super::evidence_fields;
 use super::original::Original;
+use super::pace;
 use super::record::Record;
 use super::refusal;
 use super::robots_txt;
@@ -137,6 +138,9 @@ impl Enforcer {
         let facts = Facts::of_target(request.method().as_str(), request.target()).with_address(&address);
         let facts = facts.with_identity(identity.unwrap_or_default());
         let mut decision = snapshot.decide(agents, facts);
+        if decision.pace().is_some() && !self.was_counted(live, &request) {
+            decision = pace::kept(decision, snapshot, &request, agents, identity, address);
+        }
         let mut outcome = Outcome::Pass;
         if decision.is_reported() {
             decision = snapshot.policy().weigh(decision, &evidence_fields::of(&request));
@@ -190,7 +194,9 @@ impl Enforcer {
                 Outcome::Tag(record.into())
             }
             Action::Refuse => {
-                let custom = self.refuse_with.as_deref().and_then(|custom| guarded(live, || custom(&event)));
+                // Of all 4xx only 429 is about a rate: any other says that the page is not for the crawler.
+                let custom = self.refuse_with.as_deref().filter(|_| record.reason() != Reason::Limited);
+                let custom = custom.and_then(|custom| guarded(live, || custom(&event)));
                 let mut response = custom.unwrap_or_else(|| event.refusal());
                 refusal::complete(&mut response, request.method());
                 event.set_status(response.status());
@@ -216,6 +222,19 @@ impl Enforcer {
         }
         observers.notify_of_crawler(live, &event);
         (self.crawler_extension == CrawlerExtension::Insert).then_some(crawler)
+    }
+
+    /// Whether a layer outside has counted the request already.
+    #[cfg_attr(not(feature = "axum08"), expect(clippy::unused_self, reason = "for a mark"))]
+    fn was_counted(
+        &self,
+        #[cfg_attr(not(feature = "axum08"), expect(unused_variables, reason = "for a mark"))] live: &LiveRobots,
+        #[cfg_attr(not(feature = "axum08"), expect(unused_variables, reason = "for a mark"))] request: &Original<'_>,
+    ) -> bool {
+        #[cfg(feature = "axum08")]
+        return self.mark_of(live, request).is_some();
+        #[cfg(not(feature = "axum08"))]
+        false
     }
 
     /// Who sends a request of these agents.

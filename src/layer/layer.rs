@@ -198,8 +198,8 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.identity_from = Some(Arc::new(identity)))
     }
 
-    /// Calls back for every request that robots.txt disallows, whether it is refused, tagged or only observed, and for that of
-    /// an impostor which the policy tags or refuses. The
+    /// Calls back for every request that robots.txt disallows, whether it is refused, tagged or only observed, for one that comes
+    /// too soon ([`Reason::Limited`](crate::policy::Reason::Limited)), and for that of an impostor which the policy tags or refuses. The
     /// callback runs before the request goes on and must not block. If it panics, the decision stands, the other observers
     /// are called, and [`Status::callback_faults`](crate::live::Status::callback_faults) counts it.
     #[must_use]
@@ -272,7 +272,8 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.crawler_extension = CrawlerExtension::Insert)
     }
 
-    /// Makes the response to a refused request, in place of the default: 403 with text or problem details (RFC 9457).
+    /// Makes the response to a refused request, in place of the default: 403 with text or problem details (RFC 9457). One that
+    /// comes too soon is answered with 429 all the same ([`Event::limited`]).
     ///
     /// Whatever the function returns, `Cache-Control` becomes `no-store`, `Vary` names `User-Agent`, a response to `HEAD`
     /// loses its body, and the [`Record`] is put in the response's extensions. If the function panics, the request is

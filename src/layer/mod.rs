@@ -12,6 +12,11 @@
 //!    extensions and a `Robots-Verdict` field; anything else goes on as it came. Search engines that people use are
 //!    tagged where others are refused, unless an override says otherwise.
 //!
+//! Where the policy limits ([`PolicyBuilder::rate`](crate::policy::PolicyBuilder::rate)), an allowed request that comes sooner
+//! than the `Crawl-delay` of its crawler's groups is answered with 429 and `Retry-After`. Each verified crawler has a count of
+//! its own; of others each network has one, which [`RobotsLayer::address_from`] tells apart. See
+//! the chapter `rate`.
+//!
 //! A client's own `Robots-Verdict` field, spelled with hyphen or underscore, never reaches the inner service.
 //!
 //! Requests are judged by the agent they *claim* to come from. With the feature `verify` a `Verifier` says what is to be made
@@ -97,7 +102,9 @@ mod evidence_fields;
 mod future;
 #[expect(clippy::module_inception, reason = "as in every Tower middleware: the layer, its service, its future")]
 mod layer;
+mod limit_response;
 mod original;
+mod pace;
 mod record;
 mod refusal;
 mod robots_txt;

@@ -1,5 +1,7 @@
 //! The part of a decision that outlives its snapshot.
 
+use std::time::Duration;
+
 use crate::agent::{Agent, Category, Class, Identity};
 use crate::live::{Content, VersionHash};
 use crate::policy::{Action, Decision, HumanSigns, Reason};
@@ -8,7 +10,7 @@ use crate::rules::{Access, PathForm};
 /// Characters of a claimed name that are kept; the longest registered one has a third of that.
 const MAX_NAME: usize = 128;
 
-/// An owned record of a request that robots.txt disallows, or that an impostor sends whom the policy tags or refuses: for
+/// An owned record of a request that robots.txt disallows, that comes sooner than its delay lets it, or that an impostor sends whom the policy tags or refuses: for
 /// observers, and in the extensions of a tagged request and of a refusal, where a borrowed [`Decision`] cannot stay.
 ///
 /// What an impostor asks for may be allowed, or be matched by no rule: then group, rule and line are those of the rule that
@@ -29,9 +31,20 @@ pub struct Record {
     line: Option<usize>,
     form: PathForm,
     #[cfg_attr(feature = "serde", serde(skip))]
+    limit: Option<Box<Limit>>,
+    #[cfg_attr(feature = "serde", serde(skip))]
     signs: HumanSigns,
     #[cfg_attr(feature = "serde", serde(skip))]
     hash: VersionHash,
+}
+
+/// The delay that a request did not keep.
+#[derive(Clone, Debug)]
+struct Limit {
+    interval: Duration,
+    line: usize,
+    group: String,
+    wait: Duration,
 }
 
 impl Record {
@@ -62,6 +75,7 @@ impl Record {
             rule: rule.map(|rule| text(rule.pattern())),
             line: rule.map(|rule| rule.line()),
             form: verdict.map_or(PathForm::Standard, |verdict| verdict.form()),
+            limit: limit(decision),
             signs: decision.signs(),
             hash: content.hash(),
         })
@@ -145,6 +159,24 @@ impl Record {
         self.form
     }
 
+    /// The delay that a request came too soon for, as written in the robots.txt, and its line; `None` for any other request.
+    #[must_use]
+    pub fn delay(&self) -> Option<(Duration, usize)> {
+        self.limit.as_ref().map(|limit| (limit.interval, limit.line))
+    }
+
+    /// The name, as written, that makes the delay's group one for this agent.
+    #[must_use]
+    pub fn delay_group(&self) -> Option<&str> {
+        self.limit.as_ref().map(|limit| limit.group.as_str())
+    }
+
+    /// How long to wait before the next request; zero unless this one came too soon.
+    #[must_use]
+    pub fn wait(&self) -> Duration {
+        self.limit.as_ref().map_or(Duration::ZERO, |limit| limit.wait)
+    }
+
     /// The signs that a person is behind the request.
     #[must_use]
     pub const fn signs(&self) -> HumanSigns {
@@ -156,6 +188,18 @@ impl Record {
     pub const fn hash(&self) -> VersionHash {
         self.hash
     }
+}
+
+/// What a request that came too soon is told; `None` for any other.
+fn limit(decision: &Decision<'_>) -> Option<Box<Limit>> {
+    let delay = decision.pace()?.delay();
+    let limit = || Limit {
+        interval: delay.interval(),
+        line: delay.line(),
+        group: text(delay.name().value()),
+        wait: decision.wait(),
+    };
+    (!decision.wait().is_zero()).then(|| Box::new(limit()))
 }
 
 /// The name an agent claims: the registered one, or the product that declares itself, or the product token it obeys.

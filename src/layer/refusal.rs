@@ -32,9 +32,13 @@ impl<'a> Event<'a> {
         (!id.is_empty() && id.len() <= 128 && id.bytes().all(plain)).then_some(id)
     }
 
-    /// The default refusal: 403 with problem details (RFC 9457) where the client accepts JSON by name, else with text.
+    /// The default refusal: 403 with problem details (RFC 9457) where the client accepts JSON by name, else with text. Of a
+    /// request that came too soon it is [`limited`](Self::limited).
     #[must_use]
     pub fn refusal(&self) -> Response<Bytes> {
+        if self.record().reason() == Reason::Limited {
+            return self.limited();
+        }
         self.refusal_with_status(StatusCode::FORBIDDEN)
     }
 
@@ -181,7 +185,7 @@ pub(super) fn complete(response: &mut Response<Bytes>, method: &Method) {
 }
 
 /// Control characters would let a name forge lines of the text, or send commands to a terminal.
-fn push_printable(out: &mut String, text: &str) {
+pub(super) fn push_printable(out: &mut String, text: &str) {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
         out.push_str(text);
     } else {

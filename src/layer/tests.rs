@@ -3,6 +3,7 @@
 mod agents;
 mod callbacks;
 mod crawlers;
+mod rate;
 mod refusals;
 mod requests;
 mod robots_txt;

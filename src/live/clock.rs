@@ -1,16 +1,20 @@
-//! The clock of a site: the system's, unless a test sets another.
+//! The clocks of a site: the system's, unless a test sets another.
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A source of the current time. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Clock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
+pub(crate) struct Clock {
+    read: Arc<dyn Fn() -> SystemTime + Send + Sync>,
+    /// When the clock that never jumps began; `None` where a test's clock stands for both.
+    since: Option<Instant>,
+}
 
 impl Clock {
     pub(crate) fn new(read: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
-        Self(Arc::new(read))
+        Self { read: Arc::new(read), since: None }
     }
 
     /// The system's time as of its last tick, some milliseconds ago: it costs a fifth of reading the clock, where the system has
@@ -21,17 +25,31 @@ impl Clock {
     }
 
     pub(crate) fn now(&self) -> SystemTime {
-        (self.0)()
+        (self.read)()
+    }
+
+    /// The time for limiting, which the system's clock does not change by being set: since some moment that all sites share
+    /// which began with [`beginning`](Self::beginning) at the same one.
+    pub(crate) fn elapsed(&self) -> Duration {
+        match self.since {
+            Some(since) => since.elapsed(),
+            None => self.now().duration_since(UNIX_EPOCH).unwrap_or_default(),
+        }
+    }
+
+    /// The same, with another beginning for [`elapsed`](Self::elapsed).
+    pub(super) fn beginning(self, since: Instant) -> Self {
+        Self { since: self.since.map(|_| since), ..self }
     }
 
     pub(crate) fn as_fn(&self) -> &(dyn Fn() -> SystemTime + Send + Sync) {
-        &*self.0
+        &*self.read
     }
 }
 
 impl Default for Clock {
     fn default() -> Self {
-        Self::new(SystemTime::now)
+        Self { since: Some(Instant::now()), ..Self::new(SystemTime::now) }
     }
 }
 
@@ -39,8 +57,8 @@ impl Default for Clock {
 fn coarse_time() -> SystemTime {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
     let since = u64::try_from(time.tv_sec).ok().zip(u32::try_from(time.tv_nsec).ok());
-    let since = since.map(|(seconds, nanoseconds)| std::time::Duration::new(seconds, nanoseconds));
-    since.and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since)).unwrap_or_else(SystemTime::now)
+    let since = since.map(|(seconds, nanoseconds)| Duration::new(seconds, nanoseconds));
+    since.and_then(|since| UNIX_EPOCH.checked_add(since)).unwrap_or_else(SystemTime::now)
 }
 
 #[cfg(all(feature = "verify", not(target_os = "linux")))]

@@ -1,21 +1,25 @@
-//! Equal files of many sites are compiled once.
+//! Equal files of many sites are compiled once; and what else the sites of a process share, to bound it.
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Instant;
 
 use super::agent_cache::Budget;
 use super::snapshot::Compiled;
 use super::version_hash::VersionHash;
 use crate::agent::Registry;
 use crate::check;
+use crate::rate::{NetworkBuckets, SiteBuckets};
 use crate::rules::{Reading, RobotsTxt};
 
 /// The slots that the agent caches of a [`CompileCache`] may have together past the eight each begins with. With 10,000
 /// sites all slots together took 26 MiB, filled with headers of 90 octets (`benches/sites.rs`).
 const PLACES: usize = 64 << 10;
 
-/// Lets sites share compiled files, and bounds the memory of all their agent caches together.
+/// Lets sites share compiled files, and bounds the memory of all their agent caches together, and of what limits their crawlers
+/// by address.
 ///
 /// Cheap to clone; clones share everything. Give one to every [`LiveBuilder`](crate::source::LiveBuilder) of a process that has
 /// many sites; a builder without one makes its own. It keeps no file alive that no site has.
@@ -28,6 +32,11 @@ struct SharedCompilations {
     /// By hash; several for one hash only where the settings of sites differ.
     versions: Mutex<HashMap<VersionHash, Vec<Compilation>>>,
     budget: Arc<Budget>,
+    networks: Arc<NetworkBuckets>,
+    /// Sites that have joined.
+    sites: AtomicU64,
+    /// When time began for the buckets.
+    began: Instant,
 }
 
 struct Compilation {
@@ -49,7 +58,25 @@ impl CompileCache {
     /// An empty cache.
     #[must_use]
     pub fn new() -> Self {
-        Self { shared: Arc::new(SharedCompilations { versions: Mutex::default(), budget: Budget::new(PLACES) }) }
+        Self {
+            shared: Arc::new(SharedCompilations {
+                versions: Mutex::default(),
+                budget: Budget::new(PLACES),
+                networks: Arc::new(NetworkBuckets::new()),
+                sites: AtomicU64::new(0),
+                began: Instant::now(),
+            }),
+        }
+    }
+
+    /// The buckets of a site that joins.
+    pub(super) fn join(&self) -> SiteBuckets {
+        SiteBuckets::new(self.shared.sites.fetch_add(1, Ordering::Relaxed), Arc::clone(&self.shared.networks))
+    }
+
+    /// When time began for the buckets of all sites.
+    pub(super) fn began(&self) -> Instant {
+        self.shared.began
     }
 
     /// A compiled version, if a site holds it.

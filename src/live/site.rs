@@ -69,12 +69,13 @@ impl Site {
         source: impl FnOnce(Weak<Self>) -> Arc<S>,
     ) -> Arc<Self> {
         let SiteSettings { policy, registry, check, gate, reading, max_age, grace, when_missing, .. } = settings;
-        let (listeners, clock, cache) = (settings.listeners, settings.clock, settings.compile_cache);
+        let (listeners, cache) = (settings.listeners, settings.compile_cache);
+        let clock = settings.clock.beginning(cache.began());
         let state = settings.state.as_ref().map(|(state, name)| state.site(name));
         let now = clock.now();
         let remembered = state.as_ref().map(|state| state.load(now)).unwrap_or_default();
         let Remembered { versions, pending, history, enforcement, was_live } = remembered;
-        let snapshot = Snapshot::empty(policy.into(), clock.clone(), max_age, when_missing);
+        let snapshot = Snapshot::empty(policy.into(), clock.clone(), cache.join(), max_age, when_missing);
         let snapshot = snapshot.with_switches(|switches| switches.site = enforcement);
         let compile = CompileSettings { reading, registry, check };
         // Stands for "nothing yet" until `start` records what came of it.

@@ -15,6 +15,9 @@ use super::version_hash::VersionHash;
 use crate::agent::{Agent, Agents, Recognizer, Registry};
 use crate::check::{self, Report};
 use crate::policy::{Decision, Facts, Grace, Policy, Reason};
+use crate::rate::SiteBuckets;
+#[cfg(feature = "layer")]
+use crate::rate::{Quota, RateKey, TooSoon};
 use crate::rules::{Reading, RobotsTxt, RuleSet, keywords};
 
 /// One immutable, complete state of a site: the file, its rules, who is recognised, the policy.
@@ -28,6 +31,8 @@ pub struct Snapshot {
     grace: Option<Arc<Grace>>,
     switches: Switches,
     clock: Clock,
+    /// They outlive the snapshot: the next one takes them over.
+    buckets: SiteBuckets,
     #[cfg_attr(not(feature = "layer"), expect(dead_code, reason = "only the layer answers"))]
     cache_control: Bytes,
     max_age: Duration,
@@ -76,14 +81,20 @@ pub(super) struct Compiled {
 }
 
 impl Snapshot {
-    pub(super) fn empty(policy: Arc<Policy>, clock: Clock, max_age: Duration, when_missing: WhenMissing) -> Self {
+    pub(super) fn empty(
+        policy: Arc<Policy>,
+        clock: Clock,
+        buckets: SiteBuckets,
+        max_age: Duration,
+        when_missing: WhenMissing,
+    ) -> Self {
         let switches = Switches::default();
         let cache_control = response_fields::cache_control(max_age);
-        Self { content: None, policy, grace: None, switches, clock, cache_control, max_age, when_missing }
+        Self { content: None, policy, grace: None, switches, clock, buckets, cache_control, max_age, when_missing }
     }
 
     pub(super) fn with_content(&self, content: Arc<Content>, grace: Option<Arc<Grace>>) -> Self {
-        Self { content: Some(content), grace, ..self.clone() }
+        Self { content: Some(content), grace, ..self.clone() }.with_buckets()
     }
 
     /// Without a robots.txt: the application behind answers requests for it.
@@ -92,7 +103,18 @@ impl Snapshot {
     }
 
     pub(super) fn with_policy(&self, policy: Arc<Policy>) -> Self {
-        Self { policy, ..self.clone() }
+        Self { policy, ..self.clone() }.with_buckets()
+    }
+
+    /// The same, with a word for each crawler that the policy limits by the delays of the file.
+    fn with_buckets(mut self) -> Self {
+        let Some(content) = self.content.as_ref().filter(|_| !self.policy.limits_nobody()) else { return self };
+        let (named, star) = content.rules().delayed();
+        let registered = star.then(|| content.compiled.recognizer.registry().crawlers()).into_iter().flatten();
+        let registered =
+            registered.filter(|crawler| !crawler.is_control()).filter_map(|crawler| crawler.tokens().first());
+        self.buckets = self.buckets.with_tokens(named.chain(registered), self.clock.elapsed());
+        self
     }
 
     pub(super) fn with_switches(&self, change: impl FnOnce(&mut Switches)) -> Self {
@@ -147,7 +169,14 @@ impl Snapshot {
         self.when_missing
     }
 
-    /// Judges a request by agents that [`Content::agents`] recognised.
+    /// Takes one request from the bucket of a sender.
+    #[cfg(feature = "layer")]
+    pub(crate) fn take(&self, key: &RateKey<'_>, quota: Quota) -> Result<(), TooSoon> {
+        self.buckets.take(key, quota, self.clock.elapsed())
+    }
+
+    /// Judges a request by agents that [`Content::agents`] recognised. It counts nothing: whether the request comes sooner than
+    /// its [`Decision::pace`] allows is known in the layer only.
     #[must_use]
     pub fn decide<'s: 'f, 'f>(&'s self, agents: &[Agent], request: Facts<'f>) -> Decision<'s> {
         match &self.content {

@@ -1,5 +1,7 @@
 //! Building a policy.
 
+use std::num::NonZeroU32;
+
 use super::agent_name::called;
 use super::decide::Policy;
 use super::error::PolicyError;
@@ -8,6 +10,7 @@ use super::human_evidence::{Cookies, SuspectHuman};
 use super::impostors::{IdentityNeeded, IdentityRules, Impostors};
 use super::mode::Mode;
 use super::overrides::Override;
+use super::rate::{RateMode, RateRules};
 use super::scope::{EmptyAgent, Star, StarExceptions, StarScope};
 use crate::agent::{Category, Network};
 use crate::rules::{PathForms, PathPattern};
@@ -38,6 +41,7 @@ impl Default for Policy {
             suspect_human: SuspectHuman::default(),
             identity: IdentityRules::default(),
             overrides: Vec::new(),
+            rate: RateRules::default(),
         }
     }
 }
@@ -207,6 +211,30 @@ impl PolicyBuilder {
     /// Adds another mode for some disallowed requests; of several that fit, the last one added counts. Default: none.
     pub fn with_override(mut self, over: Override) -> Self {
         self.policy.overrides.push(over);
+        self
+    }
+
+    /// What becomes of allowed requests that come sooner than the `Crawl-delay` of their crawler's groups. Default:
+    /// [`RateMode::Off`].
+    ///
+    /// The crawlers of search engines that people use are observed at most, unless an override names one of them
+    /// ([`with_rate_override`](Self::with_rate_override)); a delay of a group for `*` never limits them. Requests for parts of
+    /// pages ([`is_asset`](super::is_asset)) do not count, nor do those that are exempt or disallowed. The delay is enforced up to
+    /// [`CrawlDelay::LONGEST_ENFORCED`](crate::rules::CrawlDelay::LONGEST_ENFORCED).
+    pub const fn rate(mut self, mode: RateMode) -> Self {
+        self.policy.rate.mode = mode;
+        self
+    }
+
+    /// How many requests pass at once after a pause. Default: [`Policy::DEFAULT_BURST`], 5.
+    pub const fn rate_burst(mut self, burst: NonZeroU32) -> Self {
+        self.policy.rate.burst = burst;
+        self
+    }
+
+    /// Adds another mode of limiting for some crawlers; of several that fit, the last one added counts. Default: none.
+    pub fn with_rate_override(mut self, over: Override<RateMode>) -> Self {
+        self.policy.rate.overrides.push(over);
         self
     }
 

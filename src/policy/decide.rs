@@ -1,5 +1,6 @@
 //! A policy, and how it decides: groups, exemptions, verdict, mode.
 
+use std::num::NonZeroU32;
 use std::time::SystemTime;
 
 use super::decision::{Action, Decision, Reason};
@@ -10,6 +11,7 @@ use super::human_evidence::{Cookies, HumanEvidence, SuspectHuman};
 use super::impostors::IdentityRules;
 use super::mode::Mode;
 use super::overrides::Override;
+use super::rate::{RateMode, RateRules};
 use super::scope::Star;
 use crate::agent::{Agent, Category, Identity};
 use crate::rules::{
@@ -28,6 +30,7 @@ pub struct Policy {
     pub(super) suspect_human: SuspectHuman,
     pub(super) identity: IdentityRules,
     pub(super) overrides: Vec<Override>,
+    pub(super) rate: RateRules,
 }
 
 impl Policy {
@@ -36,6 +39,9 @@ impl Policy {
 
     /// The categories of registered crawlers that the groups for `*` are not for by default.
     pub const DEFAULT_STAR_EXEMPT: [Category; 5] = Star::DEFAULT_EXEMPT;
+
+    /// The requests of a limited crawler that pass at once after a pause, by default.
+    pub const DEFAULT_BURST: NonZeroU32 = RateRules::DEFAULT_BURST;
 
     /// The path patterns whose requests are exempt by default.
     pub const DEFAULT_EXEMPT_PATHS: [&str; 1] = Exemptions::DEFAULT_PATHS;
@@ -54,6 +60,9 @@ impl Policy {
     ///    of search engines ([`IdentityNeeded`](super::IdentityNeeded)). The policy may tag or refuse one whatever the rules say
     ///    ([`Impostors`](super::Impostors)), with [`Reason::Impostor`], unless its address, its path or a cookie is exempt.
     /// 6. Of several agents the one with the strictest outcome counts.
+    /// 7. An allowed request whose groups have a `Crawl-delay` has a [`Pace`](super::Pace) where it is limited
+    ///    ([`PolicyBuilder::rate`](super::PolicyBuilder::rate)). The decision does not depend on it: whether the request comes too
+    ///    soon is known where requests are counted, in the layer.
     #[must_use]
     pub fn decide<'r>(&self, rules: &'r RuleSet, agents: &[Agent], request: Facts<'_>) -> Decision<'r> {
         self.decide_with_grace(rules, None, agents, request)
@@ -82,12 +91,12 @@ impl Policy {
         }
     }
 
-    /// Weighs the evidence of a person behind a request that is disallowed or an impostor's: an exempt cookie lets it pass; other signs are
+    /// Weighs the evidence of a person behind a request that is disallowed, limited or an impostor's: an exempt cookie lets it pass; other signs are
     /// recorded, and let it pass where the policy says so. Any other decision stays as it is.
     #[must_use]
     pub fn weigh<'r>(&self, decision: Decision<'r>, evidence: &HumanEvidence<'_>) -> Decision<'r> {
         let is_disallowed = decision.verdict().is_some_and(|verdict| verdict.access() == Access::Disallow);
-        if !is_disallowed && decision.reason() != Reason::Impostor {
+        if !is_disallowed && !matches!(decision.reason(), Reason::Impostor | Reason::Limited | Reason::LimitObserved) {
             return decision;
         }
         if evidence.is_exempt(&self.cookies) {
@@ -129,6 +138,30 @@ impl Policy {
     #[must_use]
     pub const fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// The mode of limiting where no override fits.
+    #[must_use]
+    pub const fn rate_mode(&self) -> RateMode {
+        self.rate.mode
+    }
+
+    /// How many requests pass at once after a pause.
+    #[must_use]
+    pub const fn rate_burst(&self) -> NonZeroU32 {
+        self.rate.burst
+    }
+
+    /// The overrides of the mode of limiting, in their order: the last one that fits counts.
+    #[must_use]
+    pub fn rate_overrides(&self) -> &[Override<RateMode>] {
+        &self.rate.overrides
+    }
+
+    /// Whether no request is limited, whatever its agent.
+    #[cfg(feature = "live")]
+    pub(crate) fn limits_nobody(&self) -> bool {
+        self.rate.are_off()
     }
 
     /// The overrides, in their order: the last one that fits counts.
@@ -179,7 +212,18 @@ impl Policy {
         }
         let verdict = selection.verdict_within(path, work);
         match verdict.access() {
-            Access::Allow => Decision::judged(Action::Pass, Reason::Allowed, verdict).at_least(least),
+            Access::Allow => {
+                let pace = self.rate.pace(agent, selection, request, self.identity.believe(identity)).map(|pace| {
+                    let young = |grace: &Grace| {
+                        let now = request.now();
+                        now.is_some_and(|now| {
+                            grace.covers_delay(now, pace.delay().interval(), |rules| rules.select(tokens, fallback))
+                        })
+                    };
+                    if grace.is_some_and(young) { pace.at_most(RateMode::Observe) } else { pace }
+                });
+                Decision::judged(Action::Pass, Reason::Allowed, verdict).with_pace(pace).at_least(least)
+            }
             Access::Disallow => {
                 let (handling, verdict) = self.strictest(agent, selection, verdict, request, work);
                 let young = |grace: &Grace| {

@@ -1,6 +1,9 @@
 //! The decision about a request, and its reason.
 
+use std::time::Duration;
+
 use super::human_evidence::HumanSigns;
+use super::rate::{Pace, RateMode};
 use crate::rules::Verdict;
 
 /// The decision about a request, with its verdict and reason. It borrows the rules, so it costs nothing to make.
@@ -11,6 +14,9 @@ pub struct Decision<'r> {
     verdict: Option<Verdict<'r>>,
     agent: usize,
     signs: HumanSigns,
+    pace: Option<Pace<'r>>,
+    /// How long to wait; zero for a request that did not come too soon.
+    wait: Duration,
 }
 
 /// The action a decision takes.
@@ -41,6 +47,8 @@ pub enum Reason {
     NoGroup,
     /// The rules allow it.
     Allowed,
+    /// The rules allow it, it comes sooner than their delay, and the mode only observes.
+    LimitObserved,
     /// The rules disallow it; enforcement is off.
     Off,
     /// The rules disallow it; there are signs of a person, and the policy exempts those.
@@ -52,6 +60,8 @@ pub enum Reason {
     /// The rules disallow it, and the mode refuses; it is tagged only, because it names a crawler that feeds the index of a
     /// search engine, and no override is for it.
     SearchEngine,
+    /// The rules allow it, and it comes sooner than their delay.
+    Limited,
     /// The rules disallow it.
     Disallowed,
     /// It claims to be a crawler that it is not, and the policy tags or refuses impostors.
@@ -79,7 +89,14 @@ impl Reason {
     pub const fn is_reported(self) -> bool {
         matches!(
             self,
-            Self::Disallowed | Self::SearchEngine | Self::Grace | Self::Observed | Self::SuspectHuman | Self::Impostor
+            Self::Disallowed
+                | Self::SearchEngine
+                | Self::Grace
+                | Self::Observed
+                | Self::SuspectHuman
+                | Self::Impostor
+                | Self::Limited
+                | Self::LimitObserved
         )
     }
 
@@ -92,11 +109,13 @@ impl Reason {
             Self::Exempt => "exempt",
             Self::NoGroup => "no-group",
             Self::Allowed => "allowed",
+            Self::LimitObserved => "limit-observed",
             Self::Off => "off",
             Self::SuspectHuman => "suspect-human",
             Self::Observed => "observed",
             Self::Grace => "grace",
             Self::SearchEngine => "search-engine",
+            Self::Limited => "limited",
             Self::Disallowed => "disallowed",
             Self::Impostor => "impostor",
         }
@@ -134,6 +153,31 @@ impl<'r> Decision<'r> {
         self.signs
     }
 
+    /// The delay that the request is held to: of an allowed one whose groups have a delay, where the policy limits.
+    #[must_use]
+    pub const fn pace(&self) -> Option<Pace<'r>> {
+        self.pace
+    }
+
+    /// How long to wait before the next request; zero unless this one came too soon.
+    #[must_use]
+    pub const fn wait(&self) -> Duration {
+        self.wait
+    }
+
+    /// The same for a request that came too soon, by so much.
+    #[cfg(feature = "layer")]
+    pub(crate) fn too_soon(self, wait: Duration) -> Self {
+        match self.pace.map(|pace| pace.mode()) {
+            Some(RateMode::Refuse) => Self { action: Action::Refuse, reason: Reason::Limited, wait, ..self },
+            // An impostor stays one.
+            Some(RateMode::Observe) if self.reason == Reason::Allowed => {
+                Self { reason: Reason::LimitObserved, wait, ..self }
+            }
+            _ => self,
+        }
+    }
+
     /// Whether the rules disallow the request and the mode is not off, or the policy tags or refuses an impostor: observers are
     /// notified of it.
     #[cfg(feature = "layer")]
@@ -150,16 +194,22 @@ impl<'r> Decision<'r> {
         Self { signs, ..self }
     }
 
+    pub(super) const fn with_pace(self, pace: Option<Pace<'r>>) -> Self {
+        Self { pace, ..self }
+    }
+
     pub(super) const fn passed(self, reason: Reason) -> Self {
         Self { action: Action::Pass, reason, ..self }
     }
 
     pub(crate) const fn unjudged(reason: Reason) -> Self {
-        Self { action: Action::Pass, reason, verdict: None, agent: 0, signs: HumanSigns::NONE }
+        let (pace, wait) = (None, Duration::ZERO);
+        Self { action: Action::Pass, reason, verdict: None, agent: 0, signs: HumanSigns::NONE, pace, wait }
     }
 
     pub(super) const fn judged(action: Action, reason: Reason, verdict: Verdict<'r>) -> Self {
-        Self { action, reason, verdict: Some(verdict), agent: 0, signs: HumanSigns::NONE }
+        let (pace, wait) = (None, Duration::ZERO);
+        Self { action, reason, verdict: Some(verdict), agent: 0, signs: HumanSigns::NONE, pace, wait }
     }
 
     pub(super) const fn for_agent(self, agent: usize) -> Self {
@@ -167,6 +217,8 @@ impl<'r> Decision<'r> {
     }
 
     pub(super) fn stricter(self, other: Self) -> Self {
-        if (other.action, other.reason) > (self.action, self.reason) { other } else { self }
+        // Of two that are allowed the slower one.
+        let rank = |of: &Self| (of.action, of.reason, of.pace.map(|pace| pace.delay().interval()));
+        if rank(&other) > rank(&self) { other } else { self }
     }
 }

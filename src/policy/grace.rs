@@ -56,6 +56,22 @@ impl Grace {
         !self.earlier.iter().any(|(since, rules)| is_due(*since) && disallowed_by(rules))
     }
 
+    /// Whether no version asked for a delay of this length for long enough. `select` as in [`covers`](Self::covers).
+    pub(super) fn covers_delay<'g>(
+        &'g self,
+        now: SystemTime,
+        interval: Duration,
+        select: impl Fn(&'g RuleSet) -> Selection<'g>,
+    ) -> bool {
+        if self.end() <= now {
+            return false;
+        }
+        let is_due = |since: SystemTime| self.end_after(since) <= now;
+        let asked_for =
+            |rules: &'g RuleSet| select(rules).crawl_delay().is_some_and(|delay| delay.interval() >= interval);
+        !self.earlier.iter().any(|(since, rules)| is_due(*since) && asked_for(rules))
+    }
+
     /// A grace too long to end on this clock does not end.
     fn end_after(&self, since: SystemTime) -> SystemTime {
         since.checked_add(self.length).unwrap_or(since + Duration::from_secs(u32::MAX.into()))

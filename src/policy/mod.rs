@@ -15,6 +15,7 @@ mod human_evidence;
 mod impostors;
 mod mode;
 mod overrides;
+mod rate;
 mod scope;
 
 pub use self::builder::PolicyBuilder;
@@ -26,6 +27,7 @@ pub use self::human_evidence::{HumanEvidence, HumanSigns, SuspectHuman};
 pub use self::impostors::{IdentityNeeded, Impostors};
 pub use self::mode::Mode;
 pub use self::overrides::Override;
+pub use self::rate::{Pace, RateMode, is_asset};
 pub use self::scope::{EmptyAgent, StarExceptions, StarScope};
 #[doc(no_inline)]
 pub use crate::agent::{Network, NetworkError};

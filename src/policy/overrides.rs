@@ -10,11 +10,12 @@ use super::mode::Mode;
 use crate::agent::{Agent, Category};
 use crate::rules::{PathPattern, ProductToken, Reading};
 
-/// Another mode for some disallowed requests. Of several that fit, the last one counts.
+/// Another mode for some requests: a [`Mode`] for disallowed ones, or a [`RateMode`](super::RateMode) for limiting. Of several
+/// that fit, the last one counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Override {
+pub struct Override<M = Mode> {
     covers: OverrideFor,
-    mode: Mode,
+    mode: M,
     until: Option<SystemTime>,
 }
 
@@ -27,30 +28,6 @@ enum OverrideFor {
 }
 
 impl Override {
-    /// For one crawler, by its name, its own product token or a name that it sends, without case and with a version or
-    /// without.
-    ///
-    /// # Errors
-    ///
-    /// If no request can be from an agent of this name: a whole `User-Agent` field, `*`, the name of a registered crawler
-    /// with blanks in it (`GPT Bot`). The error says which name is right, where one is.
-    pub fn agent(name: &str, mode: Mode) -> Result<Self, PolicyError> {
-        Ok(Self { covers: OverrideFor::Agent(called(name)?), mode, until: None })
-    }
-
-    /// For the registered crawlers of a category.
-    #[must_use]
-    pub const fn category(category: Category, mode: Mode) -> Self {
-        Self { covers: OverrideFor::Category(category), mode, until: None }
-    }
-
-    /// For the crawlers of search engines that people use ([`Agent::is_index_engine`]), which are tagged where the mode
-    /// refuses and no override fits.
-    #[must_use]
-    pub const fn index_engines(mode: Mode) -> Self {
-        Self { covers: OverrideFor::IndexEngines, mode, until: None }
-    }
-
     /// For one rule, by its path pattern in any of its spellings: `/%40x` and `/@x` are one. Where a pattern without a
     /// leading slash counts ([`Reading::Legacy`]), it is written with one here.
     ///
@@ -61,6 +38,32 @@ impl Override {
         let pattern = pattern.as_ref();
         let compared = PathPattern::parse(pattern)?;
         Ok(Self { covers: OverrideFor::Pattern(pattern.into(), compared), mode, until: None })
+    }
+}
+
+impl<M: Copy> Override<M> {
+    /// For one crawler, by its name, its own product token or a name that it sends, without case and with a version or
+    /// without.
+    ///
+    /// # Errors
+    ///
+    /// If no request can be from an agent of this name: a whole `User-Agent` field, `*`, the name of a registered crawler
+    /// with blanks in it (`GPT Bot`). The error says which name is right, where one is.
+    pub fn agent(name: &str, mode: M) -> Result<Self, PolicyError> {
+        Ok(Self { covers: OverrideFor::Agent(called(name)?), mode, until: None })
+    }
+
+    /// For the registered crawlers of a category.
+    #[must_use]
+    pub const fn category(category: Category, mode: M) -> Self {
+        Self { covers: OverrideFor::Category(category), mode, until: None }
+    }
+
+    /// For the crawlers of search engines that people use ([`Agent::is_index_engine`]), which are tagged where the mode
+    /// refuses and no override fits.
+    #[must_use]
+    pub const fn index_engines(mode: M) -> Self {
+        Self { covers: OverrideFor::IndexEngines, mode, until: None }
     }
 
     /// Ends it: from this moment on it fits nothing. Default: it does not end. Where a request comes without a clock
@@ -79,7 +82,7 @@ impl Override {
 
     /// The mode it sets.
     #[must_use]
-    pub const fn mode(&self) -> Mode {
+    pub const fn mode(&self) -> M {
         self.mode
     }
 
@@ -90,6 +93,11 @@ impl Override {
             OverrideFor::Pattern(pattern, _) => Some(pattern),
             _ => None,
         }
+    }
+
+    /// Whether it is for one crawler.
+    pub(super) const fn is_for_agent(&self) -> bool {
+        matches!(self.covers, OverrideFor::Agent(_))
     }
 
     /// Whether it is for a name, which a request may only claim to have.
@@ -116,7 +124,7 @@ impl Override {
 }
 
 /// The requests it is for, as a configuration names them: `agent "gptbot"`, `category "ai-training"` or `pattern "/private/"`.
-impl fmt::Display for Override {
+impl<M> fmt::Display for Override<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.covers {
             OverrideFor::Agent(name) => write!(f, "agent \"{}\"", name.as_bytes().escape_ascii()),

@@ -30,7 +30,7 @@ fn ordinary_files_are_clean() {
         "User-agent: Yandex\nClean-param: ref /articles/\nHost: example.com\nDisallow: /tmp/\n",
         "Content-Signal: search=yes, ai-train=no\nUser-agent: *\nContent-Usage: ai=n\nAllow: /\n",
         "License: https://example.com/license.xml\r\nUser-agent: *\r\nDisallow: /x\r\n",
-        "user-agent: *\ndisallow: /caf%C3%A9/\nrequest-rate: 1/5\nvisit-time: 0600-0845\n",
+        "user-agent: *\ndisallow: /caf%C3%A9/\n",
         "User-agent: *\nDisallow: /private/\n\nUser-agent: ExampleBot\nCrawl-delay: 5\n",
     ] {
         assert_eq!(found(file.as_bytes()), [""; 0], "{file}");

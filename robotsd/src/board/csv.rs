@@ -3,8 +3,8 @@
 use super::report::{BoardReport, CrawlerBoard};
 
 const HEAD: &str = "site,crawler,operator,category,identity,word,last_read,last_read_version,reads,allowed,disallowed,\
-                    ignored,not_newest,unread,undecided,refused,tagged,observed,passed,first_disallowed,last_disallowed,\
-                    worst_version,worst_line,worst_pattern,worst_hits\r\n";
+                    ignored,not_newest,unread,undecided,refused,tagged,observed,passed,limited,first_disallowed,\
+                    last_disallowed,worst_version,worst_line,worst_pattern,worst_hits\r\n";
 
 pub(crate) fn csv(report: &BoardReport) -> String {
     let mut out = HEAD.to_owned();
@@ -42,6 +42,7 @@ fn line(out: &mut String, site: &str, crawler: &CrawlerBoard) {
         number(done.tagged),
         number(done.observed),
         number(done.passed),
+        number(done.limited),
         text(&crawler.first_disallowed),
         text(&crawler.last_disallowed),
         worst.version,

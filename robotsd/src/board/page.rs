@@ -298,7 +298,11 @@ impl BoardPage<'_> {
             }
             None => cell(f, "Last read", &"none seen here", false)?,
         }
-        cell(f, "Allowed", &grouped(crawler.allowed), true)?;
+        let limited = match crawler.done.limited {
+            0 => String::new(),
+            limited => format!(" <small>{} limited</small>", grouped(limited)),
+        };
+        cell(f, "Allowed", &format!("{}{limited}", grouped(crawler.allowed)), true)?;
         let share = percent(crawler.disallowed, crawler.allowed + crawler.disallowed);
         let done = [
             (crawler.done.refused, "refused"),

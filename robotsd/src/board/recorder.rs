@@ -270,6 +270,7 @@ fn standing_of(identity: Option<Identity>) -> Standing {
 fn done(record: &CrawlerRequest) -> Done {
     let one = Done::default();
     match RequestOutcome::of(record.action(), record.reason()) {
+        RequestOutcome::Limited => Done { limited: 1, ..one },
         RequestOutcome::Refused => Done { refused: 1, ..one },
         RequestOutcome::Tagged => Done { tagged: 1, ..one },
         _ if record.access() != Some(Access::Disallow) => one,

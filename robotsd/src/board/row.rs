@@ -57,7 +57,7 @@ pub(crate) struct Row {
     pub(crate) lines: Vec<LineHits>,
 }
 
-/// What was done about disallowed requests, and about those of impostors.
+/// What was done about disallowed requests, about those of impostors, and about those that came too soon.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Done {
@@ -67,6 +67,8 @@ pub(crate) struct Done {
     pub(crate) observed: u64,
     /// It went on, because of an exemption or an override.
     pub(crate) passed: u64,
+    /// Allowed requests that came too soon, and were answered with 429.
+    pub(crate) limited: u64,
 }
 
 /// Reads of one version of robots.txt at one origin, with none of another version between them.
@@ -207,6 +209,7 @@ impl Done {
         self.tagged = self.tagged.saturating_add(other.tagged);
         self.observed = self.observed.saturating_add(other.observed);
         self.passed = self.passed.saturating_add(other.passed);
+        self.limited = self.limited.saturating_add(other.limited);
     }
 }
 

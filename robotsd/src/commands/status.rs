@@ -174,7 +174,7 @@ fn counts<'c>(counts: impl Iterator<Item = (&'c str, u64)>) -> String {
 }
 
 fn describe_site_traffic(page: &mut Page, traffic: &SiteTraffic) {
-    let RequestsReport { total, robots_txt, allowed, refused, tagged, observed, passed } = traffic.requests;
+    let RequestsReport { total, robots_txt, allowed, refused, tagged, observed, passed, limited } = traffic.requests;
     let kinds = [
         ("for robots.txt", robots_txt),
         ("allowed", allowed),
@@ -182,6 +182,7 @@ fn describe_site_traffic(page: &mut Page, traffic: &SiteTraffic) {
         ("tagged", tagged),
         ("observed", observed),
         ("passed although disallowed", passed),
+        ("limited", limited),
     ];
     let kinds = kinds.into_iter().filter(|(_, count)| *count > 0);
     let what = if total == 0 { String::new() } else { format!(": {}", counts(kinds)) };

@@ -1,10 +1,11 @@
 //! A site's policy.
 
+use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
 use toml::Spanned;
 use toml::value::{Datetime, Offset};
-use tower_robots::policy::{Override, Policy, PolicyBuilder, PolicyError};
+use tower_robots::policy::{Override, Policy, PolicyBuilder, PolicyError, RateMode};
 use tower_robots::rules::PathForm;
 
 use super::error::{Fault, Faults};
@@ -16,7 +17,11 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 pub(super) fn resolve(file: &RawConfig, site: &RawSite, faults: &mut Faults) -> Option<Policy> {
     let policy = faults.keep(without_overrides(file, site));
     let overrides = faults.keep_all(site.overrides.iter().map(resolve_override));
-    overrides?.into_iter().fold(policy, |policy, over| Some(policy?.with_override(over))).map(PolicyBuilder::build)
+    let add = |policy: PolicyBuilder, over: ResolvedOverride| {
+        let policy = over.mode.into_iter().fold(policy, PolicyBuilder::with_override);
+        over.rate.into_iter().fold(policy, PolicyBuilder::with_rate_override)
+    };
+    Some(overrides?.into_iter().fold(policy?, add).build())
 }
 
 fn without_overrides(file: &RawConfig, site: &RawSite) -> Result<PolicyBuilder, Fault> {
@@ -32,6 +37,8 @@ fn without_overrides(file: &RawConfig, site: &RawSite) -> Result<PolicyBuilder, 
         .star_empty(agents.star_empty)
         .forms(site.enforcement.forms.iter().map(|form| *form.get_ref()).collect())
         .suspect_human(agents.suspect_human)
+        .rate(site.rate.mode)
+        .rate_burst(*site.rate.burst.get_ref())
         .impostors(impostors)
         .identity_needed(needed)
         .exempt_networks(networks)
@@ -56,27 +63,58 @@ fn without_overrides(file: &RawConfig, site: &RawSite) -> Result<PolicyBuilder, 
     Ok(policy)
 }
 
-fn resolve_override(over: &Spanned<RawOverride>) -> Result<Override, Fault> {
-    let span = over.span();
-    let over = over.get_ref();
-    let until = over.until.as_ref().map(end).transpose()?;
-    let of_value = |value: &Spanned<String>, made: Result<Override, PolicyError>| {
-        made.map_err(|error| Fault::new(value.span(), error.to_string()))
-    };
-    let made = match (&over.category, &over.agent, &over.pattern, over.index) {
-        (Some(category), None, None, None) => Override::category(*category, over.mode),
-        (None, Some(agent), None, None) => of_value(agent, Override::agent(agent.get_ref(), over.mode))?,
-        (None, None, Some(pattern), None) => of_value(pattern, Override::pattern(pattern.get_ref(), over.mode))?,
-        (None, None, None, Some(true)) => Override::index_engines(over.mode),
-        _ => {
-            let message = "an override has exactly one of category, agent, pattern and index = true";
-            return Err(Fault::new(span, message));
+/// The overrides of one entry: of the mode, of limiting, or of both.
+struct ResolvedOverride {
+    mode: Option<Override>,
+    rate: Option<Override<RateMode>>,
+}
+
+fn resolve_override(over: &Spanned<RawOverride>) -> Result<ResolvedOverride, Fault> {
+    let (span, over) = (over.span(), over.get_ref());
+    if over.mode.is_none() && over.rate.is_none() {
+        let message =
+            "an override has a mode, for disallowed requests, or a rate, for those that come too soon, or both";
+        return Err(Fault::new(span, message));
+    }
+    if let (Some(_), Some(pattern)) = (over.rate, &over.pattern) {
+        let message =
+            "a rate is for crawlers, not for a rule: write category, agent or index = true in place of pattern";
+        return Err(Fault::new(pattern.span(), message));
+    }
+    let end = over.until.as_ref().map(end).transpose()?;
+    let mode = match (over.mode, &over.pattern) {
+        (Some(mode), Some(pattern)) if over.category.is_none() && over.agent.is_none() && over.index.is_none() => {
+            Some(of_value(pattern, Override::pattern(pattern.get_ref(), mode))?)
         }
+        (Some(mode), None) => Some(of_crawlers(&span, over, mode)?),
+        (Some(_), Some(_)) => return Err(Fault::new(span, ONE_OF)),
+        (None, _) => None,
     };
-    Ok(match until {
-        Some(end) => made.until(end),
-        None => made,
-    })
+    let rate = over.rate.map(|rate| of_crawlers(&span, over, rate)).transpose()?;
+    Ok(ResolvedOverride { mode: mode.map(|over| until(over, end)), rate: rate.map(|over| until(over, end)) })
+}
+
+const ONE_OF: &str = "an override has exactly one of category, agent, pattern and index = true";
+
+/// An override for the crawlers that an entry names.
+fn of_crawlers<M: Copy>(span: &Range<usize>, over: &RawOverride, mode: M) -> Result<Override<M>, Fault> {
+    match (&over.category, &over.agent, over.index) {
+        (Some(category), None, None) => Ok(Override::category(*category, mode)),
+        (None, Some(agent), None) => of_value(agent, Override::agent(agent.get_ref(), mode)),
+        (None, None, Some(true)) => Ok(Override::index_engines(mode)),
+        _ => Err(Fault::new(span.clone(), ONE_OF)),
+    }
+}
+
+fn of_value<T>(value: &Spanned<String>, made: Result<T, PolicyError>) -> Result<T, Fault> {
+    made.map_err(|error| Fault::new(value.span(), error.to_string()))
+}
+
+fn until<M: Copy>(over: Override<M>, end: Option<SystemTime>) -> Override<M> {
+    match end {
+        Some(end) => over.until(end),
+        None => over,
+    }
 }
 
 /// When an override ends: a moment, or the end of a day in UTC.

@@ -267,12 +267,13 @@ fn written(file: &RawConfig, site: &toml_tables::RawSite) -> String {
         check: &'a toml_tables::RawCheck,
         gate: &'a toml_tables::RawGate,
         enforcement: &'a toml_tables::RawEnforcement,
+        rate: &'a toml_tables::RawRate,
         overrides: &'a [Spanned<toml_tables::RawOverride>],
     }
     let RawConfig { mode, agents, exempt, check, gate, .. } = file;
     let identity = file.identity_rules();
-    let (enforcement, overrides) = (&site.enforcement, &*site.overrides);
+    let (enforcement, rate, overrides) = (&site.enforcement, &site.rate, &*site.overrides);
     // Writing TOML fails only for a path that is not UTF-8: the empty text then equals no other.
-    toml::to_string(&Terms { mode: *mode, agents, exempt, identity, check, gate, enforcement, overrides })
+    toml::to_string(&Terms { mode: *mode, agents, exempt, identity, check, gate, enforcement, rate, overrides })
         .unwrap_or_default()
 }

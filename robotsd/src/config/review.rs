@@ -231,7 +231,7 @@ pub(super) fn is_writable(folder: &Path) -> bool {
 /// A site that refuses on the strength of rules that crawlers may not have seen yet.
 fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let mode = site.enforcement.mode.unwrap_or(file.mode);
-    let refuses = mode == Mode::Refuse || site.overrides.iter().any(|over| over.get_ref().mode == Mode::Refuse);
+    let refuses = mode == Mode::Refuse || site.overrides.iter().any(|over| over.get_ref().mode == Some(Mode::Refuse));
     (refuses && site.enforcement.grace.0.is_zero()).then(|| {
         let name = site.name.get_ref();
         let message = format!(

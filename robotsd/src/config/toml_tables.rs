@@ -1,6 +1,6 @@
 //! The TOML, key by key, with every default.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use toml::value::Datetime;
 use tower_robots::agent::Category;
 use tower_robots::live::DEFAULT_MAX_AGE;
 use tower_robots::policy::{
-    EmptyAgent, IdentityNeeded, Impostors, Mode, Policy, StarExceptions, StarScope, SuspectHuman,
+    EmptyAgent, IdentityNeeded, Impostors, Mode, Policy, RateMode, StarExceptions, StarScope, SuspectHuman,
 };
 use tower_robots::rules::PathForm;
 
@@ -65,6 +65,7 @@ impl Document for RawConfig {
         "site.upstream",
         "site.robots",
         "site.enforcement",
+        "site.rate",
         "site.override[]",
         "site.refusal",
         "agents",
@@ -150,6 +151,8 @@ pub(super) struct RawSite {
     pub(super) robots: RawRobots,
     #[serde(default)]
     pub(super) enforcement: RawEnforcement,
+    #[serde(default)]
+    pub(super) rate: RawRate,
     #[serde(default, rename = "override")]
     pub(super) overrides: Vec<Spanned<RawOverride>>,
     #[serde(default)]
@@ -273,6 +276,20 @@ impl Default for RawEnforcement {
     }
 }
 
+/// Requests that come sooner than the delay of robots.txt lets them.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RawRate {
+    pub(super) mode: RateMode,
+    pub(super) burst: Spanned<NonZeroU32>,
+}
+
+impl Default for RawRate {
+    fn default() -> Self {
+        Self { mode: RateMode::default(), burst: Spanned::new(0..0, Policy::DEFAULT_BURST) }
+    }
+}
+
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawOverride {
@@ -280,7 +297,12 @@ pub(super) struct RawOverride {
     pub(super) agent: Option<Spanned<String>>,
     pub(super) pattern: Option<Spanned<String>>,
     pub(super) index: Option<bool>,
-    pub(super) mode: Mode,
+    /// Of disallowed requests; this, `rate` or both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) mode: Option<Mode>,
+    /// Of requests that come too soon.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) rate: Option<RateMode>,
     pub(super) until: Option<Spanned<Datetime>>,
 }
 

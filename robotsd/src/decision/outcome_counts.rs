@@ -30,6 +30,7 @@ pub(crate) struct OutcomeCounts {
     tagged: Counter,
     observed: Counter,
     passed: Counter,
+    limited: Counter,
     /// What the observer of crawlers has noted of the request that is being decided: an outcome, from 1.
     noted: AtomicU8,
     combinations: Arc<CrawlerCombinations>,
@@ -97,6 +98,8 @@ pub(crate) struct OutcomeTotals {
     pub(crate) tagged: u64,
     pub(crate) observed: u64,
     pub(crate) passed: u64,
+    /// Allowed ones that were answered with 429.
+    pub(crate) limited: u64,
 }
 
 impl OutcomeCounts {
@@ -189,6 +192,9 @@ impl OutcomeCounts {
             RequestOutcome::Refused => &self.refused,
             RequestOutcome::Tagged => &self.tagged,
             RequestOutcome::Observed => &self.observed,
+            RequestOutcome::Limited => &self.limited,
+            // It is allowed, and counted as that.
+            RequestOutcome::LimitObserved => return,
             _ => &self.passed,
         }
         .add_one();
@@ -245,11 +251,12 @@ impl OutcomeTotals {
         self.tagged += counts.tagged.total();
         self.observed += counts.observed.total();
         self.passed += counts.passed.total();
+        self.limited += counts.limited.total();
     }
 
-    /// Requests that robots.txt does not disallow: those for itself aside. A request may be counted while they are read.
+    /// Requests that robots.txt does not disallow and that did not come too soon: those for itself aside. A request may be counted while they are read.
     pub(crate) fn allowed(&self) -> u64 {
-        let others = [self.robots_txt, self.refused, self.tagged, self.observed, self.passed];
+        let others = [self.robots_txt, self.refused, self.tagged, self.observed, self.passed, self.limited];
         self.requests.saturating_sub(others.iter().sum())
     }
 }

@@ -12,16 +12,30 @@ pub(crate) enum RequestOutcome {
     Observed,
     Tagged,
     Refused,
+    /// Allowed, sooner than the delay lets it, and answered with 429.
+    Limited,
+    /// Allowed, sooner than the delay lets it, and passed because the mode of limiting only observes.
+    LimitObserved,
     /// It passed because of an exemption or an override.
     Exempt,
 }
 
 impl RequestOutcome {
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Untouched, Self::Allowed, Self::Observed, Self::Tagged, Self::Refused, Self::Exempt];
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Untouched,
+        Self::Allowed,
+        Self::Observed,
+        Self::Tagged,
+        Self::Refused,
+        Self::Limited,
+        Self::LimitObserved,
+        Self::Exempt,
+    ];
 
     pub(crate) const fn of(action: Action, reason: Reason) -> Self {
         match (action, reason) {
+            (_, Reason::Limited) => Self::Limited,
+            (_, Reason::LimitObserved) => Self::LimitObserved,
             (Action::Refuse, _) => Self::Refused,
             (Action::Tag, _) => Self::Tagged,
             (_, Reason::Observed | Reason::Grace) => Self::Observed,
@@ -38,6 +52,8 @@ impl RequestOutcome {
             Self::Observed => "observed",
             Self::Tagged => "tagged",
             Self::Refused => "refused",
+            Self::Limited => "limited",
+            Self::LimitObserved => "limit-observed",
             Self::Exempt => "exempt",
         }
     }
@@ -52,6 +68,8 @@ mod tests {
         for (action, reason, want) in [
             (Action::Refuse, Reason::Disallowed, RequestOutcome::Refused),
             (Action::Refuse, Reason::Impostor, RequestOutcome::Refused),
+            (Action::Refuse, Reason::Limited, RequestOutcome::Limited),
+            (Action::Pass, Reason::LimitObserved, RequestOutcome::LimitObserved),
             (Action::Tag, Reason::SearchEngine, RequestOutcome::Tagged),
             (Action::Pass, Reason::Observed, RequestOutcome::Observed),
             (Action::Pass, Reason::Grace, RequestOutcome::Observed),

@@ -71,6 +71,10 @@ events! {
     Observed = "observed", Info;
     /// Disallowed, and passed because of an exemption or an override.
     Passed = "passed", Info;
+    /// Allowed, and answered with 429 because it came too soon.
+    Limited = "limited", Info;
+    /// Allowed, and passed although it came too soon.
+    LimitObserved = "limit-observed", Info;
     /// Not who it claims to be, and neither tagged nor refused.
     Impostor = "impostor", Info;
     Request = "request", Info;

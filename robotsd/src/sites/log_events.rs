@@ -16,7 +16,7 @@ use crate::log::{Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
 use crate::render::{finding_line, shell_word};
 use crate::upstream::{UpstreamEvent, UpstreamEventKind};
 
-/// One line for every request that robots.txt disallows, and for every one of an impostor that is tagged or refused.
+/// One line for every request that robots.txt disallows or that comes too soon, and for every one of an impostor that is tagged or refused.
 pub(super) fn event(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(&Event<'_>) + Send + Sync + 'static {
     move |event| {
         let record = event.record();
@@ -25,6 +25,8 @@ pub(super) fn event(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(&E
             RequestOutcome::Refused => LogEvent::Refused,
             RequestOutcome::Tagged => LogEvent::Tagged,
             RequestOutcome::Observed => LogEvent::Observed,
+            RequestOutcome::Limited => LogEvent::Limited,
+            RequestOutcome::LimitObserved => LogEvent::LimitObserved,
             _ => LogEvent::Passed,
         };
         if let Some(notes) = event.extensions().get::<AccessFields>() {
@@ -44,9 +46,9 @@ pub(super) fn event(site: SiteName, log: Log, privacy: LogPrivacy) -> impl Fn(&E
             decision: Some(record.access().as_str()),
             reason: Some(record.reason().as_str()),
             status: event.status().map(|status| status.as_u16()),
-            group: record.group(),
-            rule: record.rule(),
-            line: record.line(),
+            group: record.delay_group().or(record.group()),
+            rule: record.rule().filter(|_| record.delay().is_none()),
+            line: record.delay().map(|(_, line)| line).or(record.line()),
             form: Some(record.form()).filter(|form| *form != PathForm::Standard).map(PathForm::as_str),
             robots_hash: Some(hash),
             method: Some(event.method().as_str()),
@@ -67,7 +69,10 @@ fn note(notes: &AccessFields, done: &'static str, record: &Record) {
     notes.add("decision", record.access().as_str());
     notes.add("action", done);
     notes.add("reason", record.reason().as_str());
-    note_rule(notes, record.group(), record.rule(), record.line());
+    match record.delay() {
+        Some((_, line)) => note_rule(notes, record.delay_group(), None, Some(line)),
+        None => note_rule(notes, record.group(), record.rule(), record.line()),
+    }
     if record.form() != PathForm::Standard {
         notes.add("form", record.form().as_str());
     }

@@ -68,6 +68,7 @@ impl ServedSite {
                 tagged: total.tagged,
                 observed: total.observed,
                 passed: total.passed,
+                limited: total.limited,
             },
             upstreams: origins.map(Origins::status).unwrap_or_default().into_iter().map(server).collect(),
             failures: failures.into_iter().map(|(kind, count)| KindCount::new(kind.as_str(), count)).collect(),

@@ -24,7 +24,8 @@ const NOT_DRIVEN: [(&str, &str); 6] = [
     ("watch", "a system without any watch left"),
 ];
 
-const ROBOTS: &str = "User-agent: GPTBot\nUser-agent: CCBot\nUser-agent: Googlebot\nDisallow: /private/\nNoindex: /x\n";
+const ROBOTS: &str = "User-agent: GPTBot\nUser-agent: CCBot\nUser-agent: Googlebot\nCrawl-delay: 20\nDisallow: /private/\n\
+                      Noindex: /x\n";
 
 fn config(origin: SocketAddr) -> String {
     format!(
@@ -46,9 +47,11 @@ name = "a"
 hosts = ["a.test"]
 root = "."
 robots.expectations = "expected.toml"
+rate = {{ mode = "refuse", burst = 1 }}
 [[site.override]]
 agent = "CCBot"
 mode = "tag"
+rate = "observe"
 [[site.override]]
 agent = "Googlebot"
 mode = "observe"
@@ -118,6 +121,9 @@ fn every_event_is_written_as_documented() {
     ask(&running, "a.test", GOOGLEBOT, "");
     ask(&running, "a.test", GPTBOT, "session=1");
     ask(&running, "fetched.test", FIREFOX, "");
+    for agent in [GPTBOT, GPTBOT, "CCBot/2.0", "CCBot/2.0"] {
+        running.request("GET", "/nothing", &[("Host", "a.test"), ("User-Agent", agent)]);
+    }
     running.send(b"no HTTP\r\n\r\n");
     let decisions = running.all("listening").into_iter().find_map(|line| {
         let address: SocketAddr = line["message"].as_str()?.strip_prefix("http://")?.parse().ok()?;
@@ -134,6 +140,8 @@ fn every_event_is_written_as_documented() {
     {
         seen(event);
     }
+    seen("limited");
+    seen("limit-observed");
 
     // A robots.txt and the files beside it.
     origin.show(404, "gone");

@@ -60,6 +60,7 @@ mod log;
 mod metrics;
 mod monitoring;
 mod operate;
+mod rate;
 mod reconfigure;
 mod refusal;
 mod registry_url;

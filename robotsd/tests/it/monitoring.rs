@@ -115,7 +115,8 @@ fn every_expression_of_dashboard_and_alerts_has_an_answer() {
         "mode = \"refuse\"\n[log]\naccess = \"json\"\n[[listener]]\nname = \"web\"\naddress = \"127.0.0.1:0\"\n\
          [[listener]]\naddress = \"127.0.0.1:0\"\n[[listener.certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"\n\
          [[site]]\nname = \"shop\"\nupstreams = [\"http://{}\"]\n\
-         robots.text = \"User-agent: *\\nDisallow: /private/\"\n[[site.override]]\nindex = true\nmode = \"refuse\"\n\
+         robots.text = \"User-agent: *\\nCrawl-delay: 20\\nDisallow: /private/\"\n\
+         [site.rate]\nmode = \"refuse\"\nburst = 1\n[[site.override]]\nindex = true\nmode = \"refuse\"\n\
          [admin]\naddress = \"127.0.0.1:0\"\n",
         origin.address
     );

@@ -20,9 +20,10 @@ const ROOMS: &[Room] = &[
     ("identity", &["rules", "agent"]),
     ("check", &["rules", "agent"]),
     ("policy", &["rules", "agent"]),
-    ("live", &["rules", "agent", "identity", "check", "policy"]),
-    ("source", &["rules", "agent", "identity", "check", "policy", "live"]),
-    ("layer", &["rules", "agent", "identity", "check", "policy", "live", "source"]),
+    ("rate", &["rules"]),
+    ("live", &["rules", "agent", "identity", "check", "policy", "rate"]),
+    ("source", &["rules", "agent", "identity", "check", "policy", "rate", "live"]),
+    ("layer", &["rules", "agent", "identity", "check", "policy", "rate", "live", "source"]),
 ];
 
 /// The rooms of the binary.
@@ -109,7 +110,7 @@ const IMPURE: [&str; 10] = [
     "bytes::",
     "tracing::",
 ];
-const PURE: [&str; 5] = ["rules", "agent", "identity", "check", "policy"];
+const PURE: [&str; 6] = ["rules", "agent", "identity", "check", "policy", "rate"];
 
 /// The library's code.
 fn source() -> PathBuf {

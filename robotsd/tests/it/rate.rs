@@ -1,0 +1,89 @@
+//! `[site.rate]`: crawlers that come sooner than their delay, at the proxy and at the decision endpoint.
+
+use tempfile::TempDir;
+
+use super::process::{Answer, FIREFOX, GPTBOT, Running, folder, replace_file, robotsd, run, wait_for};
+
+const ROBOTS: &str = "User-agent: GPTBot\nCrawl-delay: 20\nDisallow: /drafts/\n";
+
+fn start(listener: &str, site: &str) -> (TempDir, Running) {
+    let config = format!(
+        "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n{listener}\n[admin]\nsocket = \"admin.sock\"\n\
+         [[site]]\nname = \"shop\"\nroot = \"root\"\nrobots.path = \"robots.txt\"\n{site}"
+    );
+    let folder =
+        folder(&[("robotsd.toml", &config), ("robots.txt", ROBOTS), ("root/a.html", "a"), ("root/a.css", "a")]);
+    let running = Running::start(folder.path());
+    (folder, running)
+}
+
+/// The statuses of so many requests.
+fn statuses(count: usize, ask: impl Fn() -> Answer) -> Vec<u16> {
+    (0..count).map(|_| ask().status).collect()
+}
+
+#[test]
+fn the_proxy_answers_429_to_a_crawler_that_comes_too_soon() {
+    let (folder, running) = start("", "[site.rate]\nmode = \"refuse\"\nburst = 2\n");
+    let ask = || running.get("/a.html", GPTBOT);
+    assert_eq!(statuses(4, ask), [200, 200, 429, 429]);
+    let answer = ask();
+    let retry_after: u64 = answer.field("retry-after").unwrap().parse().unwrap();
+    assert!((1..=22).contains(&retry_after), "{retry_after}");
+    assert_eq!(answer.field("ratelimit-policy"), Some("\"crawl\";q=1;w=20"));
+    assert!(answer.field("ratelimit").unwrap().starts_with("\"crawl\";r=0;t="), "{answer:?}");
+    assert_eq!(answer.field("cache-control"), Some("no-store"));
+    assert!(answer.body.contains("Crawl-delay: 20        (line 2)"), "{}", answer.body);
+    // Everyone and everything else passes.
+    for (path, agent) in [("/a.html", FIREFOX), ("/robots.txt", GPTBOT), ("/a.css", GPTBOT)] {
+        assert_eq!(running.get(path, agent).status, 200, "{path} {agent}");
+    }
+    assert_eq!(running.get("/drafts/x", GPTBOT).status, 403);
+    let line = running.wait_for_event("limited", |line| line["status"] == 429);
+    assert_eq!((&line["decision"], &line["reason"], &line["line"]), (&"allow".into(), &"limited".into(), &2.into()));
+    assert_eq!((&line["group"], &line["path"]), (&"GPTBot".into(), &"/a.html".into()));
+    // A reload of the file gives no new burst, and a file without the delay lets it in.
+    replace_file(&folder.path().join("robots.txt"), format!("# moved\n{ROBOTS}"));
+    running.wait_for_event("published", |line| line["reason"] != "start");
+    assert_eq!(ask().status, 429);
+    replace_file(&folder.path().join("robots.txt"), "User-agent: GPTBot\nDisallow: /drafts/\n");
+    wait_for("a file without the delay", || (ask().status == 200).then_some(()));
+    let output = run(robotsd().current_dir(folder.path()).args(["status", "--config", "robotsd.toml"]));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains(" limited"), "{text}");
+}
+
+#[test]
+fn what_is_observed_is_logged_and_passes() {
+    let site = "[site.rate]\nmode = \"refuse\"\nburst = 1\n[[site.override]]\nagent = \"GPTBot\"\nrate = \"observe\"\n";
+    let (_folder, running) = start("", site);
+    assert_eq!(statuses(3, || running.get("/a.html", GPTBOT)), [200; 3]);
+    running.wait_for_event("limit-observed", |line| line["reason"] == "limit-observed" && line["line"] == 2);
+    assert_eq!(running.count("limited", |_| true), 0);
+}
+
+#[test]
+fn other_proxies_are_told_and_nginx_fetches_the_429() {
+    let (_folder, running) = start("kind = \"decision\"", "[site.rate]\nmode = \"refuse\"\nburst = 2\n");
+    let ask = |path: &str, address: &str| {
+        let original = [("X-Original-URI", "/a.html"), ("X-Original-Method", "GET"), ("User-Agent", GPTBOT)];
+        running.request("GET", path, &[&original[..], &[("X-Real-IP", address)]].concat())
+    };
+    let nginx = || ask("/-/auth/nginx", "192.0.2.1");
+    assert_eq!(statuses(3, nginx), [200, 200, 403]);
+    let refusal = ask("/-/refusal/nginx", "192.0.2.1");
+    assert_eq!(refusal.status, 429);
+    assert!(refusal.field("retry-after").is_some() && refusal.body.contains("Crawl-delay: 20"), "{refusal:?}");
+    // Another address has its own.
+    assert_eq!(ask("/-/auth/nginx", "192.0.2.2").status, 200);
+    let traefik = || {
+        let original =
+            [("X-Forwarded-Uri", "/a.html"), ("X-Forwarded-Method", "GET"), ("X-Forwarded-Host", "a.example")];
+        running.request(
+            "GET",
+            "/-/auth/traefik",
+            &[&original[..], &[("User-Agent", GPTBOT), ("X-Forwarded-For", "192.0.2.3")]].concat(),
+        )
+    };
+    assert_eq!(statuses(3, traefik), [200, 200, 429]);
+}

@@ -1,0 +1,153 @@
+//! The response to a request that comes too soon: 429, with the line of the robots.txt and when to come again.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, VARY, X_CONTENT_TYPE_OPTIONS};
+use http::{Response, StatusCode};
+use serde_json::json;
+
+use super::event::Event;
+use super::refusal::push_printable;
+use crate::rules::CrawlDelay;
+
+/// Of draft-ietf-httpapi-ratelimit-headers-11.
+const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+
+/// The type of a problem that is a quota (the same draft, section 7).
+const QUOTA_EXCEEDED: &str = "https://iana.org/assignments/http-problem-types#quota-exceeded";
+
+impl Event<'_> {
+    /// The response to a request that came too soon ([`Reason::Limited`](crate::policy::Reason::Limited)): 429 with
+    /// `Retry-After`, `RateLimit` and `RateLimit-Policy`, and with problem details (RFC 9457) where the client accepts JSON by
+    /// name, else with text. The time to wait is rounded up to seconds, and has up to a tenth more for some, so that clients
+    /// which were refused together do not come back together.
+    #[must_use]
+    pub fn limited(&self) -> Response<Bytes> {
+        let record = self.record();
+        let wait = record.wait();
+        let least = whole_seconds(wait).max(1);
+        // The nanoseconds of the wait are as good as random, and nobody gains by guessing them.
+        let jitter = wait.mul_f64(f64::from(wait.subsec_nanos() % 1_000) / 10_000.0);
+        let retry_after = whole_seconds(wait + jitter).max(1);
+        let (kind, body) = if self.wants_json() {
+            ("application/problem+json", self.limit_problem(retry_after))
+        } else {
+            ("text/plain; charset=utf-8", self.limit_text(retry_after))
+        };
+        let mut response = Response::new(Bytes::from(body));
+        *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+        *response.headers_mut() = HeaderMap::with_capacity(9);
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        headers.insert(VARY, HeaderValue::from_static("User-Agent, Accept"));
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        headers.insert(RETRY_AFTER, retry_after.into());
+        let (quota, window) = policy(self.interval());
+        let fields = [
+            (RATE_LIMIT_POLICY, format!("\"crawl\";q={quota};w={window}")),
+            (RATE_LIMIT, format!("\"crawl\";r=0;t={least}")),
+        ];
+        for (name, value) in fields {
+            if let Ok(value) = HeaderValue::try_from(value) {
+                headers.insert(name, value);
+            }
+        }
+        response
+    }
+
+    /// The interval that the request is held to.
+    fn interval(&self) -> Duration {
+        let (interval, _) = self.record().delay().unwrap_or((Duration::from_secs(1), 0));
+        interval.min(CrawlDelay::LONGEST_ENFORCED)
+    }
+
+    fn limit_text(&self, retry_after: u64) -> String {
+        let record = self.record();
+        let mut out = "429 Too Many Requests\n\n".to_owned();
+        self.push_limit(&mut out);
+        out.push('\n');
+        if let Some((interval, line)) = record.delay() {
+            out.push_str("\n    User-agent: ");
+            push_printable(&mut out, record.delay_group().unwrap_or("*"));
+            let _ = writeln!(out, "\n    Crawl-delay: {}        (line {line})", interval.as_secs_f64());
+        }
+        let _ = writeln!(out, "\nCome again in {retry_after} s. The rules are at /robots.txt.");
+        if let Some(id) = self.request_id() {
+            let _ = writeln!(out, "Request id: {id}");
+        }
+        out
+    }
+
+    fn limit_problem(&self, retry_after: u64) -> String {
+        let record = self.record();
+        let mut detail = String::new();
+        self.push_limit(&mut detail);
+        let mut problem = json!({
+            "type": QUOTA_EXCEEDED,
+            "title": "Request cannot be satisfied as assigned quota has been exceeded",
+            "status": StatusCode::TOO_MANY_REQUESTS.as_u16(),
+            "detail": detail,
+            "violated-policies": ["crawl"],
+            "agent": record.agent(),
+            "identity": record.identity().map_or("claimed", |identity| identity.outcome().as_str()),
+            "group": record.delay_group(),
+            "crawl_delay": record.delay().map(|(interval, _)| interval.as_secs_f64()),
+            "line": record.delay().map(|(_, line)| line),
+            "retry_after": retry_after,
+            "robots": "/robots.txt",
+        });
+        if let Some(id) = self.request_id() {
+            problem["request_id"] = id.into();
+        }
+        format!("{problem}\n")
+    }
+
+    fn push_limit(&self, out: &mut String) {
+        out.push_str("The robots.txt");
+        if let Some(host) = self.host() {
+            out.push_str(" of ");
+            push_printable(out, host);
+        }
+        out.push_str(" asks ");
+        push_printable(out, self.record().name().unwrap_or("this client"));
+        let _ = write!(out, " for one request in {} s, and this one came too soon.", self.interval().as_secs_f64());
+    }
+}
+
+fn whole_seconds(time: Duration) -> u64 {
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
+}
+
+/// An interval as a quota in a window of whole seconds: 10 s are 1 in 10, half a second is 2 in 1. Milliseconds count.
+fn policy(interval: Duration) -> (u64, u64) {
+    let milliseconds = u64::try_from(interval.as_millis()).unwrap_or(u64::MAX).max(1);
+    let (mut a, mut b) = (milliseconds, 1000);
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    (1000 / a, milliseconds / a)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_whole_seconds() {
+        for (seconds, want) in
+            [(10.0, (1, 10)), (0.5, (2, 1)), (1.5, (2, 3)), (0.7, (10, 7)), (30.0, (1, 30)), (0.0, (1000, 1))]
+        {
+            assert_eq!(policy(Duration::from_secs_f64(seconds)), want, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn seconds_are_rounded_up() {
+        for (nanoseconds, want) in [(0, 0), (1, 1), (999_999_999, 1), (1_000_000_000, 1), (1_000_000_001, 2)] {
+            assert_eq!(whole_seconds(Duration::from_nanos(nanoseconds)), want);
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Requests that come sooner than the delay of their crawler's groups.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::*;
+use crate::agent::{Identity, IdentityMethod, Refutation};
+use crate::policy::{Override, RateMode};
+
+const DELAYED: &str =
+    "User-agent: GPTBot\nCrawl-delay: 10\nDisallow: /drafts/\n\nUser-agent: *\nCrawl-delay: 2\nDisallow:\n";
+
+/// A clock that a test moves, in milliseconds.
+#[derive(Clone)]
+struct MovedClock(Arc<AtomicU64>);
+
+impl MovedClock {
+    fn new() -> Self {
+        Self(Arc::new(AtomicU64::new(1_000_000_000)))
+    }
+
+    fn add(&self, time: Duration) {
+        self.0.fetch_add(time.as_millis() as u64, Ordering::Relaxed);
+    }
+
+    fn read(&self) -> impl Fn() -> SystemTime + Send + Sync + 'static {
+        let clock = self.0.clone();
+        move || UNIX_EPOCH + Duration::from_millis(clock.load(Ordering::Relaxed))
+    }
+}
+
+fn limited(policy: crate::policy::PolicyBuilder) -> (RobotsLayer, LiveRobots, MovedClock) {
+    let clock = MovedClock::new();
+    let live = LiveRobots::inline(DELAYED).policy(policy.build()).clock(clock.read()).open().expect("a robots.txt");
+    let layer = RobotsLayer::new(live.clone())
+        .address_from(|extensions| extensions.get::<std::net::IpAddr>().copied())
+        .identity_from(|extensions| extensions.get::<Identity>().copied());
+    (layer, live, clock)
+}
+
+/// How many of ten requests pass.
+async fn passed(layer: &RobotsLayer, request: impl Fn() -> Request<Body>) -> usize {
+    let mut passed = 0;
+    for _ in 0..10 {
+        passed += usize::from(ask(layer.clone(), request()).await.status() == StatusCode::OK);
+    }
+    passed
+}
+
+fn from(agent: &str, address: [u8; 4]) -> Request<Body> {
+    let mut request = get("/page", agent);
+    request.extensions_mut().insert(std::net::IpAddr::from(address));
+    request
+}
+
+fn known(agent: &str, address: [u8; 4], identity: Identity) -> Request<Body> {
+    let mut request = from(agent, address);
+    request.extensions_mut().insert(identity);
+    request
+}
+
+const VERIFIED: Identity = Identity::Verified(IdentityMethod::Range);
+const REFUTED: Identity = Identity::Refuted(Refutation::NotListed);
+
+#[tokio::test]
+async fn a_burst_passes_and_then_one_request_in_each_interval() {
+    let (layer, _, clock) = limited(Policy::builder().rate(RateMode::Refuse));
+    let ours = || from(GPTBOT, [192, 0, 2, 1]);
+    assert_eq!(passed(&layer, ours).await, 5);
+    for _ in 0..3 {
+        clock.add(Duration::from_secs(10));
+        assert_eq!(passed(&layer, ours).await, 1);
+    }
+    // A pause fills the bucket, and no further.
+    clock.add(Duration::from_secs(3600));
+    assert_eq!(passed(&layer, ours).await, 5);
+}
+
+#[tokio::test]
+async fn a_limited_request_is_told_the_line_and_when_to_come_again() {
+    let (layer, _, clock) = limited(Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse));
+    passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await;
+    clock.add(Duration::from_millis(3500));
+    let response = ask(layer.clone(), from(GPTBOT, [192, 0, 2, 1])).await;
+    assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(field(&response, "retry-after"), Some("7"));
+    assert_eq!(field(&response, "ratelimit"), Some("\"crawl\";r=0;t=7"));
+    assert_eq!(field(&response, "ratelimit-policy"), Some("\"crawl\";q=1;w=10"));
+    assert_eq!(field(&response, "cache-control"), Some("no-store"));
+    let record = response.extensions().get::<Record>().expect("a record").clone();
+    assert_eq!((record.action(), record.reason()), (Action::Refuse, Reason::Limited));
+    assert_eq!((record.delay(), record.delay_group()), (Some((Duration::from_secs(10), 2)), Some("GPTBot")));
+    let body = text(response).await;
+    assert!(body.contains("    User-agent: GPTBot\n    Crawl-delay: 10        (line 2)\n"), "{body}");
+    assert!(body.contains("\nCome again in 7 s."), "{body}");
+
+    let mut request = from(GPTBOT, [192, 0, 2, 1]);
+    add(&mut request, "accept", "application/json");
+    let problem: serde_json::Value =
+        serde_json::from_str(&text(ask(layer.clone(), request).await).await).expect("JSON");
+    assert_eq!(problem["type"], "https://iana.org/assignments/http-problem-types#quota-exceeded");
+    assert_eq!(problem["violated-policies"], serde_json::json!(["crawl"]));
+    assert_eq!((&problem["status"], &problem["line"]), (&429.into(), &2.into()));
+    // What is disallowed is refused as ever, and takes nothing.
+    let mut request = from(GPTBOT, [192, 0, 2, 9]);
+    *request.uri_mut() = Uri::from_static("/drafts/x");
+    assert_eq!(ask(layer.clone(), request).await.status(), StatusCode::FORBIDDEN);
+    // An application's own refusal is about pages; a rate has one status.
+    let own = layer.refuse_with(|event| event.refusal_with_status(StatusCode::GONE));
+    assert_eq!(ask(own, from(GPTBOT, [192, 0, 2, 1])).await.status(), StatusCode::TOO_MANY_REQUESTS);
+}
+
+#[tokio::test]
+async fn nobody_uses_up_a_crawlers_requests_by_borrowing_its_name() {
+    let (layer, _, _) = limited(Policy::builder().rate(RateMode::Refuse));
+    assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 5);
+    assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 2])).await, 5);
+    assert_eq!(passed(&layer, || known(GPTBOT, [192, 0, 2, 3], REFUTED)).await, 5);
+    assert_eq!(passed(&layer, || known(GPTBOT, [192, 0, 2, 4], REFUTED)).await, 0, "impostors share one");
+    assert_eq!(passed(&layer, || known(GPTBOT, [192, 0, 2, 5], VERIFIED)).await, 5);
+    assert_eq!(passed(&layer, || known(GPTBOT, [192, 0, 2, 6], VERIFIED)).await, 0, "a crawler has one");
+    assert_eq!(passed(&layer, || get("/page", GPTBOT)).await, 5, "those without an address share one");
+}
+
+#[tokio::test]
+async fn browsers_robots_txt_exempt_paths_and_parts_of_pages_are_never_limited() {
+    let (layer, _, _) = limited(Policy::builder().rate(RateMode::Refuse));
+    passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await;
+    for target in ["/robots.txt", "/.well-known/x", "/a.css", "/a.png?x", "/a.woff2"] {
+        let request = || {
+            let mut request = from(GPTBOT, [192, 0, 2, 1]);
+            *request.uri_mut() = target.parse().expect("a target");
+            request
+        };
+        assert_eq!(passed(&layer, request).await, 10, "{target}");
+    }
+    let image = || {
+        let mut request = from(GPTBOT, [192, 0, 2, 1]);
+        add(&mut request, "sec-fetch-dest", "image");
+        request
+    };
+    assert_eq!(passed(&layer, image).await, 10);
+    assert_eq!(passed(&layer, || from(FIREFOX, [192, 0, 2, 1])).await, 10);
+    assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 0);
+}
+
+#[tokio::test]
+async fn search_engines_are_limited_only_one_by_one() {
+    let named = DELAYED.replace("GPTBot", "bingbot");
+    let over = |name: &str| Override::agent(name, RateMode::Refuse).expect("a name");
+    const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
+    for (file, policy, want) in [
+        (named.as_str(), Policy::builder().rate(RateMode::Refuse), 10),
+        (&named, Policy::builder().with_rate_override(Override::index_engines(RateMode::Refuse)), 10),
+        (&named, Policy::builder().with_rate_override(over("bingbot")), 5),
+        // The delay is that of `*`.
+        (DELAYED, Policy::builder().with_rate_override(over("bingbot")), 10),
+    ] {
+        let (layer, live, _) = limited(policy);
+        live.publish(file).expect("a robots.txt");
+        assert_eq!(passed(&layer, || from(BINGBOT, [192, 0, 2, 1])).await, want, "{file}");
+    }
+    let (layer, _, _) = limited(Policy::builder().rate(RateMode::Refuse));
+    assert_eq!(
+        passed(&layer, || known(GOOGLEBOT, [192, 0, 2, 1], REFUTED)).await,
+        5,
+        "an impostor is no search engine"
+    );
+}
+
+#[tokio::test]
+async fn what_is_observed_passes_and_is_reported() {
+    let reports = Arc::<Mutex<Vec<(Action, Reason)>>>::default();
+    let (layer, live, _) = limited(Policy::builder().rate(RateMode::Observe));
+    let notes = reports.clone();
+    let layer = layer.observe(move |event| {
+        notes.lock().expect("a list").push((event.record().action(), event.record().reason()));
+    });
+    assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 10);
+    assert_eq!(*reports.lock().expect("a list"), [(Action::Pass, Reason::LimitObserved); 5]);
+    // Off, and switched off.
+    live.set_policy(Policy::default());
+    assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 10);
+    live.set_policy(Policy::builder().rate(RateMode::Refuse).build());
+    assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 0);
+    live.set_enforcement(Enforcement::Off).expect("no state directory");
+    assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 10);
+    assert_eq!(reports.lock().expect("a list").len(), 15);
+}
+
+#[tokio::test]
+async fn a_reload_gives_nobody_a_new_burst() {
+    let (layer, live, clock) = limited(Policy::builder().rate(RateMode::Refuse));
+    let senders = [known(GPTBOT, [192, 0, 2, 1], VERIFIED), from(GPTBOT, [192, 0, 2, 2])];
+    let again = |request: &Request<Body>| {
+        let mut copy = get("/page", GPTBOT);
+        *copy.extensions_mut() = request.extensions().clone();
+        copy
+    };
+    for sender in &senders {
+        assert_eq!(passed(&layer, || again(sender)).await, 5);
+    }
+    live.publish(format!("# moved\n{DELAYED}")).expect("a robots.txt");
+    live.publish("# no delay\nUser-agent: GPTBot\nDisallow: /drafts/\n").expect("a robots.txt");
+    clock.add(Duration::from_secs(1));
+    live.publish(DELAYED).expect("a robots.txt");
+    for sender in &senders {
+        assert_eq!(passed(&layer, || again(sender)).await, 0);
+    }
+    // A shorter delay holds at once, and a delay of more than 30 s is 30.
+    live.publish(DELAYED.replace("10", "0.5")).expect("a robots.txt");
+    assert_eq!(passed(&layer, || again(&senders[0])).await, 0, "what is owed is cut to a burst");
+    clock.add(Duration::from_millis(500));
+    assert_eq!(passed(&layer, || again(&senders[0])).await, 1);
+    live.publish(DELAYED.replace("10", "86400")).expect("a robots.txt");
+    clock.add(Duration::from_secs(30));
+    assert!(passed(&layer, || again(&senders[0])).await >= 1);
+}

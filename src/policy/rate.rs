@@ -1,0 +1,177 @@
+//! Whether requests are held to the delay that the robots.txt asks for.
+
+use std::num::NonZeroU32;
+
+use super::facts::Facts;
+use super::overrides::Override;
+use crate::agent::{Agent, Identity};
+use crate::rules::{CrawlDelay, Selection, keyword_enum};
+
+keyword_enum! {
+    /// What becomes of an allowed request that comes sooner than the `Crawl-delay` of its crawler's groups; the later ones are
+    /// stricter.
+    #[derive(Default, PartialOrd, Ord)]
+    RateMode, "a mode of limiting", {
+        /// It passes, and nothing is counted. The default.
+        #[default]
+        Off = "off",
+        /// It passes and is recorded.
+        Observe = "observe",
+        /// It is answered with 429.
+        Refuse = "refuse",
+    }
+}
+
+const DEFAULT_BURST: NonZeroU32 = NonZeroU32::new(5).expect("above zero");
+
+/// How requests are limited.
+#[derive(Clone, Debug)]
+pub(super) struct RateRules {
+    pub(super) mode: RateMode,
+    pub(super) burst: NonZeroU32,
+    pub(super) overrides: Vec<Override<RateMode>>,
+}
+
+/// The delay that a request is held to, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace<'r> {
+    delay: CrawlDelay<'r>,
+    mode: RateMode,
+}
+
+impl Default for RateRules {
+    fn default() -> Self {
+        Self { mode: RateMode::Off, burst: DEFAULT_BURST, overrides: Vec::new() }
+    }
+}
+
+impl RateRules {
+    /// Requests that pass at once after a pause, by default.
+    pub(super) const DEFAULT_BURST: NonZeroU32 = DEFAULT_BURST;
+
+    /// Whether no request is limited, whatever its agent.
+    #[cfg(feature = "live")]
+    pub(super) fn are_off(&self) -> bool {
+        self.mode == RateMode::Off && self.overrides.iter().all(|over| over.mode() == RateMode::Off)
+    }
+
+    /// The pace of an allowed request; `None` where its groups have no delay, or nothing is done about it. `is_believed`:
+    /// whether what is granted to the name of a crawler is granted to the request.
+    pub(super) fn pace<'r>(
+        &self,
+        agent: &Agent,
+        selection: Selection<'r>,
+        request: &Facts<'_>,
+        is_believed: bool,
+    ) -> Option<Pace<'r>> {
+        // Before all else: nearly every policy and every file.
+        if self.mode == RateMode::Off && self.overrides.is_empty() {
+            return None;
+        }
+        let delay = selection.crawl_delay()?;
+        let mode = self.mode_of(agent, selection, request, is_believed);
+        (mode != RateMode::Off).then_some(Pace { delay, mode })
+    }
+
+    fn mode_of(&self, agent: &Agent, selection: Selection<'_>, request: &Facts<'_>, is_believed: bool) -> RateMode {
+        let identity = request.identity();
+        // A page that a search engine is refused too often leaves its index: it is named one by one, in the file and here.
+        let is_spared = agent.is_index_engine() && !matches!(identity, Identity::Refuted(_));
+        let spared = |mode: RateMode| if is_spared { mode.min(RateMode::Observe) } else { mode };
+        // As in the overrides of the mode: an impostor must not choose a mild one.
+        let mut claimed = RateMode::Off;
+        let fitting = |over: &&Override<RateMode>| over.fits(agent, None) && over.holds(request);
+        for over in self.overrides.iter().rev().filter(fitting) {
+            let is_one_by_one = over.is_for_agent() && !selection.is_star();
+            let mode = if is_one_by_one { over.mode() } else { spared(over.mode()) };
+            if is_believed {
+                return mode.max(claimed);
+            }
+            claimed = claimed.max(mode);
+        }
+        spared(self.mode).max(claimed)
+    }
+}
+
+impl<'r> Pace<'r> {
+    /// The delay, with its line.
+    #[must_use]
+    pub const fn delay(&self) -> CrawlDelay<'r> {
+        self.delay
+    }
+
+    /// What becomes of a request that comes sooner; never [`RateMode::Off`].
+    #[must_use]
+    pub const fn mode(&self) -> RateMode {
+        self.mode
+    }
+
+    pub(super) fn at_most(self, mode: RateMode) -> Self {
+        Self { mode: self.mode.min(mode), ..self }
+    }
+}
+
+/// Endings of files that a page is made of, without case.
+const ASSETS: [&str; 22] = [
+    "css",
+    "js",
+    "mjs",
+    "map",
+    "wasm",
+    "png",
+    "jpg",
+    "jpeg",
+    "gif",
+    "webp",
+    "avif",
+    "svg",
+    "ico",
+    "bmp",
+    "apng",
+    "jxl",
+    "woff",
+    "woff2",
+    "ttf",
+    "otf",
+    "eot",
+    "webmanifest",
+];
+
+/// Whether a request target is for a part of a page, such as a style sheet, a script, an image or a font. Such requests are not
+/// limited: a crawler that renders a page fetches them all at once.
+///
+/// The ending of the path decides, up to the query. A path that servers may read in several ways is none.
+#[must_use]
+pub fn is_asset(target: &[u8]) -> bool {
+    let path = &target[..memchr::memchr2(b'?', b'#', target).unwrap_or(target.len())];
+    let Some((name, ending)) = memchr::memrchr(b'.', path).map(|at| path.split_at(at)) else { return false };
+    let is_plain = |path: &[u8]| !path.contains(&b'%') && !path.contains(&b';') && !path.contains(&b'\\');
+    let is_called = |asset: &&str| ending[1..].eq_ignore_ascii_case(asset.as_bytes());
+    !name.ends_with(b"/") && ASSETS.iter().any(is_called) && is_plain(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_asset_is_told_by_the_end_of_its_path() {
+        for (target, want) in [
+            ("/a.css", true),
+            ("/a/B.PNG?v=1", true),
+            ("/a.js#x", true),
+            ("/a.tar.woff2", true),
+            ("/a.html", false),
+            ("/a.css/b", false),
+            ("/a?b=.css", false),
+            ("/a;b.css", false),
+            ("/a%2f.css", false),
+            ("/.css", false),
+            ("/a.", false),
+            ("/", false),
+            ("", false),
+        ] {
+            assert_eq!(is_asset(target.as_bytes()), want, "{target}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Whose bucket a request takes from.
+
+use std::net::IpAddr;
+
+use crate::rules::ProductToken;
+
+/// The sender of a request, as far as limiting goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RateKey<'a> {
+    token: &'a ProductToken,
+    sender: RateSender,
+}
+
+/// What is known of who sends a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RateSender {
+    /// The crawler that it names: all its requests take from one bucket.
+    Verified,
+    /// Not the crawler that it names: all impostors of one name take from one bucket.
+    Refuted,
+    /// Neither: those of one network take from one bucket, and those whose address is not known from another.
+    Claimed(Option<IpAddr>),
+}
+
+/// A network that shares a bucket: an IPv4 address, or the first 64 bits of an IPv6 address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum SharedNetwork {
+    V4(u32),
+    V6(u64),
+}
+
+impl<'a> RateKey<'a> {
+    /// A sender that names the crawler with this product token.
+    #[must_use]
+    pub const fn new(token: &'a ProductToken, sender: RateSender) -> Self {
+        Self { token, sender }
+    }
+
+    /// The crawler's product token.
+    #[must_use]
+    pub const fn token(&self) -> &'a ProductToken {
+        self.token
+    }
+
+    /// What is known of the sender.
+    #[must_use]
+    pub const fn sender(&self) -> RateSender {
+        self.sender
+    }
+}
+
+impl SharedNetwork {
+    pub(super) fn of(address: IpAddr) -> Self {
+        match address.to_canonical() {
+            IpAddr::V4(address) => Self::V4(address.to_bits()),
+            IpAddr::V6(address) => Self::V6((address.to_bits() >> 64) as u64),
+        }
+    }
+}

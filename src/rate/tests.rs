@@ -1,0 +1,209 @@
+//! What passes, by a model, by many threads and by a million addresses.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::rules::ProductToken;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn quota(interval: Duration, burst: u32) -> Quota {
+    Quota::new(interval, NonZeroU32::new(burst).unwrap())
+}
+
+/// A bucket that is filled by hand: tokens, of which one comes back with every interval.
+struct NaiveBucket {
+    interval: f64,
+    burst: f64,
+    tokens: f64,
+    at: f64,
+}
+
+impl NaiveBucket {
+    fn take(&mut self, now: f64) -> bool {
+        self.tokens = (self.tokens + (now - self.at) / self.interval).min(self.burst);
+        self.at = now;
+        // The model adds fractions, so it may be short of a whole one by a rounding error.
+        let passes = self.tokens >= 1.0 - 1e-6;
+        self.tokens -= f64::from(u8::from(passes));
+        passes
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_bucket_agrees_with_a_naive_one(
+        interval in 1_u64..5_000,
+        burst in 1_u32..9,
+        pauses in prop::collection::vec(0_u64..8_000, 1..200),
+    ) {
+        let (bucket, quota) = (Bucket::default(), quota(Duration::from_millis(interval), burst));
+        let mut naive = NaiveBucket { interval: interval as f64, burst: burst.into(), tokens: burst.into(), at: 0.0 };
+        let mut now = 0;
+        for pause in pauses {
+            now += pause;
+            let taken = bucket.take(quota, Duration::from_millis(now));
+            prop_assert_eq!(taken.is_ok(), naive.take(now as f64), "at {}", now);
+            if let Err(too_soon) = taken {
+                // Waiting that long is enough, and a nanosecond less is not.
+                let then = Duration::from_millis(now) + too_soon.wait();
+                prop_assert!(bucket.take(quota, then - Duration::from_nanos(1)).is_err());
+                prop_assert!(!too_soon.wait().is_zero() && too_soon.wait() <= Duration::from_millis(interval));
+            }
+        }
+    }
+}
+
+#[test]
+fn ten_threads_on_one_bucket_take_exactly_what_is_allowed() {
+    for now in [Duration::ZERO, 100 * SECOND] {
+        let (bucket, passed) = (Bucket::default(), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..10 {
+                scope.spawn(|| {
+                    for _ in 0..1000 {
+                        if bucket.take(quota(SECOND, 700), now).is_ok() {
+                            passed.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(passed.into_inner(), 700);
+    }
+}
+
+#[test]
+fn ten_threads_on_one_network_take_exactly_what_is_allowed() {
+    let networks = Arc::new(NetworkBuckets::new());
+    let (site, passed, token) = (SiteBuckets::new(1, networks), AtomicUsize::new(0), ProductToken::new("a"));
+    let key = RateKey::new(&token, RateSender::Claimed(Some(IpAddr::V4(Ipv4Addr::LOCALHOST))));
+    std::thread::scope(|scope| {
+        for _ in 0..10 {
+            scope.spawn(|| {
+                for _ in 0..1000 {
+                    if site.take(&key, quota(SECOND, 700), SECOND).is_ok() {
+                        passed.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(passed.into_inner(), 700);
+}
+
+#[test]
+fn what_is_refused_costs_nothing() {
+    let (bucket, quota) = (Bucket::default(), quota(10 * SECOND, 1));
+    assert_eq!(bucket.take(quota, SECOND), Ok(()));
+    for second in 2..11 {
+        let too_soon = bucket.take(quota, second * SECOND).unwrap_err();
+        assert_eq!(too_soon.wait(), (11 - second) * SECOND);
+    }
+    assert_eq!(bucket.take(quota, 11 * SECOND), Ok(()));
+}
+
+#[test]
+fn a_clock_that_jumps_costs_one_burst_at_most() {
+    let (bucket, quota) = (Bucket::default(), quota(SECOND, 3));
+    let passed = |now: u32| (0..10).filter(|_| bucket.take(quota, now * SECOND).is_ok()).count();
+    assert_eq!(passed(1000), 3);
+    // Back: what was paid ahead of the new time is cut to a burst, and not waited for until the old time comes again.
+    assert_eq!((passed(10), passed(11), passed(12)), (0, 1, 1));
+    // Ahead: a burst and no more, however long the jump.
+    assert_eq!(passed(4_000_000_000), 3);
+    assert!(bucket.take(quota, Duration::MAX).is_ok());
+}
+
+#[test]
+fn a_shorter_interval_holds_at_once() {
+    let bucket = Bucket::default();
+    while bucket.take(quota(30 * SECOND, 5), SECOND).is_ok() {}
+    let too_soon = bucket.take(quota(SECOND, 1), SECOND).unwrap_err();
+    assert_eq!(too_soon.wait(), SECOND);
+    assert!(bucket.take(quota(SECOND, 1), 2 * SECOND).is_ok());
+}
+
+#[test]
+fn numbers_at_their_ends_do_not_overflow() {
+    for interval in [Duration::ZERO, Duration::from_nanos(1), Duration::MAX] {
+        for burst in [1, u32::MAX] {
+            for now in [Duration::ZERO, SECOND, Duration::MAX] {
+                assert!(Bucket::default().take(quota(interval, burst), now).is_ok());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_million_addresses_take_bounded_memory_and_nothing_from_the_crawler() {
+    let networks = Arc::new(NetworkBuckets::new());
+    let token = ProductToken::new("gptbot");
+    let site = SiteBuckets::new(1, networks.clone()).with_tokens([&token], Duration::ZERO);
+    let quota = quota(10 * SECOND, 2);
+    let mut passed = 0;
+    for number in 0..1_000_000_u32 {
+        let address = IpAddr::V4(Ipv4Addr::from_bits(number));
+        let now = Duration::from_nanos(number.into());
+        passed += usize::from(site.take(&RateKey::new(&token, RateSender::Claimed(Some(address))), quota, now).is_ok());
+    }
+    assert_eq!(passed, 1_000_000, "each has a bucket of its own");
+    assert_eq!(networks.len(), NetworkBuckets::CAPACITY, "as many as there is room for");
+    let now = Duration::from_millis(1);
+    // The oldest gave way: nearly all of the last twentieth are there still, none of the first half is.
+    let is_known = |number: u32| {
+        let key = RateKey::new(&token, RateSender::Claimed(Some(IpAddr::V4(Ipv4Addr::from_bits(number)))));
+        site.take(&key, quota, now).and_then(|()| site.take(&key, quota, now)).is_err()
+    };
+    let known = |numbers: std::ops::Range<u32>| numbers.step_by(100).filter(|number| is_known(*number)).count();
+    let (last, first) = (known(990_000..1_000_000), known(0..10_000));
+    assert!(last >= 95 && first == 0, "{last} {first}");
+    for sender in [RateSender::Verified, RateSender::Refuted, RateSender::Claimed(None)] {
+        let key = RateKey::new(&token, sender);
+        let passed = (0..10).filter(|_| site.take(&key, quota, now).is_ok()).count();
+        assert_eq!(passed, 2, "{sender:?} has its own");
+    }
+}
+
+#[test]
+fn senders_share_a_bucket_by_network() {
+    let (one, other) = (ProductToken::new("a"), ProductToken::new("b"));
+    let site = SiteBuckets::new(1, Arc::new(NetworkBuckets::new())).with_tokens([&one], Duration::ZERO);
+    let neighbour = SiteBuckets::new(2, site.networks.clone());
+    let take = |site: &SiteBuckets, token: &ProductToken, address: &str| {
+        let sender = RateSender::Claimed(Some(address.parse().unwrap()));
+        site.take(&RateKey::new(token, sender), quota(SECOND, 1), SECOND).is_ok()
+    };
+    assert!(take(&site, &one, "192.0.2.1") && !take(&site, &one, "192.0.2.1") && take(&site, &one, "192.0.2.2"));
+    assert!(!take(&site, &one, "::ffff:192.0.2.1"), "an IPv4 address in the dress of IPv6");
+    assert!(
+        take(&site, &one, "2001:db8::1")
+            && !take(&site, &one, "2001:db8::ffff:2")
+            && take(&site, &one, "2001:db8:0:1::1")
+    );
+    assert!(take(&site, &other, "192.0.2.1"), "another crawler");
+    assert!(take(&neighbour, &one, "192.0.2.1"), "another site");
+}
+
+#[test]
+fn words_stay_over_reloads_while_they_are_in_use() {
+    let (one, other) = (ProductToken::new("a"), ProductToken::new("b"));
+    let site = SiteBuckets::new(1, Arc::new(NetworkBuckets::new())).with_tokens([&one], Duration::ZERO);
+    let take = |site: &SiteBuckets, token: &ProductToken, now: Duration| {
+        site.take(&RateKey::new(token, RateSender::Verified), quota(10 * SECOND, 1), now).is_ok()
+    };
+    assert!(take(&site, &one, SECOND) && !take(&site, &one, SECOND));
+    let next = site.with_tokens([&one, &other], SECOND);
+    assert!(!take(&next, &one, SECOND) && take(&next, &other, SECOND));
+    // A version without the delay, and one that has it again.
+    let again = next.with_tokens([], 2 * SECOND).with_tokens([&one], 2 * SECOND);
+    assert!(!take(&again, &one, 2 * SECOND));
+    let late = next.with_tokens([], 20 * SECOND);
+    assert_eq!(late.named.len(), 0, "what is refilled is given up");
+}
