@@ -69,11 +69,12 @@ fn text(report: &BoardReport) -> String {
         let count = counted(site.crawlers.len() as u64, "crawler");
         page.title(&format!("site {}: {count}", site.site));
         if let Some(traffic) = &site.traffic {
-            page.line("requests now", &traffic.rate());
-            page.line("p99 of a decision", traffic.decision_p99().as_deref().unwrap_or("none timed yet"));
+            page.line("now", &traffic.rate());
+            let p99 = traffic.decision_p99().map(|p99| format!("p99 {p99}"));
+            page.line("decisions", p99.as_deref().unwrap_or("none timed yet"));
         }
         if let Some(never) = site.never_hit.as_ref().filter(|never| never.of > 0) {
-            let lines = never.lines.iter().take(LINES).map(|line| format!("{} {}", line.line, line.pattern));
+            let lines = never.lines.iter().take(LINES).map(|line| format!("{}: {}", line.line, line.pattern));
             let more = never.count.saturating_sub(LINES);
             let more = (more > 0).then(|| format!("and {} more", grouped(more as u64)));
             let lines: Vec<String> = lines.chain(more).collect();
