@@ -9,6 +9,7 @@ mod settings;
 pub(crate) use self::settings::EvaluatorSettings;
 
 use std::net::IpAddr;
+use std::num::NonZeroU32;
 
 use tower_robots::agent::{Agent, Agents, Identity, NamedAgent, Recognizer};
 use tower_robots::check::{self, Diff, DiffOptions, ExpectationOutcome, Expectations, Guard, Report};
@@ -51,6 +52,11 @@ impl Evaluator {
 
     pub(crate) const fn rules(&self) -> &RuleSet {
         &self.rules
+    }
+
+    /// Requests of a limited crawler that pass at once after a pause.
+    pub(crate) const fn rate_burst(&self) -> NonZeroU32 {
+        self.settings.policy.rate_burst()
     }
 
     pub(crate) const fn reading(&self) -> Reading {

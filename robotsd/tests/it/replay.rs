@@ -387,3 +387,30 @@ fn what_cannot_be_told_fails() {
         "{complaint}"
     );
 }
+
+#[test]
+fn requests_faster_than_the_delay_are_counted() {
+    let at = |second: u32, target: &str| {
+        let time = format!("{:02}:{:02}", second / 60, second % 60);
+        format!("192.0.2.2 - - [01/Nov/2026:04:{time} +0000] \"GET {target} HTTP/1.1\" 200 9 \"-\" \"{GPTBOT}\"\n")
+    };
+    // One request a second for a minute, with a style sheet that does not count, and one page that is disallowed.
+    let log: String =
+        (0..60).flat_map(|second| [at(second, &format!("/page-{second}")), at(second, "/a.css")]).collect();
+    let log = log + &at(60, "/drafts/x");
+    let robots = "User-agent: GPTBot\nCrawl-delay: 10\nDisallow: /drafts/\n";
+    let folder = folder(&[("robots.txt", robots), ("log", &log)]);
+    let replay = |form: &str| {
+        let arguments = ["replay", "log", "--robots", "robots.txt", "--format", form];
+        String::from_utf8(run(robotsd().current_dir(folder.path()).args(arguments)).stdout).unwrap()
+    };
+    // A burst of five, and one for each ten seconds after the first.
+    let sentence = "50 of 60 requests came faster than its Crawl-delay of 10 s allows";
+    let text = replay("text");
+    assert!(text.contains(&format!("\nfaster than asked\n  GPTBot  {sentence} (robots.txt:2)\n")), "{text}");
+    let html = replay("html");
+    assert!(html.contains(&format!("<li>GPTBot: {sentence} <small>robots.txt:2</small></li>")), "{html}");
+    let json: Value = serde_json::from_str(&replay("json")).unwrap();
+    let want = json!([{ "name": "GPTBot", "requests": 60, "too_soon": 50, "seconds": 10.0, "line": 2 }]);
+    assert_eq!(json["paces"], want);
+}

@@ -3,12 +3,15 @@
 use std::cell::RefCell;
 use std::net::IpAddr;
 
+use tower_robots::policy::is_asset;
+
 use super::failed_claims::AddressTally;
 use super::format::{ChunkReader, LogLine, LoggedRequest, ReplayLogFormat};
 use super::headers::HeaderCache;
 use super::hours::Hours;
 use super::identity::{LogEvidence, NameQuestions, address_in_log};
 use super::judgement::Judgement;
+use super::pace_counts::PaceCounts;
 use super::privacy::ReportPrivacy;
 use super::rows::{RowPart, Rows};
 use super::rule_paths::{DecidingRule, Effect};
@@ -45,6 +48,7 @@ pub(super) struct ReplayCounts {
     pub(super) rows: Rows,
     pub(super) hours: Hours,
     pub(super) visitors: Visitors,
+    pub(super) paces: PaceCounts,
     /// Crawlers whose failed claims say nothing, because the log may not hold their addresses.
     pub(super) suspects: Vec<SuspectPath>,
 }
@@ -102,6 +106,8 @@ impl ReplayCounts {
         let rule = deciding_rule(compared, first, now).filter(|_| !early);
         let effect = rule.map(|rule| rule.effect);
         let (shut, opened) = (effect == Some(Effect::ShutOut), effect == Some(Effect::LetIn));
+        // An impostor's requests say nothing of the crawler.
+        let is_own = failed.is_none();
         let hours = match failed {
             Some((hours, addresses)) => {
                 // Without an address nothing fails.
@@ -122,6 +128,17 @@ impl ReplayCounts {
             hour.shut += u64::from(shut);
             hour.shut_search_engines += u64::from(shut && kind.is_index_engine);
             hour.opened += u64::from(opened);
+        }
+        let delay = header.agents.last().and_then(|judged| judged.delay);
+        if let (Some(delay), Some(time)) = (delay, entry.time)
+            && is_own
+            && kind.is_crawler
+            && !now.is_disallowed()
+            && !early
+            && !path.is_robots_txt()
+            && !is_asset(&entry.target)
+        {
+            self.paces.note(&kind.name, delay, time);
         }
         if early {
             tally.early += u64::from(now.is_disallowed());
@@ -168,6 +185,7 @@ impl ReplayCounts {
         self.last = self.last.into_iter().chain(next.last).max();
         self.hours.merge(next.hours);
         self.visitors.merge(next.visitors);
+        self.paces.join(next.paces);
         self.rows.merge(next.rows);
     }
 }

@@ -1,8 +1,9 @@
 //! What a robots.txt would have done to a request, under the policy that is enforced.
 
 use tower_robots::agent::Agents;
-use tower_robots::rules::{Access, RequestPath};
+use tower_robots::rules::{Access, Fallback, RequestPath};
 
+use super::pace_counts::LoggedDelay;
 use crate::evaluator::Evaluator;
 
 /// The agents of a header, and whether any group of the file applies to one of them.
@@ -10,6 +11,8 @@ use crate::evaluator::Evaluator;
 pub(super) struct JudgedAgents {
     pub(super) agents: Agents,
     pub(super) is_judged: bool,
+    /// The delay of the first agent's groups.
+    pub(super) delay: Option<LoggedDelay>,
 }
 
 /// What became of a request.
@@ -25,7 +28,12 @@ impl JudgedAgents {
     pub(super) fn identify(evaluator: &Evaluator, field: &[u8]) -> Self {
         let agents = evaluator.agents(field);
         let is_judged = agents.iter().any(|agent| evaluator.has_group_for(agent));
-        Self { agents, is_judged }
+        let agent = agents.first();
+        let fallback = if evaluator.holds_to_star(agent) { Fallback::Star } else { Fallback::Nothing };
+        let delay = evaluator.rules().select(agent.tokens(), fallback).crawl_delay();
+        let burst = evaluator.rate_burst();
+        let delay = delay.map(|delay| LoggedDelay { interval: delay.interval(), line: delay.line(), burst });
+        Self { agents, is_judged, delay }
     }
 
     pub(super) fn judge(&self, evaluator: &Evaluator, method: &str, path: &RequestPath<'_>) -> Judgement {

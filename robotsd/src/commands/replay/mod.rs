@@ -18,6 +18,7 @@ mod headers;
 mod hours;
 mod identity;
 mod judgement;
+mod pace_counts;
 mod path_tree;
 mod privacy;
 mod progress;

@@ -8,8 +8,10 @@ use super::rule_rows::{RobotsFiles, RuleRows, text_of};
 use super::senders::{ImpostorRow, SenderSplit, Senders};
 use crate::commands::replay::counts::{ReplayCounts, ReplayPlan};
 use crate::commands::replay::hours::HourCounts;
+use crate::commands::replay::pace_counts::PaceCount;
 use crate::commands::replay::rows::ReplayRow;
 use crate::commands::replay::tally::RequestTally;
+use crate::html::figures::{counted, grouped};
 
 /// Suspects in a report.
 const SUSPECTS: usize = 20;
@@ -38,6 +40,9 @@ pub(crate) struct Report {
     pub(super) crawlers: Vec<CrawlerRow>,
     /// What was requested under crawlers' names by others.
     pub(super) impostors: Vec<ImpostorRow>,
+    /// Crawlers of which requests came sooner than their delay lets them, the most first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) paces: Vec<PaceRow>,
     /// Agents that are no crawlers, by class.
     pub(super) others: Vec<ClassRow>,
     /// Requests of crawlers by the hour.
@@ -91,6 +96,18 @@ pub(super) struct ClassRow {
     pub(super) class: Class,
     pub(super) requests: u64,
     pub(super) disallowed: u64,
+}
+
+/// Requests of a crawler that came sooner than its delay lets them.
+#[derive(Debug, Serialize)]
+pub(super) struct PaceRow {
+    pub(super) name: String,
+    /// Those that the delay is about: allowed ones, but for parts of pages and robots.txt.
+    pub(super) requests: u64,
+    pub(super) too_soon: u64,
+    /// The delay, and its line in the last of the files.
+    pub(super) seconds: f64,
+    pub(super) line: usize,
 }
 
 /// What the files are called.
@@ -158,6 +175,7 @@ impl Report {
             identity: Senders::new(plan, counts, compared),
             crawlers,
             impostors,
+            paces: counts.paces.sorted().into_iter().map(|(name, count)| PaceRow::new(name, count)).collect(),
             others: others.collect(),
             hours: counts.hours.sorted().map(|(start, counts)| HourRow { start, counts }).collect(),
         }
@@ -178,6 +196,19 @@ impl CrawlerRow {
             identity: SenderSplit::of(row, compared),
             by_rule: RuleRows::new(&row.rules, files),
         }
+    }
+}
+
+impl PaceRow {
+    fn new(name: &str, count: &PaceCount) -> Self {
+        let &PaceCount { delay, requests, too_soon, .. } = count;
+        Self { name: name.to_owned(), requests, too_soon, seconds: delay.interval.as_secs_f64(), line: delay.line }
+    }
+
+    /// As in `1,204 of 3,000 requests came faster than its Crawl-delay of 10 s allows`.
+    pub(super) fn sentence(&self) -> String {
+        let (too_soon, requests) = (grouped(self.too_soon), counted(self.requests, "request"));
+        format!("{too_soon} of {requests} came faster than its Crawl-delay of {} s allows", self.seconds)
     }
 }
 

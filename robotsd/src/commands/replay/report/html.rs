@@ -34,6 +34,7 @@ pub(super) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
     senders_html::split(out, report)?;
     charts(out, report)?;
     tables::write(out, report)?;
+    paces(out, report)?;
     senders_html::impostors(out, report)?;
     foot(out, report)?;
     out.write_all(b"</main>\n</body>\n</html>\n")
@@ -74,6 +75,24 @@ fn head(out: &mut impl Write, report: &Report, title: &str) -> io::Result<()> {
         out.write_all(b"<p class=\"warn\">No line has a User-Agent: agents cannot be identified.</p>\n")?;
     }
     Ok(())
+}
+
+/// Crawlers that came sooner than their delay lets them.
+fn paces(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    if report.paces.is_empty() {
+        return Ok(());
+    }
+    let file = report.against.as_ref().unwrap_or(&report.robots);
+    out.write_all(b"<section><h2>Faster than asked</h2>\n<ul>\n")?;
+    for row in report.paces.iter().take(CHARTED) {
+        let (name, file) = (Escaped(&row.name), Escaped(file));
+        writeln!(out, "<li>{name}: {} <small>{file}:{}</small></li>", row.sentence(), row.line)?;
+    }
+    let more = report.paces.len().saturating_sub(CHARTED);
+    if more > 0 {
+        writeln!(out, "<li>and {}</li>", counted(more as u64, "more crawler"))?;
+    }
+    out.write_all(b"</ul></section>\n")
 }
 
 fn share(part: u64, whole: u64, of: &str) -> String {

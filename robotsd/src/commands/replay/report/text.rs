@@ -24,6 +24,7 @@ pub(super) fn write(out: &mut impl Write, report: &Report) -> io::Result<()> {
     senders_text::suspect_paths(out, report)?;
     crawlers(out, report)?;
     details(out, report)?;
+    paces(out, report)?;
     senders_text::impostors(out, report)?;
     senders_text::reasons(out, report)?;
     others(out, report)
@@ -75,6 +76,23 @@ fn head(out: &mut impl Write, report: &Report) -> io::Result<()> {
         writeln!(out, "{before} came before --effective-from")?;
     }
     senders_text::split(out, report)
+}
+
+/// Crawlers that came sooner than their delay lets them.
+fn paces(out: &mut impl Write, report: &Report) -> io::Result<()> {
+    if report.paces.is_empty() {
+        return Ok(());
+    }
+    let file = shown(report.against.as_ref().unwrap_or(&report.robots));
+    let width = report.paces.iter().take(CRAWLERS).map(|row| row.name.chars().count()).max().unwrap_or(0);
+    writeln!(out, "\nfaster than asked")?;
+    for row in report.paces.iter().take(CRAWLERS) {
+        writeln!(out, "  {:width$}  {} ({file}:{})", shown(&row.name), row.sentence(), row.line)?;
+    }
+    match report.paces.len().saturating_sub(CRAWLERS) {
+        0 => Ok(()),
+        more => writeln!(out, "  and {}", counted(more as u64, "more crawler")),
+    }
 }
 
 const fn are(count: u64) -> &'static str {
