@@ -86,8 +86,19 @@ impl FailedAddresses {
 
     fn merge(&mut self, next: Self) {
         self.dropped.add(next.dropped);
-        // Not all may have room, so the order must not be that of a map.
-        for (address, tally) in sorted(next.counts) {
+        // Nearly all are known once a few chunks are counted.
+        let mut new = Vec::new();
+        for (address, tally) in next.counts {
+            match self.counts.get_mut(&address) {
+                Some(known) => known.add(tally),
+                None => new.push((address, tally)),
+            }
+        }
+        if self.counts.len() + new.len() > ADDRESSES {
+            // Not all have room, so the order must not be that of a map.
+            sort(&mut new);
+        }
+        for (address, tally) in new {
             self.add(address, tally);
         }
     }
@@ -131,8 +142,13 @@ impl AddressTally {
 
 fn sorted(counts: HashMap<IpAddr, AddressTally, RandomState>) -> Vec<(IpAddr, AddressTally)> {
     let mut sorted: Vec<_> = counts.into_iter().collect();
-    sorted.sort_unstable_by_key(|(address, tally)| (std::cmp::Reverse(tally.requests), *address));
+    sort(&mut sorted);
     sorted
+}
+
+/// Those with the most requests first.
+fn sort(counts: &mut [(IpAddr, AddressTally)]) {
+    counts.sort_unstable_by_key(|(address, tally)| (std::cmp::Reverse(tally.requests), *address));
 }
 
 /// A client has a whole /64.
