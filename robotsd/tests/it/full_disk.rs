@@ -143,3 +143,24 @@ fn what_waits_is_written_when_robotsd_is_stopped() {
         }
     });
 }
+
+#[test]
+fn the_switch_of_every_site_holds_on_a_full_disk_and_after_a_kill() {
+    SmallDisk::with("full_disk::the_switch_of_every_site_holds_on_a_full_disk_and_after_a_kill", |disk| {
+        let site = shop(&disk.path().join("state"));
+        let mut running = Running::start(site.path());
+        wait_for("the first version on the disk", || disk.path().join("state/sites/shop/live").exists().then_some(()));
+        disk.fill();
+        let turn = |running: &Running, to: &str| {
+            let output = run(robotsd().args(["enforce", to, "--admin"]).arg(running.admin().to_string()));
+            assert!(output.status.success(), "{output:?}");
+        };
+        for to in ["off", "on", "off"] {
+            turn(&running, to);
+            running.kill();
+            running = Running::start(site.path());
+            let report: Value = serde_json::from_str(&status(&running, &["--json"])).unwrap();
+            assert_eq!(report["enforcement"], *to, "{report}");
+        }
+    });
+}

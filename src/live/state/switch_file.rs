@@ -1,9 +1,14 @@
 //! The file of a kill switch: `on` or `off`.
+//!
+//! It is written aside and renamed. A full disk takes no new file, but other octets in one that it has: there it is overwritten in
+//! place. Whatever part of that a crash leaves is `on`, `off`, or neither, which counts as `off`.
 
+use std::io::{self, Write as _};
 use std::path::Path;
 
 use super::disk::{Disk, SWITCH};
 use super::error::StateError;
+use super::record_file;
 use crate::live::durability::Durability;
 use crate::live::enforcement::Enforcement;
 
@@ -27,8 +32,39 @@ impl Disk {
     }
 
     pub(super) fn write_switch(&self, folder: &Path, enforcement: Enforcement) -> Result<(), StateError> {
-        self.write(&folder.join(SWITCH), format!("{enforcement}\n").as_bytes(), Durability::Machine)
+        let path = folder.join(SWITCH);
+        let written = self.write(&path, format!("{enforcement}\n").as_bytes(), Durability::Machine);
+        written.or_else(|error| overwrite(&path, enforcement).map_err(|_| error))
     }
+
+    /// Makes the file of a switch that was never turned, so that there is one to overwrite once the disk is full. Without it a
+    /// switch is on as well.
+    pub(super) fn make_switch(&self, folder: &Path) {
+        let path = folder.join(SWITCH);
+        if matches!(self.read(&path), Ok(None)) {
+            // What cannot be made now is made when the switch is turned.
+            let _ = self.write(&path, &in_place(Enforcement::On), Durability::Process);
+        }
+    }
+}
+
+/// As long for `on` as for `off`.
+fn in_place(enforcement: Enforcement) -> [u8; 4] {
+    match enforcement {
+        Enforcement::On => *b"on \n",
+        Enforcement::Off => *b"off\n",
+    }
+}
+
+fn overwrite(path: &Path, enforcement: Enforcement) -> io::Result<()> {
+    let mut file = record_file::open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let octets = in_place(enforcement);
+    file.write_all(&octets)?;
+    file.set_len(octets.len() as u64)?;
+    file.sync_data()
 }
 
 #[cfg(test)]
@@ -45,6 +81,16 @@ mod tests {
             Disk::default().write_switch(folder.path(), enforcement).expect("written");
             assert_eq!(Disk::default().read_switch(folder.path()), (enforcement, None));
         }
+        for enforcement in [Enforcement::Off, Enforcement::On, Enforcement::Off] {
+            overwrite(&folder.path().join(SWITCH), enforcement).expect("written");
+            assert_eq!(Disk::default().read_switch(folder.path()), (enforcement, None));
+            Disk::default().make_switch(folder.path());
+            assert_eq!(Disk::default().read_switch(folder.path()), (enforcement, None), "it was there");
+        }
+        fs::remove_file(folder.path().join(SWITCH)).expect("removed");
+        assert!(overwrite(&folder.path().join(SWITCH), Enforcement::Off).is_err());
+        Disk::default().make_switch(folder.path());
+        assert_eq!(Disk::default().read_switch(folder.path()), (Enforcement::On, None));
         fs::write(folder.path().join(SWITCH), "\0\0").expect("written");
         let (enforcement, trouble) = Disk::default().read_switch(folder.path());
         assert_eq!(enforcement, Enforcement::Off);

@@ -58,6 +58,7 @@ fn a_listener_is_notified_when_a_trouble_begins_and_when_it_ends() {
     state.on_event(move |event| notify.send(event.to_string()).expect("it is read"));
     // No file takes the place of a folder.
     let switch = folder.path().join("enforcement");
+    std::fs::remove_file(&switch).expect("removed");
     std::fs::create_dir(&switch).expect("a folder");
     assert!(state.set_enforcement(Enforcement::Off).is_err());
     let trouble = notified.recv_timeout(PATIENCE).expect("an event");
