@@ -91,6 +91,6 @@ mod tests {
             SiteBoard { site: "shop".into(), crawlers: vec![crawler], lines: Vec::new(), ..SiteBoard::default() };
         let text = csv(&BoardReport { sites: vec![site], ..BoardReport::default() });
         let columns: Vec<_> = text.lines().map(|line| line.split(',').count()).collect();
-        assert_eq!(columns, [25, 25]);
+        assert_eq!(columns, [26, 26]);
     }
 }
