@@ -278,7 +278,7 @@ mod tests {
             ),
             (
                 format!("{seo}crawl_delay = \"partial\"\n"),
-                "c.toml:4:15: \"partial\" is not a value of crawl_delay: write one of yes, no, unknown",
+                "c.toml:2:8: \"partial\" is not said of a delay: write \"yes\", \"no\" or \"unknown\"",
             ),
             (format!("{seo}star = true\n"), "c.toml:4:8: star is text, not true or false; write star = \"true\""),
             (format!("{seo}tokens = \"A\"\n"), "c.toml:4:10: tokens is a list, not text; write tokens = [\"A\"]"),
