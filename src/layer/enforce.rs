@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::header::USER_AGENT;
 use http::{Extensions, HeaderValue, StatusCode};
@@ -15,14 +16,14 @@ use http::{Extensions, HeaderValue, StatusCode};
 use super::answer::{Answer, Outcome};
 #[cfg(feature = "axum08")]
 use super::axum08::{self, Judged};
-use super::callbacks::{AddressFrom, AgentFrom, IdentityFrom, Observers, RefuseWith, TargetFrom, guarded};
+use super::callbacks::{AddressFrom, AgentFrom, IdentityFrom, Observers, RefuseWith, TargetFrom, TooSoonFrom, guarded};
 use super::crawler_request::CrawlerRequest;
 #[cfg(feature = "axum08")]
 use super::crawler_request::is_crawler;
 use super::event::Event;
 use super::evidence_fields;
 use super::original::Original;
-use super::pace;
+use super::pace::{self, PacedRequest};
 use super::record::Record;
 use super::refusal;
 use super::robots_txt;
@@ -44,6 +45,7 @@ pub(super) struct Enforcer {
     pub(super) address_from: Option<AddressFrom>,
     pub(super) agent_from: Option<AgentFrom>,
     pub(super) identity_from: Option<IdentityFrom>,
+    pub(super) too_soon_from: Option<TooSoonFrom>,
     #[cfg(feature = "verify")]
     pub(super) sender_check: Option<SenderCheck>,
     pub(super) observers: Observers,
@@ -139,7 +141,12 @@ impl Enforcer {
         let facts = facts.with_identity(identity.unwrap_or_default());
         let mut decision = snapshot.decide(agents, facts);
         if decision.pace().is_some() && !self.was_counted(live, &request) {
-            decision = pace::kept(decision, snapshot, &request, agents, identity, address);
+            let elsewhere = self.too_soon_from.as_ref().and_then(|too_soon| too_soon(request.extensions()));
+            decision = match elsewhere {
+                Some(Duration::ZERO) => decision,
+                Some(wait) => decision.too_soon(wait),
+                None => pace::kept(decision, snapshot, &request, agents, identity, address),
+            };
         }
         let mut outcome = Outcome::Pass;
         if decision.is_reported() {
@@ -254,6 +261,37 @@ impl Enforcer {
             return check.sender(live.origin(), request, agents, || self.address(request));
         }
         Sender::default()
+    }
+
+    /// What a request that has a pace takes from; nothing is taken.
+    pub(super) fn paced(&self, request: Original<'_>) -> Option<PacedRequest> {
+        let sites = self.sites.load();
+        let live = sites.find(|| Some((request.host_octets()?, request.scheme())))?;
+        let snapshot = live.load();
+        if snapshot.enforcement() != Enforcement::On || snapshot.policy().limits_nobody() {
+            return None;
+        }
+        let content = snapshot.content()?;
+        let request = self.with_target(request);
+        if robots_txt::is_target(request.target()) {
+            return None;
+        }
+        // The layer counts a fault of the same functions when it judges.
+        let paced = AssertUnwindSafe(|| {
+            self.with_agents(content, &request, |agents| {
+                let address = || self.address(&request);
+                let facts = Facts::of_target(request.method().as_str(), request.target()).with_address(&address);
+                // Nearly every request has none, whoever sends it: the sender is looked at for those that have one.
+                snapshot.decide(agents, facts).pace()?;
+                let sender = self.sender(live, &request, agents);
+                let (agents, identity) = (sender.agents(agents), sender.identity);
+                let facts = Facts::of_target(request.method().as_str(), request.target()).with_address(&address);
+                let decision = snapshot.decide(agents, facts.with_identity(identity.unwrap_or_default()));
+                let taken = pace::taken(&decision, &snapshot, &request, agents, identity, address)?;
+                Some(PacedRequest::new(&taken.0, taken.1))
+            })
+        });
+        catch_unwind(paced).unwrap_or_default()
     }
 
     fn address(&self, request: &Original<'_>) -> Option<IpAddr> {

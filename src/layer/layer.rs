@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Extensions, HeaderValue, Response, Uri};
@@ -16,6 +17,7 @@ use super::enforce::Framework;
 use super::enforce::{CrawlerExtension, Enforcer, RobotsTxtRequests};
 use super::event::Event;
 use super::original::Original;
+use super::pace::PacedRequest;
 #[cfg(feature = "verify")]
 use super::sender_check::SenderCheck;
 use super::service::Robots;
@@ -46,6 +48,7 @@ impl RobotsLayer {
             address_from: None,
             agent_from: None,
             identity_from: None,
+            too_soon_from: None,
             #[cfg(feature = "verify")]
             sender_check: None,
             observers: Observers::default(),
@@ -198,6 +201,16 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.identity_from = Some(Arc::new(identity)))
     }
 
+    /// Finds how long a request has to wait, where something in front of the layer counts requests too, such as a store that
+    /// several processes share: one that is limited then comes too soon by so much, and passes where that is zero. If the function
+    /// returns `None`, the layer counts by itself. [`paced`](Self::paced) says what to count. The
+    /// function belongs to judging: if it panics, the request passes, and
+    /// [`Status::faults`](crate::live::Status::faults) counts it.
+    #[must_use]
+    pub fn too_soon_from(self, wait: impl Fn(&Extensions) -> Option<Duration> + Send + Sync + 'static) -> Self {
+        self.with(|enforcer| enforcer.too_soon_from = Some(Arc::new(wait)))
+    }
+
     /// Calls back for every request that robots.txt disallows, whether it is refused, tagged or only observed, for one that comes
     /// too soon ([`Reason::Limited`](crate::policy::Reason::Limited)), and for that of an impostor which the policy tags or refuses. The
     /// callback runs before the request goes on and must not block. If it panics, the decision stands, the other observers
@@ -306,6 +319,29 @@ impl RobotsLayer {
     #[must_use]
     pub fn answer(&self, request: &Original<'_>) -> Answer {
         self.enforcer.answer(*request, RobotsTxtRequests::Serve)
+    }
+
+    /// The bucket that a request will take from, for something in front of the layer that counts requests in a store which several
+    /// processes share; `None` where it is not limited. Nothing is taken, and observers are not notified. What the store says goes
+    /// back by [`too_soon_from`](Self::too_soon_from).
+    ///
+    /// ```
+    /// use tower_robots::layer::{Original, RobotsLayer};
+    /// use tower_robots::live::LiveRobots;
+    /// use tower_robots::policy::{Policy, RateMode};
+    ///
+    /// let live = LiveRobots::inline("User-agent: GPTBot\nCrawl-delay: 10\n")
+    ///     .policy(Policy::builder().rate(RateMode::Refuse).build())
+    ///     .open()?;
+    /// let request = http::Request::get("/").header("user-agent", "GPTBot/1.2").body(())?;
+    /// let paced = RobotsLayer::new(live).paced(&Original::of(&request)).ok_or("limited")?;
+    /// assert_eq!(paced.key(), "gptbot claimed");
+    /// assert_eq!((paced.interval().as_secs(), paced.burst().get()), (10, 5));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn paced(&self, request: &Original<'_>) -> Option<PacedRequest> {
+        self.enforcer.paced(*request)
     }
 
     /// The decision of the policy about a request; `/robots.txt` passes like anything else that is exempt.

@@ -123,6 +123,7 @@ pub use self::event::Event;
 pub use self::future::ResponseFuture;
 pub use self::layer::RobotsLayer;
 pub use self::original::Original;
+pub use self::pace::PacedRequest;
 pub use self::record::Record;
 pub use self::service::Robots;
 pub use self::tag::ROBOTS_VERDICT;

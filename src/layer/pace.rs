@@ -3,7 +3,9 @@
 //! The key of the bucket comes from the identity: a verified crawler has one of its own, so that nobody uses it up by
 //! borrowing the name; see [`rate`](crate::rate).
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
+use std::num::NonZeroU32;
+use std::time::Duration;
 
 use http::HeaderName;
 
@@ -25,20 +27,78 @@ pub(super) fn kept<'r>(
     identity: Option<Identity>,
     address: impl FnOnce() -> Option<IpAddr>,
 ) -> Decision<'r> {
-    let Some(pace) = decision.pace() else { return decision };
-    let Some(token) = agents.get(decision.agent()).and_then(|agent| agent.tokens().first()) else { return decision };
+    let Some((key, quota)) = taken(&decision, snapshot, request, agents, identity, address) else { return decision };
+    match snapshot.take(&key, quota) {
+        Ok(()) => decision,
+        Err(too_soon) => decision.too_soon(too_soon.wait()),
+    }
+}
+
+/// The bucket that a request takes from; none where it is not limited.
+pub(super) fn taken<'a>(
+    decision: &Decision<'_>,
+    snapshot: &Snapshot,
+    request: &Original<'_>,
+    agents: &'a [Agent],
+    identity: Option<Identity>,
+    address: impl FnOnce() -> Option<IpAddr>,
+) -> Option<(RateKey<'a>, Quota)> {
+    let pace = decision.pace()?;
+    let token = agents.get(decision.agent())?.tokens().first()?;
     if is_part_of_page(request) {
-        return decision;
+        return None;
     }
     let sender = match identity {
         Some(Identity::Verified(_)) => RateSender::Verified,
         Some(Identity::Refuted(_)) => RateSender::Refuted,
         _ => RateSender::Claimed(address()),
     };
-    let quota = Quota::new(pace.delay().enforced_interval(), snapshot.policy().rate_burst());
-    match snapshot.take(&RateKey::new(token, sender), quota) {
-        Ok(()) => decision,
-        Err(too_soon) => decision.too_soon(too_soon.wait()),
+    Some((RateKey::new(token, sender), Quota::new(pace.delay().enforced_interval(), snapshot.policy().rate_burst())))
+}
+
+/// The bucket of a site that a request takes from, for a store that several processes share: see
+/// [`RobotsLayer::paced`](super::RobotsLayer::paced).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PacedRequest {
+    key: String,
+    interval: Duration,
+    burst: NonZeroU32,
+}
+
+impl PacedRequest {
+    pub(super) fn new(key: &RateKey<'_>, quota: Quota) -> Self {
+        let token = key.token();
+        let key = match key.sender() {
+            RateSender::Verified => format!("{token} verified"),
+            RateSender::Refuted => format!("{token} refuted"),
+            RateSender::Claimed(None) => format!("{token} claimed"),
+            RateSender::Claimed(Some(address)) => match address.to_canonical() {
+                IpAddr::V4(address) => format!("{token} claimed {address}"),
+                IpAddr::V6(address) => {
+                    format!("{token} claimed {}/64", Ipv6Addr::from_bits(address.to_bits() >> 64 << 64))
+                }
+            },
+        };
+        Self { key, interval: quota.interval(), burst: quota.burst() }
+    }
+
+    /// What tells the bucket from others of the site, the same in every process: the crawler's product token in lower case, what is
+    /// known of the sender and, for one that only claims to be the crawler, its network.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// One request passes in this time.
+    #[must_use]
+    pub const fn interval(&self) -> Duration {
+        self.interval
+    }
+
+    /// So many pass at once after a pause.
+    #[must_use]
+    pub const fn burst(&self) -> NonZeroU32 {
+        self.burst
     }
 }
 

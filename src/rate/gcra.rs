@@ -33,6 +33,19 @@ impl Quota {
         Self { interval, depth }
     }
 
+    /// One request passes in this time.
+    #[must_use]
+    pub const fn interval(self) -> Duration {
+        Duration::from_nanos(self.interval)
+    }
+
+    /// So many pass at once after a pause.
+    #[must_use]
+    pub fn burst(self) -> NonZeroU32 {
+        let burst = u32::try_from(self.depth / self.interval).unwrap_or(u32::MAX);
+        NonZeroU32::new(burst).unwrap_or(NonZeroU32::MIN)
+    }
+
     /// What a request at this time makes of a bucket: the next state where it passes; else the state to keep, and how long to
     /// wait.
     pub(super) fn take(self, paid: u64, now: u64) -> Result<u64, (u64, TooSoon)> {
