@@ -3,7 +3,11 @@
 //! Types only: `sites` and `admin` fill them, and `commands` prints them. Fields are only ever added: a command and the
 //! process it reaches may be of different versions, so readers have a default for fields that are missing.
 
+mod rate_store;
+
 use serde::{Deserialize, Serialize};
+
+pub(crate) use self::rate_store::RateStoreReport;
 
 /// `GET /status`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -23,6 +27,9 @@ pub(crate) struct StatusReport {
     /// What the senders of requests are checked by; none where nobody checks them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) identity: Option<IdentityReport>,
+    /// Where crawlers are counted with other processes; none where each counts for itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rate_store: Option<RateStoreReport>,
     /// What happened on the listeners; none from an older robotsd or while starting.
     #[serde(default)]
     pub(crate) traffic: Option<TrafficReport>,

@@ -13,8 +13,9 @@ use super::output::page::Page;
 use super::output::standard_output::{say, say_json};
 use crate::exit;
 use crate::report::{
-    ConfigReport, FetchReport, HeldBackSetting, ListenerReport as Listener, NextStep, PublishedRegistryReport,
-    RegistryReport, RequestsReport, SiteReport, SiteTraffic, StatusReport, UpstreamReport,
+    ConfigReport, FetchReport, HeldBackSetting, KindCount, ListenerReport as Listener, NextStep,
+    PublishedRegistryReport, RateStoreReport, RegistryReport, RequestsReport, SiteReport, SiteTraffic, StatusReport,
+    UpstreamReport,
 };
 
 /// Settings of a rejected config that the text shows.
@@ -71,6 +72,9 @@ fn text(report: &StatusReport, running: &Running) -> String {
     if let Some(identity) = &report.identity {
         identity::describe(&mut page, identity);
     }
+    if let Some(store) = &report.rate_store {
+        describe_rate_store(&mut page, store);
+    }
     describe_traffic(&mut page, report);
     if report.enforcement == "off" {
         page.title("ENFORCEMENT IS OFF FOR EVERY SITE: no request is refused, tagged or recorded");
@@ -82,6 +86,21 @@ fn text(report: &StatusReport, running: &Running) -> String {
         describe(&mut page, site, traffic_of(report, site), running);
     }
     page.into_string()
+}
+
+/// The store in which processes share what they count of crawlers.
+fn describe_rate_store(page: &mut Page, store: &RateStoreReport) {
+    let RateStoreReport { place, state, trouble, trouble_at, outages, calls, requests } = store;
+    let said = if state == "used" { "used" } else { "OUT, this process counts alone" };
+    page.line("rate store", &format!("{place} {said}"));
+    let list = |counts: &[KindCount]| {
+        counts.iter().map(|KindCount { kind, count }| format!("{count} {kind}")).collect::<Vec<_>>().join(", ")
+    };
+    page.line("", &format!("calls: {}", list(calls)));
+    page.line("", &format!("requests: {}", list(requests)));
+    if let (Some(trouble), Some(at)) = (trouble, trouble_at) {
+        page.line("", &format!("outages: {outages}; the last trouble, {at}: {trouble}"));
+    }
 }
 
 /// The registry that is published at a URL.

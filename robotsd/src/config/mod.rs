@@ -23,6 +23,7 @@ mod location;
 mod other_format;
 mod policy;
 mod published_registry;
+mod rate_store;
 mod refusal;
 mod registry_extra;
 mod resolve;

@@ -17,7 +17,9 @@ use super::settings::{
     AccessFormat, AccessSettings, Backend, Config, LogConfig, RegistrySources, SiteConfig, StaticFiles,
 };
 use super::toml_tables::{self, AccessLogging, Dotfiles, ListenerKind, OnMissing, RawConfig};
-use super::{admin, board, gate, identity, limits, listener, policy, published_registry, review, source, upstreams};
+use super::{
+    admin, board, gate, identity, limits, listener, policy, published_registry, rate_store, review, source, upstreams,
+};
 
 /// More threads than any machine has cores to run them on.
 const MOST_WORKERS: usize = 1024;
@@ -54,6 +56,7 @@ fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Confi
     });
     let admin = faults.keep(file.admin.as_ref().map_or(Ok(None), |settings| admin::resolve(settings, folder)));
     let board = faults.keep(board::resolve(&file.board));
+    let rate_store = faults.keep(rate_store::resolve(&file.rate, folder));
     let limits = limits::resolve(&file.limits, faults);
     let connections = faults.keep(limits::connections(&file.limits));
     let log = faults.keep(resolve_log(&file.log, folder));
@@ -80,6 +83,7 @@ fn collect(file: &RawConfig, folder: &Path, faults: &mut Faults) -> Option<Confi
         },
         admin: admin?,
         board: board?,
+        rate_store: rate_store?,
         connections: connections?,
         edge,
         upstream,
@@ -267,7 +271,7 @@ fn written(file: &RawConfig, site: &toml_tables::RawSite) -> String {
         check: &'a toml_tables::RawCheck,
         gate: &'a toml_tables::RawGate,
         enforcement: &'a toml_tables::RawEnforcement,
-        rate: &'a toml_tables::RawRate,
+        rate: &'a rate_store::RawRate,
         overrides: &'a [Spanned<toml_tables::RawOverride>],
     }
     let RawConfig { mode, agents, exempt, check, gate, .. } = file;

@@ -20,6 +20,7 @@ use super::reviewable::Reviewable;
 use super::toml_tables::{AddressLogging, Dotfiles, ListenerKind, LogFormat, OnError, QueryLogging};
 use crate::edge;
 use crate::refusal::RefusalPage;
+use crate::shared_rate::StoreSettings;
 use crate::upstream;
 
 /// A valid config.
@@ -51,6 +52,8 @@ pub(crate) struct Config {
     pub(crate) admin: Option<AdminSettings>,
     /// What is kept about crawlers; `None` where nothing is.
     pub(crate) board: Option<BoardConfig>,
+    /// Where processes share what they count of crawlers; `None` where each counts for itself.
+    pub(crate) rate_store: Option<StoreSettings>,
     /// The configured bound on connections; `None` for as many as the process has descriptors for, up to the bound in `edge`.
     pub(crate) connections: Option<usize>,
     pub(crate) edge: edge::EdgeLimits,

@@ -1,6 +1,6 @@
 //! The TOML, key by key, with every default.
 
-use std::num::{NonZeroU32, NonZeroUsize};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,7 @@ use tower_robots::rules::PathForm;
 use super::board::RawBoard;
 use super::identity_table::RawIdentity;
 use super::keys::Document;
+use super::rate_store::{RawRate, RawRateStore};
 use super::values::{Address, Size, Span};
 use crate::edge;
 use crate::upstream;
@@ -42,6 +43,9 @@ pub(super) struct RawConfig {
     pub(super) admin: Option<RawAdmin>,
     #[serde(default)]
     pub(super) board: RawBoard,
+    /// Where processes share what they count.
+    #[serde(default)]
+    pub(super) rate: RawRateStore,
     #[serde(default)]
     pub(super) gate: RawGate,
     #[serde(default)]
@@ -78,6 +82,7 @@ impl Document for RawConfig {
         "admin",
         "admin.listener[]",
         "board",
+        "rate",
         "limits",
         "log",
     ];
@@ -277,19 +282,6 @@ impl Default for RawEnforcement {
 }
 
 /// Requests that come sooner than the delay of robots.txt lets them.
-#[derive(Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct RawRate {
-    pub(super) mode: RateMode,
-    pub(super) burst: Spanned<NonZeroU32>,
-}
-
-impl Default for RawRate {
-    fn default() -> Self {
-        Self { mode: RateMode::default(), burst: Spanned::new(0..0, Policy::DEFAULT_BURST) }
-    }
-}
-
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawOverride {

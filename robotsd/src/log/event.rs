@@ -113,6 +113,8 @@ events! {
     Accept = "accept", Info;
     Rollback = "rollback", Info;
     Enforcement = "enforcement", Info;
+    /// The store of rates answers, or is not asked.
+    RateStore = "rate-store", Info;
     Reload = "reload", Info;
 
     // Connections and upstreams.

@@ -78,6 +78,13 @@ families! {
     LOG_DROPPED = Counter "robotsd_log_lines_dropped", "Lines that a log could not take: its reader or disk is slower.";
     AGENT_CACHE_LOOKUPS = Counter "robotsd_agent_cache_lookups",
         "User-Agent fields looked up among those recognised before: hit, or miss where the field was recognised anew.";
+    RATE_STORE_UP = Gauge "robotsd_rate_store_up",
+        "Whether the store of rates is asked: 0 while it does not answer and each process counts crawlers for itself.";
+    RATE_STORE_CALLS = Counter "robotsd_rate_store_calls",
+        "Questions to the store of rates, by result: answered, late (not within wait) or failed.";
+    RATE_STORE_REQUESTS = Counter "robotsd_rate_store_requests",
+        "Requests of crawlers that have a delay, by what the store of rates said: allowed or denied by it, known-allowed or known-denied \
+         by what it said before, or alone, counted by this process because the store said nothing.";
     UPSTREAM_HEALTHY = Gauge "robotsd_upstream_healthy", "Whether requests are sent to a server of a site.";
     UPSTREAM_CONNECTIONS = Gauge "robotsd_upstream_connections", "Connections to a server of a site: active (being made, or with a request), idle, or tunnel.";
 

@@ -5,6 +5,7 @@
 //! ([`sites`](crate::sites)). A config that takes the place of another passes [`preparation`] and [`reconfigure`].
 
 mod descriptors;
+mod shared_pace;
 mod signals;
 mod socket_activation;
 mod supervisor;

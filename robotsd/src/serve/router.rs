@@ -19,6 +19,7 @@ use tower::{Layer, Service};
 use tower_robots::layer::{self, Robots, Verify};
 use tower_robots::source::HostMap;
 
+use super::shared_pace::{self, PaceQuestion, SharedPace};
 use crate::decision::{CountedRequest, MayWait, OutcomeCounts};
 use crate::edge::{AccessFields, ReadyCall, RequestBody, ResponseCounts};
 use crate::sites::SiteBackend;
@@ -45,7 +46,7 @@ struct RouteTable<B> {
 #[derive(Clone, Debug)]
 struct SiteRoute<B> {
     name: SiteName,
-    service: Verify<Robots<B>>,
+    service: Verify<SharedPace<Robots<B>>>,
     counts: Arc<OutcomeCounts>,
     may_wait: MayWait,
 }
@@ -99,8 +100,11 @@ impl RouteTable<SiteBackend> {
             let Some(backend) = site.backend(workers, before) else { continue };
             let counts = outcomes.get(&site.name).cloned().unwrap_or_default();
             let layer = site.layer(&counts);
-            let service = site.verify_layer(&layer).layer(layer.layer(backend.clone()));
-            let route = SiteRoute { name: site.name.clone(), service, counts, may_wait: site.may_wait() };
+            let question = sites.rate_store().map(|store| PaceQuestion::new(store, &site.name, site.quiet_layer()));
+            let may_wait = if question.is_some() { MayWait::Yes } else { site.may_wait() };
+            let paced = SharedPace::new(shared_pace::followed(layer.clone()).layer(backend.clone()), question);
+            let service = site.verify_layer(&layer).layer(paced);
+            let route = SiteRoute { name: site.name.clone(), service, counts, may_wait };
             for host in site.host_patterns() {
                 // The config was refused if a host was malformed or belonged to two sites.
                 let _ = map.hosts.insert(host, route.clone());
@@ -118,7 +122,7 @@ where
 {
     type Response = Response<Either<layer::ResponseBody<B>, Full<Bytes>>>;
     type Error = Infallible;
-    type Future = RouterFuture<Verify<Robots<S>>>;
+    type Future = RouterFuture<Verify<SharedPace<Robots<S>>>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         // Which service has to be ready depends on the host of the request.
@@ -236,7 +240,8 @@ mod tests {
             let layer = RobotsLayer::new(LiveRobots::inline("User-agent: *\nDisallow: /private/\n").open().unwrap());
             let mut map = RouteTable { hosts: HostMap::new(), backends: HashMap::new() };
             let verify = VerifyLayer::new(&layer, Duration::ZERO);
-            let service = verify.layer(layer.layer(Strict { is_ready: false, polls_until_ready }));
+            let service = SharedPace::new(layer.layer(Strict { is_ready: false, polls_until_ready }), None);
+            let service = verify.layer(service);
             let site =
                 SiteRoute { name: SiteName::from("site"), service, counts: Arc::default(), may_wait: MayWait::No };
             map.hosts.insert("*", site).unwrap();

@@ -77,7 +77,7 @@ impl BucketLedger {
         }
     }
 
-    /// A request that the process's own bucket allows. Crawlers that are busy are reported in batches of so many.
+    /// A request. Crawlers that are busy are reported in batches of so many.
     pub(super) fn request(&mut self, now: i64, bucket: SharedBucket, batch: u32) -> LedgerStep {
         if bucket != self.bucket {
             // Another delay: what was known is about another bucket.

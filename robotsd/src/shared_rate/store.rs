@@ -20,7 +20,7 @@ use super::state::StoreState;
 /// Questions that wait to be sent. With more, the process's own bucket decides.
 const QUEUE: usize = 1024;
 
-/// What the store says about a request that the process's own bucket allows.
+/// What the store says about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedVerdict {
     /// It passes.
@@ -54,7 +54,7 @@ impl SharedRate {
         Ok(Self { shared, questions })
     }
 
-    /// Asks whether a request may pass that the process's own bucket allows.
+    /// Asks whether a request may pass.
     pub async fn spend(&self, key: SharedKey, bucket: SharedBucket) -> SharedVerdict {
         let shared = &*self.shared;
         let counts = &shared.counts;

@@ -28,6 +28,7 @@ mod site_opener;
 
 mod dry_run;
 mod operator_changes;
+mod rate_store;
 mod reload;
 mod renewal;
 

@@ -14,6 +14,7 @@ use tower_robots::live::{Enforcement, Gate, VersionHash, WhenMissing};
 use super::followed_registry::FollowedRegistry;
 use super::gate_settings::GateSettings;
 use super::log_events;
+use super::rate_store;
 use super::robots_opener::RobotsOpener;
 use super::sender_evidence::SenderEvidence;
 use super::served_site::ServedSite;
@@ -77,6 +78,8 @@ impl Sites {
 
         let evidence = SenderEvidence::renewed(self.evidence(), config, &opener.registry)?;
 
+        let rate_store = rate_store::renewed(self.rate_store(), config, self.log())?;
+
         // First everything that can be wrong without a source being opened.
         let mut settings = Vec::with_capacity(config.sites.len());
         let mut gates = Vec::with_capacity(config.sites.len());
@@ -128,7 +131,7 @@ impl Sites {
         let gone = self.iter().filter(|site| !stays(&site.name));
         come_and_gone.extend(gone.map(departure));
         let registry = opener.registry.clone();
-        let sites = Arc::new(Sites::new(renewed, config, opener, evidence, self.log(), self.privacy()));
+        let sites = Arc::new(Sites::new(renewed, config, opener, (evidence, rate_store), self.log(), self.privacy()));
         Ok(Renewal {
             sites,
             registry,

@@ -8,6 +8,7 @@ use tower_robots::live::{Enforcement, StateDir, VersionHash};
 use tower_robots::source::Watcher;
 
 use super::log_events;
+use super::rate_store;
 use super::robots_opener::RobotsOpener;
 use super::sender_evidence::SenderEvidence;
 use super::served_site::ServedSite;
@@ -17,7 +18,8 @@ use super::state_handle::StateHandle;
 use crate::board::{Second, SiteMoment};
 use crate::config::{Config, RegistrySources};
 use crate::log::{Log, LogEvent, LogLevel, LogPrivacy};
-use crate::report::{IdentityReport, RegistryReport};
+use crate::report::{IdentityReport, RateStoreReport, RegistryReport};
+use crate::shared_rate::SharedRate;
 
 /// Every site of a config, in its order.
 #[derive(Debug)]
@@ -27,6 +29,8 @@ pub(crate) struct Sites {
     state: StateHandle,
     /// What the senders of requests are checked by, where the config says so.
     evidence: Option<SenderEvidence>,
+    /// Where the requests of crawlers are counted with other processes.
+    rate_store: Option<SharedRate>,
     /// Locked for a moment only, never while a file is read.
     opener: Mutex<RobotsOpener>,
     /// The sites that take the place of these.
@@ -56,9 +60,10 @@ impl Sites {
             log.say_at(LogLevel::Warn, LogEvent::Enforcement, switch_of_other(&name));
         }
         let evidence = SenderEvidence::start(config, &opener.registry)?;
+        let rate_store = rate_store::renewed(None, config, log)?;
         let sites = SiteOpener::new(config, evidence.as_ref(), log, LogPrivacy::new(&config.log));
         let sites = config.sites.iter().map(|site| sites.open(site, &opener, strict)).collect::<Result<_, _>>()?;
-        Ok(Self::new(sites, config, opener, evidence, log, LogPrivacy::new(&config.log)))
+        Ok(Self::new(sites, config, opener, (evidence, rate_store), log, LogPrivacy::new(&config.log)))
     }
 
     /// Sites that are open, with what opened them.
@@ -66,13 +71,13 @@ impl Sites {
         sites: Vec<ServedSite>,
         config: &Config,
         opener: RobotsOpener,
-        evidence: Option<SenderEvidence>,
+        (evidence, rate_store): (Option<SenderEvidence>, Option<SharedRate>),
         log: &Log,
         privacy: LogPrivacy,
     ) -> Self {
         let (registry, state) = (config.registry.clone(), opener.state.clone());
         let (opener, successor) = (Mutex::new(opener), Mutex::default());
-        Self { sites, registry, state, evidence, opener, successor, log: log.clone(), privacy }
+        Self { sites, registry, state, evidence, rate_store, opener, successor, log: log.clone(), privacy }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -129,6 +134,16 @@ impl Sites {
 
     pub(super) const fn evidence(&self) -> Option<&SenderEvidence> {
         self.evidence.as_ref()
+    }
+
+    /// Where the requests of crawlers are counted with other processes; none where each counts for itself.
+    pub(crate) const fn rate_store(&self) -> Option<&SharedRate> {
+        self.rate_store.as_ref()
+    }
+
+    /// The store of rates, for the status.
+    pub(crate) fn rate_store_report(&self) -> Option<RateStoreReport> {
+        self.rate_store.as_ref().map(rate_store::report)
     }
 
     pub(super) const fn log(&self) -> &Log {

@@ -8,6 +8,7 @@ use tower_robots::check::Severity;
 use tower_robots::live::{Condition, Enforcement};
 
 use super::backend_source::BackendSource;
+use super::rate_store;
 use super::served_site::ServedSite;
 use super::site_list::Sites;
 use super::site_robots::LiveSite;
@@ -20,6 +21,9 @@ const STATES: [&str; 4] =
 impl Sites {
     /// Writes the metrics of every site, in the order of the config; listeners have their labels by number.
     pub(crate) fn write_metrics(&self, exposition: &mut Exposition, listeners: &[Arc<str>]) {
+        if let Some(store) = self.rate_store() {
+            rate_store::write_metrics(store, exposition);
+        }
         for site in self.iter() {
             for live in site.lives() {
                 live.write_metrics(exposition, site.settings.robots.kind());

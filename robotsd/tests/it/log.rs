@@ -32,6 +32,7 @@ fn config(origin: SocketAddr) -> String {
         r#"mode = "refuse"
 state_dir = "state"
 workers = 1
+rate.store = "redis://127.0.0.1:1"
 [[listener]]
 address = "127.0.0.1:0"
 [[listener]]

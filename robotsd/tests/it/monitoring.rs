@@ -117,7 +117,7 @@ fn every_expression_of_dashboard_and_alerts_has_an_answer() {
          [[site]]\nname = \"shop\"\nupstreams = [\"http://{}\"]\n\
          robots.text = \"User-agent: *\\nCrawl-delay: 20\\nDisallow: /private/\"\n\
          [site.rate]\nmode = \"refuse\"\nburst = 1\n[[site.override]]\nindex = true\nmode = \"refuse\"\n\
-         [admin]\naddress = \"127.0.0.1:0\"\n",
+         [rate]\nstore = \"redis://127.0.0.1:1\"\n[admin]\naddress = \"127.0.0.1:0\"\n",
         origin.address
     );
     let folder = folder(&[("robotsd.toml", &config)]);

@@ -63,6 +63,7 @@ const ROBOTSD_ROOMS: &[Room] = &[
             "expectations",
             "edge",
             "upstream",
+            "shared_rate",
             "config",
             "log",
             "decision",
@@ -70,7 +71,10 @@ const ROBOTSD_ROOMS: &[Room] = &[
         ],
     ),
     ("admin", &["date", "report", "metrics", "edge", "config", "log", "board", "sites"]),
-    ("serve", &["date", "exit", "report", "edge", "config", "log", "decision", "board", "sites", "admin"]),
+    (
+        "serve",
+        &["date", "exit", "report", "edge", "shared_rate", "config", "log", "decision", "board", "sites", "admin"],
+    ),
     (
         "commands",
         &[

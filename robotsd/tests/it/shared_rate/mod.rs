@@ -1,5 +1,6 @@
 //! Buckets that replicas share, in real stores that work, hang, die, forget and lie.
 
+mod processes;
 mod server;
 
 use std::sync::Arc;

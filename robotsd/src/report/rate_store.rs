@@ -1,0 +1,29 @@
+//! The report about the store in which processes count crawlers together.
+
+use serde::{Deserialize, Serialize};
+
+use super::KindCount;
+
+/// The store in which processes share what they count of crawlers.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct RateStoreReport {
+    /// Its URL, without user and password.
+    pub(crate) place: String,
+    /// `used`, or `out` while each process counts for itself.
+    pub(crate) state: String,
+    /// What failed last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) trouble: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) trouble_at: Option<String>,
+    /// How often it was lost.
+    #[serde(default)]
+    pub(crate) outages: u64,
+    /// Questions to it: `answered`, `late` or `failed`.
+    #[serde(default)]
+    pub(crate) calls: Vec<KindCount>,
+    /// Limited requests: `allowed` or `denied` by it, `known-allowed` or `known-denied` by what it said before, or counted by this
+    /// process `alone`.
+    #[serde(default)]
+    pub(crate) requests: Vec<KindCount>,
+}

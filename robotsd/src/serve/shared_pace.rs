@@ -1,0 +1,134 @@
+//! Asks the store of rates about requests that are limited, in front of the layer that judges them.
+//!
+//! What the store says goes with the request, to the layer: its decision, response, log and counts are then those of every other
+//! request. Where the store says nothing, the layer counts by itself.
+
+use std::future::Future;
+use std::mem;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use http::{Extensions, Request};
+use pin_project_lite::pin_project;
+use tower::Service;
+use tower_robots::layer::{Original, PacedRequest, RobotsLayer};
+
+use crate::shared_rate::{SharedBucket, SharedKey, SharedRate, SharedVerdict};
+use crate::sites::SiteName;
+
+/// How long a request has to wait, as the store says; zero where it passes.
+#[derive(Clone, Copy, Debug)]
+struct SharedWait(Duration);
+
+/// What requests of a site ask.
+#[derive(Clone, Debug)]
+pub(super) struct PaceQuestion {
+    store: SharedRate,
+    site: SiteName,
+    /// It notifies nobody.
+    layer: RobotsLayer,
+}
+
+/// Asks in front of `S`.
+#[derive(Clone, Debug)]
+pub(super) struct SharedPace<S> {
+    inner: S,
+    /// None where this process counts for itself.
+    question: Option<Arc<PaceQuestion>>,
+}
+
+pin_project! {
+    /// The response of `S`, once the store was asked.
+    #[project = SharedPaceProjection]
+    pub(super) enum SharedPaceFuture<S, B>
+    where
+        S: Service<Request<B>>,
+    {
+        Asking { answer: Pin<Box<dyn Future<Output = SharedVerdict> + Send>>, inner: S, request: Option<Request<B>> },
+        Called { #[pin] response: S::Future },
+    }
+}
+
+/// A layer that takes the store's word.
+pub(super) fn followed(layer: RobotsLayer) -> RobotsLayer {
+    layer.too_soon_from(|extensions: &Extensions| extensions.get::<SharedWait>().map(|wait| wait.0))
+}
+
+impl PaceQuestion {
+    pub(super) fn new(store: &SharedRate, site: &SiteName, quiet: RobotsLayer) -> Arc<Self> {
+        Arc::new(Self { store: store.clone(), site: site.clone(), layer: quiet })
+    }
+
+    /// Asks about a request; none where it is not limited.
+    fn ask<B>(&self, request: &Request<B>) -> Option<Pin<Box<dyn Future<Output = SharedVerdict> + Send>>> {
+        let paced: PacedRequest = self.layer.paced(&Original::of(request))?;
+        let key = SharedKey::new(&[self.site.as_bytes(), paced.key().as_bytes()]);
+        let bucket = SharedBucket::new(paced.interval(), paced.burst().get());
+        let store = self.store.clone();
+        Some(Box::pin(async move { store.spend(key, bucket).await }))
+    }
+}
+
+impl<S> SharedPace<S> {
+    pub(super) const fn new(inner: S, question: Option<Arc<PaceQuestion>>) -> Self {
+        Self { inner, question }
+    }
+}
+
+impl<S, B> Service<Request<B>> for SharedPace<S>
+where
+    S: Service<Request<B>> + Clone,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = SharedPaceFuture<S, B>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let asked = self.question.as_ref().and_then(|question| question.ask(&request));
+        match asked {
+            None => SharedPaceFuture::Called { response: self.inner.call(request) },
+            Some(answer) => {
+                // The one that is ready is called; its clone may not be.
+                let next = self.inner.clone();
+                let inner = mem::replace(&mut self.inner, next);
+                SharedPaceFuture::Asking { answer, inner, request: Some(request) }
+            }
+        }
+    }
+}
+
+impl<S, B> Future for SharedPaceFuture<S, B>
+where
+    S: Service<Request<B>>,
+{
+    type Output = Result<S::Response, S::Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        loop {
+            let response = match self.as_mut().project() {
+                SharedPaceProjection::Called { response } => return response.poll(context),
+                SharedPaceProjection::Asking { answer, inner, request } => {
+                    let said = ready!(answer.as_mut().poll(context));
+                    // It is there until it is called, once.
+                    let Some(mut request) = request.take() else { return Poll::Pending };
+                    let wait = match said {
+                        SharedVerdict::Allow => Some(Duration::ZERO),
+                        SharedVerdict::Deny { wait } => Some(wait.max(Duration::from_micros(1))),
+                        SharedVerdict::Unknown => None,
+                    };
+                    if let Some(wait) = wait {
+                        request.extensions_mut().insert(SharedWait(wait));
+                    }
+                    inner.call(request)
+                }
+            };
+            self.set(SharedPaceFuture::Called { response });
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The store in which processes share what they count of crawlers, where the config has one.
+
+use crate::config::Config;
+use crate::date::rfc3339;
+use crate::log::{Log, LogEvent, LogLevel};
+use crate::metrics::{Exposition, family};
+use crate::report::{KindCount, RateStoreReport};
+use crate::shared_rate::{SharedRate, StoreChange};
+
+/// Begins to use the store of a config. One that has the same goes on with it.
+pub(super) fn renewed(before: Option<&SharedRate>, config: &Config, log: &Log) -> Result<Option<SharedRate>, String> {
+    let Some(settings) = &config.rate_store else { return Ok(None) };
+    if let Some(same) = before.filter(|before| before.settings() == settings) {
+        return Ok(Some(same.clone()));
+    }
+    let (place, log) = (settings.place(), log.clone());
+    let changed = move |change| match change {
+        StoreChange::Used => log.say(LogEvent::RateStore, format!("{place} answers: crawlers are counted there")),
+        StoreChange::Lost(why) => {
+            let message = format!("{place} is not asked: {why}; each process counts crawlers for itself");
+            log.say_at(LogLevel::Warn, LogEvent::RateStore, message);
+        }
+    };
+    let store = SharedRate::start(settings.clone(), changed);
+    store.map(Some).map_err(|error| format!("the store of rates: no thread can be started: {error}"))
+}
+
+/// For the status.
+pub(super) fn report(store: &SharedRate) -> RateStoreReport {
+    let report = store.report();
+    let counts = |kinds: [(&str, u64); 3]| kinds.map(|(kind, count)| KindCount::new(kind, count)).into();
+    let (trouble_since, trouble) = report.trouble.map(|(at, why)| (rfc3339(at), why)).unzip();
+    let mut requests: Vec<_> =
+        counts([("allowed", report.allowed), ("denied", report.denied), ("alone", report.alone)]);
+    requests.push(KindCount::new("known-allowed", report.known_allowed));
+    requests.push(KindCount::new("known-denied", report.known_denied));
+    RateStoreReport {
+        place: report.place,
+        state: if report.is_used { "used" } else { "out" }.to_owned(),
+        trouble,
+        trouble_at: trouble_since,
+        outages: report.outages,
+        calls: counts([("answered", report.answered), ("late", report.late), ("failed", report.failed)]),
+        requests,
+    }
+}
+
+pub(super) fn write_metrics(store: &SharedRate, exposition: &mut Exposition) {
+    let RateStoreReport { state, calls, requests, .. } = report(store);
+    exposition.holds(&family::RATE_STORE_UP, &[], state == "used");
+    for KindCount { kind, count } in &calls {
+        exposition.sample(&family::RATE_STORE_CALLS, &[("result", kind)], *count);
+    }
+    for KindCount { kind, count } in &requests {
+        exposition.sample(&family::RATE_STORE_REQUESTS, &[("result", kind)], *count);
+    }
+}

@@ -1,0 +1,171 @@
+//! Three processes that serve a site, with one store.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::super::process::{FIREFOX, GPTBOT, Running, folder, replace_file, robotsd, run, wait_for};
+use super::server::{StoreServer, any, programs};
+
+fn config(rate: &str, store: &str) -> String {
+    format!(
+        "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"\n[admin]\nsocket = \"admin.sock\"\n{store}\n\
+         [[site]]\nname = \"shop\"\nroot = \"root\"\nrobots.path = \"robots.txt\"\n[site.rate]\nmode = \"refuse\"\n{rate}\n"
+    )
+}
+
+/// A process, once its store is used.
+fn start(delay: &str, rate: &str, store: &str) -> (TempDir, Running) {
+    let robots = format!("User-agent: GPTBot\nCrawl-delay: {delay}\n");
+    let folder = folder(&[("robotsd.toml", &config(rate, store)), ("robots.txt", &robots), ("root/a.html", "a")]);
+    let running = Running::start(folder.path());
+    running.wait_for_event("rate-store", |line| line["level"] == "info");
+    (folder, running)
+}
+
+/// The store of rates, as the status has it.
+fn store_of(folder: &TempDir) -> Value {
+    let output = run(robotsd().current_dir(folder.path()).args(["status", "--config", "robotsd.toml", "--json"]));
+    serde_json::from_slice::<Value>(&output.stdout).unwrap()["rate_store"].take()
+}
+
+fn count(store: &Value, counts: &str, kind: &str) -> usize {
+    let counts = store[counts].as_array().unwrap();
+    let found = counts.iter().find(|count| count["kind"] == kind).unwrap();
+    usize::try_from(found["count"].as_u64().unwrap()).unwrap()
+}
+
+fn in_store(store: &StoreServer, more: &str) -> String {
+    format!("[rate]\nstore = \"{}\"\n{more}", store.url())
+}
+
+/// Sends requests to three processes, two clients each, until the time is over. Returns how many passed.
+fn hammer(replicas: &[(TempDir, Running)], time: Duration) -> usize {
+    let passed = AtomicUsize::new(0);
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for (_, running) in replicas.iter().chain(replicas) {
+            scope.spawn(|| {
+                while start.elapsed() < time {
+                    match running.get("/a.html", GPTBOT).status {
+                        200 => drop(passed.fetch_add(1, Ordering::Relaxed)),
+                        429 => {}
+                        status => panic!("{status}"),
+                    }
+                    std::thread::sleep(Duration::from_millis(3));
+                }
+            });
+        }
+    });
+    passed.into_inner()
+}
+
+#[test]
+fn exactly_a_burst_passes_three_processes() {
+    for (name, program) in programs() {
+        let store = StoreServer::start(&program).ready();
+        let rate = in_store(&store, "batch = 1");
+        let replicas: Vec<_> = (0..3).map(|_| start("30", "burst = 20", &rate)).collect();
+        let passed = hammer(&replicas, Duration::from_secs(2));
+        let alone: usize = replicas.iter().map(|(folder, _)| count(&store_of(folder), "requests", "alone")).sum();
+        assert!((20..=20 + alone).contains(&passed), "{name}: {passed} passed, {alone} without the store");
+        // Of who is refused, all is as with one process.
+        let answer = replicas[0].1.get("/a.html", GPTBOT);
+        assert_eq!((answer.status, answer.field("ratelimit-policy")), (429, Some("\"crawl\";q=1;w=30")));
+        let retry_after: u64 = answer.field("retry-after").unwrap().parse().unwrap();
+        assert!((1..=33).contains(&retry_after), "{answer:?}");
+        replicas[0].1.wait_for_event("limited", |line| line["status"] == 429 && line["reason"] == "limited");
+        assert_eq!(replicas[0].1.get("/a.html", FIREFOX).status, 200);
+        assert_eq!(replicas[0].1.get("/robots.txt", GPTBOT).status, 200);
+    }
+}
+
+/// A minute with `ROBOTSD_LONG`, as in the long suite.
+#[test]
+fn three_processes_allow_the_rate_of_one() {
+    let seconds = if std::env::var_os("ROBOTSD_LONG").is_some() { 60 } else { 4 };
+    for (name, program) in programs() {
+        for batch in [1, 10] {
+            let store = StoreServer::start(&program).ready();
+            let rate = in_store(&store, &format!("batch = {batch}"));
+            let replicas: Vec<_> = (0..3).map(|_| start("0.1", "burst = 5", &rate)).collect();
+            let began = Instant::now();
+            let passed = hammer(&replicas, Duration::from_secs(seconds));
+            let allowed = 5 + usize::try_from(began.elapsed().as_millis() / 100).unwrap();
+            let stores: Vec<_> = replicas.iter().map(|(folder, _)| store_of(folder)).collect();
+            let sum = |counts, kind| stores.iter().map(|store| count(store, counts, kind)).sum::<usize>();
+            let (alone, unheard) = (sum("requests", "alone"), sum("calls", "late") + sum("calls", "failed"));
+            let calls = sum("calls", "answered") + unheard;
+            println!(
+                "{name}, batch {batch}: {passed} of {allowed} passed, {calls} calls, {alone} alone, {unheard} unheard"
+            );
+            let ahead = if batch == 1 { 0 } else { (3 + unheard) * batch };
+            assert!(passed <= allowed + ahead + alone, "{name}, {batch}: {passed} of {allowed}, {alone} alone");
+            // What a bucket loses while nobody asks is lost: a second of it, on a machine that is busy.
+            assert!(passed + 10 >= allowed, "{name}, {batch}: {passed} of {allowed}");
+        }
+    }
+}
+
+#[test]
+fn a_store_that_hangs_refuses_nobody_and_the_status_says_so() {
+    let Some(program) = any() else { return };
+    let store = StoreServer::start(&program).ready();
+    let (folder, running) = start("0.01", "burst = 1000", &in_store(&store, "batch = 1"));
+    let pass = || assert_eq!(running.get("/a.html", GPTBOT).status, 200);
+    pass();
+    assert_eq!(store_of(&folder)["state"], "used");
+    store.signal("STOP");
+    wait_for("a store that is out", || {
+        pass();
+        (store_of(&folder)["state"] == "out").then_some(())
+    });
+    let lost = running.wait_for_event("rate-store", |line| line["level"] == "warn");
+    assert!(lost["message"].as_str().unwrap().contains("each process counts crawlers for itself"), "{lost}");
+    pass();
+    let status = run(robotsd().current_dir(folder.path()).args(["status", "--config", "robotsd.toml"]));
+    let status = String::from_utf8(status.stdout).unwrap();
+    assert!(status.contains(" OUT, this process counts alone"), "{status}");
+    assert!(count(&store_of(&folder), "requests", "alone") > 0);
+    store.signal("CONT");
+    wait_for("a store that is used again", || {
+        pass();
+        (store_of(&folder)["state"] == "used").then_some(())
+    });
+    // A config without it stops using it, from the next request on; another one begins anew.
+    replace_file(&folder.path().join("robotsd.toml"), config("burst = 1000", ""));
+    wait_for("no store", || store_of(&folder).is_null().then_some(()));
+    pass();
+    let other = Arc::new(StoreServer::start(&program).ready());
+    replace_file(&folder.path().join("robotsd.toml"), config("burst = 1000", &in_store(&other, "")));
+    wait_for("another store", || {
+        pass();
+        let of_status = store_of(&folder);
+        (of_status["state"] == "used" && of_status["place"] == other.url()).then_some(())
+    });
+}
+
+#[test]
+fn a_password_in_the_url_is_in_no_log_and_no_output() {
+    let before = config("", "[rate]\nstore = \"redis://robotsd:hunter2@127.0.0.1:1\"");
+    let folder = folder(&[("robotsd.toml", &before), ("robots.txt", "# nothing\n"), ("root/a.html", "a")]);
+    let running = Running::start(folder.path());
+    running.wait_for_event("rate-store", |line| line["level"] == "warn");
+    let after = config("", "[rate]\nstore = \"redis://robotsd:swordfish@127.0.0.1:2\"");
+    replace_file(&folder.path().join("robotsd.toml"), after);
+    running.wait_for_event("config", |_| true);
+    let changed = running.wait_for_event("config-changed", |line| line["setting"] == "rate.store");
+    assert_eq!(changed["after"], "redis://robotsd:***@127.0.0.1:2");
+    let mut shown = String::new();
+    for arguments in [&["config", "show", "robotsd.toml"][..], &["status", "--config", "robotsd.toml", "--json"]] {
+        let output = run(robotsd().current_dir(folder.path()).args(arguments));
+        shown += &String::from_utf8_lossy(&[output.stdout, output.stderr].concat());
+    }
+    for event in running.event_names() {
+        shown += &format!("{:?}", running.all(&event));
+    }
+    assert!(shown.contains("127.0.0.1:2") && !shown.contains("hunter2") && !shown.contains("swordfish"), "{shown}");
+}
