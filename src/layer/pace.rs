@@ -44,7 +44,6 @@ pub(super) fn taken<'a>(
     address: impl FnOnce() -> Option<IpAddr>,
 ) -> Option<(RateKey<'a>, Quota)> {
     let pace = decision.pace()?;
-    let token = agents.get(decision.agent())?.tokens().first()?;
     if is_part_of_page(request) {
         return None;
     }
@@ -53,7 +52,10 @@ pub(super) fn taken<'a>(
         Some(Identity::Refuted(_)) => RateSender::Refuted,
         _ => RateSender::Claimed(address()),
     };
-    Some((RateKey::new(token, sender), Quota::new(pace.delay().enforced_interval(), snapshot.policy().rate_burst())))
+    let is_named = pace.is_known() || sender == RateSender::Verified;
+    let token = agents.get(pace.agent())?.tokens().first()?;
+    let key = if is_named { RateKey::new(token, sender) } else { RateKey::unnamed(sender) };
+    Some((key, Quota::new(pace.delay().enforced_interval(), snapshot.policy().rate_burst())))
 }
 
 /// The bucket of a site that a request takes from, for a store that several processes share: see
@@ -67,7 +69,7 @@ pub struct PacedRequest {
 
 impl PacedRequest {
     pub(super) fn new(key: &RateKey<'_>, quota: Quota) -> Self {
-        let token = key.token();
+        let token = key.token().map_or("*".into(), ToString::to_string);
         let key = match key.sender() {
             RateSender::Verified => format!("{token} verified"),
             RateSender::Refuted => format!("{token} refuted"),
@@ -82,8 +84,9 @@ impl PacedRequest {
         Self { key, interval: quota.interval(), burst: quota.burst() }
     }
 
-    /// What tells the bucket from others of the site, the same in every process: the crawler's product token in lower case, what is
-    /// known of the sender and, for one that only claims to be the crawler, its network.
+    /// What tells the bucket from others of the site, the same in every process: the crawler's product token in lower case, or
+    /// `*` for all names that may be made up; what is known of the sender; and its network, for one that only claims to be the
+    /// crawler.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key

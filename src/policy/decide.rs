@@ -59,7 +59,7 @@ impl Policy {
     /// 5. What is granted to the name of a crawler is not granted to an impostor: exemptions of agents, milder overrides, the tag
     ///    of search engines ([`IdentityNeeded`](super::IdentityNeeded)). The policy may tag or refuse one whatever the rules say
     ///    ([`Impostors`](super::Impostors)), with [`Reason::Impostor`], unless its address, its path or a cookie is exempt.
-    /// 6. Of several agents the one with the strictest outcome counts.
+    /// 6. Of several agents the one with the strictest outcome counts, and the strictest [`Pace`](super::Pace) of all.
     /// 7. An allowed request whose groups have a `Crawl-delay` has a [`Pace`](super::Pace) where it is limited
     ///    ([`PolicyBuilder::rate`](super::PolicyBuilder::rate)). The decision does not depend on it: whether the request comes too
     ///    soon is known where requests are counted, in the layer.
@@ -213,15 +213,16 @@ impl Policy {
         let verdict = selection.verdict_within(path, work);
         match verdict.access() {
             Access::Allow => {
-                let pace = self.rate.pace(agent, selection, request, self.identity.believe(identity)).map(|pace| {
-                    let young = |grace: &Grace| {
-                        let now = request.now();
-                        now.is_some_and(|now| {
-                            grace.covers_delay(now, pace.delay().interval(), |rules| rules.select(tokens, fallback))
-                        })
-                    };
-                    if grace.is_some_and(young) { pace.at_most(RateMode::Observe) } else { pace }
-                });
+                let pace =
+                    self.rate.pace(agent, selection, verdict, request, self.identity.believe(identity)).map(|pace| {
+                        let young = |grace: &Grace| {
+                            let now = request.now();
+                            now.is_some_and(|now| {
+                                grace.covers_delay(now, pace.delay().interval(), |rules| rules.select(tokens, fallback))
+                            })
+                        };
+                        if grace.is_some_and(young) { pace.at_most(RateMode::Observe) } else { pace }
+                    });
                 Decision::judged(Action::Pass, Reason::Allowed, verdict).with_pace(pace).at_least(least)
             }
             Access::Disallow => {

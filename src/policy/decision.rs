@@ -153,7 +153,8 @@ impl<'r> Decision<'r> {
         self.signs
     }
 
-    /// The delay that the request is held to: of an allowed one whose groups have a delay, where the policy limits.
+    /// The delay that the request is held to, where the policy limits: that of the groups that allow it. Of several agents the
+    /// strictest one, even where another agent is disallowed. A request that is refused has none.
     #[must_use]
     pub const fn pace(&self) -> Option<Pace<'r>> {
         self.pace
@@ -168,11 +169,15 @@ impl<'r> Decision<'r> {
     /// The same for a request that came too soon, by so much.
     #[cfg(feature = "layer")]
     pub(crate) fn too_soon(self, wait: Duration) -> Self {
-        match self.pace.map(|pace| pace.mode()) {
-            Some(RateMode::Refuse) => Self { action: Action::Refuse, reason: Reason::Limited, wait, ..self },
-            // An impostor stays one.
-            Some(RateMode::Observe) if self.reason == Reason::Allowed => {
-                Self { reason: Reason::LimitObserved, wait, ..self }
+        let limited = |pace: Pace<'r>, action, reason| {
+            let (agent, verdict) = (pace.agent(), Some(pace.verdict()));
+            Self { action, reason, agent, verdict, wait, ..self }
+        };
+        match self.pace {
+            Some(pace) if pace.mode() == RateMode::Refuse => limited(pace, Action::Refuse, Reason::Limited),
+            // An impostor stays one, and so does what is observed for another reason.
+            Some(pace) if matches!(self.reason, Reason::Allowed | Reason::Off) => {
+                limited(pace, self.action, Reason::LimitObserved)
             }
             _ => self,
         }
@@ -187,15 +192,17 @@ impl<'r> Decision<'r> {
 
     /// The same for an impostor, about whom at least this is done.
     pub(super) fn at_least(self, action: Action) -> Self {
-        if action > self.action { Self { action, reason: Reason::Impostor, ..self } } else { self }
+        let decision = if action > self.action { Self { action, reason: Reason::Impostor, ..self } } else { self };
+        decision.with_pace(self.pace)
     }
 
     pub(super) const fn with_signs(self, signs: HumanSigns) -> Self {
         Self { signs, ..self }
     }
 
-    pub(super) const fn with_pace(self, pace: Option<Pace<'r>>) -> Self {
-        Self { pace, ..self }
+    /// What is refused is not held to a delay: it takes nothing from what the sender may fetch.
+    pub(super) fn with_pace(self, pace: Option<Pace<'r>>) -> Self {
+        Self { pace: pace.filter(|_| self.action != Action::Refuse), ..self }
     }
 
     pub(super) const fn passed(self, reason: Reason) -> Self {
@@ -212,13 +219,17 @@ impl<'r> Decision<'r> {
         Self { action, reason, verdict: Some(verdict), agent: 0, signs: HumanSigns::NONE, pace, wait }
     }
 
-    pub(super) const fn for_agent(self, agent: usize) -> Self {
-        Self { agent, ..self }
+    pub(super) fn for_agent(self, agent: usize) -> Self {
+        Self { agent, pace: self.pace.map(|pace| pace.for_agent(agent)), ..self }
     }
 
     pub(super) fn stricter(self, other: Self) -> Self {
-        // Of two that are allowed the slower one.
-        let rank = |of: &Self| (of.action, of.reason, of.pace.map(|pace| pace.delay().interval()));
-        if rank(&other) > rank(&self) { other } else { self }
+        let pace = match (self.pace, other.pace) {
+            (Some(one), Some(other)) => Some(one.stricter(other)),
+            (one, other) => one.or(other),
+        };
+        let rank = |of: &Self| (of.action, of.reason);
+        // A further name must not switch limiting off, whatever becomes of it.
+        (if rank(&other) > rank(&self) { other } else { self }).with_pace(pace)
     }
 }

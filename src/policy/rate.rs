@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use super::facts::Facts;
 use super::overrides::Override;
 use crate::agent::{Agent, Identity};
-use crate::rules::{CrawlDelay, Selection, keyword_enum};
+use crate::rules::{CrawlDelay, Selection, Verdict, keyword_enum};
 
 keyword_enum! {
     /// What becomes of an allowed request that comes sooner than the `Crawl-delay` of its crawler's groups; the later ones are
@@ -37,6 +37,11 @@ pub(super) struct RateRules {
 pub struct Pace<'r> {
     delay: CrawlDelay<'r>,
     mode: RateMode,
+    /// Of the agent that is held to it.
+    verdict: Verdict<'r>,
+    agent: usize,
+    /// Whether the registry or the file knows the agent's name.
+    is_known: bool,
 }
 
 impl Default for RateRules {
@@ -61,6 +66,7 @@ impl RateRules {
         &self,
         agent: &Agent,
         selection: Selection<'r>,
+        verdict: Verdict<'r>,
         request: &Facts<'_>,
         is_believed: bool,
     ) -> Option<Pace<'r>> {
@@ -68,9 +74,12 @@ impl RateRules {
         if self.mode == RateMode::Off && self.overrides.is_empty() {
             return None;
         }
+        // Requests count by a name.
+        agent.tokens().first()?;
         let delay = selection.crawl_delay()?;
         let mode = self.mode_of(agent, selection, request, is_believed);
-        (mode != RateMode::Off).then_some(Pace { delay, mode })
+        let is_known = agent.is_registered() || !selection.is_star();
+        (mode != RateMode::Off).then_some(Pace { delay, mode, verdict, agent: 0, is_known })
     }
 
     fn mode_of(&self, agent: &Agent, selection: Selection<'_>, request: &Facts<'_>, is_believed: bool) -> RateMode {
@@ -106,8 +115,39 @@ impl<'r> Pace<'r> {
         self.mode
     }
 
+    /// The verdict about the agent that is held to it.
+    #[must_use]
+    pub const fn verdict(&self) -> Verdict<'r> {
+        self.verdict
+    }
+
+    /// Which of the agents is held to it, as an index into those given to [`Policy::decide`](super::Policy::decide). The
+    /// decision itself may be about another one.
+    #[must_use]
+    pub const fn agent(&self) -> usize {
+        self.agent
+    }
+
+    /// Whether the agent's name is one of the registry or of the file. Any other name a client may have made up, another one
+    /// for each request.
+    #[must_use]
+    pub const fn is_known(&self) -> bool {
+        self.is_known
+    }
+
     pub(super) fn at_most(self, mode: RateMode) -> Self {
         Self { mode: self.mode.min(mode), ..self }
+    }
+
+    pub(super) const fn for_agent(self, agent: usize) -> Self {
+        Self { agent, ..self }
+    }
+
+    /// Of two the one that holds the sender closer. A known name comes before one that may be made up: its requests are counted
+    /// apart from those of other names.
+    pub(super) fn stricter(self, other: Self) -> Self {
+        let rank = |of: &Self| (of.mode, of.is_known, of.delay.enforced_interval());
+        if rank(&other) > rank(&self) { other } else { self }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::rules::ProductToken;
 /// The sender of a request, as far as limiting goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RateKey<'a> {
-    token: &'a ProductToken,
+    token: Option<&'a ProductToken>,
     sender: RateSender,
 }
 
@@ -34,12 +34,18 @@ impl<'a> RateKey<'a> {
     /// A sender that names the crawler with this product token.
     #[must_use]
     pub const fn new(token: &'a ProductToken, sender: RateSender) -> Self {
-        Self { token, sender }
+        Self { token: Some(token), sender }
     }
 
-    /// The crawler's product token.
+    /// A sender whose name may be made up. All such names count as one, so that nobody has more requests by having more names.
     #[must_use]
-    pub const fn token(&self) -> &'a ProductToken {
+    pub const fn unnamed(sender: RateSender) -> Self {
+        Self { token: None, sender }
+    }
+
+    /// The crawler's product token; `None` for all names that may be made up.
+    #[must_use]
+    pub const fn token(&self) -> Option<&'a ProductToken> {
         self.token
     }
 

@@ -61,7 +61,7 @@ impl SiteBuckets {
         if let RateSender::Claimed(Some(address)) = key.sender() {
             return self.networks.take(&(self.site, key.token(), SharedNetwork::of(address)), quota, now);
         }
-        match self.named.get(key.token()) {
+        match key.token().and_then(|token| self.named.get(token)) {
             Some(buckets) => buckets.of(key.sender()).take(quota, now),
             None => self.networks.take(&(self.site, key), quota, now),
         }

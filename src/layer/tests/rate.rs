@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::*;
 use crate::agent::{Identity, IdentityMethod, Refutation};
-use crate::policy::{Override, RateMode};
+use crate::policy::{Impostors, Override, RateMode};
 
 const DELAYED: &str =
     "User-agent: GPTBot\nCrawl-delay: 10\nDisallow: /drafts/\n\nUser-agent: *\nCrawl-delay: 2\nDisallow:\n";
@@ -215,4 +215,74 @@ async fn a_reload_gives_nobody_a_new_burst() {
     live.publish(DELAYED.replace("10", "86400")).expect("a robots.txt");
     clock.add(Duration::from_secs(30));
     assert!(passed(&layer, || again(&senders[0])).await >= 1);
+}
+
+/// As [`limited`], with this file.
+fn limited_by(file: &str, policy: crate::policy::PolicyBuilder) -> RobotsLayer {
+    let (layer, live, _) = limited(policy);
+    live.publish(file).expect("a robots.txt");
+    layer
+}
+
+#[tokio::test]
+async fn a_further_name_in_the_header_does_not_switch_limiting_off() {
+    let star = "User-agent: *\nCrawl-delay: 10\nDisallow:\n";
+    let disallowed = format!("{DELAYED}\nUser-agent: BadBot\nUser-agent: Googlebot\nDisallow: /\n");
+    let refuse = || Policy::builder().rate(RateMode::Refuse);
+    for (file, policy, agent) in [
+        // A search engine, which is only observed, with the same delay.
+        (star, refuse(), "bingbot/2.0 GPTBot/1.2"),
+        (star, refuse(), "GPTBot/1.2 bingbot/2.0"),
+        // One that is disallowed, and not refused.
+        (&disallowed, refuse().mode(Mode::Observe), "GPTBot/1.2 BadBot/1"),
+        (&disallowed, refuse().mode(Mode::Off), "GPTBot/1.2 BadBot/1"),
+        (&disallowed, refuse().mode(Mode::Tag), "BadBot/1 GPTBot/1.2"),
+        (&disallowed, refuse().mode(Mode::Refuse), "GPTBot/1.2 Googlebot/2.1"),
+    ] {
+        let layer = limited_by(file, policy);
+        assert_eq!(passed(&layer, || from(agent, [192, 0, 2, 1])).await, 5, "{agent} by {file}");
+        let response = ask(layer.clone(), from(agent, [192, 0, 2, 1])).await;
+        assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+        let record = response.extensions().get::<Record>().expect("a record");
+        assert_eq!((record.agent(), record.access()), ("GPTBot", crate::rules::Access::Allow), "{agent}");
+    }
+    // A refusal is one for either.
+    let layer = limited_by(&disallowed, refuse().mode(Mode::Refuse));
+    for _ in 0..10 {
+        let response = ask(layer.clone(), from("GPTBot/1.2 BadBot/1", [192, 0, 2, 1])).await;
+        assert_eq!(response.status(), StatusCode::FORBIDDEN);
+    }
+    assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 5);
+}
+
+#[tokio::test]
+async fn one_address_has_no_more_requests_by_making_names_up() {
+    let slow_star = "User-agent: GPTBot\nCrawl-delay: 10\n\nUser-agent: *\nCrawl-delay: 20\nDisallow:\n";
+    let layer = limited_by(slow_star, Policy::builder().rate(RateMode::Refuse));
+    let mut number = 0;
+    let mut made_up = |rest: &str| {
+        number += 1;
+        format!("X{number}Bot/1 {rest}")
+    };
+    let mut agents = |rest: &str| (0..10).map(|_| made_up(rest)).collect::<Vec<_>>();
+    for (rest, address) in [("GPTBot/1.2", [192, 0, 2, 1]), ("", [192, 0, 2, 2])] {
+        let mut passed = 0;
+        for agent in agents(rest) {
+            let response = ask(layer.clone(), from(agent.trim(), address)).await;
+            passed += usize::from(response.status() == StatusCode::OK);
+        }
+        assert_eq!(passed, 5, "{rest:?}");
+    }
+    // It was GPTBot's from that address.
+    assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await, 0);
+    assert_eq!(passed(&layer, || from(GPTBOT, [192, 0, 2, 2])).await, 5);
+}
+
+#[tokio::test]
+async fn a_refused_impostor_takes_nothing_and_is_never_told_to_come_again() {
+    let layer = limited_by(DELAYED, Policy::builder().rate(RateMode::Refuse).impostors(Impostors::Refuse));
+    for _ in 0..10 {
+        let response = ask(layer.clone(), known(GPTBOT, [192, 0, 2, 1], REFUTED)).await;
+        assert_eq!(response.status(), StatusCode::FORBIDDEN);
+    }
 }
