@@ -286,3 +286,19 @@ async fn a_refused_impostor_takes_nothing_and_is_never_told_to_come_again() {
         assert_eq!(response.status(), StatusCode::FORBIDDEN);
     }
 }
+
+#[tokio::test]
+async fn a_verified_crawler_has_a_word_of_its_own_where_the_file_names_another_of_its_names() {
+    let layer = limited_by("User-agent: Googlebot\nCrawl-delay: 10\nDisallow:\n", {
+        let over = Override::agent("Googlebot-Image", RateMode::Refuse).expect("a name");
+        Policy::builder().rate_burst(std::num::NonZeroU32::MIN).with_rate_override(over)
+    });
+    let image = || known("Googlebot-Image/1.0", [192, 0, 2, 1], VERIFIED);
+    assert_eq!(passed(&layer, image).await, 1);
+    // Many strangers, who fill the buckets of networks several times over.
+    for number in 0..200_000_u32 {
+        let [_, b, c, d] = number.to_be_bytes();
+        let _ = layer.answer(&Original::of(&from("Googlebot-Image/1.0", [10, b, c, d])));
+    }
+    assert_eq!(passed(&layer, image).await, 0);
+}
