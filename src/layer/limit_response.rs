@@ -10,7 +10,6 @@ use serde_json::json;
 
 use super::event::Event;
 use super::refusal::push_printable;
-use crate::rules::CrawlDelay;
 
 /// Of draft-ietf-httpapi-ratelimit-headers-11.
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
@@ -60,8 +59,7 @@ impl Event<'_> {
 
     /// The interval that the request is held to.
     fn interval(&self) -> Duration {
-        let (interval, _) = self.record().delay().unwrap_or((Duration::from_secs(1), 0));
-        interval.min(CrawlDelay::LONGEST_ENFORCED)
+        self.record().held_to().unwrap_or(Duration::from_secs(1))
     }
 
     fn limit_text(&self, retry_after: u64) -> String {
@@ -112,8 +110,14 @@ impl Event<'_> {
             push_printable(out, host);
         }
         out.push_str(" asks ");
-        push_printable(out, self.record().name().unwrap_or("this client"));
-        let _ = write!(out, " for one request in {} s, and this one came too soon.", self.interval().as_secs_f64());
+        push_printable(out, self.record().agent());
+        let held_to = self.interval();
+        let asked = self.record().delay().map_or(held_to, |(interval, _)| interval);
+        let _ = write!(out, " for one request in {} s", asked.as_secs_f64());
+        if asked > held_to {
+            let _ = write!(out, ". It is held to one in {} s", held_to.as_secs_f64());
+        }
+        out.push_str(", and this one came too soon.");
     }
 }
 

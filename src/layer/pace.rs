@@ -55,7 +55,7 @@ pub(super) fn taken<'a>(
     let is_named = pace.is_known() || sender == RateSender::Verified;
     let token = agents.get(pace.agent())?.tokens().first()?;
     let key = if is_named { RateKey::new(token, sender) } else { RateKey::unnamed(sender) };
-    Some((key, Quota::new(pace.delay().enforced_interval(), snapshot.policy().rate_burst())))
+    Some((key, Quota::new(pace.interval(), snapshot.policy().rate_burst())))
 }
 
 /// The bucket of a site that a request takes from, for a store that several processes share: see

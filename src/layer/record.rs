@@ -42,6 +42,7 @@ pub struct Record {
 #[derive(Clone, Debug)]
 struct Limit {
     interval: Duration,
+    held_to: Duration,
     line: usize,
     group: String,
     wait: Duration,
@@ -165,6 +166,11 @@ impl Record {
         self.limit.as_ref().map(|limit| (limit.interval, limit.line))
     }
 
+    /// The interval that the sender is held to, which may be shorter than the delay as written.
+    pub(super) fn held_to(&self) -> Option<Duration> {
+        self.limit.as_ref().map(|limit| limit.held_to)
+    }
+
     /// The name, as written, that makes the delay's group one for this agent.
     #[must_use]
     pub fn delay_group(&self) -> Option<&str> {
@@ -192,9 +198,11 @@ impl Record {
 
 /// What a request that came too soon is told; `None` for any other.
 fn limit(decision: &Decision<'_>) -> Option<Box<Limit>> {
-    let delay = decision.pace()?.delay();
+    let pace = decision.pace()?;
+    let delay = pace.delay();
     let limit = || Limit {
         interval: delay.interval(),
+        held_to: pace.interval(),
         line: delay.line(),
         group: text(delay.name().value()),
         wait: decision.wait(),

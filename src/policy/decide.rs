@@ -213,16 +213,14 @@ impl Policy {
         let verdict = selection.verdict_within(path, work);
         match verdict.access() {
             Access::Allow => {
-                let pace =
-                    self.rate.pace(agent, selection, verdict, request, self.identity.believe(identity)).map(|pace| {
-                        let young = |grace: &Grace| {
-                            let now = request.now();
-                            now.is_some_and(|now| {
-                                grace.covers_delay(now, pace.delay().interval(), |rules| rules.select(tokens, fallback))
-                            })
-                        };
-                        if grace.is_some_and(young) { pace.at_most(RateMode::Observe) } else { pace }
-                    });
+                let pace = self.rate.pace(agent, selection, verdict, request, self.identity.believe(identity));
+                let pace = pace.map(|pace| {
+                    let Some((grace, now)) = grace.zip(request.now()) else { return pace };
+                    match grace.due_interval(now, pace.interval(), |rules| rules.select(tokens, fallback)) {
+                        Some(interval) => pace.shortened_to(interval),
+                        None => pace.at_most(RateMode::Observe),
+                    }
+                });
                 Decision::judged(Action::Pass, Reason::Allowed, verdict).with_pace(pace).at_least(least)
             }
             Access::Disallow => {

@@ -56,20 +56,20 @@ impl Grace {
         !self.earlier.iter().any(|(since, rules)| is_due(*since) && disallowed_by(rules))
     }
 
-    /// Whether no version asked for a delay of this length for long enough. `select` as in [`covers`](Self::covers).
-    pub(super) fn covers_delay<'g>(
+    /// The part of an enforced interval that was asked for long enough: the longest one of the versions that are due, no longer
+    /// than `interval`; `None` where none of them has a delay. `select` as in [`covers`](Self::covers).
+    pub(super) fn due_interval<'g>(
         &'g self,
         now: SystemTime,
         interval: Duration,
         select: impl Fn(&'g RuleSet) -> Selection<'g>,
-    ) -> bool {
+    ) -> Option<Duration> {
         if self.end() <= now {
-            return false;
+            return Some(interval);
         }
-        let is_due = |since: SystemTime| self.end_after(since) <= now;
-        let asked_for =
-            |rules: &'g RuleSet| select(rules).crawl_delay().is_some_and(|delay| delay.interval() >= interval);
-        !self.earlier.iter().any(|(since, rules)| is_due(*since) && asked_for(rules))
+        let due = self.earlier.iter().filter(|(since, _)| self.end_after(*since) <= now);
+        let delays = due.filter_map(|(_, rules)| select(rules).crawl_delay());
+        delays.map(|delay| delay.enforced_interval().min(interval)).max()
     }
 
     /// A grace too long to end on this clock does not end.

@@ -1,6 +1,7 @@
 //! Whether requests are held to the delay that the robots.txt asks for.
 
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use super::facts::Facts;
 use super::overrides::Override;
@@ -36,6 +37,7 @@ pub(super) struct RateRules {
 #[derive(Clone, Copy, Debug)]
 pub struct Pace<'r> {
     delay: CrawlDelay<'r>,
+    interval: Duration,
     mode: RateMode,
     /// Of the agent that is held to it.
     verdict: Verdict<'r>,
@@ -79,7 +81,14 @@ impl RateRules {
         let delay = selection.crawl_delay()?;
         let mode = self.mode_of(agent, selection, request, is_believed);
         let is_known = agent.is_registered() || !selection.is_star();
-        (mode != RateMode::Off).then_some(Pace { delay, mode, verdict, agent: 0, is_known })
+        (mode != RateMode::Off).then_some(Pace {
+            delay,
+            interval: delay.enforced_interval(),
+            mode,
+            verdict,
+            agent: 0,
+            is_known,
+        })
     }
 
     fn mode_of(&self, agent: &Agent, selection: Selection<'_>, request: &Facts<'_>, is_believed: bool) -> RateMode {
@@ -107,6 +116,13 @@ impl<'r> Pace<'r> {
     #[must_use]
     pub const fn delay(&self) -> CrawlDelay<'r> {
         self.delay
+    }
+
+    /// The interval that requests are held to: the [enforced](CrawlDelay::enforced_interval) one of the delay or, while a delay
+    /// that was made longer is in grace, the longest one before it.
+    #[must_use]
+    pub const fn interval(&self) -> Duration {
+        self.interval
     }
 
     /// What becomes of a request that comes sooner; never [`RateMode::Off`].
@@ -139,6 +155,10 @@ impl<'r> Pace<'r> {
         Self { mode: self.mode.min(mode), ..self }
     }
 
+    pub(super) const fn shortened_to(self, interval: Duration) -> Self {
+        Self { interval, ..self }
+    }
+
     pub(super) const fn for_agent(self, agent: usize) -> Self {
         Self { agent, ..self }
     }
@@ -146,7 +166,7 @@ impl<'r> Pace<'r> {
     /// Of two the one that holds the sender closer. A known name comes before one that may be made up: its requests are counted
     /// apart from those of other names.
     pub(super) fn stricter(self, other: Self) -> Self {
-        let rank = |of: &Self| (of.mode, of.is_known, of.delay.enforced_interval());
+        let rank = |of: &Self| (of.mode, of.is_known, of.interval);
         if rank(&other) > rank(&self) { other } else { self }
     }
 }

@@ -302,3 +302,12 @@ async fn a_verified_crawler_has_a_word_of_its_own_where_the_file_names_another_o
     }
     assert_eq!(passed(&layer, image).await, 0);
 }
+
+#[tokio::test]
+async fn the_text_says_what_was_asked_for_and_what_is_held_to() {
+    let layer = limited_by(&DELAYED.replace("10", "100"), Policy::builder().rate(RateMode::Refuse));
+    passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await;
+    let body = text(ask(layer, from(GPTBOT, [192, 0, 2, 1])).await).await;
+    assert!(body.contains("for one request in 100 s. It is held to one in 30 s, and"), "{body}");
+    assert!(body.contains("Crawl-delay: 100 "), "{body}");
+}

@@ -62,3 +62,32 @@ fn grace_ends_at_its_very_end() {
     assert_eq!(at(&with_earlier, start + length - tick), Reason::Grace);
     assert_eq!(at(&with_earlier, start + length), Reason::Disallowed);
 }
+
+#[test]
+fn a_longer_delay_is_in_grace_and_the_one_before_it_holds() {
+    let start = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+    let length = Duration::from_secs(100);
+    let path = RequestPath::new(b"/");
+    let file = |delay: &str| format!("User-agent: GPTBot\nCrawl-delay: {delay}\nDisallow:\n");
+    for (old, new, during, after) in [
+        ("10", "11", Some((RateMode::Refuse, 10)), 11),
+        ("10", "4", Some((RateMode::Refuse, 4)), 4),
+        ("0", "11", Some((RateMode::Observe, 11)), 11),
+        // Both are enforced as 30 s.
+        ("40", "100", Some((RateMode::Refuse, 30)), 30),
+    ] {
+        let site = Site::new(&file(new));
+        let mut grace = Grace::new(length, start);
+        grace.add(start - length, Site::new(&file(old)).rules.into());
+        let policy = refusing().rate(RateMode::Refuse).build();
+        let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
+        let at = |now: SystemTime| {
+            let clock = || now;
+            let facts = Facts::new("GET", &path).with_clock(&clock);
+            let pace = policy.decide_with_grace(&site.rules, Some(&grace), &agents, facts).pace();
+            pace.map(|pace| (pace.mode(), pace.interval().as_secs()))
+        };
+        assert_eq!(at(start), during, "{old} {new}");
+        assert_eq!(at(start + length), Some((RateMode::Refuse, after)), "{old} {new}");
+    }
+}
